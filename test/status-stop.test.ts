@@ -62,6 +62,9 @@ describe('status, stop and kubeconfig --merge', () => {
       new RegExp(`is running: stowage up, pid ${pid}, up for .*\\n +API +${url}\\n +health +ok\\n`),
     )
 
+    expect((await runStowage('stop', '--data-dir', dataDir, '--dry-run')).stdout).toBe(
+      `Would stop the server on ${dataDir} (pid ${pid}).\n`,
+    )
     const stopped = await runStowage('stop', '--data-dir', dataDir, '-o', 'json')
     expect([stopped.code, JSON.parse(stopped.stdout).pid]).toEqual([0, pid])
     expect(await runStowage('stop', '--data-dir', dataDir)).toMatchObject({

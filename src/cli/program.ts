@@ -29,6 +29,8 @@ import { addToken } from './commands/token/command.ts'
 import { addUp } from './commands/up/command.ts'
 import { addVersion } from './commands/version/command.ts'
 import { addWhy } from './commands/why/command.ts'
+import { exitCodesOf, formatExitCodes } from './exit-codes.ts'
+import { noColorOption } from './output/color.ts'
 
 /** The commands in the order of `stowage --help`. */
 const COMMANDS: readonly AddCommand[] = [
@@ -69,9 +71,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .showHelpAfterError('(stowage --help lists the commands)')
     .exitOverride()
   for (const add of COMMANDS) add(program, deps)
-  for (const command of commandsBelow(program)) {
-    command.showHelpAfterError(`(${fullName(command)} --help lists its flags)`)
-  }
+  for (const command of commandsBelow(program)) addConventions(command)
   program
     .command('help')
     .summary('print the help of a command')
@@ -89,6 +89,16 @@ export function createProgram(deps: ProgramDeps): Command {
 /** Returns the commands of a command, and theirs: `stowage rbac`, `stowage rbac print`. */
 export const commandsBelow = (command: Command): Command[] =>
   command.commands.flatMap((child) => [child, ...commandsBelow(child)])
+
+/** Adds what all commands have: the hint after an error, --no-color if they print a result, and the exit codes in the help. */
+function addConventions(command: Command): void {
+  command.showHelpAfterError(`(${fullName(command)} --help lists its flags)`)
+  const hasFlag = (flag: string) => command.options.some(({ long }) => long === flag)
+  if (hasFlag('--output') && !hasFlag('--no-color')) command.addOption(noColorOption())
+  const name = fullName(command).slice('stowage '.length)
+  const isGroup = command.commands.length > 0 && command.registeredArguments.length + command.options.length === 0
+  if (!isGroup) command.addHelpText('after', () => formatExitCodes(exitCodesOf(name)))
+}
 
 const fullName = (command: Command): string =>
   command.parent ? `${fullName(command.parent)} ${command.name()}` : command.name()

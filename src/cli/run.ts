@@ -1,6 +1,7 @@
 // Runs one command and returns its exit code: 0 for success, 1 for a failure, 2 for a usage error, 130 if interrupted. Errors
 // are printed without a stack trace.
 import { type Command, CommanderError } from 'commander'
+import { ApiError } from '../api/status-error.ts'
 import { UsageError } from '../base/usage-error.ts'
 import type { ProgramDeps } from './command.ts'
 import { ExitError } from './exit-error.ts'
@@ -41,11 +42,18 @@ export async function runCommandLine(argv: readonly string[], deps: CommandLineD
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2 // commander has printed the reason
     if (error instanceof ExitError) return error.exitCode
+    if (deps.signal.aborted && isAbort(error)) return INTERRUPTED_EXIT_CODE
     const message = error instanceof Error ? error.message : String(error)
     deps.writeError(`stowage: ${message}\n`)
     return error instanceof UsageError ? 2 : 1
   }
 }
+
+const INTERRUPTED_EXIT_CODE = 130
+
+/** Returns whether the error is that of a request or of a wait that the stop signal has ended. */
+const isAbort = (error: unknown): boolean =>
+  error instanceof ApiError ? error.code === 499 : error instanceof Error && error.name === 'AbortError'
 
 /** Accepts `-csi-address=x` and `-v=5` like the upstream sidecars: adds a dash to the flags of the command that have one. */
 function withTwoDashes(argv: readonly string[], program: Command): string[] {

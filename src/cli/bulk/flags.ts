@@ -6,6 +6,7 @@ import { parseLabelSelector } from '../../api/selectors.ts'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { invalidFlag } from '../flags/flag-types.ts'
+import type { OutputFormat } from '../output/format-output.ts'
 
 export interface BulkFlags {
   readonly namespace?: string
@@ -15,7 +16,7 @@ export interface BulkFlags {
   readonly timeout: string
   readonly maxFailures: string
   readonly dryRun?: boolean
-  readonly output: string
+  readonly output: OutputFormat
 }
 
 export interface BulkRequest {
@@ -32,7 +33,7 @@ export interface BulkRequest {
   /** After more failures than this, no further claim is started. */
   readonly failuresMax: number
   readonly isDryRun: boolean
-  readonly output: 'text' | 'json'
+  readonly output: OutputFormat
 }
 
 /** Parses all shared flags except the interval, which is a duration for grow and a rate for migrate. */
@@ -47,7 +48,7 @@ export const readBulkFlags = (
   timeoutMs: readDuration('--timeout', flags.timeout, { minMs: 1 }),
   failuresMax: readCount('--max-failures', flags.maxFailures, { min: 0, max: FAILURES_MAX }),
   isDryRun: flags.dryRun === true,
-  output: flags.output === 'json' ? 'json' : 'text',
+  output: flags.output,
 })
 
 const FAILURES_MAX = 1_000_000

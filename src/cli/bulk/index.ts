@@ -6,7 +6,7 @@ export type { BulkRequest } from './flags.ts'
 export { latestWarning } from './latest-warning.ts'
 export { mapConcurrently } from './map-concurrently.ts'
 export { toSingleLine } from './progress-line.ts'
-export { type ClaimResult, countResults, formatJson, formatTable, isComplete, resultName } from './results.ts'
+export { type ClaimResult, countResults, isComplete, resultName } from './results.ts'
 export {
   exitUnlessSuccessful,
   findKnownResults,

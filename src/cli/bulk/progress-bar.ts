@@ -1,6 +1,8 @@
-// Shows progress on a terminal as a bar with counts and the remaining time, below the lines of the finished claims.
+// Shows progress on a terminal as a bar with counts, rate and remaining time, below the lines of the finished claims.
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
+import { drawBar } from '../output/bar.ts'
+import { formatDuration, formatRate } from '../output/units.ts'
 import { formatResultLine, type Progress, type Terminal } from './progress-line.ts'
 
 const REDRAW_MS = 100
@@ -61,28 +63,26 @@ export function renderBar(
   columns: number,
 ): string {
   const fraction = totalCount === 0 ? 1 : completedCount / totalCount
-  const remainingMs = completedCount === 0 ? undefined : (elapsedMs / completedCount) * (totalCount - completedCount)
   const counts = [
     `${completedCount} of ${totalCount}`,
     ...(failedCount > 0 ? [`${failedCount} failed`] : []),
     ...(inProgressCount > 0 ? [`${inProgressCount} in progress`] : []),
-    ...(remainingMs === undefined || completedCount === totalCount
-      ? []
-      : [`about ${formatDuration(remainingMs)} left`]),
+    ...describeSpeed({ totalCount, completedCount, elapsedMs }),
   ].join(', ')
   const text = ` ${String(Math.floor(fraction * 100)).padStart(3)} %  ${counts}`
   const width = Math.max(columns, COLUMNS_MIN) - 1
   const barWidth = Math.min(BAR_WIDTH_MAX, width - text.length - 2)
   if (barWidth < 5) return text.trim().slice(0, width)
-  const filled = Math.floor(fraction * barWidth)
-  return `[${'█'.repeat(filled)}${'░'.repeat(barWidth - filled)}]${text}`
+  return `[${drawBar(fraction, barWidth)}]${text}`
 }
 
-/** Formats a duration as `43 s`, `5 min` or `2 h 10 min`. */
-export function formatDuration(ms: number): string {
-  const seconds = Math.ceil(ms / 1_000)
-  if (seconds < 90) return `${seconds} s`
-  const minutes = Math.ceil(seconds / 60)
-  if (minutes < 90) return `${minutes} min`
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+/** Returns the rate and the remaining time, as far as they are known. */
+export function describeSpeed({
+  totalCount,
+  completedCount,
+  elapsedMs,
+}: Pick<BarCounts, 'totalCount' | 'completedCount' | 'elapsedMs'>): readonly string[] {
+  if (completedCount === 0 || completedCount === totalCount || elapsedMs <= 0) return []
+  const remainingMs = (elapsedMs / completedCount) * (totalCount - completedCount)
+  return [formatRate((completedCount * 1_000) / elapsedMs), `about ${formatDuration(remainingMs)} left`]
 }

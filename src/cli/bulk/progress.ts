@@ -1,23 +1,26 @@
 // Shows the progress of a bulk command. On a terminal, the last lines show the claims in progress, or a bar
-// (progress-bar.ts). Without a terminal, every change is printed as a line. With JSON output, nothing is shown.
+// (progress-bar.ts). Without a terminal, every change is printed as a line, and the counts every ten seconds while claims
+// change. With JSON or YAML output, nothing is shown.
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
-import { createBarProgress } from './progress-bar.ts'
+import type { OutputFormat } from '../output/format-output.ts'
+import { PLAIN_LINE_MS } from '../output/work-progress.ts'
+import { createBarProgress, describeSpeed } from './progress-bar.ts'
 import { formatResultLine, type Progress, type Terminal, toSingleLine } from './progress-line.ts'
 
 export type ProgressStyle = 'lines' | 'bar'
 
 export function createProgress(
   style: ProgressStyle,
-  output: 'text' | 'json',
+  output: OutputFormat,
   { clock, terminal, write }: ProgressDeps,
   total: number,
 ): Progress {
-  if (output === 'json') return silentProgress
-  if (!terminal) return createPlainProgress(write)
+  if (output !== 'text') return silentProgress
+  if (!terminal) return createPlainProgress(write, total, clock)
   return style === 'bar'
     ? createBarProgress({ ...terminal, write }, total, clock)
-    : createTerminalProgress({ ...terminal, write }, total)
+    : createTerminalProgress({ ...terminal, write }, total, clock)
 }
 
 interface ProgressDeps {
@@ -28,20 +31,48 @@ interface ProgressDeps {
 
 const silentProgress: Progress = { update() {}, complete() {}, finish() {} }
 
-export const createPlainProgress = (write: (text: string) => void): Progress => ({
-  update: (key, message) => write(`${key}: ${toSingleLine(message)}\n`),
-  complete: (result) => write(`${formatResultLine(result)}\n`),
-  finish() {},
-})
+export function createPlainProgress(
+  write: (text: string) => void,
+  totalCount: number,
+  clock: Pick<Clock, 'monotonicMs'>,
+): Progress {
+  const startedMs = clock.monotonicMs()
+  let countedMs = startedMs
+  let completedCount = 0
 
-export function createTerminalProgress({ write, columns }: Terminal, total: number): Progress {
+  function writeLine(line: string): void {
+    const nowMs = clock.monotonicMs()
+    const isDue = nowMs - countedMs >= PLAIN_LINE_MS
+    if (isDue) countedMs = nowMs
+    const speed = describeSpeed({ totalCount, completedCount, elapsedMs: nowMs - startedMs })
+    const counts = [`${completedCount} of ${totalCount} done`, ...speed].join(', ')
+    write(`${line}\n${isDue ? `${counts}\n` : ''}`)
+  }
+
+  return {
+    update: (key, message) => writeLine(`${key}: ${toSingleLine(message)}`),
+    complete(result) {
+      completedCount++
+      writeLine(formatResultLine(result))
+    },
+    finish() {},
+  }
+}
+
+export function createTerminalProgress(
+  { write, columns }: Terminal,
+  totalCount: number,
+  clock: Pick<Clock, 'monotonicMs'>,
+): Progress {
+  const startedMs = clock.monotonicMs()
   const inProgress = new Map<ObjectKey, string>()
   let drawnLineCount = 0
   let completedCount = 0
 
   function draw(linesAbove = ''): void {
     const lines = [...inProgress].map(([key, message]) => `  ${key}: ${toSingleLine(message)}`)
-    if (inProgress.size > 0) lines.push(`  ${completedCount} of ${total} done`)
+    const speed = describeSpeed({ totalCount, completedCount, elapsedMs: clock.monotonicMs() - startedMs })
+    if (inProgress.size > 0) lines.push(`  ${[`${completedCount} of ${totalCount} done`, ...speed].join(', ')}`)
     const width = Math.max(columns(), COLUMNS_MIN)
     const truncatedLines = lines.map((line) => (line.length < width ? line : `${line.slice(0, width - 2)}…`)) // a wrapped line cannot be redrawn
     write(

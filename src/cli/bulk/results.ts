@@ -1,4 +1,4 @@
-// The results of a bulk command: how they are counted, named and formatted.
+// The results of a bulk command: how they are counted and named.
 import type { ObjectKey } from '../../client/index.ts'
 
 export interface ClaimResult {
@@ -26,17 +26,4 @@ export function resultName(
   if (isDryRun && is === 'untouched') return planned
   if (isDryRun && is === 'failed') return 'refused'
   return { done, nothing: 'unchanged', failed: 'failed', unfinished: 'unfinished', untouched: 'not begun' }[is]
-}
-
-export const formatJson = (value: object): string => `${JSON.stringify(value, null, 2)}\n`
-
-/** Formats rows in columns that are as wide as their content and two spaces apart. */
-export function formatTable(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  const formatRow = (row: readonly string[]) =>
-    row
-      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
-      .join('  ')
-      .trimEnd()
-  return rows.map((row) => `${formatRow(row)}\n`).join('')
 }

@@ -7,6 +7,7 @@ import { isQuantity, quantitySign, quantityToBytes } from '../../api/quantity.ts
 import { parseDuration } from '../../base/duration.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../../base/log.ts'
 import { UsageError } from '../../base/usage-error.ts'
+import { OUTPUT_FORMATS } from '../output/format-output.ts'
 import { leaseDurationOption } from './lease-duration.ts'
 
 export const logLevelOption = (defaultLevel = 'info') =>
@@ -22,7 +23,7 @@ export const logFormatOption = () =>
   ).choices(LOG_FORMATS)
 
 export const outputOption = () =>
-  new Option('-o, --output <format>', 'format of the output').choices(['text', 'json']).default('text')
+  new Option('-o, --output <format>', 'format of the output').choices(OUTPUT_FORMATS).default('text')
 
 export const kubeconfigOption = () =>
   new Option(

@@ -1,7 +1,6 @@
 // Runs `stowage backup --archive` and `stowage backup verify`: writes the store and the credentials as one archive to a file or
 // to standard output, and verifies archives.
 import { once } from 'node:events'
-import { createReadStream } from 'node:fs'
 import { open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
@@ -17,6 +16,8 @@ import {
   type Manifest,
 } from '../../../store/backup/index.ts'
 import type { RecordDamage } from '../../../store/index.ts'
+import { createWorkProgress, standardError } from '../../output/work-progress.ts'
+import { type ArchiveReader, createArchiveReader } from './archive-reader.ts'
 import { type FileOptions, findFiles } from './files.ts'
 
 export interface ArchiveOptions extends FileOptions {
@@ -46,15 +47,23 @@ export interface Archive {
 export async function writeArchive(options: ArchiveOptions): Promise<Archive> {
   const { dataDir, to, id, clock } = options
   const { files, keyFile } = await findFiles(options)
-  const since = options.since === undefined ? undefined : await findBase(options.since)
+  const since = options.since === undefined ? undefined : await findBase(options.since, clock)
   const writeFiles = async (writer: ArchiveWriter) => {
     for (const { name, path } of files) await writer.write({ type: 'file', name, content: await readFile(path) })
   }
   const createdAt = new Date(clock.nowMs()).toISOString()
   const write = async (sink: ArchiveSink) => {
-    const writer = new ArchiveWriter(sink)
-    const dump = await dumpStore({ dir: join(dataDir, 'store'), id, createdAt, since, writeFiles }, writer)
-    return { ...dump, bytes: writer.bytes }
+    const progress = createWorkProgress({ title: 'Writing the archive', unit: 'bytes', clock, output: standardError() })
+    const writer = new ArchiveWriter(async (bytes) => {
+      await sink(bytes)
+      progress.add(bytes.length)
+    })
+    try {
+      const dump = await dumpStore({ dir: join(dataDir, 'store'), id, createdAt, since, writeFiles }, writer)
+      return { ...dump, bytes: writer.bytes }
+    } finally {
+      progress.finish()
+    }
   }
   const { manifest, damagedRecords, bytes } =
     typeof to === 'string' ? await writeToFile(resolve(to), write) : await write(sinkOf(to))
@@ -104,23 +113,36 @@ function sinkOf(stream: Writable): ArchiveSink {
 }
 
 /** Returns the backup that --since names. Verifies it if it is an archive, because nothing can be restored without it. */
-async function findBase(since: string): Promise<{ revision: number } | Manifest> {
+async function findBase(since: string, clock: Clock): Promise<{ revision: number } | Manifest> {
   if (/^\d{1,15}$/.test(since)) return { revision: Number(since) }
-  return (await inspectArchiveFile(new ArchiveInspector(), since)).manifest
+  const reader = await createArchiveReader([since], { title: 'Verifying', clock })
+  const { manifest } = await inspectArchiveFile(new ArchiveInspector(), since, reader).finally(reader.finish)
+  return manifest
 }
 
-const READ_BYTES = 512 * 1024
-
 /** Reads a whole archive after those that the inspector has read before. Throws if its own checksums do not match. */
-export async function inspectArchiveFile(inspector: ArchiveInspector, path: string): Promise<InspectedArchive> {
+export async function inspectArchiveFile(
+  inspector: ArchiveInspector,
+  path: string,
+  reader: ArchiveReader,
+): Promise<InspectedArchive> {
   await stat(path).catch((error: Error) => {
     throw new UsageError(`${path} cannot be read: ${error.message}`)
   })
-  return inspector.inspect({ name: path, chunks: createReadStream(path, { highWaterMark: READ_BYTES }) })
+  return inspector.inspect({ name: path, chunks: reader.read(path) })
 }
 
 /** Verifies archives in order: their own checksums, those of their records, and that incremental ones continue the one before. */
-export async function* verifyArchives(paths: readonly string[]): AsyncGenerator<InspectedArchive> {
+export async function* verifyArchives(paths: readonly string[], clock: Clock): AsyncGenerator<InspectedArchive> {
   const inspector = new ArchiveInspector()
-  for (const path of paths) yield await inspectArchiveFile(inspector, path)
+  const reader = await createArchiveReader(paths, { title: 'Verifying', clock })
+  try {
+    for (const path of paths) {
+      const inspected = await inspectArchiveFile(inspector, path, reader)
+      reader.finish()
+      yield inspected
+    }
+  } finally {
+    reader.finish()
+  }
 }

@@ -7,6 +7,7 @@ import type { InspectedArchive } from '../../../store/backup/index.ts'
 import type { AddCommand, ProgramDeps } from '../../command.ts'
 import { ExitError } from '../../exit-error.ts'
 import { dataDirOption, outputOption, parseDataDir, pkiDirOption } from '../../flags/common.ts'
+import { formatOutput, loadValueFormatter, OUTPUT_FORMATS, type OutputFormat } from '../../output/format-output.ts'
 
 export const addBackup: AddCommand = (program, deps) => {
   const backup = program
@@ -17,7 +18,7 @@ export const addBackup: AddCommand = (program, deps) => {
         'its data directory, or to an archive, which has checksums and can be incremental. The server may keep running. The ' +
         'contents of volumes are not copied. Secrets stay encrypted; their key is not copied, so keep it apart. Only the owner ' +
         'can read the backup. `stowage restore` restores it. Records are compared with their checksums: if some are damaged, ' +
-        'the backup has them as they are, the command names them, and the exit code is 1.',
+        'the backup has them as they are, and the command names them and fails.',
     )
     .option('--to <dir>', 'directory to create')
     .option('--archive <file>', 'archive to create; - is standard output')
@@ -27,7 +28,7 @@ export const addBackup: AddCommand = (program, deps) => {
     .addOption(pkiDirOption())
     .addOption(
       new Option('-o, --output <format>', 'format of the output; - is short for --archive -')
-        .choices(['text', 'json', '-'])
+        .choices([...OUTPUT_FORMATS, '-'])
         .default('text'),
     )
     .addHelpText(
@@ -60,8 +61,11 @@ interface BackupFlags {
   readonly withEncryptionKey?: boolean
   readonly dataDir?: string
   readonly pkiDir?: string
-  readonly output: 'text' | 'json' | '-'
+  readonly output: OutputFormat | '-'
 }
+
+/** The format of the result. With `-`, the archive is on standard output and the result, as text, on standard error. */
+const formatOf = ({ output }: BackupFlags): OutputFormat => (output === '-' ? 'text' : output)
 
 const fileOptionsOf = ({ dataDir, pkiDir, withEncryptionKey }: BackupFlags) => ({
   dataDir: parseDataDir(dataDir),
@@ -76,12 +80,10 @@ async function runDirectory(flags: BackupFlags, to: string, deps: ProgramDeps): 
   const { backUp } = await import('./backup.ts')
   const { requireIntactRecords } = await import('./damaged-records.ts')
   const backup = await backUp({ ...fileOptionsOf(flags), to })
-  deps.write(
-    flags.output === 'json'
-      ? `${JSON.stringify(backup)}\n`
-      : `Backed up to ${backup.to}: ${backup.storeBytes} bytes of objects, ${backup.files.length - 1} other files.\n` +
-          keyNoteOf(backup.keyFile),
-  )
+  const text = () =>
+    `Backed up to ${backup.to}: ${backup.storeBytes} bytes of objects, ${backup.files.length - 1} other files.\n` +
+    keyNoteOf(backup.keyFile)
+  deps.write(await formatOutput(formatOf(flags), backup, text))
   requireIntactRecords(backup.damagedRecords)
 }
 
@@ -103,7 +105,7 @@ async function runArchive(flags: BackupFlags, isStream: boolean, deps: ProgramDe
     `Backed up ${content}revision ${archive.revision}${isStream ? '' : ` to ${archive.archive}`}: ` +
     `${archive.bytes} bytes.\n${keyNoteOf(archive.keyFile)}`
   if (isStream) process.stderr.write(text)
-  else deps.write(flags.output === 'json' ? `${JSON.stringify(archive)}\n` : text)
+  else deps.write(await formatOutput(formatOf(flags), archive, () => text))
   requireIntactRecords(archive.damagedRecords)
 }
 
@@ -114,7 +116,7 @@ function addVerify(backup: Command, deps: ProgramDeps): void {
     .description(
       'Reads archives completely and verifies their checksums and those of their records. An incremental archive must follow ' +
         'the one that it continues, unless it is the first; then it is also verified that all records that the store had are ' +
-        'in the archives. Exit code: 1 if an archive is damaged or incomplete, has damaged records, or lacks records.',
+        'in the archives.',
     )
     .argument('<archive...>', 'archives of `stowage backup --archive`, in order')
     .addOption(outputOption())
@@ -122,17 +124,13 @@ function addVerify(backup: Command, deps: ProgramDeps): void {
     .action(async (archives: string[], flags) => {
       const { verifyArchives } = await import('./archive.ts')
       const { formatDamagedRecord } = await import('./damaged-records.ts')
+      const formatValue = await loadValueFormatter(flags.output, { isStream: true })
       let isDamaged = false
-      for await (const { name, ...inspected } of verifyArchives(archives)) {
+      for await (const { name, ...inspected } of verifyArchives(archives, deps.clock)) {
         const { damagedRecords, missingRevisions } = inspected
         isDamaged ||= damagedRecords.length > 0 || missingRevisions.length > 0
-        deps.write(
-          flags.output === 'json'
-            ? `${JSON.stringify({ archive: name, ...inspected })}\n`
-            : [formatArchive({ name, ...inspected }), ...damagedRecords.map(formatDamagedRecord)]
-                .join('\n')
-                .concat('\n'),
-        )
+        const lines = [formatArchive({ name, ...inspected }), ...damagedRecords.map(formatDamagedRecord)]
+        deps.write(formatValue?.({ archive: name, ...inspected }) ?? `${lines.join('\n')}\n`)
       }
       if (isDamaged) throw new ExitError(1)
     })

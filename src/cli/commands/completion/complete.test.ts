@@ -19,6 +19,7 @@ async function completed(...words: string[]): Promise<readonly string[] | 'file'
       claims: async (namespace = 'default') => claimsByNamespace[namespace] ?? [],
       attributesClasses: async () => ['gold', 'silver'],
       csiDrivers: async () => ['disks.example.com'],
+      tokens: async () => ['abcdef'],
       objects: async (kind, namespace = 'default') =>
         (kind === 'pvc' ? (claimsByNamespace[namespace] ?? []) : []).map((name) => `${kind}/${name}`),
     }),
@@ -49,10 +50,10 @@ describe('complete', () => {
   })
 
   it('SYS-12 completes the values of a flag, separated by a space or an equals sign', async () => {
-    expect(await completed('grow', '--output', '')).toEqual(['text', 'json'])
+    expect(await completed('grow', '--output', '')).toEqual(['text', 'json', 'yaml'])
     expect(await completed('grow', '--output=j')).toEqual(['json'])
     expect(await completed('grow', '--output', '=', 'j')).toEqual(['json'])
-    expect(await completed('grow', '--output', '=')).toEqual(['text', 'json'])
+    expect(await completed('grow', '--output', '=')).toEqual(['text', 'json', 'yaml'])
     expect(await completed('grow', '--kubeconfig', 'x')).toBe('file')
     expect(await completed('grow', '--parallel', '')).toEqual([])
   })
@@ -63,6 +64,11 @@ describe('complete', () => {
     expect(await completed('migrate', '--to', '')).toEqual(['gold', 'silver'])
     expect(await completed('doctor', '--driver', '')).toEqual(['disks.example.com'])
     expect(await completed('doctor', '--csi-address', '')).toBe('file')
+    expect(await completed('store', 'check', '--backup', '')).toBe('file')
+    expect(await completed('token', '')).toEqual(['create', 'list', 'delete'])
+    expect(await completed('token', 'delete', '')).toEqual(['abcdef'])
+    expect(await completed('token', 'create', '')).toEqual([])
+    expect(await completed('capacity-cleanup', '--driver-name', 'd')).toEqual(['disks.example.com'])
     expect(await completed('grow', '')).toEqual(['orders', 'archive'])
     expect(await completed('grow', 'orders', '')).toEqual(['archive'])
     expect(await completed('grow', '--namespace', 'shop', 'c')).toEqual(['cart'])

@@ -11,6 +11,8 @@ export interface ObjectNames {
   claims(namespace: string | undefined): Promise<readonly string[]>
   attributesClasses(): Promise<readonly string[]>
   csiDrivers(): Promise<readonly string[]>
+  /** IDs of bootstrap tokens. */
+  tokens(): Promise<readonly string[]>
   /** Names of objects as KIND/NAME, of a kind of `stowage retry`. */
   objects(kind: string, namespace: string | undefined): Promise<readonly string[]>
 }
@@ -43,7 +45,9 @@ export async function complete(program: Command, { words, objectNames }: Command
   if (prefix.startsWith('-')) {
     return values([...visibleOptions(command).map(({ long }) => long!), '--help'], prefix)
   }
-  switch (command.registeredArguments[Math.min(positionals.length, command.registeredArguments.length - 1)]?.name()) {
+  const argument = command.registeredArguments[Math.min(positionals.length, command.registeredArguments.length - 1)]
+  if (argument?.argChoices) return values(argument.argChoices, prefix)
+  switch (argument?.name()) {
     case 'claims': {
       const claims = await names.claims(flags.get('--namespace'))
       return values(
@@ -63,6 +67,8 @@ export async function complete(program: Command, { words, objectNames }: Command
       }
       return values(await names.objects(kind, flags.get('--namespace')), prefix)
     }
+    case 'id':
+      return values(positionals[0] === 'delete' ? await names.tokens() : [], prefix)
     case 'shell':
       return values(positionals.length === 0 ? SHELLS : [], prefix)
     case 'command':
@@ -103,10 +109,11 @@ function readFlags(command: Command, words: readonly string[]) {
 
 async function completeValue(option: Option, names: ObjectNames, prefix: string): Promise<Completion> {
   if (option.argChoices) return values(option.argChoices, prefix)
-  const valueName = /<([^>]+)>/.exec(option.flags)?.[1] ?? ''
+  const valueName = /<([^>]+?)(?:\.\.\.)?>/.exec(option.flags)?.[1] ?? ''
   if (['file', 'dir', 'path'].includes(valueName)) return { is: 'file' }
   if (option.long === '--namespace') return values(await names.namespaces(), prefix)
-  if (option.long === '--driver') return values(await names.csiDrivers(), prefix)
+  if (option.long === '--driver' || option.long === '--driver-name') return values(await names.csiDrivers(), prefix)
+
   if (valueName === 'class') return values(await names.attributesClasses(), prefix)
   return values([], prefix)
 }

@@ -5,6 +5,8 @@ import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/a
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../../api/kinds/csi-driver/csi-driver.ts'
 import { namespaceKind } from '../../../api/kinds/namespace/namespace.ts'
+import { BOOTSTRAP_TOKEN_NAMESPACE, secretNameOf } from '../../../api/kinds/secret/bootstrap-token-secret.ts'
+import { secretKind } from '../../../api/kinds/secret/secret.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, httpClient } from '../../../client/index.ts'
 import type { BulkDeps } from '../../bulk/deps.ts'
@@ -37,6 +39,11 @@ export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps):
     claims: (namespace) => namesOf(persistentVolumeClaimKind, (configured) => namespace ?? configured),
     attributesClasses: () => namesOf(volumeAttributesClassKind, () => undefined),
     csiDrivers: () => namesOf(csiDriverKind, () => undefined),
+    async tokens() {
+      const prefix = secretNameOf('')
+      const names = await namesOf(secretKind, () => BOOTSTRAP_TOKEN_NAMESPACE)
+      return names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length))
+    },
     async objects(kindName, namespace) {
       const kind = OBJECT_KINDS[kindName]
       if (!kind) return []

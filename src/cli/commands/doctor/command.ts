@@ -2,6 +2,7 @@
 import type { AddCommand } from '../../command.ts'
 import { dataDirOption, kubeconfigOption, outputOption } from '../../flags/common.ts'
 import { componentOption, featuresOption } from '../../flags/component.ts'
+import { canShowColors, noColorOption } from '../../output/color.ts'
 
 export const addDoctor: AddCommand = (program, deps) => {
   program
@@ -24,18 +25,15 @@ export const addDoctor: AddCommand = (program, deps) => {
     .addOption(kubeconfigOption())
     .addOption(dataDirOption())
     .addOption(outputOption())
-    .option('--no-color', 'print no colors; the default if $NO_COLOR is set or the output is no terminal')
+    .addOption(noColorOption())
     .addHelpText(
       'after',
-      '\nExit code 0: no warnings and no errors; 1: at least one; 2: the checks could not run.\n' +
-        '\nExamples:\n' +
+      '\nExamples:\n' +
         '  stowage doctor --csi-address /run/csi/socket\n' +
         '  stowage doctor --component sidecar --as system:serviceaccount:csi:driver -o json\n',
     )
     .action(async ({ color, ...flags }) => {
       const { runDoctor } = await import('./run.ts')
-      const { env } = process
-      const hasColors = color && !env.NO_COLOR && Boolean(process.stdout.isTTY)
-      await runDoctor(flags, { ...deps, env, hasColors })
+      await runDoctor(flags, { ...deps, env: process.env, hasColors: canShowColors(color) })
     })
 }

@@ -1,10 +1,10 @@
 // Formats the report of `stowage doctor` as text: a heading per check, a symbol per finding, and what to do below it.
+import { type Color, paint } from '../../output/color.ts'
 import type { Finding, FindingStatus } from './check.ts'
 import type { CheckReport, Report } from './report.ts'
 
 const SYMBOLS: Readonly<Record<FindingStatus, string>> = { ok: '✔', warning: '!', error: '✖', unknown: '?' }
-/** Codes of ECMA-48: green, yellow, red, cyan. */
-const COLORS: Readonly<Record<FindingStatus, number>> = { ok: 32, warning: 33, error: 31, unknown: 36 }
+const COLORS: Readonly<Record<FindingStatus, Color>> = { ok: 'green', warning: 'yellow', error: 'red', unknown: 'cyan' }
 
 /** Bounds the findings of one check in the text. JSON has all of them. */
 const SHOWN_FINDINGS_MAX = 20
@@ -28,7 +28,7 @@ function formatCheck({ title, findings }: CheckReport, hasColors: boolean): stri
 }
 
 function formatFinding({ status, object, message }: Finding, hasColors: boolean): string {
-  const symbol = hasColors ? `\x1b[${COLORS[status]}m${SYMBOLS[status]}\x1b[0m` : SYMBOLS[status]
+  const symbol = paint(SYMBOLS[status], COLORS[status], hasColors)
   return `  ${symbol} ${object ? `${object}: ` : ''}${message}`
 }
 

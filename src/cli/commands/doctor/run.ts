@@ -10,6 +10,7 @@ import { CsiError, connectDriver, readDriverFacts } from '../../../csi/index.ts'
 import type { ProgramDeps } from '../../command.ts'
 import { ExitError } from '../../exit-error.ts'
 import { parseDataDir } from '../../flags/common.ts'
+import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
 import { type PrintedComponent, selectRules } from '../rbac/select-rules.ts'
 import { type Check, type DoctorContext, type DriverSocket, factsOf, type Subject } from './check.ts'
 import { CHECKS } from './checks/index.ts'
@@ -27,7 +28,7 @@ interface DoctorFlags {
   readonly namespace?: string
   readonly as?: string
   readonly dataDir?: string
-  readonly output: 'text' | 'json'
+  readonly output: OutputFormat
 }
 
 interface DoctorDeps extends ProgramDeps {
@@ -42,7 +43,7 @@ export async function runDoctor(flags: DoctorFlags, deps: DoctorDeps): Promise<v
   const subject = readSubject(flags)
   const { connection } = await loadClientConfig(flags.kubeconfig, deps)
   const report = await examineCluster(connection, { ...flags, subject }, deps)
-  deps.write(flags.output === 'json' ? `${JSON.stringify(report)}\n` : formatReport(report, deps))
+  deps.write(await formatOutput(flags.output, report, () => formatReport(report, deps)))
   if (report.counts.error + report.counts.warning > 0) throw new ExitError(1)
 }
 

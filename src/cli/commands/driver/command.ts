@@ -2,6 +2,7 @@
 import { Option } from 'commander'
 import { type AddCommand, processDeps } from '../../command.ts'
 import { collect, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
+import { loadValueFormatter } from '../../output/format-output.ts'
 
 export const addDriver: AddCommand = (program, deps) => {
   program
@@ -40,6 +41,7 @@ export const addDriver: AddCommand = (program, deps) => {
     .action(async (flags) => {
       const { runDriver } = await import('./run.ts')
       const { clock, log, signal } = await processDeps(deps, flags)
+      const formatValue = await loadValueFormatter(flags.output)
       await runDriver(
         { ...flags, workloadCgroup: flags.workloadCgroup ?? [] },
         {
@@ -47,13 +49,11 @@ export const addDriver: AddCommand = (program, deps) => {
           signal,
           log,
           onReady: ({ backend, shortcomings, poolBytes, metricsPort }) => {
-            const { endpoint, pool, output } = flags
-            if (output === 'json') {
-              return deps.write(`${JSON.stringify({ endpoint, backend, shortcomings, poolBytes, metricsPort })}\n`)
-            }
+            const { endpoint, pool } = flags
             const notes = shortcomings.map((text) => `  note        ${text}\n`).join('')
             deps.write(
-              `The local CSI driver is ready.\n  endpoint    ${endpoint}\n  pool        ${pool}\n  backend     ${backend}\n${notes}`,
+              formatValue?.({ endpoint, backend, shortcomings, poolBytes, metricsPort }) ??
+                `The local CSI driver is ready.\n  endpoint    ${endpoint}\n  pool        ${pool}\n  backend     ${backend}\n${notes}`,
             )
           },
         },

@@ -11,13 +11,14 @@ import { newKeyName } from '../../../processes/server/encryption.ts'
 
 export interface Rotation {
   readonly file: string
-  /** Name of the new key. */
-  readonly key: string
+  /** Name of the new key. Absent in a dry run. */
+  readonly key?: string
   /** Names of the keys that can be removed when all values are rewritten. */
   readonly oldKeys: readonly string[]
 }
 
-export async function rotateKey(file: string): Promise<Rotation> {
+/** In a dry run the file is read and checked, and not changed. */
+export async function rotateKey(file: string, { isDryRun }: { readonly isDryRun: boolean }): Promise<Rotation> {
   const text = await readTextIfPresent(file)
   if (text === undefined) {
     throw new UsageError(
@@ -37,6 +38,7 @@ export async function rotateKey(file: string): Promise<Rotation> {
   }
   if (oldKeys.size === 0)
     throw new UsageError(`${file} has no provider aesgcm in the first place, so there is no key to rotate.`)
+  if (isDryRun) return { file, oldKeys: [...oldKeys] }
   await writePrivateFile(file, await printYaml(value))
   return { file, key: name, oldKeys: [...oldKeys] }
 }

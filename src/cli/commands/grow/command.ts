@@ -30,8 +30,7 @@ export const addGrow: AddCommand = (program, deps) => {
     .addOption(outputOption())
     .addHelpText(
       'after',
-      '\nExit code 0: all claims have the requested size; 1: some do not; 2: usage error; 130: interrupted.\n' +
-        '\nExamples:\n  stowage grow orders --to 20Gi\n  stowage grow --selector app=db --by 10Gi --namespace shop\n' +
+      '\nExamples:\n  stowage grow orders --to 20Gi\n  stowage grow --selector app=db --by 10Gi --namespace shop\n' +
         '  stowage grow orders --undo\n',
     )
     .action(async (names: string[], flags) => {

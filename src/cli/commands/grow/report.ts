@@ -1,6 +1,8 @@
-// Formats the results of `stowage grow` as text or JSON.
+// Formats the results of `stowage grow` as text, JSON or YAML.
 import { refOfKey } from '../../../client/index.ts'
-import { type ClaimResult, countResults, formatJson, formatTable, isComplete, resultName } from '../../bulk/index.ts'
+import { type ClaimResult, countResults, isComplete, resultName } from '../../bulk/index.ts'
+import { formatOutput } from '../../output/format-output.ts'
+import { formatTable } from '../../output/table.ts'
 import { quoteShellWord } from '../../shell-word.ts'
 import type { GrowTask } from './grow-claim.ts'
 import type { GrowRequest } from './run.ts'
@@ -9,11 +11,12 @@ export function formatReport(
   tasks: readonly GrowTask[],
   results: readonly ClaimResult[],
   request: GrowRequest & { readonly namespace: string },
-): string {
+): Promise<string> {
   const { isDryRun, output } = request
   const rows = tasks.map((task, index) => rowOf(task, results[index]!, isDryRun))
-  if (output === 'json') return formatJson({ dryRun: isDryRun, claims: rows })
-  return `${formatText(rows, results, isDryRun)}${isDryRun ? '' : formatRaisedRequests(tasks, results, request)}`
+  const raisedRequests = () => (isDryRun ? '' : formatRaisedRequests(tasks, results, request))
+  const text = () => `${formatText(rows, results, isDryRun)}${raisedRequests()}`
+  return formatOutput(output, { dryRun: isDryRun, claims: rows }, text)
 }
 
 /** Returns a note that the requests of failed claims stay raised: the cluster continues, and quotas are charged for them. */

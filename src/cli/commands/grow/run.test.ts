@@ -87,7 +87,7 @@ function grow(
 ): Promise<Run> {
   let out = ''
   const { names = [], ...otherFlags } = flags
-  const defaults = { parallel: '1', interval: '0s', timeout: '10m', maxFailures: '0', output: 'text' }
+  const defaults = { parallel: '1', interval: '0s', timeout: '10m', maxFailures: '0', output: 'text' as const }
   const request = { ...readRequest(names, { ...defaults, ...otherFlags }), namespace: 'default' }
   const record = (text: string) => {
     out += text
@@ -232,7 +232,7 @@ describe('stowage grow', () => {
       interval: '0s',
       timeout: '10m',
       maxFailures: '0',
-      output: 'text',
+      output: 'text' as const,
     }
     await undoGrowth(client, { ...readUndoRequest([], { ...flags, dryRun: true }), namespace: 'default' }, deps)
     expect(await requestOf('b')).toBe('20Gi')

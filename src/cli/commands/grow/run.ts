@@ -56,7 +56,7 @@ export async function growClaims(client: Client, request: Request, deps: BulkDep
     request,
     deps,
   )
-  deps.write(formatReport(tasks, results, request))
+  deps.write(await formatReport(tasks, results, request))
   // Close the records after the output: if the output is lost, the command can run again without growing a claim twice.
   const hasRecords = 'by' in target || interruptedRuns.length > 0
   if (hasRecords && isComplete(results) && !request.isDryRun) await closeRecords(client, results, deps.clock)

@@ -10,8 +10,6 @@ import {
   type ClaimResult,
   CONCURRENT_REQUESTS,
   exitUnlessSuccessful,
-  formatJson,
-  formatTable,
   mapConcurrently,
   patchClaim,
   type StartResult,
@@ -19,6 +17,8 @@ import {
   startClaim,
   withServer,
 } from '../../bulk/index.ts'
+import { formatOutput } from '../../output/format-output.ts'
+import { formatTable } from '../../output/table.ts'
 import { FIELD_MANAGER } from './grow-claim.ts'
 import { GROW_RECORD } from './record.ts'
 
@@ -42,14 +42,9 @@ export async function undoGrowth(
     undoClaim(client, claim, request, deps.signal),
   )
   const rows = results.map(({ key, is, message }) => ({ claim: key, result: RESULT_NAMES[is], message }))
-  deps.write(
-    request.output === 'json'
-      ? formatJson({ dryRun: request.isDryRun, undo: true, claims: rows })
-      : formatTable([
-          ['CLAIM', 'RESULT', 'MESSAGE'],
-          ...rows.map(({ claim, result, message }) => [claim, result, message]),
-        ]),
-  )
+  const table = () =>
+    formatTable([['CLAIM', 'RESULT', 'MESSAGE'], ...rows.map(({ claim, result, message }) => [claim, result, message])])
+  deps.write(await formatOutput(request.output, { dryRun: request.isDryRun, undo: true, claims: rows }, table))
   exitUnlessSuccessful(results, request, deps.signal)
 }
 

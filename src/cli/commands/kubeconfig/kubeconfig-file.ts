@@ -36,6 +36,8 @@ export interface UpdateOptions {
   readonly clock: Clock
   /** Whether to delete a file without entries. Default: false. */
   readonly removesEmpty?: boolean
+  /** Whether to write nothing, not even the lock. Default: false. */
+  readonly isDryRun?: boolean
 }
 
 const LOCK_MS_MAX = 5_000
@@ -45,10 +47,10 @@ const LOCK_POLL_MS = 100
 export async function updateKubeconfig<T>(
   file: string,
   change: (document: KubeconfigDocument) => T | Promise<T>,
-  { clock, removesEmpty = false }: UpdateOptions,
+  { clock, removesEmpty = false, isDryRun = false }: UpdateOptions,
 ): Promise<T> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o750 })
-  const unlock = await lockFile(file, clock)
+  if (!isDryRun) await mkdir(dirname(file), { recursive: true, mode: 0o750 })
+  const unlock = isDryRun ? async () => {} : await lockFile(file, clock)
   try {
     const path = await realpath(file).catch(() => file) // keeps a link
     const text = (await readTextIfPresent(path)) ?? ''
@@ -57,6 +59,7 @@ export async function updateKubeconfig<T>(
     const view = viewOf(document, yaml)
     const before = String(document)
     const result = await change(view)
+    if (isDryRun) return result
     if (removesEmpty && view.isEmpty) await rm(path, { force: true })
     else if (String(document) !== before) await replaceFile(path, document.toString({ lineWidth: 0 }))
     return result

@@ -31,10 +31,13 @@ export interface MergeOptions {
   readonly credential: KubeconfigOptions
   readonly env: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
+  /** Whether to check the kubeconfig without changing a file. Default: false. */
+  readonly isDryRun?: boolean
 }
 
 /** Adds or replaces the context and makes it the current one. Throws if another cluster has the name. */
-export async function mergeContext({ dataDir, context, credential, env, clock }: MergeOptions): Promise<AddedContext> {
+export async function mergeContext(options: MergeOptions): Promise<AddedContext> {
+  const { dataDir, context, credential, env, clock, isDryRun = false } = options
   const file = resolve(await chooseKubeconfig(env))
   const contexts = await readAddedContexts(dataDir)
   const earlier = contexts.find((added) => added.file === file && added.context === context)
@@ -62,10 +65,10 @@ export async function mergeContext({ dataDir, context, credential, env, clock }:
       }
       // Before the kubeconfig, so that a reset after a crash finds the context.
       const all = earlier ? contexts.map((other) => (other === earlier ? added : other)) : [...contexts, added]
-      await writePrivateFile(join(dataDir, CONTEXTS_FILE), `${JSON.stringify(all)}\n`)
+      if (!isDryRun) await writePrivateFile(join(dataDir, CONTEXTS_FILE), `${JSON.stringify(all)}\n`)
       return added
     },
-    { clock },
+    { clock, isDryRun },
   )
 }
 

@@ -1,11 +1,13 @@
 // Prints the kubeconfig of a built-in user, from the credentials in the directory of the server.
 import { dirname, join } from 'node:path'
+import { parseYaml } from '../../../api/yaml-body.ts'
 import { loadOrCreatePki } from '../../../apiserver/index.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { readTextIfPresent } from '../../../base/files.ts'
 import { DEFAULT_LISTEN } from '../../../base/listen-address.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { buildKubeconfig, type KubeconfigOptions } from '../../../processes/kubeconfig.ts'
+import type { OutputFormat } from '../../output/format-output.ts'
 
 export interface ServerCredentialOptions {
   readonly dataDir: string
@@ -16,8 +18,11 @@ export interface ServerCredentialOptions {
   readonly clock: Clock
 }
 
-export const printKubeconfig = async (options: ServerCredentialOptions): Promise<string> =>
-  buildKubeconfig(await readServerCredential(options))
+/** Returns the kubeconfig as YAML, or with the format `json` as JSON. */
+export async function printKubeconfig(options: ServerCredentialOptions, format: OutputFormat): Promise<string> {
+  const text = buildKubeconfig(await readServerCredential(options))
+  return format === 'json' ? `${JSON.stringify((await parseYaml(text)).value)}\n` : text
+}
 
 /** Reads the address, the CA and the credential of the user. Throws a UsageError if no server has created them. */
 export async function readServerCredential({

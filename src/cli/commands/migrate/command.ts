@@ -32,8 +32,7 @@ export const addMigrate: AddCommand = (program, deps) => {
     .addOption(outputOption())
     .addHelpText(
       'after',
-      '\nExit code 0: all claims have moved; 1: some have not; 2: usage error; 130: interrupted.\n' +
-        '\nExamples:\n  stowage migrate --from silver --to gold --all-namespaces --rate 5/s\n' +
+      '\nExamples:\n  stowage migrate --from silver --to gold --all-namespaces --rate 5/s\n' +
         '  stowage migrate --undo --operation m-1f2e3d4c --all-namespaces\n',
     )
     .action(async (flags) => {

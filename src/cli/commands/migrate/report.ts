@@ -1,14 +1,8 @@
-// Formats the results of `stowage migrate` as text or JSON.
+// Formats the results of `stowage migrate` as text, JSON or YAML.
 import { refOfKey } from '../../../client/index.ts'
-import {
-  type ClaimResult,
-  countResults,
-  formatJson,
-  formatTable,
-  isComplete,
-  resultName,
-  toSingleLine,
-} from '../../bulk/index.ts'
+import { type ClaimResult, countResults, isComplete, resultName, toSingleLine } from '../../bulk/index.ts'
+import { formatOutput } from '../../output/format-output.ts'
+import { formatTable } from '../../output/table.ts'
 import { quoteShellWord } from '../../shell-word.ts'
 import { classLabel, type Operation } from './plan.ts'
 import type { MigrateRequest } from './run.ts'
@@ -38,23 +32,25 @@ export function formatOpening(
 }
 
 /** Returns the report if no claim has the class to move from. */
-export function formatEmptyReport({ direction, output, isDryRun }: MigrateRequest): string {
+export async function formatEmptyReport({ direction, output, isDryRun }: MigrateRequest): Promise<string> {
   if (direction.is === 'undo') return ''
   const { from, to } = direction
-  if (output === 'json') return formatJson({ operation: null, from, to, undo: false, dryRun: isDryRun, claims: [] })
-  return `${from === '' ? 'No claim is without a class' : `No claim has the class ${from}`}: nothing to move.\n`
+  const report = { operation: null, from, to, undo: false, dryRun: isDryRun, claims: [] }
+  const text = () =>
+    `${from === '' ? 'No claim is without a class' : `No claim has the class ${from}`}: nothing to move.\n`
+  return formatOutput(output, report, text)
 }
 
-export const formatReport = (migration: Migration): string =>
-  migration.request.output === 'json' ? formatJsonReport(migration) : formatText(migration)
+export const formatReport = (migration: Migration): Promise<string> =>
+  formatOutput(migration.request.output, reportOf(migration), () => formatText(migration))
 
-function formatJsonReport({ operation, results, request }: Migration): string {
+function reportOf({ operation, results, request }: Migration): object {
   const { id, from, to, isUndo } = operation
   const claims = results.map((result) => {
     const { namespace = '', name } = refOfKey(result.key)
     return { namespace, name, result: nameOf(result, request), message: result.message }
   })
-  return formatJson({ operation: id, from, to, undo: isUndo, dryRun: request.isDryRun, claims })
+  return { operation: id, from, to, undo: isUndo, dryRun: request.isDryRun, claims }
 }
 
 const nameOf = (result: ClaimResult, { isDryRun }: MigrateRequest): string =>

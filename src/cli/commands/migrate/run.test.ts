@@ -106,7 +106,7 @@ interface Run {
   out: string
 }
 
-const DEFAULTS = { rate: '1000/s', parallel: '50', maxFailures: '3', timeout: '10m', output: 'text' }
+const DEFAULTS = { rate: '1000/s', parallel: '50', maxFailures: '3', timeout: '10m', output: 'text' as const }
 let randomCalls = 0
 
 async function migrate(

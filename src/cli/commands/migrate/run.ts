@@ -59,7 +59,7 @@ export async function migrateClaims(
     if (!(await claims.whenSynced(deps.signal))) throw interruptedError()
     const selection = selectOperation(filterByLabels(claims.list(), request.selector), request, deps.random)
     if (selection) await migrate(client, selection, claims, { ...request, namespace }, deps)
-    else deps.write(formatEmptyReport(request))
+    else deps.write(await formatEmptyReport(request))
   })
 }
 
@@ -112,7 +112,7 @@ async function migrate(
     return claim !== undefined && recordOf(claim)?.id === operation.id
   }
   const canUndo = !operation.isUndo && (countResults(results, 'done', 'unfinished') > 0 || results.some(hasRecord))
-  deps.write(formatReport({ operation, results, request, namespace: request.namespace, canUndo }))
+  deps.write(await formatReport({ operation, results, request, namespace: request.namespace, canUndo }))
   if (recordError) {
     throw new Error(`Cannot update the record on all claims (${recordError}): run the same command again.`)
   }

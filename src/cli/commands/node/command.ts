@@ -2,6 +2,7 @@
 import { type AddCommand, processDeps } from '../../command.ts'
 import { collect, kubeconfigOption, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
 import { addPodFlags } from '../../flags/pod-options.ts'
+import { loadValueFormatter } from '../../output/format-output.ts'
 
 /** Has the layout of the kubelet's directory, but another path, so that both can run on one machine. */
 const DEFAULT_ROOT = '/var/lib/stowage-node'
@@ -38,16 +39,13 @@ export const addNode: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { runNode } = await import('./run.ts')
+      const formatValue = await loadValueFormatter(flags.output)
       await runNode(flags, {
         ...(await processDeps(deps, flags)),
         onReady: (node) => {
           const { nodeName, server, metrics } = node
           const metricsNote = metrics ? ` Metrics are at ${metrics}/metrics.` : ''
-          deps.write(
-            flags.output === 'json'
-              ? `${JSON.stringify(node)}\n`
-              : `Node ${nodeName} is ready; API server ${server}.${metricsNote}\n`,
-          )
+          deps.write(formatValue?.(node) ?? `Node ${nodeName} is ready; API server ${server}.${metricsNote}\n`)
         },
       })
     })

@@ -1,5 +1,6 @@
 // `stowage rbac print`: flags and help. print.ts creates the output.
 import type { AddCommand } from '../../command.ts'
+import { outputOption } from '../../flags/common.ts'
 import { componentOption, featuresOption } from '../../flags/component.ts'
 
 export const addRbac: AddCommand = (program, deps) => {
@@ -10,7 +11,7 @@ export const addRbac: AddCommand = (program, deps) => {
     .helpCommand(false)
   rbac
     .command('print')
-    .summary('print the roles of a component as YAML')
+    .summary('print the roles of a component as YAML or JSON')
     .description(
       'Prints the smallest roles with which a component does its work: a ClusterRole, and a Role in each namespace whose ' +
         'objects it needs. Requests that need the role of a feature that is left out are denied, which is logged.',
@@ -20,6 +21,7 @@ export const addRbac: AddCommand = (program, deps) => {
     .option('--namespace <name>', 'namespace in which the component runs', 'kube-system')
     .option('--name <name>', 'name of the roles and bindings (default: stowage-COMPONENT)')
     .option('--service-account <name>', 'also print this service account and the bindings of the roles to it')
+    .addOption(outputOption())
     .addHelpText(
       'after',
       '\nExample:\n' +
@@ -28,6 +30,6 @@ export const addRbac: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { printRoles } = await import('./print.ts')
-      deps.write(printRoles(flags))
+      deps.write(printRoles(flags, flags.output))
     })
 }

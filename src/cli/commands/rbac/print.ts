@@ -1,6 +1,7 @@
-// Prints the roles of a component as YAML for `kubectl apply`, with a service account and bindings if requested.
+// Prints the roles of a component for `kubectl apply`, with a service account and bindings if requested.
 import { stringify } from 'yaml'
 import { roleRulesOf } from '../../../apiserver/rbac/component-roles.ts'
+import type { OutputFormat } from '../../output/format-output.ts'
 import { type PrintedComponent, selectRules } from './select-rules.ts'
 
 export interface PrintRolesOptions {
@@ -18,7 +19,14 @@ export interface PrintRolesOptions {
 const RBAC_GROUP = 'rbac.authorization.k8s.io'
 const RBAC_VERSION = `${RBAC_GROUP}/v1`
 
-export function printRoles(options: PrintRolesOptions): string {
+/** Returns the roles as YAML documents, or with the format `json` as a List. */
+export function printRoles(options: PrintRolesOptions, format: OutputFormat = 'yaml'): string {
+  const items = createRoles(options)
+  if (format === 'json') return `${JSON.stringify({ apiVersion: 'v1', kind: 'List', items })}\n`
+  return items.map((item) => stringify(item, { aliasDuplicateObjects: false })).join('---\n')
+}
+
+function createRoles(options: PrintRolesOptions): readonly object[] {
   const { component, features, namespace, name = `stowage-${component}`, serviceAccount } = options
   const roles = roleRulesOf(selectRules(component, features), namespace)
   const documents: object[] = []
@@ -37,5 +45,5 @@ export function printRoles(options: PrintRolesOptions): string {
       subjects: [{ kind: 'ServiceAccount', name: serviceAccount, namespace }],
     })
   }
-  return documents.map((document) => stringify(document, { aliasDuplicateObjects: false })).join('---\n')
+  return documents
 }

@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline/promises'
 import { UsageError } from '../../../base/usage-error.ts'
 import type { AddCommand } from '../../command.ts'
 import { dataDirOption, outputOption, parseDataDir } from '../../flags/common.ts'
+import { formatOutput } from '../../output/format-output.ts'
 
 export const addReset: AddCommand = (program, deps) => {
   program
@@ -23,19 +24,19 @@ export const addReset: AddCommand = (program, deps) => {
     .action(async (flags) => {
       const { planReset, reset } = await import('./reset.ts')
       const { formatPlan, formatResult } = await import('./format-plan.ts')
-      const isJson = flags.output === 'json'
+      const isText = flags.output === 'text'
       const options = {
         dataDir: parseDataDir(flags.dataDir),
         includesRetained: flags.includingRetained === true,
         clock: deps.clock,
       }
       const plan = await planReset(options)
-      if (flags.dryRun) return deps.write(isJson ? `${JSON.stringify(plan)}\n` : formatPlan(plan))
-      if (!isJson) deps.write(formatPlan(plan))
+      if (flags.dryRun) return deps.write(await formatOutput(flags.output, plan, () => formatPlan(plan)))
+      if (isText) deps.write(formatPlan(plan))
       if (!plan.isEmpty && !flags.yes) await confirm()
-      if (plan.isEmpty && !isJson) return
+      if (plan.isEmpty && isText) return
       const result = await reset(plan, options)
-      deps.write(isJson ? `${JSON.stringify(result)}\n` : formatResult(result))
+      deps.write(await formatOutput(flags.output, result, () => formatResult(result)))
     })
 }
 

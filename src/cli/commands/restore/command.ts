@@ -1,6 +1,8 @@
 // `stowage restore`: flags, help and output. restore.ts restores the backup.
 import type { AddCommand } from '../../command.ts'
+import { ExitError } from '../../exit-error.ts'
 import { dataDirOption, outputOption, parseDataDir, pkiDirOption } from '../../flags/common.ts'
+import { formatOutput } from '../../output/format-output.ts'
 
 export const addRestore: AddCommand = (program, deps) => {
   program
@@ -10,7 +12,7 @@ export const addRestore: AddCommand = (program, deps) => {
       'Restores the objects of a backup, and those credentials that the data directory lacks. The data directory must not ' +
         'contain a store: nothing is overwritten. Archives are verified; a restore that was interrupted continues when it is ' +
         'run again with the same archives. Stop everything that was connected to the server before it starts again. If the ' +
-        'backup has damaged records, they are restored as they are and named, and the exit code is 1.',
+        'backup has damaged records, they are restored as they are, and the command names them and fails.',
     )
     .argument(
       '<backup...>',
@@ -18,6 +20,7 @@ export const addRestore: AddCommand = (program, deps) => {
     )
     .addOption(dataDirOption())
     .addOption(pkiDirOption())
+    .option('--dry-run', 'verify the backup and that the data directory has no store, and write nothing')
     .addOption(outputOption())
     .addHelpText(
       'after',
@@ -26,17 +29,23 @@ export const addRestore: AddCommand = (program, deps) => {
         '  ssh HOST cat stowage.backup | stowage restore --data-dir /var/lib/stowage -\n',
     )
     .action(async (backups: string[], flags) => {
+      const dataDir = parseDataDir(flags.dataDir)
+      if (flags.dryRun) {
+        const { checkRestore, formatRestoreCheck } = await import('./check-restore.ts')
+        const check = await checkRestore({ dataDir, backups, clock: deps.clock })
+        deps.write(await formatOutput(flags.output, check, () => formatRestoreCheck(check)))
+        if (check.isDamaged) throw new ExitError(1)
+        return
+      }
       const { restoreBackup } = await import('./restore.ts')
       const { requireIntactRecords } = await import('../backup/damaged-records.ts')
-      const restored = await restoreBackup({ dataDir: parseDataDir(flags.dataDir), pkiDir: flags.pkiDir, backups })
+      const restored = await restoreBackup({ dataDir, pkiDir: flags.pkiDir, backups, clock: deps.clock })
       const { isResumed, filesWritten, filesKept } = restored
-      deps.write(
-        flags.output === 'json'
-          ? `${JSON.stringify(restored)}\n`
-          : `${isResumed ? 'Completed an interrupted restore' : 'Restored'} to ${restored.dataDir}` +
-              `${restored.revision === undefined ? '' : ` at revision ${restored.revision}`}; ` +
-              `other files: ${filesWritten.length} written, ${filesKept.length} kept because they exist.\n`,
-      )
+      const text = () =>
+        `${isResumed ? 'Completed an interrupted restore' : 'Restored'} to ${restored.dataDir}` +
+        `${restored.revision === undefined ? '' : ` at revision ${restored.revision}`}; ` +
+        `other files: ${filesWritten.length} written, ${filesKept.length} kept because they exist.\n`
+      deps.write(await formatOutput(flags.output, restored, text))
       requireIntactRecords(restored.damagedRecords)
     })
 }

@@ -1,12 +1,13 @@
 // Runs `stowage restore`: restores the store from archives or from the directory of a backup, and writes the files of the backup
 // that the data directory lacks.
-import { createReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import type { Clock } from '../../../base/clock.ts'
 import { ensurePrivateDirectory, writePrivateFile } from '../../../base/files.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { type ArchiveSource, restoreCopy, restoreStore } from '../../../store/backup/index.ts'
 import type { RecordDamage } from '../../../store/index.ts'
+import { type ArchiveReader, createArchiveReader } from '../backup/archive-reader.ts'
 import { DATA_FILES, findFiles } from '../backup/files.ts'
 
 export interface RestoreBackupOptions {
@@ -15,6 +16,7 @@ export interface RestoreBackupOptions {
   readonly pkiDir?: string
   /** Paths of archives, or of one directory. `-` is standard input. */
   readonly backups: readonly string[]
+  readonly clock: Clock
 }
 
 export interface RestoredBackup {
@@ -29,9 +31,8 @@ export interface RestoredBackup {
   readonly damagedRecords: readonly RecordDamage[]
 }
 
-const READ_BYTES = 512 * 1024
-
-export async function restoreBackup({ dataDir, pkiDir, backups }: RestoreBackupOptions): Promise<RestoredBackup> {
+export async function restoreBackup(options: RestoreBackupOptions): Promise<RestoredBackup> {
+  const { dataDir, pkiDir, backups, clock } = options
   const files = new RestoredFiles(dataDir, pkiDir ?? join(dataDir, 'pki'))
   const dir = join(dataDir, 'store')
   const isDirectory = await Promise.all(backups.map(isBackupDirectory))
@@ -45,11 +46,12 @@ export async function restoreBackup({ dataDir, pkiDir, backups }: RestoreBackupO
     const { damagedRecords } = await restoreCopy({ from: join(from, 'store'), dir, writeFiles })
     return { dataDir, isResumed: false, filesWritten: files.writtenNames, filesKept: files.keptNames, damagedRecords }
   }
+  const reader = await createArchiveReader(backups, { title: 'Restoring', clock })
   const { revision, isResumed, damagedRecords } = await restoreStore({
     dir,
-    archives: backups.map(sourceOf),
+    archives: backups.map((path) => sourceOf(path, reader)),
     writeFile: (name, content) => files.write(name, content),
-  })
+  }).finally(reader.finish)
   return {
     dataDir,
     revision,
@@ -68,14 +70,10 @@ async function isBackupDirectory(path: string): Promise<boolean> {
   return stats.isDirectory()
 }
 
-/** The archive is opened when its first byte is read. */
-function sourceOf(path: string): ArchiveSource {
-  if (path === '-') return { name: 'standard input', chunks: process.stdin }
-  const read = async function* () {
-    yield* createReadStream(path, { highWaterMark: READ_BYTES })
-  }
-  return { name: path, chunks: read() }
-}
+const sourceOf = (path: string, reader: ArchiveReader): ArchiveSource => ({
+  name: path === '-' ? 'standard input' : path,
+  chunks: reader.read(path),
+})
 
 class RestoredFiles {
   readonly writtenNames: string[] = []

@@ -19,8 +19,7 @@ export const addRetry: AddCommand = (program, deps) => {
     .addOption(outputOption())
     .addHelpText(
       'after',
-      '\nExit code 0: the retry is requested; 1: it is not, for example because the object does not exist; 2: usage error.\n' +
-        '\nExamples:\n  stowage retry pvc/orders --namespace shop\n  stowage retry pv/pvc-7f3a --dry-run\n',
+      '\nExamples:\n  stowage retry pvc/orders --namespace shop\n  stowage retry pv/pvc-7f3a --dry-run\n',
     )
     .action(async (object: string, flags) => {
       const { readRetryRequest, runRetry } = await import('./run.ts')

@@ -7,13 +7,14 @@ import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, httpClient } from '../../../client/index.ts'
 import { RETRY_ANNOTATION } from '../../../runtime/operations/retry-request.ts'
 import type { BulkDeps } from '../../bulk/index.ts'
+import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
 import { type NamedObject, parseObject } from './object-kinds.ts'
 
 export interface RetryFlags {
   readonly kubeconfig?: string
   readonly namespace?: string
   readonly dryRun?: boolean
-  readonly output: 'text' | 'json'
+  readonly output: OutputFormat
 }
 
 export interface RetryRequest extends NamedObject {
@@ -21,7 +22,7 @@ export interface RetryRequest extends NamedObject {
   /** Default: the namespace of the kubeconfig. */
   readonly namespace?: string
   readonly isDryRun: boolean
-  readonly output: 'text' | 'json'
+  readonly output: OutputFormat
 }
 
 /** Throws UsageError if the object is not KIND/NAME. */
@@ -59,11 +60,8 @@ export async function requestRetry(
     throw isNotFound(error) ? await notFoundError(client, { kind, name, namespace }, signal) : error
   }
   const label = `${kind.singular}/${name}${namespace ? ` in namespace ${namespace}` : ''}`
-  write(
-    output === 'json'
-      ? `${JSON.stringify({ kind: kind.kind, namespace, name, requestedAt, isDryRun, operations }, null, 2)}\n`
-      : formatText(label, { isDryRun, operations }),
-  )
+  const result = { kind: kind.kind, namespace, name, requestedAt, isDryRun, operations }
+  write(await formatOutput(output, result, () => formatText(label, { isDryRun, operations })))
 }
 
 /** Returns undefined if the server does not list operations, or not to this user. */

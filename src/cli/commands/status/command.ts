@@ -3,6 +3,7 @@ import { UsageError } from '../../../base/usage-error.ts'
 import type { AddCommand } from '../../command.ts'
 import { ExitError } from '../../exit-error.ts'
 import { dataDirOption, outputOption, parseDataDir } from '../../flags/common.ts'
+import { formatOutput } from '../../output/format-output.ts'
 
 export const addStatus: AddCommand = (program, deps) => {
   program
@@ -10,8 +11,7 @@ export const addStatus: AddCommand = (program, deps) => {
     .summary('show what runs on a data directory, and whether it is healthy')
     .description(
       'Shows the server of the data directory: its process, address and version, what /readyz reports, nodes, drivers, ' +
-        'leader, the size of the store, and when its certificates expire. Without a running server it shows what is on disk. ' +
-        'Exit code: 0 if the server runs and is healthy, 1 if it does not run or is not healthy, 2 if the status cannot be read.',
+        'leader, the size of the store, and when its certificates expire. Without a running server it shows what is on disk.',
     )
     .addOption(dataDirOption())
     .addOption(outputOption())
@@ -22,7 +22,7 @@ export const addStatus: AddCommand = (program, deps) => {
       const status = await readStatus({ dataDir: parseDataDir(flags.dataDir), clock: deps.clock }).catch((error) => {
         throw new UsageError((error as Error).message) // for exit code 2
       })
-      deps.write(flags.output === 'json' ? `${JSON.stringify(status)}\n` : formatStatus(status))
+      deps.write(await formatOutput(flags.output, status, () => formatStatus(status)))
       if (!status.isHealthy) throw new ExitError(1)
     })
 }

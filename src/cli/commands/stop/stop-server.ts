@@ -22,11 +22,8 @@ const POLL_MS = 20
 
 /** Throws if the server still runs after the timeout, or if a process without a record uses the store. */
 export async function stopServer({ dataDir, timeoutMs, clock }: StopOptions): Promise<StoppedServer> {
-  const server = await findRunningServer(dataDir)
-  if (!server) {
-    await requireUnusedStore(dataDir)
-    return { durationMs: 0 }
-  }
+  const server = await findServer(dataDir)
+  if (!server) return { durationMs: 0 }
   const startMs = clock.monotonicMs()
   sendSignal(server, 'SIGTERM')
   if (!(await waitForExit(server, { timeoutMs, clock }))) {
@@ -36,6 +33,13 @@ export async function stopServer({ dataDir, timeoutMs, clock }: StopOptions): Pr
     )
   }
   return { pid: server.pid, durationMs: Math.round(clock.monotonicMs() - startMs) }
+}
+
+/** Returns the running server, if there is one. Throws if a process without a record uses the store. */
+export async function findServer(dataDir: string): Promise<ProcessIdentity | undefined> {
+  const server = await findRunningServer(dataDir)
+  if (!server) await requireUnusedStore(dataDir)
+  return server
 }
 
 /** Throws if a process holds the lock of the embedded store. */

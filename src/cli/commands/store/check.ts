@@ -1,9 +1,11 @@
 // Runs `stowage store check`: inspects the file of a stopped store, a backup that is a directory, or backup archives.
 import { resolve } from 'node:path'
+import type { Clock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { ArchiveError, ArchiveInspector, type InspectedArchive } from '../../../store/backup/index.ts'
 import { inspectStore, isDamaged, type RecordDamage, type StoreInspection } from '../../../store/index.ts'
 import { inspectArchiveFile } from '../backup/archive.ts'
+import { createArchiveReader } from '../backup/archive-reader.ts'
 import { formatDamagedRecord } from '../backup/damaged-records.ts'
 import { areArchives, progressOf, stoppedStoreDir, storeFileOf } from './store-file.ts'
 
@@ -25,23 +27,23 @@ export interface CheckResult {
 }
 
 /** Checks a data directory. Throws UsageError if it cannot be read, so that the exit code is 2. */
-export async function checkStore(dataDir: string): Promise<CheckResult> {
+export async function checkStore(dataDir: string, clock: Clock): Promise<CheckResult> {
   await stoppedStoreDir(dataDir)
-  return checkFile(storeFileOf(dataDir))
+  return checkFile(storeFileOf(dataDir), clock)
 }
 
 /** Checks a backup: a directory, its file, or a full archive and the incremental ones that continue it. */
-export async function checkBackup(paths: readonly string[]): Promise<CheckResult> {
-  if (await areArchives(paths)) return checkArchives(paths)
+export async function checkBackup(paths: readonly string[], clock: Clock): Promise<CheckResult> {
+  if (await areArchives(paths)) return checkArchives(paths, clock)
   const [location = ''] = paths
   const path = storeFileOf(location)
   if (path !== resolve(location)) await stoppedStoreDir(location)
-  return checkFile(path)
+  return checkFile(path, clock)
 }
 
-function checkFile(path: string): CheckResult {
+function checkFile(path: string, clock: Clock): CheckResult {
   try {
-    const inspection = inspectStore({ path, onProgress: progressOf('Checking') })
+    const inspection = inspectStore({ path, onProgress: progressOf('Checking', clock) })
     const { description, records, newestRevision, damagedRecords, pages, damagedPages, missingRecords } = inspection
     return {
       path,
@@ -59,16 +61,19 @@ function checkFile(path: string): CheckResult {
   }
 }
 
-async function checkArchives(paths: readonly string[]): Promise<CheckResult> {
+async function checkArchives(paths: readonly string[], clock: Clock): Promise<CheckResult> {
   const inspector = new ArchiveInspector({ isOneSequence: true })
+  const reader = await createArchiveReader(paths, { title: 'Checking', clock })
   const path = paths.join(', ')
   let last: InspectedArchive | undefined
   try {
-    for (const archive of paths) last = await inspectArchiveFile(inspector, archive)
+    for (const archive of paths) last = await inspectArchiveFile(inspector, archive, reader)
   } catch (error) {
     if (!(error instanceof ArchiveError)) throw error
     const nothing = { format: undefined, records: 0, newestRevision: 0, damagedRecords: [] }
     return { path, isDamaged: true, ...nothing, archiveProblem: error.message }
+  } finally {
+    reader.finish()
   }
   const { manifest, records, damagedRecords, missingRevisions } = last!
   return {

@@ -2,6 +2,7 @@
 import type { AddCommand } from '../../command.ts'
 import { ExitError } from '../../exit-error.ts'
 import { dataDirOption, outputOption, parseDataDir } from '../../flags/common.ts'
+import { formatOutput } from '../../output/format-output.ts'
 
 export const addStore: AddCommand = (program, deps) => {
   const store = program.command('store').summary('check and repair the embedded store on this machine')
@@ -11,8 +12,7 @@ export const addStore: AddCommand = (program, deps) => {
     .command('check')
     .summary('list damaged records and pages, and missing revisions')
     .description(
-      'Reads the whole store and lists damaged records and pages, and the revisions that may be missing. Changes nothing. ' +
-        'Exits with 0 if there is no damage, with 1 if there is, and with 2 if the store cannot be read.',
+      'Reads the whole store and lists damaged records and pages, and the revisions that may be missing. Changes nothing.',
     )
     .addOption(dataDirOption())
     .option(
@@ -28,8 +28,11 @@ export const addStore: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { checkBackup, checkStore, formatInspection } = await import('./check.ts')
-      const inspection = await (flags.backup ? checkBackup(flags.backup) : checkStore(parseDataDir(flags.dataDir)))
-      deps.write(flags.output === 'json' ? `${JSON.stringify(inspection)}\n` : formatInspection(inspection))
+      const { clock } = deps
+      const inspection = await (flags.backup
+        ? checkBackup(flags.backup, clock)
+        : checkStore(parseDataDir(flags.dataDir), clock))
+      deps.write(await formatOutput(flags.output, inspection, () => formatInspection(inspection)))
       if (inspection.isDamaged) throw new ExitError(1)
     })
 
@@ -57,8 +60,9 @@ export const addStore: AddCommand = (program, deps) => {
       const result = await repair(parseDataDir(flags.dataDir), {
         backup: flags.backup,
         isConfirmed: flags.yes === true && flags.dryRun !== true,
+        clock: deps.clock,
       })
-      deps.write(flags.output === 'json' ? `${JSON.stringify(result)}\n` : formatRepair(result))
+      deps.write(await formatOutput(flags.output, result, () => formatRepair(result)))
       if (result.is === 'planned') throw new ExitError(1)
     })
 }

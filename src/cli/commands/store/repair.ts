@@ -1,4 +1,5 @@
 // Runs `stowage store repair`: plans the repair, and carries it out if it is confirmed.
+import type { Clock } from '../../../base/clock.ts'
 import { ArchiveInspector } from '../../../store/backup/index.ts'
 import {
   copyOf,
@@ -10,6 +11,7 @@ import {
   repairStore,
 } from '../../../store/index.ts'
 import { inspectArchiveFile } from '../backup/archive.ts'
+import { createArchiveReader } from '../backup/archive-reader.ts'
 import { areArchives, progressOf, stoppedStoreDir, storeFileOf } from './store-file.ts'
 
 export interface RepairResult {
@@ -23,14 +25,17 @@ export interface RepairResult {
   readonly damagedFile?: string
 }
 
-export async function repair(
-  dataDir: string,
-  { backup, isConfirmed }: { readonly backup: readonly string[] | undefined; readonly isConfirmed: boolean },
-): Promise<RepairResult> {
+export interface RepairRequest {
+  readonly backup: readonly string[] | undefined
+  readonly isConfirmed: boolean
+  readonly clock: Clock
+}
+
+export async function repair(dataDir: string, { backup, isConfirmed, clock }: RepairRequest): Promise<RepairResult> {
   const dir = await stoppedStoreDir(dataDir)
   const path = storeFileOf(dataDir)
-  const backupRecords = backup && (await readBackup(backup))
-  const plan = planRepair(path, { backup: backupRecords, onProgress: progressOf('Reading') })
+  const backupRecords = backup && (await readBackup(backup, clock))
+  const plan = planRepair(path, { backup: backupRecords, onProgress: progressOf('Reading', clock) })
   if (!plan) return { is: 'intact', path, damagedPages: 0, records: 0, actions: [] }
   const { actions, records, inspection } = plan
   const result = { path, damagedPages: inspection.damagedPages.length, records: records.length, actions }
@@ -39,7 +44,7 @@ export async function repair(
 }
 
 /** Returns the intact records of a backup by revision. */
-async function readBackup(paths: readonly string[]): Promise<Map<Revision, MediumRecord>> {
+async function readBackup(paths: readonly string[], clock: Clock): Promise<Map<Revision, MediumRecord>> {
   if (!(await areArchives(paths))) return readRecords(storeFileOf(paths[0] ?? ''))
   const records = new Map<Revision, MediumRecord>()
   const inspector = new ArchiveInspector({
@@ -47,7 +52,12 @@ async function readBackup(paths: readonly string[]): Promise<Map<Revision, Mediu
     onRecord: (record) => void records.set(record.revision, copyOf(record)),
     onDrop: (revision) => void records.delete(revision),
   })
-  for (const path of paths) await inspectArchiveFile(inspector, path)
+  const reader = await createArchiveReader(paths, { title: 'Reading', clock })
+  try {
+    for (const path of paths) await inspectArchiveFile(inspector, path, reader)
+  } finally {
+    reader.finish()
+  }
   return records
 }
 

@@ -1,10 +1,11 @@
-// Finds the file of a store in a data directory or in a backup, recognizes archives, and shows the progress of reading a file on
-// a terminal.
+// Finds the file of a store in a data directory or in a backup, recognizes archives, and shows the progress of reading a file.
 import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import type { Clock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { isArchiveFile } from '../../../store/backup/index.ts'
 import { isDirectoryInUse, STORE_FILE } from '../../../store/index.ts'
+import { createWorkProgress, standardError, type WorkProgress } from '../../output/work-progress.ts'
 
 /** Returns the directory of the store. Throws if a process uses it. */
 export async function stoppedStoreDir(dataDir: string): Promise<string> {
@@ -36,16 +37,15 @@ export async function areArchives(paths: readonly string[]): Promise<boolean> {
   return false
 }
 
-/** Returns a function that shows the progress, or undefined if standard error is not a terminal. */
-export function progressOf(title: string): ((progress: { pagesDone: number; pagesTotal: number }) => void) | undefined {
-  const { stderr } = process
-  if (!stderr.isTTY) return undefined
-  let shownPercent = -1
+/** Returns a function that shows the progress on standard error. */
+export function progressOf(
+  title: string,
+  clock: Clock,
+): (progress: { readonly pagesDone: number; readonly pagesTotal: number }) => void {
+  let progress: WorkProgress | undefined
   return ({ pagesDone, pagesTotal }) => {
-    const percent = Math.floor((100 * pagesDone) / Math.max(1, pagesTotal))
-    if (percent === shownPercent) return
-    shownPercent = percent
-    const bar = '#'.repeat(Math.floor(percent / 4)).padEnd(25)
-    stderr.write(pagesDone === pagesTotal ? '\r\x1b[K' : `\r${title} [${bar}] ${percent} %`)
+    progress ??= createWorkProgress({ title, unit: 'pages', total: pagesTotal, clock, output: standardError() })
+    if (pagesDone === pagesTotal) progress.finish()
+    else progress.set(pagesDone)
   }
 }

@@ -16,6 +16,7 @@ export const addToken: AddCommand = (program, deps) => {
     .option('--node <name>', 'name of the node that joins with the new token')
     .option('--ttl <duration>', 'time until the new token expires', '24h')
     .option('--description <text>', 'note about the new token')
+    .option('--dry-run', 'validate on the server, and create or delete nothing')
     .addOption(kubeconfigOption())
     .addOption(outputOption())
     .addHelpText(

@@ -16,10 +16,13 @@ import { UsageError } from '../../../base/usage-error.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, type Connection, httpClient } from '../../../client/index.ts'
 import { caPinOf } from '../../../nodeagent/join/index.ts'
+import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
+import { formatTable } from '../../output/table.ts'
 
 interface TokenFlags {
   readonly kubeconfig?: string
-  readonly output?: 'text' | 'json'
+  readonly dryRun?: boolean
+  readonly output?: OutputFormat
 }
 
 export interface CreateTokenFlags extends TokenFlags {
@@ -38,7 +41,7 @@ const TTL_MS_MIN = 60_000
 
 /** Returns the output of the command. */
 export async function createToken(flags: CreateTokenFlags, deps: TokenDeps): Promise<string> {
-  const { node, ttl, description = '' } = flags
+  const { node, ttl, description = '', dryRun = false, output = 'text' } = flags
   if (!node)
     throw new UsageError('stowage token create requires --node: the name of the node that joins with the token.')
   const [problem] = dns1123SubdomainProblems(node)
@@ -50,15 +53,19 @@ export async function createToken(flags: CreateTokenFlags, deps: TokenDeps): Pro
   return withClient(flags, deps, async (client, { server, ca }) => {
     const expiration = timestamp(deps.clock.nowMs() + ttlMs)
     const parts = { id: randomText(6), secret: randomText(16) }
-    await client.create(secretKind, tokenSecret({ ...parts, nodeName: node, description, expiration }))
-    const token = `${parts.id}.${parts.secret}`
+    const secret = tokenSecret({ ...parts, nodeName: node, description, expiration })
+    await client.create(secretKind, secret, { dryRun })
     const caCertHash = ca === undefined ? undefined : caPinOf(ca)
-    if (flags.output === 'json') return `${JSON.stringify({ token, node, expiration, server, caCertHash })}\n`
+    if (dryRun) {
+      const text = () => `Would create a token for node ${node} that expires at ${expiration}.\n`
+      return formatOutput(output, { dryRun, node, expiration, server, caCertHash }, text)
+    }
+    const token = `${parts.id}.${parts.secret}`
     const pin = caCertHash ? ` --ca-cert-hash ${caCertHash}` : ''
-    return (
+    const text = () =>
       `The token for node ${node} expires at ${expiration}. Run this command on the node:\n\n` +
       `  stowage node --join ${server} --node-name ${node} --token ${token}${pin}\n`
-    )
+    return formatOutput(output, { token, node, expiration, server, caCertHash }, text)
   })
 }
 
@@ -76,24 +83,38 @@ export const listTokens = (flags: TokenFlags, deps: TokenDeps): Promise<string> 
         isExpired: expiresAtMs <= nowMs,
         description,
       }))
-    if (flags.output === 'json') return `${JSON.stringify({ tokens })}\n`
-    if (tokens.length === 0) return 'There are no tokens. Create one with: stowage token create --node NAME\n'
-    const rows = tokens.map(({ id, node, expiration, isExpired, description }) => [
-      id,
-      node || '<any>',
-      `${expiration || '<never>'}${isExpired ? ' (expired)' : ''}`,
-      description,
-    ])
-    return formatRows([['ID', 'NODE', 'EXPIRES', 'DESCRIPTION'], ...rows])
+    return formatOutput(flags.output ?? 'text', { tokens }, () => formatTokens(tokens))
   })
+
+interface ListedToken {
+  readonly id: string
+  readonly node: string
+  /** Empty if the token does not expire. */
+  readonly expiration: string
+  readonly isExpired: boolean
+  readonly description: string
+}
+
+function formatTokens(tokens: readonly ListedToken[]): string {
+  if (tokens.length === 0) return 'There are no tokens. Create one with: stowage token create --node NAME\n'
+  const rows = tokens.map(({ id, node, expiration, isExpired, description }) => [
+    id,
+    node || '<any>',
+    `${expiration || '<never>'}${isExpired ? ' (expired)' : ''}`,
+    description,
+  ])
+  return formatTable([['ID', 'NODE', 'EXPIRES', 'DESCRIPTION'], ...rows])
+}
 
 export const deleteToken = async (text: string | undefined, flags: TokenFlags, deps: TokenDeps): Promise<string> => {
   if (!text)
     throw new UsageError('stowage token delete requires the id of the token, which "stowage token list" prints.')
   const [id = ''] = text.split('.') // a whole token is accepted too
+  const { dryRun = false, output = 'text' } = flags
   return withClient(flags, deps, async (client) => {
-    await client.delete(secretKind, { namespace: BOOTSTRAP_TOKEN_NAMESPACE, name: secretNameOf(id) })
-    return `Token ${id} deleted.\n`
+    await client.delete(secretKind, { namespace: BOOTSTRAP_TOKEN_NAMESPACE, name: secretNameOf(id) }, { dryRun })
+    const message = dryRun ? `Token ${id} would be deleted.\n` : `Token ${id} deleted.\n`
+    return formatOutput(output, { id, dryRun }, () => message)
   })
 }
 
@@ -116,14 +137,3 @@ const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'
 /** The token is a secret, so its characters come from the system and not from the injected randomness. */
 const randomText = (length: number): string =>
   Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
-
-function formatRows(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
-  const lines = rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column]!))
-      .join('   ')
-      .trimEnd(),
-  )
-  return `${lines.join('\n')}\n`
-}

@@ -10,9 +10,9 @@ it('SYS-12 socketNotes names a missing socket, and explains how to register a ru
 })
 
 it.each([
-  ['text', { isJson: false, isTerminal: true }, 1],
-  ['text for a file', { isJson: false, isTerminal: false }, 2],
-  ['JSON', { isJson: true, isTerminal: true }, 2],
+  ['text', { formatValue: undefined, isTerminal: true }, 1],
+  ['text for a file', { formatValue: undefined, isTerminal: false }, 2],
+  ['JSON', { formatValue: JSON.stringify, isTerminal: true }, 2],
 ] as const)(
   'SYS-12 `up` writes each shortcoming of the nodes once per stream, and once on a terminal: %s',
   (_name, target, count) => {

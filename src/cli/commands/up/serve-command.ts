@@ -25,6 +25,7 @@ import {
   pkiDirOption,
 } from '../../flags/common.ts'
 import { parsePodFlags } from '../../flags/pod-options.ts'
+import { loadValueFormatter } from '../../output/format-output.ts'
 import { quoteShellWord } from '../../shell-word.ts'
 
 interface ServeCommand {
@@ -96,9 +97,9 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         )
       const { serve } = await import('../../../processes/server/serve.ts')
       const { checkAccountTokenSettings } = await import('../../../processes/server/account-tokens.ts')
-      const isJson = flags.output === 'json'
+      const formatValue = await loadValueFormatter(flags.output, { isStream: true })
       // On a terminal the output reports the start, and log lines of the start would appear between its lines.
-      const logLevel = flags.logLevel ?? (process.stderr.isTTY && !isJson ? 'warn' : 'info')
+      const logLevel = flags.logLevel ?? (process.stderr.isTTY && !formatValue ? 'warn' : 'info')
       const { clock, random, log, signal } = await processDeps(deps, { ...flags, logLevel })
       await serve({
         dataDir: parseDataDir(flags.dataDir),
@@ -144,16 +145,12 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
           const startMs = Math.round(performance.now())
           const notes = socketNotes(flags.driverSocket ?? [])
           const noteFields = notes.length > 0 ? { notes } : {}
-          deps.write(
-            isJson
-              ? `${JSON.stringify({ ...ready, ...noteFields, startMs })}\n`
-              : formatReadyServer(ready, notes, startMs),
-          )
+          deps.write(formatValue?.({ ...ready, ...noteFields, startMs }) ?? formatReadyServer(ready, notes, startMs))
         },
         onNodes: (nodes) => {
           const startMs = Math.round(performance.now())
           const isTerminal = Boolean(process.stderr.isTTY)
-          reportNodes({ nodes, startMs }, { isJson, isTerminal, log, write: deps.write })
+          reportNodes({ nodes, startMs }, { formatValue, isTerminal, log, write: deps.write })
         },
       })
     })
@@ -163,11 +160,16 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
 /** Writes the nodes to the output, and logs their shortcomings unless output and log appear on one terminal. */
 export function reportNodes(
   { nodes, startMs }: { readonly nodes: StartedNodes; readonly startMs: number },
-  output: Pick<ProgramDeps, 'write'> & { readonly isJson: boolean; readonly isTerminal: boolean; readonly log: Logger },
+  output: Pick<ProgramDeps, 'write'> & {
+    /** Undefined for text. */
+    readonly formatValue: ((value: object) => string) | undefined
+    readonly isTerminal: boolean
+    readonly log: Logger
+  },
 ): void {
-  const { isJson, isTerminal, log, write } = output
-  if (isJson || !isTerminal) for (const text of nodes.shortcomings) log.warn({ backend: nodes.backend }, text)
-  write(isJson ? `${JSON.stringify({ nodes, startMs })}\n` : formatNodes(nodes, startMs))
+  const { formatValue, isTerminal, log, write } = output
+  if (formatValue || !isTerminal) for (const text of nodes.shortcomings) log.warn({ backend: nodes.backend }, text)
+  write(formatValue?.({ nodes, startMs }) ?? formatNodes(nodes, startMs))
 }
 
 /** Returns notes on drivers that the user must still start or register. They are printed, because the log may be disabled. */

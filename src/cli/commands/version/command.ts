@@ -2,6 +2,7 @@
 import { stowageVersion, versionInfo } from '../../../apiserver/version.ts'
 import type { AddCommand } from '../../command.ts'
 import { outputOption } from '../../flags/common.ts'
+import { formatOutput } from '../../output/format-output.ts'
 
 export const addVersion: AddCommand = (program, deps) => {
   program
@@ -9,13 +10,12 @@ export const addVersion: AddCommand = (program, deps) => {
     .summary('print the version')
     .description('Prints the version of this program and of the Kubernetes API it serves.')
     .addOption(outputOption())
-    .action((flags) => {
+    .addHelpText('after', '\nExample:\n  stowage version -o json\n')
+    .action(async (flags) => {
       const { gitVersion, goVersion, platform } = versionInfo()
       const version = { stowage: stowageVersion, api: gitVersion, node: goVersion.slice('node '.length), platform }
-      deps.write(
-        flags.output === 'json'
-          ? `${JSON.stringify(version, null, 2)}\n`
-          : `stowage ${version.stowage} (serves ${version.api}, node ${version.node}, ${version.platform})\n`,
-      )
+      const text = () =>
+        `stowage ${version.stowage} (serves ${version.api}, node ${version.node}, ${version.platform})\n`
+      deps.write(await formatOutput(flags.output, version, text))
     })
 }

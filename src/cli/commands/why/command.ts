@@ -1,7 +1,7 @@
 // `stowage why`: flags and help. run.ts runs the command.
-import { Option } from 'commander'
 import type { AddCommand } from '../../command.ts'
-import { kubeconfigOption } from '../../flags/common.ts'
+import { kubeconfigOption, outputOption } from '../../flags/common.ts'
+import { canShowColors, noColorOption } from '../../output/color.ts'
 
 export const addWhy: AddCommand = (program, deps) => {
   program
@@ -16,22 +16,17 @@ export const addWhy: AddCommand = (program, deps) => {
     .option('-n, --namespace <name>', 'namespace of the claim or pod (default: the namespace of the kubeconfig)')
     .option('--watch', 'print the tree again after each change, until the object is ready')
     .addOption(kubeconfigOption())
-    .addOption(
-      new Option('-o, --output <format>', 'format of the output').choices(['text', 'json', 'yaml']).default('text'),
-    )
-    .option('--no-color', 'print no colors; the default if $NO_COLOR is set or the output is no terminal')
+    .addOption(outputOption())
+    .addOption(noColorOption())
     .addHelpText(
       'after',
-      '\nExit code 0: the object is ready; 1: it is not; 2: it could not be read.\n' +
-        '\nExamples:\n' +
+      '\nExamples:\n' +
         '  stowage why pvc/data -n shop\n' +
         '  stowage why pod/web-0 --watch\n' +
         '  stowage why node/node-1 -o json\n',
     )
     .action(async (object: string, { color, ...flags }) => {
       const { runWhy } = await import('./run.ts')
-      const { env } = process
-      const hasColors = color && !env.NO_COLOR && Boolean(process.stdout.isTTY)
-      await runWhy(object, flags, { ...deps, env, hasColors })
+      await runWhy(object, flags, { ...deps, env: process.env, hasColors: canShowColors(color) })
     })
 }

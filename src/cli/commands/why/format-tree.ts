@@ -1,9 +1,14 @@
 // Formats a diagnosis as a tree of text: a symbol and a message per cause, and what helps below it.
 import type { Diagnosis, DiagnosisState, Fix } from '../../../diagnosis/index.ts'
+import { type Color, paint } from '../../output/color.ts'
 
 const SYMBOLS: Readonly<Record<DiagnosisState, string>> = { ready: '✔', waiting: '…', failed: '✖', unknown: '?' }
-/** Codes of ECMA-48: green, yellow, red, cyan. */
-const COLORS: Readonly<Record<DiagnosisState, number>> = { ready: 32, waiting: 33, failed: 31, unknown: 36 }
+const COLORS: Readonly<Record<DiagnosisState, Color>> = {
+  ready: 'green',
+  waiting: 'yellow',
+  failed: 'red',
+  unknown: 'cyan',
+}
 
 /** Bounds the children of one cause in the text, such as nodes. JSON and YAML have all of them. */
 const SHOWN_CHILDREN_MAX = 10
@@ -43,7 +48,7 @@ function formatBranch(diagnosis: Diagnosis, indent: string, options: FormatOptio
 }
 
 function formatHead({ subject, state, reason, message }: Diagnosis, { hasColors }: FormatOptions): string {
-  const symbol = hasColors ? `\x1b[${COLORS[state]}m${SYMBOLS[state]}\x1b[0m` : SYMBOLS[state]
+  const symbol = paint(SYMBOLS[state], COLORS[state], hasColors)
   const kind = SHORT_KINDS[subject.kind] ?? subject.kind
   return `${symbol} ${kind}/${subject.name}: ${message} [${reason}]`
 }

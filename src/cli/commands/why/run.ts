@@ -2,7 +2,7 @@
 // ready, and UsageError, which exits with code 2, if it cannot be read.
 
 import { setMaxListeners } from 'node:events'
-import { printYaml } from '../../../api/print-yaml.ts'
+
 import { ApiError } from '../../../api/status-error.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
@@ -11,6 +11,7 @@ import { type Diagnosis, diagnose, readSnapshot, TARGET_KINDS, type Target } fro
 import type { ProgramDeps } from '../../command.ts'
 import { ExitError } from '../../exit-error.ts'
 import { listNames } from '../../list-names.ts'
+import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
 import { formatTree } from './format-tree.ts'
 import { parseTarget } from './parse-target.ts'
 
@@ -18,7 +19,7 @@ interface WhyFlags {
   readonly namespace?: string
   readonly watch?: boolean
   readonly kubeconfig?: string
-  readonly output: 'text' | 'json' | 'yaml'
+  readonly output: OutputFormat
 }
 
 interface WhyDeps extends ProgramDeps {
@@ -41,7 +42,7 @@ export async function runWhy(object: string, flags: WhyFlags, deps: WhyDeps): Pr
   try {
     for (;;) {
       const diagnosis = await examine(client, target, deps)
-      const text = await formatDiagnosis(diagnosis, flags, deps)
+      const text = await formatOutput(flags.output, diagnosis, () => formatTree(diagnosis, deps))
       if (maskAges(text) !== maskAges(printed)) deps.write(text)
       printed = text
       if (diagnosis.state === 'ready') return
@@ -72,12 +73,6 @@ function notFoundMessage({ kind, namespace, name }: Target, similarNames: readon
   const place = TARGET_KINDS[kind].isNamespaced ? ` in the namespace ${namespace}` : ''
   const hint = similarNames.length > 0 ? ` Similar names: ${similarNames.join(', ')}.` : ''
   return `${kind}/${name} does not exist${place}.${hint}`
-}
-
-async function formatDiagnosis(diagnosis: Diagnosis, { output }: WhyFlags, { hasColors }: WhyDeps): Promise<string> {
-  if (output === 'json') return `${JSON.stringify(diagnosis)}\n`
-  if (output === 'yaml') return printYaml(JSON.parse(JSON.stringify(diagnosis)))
-  return formatTree(diagnosis, { hasColors })
 }
 
 /** Ages change with every read, and are no change of the tree. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatTable } from './results.ts'
+import { formatTable } from './table.ts'
 
 describe('formatTable', () => {
   it('PLUS-13 aligns columns and does not pad the last one', () => {

@@ -1,0 +1,50 @@
+// Reads the bytes of archives, and shows how much is read on standard error.
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import type { Clock } from '../../../base/clock.ts'
+import { createWorkProgress, standardError } from '../../output/work-progress.ts'
+
+export interface ArchiveReader {
+  /** Returns the chunks of an archive. The file is opened when the first is read. `-` is standard input. */
+  read(path: string): AsyncIterable<Buffer>
+  /** Removes the progress from a terminal, until more is read. */
+  finish(): void
+}
+
+const READ_BYTES = 512 * 1024
+
+/** Creates a reader of archives. Their sizes are the whole of the progress, unless standard input is one of them. */
+export async function createArchiveReader(
+  paths: readonly string[],
+  { title, clock }: { readonly title: string; readonly clock: Clock },
+): Promise<ArchiveReader> {
+  const sizes = await Promise.all(paths.map((path) => (path === '-' ? undefined : sizeOf(path))))
+  const total = sizes.reduce<number | undefined>(
+    (sum, size) => (sum === undefined || size === undefined ? undefined : sum + size),
+    0,
+  )
+  const progress = createWorkProgress({
+    title,
+    unit: 'bytes',
+    ...(total === undefined ? {} : { total }),
+    clock,
+    output: standardError(),
+  })
+  return {
+    async *read(path) {
+      const stream = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: READ_BYTES })
+      for await (const chunk of stream) {
+        progress.add(chunk.length)
+        yield chunk
+      }
+    },
+    finish: progress.finish,
+  }
+}
+
+/** Returns undefined if the file cannot be read, which its reader reports. */
+const sizeOf = (path: string): Promise<number | undefined> =>
+  stat(path).then(
+    ({ size }) => size,
+    () => undefined,
+  )

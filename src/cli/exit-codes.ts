@@ -1,0 +1,65 @@
+// The exit codes of the commands, which --help and docs/reference/exit-codes.md list.
+
+export type ExitCodes = Readonly<Record<number, string>>
+
+/** The codes of commands that have no others. */
+const DEFAULT_CODES: ExitCodes = { 0: 'success', 1: 'failure', 2: 'usage error' }
+/** The codes of commands that run until they are stopped. */
+const PROCESS_CODES: ExitCodes = { 0: 'stopped by a signal', 1: 'failure', 2: 'usage error' }
+/** The codes of commands that can be interrupted while they change many objects. */
+const bulkCodes = (success: string, failure: string): ExitCodes => ({
+  0: success,
+  1: failure,
+  2: 'usage error',
+  130: 'interrupted; the same command continues',
+})
+
+/** By the name of the command after `stowage`. */
+const CODES: Readonly<Record<string, ExitCodes>> = {
+  up: PROCESS_CODES,
+  server: PROCESS_CODES,
+  driver: PROCESS_CODES,
+  sidecar: PROCESS_CODES,
+  provisioner: PROCESS_CODES,
+  resizer: PROCESS_CODES,
+  node: PROCESS_CODES,
+  controllers: PROCESS_CODES,
+  scheduler: PROCESS_CODES,
+  'capacity-cleanup': PROCESS_CODES,
+  status: {
+    0: 'the server runs and is healthy',
+    1: 'it does not run, or is not healthy',
+    2: 'usage error, or the status cannot be read',
+  },
+  why: { 0: 'the object is ready', 1: 'it is not', 2: 'usage error, or the object cannot be read' },
+  doctor: { 0: 'no warnings and no errors', 1: 'at least one', 2: 'usage error, or the checks could not run' },
+  grow: bulkCodes('all claims have the requested size', 'some do not'),
+  migrate: bulkCodes('all claims have moved', 'some have not'),
+  retry: {
+    0: 'the retry is requested',
+    1: 'it is not, for example because the object does not exist',
+    2: 'usage error',
+  },
+  backup: { 0: 'the backup is complete', 1: 'failure, or the backup has damaged records', 2: 'usage error' },
+  'backup verify': {
+    0: 'the archives are intact',
+    1: 'an archive is damaged or incomplete, has damaged records, or lacks records',
+    2: 'usage error',
+  },
+  restore: { 0: 'the backup is restored', 1: 'failure, or the backup has damaged records', 2: 'usage error' },
+  'store check': { 0: 'no damage', 1: 'the store is damaged', 2: 'usage error, or the store cannot be read' },
+  'store repair': {
+    0: 'the store is intact or repaired',
+    1: 'failure, or there is a repair to confirm with --yes',
+    2: 'usage error',
+  },
+}
+
+/** Returns the exit codes of a command by its name after `stowage`. */
+export const exitCodesOf = (name: string): ExitCodes => CODES[name] ?? DEFAULT_CODES
+
+/** Formats the exit codes for the help of a command. */
+export const formatExitCodes = (codes: ExitCodes): string =>
+  `\nExit codes:\n${Object.entries(codes)
+    .map(([code, meaning]) => `  ${code.padEnd(3)}  ${meaning}\n`)
+    .join('')}`

@@ -1,0 +1,35 @@
+// Formats sizes, rates, shares and durations for people.
+
+const SIZE_UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'] as const
+
+/** Formats bytes with at most three digits before the unit and one after the point: `512`, `1.5Gi`, `120Mi`. */
+export function formatSize(bytes: number): string {
+  let amount = Math.abs(bytes)
+  let unit = 0
+  // 1023.95 would be rounded to 1024.0.
+  while (amount >= 1023.95 && unit < SIZE_UNITS.length - 1) {
+    amount /= 1024
+    unit++
+  }
+  const sign = bytes < 0 ? '-' : ''
+  const digits = unit === 0 ? String(Math.round(amount)) : amount.toFixed(1).replace(/\.0$/, '')
+  return `${sign}${digits}${SIZE_UNITS[unit]}`
+}
+
+/** Formats a share of a whole, rounded down, so that only a full volume has 100 %. */
+export const formatPercent = (fraction: number): string => `${Math.floor(fraction * 100)}%`
+
+/** Formats a rate of things per second: `340/s`, `2.5/s`, `0.04/s`. */
+export function formatRate(perSecond: number): string {
+  const digits = perSecond >= 10 ? 0 : perSecond >= 1 ? 1 : 2
+  return `${perSecond.toFixed(digits)}/s`
+}
+
+/** Formats a duration as `43 s`, `5 min` or `2 h 10 min`. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.ceil(ms / 1_000)
+  if (seconds < 90) return `${seconds} s`
+  const minutes = Math.ceil(seconds / 60)
+  if (minutes < 90) return `${minutes} min`
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
