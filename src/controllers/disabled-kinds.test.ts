@@ -95,7 +95,7 @@ describe('scheduling with capacity objects disabled', () => {
   it('SYS-15 schedules a pod whose driver publishes its capacity', async () => {
     const fixture = await startSchedulerFixture({ runtimeConfig: CAPACITIES_DISABLED })
     cleanups.push(() => fixture.stop())
-    fixture.storage.free.set('n1', gi(10))
+    fixture.storage.freeBytes.set('n1', gi(10))
     await fixture.createNode('n1', { labels: { [HOST]: 'n1' } })
     await fixture.createDriver(true)
     await fixture.createClass('pools', { provisioner: DRIVER, volumeBindingMode: 'WaitForFirstConsumer' })

@@ -19,7 +19,7 @@ export interface ConnectOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: CallObserver
-  /** Timeout of calls without their own. Default: 10 s. */
+  /** Timeout of calls that set none themselves. Default: 10 s. */
   readonly timeoutMs?: number
 }
 
@@ -48,14 +48,14 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
   const path = socketPathOf(address)
   const client = new Client(`unix:${path}`, credentials.createInsecure(), CHANNEL_OPTIONS)
   const secretMask = secretMaskOf(path)
-  const closed = new AbortController()
-  setMaxListeners(0, closed.signal) // every call in flight has a listener
-  const availability = createAvailabilityLog({ log, path, isClosed: () => closed.signal.aborted })
+  const closeAbort = new AbortController()
+  setMaxListeners(0, closeAbort.signal) // every call in flight has a listener
+  const availability = createAvailabilityLog({ log, path, isClosed: () => closeAbort.signal.aborted })
 
   function send(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs: callTimeoutMs = timeoutMs } = options
-      if (closed.signal.aborted) return reject(connectionClosed(method, path))
+      if (closeAbort.signal.aborted) return reject(connectionClosed(method, path))
       if (signal?.aborted) return reject(cancelled(method))
 
       // The injected clock enforces the timeout. The header only informs the driver.
@@ -76,7 +76,7 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
       const settle = (outcome: Message | CsiError) => {
         cancelTimeout()
         signal?.removeEventListener('abort', cancel)
-        closed.signal.removeEventListener('abort', close)
+        closeAbort.signal.removeEventListener('abort', close)
         if (outcome instanceof CsiError) reject(outcome)
         else resolve(outcome)
       }
@@ -90,14 +90,14 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
       const close = () => abandon(connectionClosed(method, path))
       const cancelTimeout = clock.after(callTimeoutMs, () => abandon(timedOut(method, callTimeoutMs)))
       signal?.addEventListener('abort', cancel, { once: true })
-      closed.signal.addEventListener('abort', close, { once: true })
+      closeAbort.signal.addEventListener('abort', close, { once: true })
     })
   }
 
   return {
     ...createCsiDriver(send, { secretMask, instruments: { clock, log, metrics } }),
     close() {
-      closed.abort()
+      closeAbort.abort()
       client.close()
     },
   }

@@ -10,7 +10,7 @@ import {
   type MessageShape,
 } from '@bufbuild/protobuf'
 import { Controller, Identity, Node } from './gen/csi_pb.js'
-import { type InstrumentOptions, instrument } from './instrument.ts'
+import { type InstrumentOptions, instrumentTransport } from './instrument.ts'
 import { maskSecrets } from './redact.ts'
 import { createSecretMask, type SecretMask } from './secret-mask.ts'
 import type { CallOptions, Transport } from './transport.ts'
@@ -38,9 +38,9 @@ export type ServiceHandlers<S extends Service> = {
 }
 
 interface CsiDriverOptions {
-  /** The secrets of earlier calls. Default: those of this client. */
+  /** Masks the secrets of earlier calls. Default: a mask that contains only the secrets sent by this client. */
   readonly secretMask?: SecretMask
-  /** Logs and measures calls. Default: neither. */
+  /** Where calls are logged and measured. Default: nowhere. */
   readonly instruments?: InstrumentOptions
 }
 
@@ -48,7 +48,7 @@ interface CsiDriverOptions {
 export function createCsiDriver(send: Transport, options: CsiDriverOptions = {}): CsiDriver {
   const { secretMask = createSecretMask(), instruments } = options
   const transport = maskSecrets(send, secretMask)
-  return createServiceClients(instruments ? instrument(transport, { ...instruments, secretMask }) : transport)
+  return createServiceClients(instruments ? instrumentTransport(transport, { ...instruments, secretMask }) : transport)
 }
 
 /** Creates a driver whose transport already masks secrets. */

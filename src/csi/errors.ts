@@ -102,10 +102,10 @@ const CREATE_FAILURES: Partial<Record<CsiFailureCode, CreateFailure>> = {
 
 /** Returns whether the driver may have completed the call or may still be working on it. Not for CreateVolume. */
 export function isUncertain(error: unknown): boolean {
-  return !(error instanceof CsiError) || UNCERTAIN.has(error.codeName)
+  return !(error instanceof CsiError) || UNCERTAIN_CODES.has(error.codeName)
 }
 
-const UNCERTAIN: ReadonlySet<CsiCode> = new Set([
+const UNCERTAIN_CODES: ReadonlySet<CsiCode> = new Set([
   'CANCELLED',
   'DEADLINE_EXCEEDED',
   'UNAVAILABLE',
@@ -115,10 +115,10 @@ const UNCERTAIN: ReadonlySet<CsiCode> = new Set([
 
 /** Returns whether the volume cannot have this size: retry only after the request changes. */
 export function isInfeasibleExpand(error: unknown): boolean {
-  return error instanceof CsiError && INFEASIBLE_EXPAND.has(error.codeName)
+  return error instanceof CsiError && INFEASIBLE_EXPAND_CODES.has(error.codeName)
 }
 
-const INFEASIBLE_EXPAND: ReadonlySet<CsiCode> = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND'])
+const INFEASIBLE_EXPAND_CODES: ReadonlySet<CsiCode> = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND'])
 
 /** Returns whether the volume cannot have these attributes. Its attributes are unchanged then. */
 export function isInfeasibleModify(error: unknown): boolean {

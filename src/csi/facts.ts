@@ -26,9 +26,9 @@ export interface DriverFacts {
 export async function readDriverFacts(driver: CsiDriver, signal?: AbortSignal): Promise<DriverFacts> {
   const options = { signal }
   const info = await driver.identity.getPluginInfo({}, options)
-  const plugin = await unlessUnimplemented(driver.identity.getPluginCapabilities({}, options))
-  const controller = await unlessUnimplemented(driver.controller.controllerGetCapabilities({}, options))
-  const node = await unlessUnimplemented(driver.node.nodeGetCapabilities({}, options))
+  const plugin = await undefinedIfUnimplemented(driver.identity.getPluginCapabilities({}, options))
+  const controller = await undefinedIfUnimplemented(driver.controller.controllerGetCapabilities({}, options))
+  const node = await undefinedIfUnimplemented(driver.node.nodeGetCapabilities({}, options))
   const pluginTypes = plugin?.capabilities.map(({ type }) => type) ?? []
   return {
     name: info.name,
@@ -53,7 +53,7 @@ export async function readDriverFacts(driver: CsiDriver, signal?: AbortSignal): 
 }
 
 /** Returns undefined if the driver does not implement the call: a driver process may serve only some of the services. */
-async function unlessUnimplemented<T>(response: Promise<T>): Promise<T | undefined> {
+async function undefinedIfUnimplemented<T>(response: Promise<T>): Promise<T | undefined> {
   try {
     return await response
   } catch (error) {

@@ -23,10 +23,10 @@ interface MaskedInstrumentOptions extends InstrumentOptions {
 /** The label that the Kubernetes sidecars use until the driver has returned its name. */
 const UNKNOWN_DRIVER = 'unknown-driver'
 
-export function instrument(send: Transport, { clock, log, metrics, secretMask }: MaskedInstrumentOptions): Transport {
+export function instrumentTransport(send: Transport, { clock, log, metrics, secretMask }: MaskedInstrumentOptions): Transport {
   let driverName = UNKNOWN_DRIVER
   return async (method: DescMethod, request: Message, options) => {
-    const startedMs = clock.monotonicMs()
+    const startMs = clock.monotonicMs()
     let code: CsiCode = 'OK'
     log.debug(
       { method: pathOf(method), request: redactLazily(method.input, request, secretMask) },
@@ -48,7 +48,7 @@ export function instrument(send: Transport, { clock, log, metrics, secretMask }:
       log.debug({ method: pathOf(method), code, error: message }, 'the CSI call failed')
       throw error
     } finally {
-      const seconds = (clock.monotonicMs() - startedMs) / 1_000
+      const seconds = (clock.monotonicMs() - startMs) / 1_000
       metrics?.observeCall({ driverName, method: pathOf(method), code, seconds })
     }
   }

@@ -52,7 +52,7 @@ describe('the texts of a driver', () => {
   const SECRET = 'correct-horse/battery'
   const FORMS = [SECRET, encodeURIComponent(SECRET), Buffer.from(SECRET).toString('base64')]
   const QUOTE = `login with ${FORMS.join(', ')} failed`
-  const MASKED = 'login with ***, ***, *** failed'
+  const MASKED_QUOTE = 'login with ***, ***, *** failed'
 
   /** Creates a driver that returns `QUOTE` in errors, or in every text of its responses, and collects the log lines. */
   function createQuotingDriver(outcome: 'error' | 'response') {
@@ -81,10 +81,10 @@ describe('the texts of a driver', () => {
     'PROV-16 are masked in errors and logs of %s and of every later call',
     async (_name, method) => {
       const { driver, lines } = createQuotingDriver('error')
-      await expect(send(driver, method, { secrets: { password: SECRET } })).rejects.toThrow(MASKED)
-      for (const laterMethod of METHODS) await expect(send(driver, laterMethod)).rejects.toThrow(MASKED)
+      await expect(send(driver, method, { secrets: { password: SECRET } })).rejects.toThrow(MASKED_QUOTE)
+      for (const laterMethod of METHODS) await expect(send(driver, laterMethod)).rejects.toThrow(MASKED_QUOTE)
       for (const form of FORMS) expect(lines.join('\n')).not.toContain(form)
-      expect(lines.filter((line) => line.includes(MASKED))).toHaveLength(METHODS.length + 1)
+      expect(lines.filter((line) => line.includes(MASKED_QUOTE))).toHaveLength(METHODS.length + 1)
     },
   )
 
@@ -94,8 +94,8 @@ describe('the texts of a driver', () => {
     for (const method of METHODS) await send(driver, method)
     for (const form of FORMS) expect(lines.join('\n')).not.toContain(form)
     const { volumeCondition } = await driver.node.nodeGetVolumeStats({ volumeId: 'a' })
-    expect(volumeCondition?.message).toBe(MASKED)
-    expect((await driver.controller.listVolumes({})).entries[0]?.status?.volumeCondition?.message).toBe(MASKED)
+    expect(volumeCondition?.message).toBe(MASKED_QUOTE)
+    expect((await driver.controller.listVolumes({})).entries[0]?.status?.volumeCondition?.message).toBe(MASKED_QUOTE)
     // Other texts are data, such as the names of parameters. Only the log masks them.
     expect((await driver.identity.getPluginInfo({})).vendorVersion).toBe(QUOTE)
   })
@@ -111,7 +111,7 @@ describe('the texts of a driver', () => {
     ],
   ])('PROV-16 are masked if they quote %s', async (_secret, fields) => {
     const { driver } = createQuotingDriver('error')
-    await expect(send(driver, Node.method.nodePublishVolume, fields)).rejects.toThrow(MASKED)
+    await expect(send(driver, Node.method.nodePublishVolume, fields)).rejects.toThrow(MASKED_QUOTE)
   })
 })
 

@@ -25,7 +25,7 @@ export function redactLazily(schema: DescMessage, message: Message, mask?: Secre
   return { toJSON: () => redact(schema, message, mask) }
 }
 
-/** Returns the message as JSON. Of secrets, it contains only the keys. The mask also applies to all other texts. */
+/** Returns the message as JSON, with the keys of secrets but not their values. The mask also applies to all other texts. */
 export function redact(schema: DescMessage, message: Message, mask?: SecretMask): JsonValue {
   const copy = clone(schema, message)
   redactFields(reflect(schema, copy))
@@ -33,7 +33,7 @@ export function redact(schema: DescMessage, message: Message, mask?: SecretMask)
   return mask ? maskJson(json, mask) : json
 }
 
-/** Masks the secrets of this and earlier requests in errors and in the texts of responses. */
+/** Masks the secrets of this and earlier requests in errors and in the `message` fields of responses. */
 export function maskSecrets(send: Transport, mask: SecretMask): Transport {
   return async (method: DescMethod, request: Message, options) => {
     mask.add(secretsOf(method.input, request))

@@ -69,17 +69,17 @@ function rangesOf(text: string, form: string): Range[] {
   return ranges
 }
 
-/** Replaces the ranges by masks. Overlapping ranges become one, so that no rest of a secret remains. */
+/** Replaces the ranges with masks. Overlapping ranges get one mask, so that no part of a secret remains. */
 function replaceRanges(text: string, ranges: readonly Range[]): string {
-  let masked = ''
+  let maskedText = ''
   let position = 0
-  let maskedUntil = -1
+  let maskEnd = -1
   for (const { start, end } of [...ranges].sort((a, b) => a.start - b.start)) {
-    if (start > maskedUntil) masked += text.slice(position, start) + MASK
-    maskedUntil = Math.max(maskedUntil, end)
-    position = maskedUntil
+    if (start > maskEnd) maskedText += text.slice(position, start) + MASK
+    maskEnd = Math.max(maskEnd, end)
+    position = maskEnd
   }
-  return masked + text.slice(position)
+  return maskedText + text.slice(position)
 }
 
 function buildForms(value: string): readonly string[] {
@@ -116,10 +116,10 @@ function base64FormsOf(bytes: Buffer): string[] {
   const base64 = bytes.toString('base64')
   const forms = [base64, base64.replace(/=+$/, '')]
   for (const offset of [0, 1, 2]) {
-    const shifted = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64')
+    const shiftedBase64 = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64')
     const first = Math.ceil((offset * 8) / 6)
     const last = Math.floor(((offset + bytes.length) * 8) / 6)
-    forms.push(shifted.slice(first, last))
+    forms.push(shiftedBase64.slice(first, last))
   }
   return forms.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')])
 }

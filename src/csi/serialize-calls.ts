@@ -15,13 +15,13 @@ export function serializeCalls(driver: CsiDriver): CsiDriver {
 
     const previous = queues.get(subject)
     let complete = () => {}
-    const callCompleted = new Promise<void>((resolve) => {
+    const callCompletion = new Promise<void>((resolve) => {
       complete = resolve
     })
     // If a waiting call is cancelled, the next one still waits for the calls before it.
-    const queueCompleted = previous ? previous.then(() => callCompleted) : callCompleted
-    queues.set(subject, queueCompleted)
-    void queueCompleted.then(() => queues.get(subject) === queueCompleted && queues.delete(subject))
+    const queueCompletion = previous ? previous.then(() => callCompletion) : callCompletion
+    queues.set(subject, queueCompletion)
+    void queueCompletion.then(() => queues.get(subject) === queueCompletion && queues.delete(subject))
     try {
       if (previous) await waitUnlessAborted(previous, method, options.signal)
       return await callDriver(driver, method, request, options)

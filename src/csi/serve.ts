@@ -70,12 +70,12 @@ export async function serveDriver(options: ServeOptions): Promise<ServedDriver> 
   return {
     stop: () =>
       new Promise((resolve) => {
-        const cancelForce = clock.after(STOP_GRACE_MS, () => {
+        const cancelForcedStop = clock.after(STOP_GRACE_MS, () => {
           server.forceShutdown()
           resolve()
         })
         server.tryShutdown(() => {
-          cancelForce()
+          cancelForcedStop()
           resolve()
         })
       }),
@@ -113,7 +113,7 @@ function createServiceImplementation(
   const handler =
     (method: DescMethod): handleUnaryCall<Message, Message> =>
     (call, respond) => {
-      const startedMs = clock.monotonicMs()
+      const startMs = clock.monotonicMs()
       const cancellation = new AbortController()
       call.on('cancelled', () => cancellation.abort())
       const recordCall = (code: CsiCode) =>
@@ -121,7 +121,7 @@ function createServiceImplementation(
           driverName,
           method: pathOf(method),
           code,
-          seconds: (clock.monotonicMs() - startedMs) / 1_000,
+          seconds: (clock.monotonicMs() - startMs) / 1_000,
         })
       const handleRequest = async () => {
         const handle = handlers[method.localName]

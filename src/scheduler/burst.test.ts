@@ -21,7 +21,7 @@ async function fillAllNodes(capacityReservation: boolean) {
   const history = new Map<string, bigint[]>()
   for (const name of nodes) {
     await fixture.createNode(name, { allocatable: { cpu: '64', memory: '256Gi', pods: '1000' } })
-    fixture.storage.free.set(name, gi(VOLUMES_PER_NODE))
+    fixture.storage.freeBytes.set(name, gi(VOLUMES_PER_NODE))
     history.set(name, [])
     for (const storageClassName of CLASSES) {
       await fixture.createCapacity(`${storageClassName}-${name}`, {
@@ -34,7 +34,7 @@ async function fillAllNodes(capacityReservation: boolean) {
   const report = async () => {
     for (const name of nodes) {
       const samples = history.get(name)!
-      samples.push(fixture.storage.free.get(name)!)
+      samples.push(fixture.storage.freeBytes.get(name)!)
       const body = { capacity: `${samples[Math.max(0, samples.length - 1 - REPORT_LAG)]}` }
       for (const storageClass of CLASSES) {
         const ref = { namespace: 'default', name: `${storageClass}-${name}` }
@@ -54,9 +54,9 @@ async function fillAllNodes(capacityReservation: boolean) {
     return items.every(({ spec }) => spec?.nodeName)
   }, 'every pod to have a node')
   return {
-    rejectedCount: fixture.storage.rejected.length,
+    rejectedCount: fixture.storage.rejectedRequests.length,
     createdCount: fixture.storage.volumeCount,
-    freeBytes: [...fixture.storage.free.values()],
+    freeBytes: [...fixture.storage.freeBytes.values()],
   }
 }
 

@@ -1,6 +1,6 @@
-// Reports why a pod has no node yet, as its PodScheduled condition and as an event. A pod has at most one write in flight;
-// a report that is replaced before it is written is dropped. Failed writes are retried, because the scheduler may not
-// evaluate the pod again for a long time.
+// Reports why a pod has no node yet: records an event and writes the PodScheduled condition. A pod has at most one write in
+// flight; a condition that a later report replaces before it is written is dropped. Failed writes are retried, because the
+// scheduler may not evaluate the pod again for a long time.
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { isConflict, isNotFound } from '../api/status-error.ts'
@@ -22,7 +22,7 @@ export interface ConditionReporter {
   report(pod: Readonly<Pod>, key: ObjectKey, report: ConditionReport): void
   /** Reports after a few seconds if the pod has no later report and `isCurrent` returns true. */
   reportIfLasting(pod: Readonly<Pod>, key: ObjectKey, report: ConditionReport, isCurrent: () => boolean): void
-  /** Stops retries. Settles when the writes in flight have settled. */
+  /** Cancels retries and delayed reports. Settles when the pending conditions have been written or have failed. */
   stop(): Promise<void>
 }
 
@@ -54,7 +54,7 @@ export function createConditionReporter({
   log,
   events,
 }: ConditionReporterDeps): ConditionReporter {
-  const pending = new Map<ObjectKey, PendingReport>()
+  const pendingReports = new Map<ObjectKey, PendingReport>()
   const retries = new Map<ObjectKey, () => void>()
   const delays = new Map<ObjectKey, () => void>()
   const inFlight = new Set<ObjectKey>()
@@ -66,7 +66,7 @@ export function createConditionReporter({
       const next = findPending()
       if (!next) return
       const [key, pendingReport] = next
-      pending.delete(key)
+      pendingReports.delete(key)
       inFlight.add(key)
       try {
         await write(key, pendingReport)
@@ -78,21 +78,21 @@ export function createConditionReporter({
 
   /** Returns a report whose pod has no write in flight. The writer of a skipped pod calls this again after its write. */
   function findPending(): [ObjectKey, PendingReport] | undefined {
-    for (const [key, pendingReport] of pending) if (!inFlight.has(key)) return [key, pendingReport]
+    for (const [key, pendingReport] of pendingReports) if (!inFlight.has(key)) return [key, pendingReport]
     return undefined
   }
 
   function enqueue(key: ObjectKey, pendingReport: PendingReport): void {
     retries.get(key)?.()
     retries.delete(key)
-    pending.set(key, pendingReport)
+    pendingReports.set(key, pendingReport)
     if (writers.size >= CONCURRENT_WRITES_MAX) return
     const writer = writePending().finally(() => void writers.delete(writer))
     writers.add(writer)
   }
 
   function retry(key: ObjectKey, pendingReport: PendingReport): void {
-    if (isStopped || pending.has(key)) return
+    if (isStopped || pendingReports.has(key)) return
     const failures = pendingReport.failures + 1
     const requeue = () => enqueue(key, { ...pendingReport, failures })
     retries.set(key, clock.after(backoffMs(RETRY, pendingReport.failures, random), requeue))
@@ -102,18 +102,18 @@ export function createConditionReporter({
     const { pod, report } = pendingReport
     const { reason, message } = report
     const { namespace, name = '', uid } = pod.metadata
-    const current = pods.get(key)
-    if (!current || current.metadata.uid !== uid || current.spec?.nodeName) return
-    const { resourceVersion } = current.metadata // precondition: the report is obsolete if the pod has been bound since
-    const previous = current.status?.conditions?.find(({ type }) => type === 'PodScheduled')
+    const currentPod = pods.get(key)
+    if (!currentPod || currentPod.metadata.uid !== uid || currentPod.spec?.nodeName) return
+    const { resourceVersion } = currentPod.metadata // precondition: the report is obsolete if the pod has been bound since
+    const previous = currentPod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
     if (previous?.status === 'False' && previous.reason === reason && previous.message === message) return
     const lastTransitionTime =
       previous?.status === 'False' && previous.lastTransitionTime
         ? previous.lastTransitionTime
         : timestamp(clock.nowMs())
-    const { generation } = current.metadata
-    const observed = generation === undefined ? {} : { observedGeneration: generation }
-    const condition = { type: 'PodScheduled', status: 'False', reason, message, lastTransitionTime, ...observed }
+    const { generation } = currentPod.metadata
+    const observedGeneration = generation === undefined ? {} : { observedGeneration: generation }
+    const condition = { type: 'PodScheduled', status: 'False', reason, message, lastTransitionTime, ...observedGeneration }
     const body = { metadata: { uid, resourceVersion }, status: { conditions: [condition] } }
     try {
       const ref = { name, namespace }

@@ -28,7 +28,7 @@ import {
 } from '../runtime/index.ts'
 import { SELECTED_NODE } from '../volumes/names.ts'
 import { isFinished, podInfoOf } from './cluster/pod-info.ts'
-import { withoutLastFailure } from './plugins/volume-binding/bind-volumes.ts'
+import { lastFailureRemoval } from './plugins/volume-binding/bind-volumes.ts'
 import { isOwnedBy } from './plugins/volume-binding/pod-volumes.ts'
 
 export interface DirectPlacementDeps extends ControllerDeps {
@@ -46,11 +46,11 @@ const BY_CLASS = 'scheduler/class-of-unbound-claim'
 const RETRY = { baseMs: 1_000, maxMs: 300_000 }
 const ATTEMPTS_MAX = 10_000 // beyond this the claim with the oldest attempt starts again with a short backoff
 
-/** Returns the claims of a pod that is on a node. */
+/** Returns the claims of a pod that is on a node and not finished. */
 const claimsOfAssignedPod = (pod: Readonly<Pod>): ObjectKey[] =>
   pod.spec?.nodeName && !isFinished(pod) ? podInfoOf(pod).claims.map(({ key }) => key) : []
 
-/** Returns the node of a pod with claims. */
+/** Returns the node of an unfinished pod with claims. */
 const nodeOfPodWithClaims = (pod: Readonly<Pod>): string[] =>
   claimsOfAssignedPod(pod).length > 0 && pod.spec?.nodeName ? [pod.spec.nodeName] : []
 
@@ -168,7 +168,7 @@ async function selectNode(
   { client, claims }: DirectPlacementDeps,
 ): Promise<Outcome> {
   const { uid, resourceVersion } = claim.metadata
-  const annotations = { [SELECTED_NODE]: nodeName, ...withoutLastFailure(claim) }
+  const annotations = { [SELECTED_NODE]: nodeName, ...lastFailureRemoval(claim) }
   const body = { metadata: { uid, resourceVersion, annotations } }
   try {
     const ref = refOfKey(keyOfObject(claim))

@@ -1,5 +1,5 @@
-// Finds the node for a pod: filters nodes until enough are feasible, then selects the one with the highest score.
-// Pure: the start position and the source of randomness for ties are passed in.
+// Finds the node for a pod: filters nodes until enough are feasible, then selects the one with the highest score. Nodes that
+// a plugin avoids are used only if no other node is feasible. The start position and the randomness for ties are passed in.
 import type { Random } from '../base/clock.ts'
 import type { NodeInfo } from './cluster/node-info.ts'
 import type { PodInfo } from './cluster/pod-info.ts'
@@ -97,13 +97,13 @@ function selectHighestScore(nodes: readonly NodeInfo[], active: readonly ActiveP
     if (scores)
       for (let index = 0; index < nodes.length; index++) totals[index]! += scores[index]! * (plugin.weight ?? 1)
   }
-  let chosen = 0
+  let best = 0
   let ties = 1
   for (let index = 1; index < nodes.length; index++) {
-    if (totals[index]! > totals[chosen]!) {
-      chosen = index
+    if (totals[index]! > totals[best]!) {
+      best = index
       ties = 1
-    } else if (totals[index] === totals[chosen] && random() * ++ties < 1) chosen = index // all ties are equally likely
+    } else if (totals[index] === totals[best] && random() * ++ties < 1) best = index // all ties are equally likely
   }
-  return nodes[chosen]!
+  return nodes[best]!
 }

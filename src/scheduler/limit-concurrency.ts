@@ -1,18 +1,18 @@
 // Limits how many async functions run at once; the others wait in FIFO order.
 
 export function limitConcurrency(max: number): <T>(run: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = []
-  let running = 0
+  const waiters: (() => void)[] = []
+  let runningCount = 0
   return async (run) => {
-    if (running >= max) await new Promise<void>((resolve) => waiting.push(resolve))
-    else running++
+    if (runningCount >= max) await new Promise<void>((resolve) => waiters.push(resolve))
+    else runningCount++
     try {
       return await run()
     } finally {
-      const startNext = waiting.shift()
+      const startNext = waiters.shift()
       if (startNext)
         startNext() // uses the slot of this call
-      else running--
+      else runningCount--
     }
   }
 }

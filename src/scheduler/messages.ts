@@ -1,5 +1,5 @@
-// The messages of scheduling events and conditions. That of a pod that fits on no node has the number of nodes per reason, in
-// the format of kube-scheduler, followed by the sentences that plugins add.
+// The messages of scheduling events and conditions. The message of a pod that fits on no node counts the nodes per reason, in
+// the format of kube-scheduler, and ends with the sentences that plugins add.
 //   0/3 nodes are available: 1 Insufficient cpu, 2 node(s) did not have enough free storage.
 import type { NodeStatuses } from './framework/plugin.ts'
 import type { Reason } from './framework/status.ts'

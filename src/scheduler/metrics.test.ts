@@ -41,12 +41,12 @@ describe('the scheduler metrics', () => {
 
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.waitUntil(() => fixture.storage.rejected.length > 0, 'the driver to reject the volume')
+    await fixture.waitUntil(() => fixture.storage.rejectedRequests.length > 0, 'the driver to reject the volume')
     await fixture.waitUntil(
       async () => (await readSample('scheduler_volume_scheduling_stage_error_total{operation="bind"}')) > 0,
       'the failure to be counted',
     )
-    fixture.storage.free.set('n1', gi(10))
+    fixture.storage.freeBytes.set('n1', gi(10))
     await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
   })
 
@@ -58,10 +58,10 @@ describe('the scheduler metrics', () => {
     await fixture.createNode('n1')
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.waitUntil(() => fixture.storage.rejected.length >= 3, 'three rejections')
+    await fixture.waitUntil(() => fixture.storage.rejectedRequests.length >= 3, 'three rejections')
     await fixture.waitUntil(async () => (await attempts('error')) >= 3, 'three failed attempts')
     expect(await attempts('scheduled')).toBe(Number.NaN)
-    fixture.storage.free.set('n1', gi(10))
+    fixture.storage.freeBytes.set('n1', gi(10))
     await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
     await fixture.waitUntil(async () => (await attempts('scheduled')) === 1, 'the successful attempt')
   })
@@ -74,7 +74,7 @@ describe('the scheduler metrics', () => {
     await fixture.createClass('local')
     await fixture.createNode('n1')
     await fixture.createCapacity('n1', { nodeTopology: { matchLabels: { [HOST]: 'n1' } }, capacity: '10Gi' })
-    fixture.storage.free.set('n1', gi(10))
+    fixture.storage.freeBytes.set('n1', gi(10))
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
     await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')

@@ -1,4 +1,4 @@
-// The scheduler's metrics. Those that kube-scheduler has too have the same names.
+// The scheduler's metrics. Metrics that kube-scheduler also exposes have the same names.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { SchedulingQueue } from './queue/queue.ts'
 
@@ -6,7 +6,7 @@ export interface SchedulerMetrics {
   observeAttempt(result: 'scheduled' | 'unschedulable' | 'error', profile: string, seconds: number): void
   countVolumeStageError(operation: 'predicate' | 'assume' | 'bind'): void
   /** The running schedulers, which the gauges read when metrics are scraped. */
-  readonly running: Set<{ readonly queue: Pick<SchedulingQueue, 'sizes'>; readonly reservations: number }>
+  readonly schedulers: Set<{ readonly queue: Pick<SchedulingQueue, 'sizes'>; readonly reservations: number }>
 }
 
 const ATTEMPT_SECONDS = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1, 2, 4, 8, 16]
@@ -15,7 +15,7 @@ const QUEUES = ['active', 'backoff', 'unschedulable'] as const
 
 export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
   const registers = [registry]
-  const running: SchedulerMetrics['running'] = new Set()
+  const running: SchedulerMetrics['schedulers'] = new Set()
   const attempts = new Counter({
     name: 'scheduler_schedule_attempts_total',
     help: 'Attempts to schedule a pod, by result: scheduled (the pod is bound), unschedulable, error.',
@@ -65,6 +65,6 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
       attemptDuration.observe({ result, profile }, seconds)
     },
     countVolumeStageError: (operation) => volumeStageErrors.inc({ operation }),
-    running,
+    schedulers,
   }
 }

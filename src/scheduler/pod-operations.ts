@@ -1,4 +1,4 @@
-// Lists the pods of the scheduling queue as operations of the scheduler.
+// Shows the pods of the scheduling queue as operations of the scheduler in the operation registry.
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { ObjectKey } from '../client/index.ts'
 import type { OperationRegistry } from '../runtime/index.ts'
@@ -6,7 +6,7 @@ import type { QueuedPodStatus, SchedulingQueue } from './queue/queue.ts'
 
 const STATES = { active: 'ready', 'in flight': 'running', backoff: 'waiting', unschedulable: 'stuck' } as const
 
-/** Follows the queue until the returned function is called. */
+/** Follows the queue until the returned function is called. Does nothing without a registry. */
 export function followPods(queue: SchedulingQueue, operations: OperationRegistry | undefined): () => void {
   const follower = operations?.follow({
     component: 'scheduler',

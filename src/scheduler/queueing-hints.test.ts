@@ -38,8 +38,8 @@ function setUp(plugins: readonly Plugin[], { rejectedBy = plugins.map(({ name })
 describe('queueing hints', () => {
   it('CAP-12 run once per event if several plugins share them', () => {
     const hint = vi.fn((): Hint => 'skip')
-    const shared = aNodeHint(hint)
-    setUp([aPlugin('A', shared), aPlugin('B', shared)]).emitNode()
+    const sharedHint = aNodeHint(hint)
+    setUp([aPlugin('A', sharedHint), aPlugin('B', sharedHint)]).emitNode()
     expect(hint).toHaveBeenCalledTimes(1)
   })
 
@@ -51,12 +51,12 @@ describe('queueing hints', () => {
       ),
       aPlugin('B'),
     ]
-    const rejectedByB = setUp(plugins, { rejectedBy: ['B'] })
-    rejectedByB.emitNode()
-    expect(rejectedByB.states()).toEqual(['unschedulable'])
-    const rejectedByA = setUp(plugins, { rejectedBy: ['A'] })
-    rejectedByA.emitNode()
-    expect(rejectedByA.states()).toEqual(['active'])
+    const podRejectedByB = setUp(plugins, { rejectedBy: ['B'] })
+    podRejectedByB.emitNode()
+    expect(podRejectedByB.states()).toEqual(['unschedulable'])
+    const podRejectedByA = setUp(plugins, { rejectedBy: ['A'] })
+    podRejectedByA.emitNode()
+    expect(podRejectedByA.states()).toEqual(['active'])
   })
 
   it('CAP-12 requeue one pod of an equivalence class, even if hints of two plugins apply', () => {

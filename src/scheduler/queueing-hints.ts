@@ -35,13 +35,14 @@ export function createQueueingHints(plugins: readonly Plugin[], checkNode: HintC
       if (!pluginNames.some((name) => rejectedBy.has(name))) continue
       for (const key of hint.keysOfPod(pod)) keys[hint.scope].add(`${id} ${key}`)
     }
-    return { ofClass: [...keys.class], ofPod: [...keys.pod] }
+    return { classKeys: [...keys.class], podKeys: [...keys.pod] }
   }
 
   function dispatch(event: ClusterEvent, queue: SchedulingQueue): void {
     const { unschedulable } = queue
     if (unschedulable.size === 0) return
-    // If several hints apply to a class, only the first requeues a pod: the next pod of the class follows it.
+    // If several hints apply to a class, only the first requeues a pod. The queue requeues the next pod of the class when a
+    // node is found for this one.
     const requeuedBy = new Map<object, number>()
     for (const { id, hint } of byEvent.get(event.on) ?? []) {
       const runHint = (pod: QueuedPod, rejection: Rejection): boolean => {

@@ -62,11 +62,11 @@ interface Placement {
 type Decision = Placement | { readonly do: 'wait'; readonly rejection: Rejection }
 
 /**
- * Runs the scheduling cycle synchronously. The returned promise settles when the binding cycle ends or a remedy has been
- * applied, and never rejects.
+ * Runs the scheduling cycle synchronously. The returned promise settles when the binding cycle or the attempt to apply a
+ * remedy ends, and never rejects. Returns undefined if the pod has neither a node nor a remedy.
  */
-export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> | undefined {
-  const { info } = queued
+export function scheduleOne(queuedPod: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> | undefined {
+  const { info } = queuedPod
   const profile = info.pod.spec?.schedulerName ?? ''
   const startMs = deps.clock.monotonicMs()
   const elapsedSeconds = () => (deps.clock.monotonicMs() - startMs) / 1_000
@@ -78,20 +78,20 @@ export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: Abort
   } catch (error) {
     deps.metrics?.observeAttempt('error', profile, elapsedSeconds())
     deps.log.error({ err: error, pod: info.key }, 'evaluating a pod failed; retrying after a backoff')
-    retryAfterFailure(queued, error, deps)
+    retryAfterFailure(queuedPod, error, deps)
     return undefined
   }
   if (decision.do === 'wait') {
     deps.metrics?.observeAttempt('unschedulable', profile, elapsedSeconds())
-    markUnschedulable(queued, decision.rejection, remedy, deps)
-    return remedy && applyRemedy(queued, deps, signal)
+    markUnschedulable(queuedPod, decision.rejection, remedy, deps)
+    return remedy && applyRemedy(queuedPod, deps, signal)
   }
   const { node, active } = decision
   deps.cluster.assume(info, node.name)
   for (const { plugin, state } of active) plugin.reserve?.(state, node)
-  deps.queue.nodeFound(queued)
+  deps.queue.nodeFound(queuedPod)
   const decisionSeconds = elapsedSeconds()
-  return runBindingCycle(queued, decision, deps, {
+  return runBindingCycle(queuedPod, decision, deps, {
     signal,
     onEnd: (result) => deps.metrics?.observeAttempt(result, profile, decisionSeconds),
   })
@@ -100,8 +100,8 @@ export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: Abort
 function decide(info: PodInfo, deps: ScheduleDeps): Decision {
   const { plugins, cluster, queue, rotation, random } = deps
   const signature = queue.unschedulable.size > 0 ? signPod(info, plugins) : undefined
-  const cached = signature === undefined ? undefined : queue.unschedulable.cachedRejection(signature)
-  if (cached) return { do: 'wait', rejection: cached } // a pod of the same equivalence class is unschedulable
+  const cachedRejection = signature === undefined ? undefined : queue.unschedulable.cachedRejection(signature)
+  if (cachedRejection) return { do: 'wait', rejection: cachedRejection } // a pod of the same equivalence class is unschedulable
   const outcome = runPreFilters(info, plugins)
   const { nodes } = cluster
   if (outcome.is === 'rejected') {
@@ -138,14 +138,14 @@ const rejectionOf = (
 
 /** Marks the pod unschedulable. This is synchronous with the decision, so that no event between the two is missed. */
 function markUnschedulable(
-  queued: QueuedPod,
+  queuedPod: QueuedPod,
   rejection: Rejection,
   remedy: Remedy | undefined,
   deps: ScheduleDeps,
 ): void {
-  const { info } = queued
+  const { info } = queuedPod
   const message = remedy ? `${rejection.message} ${remedy.message}` : rejection.message
-  deps.queue.addUnschedulable(queued, { ...rejection, message }, deps.hints.keysOf(info, rejection))
+  deps.queue.addUnschedulable(queuedPod, { ...rejection, message }, deps.hints.keysOf(info, rejection))
   const report = { type: 'Warning', reason: 'Unschedulable', message } as const
   if (rejection.isTransient) {
     const isCurrent = () => {
@@ -172,9 +172,9 @@ const runPreFiltersWith = (remedy: Remedy, remediedPlugin: Plugin, info: PodInfo
   runPreFilters(info, plugins, (plugin) => (plugin === remediedPlugin ? remedy.preFilter() : plugin.preFilter(info)))
 
 /** Applies a remedy after the backoff if the pod is still unschedulable. Retries after a failure, and never rejects. */
-async function applyRemedy(queued: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> {
+async function applyRemedy(queuedPod: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> {
   const { clock, log, queue, remedyBackoff } = deps
-  const { uid } = queued.info
+  const { uid } = queuedPod.info
   for (let shouldRetry = true; shouldRetry; ) {
     shouldRetry = false
     const waitMs = remedyBackoff.beginWait(uid)
@@ -182,13 +182,13 @@ async function applyRemedy(queued: QueuedPod, deps: ScheduleDeps, signal: AbortS
     let remedy: Remedy | undefined
     try {
       if (waitMs > 0) await clock.sleep(waitMs, signal)
-      const isUnschedulable = queue.status(queued.key)?.state === 'unschedulable' && queued.info.uid === uid
-      remedy = isUnschedulable ? findRemedy(queued.info, deps) : undefined
+      const isUnschedulable = queue.status(queuedPod.key)?.state === 'unschedulable' && queuedPod.info.uid === uid
+      remedy = isUnschedulable ? findRemedy(queuedPod.info, deps) : undefined
       await remedy?.apply()
     } catch (error) {
       shouldRetry = !signal.aborted
       if (shouldRetry) {
-        log.warn({ err: error, pod: queued.key }, 'releasing resources for a pod failed; retrying after a backoff')
+        log.warn({ err: error, pod: queuedPod.key }, 'releasing resources for a pod failed; retrying after a backoff')
       }
     } finally {
       remedyBackoff.endWait(uid, remedy !== undefined || shouldRetry)
@@ -222,12 +222,12 @@ interface BindingCycleOptions {
 }
 
 async function runBindingCycle(
-  queued: QueuedPod,
+  queuedPod: QueuedPod,
   { node, active }: Placement,
   deps: ScheduleDeps,
   { signal, onEnd }: BindingCycleOptions,
 ): Promise<void> {
-  const { info } = queued
+  const { info } = queuedPod
   try {
     await runPreBinds(info, node, active, deps)
     await bindPod(info, node.name, deps)
@@ -244,7 +244,7 @@ async function runBindingCycle(
     // Requeue the pod before its resources are released, because the release may requeue other pods.
     if (!signal.aborted) {
       onEnd('error')
-      retryAfterFailure(queued, error, deps)
+      retryAfterFailure(queuedPod, error, deps)
     }
     for (const { plugin, state } of active) plugin.unreserve?.(state, node)
     if (deps.cluster.forget(info.key)) {
@@ -254,7 +254,7 @@ async function runBindingCycle(
   }
 }
 
-/** After this time in preBind, the pod's condition is updated, because the previous condition is obsolete. */
+/** After this time in the preBind of a plugin with `slowPreBind`, the pod's condition is updated: the previous is obsolete. */
 const SLOW_PRE_BIND_MS = 120_000
 
 async function runPreBinds(info: PodInfo, node: NodeInfo, active: readonly ActivePlugin[], deps: ScheduleDeps) {
@@ -299,16 +299,16 @@ async function bindPod({ key, uid, pod }: PodInfo, nodeName: string, deps: Sched
   } catch (error) {
     if (!isConflict(error)) throw error
     // The response to an earlier attempt may have been lost.
-    const stored = await find(deps.client, podKind, { namespace, name })
-    if (stored?.metadata.uid !== uid || stored.spec?.nodeName !== nodeName) throw error
+    const storedPod = await find(deps.client, podKind, { namespace, name })
+    if (storedPod?.metadata.uid !== uid || storedPod.spec?.nodeName !== nodeName) throw error
     deps.log.debug({ pod: key, node: nodeName }, 'the pod was already bound to this node')
   }
 }
 
-function retryAfterFailure(queued: QueuedPod, error: unknown, deps: ScheduleDeps): void {
+function retryAfterFailure(queuedPod: QueuedPod, error: unknown, deps: ScheduleDeps): void {
   const message = error instanceof Error ? error.message : String(error)
-  const { info } = queued
+  const { info } = queuedPod
   const isQueued = deps.queue.has(info.key)
-  deps.queue.retryAfterBackoff(queued, message)
+  deps.queue.retryAfterBackoff(queuedPod, message)
   if (isQueued) deps.reporter.report(info.pod, info.key, { type: 'Warning', reason: 'SchedulerError', message })
 }

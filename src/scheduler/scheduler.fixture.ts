@@ -86,9 +86,9 @@ interface PodFields {
 
 interface PoolStorage {
   /** Free bytes by pool. By default each node has its own pool with the name of the node. */
-  readonly free: Map<string, bigint>
+  readonly freeBytes: Map<string, bigint>
   /** The claims and pools of requests that exceeded the free bytes. */
-  readonly rejected: string[]
+  readonly rejectedRequests: string[]
   /** The number of existing volumes. */
   readonly volumeCount: number
   /** Returns the pool of a node's volumes. */
@@ -268,12 +268,12 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
 }
 
 function createPoolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
-  const free = new Map<string, bigint>()
+  const freeBytes = new Map<string, bigint>()
   const volumes = new Map<string, { pool: string; bytes: bigint }>()
-  const rejected: string[] = []
+  const rejectedRequests: string[] = []
   const storage: PoolStorage & { readonly provisioner: Provisioner } = {
-    free,
-    rejected,
+    freeBytes,
+    rejectedRequests,
     get volumeCount() {
       return volumes.size
     },
@@ -287,13 +287,13 @@ function createPoolStorage(): PoolStorage & { readonly provisioner: Provisioner 
         await storage.beforeCreate()
         const pool = storage.poolOf(selectedNode ?? '')
         const bytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
-        const remaining = (free.get(pool) ?? 0n) - bytes
+        const remaining = (freeBytes.get(pool) ?? 0n) - bytes
         if (!volumes.has(volumeName)) {
           if (remaining < 0n) {
-            rejected.push(`${claim.metadata.name} on ${pool}`)
+            rejectedRequests.push(`${claim.metadata.name} on ${pool}`)
             return { is: 'failed', failure: 'reschedule', message: 'rpc error: code = ResourceExhausted desc = full' }
           }
-          free.set(pool, remaining)
+          freeBytes.set(pool, remaining)
           volumes.set(volumeName, { pool, bytes })
         }
         const term = { matchExpressions: [{ key: HOST, operator: 'In' as const, values: [selectedNode ?? ''] }] }
@@ -310,7 +310,7 @@ function createPoolStorage(): PoolStorage & { readonly provisioner: Provisioner 
       },
       async delete({ metadata: { name = '' } }) {
         const volume = volumes.get(name)
-        if (volume) free.set(volume.pool, (free.get(volume.pool) ?? 0n) + volume.bytes)
+        if (volume) freeBytes.set(volume.pool, (freeBytes.get(volume.pool) ?? 0n) + volume.bytes)
         volumes.delete(name)
         return { is: 'deleted' }
       },

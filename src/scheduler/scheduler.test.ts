@@ -19,7 +19,7 @@ describe('the scheduler', () => {
     expect((await fixture.pod('web')).status?.conditions).toMatchObject([{ type: 'PodScheduled', status: 'True' }])
   })
 
-  it('CAP-19 ignores pods of other schedulers, gated pods and pods with a node', async () => {
+  it('CAP-19 ignores pods of other schedulers, pods with a node, and gated pods until the gate is removed', async () => {
     await fixture.createNode('n1')
     await fixture.createPod('foreign', { spec: { schedulerName: 'other-scheduler' } })
     await fixture.createPod('gated', { spec: { schedulingGates: [{ name: 'example.com/wait' }] } })
@@ -61,7 +61,7 @@ describe('the scheduler', () => {
     await fixture.waitUntil(() => fixture.nodeOf('early'), 'the pod to be bound')
   })
 
-  it('CAP-12 retries a pod when another pod is deleted from the node, and not within an hour before', async () => {
+  it('CAP-12 retries an unschedulable pod when another pod leaves the node, and not by time', async () => {
     await fixture.createNode('n1', { allocatable: { cpu: '1', memory: '1Gi', pods: '10' } })
     await fixture.createPod('first', { requests: { cpu: '1' } })
     await fixture.waitUntil(() => fixture.nodeOf('first'), 'the pod to be bound')
@@ -120,7 +120,8 @@ describe('the scheduler', () => {
         ...client,
         create: async (...args) => {
           const created = await client.create(...args)
-          if (bindings++ === 0) throw new ApiError(409, 'Conflict', 'the pod is already bound') // to the retry of the client
+          // The response is lost, and the client's retry of the request conflicts.
+          if (bindings++ === 0) throw new ApiError(409, 'Conflict', 'the pod is already bound')
           return created
         },
       }),

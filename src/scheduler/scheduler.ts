@@ -47,7 +47,7 @@ export interface Scheduler extends Runnable {
 export const SCHEDULER_NAMES = ['default-scheduler', 'stowage-scheduler'] as const
 const BIND_TIMEOUT_MS = 600_000
 const CONCURRENT_WRITES_MAX = 64
-/** While this many pods are in their binding cycle, no further pod is scheduled. */
+/** While this many pods are in their binding cycle or have a remedy in progress, no further pod is scheduled. */
 const BINDING_PODS_MAX = 20_000
 /** Number of scheduling cycles after which the scheduler yields to the event loop. */
 const DECISIONS_PER_TURN = 8
@@ -168,15 +168,15 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       return metricsSource.reservations
     },
     async run(signal) {
-      metrics?.running.add(metricsSource)
+      metrics?.schedulers.add(metricsSource)
       const recorderAbort = new AbortController()
-      const recorderDone = options.events ? undefined : events.run(recorderAbort.signal)
+      const recorderRun = options.events ? undefined : events.run(recorderAbort.signal)
       try {
         await Promise.all([schedule(signal), directPlacement.run(signal)])
       } finally {
-        metrics?.running.delete(metricsSource)
+        metrics?.schedulers.delete(metricsSource)
         recorderAbort.abort()
-        await recorderDone
+        await recorderRun
       }
     },
   }

@@ -25,7 +25,7 @@ function chosenName(
 const RWO = ['ReadWriteOnce']
 const ROX = ['ReadOnlyMany']
 const RWX = ['ReadWriteMany']
-const inZone = (zone: string) => ({
+const zoneAffinity = (zone: string) => ({
   nodeAffinity: {
     required: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] }] },
   },
@@ -44,11 +44,11 @@ describe('chooseVolume', () => {
   })
 
   it('PROV-5 chooses a volume being deleted only if the volume is already bound to the claim', () => {
-    const beingDeleted = { claim: { name: 'c', uid: 'uid-c' }, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
-    expect(chosenName({}, [{ name: 'half-bound', ...beingDeleted, phase: 'Bound' }])).toBe('half-bound')
-    expect(chosenName({}, [{ name: 'pending', ...beingDeleted, phase: 'Pending' }])).toBeUndefined()
+    const deletedVolume = { claim: { name: 'c', uid: 'uid-c' }, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
+    expect(chosenName({}, [{ name: 'half-bound', ...deletedVolume, phase: 'Bound' }])).toBe('half-bound')
+    expect(chosenName({}, [{ name: 'pending', ...deletedVolume, phase: 'Pending' }])).toBeUndefined()
     expect(
-      chosenName({}, [{ name: 'reserved', ...beingDeleted, claim: { name: 'c' }, phase: 'Bound' }]),
+      chosenName({}, [{ name: 'reserved', ...deletedVolume, claim: { name: 'c' }, phase: 'Bound' }]),
     ).toBeUndefined()
   })
 
@@ -65,8 +65,8 @@ describe('chooseVolume', () => {
       { name: 'small', modes: [...RWO, ...ROX], size: '3Gi' },
     ]
     expect(chosenName({ size: '2Gi', modes: RWO }, volumes)).toBe('small')
-    const reserved = volumes.map((volume) => ({ ...volume, claim: { name: 'c' } }))
-    expect(chosenName({ size: '2Gi', modes: RWO }, reserved)).toBe('small')
+    const reservedVolumes = volumes.map((volume) => ({ ...volume, claim: { name: 'c' } }))
+    expect(chosenName({ size: '2Gi', modes: RWO }, reservedVolumes)).toBe('small')
   })
 
   it('PROV-4 chooses among equal sizes the volume with the fewest access modes that include the requested modes', () => {
@@ -103,32 +103,32 @@ describe('chooseVolume', () => {
   })
 
   it('PROV-4 prefers a reserved volume with a class that the claim does not request, other labels or the phase Pending', () => {
-    const reserved = { name: 'reserved', size: '10Gi', className: 'gold', claim: { name: 'c' }, phase: 'Pending' }
-    const withSelector = { spec: { selector: { matchLabels: { a: 'b' } } } }
-    expect(chosenName(withSelector, [reserved, { name: 'free', labels: { a: 'b' } }])).toBe('reserved')
-    expect(chosenName({}, [{ ...reserved, modes: [...RWO, ...RWX] }, { name: 'free' }])).toBe('reserved')
+    const reservedVolume = { name: 'reserved', size: '10Gi', className: 'gold', claim: { name: 'c' }, phase: 'Pending' }
+    const claimWithSelector = { spec: { selector: { matchLabels: { a: 'b' } } } }
+    expect(chosenName(claimWithSelector, [reservedVolume, { name: 'free', labels: { a: 'b' } }])).toBe('reserved')
+    expect(chosenName({}, [{ ...reservedVolume, modes: [...RWO, ...RWX] }, { name: 'free' }])).toBe('reserved')
   })
 
   it('PROV-4 does not choose a classless volume for a claim with a class, unless a controller has bound it', () => {
-    const reserved = { name: 'reserved', claim: { name: 'c' } }
+    const reservedVolume = { name: 'reserved', claim: { name: 'c' } }
     const boundByController = { annotations: { [BOUND_BY_CONTROLLER]: 'yes' }, claim: { name: 'c', uid: 'uid-c' } }
     expect(chosenName({ className: 'gold' }, [{ name: 'free' }])).toBeUndefined()
-    expect(chosenName({ className: 'gold' }, [{ ...reserved, ...boundByController }])).toBe('reserved')
-    expect(chosenName({ className: 'gold' }, [reserved])).toBeUndefined()
-    expect(chosenName({ className: 'gold' }, [{ ...reserved, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
-    expect(chosenName({ className: 'gold' }, [reserved, { name: 'free', className: 'gold' }])).toBe('free')
-    expect(chosenName({ className: '' }, [reserved])).toBe('reserved')
-    expect(chosenName({}, [reserved])).toBe('reserved')
+    expect(chosenName({ className: 'gold' }, [{ ...reservedVolume, ...boundByController }])).toBe('reserved')
+    expect(chosenName({ className: 'gold' }, [reservedVolume])).toBeUndefined()
+    expect(chosenName({ className: 'gold' }, [{ ...reservedVolume, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
+    expect(chosenName({ className: 'gold' }, [reservedVolume, { name: 'free', className: 'gold' }])).toBe('free')
+    expect(chosenName({ className: '' }, [reservedVolume])).toBe('reserved')
+    expect(chosenName({}, [reservedVolume])).toBe('reserved')
   })
 
   it('PROV-4 skips a reserved volume that does not match, is being deleted before it is bound, or has another uid', () => {
-    const free = { name: 'free', size: '5Gi' }
-    const reserved = { name: 'reserved', claim: { name: 'c' } }
-    expect(chosenName({ size: '2Gi' }, [reserved, free])).toBe('free')
-    expect(chosenName({}, [{ ...reserved, modes: RWX }, free])).toBe('free')
-    expect(chosenName({}, [{ ...reserved, spec: { volumeMode: 'Block' } }, free])).toBe('free')
-    expect(chosenName({}, [{ ...reserved, metadata: { deletionTimestamp: 'now' } }, free])).toBe('free')
-    expect(chosenName({}, [{ ...reserved, claim: { name: 'c', uid: 'another' } }, free])).toBe('free')
+    const freeVolume = { name: 'free', size: '5Gi' }
+    const reservedVolume = { name: 'reserved', claim: { name: 'c' } }
+    expect(chosenName({ size: '2Gi' }, [reservedVolume, freeVolume])).toBe('free')
+    expect(chosenName({}, [{ ...reservedVolume, modes: RWX }, freeVolume])).toBe('free')
+    expect(chosenName({}, [{ ...reservedVolume, spec: { volumeMode: 'Block' } }, freeVolume])).toBe('free')
+    expect(chosenName({}, [{ ...reservedVolume, metadata: { deletionTimestamp: 'now' } }, freeVolume])).toBe('free')
+    expect(chosenName({}, [{ ...reservedVolume, claim: { name: 'c', uid: 'another' } }, freeVolume])).toBe('free')
   })
 
   it('PROV-5 prefers the reserved volume whose claimRef has the uid of the claim', () => {
@@ -141,8 +141,8 @@ describe('chooseVolume', () => {
 
   it('VAC-4 skips a volume of another attributes class, and treats an absent class as empty', () => {
     const gold = { name: 'gold', spec: { volumeAttributesClassName: 'gold' } }
-    const requestsGold = { spec: { volumeAttributesClassName: 'gold' } }
-    expect(chosenName(requestsGold, [{ name: 'plain' }, gold])).toBe('gold')
+    const goldClaim = { spec: { volumeAttributesClassName: 'gold' } }
+    expect(chosenName(goldClaim, [{ name: 'plain' }, gold])).toBe('gold')
     expect(chosenName({}, [gold])).toBeUndefined()
     expect(chosenName({ spec: { volumeAttributesClassName: '' } }, [gold, { name: 'plain' }])).toBe('plain')
     expect(chosenName({}, [{ ...gold, claim: { name: 'c' } }])).toBeUndefined()
@@ -161,34 +161,34 @@ describe('chooseVolume', () => {
   })
 
   it('VAC-12 ignores an absent attributes class only on a volume that was provisioned for the claim', () => {
-    const requestsGold = { spec: { volumeAttributesClassName: 'gold' } }
+    const goldClaim = { spec: { volumeAttributesClassName: 'gold' } }
     const annotations = { 'pv.kubernetes.io/provisioned-by': 'd.example.com' }
-    const provisioned = { annotations, claim: { name: 'c', uid: 'uid-c' } }
-    expect(chosenName(requestsGold, [provisioned])).toBe('pv')
-    expect(chosenName(requestsGold, [{ ...provisioned, claim: { name: 'c' } }])).toBeUndefined()
-    expect(chosenName(requestsGold, [{ claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
+    const provisionedVolume = { annotations, claim: { name: 'c', uid: 'uid-c' } }
+    expect(chosenName(goldClaim, [provisionedVolume])).toBe('pv')
+    expect(chosenName(goldClaim, [{ ...provisionedVolume, claim: { name: 'c' } }])).toBeUndefined()
+    expect(chosenName(goldClaim, [{ claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
     expect(
-      chosenName(requestsGold, [{ ...provisioned, spec: { volumeAttributesClassName: 'silver' } }]),
+      chosenName(goldClaim, [{ ...provisionedVolume, spec: { volumeAttributesClassName: 'silver' } }]),
     ).toBeUndefined()
   })
 
-  const withIo = (io: Record<string, string>, size = '1Gi') => ({ capacity: { storage: size, ...io } })
-  const requestsIo = (io: Record<string, string>) => ({ spec: { resources: { requests: { storage: '1Gi', ...io } } } })
+  const ioCapacity = (io: Record<string, string>, size = '1Gi') => ({ capacity: { storage: size, ...io } })
+  const claimWithIo = (io: Record<string, string>) => ({ spec: { resources: { requests: { storage: '1Gi', ...io } } } })
 
   it('PROV-4 PIO-1 skips a volume that provides less iops or throughput than the claim requests, including a reserved one', () => {
-    const slow = { name: 'slow', spec: withIo({ iops: '100', throughput: '10Mi' }) }
-    const fast = { name: 'fast', spec: withIo({ iops: '3k', throughput: '200Mi' }, '5Gi') }
+    const slow = { name: 'slow', spec: ioCapacity({ iops: '100', throughput: '10Mi' }) }
+    const fast = { name: 'fast', spec: ioCapacity({ iops: '3k', throughput: '200Mi' }, '5Gi') }
     expect(chosenName({}, [fast, slow])).toBe('slow')
-    expect(chosenName(requestsIo({ iops: '100', throughput: '10' }), [fast, slow])).toBe('slow')
-    expect(chosenName(requestsIo({ iops: '101' }), [fast, slow])).toBe('fast')
-    expect(chosenName(requestsIo({ throughput: '11' }), [fast, slow])).toBe('fast')
-    expect(chosenName(requestsIo({ iops: '3001' }), [fast, slow])).toBeUndefined()
-    expect(chosenName(requestsIo({ iops: '101' }), [{ ...slow, claim: { name: 'c' } }])).toBeUndefined()
+    expect(chosenName(claimWithIo({ iops: '100', throughput: '10' }), [fast, slow])).toBe('slow')
+    expect(chosenName(claimWithIo({ iops: '101' }), [fast, slow])).toBe('fast')
+    expect(chosenName(claimWithIo({ throughput: '11' }), [fast, slow])).toBe('fast')
+    expect(chosenName(claimWithIo({ iops: '3001' }), [fast, slow])).toBeUndefined()
+    expect(chosenName(claimWithIo({ iops: '101' }), [{ ...slow, claim: { name: 'c' } }])).toBeUndefined()
   })
 
   it('PROV-4 PIO-1 ignores requested iops or throughput that the capacity of the volume does not list', () => {
-    expect(chosenName(requestsIo({ iops: '3k', throughput: '200' }), [{}])).toBe('pv')
-    expect(chosenName(requestsIo({ throughput: '200' }), [{ spec: withIo({ iops: '1' }) }])).toBe('pv')
+    expect(chosenName(claimWithIo({ iops: '3k', throughput: '200' }), [{}])).toBe('pv')
+    expect(chosenName(claimWithIo({ throughput: '200' }), [{ spec: ioCapacity({ iops: '1' }) }])).toBe('pv')
   })
 
   it('PROV-4 treats an absent volume mode as Filesystem', () => {
@@ -213,12 +213,12 @@ describe('chooseVolume', () => {
   it('PROV-4 chooses only volumes that the node can reach, and none if it cannot reach the reserved volume', () => {
     const node = { name: 'n', labels: { zone: 'a' } }
     const volumes = [
-      { name: 'far', spec: inZone('b') },
-      { name: 'near', size: '2Gi', spec: inZone('a') },
+      { name: 'far', spec: zoneAffinity('b') },
+      { name: 'near', size: '2Gi', spec: zoneAffinity('a') },
     ]
     expect(chosenName({}, volumes, { node, isDelayed: true })).toBe('near')
-    const reserved = { name: 'reserved', claim: { name: 'c' }, spec: { ...inZone('b') } }
-    expect(chosenName({}, [...volumes, reserved], { node })).toBeUndefined()
+    const reservedVolume = { name: 'reserved', claim: { name: 'c' }, spec: { ...zoneAffinity('b') } }
+    expect(chosenName({}, [...volumes, reservedVolume], { node })).toBeUndefined()
   })
 
   it('PROV-4 skips excluded volumes', () => {
@@ -262,7 +262,7 @@ describe('chooseVolume', () => {
         ...omitUndefined({ claim, className }),
         spec: {
           ...omitUndefined({ volumeMode, volumeAttributesClassName: attributes }),
-          ...(zone ? inZone(zone) : {}),
+          ...(zone ? zoneAffinity(zone) : {}),
         },
         metadata: isBeingDeleted ? { deletionTimestamp: 'now' } : {},
       })),
@@ -324,19 +324,19 @@ function chooseByScan(claim: Claim, volumes: readonly Volume[], { isDelayed, nod
     a.spec!.accessModes!.length - b.spec!.accessModes!.length ||
     (a.metadata.name! < b.metadata.name! ? -1 : 1)
   const isOnlyForClassless = ({ spec }: Volume) => !spec?.storageClassName && Boolean(claimSpec.storageClassName)
-  const reserved = volumes.filter(
+  const reservedVolumes = volumes.filter(
     (volume) =>
       volume.spec?.claimRef?.name === 'c' &&
       !volume.spec.claimRef.uid &&
       !isOnlyForClassless(volume) &&
       meetsSpec(volume),
   )
-  if (reserved.length > 0) {
-    const [first] = reserved.sort(compareFit)
+  if (reservedVolumes.length > 0) {
+    const [first] = reservedVolumes.sort(compareFit)
     return isReachable(first!) ? first!.metadata.name : undefined
   }
   if (isDelayed && !node) return undefined
-  const free = volumes.filter(
+  const freeVolumes = volumes.filter(
     (volume) =>
       meetsSpec(volume) &&
       isReachable(volume) &&
@@ -345,5 +345,5 @@ function chooseByScan(claim: Claim, volumes: readonly Volume[], { isDelayed, nod
       (volume.spec?.storageClassName ?? '') === (claimSpec.storageClassName ?? '') &&
       (!claimSpec.selector || matchesLabels(labelSelectorFromObject(claimSpec.selector), volume.metadata.labels)),
   )
-  return free.sort(compareFit)[0]?.metadata.name
+  return freeVolumes.sort(compareFit)[0]?.metadata.name
 }

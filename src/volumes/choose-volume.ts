@@ -46,15 +46,15 @@ export function chooseVolume(
   options: ChooseOptions = {},
 ): Volume | undefined {
   const { node, excluded, isDelayed = false } = options
-  const reserved = candidates
+  const reservedCandidate = candidates
     .reservedFor(requirements.claimKey)
     .filter((volume) => isReservedFor(volume, claim) && !excluded?.has(volume.metadata.name))
     .map(candidateOf)
     .filter((candidate) => mismatchReason(candidate, requirements, { isReserved: true }) === undefined)
     .sort(byReservation)[0]
-  if (reserved) {
+  if (reservedCandidate) {
     // The reserved volume may contain the claim's data, so a free volume that the node can reach cannot replace it.
-    return node && !isReachableFrom(reserved.volume, node) ? undefined : reserved.volume
+    return node && !isReachableFrom(reservedCandidate.volume, node) ? undefined : reservedCandidate.volume
   }
   if (isDelayed && !node) return undefined
   return findBestFreeVolume(requirements, candidates, options)?.volume
@@ -63,7 +63,7 @@ export function chooseVolume(
 export const STORAGE_BEING_DELETED = 'its storage is being deleted'
 
 /** Whether a free volume meets the requirements, regardless of nodes. */
-export const satisfies = (candidate: VolumeCandidate, requirements: ClaimRequirements): boolean =>
+export const meetsRequirements = (candidate: VolumeCandidate, requirements: ClaimRequirements): boolean =>
   mismatchReason(candidate, requirements) === undefined &&
   (!requirements.selector || matchesLabels(requirements.selector, candidate.volume.metadata.labels))
 
@@ -83,8 +83,8 @@ export function mismatchReason(
     return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
   if (candidate.size < requirements.size) return 'requested PV is too small'
   for (const name of IO_RESOURCES) {
-    const [provided, requested] = [candidate.io[name], requirements.io[name]]
-    if (provided !== undefined && requested !== undefined && provided < requested)
+    const [capacity, request] = [candidate.io[name], requirements.io[name]]
+    if (capacity !== undefined && request !== undefined && capacity < request)
       return `requested PV provides less ${name}`
   }
   const isClassMismatch = isReserved
@@ -136,7 +136,7 @@ function findBestFreeVolume(
   for (const group of candidates.groups(requirements)) {
     for (const candidate of group.candidates) {
       if (best && byFit(best, candidate) < 0) break // the remaining candidates of this group fit no better
-      if (excluded?.has(candidate.volume.metadata.name) || !satisfies(candidate, requirements)) continue
+      if (excluded?.has(candidate.volume.metadata.name) || !meetsRequirements(candidate, requirements)) continue
       if (node && !isReachableFrom(candidate.volume, node)) continue
       best = candidate
       break

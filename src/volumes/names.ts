@@ -1,4 +1,5 @@
-// Names in claims and volumes that several components use, which are part of the API.
+// Names of annotations and finalizers of claims and volumes, and the prefix of in-tree provisioners, that several components
+// use. They are part of the API.
 
 /** Annotations of claims with the name of the provisioner from which the binder requests a volume. */
 export const PROVISIONER = 'volume.kubernetes.io/storage-provisioner'

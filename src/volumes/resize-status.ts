@@ -1,6 +1,6 @@
 // Builds the strategic merge patches with which each step of an expansion updates the claim's status.
 // In the table, an empty cell means that the patch does not change the field, and "removed" that it removes the value, or
-// all resize conditions.
+// all resize conditions. `completed` and `completedOnNode` also set the capacity.
 //
 //   step                      allocatedResources  allocatedResourceStatuses    conditions
 //   started                   target              ControllerResizeInProgress   Resizing only
@@ -46,7 +46,7 @@ export const startedPatch = (target: string, now: string): StatusPatch => ({
     allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
     conditions: [
       condition('Resizing', {}, now),
-      ...removedConditions('FileSystemResizePending', 'ControllerResizeError', 'NodeResizeError'),
+      ...conditionRemovals('FileSystemResizePending', 'ControllerResizeError', 'NodeResizeError'),
     ],
   },
 })
@@ -68,7 +68,7 @@ export const infeasiblePatch = (failure: Failure, now: string, target?: string):
     conditions: [
       ...(target === undefined
         ? []
-        : [condition('Resizing', {}, now), ...removedConditions('FileSystemResizePending', 'NodeResizeError')]),
+        : [condition('Resizing', {}, now), ...conditionRemovals('FileSystemResizePending', 'NodeResizeError')]),
       condition('ControllerResizeError', failure, now),
     ],
   },
@@ -79,14 +79,14 @@ export const failedPatch = (failure: Failure, now: string): StatusPatch => ({
   status: { conditions: [condition('ControllerResizeError', failure, now)] },
 })
 
-/** Written after the volume is expanded, while its file system is not. `allocated` sets allocatedResources. */
-export const nodePendingPatch = (now: string, allocated?: string): StatusPatch => ({
+/** Written after the volume is expanded, while its file system is not. `allocatedSize` sets allocatedResources. */
+export const nodePendingPatch = (now: string, allocatedSize?: string): StatusPatch => ({
   status: {
-    ...(allocated === undefined ? {} : { allocatedResources: { storage: allocated } }),
+    ...(allocatedSize === undefined ? {} : { allocatedResources: { storage: allocatedSize } }),
     allocatedResourceStatuses: { storage: 'NodeResizePending' },
     conditions: [
       condition('FileSystemResizePending', { message: WAITING_FOR_NODE }, now),
-      ...removedConditions('ControllerResizeError'),
+      ...conditionRemovals('ControllerResizeError'),
     ],
   },
 })
@@ -97,11 +97,11 @@ export const nodePendingWithoutStatePatch = (now: string): StatusPatch => ({
   status: { conditions: [condition('FileSystemResizePending', { message: WAITING_FOR_NODE }, now)] },
 })
 
-export const completedPatch = (size: string, allocated?: string): StatusPatch => ({
+export const completedPatch = (size: string, allocatedSize?: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: 'true' } },
   status: {
     capacity: { storage: size },
-    ...(allocated === undefined ? {} : { allocatedResources: { storage: allocated } }),
+    ...(allocatedSize === undefined ? {} : { allocatedResources: { storage: allocatedSize } }),
     ...NO_RESIZE,
   },
 })
@@ -145,9 +145,9 @@ const condition = (type: ResizeCondition, { message = '', reason = '' }: Partial
   message,
 })
 
-const removedConditions = (...types: readonly ResizeCondition[]) => types.map((type) => ({ type, $patch: 'delete' }))
+const conditionRemovals = (...types: readonly ResizeCondition[]) => types.map((type) => ({ type, $patch: 'delete' }))
 
-const NO_RESIZE = { allocatedResourceStatuses: { storage: null }, conditions: removedConditions(...RESIZE_CONDITIONS) }
+const NO_RESIZE = { allocatedResourceStatuses: { storage: null }, conditions: conditionRemovals(...RESIZE_CONDITIONS) }
 
 /** Formats a time for conditions, which have a precision of one second. */
 export const formatTime = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`

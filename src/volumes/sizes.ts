@@ -18,4 +18,4 @@ export const volumeCapacity = ({ spec }: Readonly<PersistentVolume>): string => 
 export const allocatedStorage = ({ status }: Claim): string | undefined => status?.allocatedResources?.storage
 
 export const isLess = (a: string, b: string): boolean => compareQuantities(a, b) < 0
-export const larger = (a: string, b: string): string => (isLess(a, b) ? b : a)
+export const maxQuantity = (a: string, b: string): string => (isLess(a, b) ? b : a)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { chooseVolume, satisfies } from '../../volumes/choose-volume.ts'
+import { chooseVolume, meetsRequirements } from '../../volumes/choose-volume.ts'
 import {
   aClaim,
   aVolume,
@@ -72,7 +72,7 @@ function createHarness() {
 }
 
 describe('the claim waker', () => {
-  it('PROV-6 wakes one claim per free volume: of the claims that it satisfies, the one that has waited longest', () => {
+  it('PROV-6 wakes one claim per free volume: the one that has waited longest of those that the volume satisfies', () => {
     const harness = createHarness()
     harness.claim({ name: 'young', waitingSince: '2026-01-02' })
     harness.claim({ name: 'old', waitingSince: '2026-01-01' })
@@ -201,7 +201,7 @@ describe('the claim waker', () => {
         for (const claim of harness.unboundClaims()) {
           for (const volume of harness.volumes.all()) {
             const isFree = harness.index.candidate(volume.metadata.name) !== undefined
-            expect(isFree && satisfies(candidateOf(volume), requirementsOf(claim))).toBe(false)
+            expect(isFree && meetsRequirements(candidateOf(volume), requirementsOf(claim))).toBe(false)
           }
         }
       }),

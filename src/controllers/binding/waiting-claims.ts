@@ -2,7 +2,7 @@
 // requirements form one group, so the cost of a lookup depends on the number of groups, not of claims.
 import { formatLabelSelector } from '../../api/selectors.ts'
 import type { ObjectKey } from '../../client/index.ts'
-import { satisfies } from '../../volumes/choose-volume.ts'
+import { meetsRequirements } from '../../volumes/choose-volume.ts'
 import { type ClaimRequirements, matchKey, type VolumeCandidate } from '../../volumes/matching.ts'
 import { GroupedLists } from './grouped-lists.ts'
 
@@ -47,7 +47,7 @@ export function createWaitingClaims(): WaitingClaims {
       let oldest: WaitingClaim | undefined
       for (const [, { first }] of groups.groups(matchKey(candidate))) {
         if (!first || (oldest && byAge(oldest, first) < 0)) continue
-        if (satisfies(candidate, first.requirements)) oldest = first
+        if (meetsRequirements(candidate, first.requirements)) oldest = first
       }
       if (oldest) remove(oldest.requirements.claimKey)
       return oldest?.requirements.claimKey

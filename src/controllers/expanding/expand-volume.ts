@@ -34,7 +34,7 @@ import {
   type StatusPatch,
   startedPatch,
 } from '../../volumes/resize-status.ts'
-import { allocatedStorage, claimCapacity, isLess, larger, volumeCapacity } from '../../volumes/sizes.ts'
+import { allocatedStorage, claimCapacity, isLess, maxQuantity, volumeCapacity } from '../../volumes/sizes.ts'
 import { AttachError } from '../attaching/attacher/attach-error.ts'
 import { changeDelayed, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
@@ -121,7 +121,7 @@ export async function findLostExpansion(
   const { records, isNodeOnly, saver, clock } = context
   const isSizeKnown = records.has(claim) && records.possibleSize(claim) === undefined
   if (isNodeOnly || isSizeKnown) return undefined
-  const recordedSize = larger(claimCapacity(claim), volumeCapacity(volume))
+  const recordedSize = maxQuantity(claimCapacity(claim), volumeCapacity(volume))
   try {
     const request = await buildRequest(volume, recordedSize, context, signal)
     const result = await callDriver(request, recordedSize, context, signal)

@@ -6,7 +6,7 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { RETRY_ANNOTATION } from '../../runtime/operations/retry-request.ts'
 import { resizeStateOf } from '../../volumes/resize-status.ts'
-import { allocatedStorage, larger, requestedStorage } from '../../volumes/sizes.ts'
+import { allocatedStorage, maxQuantity, requestedStorage } from '../../volumes/sizes.ts'
 
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
@@ -40,7 +40,7 @@ export class ExpansionRecords {
 
   /** Must be called before the driver is called: until the driver responds, the volume may have this size. */
   recordCall(claim: Claim, size: string, previousPossibleSize: string | undefined): void {
-    const possibleSize = previousPossibleSize === undefined ? size : larger(previousPossibleSize, size)
+    const possibleSize = previousPossibleSize === undefined ? size : maxQuantity(previousPossibleSize, size)
     this.#set(claim, { possibleSize, requiresOffline: this.requiresOffline(claim) })
   }
 

@@ -11,7 +11,7 @@
 //   ≥ req   ControllerResize…                         pvcap
 //   ≥ req   none                                      the larger of req and alloc; none without alloc while waiting for
 //                                                     the node
-import { isLess, larger } from '../../volumes/sizes.ts'
+import { isLess, maxQuantity } from '../../volumes/sizes.ts'
 
 export interface Sizes {
   readonly req: string
@@ -39,10 +39,10 @@ export function targetSizeOf(sizes: Sizes, { isNodeOnly }: TargetOptions): strin
       return isBelowRequest && isLess(pvcap, alloc) ? alloc : undefined
     case 'ControllerResizeInProgress':
     case 'ControllerResizeInfeasible':
-      return larger(req, pvcap)
+      return maxQuantity(req, pvcap)
     default:
       if (isBelowRequest) return req
       if (sizes.alloc === undefined && isWaitingForNode) return undefined
-      return larger(req, alloc)
+      return maxQuantity(req, alloc)
   }
 }

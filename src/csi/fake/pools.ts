@@ -46,7 +46,7 @@ export function candidatePools(
   ]
 }
 
-/** Returns whether one of them is absent, or both have a common key, and equal values for all common keys. */
+/** Returns true without segments or topology. Otherwise, both must have a common key, and equal values for all common keys. */
 export function isAccessibleFrom(
   segments: Readonly<Record<string, string>> | undefined,
   topology: Pick<Topology, 'segments'> | undefined,

@@ -43,7 +43,7 @@ interface FakeNode {
 
 const GI = 1024 ** 3
 
-/** The capabilities of the controller service that the fake driver implements: all of CSI but VOLUME_CONDITION. */
+/** The default capabilities of the controller service: all that the fake driver implements except VOLUME_CONDITION. */
 export const FAKE_CONTROLLER_CAPABILITIES: readonly ControllerCapability[] = [
   'CREATE_DELETE_VOLUME',
   'PUBLISH_UNPUBLISH_VOLUME',

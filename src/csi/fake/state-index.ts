@@ -1,5 +1,5 @@
 // Indexes of the fake driver's state: volumes by name, and used bytes by pool. They are stored outside the state, which is
-// plain data. A test that adds a volume to the state directly increments `sequence`, so that the indexes are rebuilt.
+// plain data. A test that adds a volume to the state directly must increment `sequence`, so that the indexes are rebuilt.
 import type { FakeState, FakeVolume } from './state.ts'
 
 interface StateIndex {

@@ -5,7 +5,7 @@ import type { ObjectKey } from '../../client/index.ts'
 import type { PodInfo } from './pod-info.ts'
 import { addAmounts, allocatableOf, type ResourceAmounts } from './resource-amounts.ts'
 
-/** The requests that scoring assumes for a pod without requests, so that such pods spread over the nodes. */
+/** The amounts that scoring assumes for a pod that requests no cpu or no memory, so that such pods spread over the nodes. */
 const CPU_DEFAULT_MILLIS = 100
 const MEMORY_DEFAULT_BYTES = 200 * 1024 * 1024
 

@@ -7,7 +7,10 @@ import { parseQuantity } from '../../api/quantity.ts'
 
 export type ResourceAmounts = ReadonlyMap<string, number>
 
-/** Returns the sum of the pod's containers or, per resource, the peak while its init containers run, if that is higher. */
+/**
+ * Returns the requests of the pod. Per resource, this is the sum over the containers, or the peak while the init containers
+ * run if that is higher; a request of the pod itself replaces it. The overhead is added.
+ */
 export function requestsOf({ spec }: Readonly<Pod>): ResourceAmounts {
   const total = new Map<string, number>()
   for (const { resources } of spec?.containers ?? []) addRequests(total, resources?.requests)

@@ -2,7 +2,7 @@
 // ../plugins and is listed in ../plugins/registry.ts.
 //
 //   preFilter → filter (per node) → score → reserve → preBind → bind → postBind
-//                  └─ every node rejected: explain, postFilter      └─ failed: unreserve
+//                  └─ no node passes: explain, postFilter           └─ failed: unreserve
 //
 // preFilter reads the pod once and returns the state that is passed to the later steps. filter runs for many nodes per pod and
 // must be cheap.
@@ -23,7 +23,7 @@ export interface Plugin<S = unknown> {
   readonly weight?: number
   /** The cluster events that can make a pod that this plugin rejected schedulable. */
   readonly events: readonly QueueingHint[]
-  /** Whether filter, which must depend on the node alone, runs again after preBind, e.g. to detect a cordon. */
+  /** Whether preFilter and filter run again after preBind, e.g. to detect a cordon. They must read only the pod and the node. */
   readonly isRecheckedBeforeBind?: true
   /** Reason and message of the pod's condition and event while preBind is slow. */
   readonly slowPreBind?: { readonly reason: string; message(nodeName: string): string }
@@ -47,9 +47,9 @@ export interface Plugin<S = unknown> {
   /** Called after the pod is bound and API objects represent its reservations. */
   postBind?(state: S, node: NodeInfo): void
 
-  /** Returns sentences to add to the message after every node was rejected. */
+  /** Returns sentences to add to the message after filters have rejected every node. */
   explain?(state: S, statuses: NodeStatuses): string | undefined
-  /** Returns changes that may make the pod fit after every node was rejected. The first effective one is applied. */
+  /** Returns changes that may make a rejected pod fit. The scheduler applies the first with which the pod fits on a node. */
   postFilter?(pod: PodInfo): readonly Remedy<S>[]
 
   /**
@@ -74,7 +74,7 @@ export interface Remedy<S = unknown> {
   preFilter(): PreFilterResult<S>
   /** Describes the remedy in the pod's event and condition. */
   readonly message: string
-  /** A rejected remedy is applied again after a backoff. */
+  /** Applies the remedy. If the promise rejects, the scheduler looks for a remedy again after a backoff. */
   apply(): Promise<void>
 }
 

@@ -14,7 +14,7 @@ const aRejection = (signature?: string): Rejection => ({
   reasons: new Set(['full']),
   signature,
 })
-const NO_KEYS = { ofClass: [], ofPod: [] }
+const NO_KEYS = { classKeys: [], podKeys: [] }
 function createHarness() {
   const clock = manualClock()
   const queue = new SchedulingQueue({ clock, random: () => 0.5 })
@@ -114,8 +114,8 @@ describe('the scheduling queue', () => {
       if (change === 'removed') queue.remove('ns/a')
       else if (change === 'changed') queue.add(aPod('a'))
       else queue.addUnschedulable(queue.pop()!, aRejection('different'), NO_KEYS)
-      const popped = [pop(), pop()]
-      expect(popped).toContain('ns/b')
+      const poppedKeys = [pop(), pop()]
+      expect(poppedKeys).toContain('ns/b')
     },
   )
 
@@ -150,7 +150,7 @@ describe('the scheduling queue', () => {
         const { clock, queue } = createHarness()
         const expectedKeys = new Set<string>()
         const inFlight = new Map<string, QueuedPod>()
-        const rejected = new Map<string, QueuedPod>()
+        const rejectedPods = new Map<string, QueuedPod>()
         for (const { do: change, pod: name, signature } of steps) {
           const key = `ns/${name}`
           const inFlightPod = inFlight.get(key)
@@ -167,12 +167,12 @@ describe('the scheduling queue', () => {
           } else if (change === 'reject' && inFlightPod) {
             queue.addUnschedulable(inFlightPod, aRejection(signature), NO_KEYS)
             inFlight.delete(key)
-            rejected.set(key, inFlightPod)
+            rejectedPods.set(key, inFlightPod)
           } else if (change === 'retry' && inFlightPod) {
             queue.retryAfterBackoff(inFlightPod, 'failed')
             inFlight.delete(key)
           } else if (change === 'found' && inFlightPod) queue.nodeFound(inFlightPod)
-          else if (change === 'requeue' && rejected.has(key)) queue.requeue(rejected.get(key)!)
+          else if (change === 'requeue' && rejectedPods.has(key)) queue.requeue(rejectedPods.get(key)!)
           else if (change === 'wait') await clock.advance(20_000)
           const statuses = queue.statuses()
           expect(statuses.map((status) => status.key).sort()).toEqual([...expectedKeys].sort())
@@ -184,8 +184,8 @@ describe('the scheduling queue', () => {
           })
           expect(count('in flight')).toBe(inFlight.size)
         }
-        // Every unschedulable pod is popped after it is requeued.
-        for (const { key, state } of queue.statuses()) if (state === 'unschedulable') queue.requeue(rejected.get(key)!)
+        // Every unschedulable pod is poppedKeys after it is requeued.
+        for (const { key, state } of queue.statuses()) if (state === 'unschedulable') queue.requeue(rejectedPods.get(key)!)
         await clock.advance(60_000)
         const remainingKeys = new Set(inFlight.keys())
         for (let pod = queue.pop(); pod; pod = queue.pop()) remainingKeys.add(pod.key)

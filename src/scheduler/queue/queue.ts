@@ -21,7 +21,7 @@ export interface QueuedPod {
   state: 'active' | 'in flight' | 'backoff' | 'unschedulable'
   /** Scheduling attempts so far. */
   attempts: number
-  /** Attempts that failed since the pod was added or its spec changed. A node that was found does not reset the count. */
+  /** Failed attempts since the pod was added. A change of its spec while it waits and retryNow reset the count. */
   failures: number
   /** The signature of the equivalence class that the pod represents. The next pod of the class is requeued after it. */
   signature: string | undefined
@@ -30,6 +30,7 @@ export interface QueuedPod {
   updatedInfo: PodInfo | undefined
   /** Monotonic time until which a requeued pod backs off, because it was requeued too often without success. */
   notBeforeMs: number
+  /** Monotonic time at which the current backoff ends. */
   dueMs: number
   cancelTimer: (() => void) | undefined
 }
@@ -66,7 +67,7 @@ export class SchedulingQueue {
   readonly #active = new Map<number, Set<QueuedPod>>() // by priority
   #priorities: number[] = [] // highest first
   readonly unschedulable = new UnschedulablePods<QueuedPod>()
-  /** Called when the state of a pod has changed or the pod was removed. */
+  /** Called when a pod is popped, unschedulable, in backoff or removed. Not called for active pods, which are popped soon. */
   onChange: ((key: ObjectKey) => void) | undefined
   #wake: (() => void) | undefined
   #attempts = 0
@@ -132,7 +133,7 @@ export class SchedulingQueue {
     if (existing) existing.info = info
   }
 
-  /** Removes a pod that has a node or was deleted. */
+  /** Removes a pod that has a node, has finished or was deleted. */
   remove(key: ObjectKey): void {
     const pod = this.#pods.get(key)
     if (!pod) return
@@ -237,7 +238,7 @@ export class SchedulingQueue {
 
   #statusOf(pod: QueuedPod): QueuedPodStatus {
     const { key, state, message, attempts, failures, addedAtMs, dueMs } = pod
-    const inMs = dueMs - this.#clock.monotonicMs()
+    const waitMs = dueMs - this.#clock.monotonicMs()
     return {
       key,
       state,
@@ -247,7 +248,7 @@ export class SchedulingQueue {
       attempts,
       failures,
       addedAtMs,
-      nextAtMs: state === 'backoff' ? this.#clock.nowMs() + inMs : undefined,
+      nextAtMs: state === 'backoff' ? this.#clock.nowMs() + waitMs : undefined,
     }
   }
 

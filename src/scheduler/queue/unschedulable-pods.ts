@@ -22,8 +22,8 @@ export interface Rejection {
 /** The keys by which queueing hints find a pod. */
 export interface IndexKeys {
   /** The keys that all pods of an equivalence class share. */
-  readonly ofClass: readonly string[]
-  readonly ofPod: readonly string[]
+  readonly classKeys: readonly string[]
+  readonly podKeys: readonly string[]
 }
 
 interface UnschedulablePod {
@@ -62,7 +62,7 @@ export class UnschedulablePods<P extends UnschedulablePod> {
     return group?.isStale ? undefined : group?.rejection
   }
 
-  add(pod: P, rejection: Rejection, { ofClass, ofPod }: IndexKeys): void {
+  add(pod: P, rejection: Rejection, { classKeys, podKeys }: IndexKeys): void {
     const { key } = pod.info
     this.remove(key)
     const id = rejection.signature === undefined ? `pod ${key}` : classId(rejection.signature)
@@ -70,15 +70,15 @@ export class UnschedulablePods<P extends UnschedulablePod> {
     if (!group) {
       group = { id, rejection, members: new Set(), keys: [], isStale: false }
       this.#classes.set(id, group)
-      this.#indexClass(group, ofClass)
+      this.#indexClass(group, classKeys)
     } else if (group.rejection.reasons !== rejection.reasons) {
       group.rejection = rejection
-      this.#indexClass(group, ofClass)
+      this.#indexClass(group, classKeys)
     }
     group.isStale = false
     group.members.add(pod)
-    this.#pods.set(key, { group, pod, keys: ofPod })
-    for (const indexKey of ofPod) addToIndex(this.#podsByKey, indexKey, pod)
+    this.#pods.set(key, { group, pod, keys: podKeys })
+    for (const indexKey of podKeys) addToIndex(this.#podsByKey, indexKey, pod)
   }
 
   /** Replaces the rejection of the pod's equivalence class and the index keys of its members. */
@@ -88,11 +88,11 @@ export class UnschedulablePods<P extends UnschedulablePod> {
     group.rejection = rejection
     for (const pod of group.members) {
       const indexedPod = this.#pods.get(pod.info.key)!
-      const { ofClass, ofPod } = keysOf(pod)
+      const { classKeys, podKeys } = keysOf(pod)
       for (const indexKey of indexedPod.keys) removeFromIndex(this.#podsByKey, indexKey, pod)
-      for (const indexKey of ofPod) addToIndex(this.#podsByKey, indexKey, pod)
-      this.#pods.set(pod.info.key, { ...indexedPod, keys: ofPod })
-      this.#indexClass(group, ofClass) // the same for every member
+      for (const indexKey of podKeys) addToIndex(this.#podsByKey, indexKey, pod)
+      this.#pods.set(pod.info.key, { ...indexedPod, keys: podKeys })
+      this.#indexClass(group, classKeys) // all members have the same class keys
     }
   }
 

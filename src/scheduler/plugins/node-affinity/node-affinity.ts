@@ -18,7 +18,7 @@ const REJECTED = unschedulable(NODE_AFFINITY_MISMATCH)
 
 interface State {
   readonly matches: ((node: NodeInfo) => boolean) | undefined
-  readonly preferred: Preferred
+  readonly preferredTerms: PreferredTerms
 }
 
 export const nodeAffinity: Plugin<State> = {
@@ -28,11 +28,11 @@ export const nodeAffinity: Plugin<State> = {
   preFilter({ pod }) {
     const matches = requiredAffinity(pod)
     const preferred = pod.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
-    return matches || preferred.length > 0 ? { code: 'Success', state: { matches, preferred } } : SKIP
+    return matches || preferred.length > 0 ? { code: 'Success', state: { matches, preferredTerms } } : SKIP
   },
   filter: ({ matches }, node) => (!matches || matches(node) ? undefined : REJECTED),
-  score: ({ preferred }, nodes) =>
-    preferred.length > 0 ? normalize(nodes.map((node) => sumOfWeights(node, preferred))) : undefined,
+  score: ({ preferredTerms }, nodes) =>
+    preferredTerms.length > 0 ? normalize(nodes.map((node) => sumOfWeights(node, preferredTerms))) : undefined,
   signPod: ({ pod }) => [pod.spec?.nodeSelector, pod.spec?.affinity?.nodeAffinity],
 }
 
@@ -46,13 +46,13 @@ function requiredAffinity({ spec }: Readonly<Pod>): State['matches'] {
     (!terms || terms.some((term) => nodeMatches(node, term)))
 }
 
-type Preferred = NonNullable<
+type PreferredTerms = NonNullable<
   NonNullable<
     NonNullable<NonNullable<Pod['spec']>['affinity']>['nodeAffinity']
   >['preferredDuringSchedulingIgnoredDuringExecution']
 >
 
-function sumOfWeights(node: NodeInfo, preferred: Preferred): number {
+function sumOfWeights(node: NodeInfo, preferred: PreferredTerms): number {
   let sum = 0
   for (const { weight, preference } of preferred) {
     // An empty preferred term matches every node, whereas an empty required term matches none.

@@ -35,7 +35,7 @@ export const nodePorts: Plugin<State> = {
   filter({ podKey, ports }, node) {
     for (const other of node.pods.values()) {
       if (other.key === podKey) continue
-      if (hostPortsOf(other.pod).some((used) => ports.some((port) => conflicts(port, used)))) return REJECTED
+      if (hostPortsOf(other.pod).some((usedPort) => ports.some((port) => isConflict(port, usedPort)))) return REJECTED
     }
     return undefined
   },
@@ -51,7 +51,7 @@ function hostPortsOf({ spec }: Readonly<Pod>): HostPort[] {
   )
 }
 
-const conflicts = (a: HostPort, b: HostPort): boolean =>
+const isConflict = (a: HostPort, b: HostPort): boolean =>
   a.port === b.port &&
   a.protocol === b.protocol &&
   (a.address === b.address || a.address === ALL_ADDRESSES || b.address === ALL_ADDRESSES)

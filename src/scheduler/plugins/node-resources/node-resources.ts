@@ -70,11 +70,11 @@ function detailResources(requests: State['requests'], { allocatable, requested, 
   return details
 }
 
-/** Amounts of cpu are in thousandths, others in their unit: see resource-amounts.ts. */
+/** Formats an amount of resource-amounts.ts: cpu is in millicores, other resources are in whole units. */
 const formatAmount = (resource: string, amount: number): string =>
   resource === 'cpu' ? canonicalQuantity(`${amount}m`) : formatQuantity(quantityFromBytes(amount))
 
-/** Returns the mean of the shares of cpu and memory that would remain free with the pod on the node. */
+/** Returns the mean of the shares of cpu and memory, from 0 to SCORE_MAX, that remain free with the pod on the node. */
 function leastAllocatedScore({ requests }: PodInfo, node: NodeInfo): number {
   const { allocatable } = node
   if (!allocatable) return 0

@@ -9,7 +9,7 @@ beforeEach(async () => {
   fixture = await startSchedulerFixture()
   await fixture.createClass('local')
   await fixture.createNode('n1')
-  fixture.storage.free.set('n1', gi(100))
+  fixture.storage.freeBytes.set('n1', gi(100))
 })
 afterEach(() => fixture.stop())
 

@@ -40,7 +40,7 @@ const nodeNamesOf = ({ spec }: Readonly<VolumeAttachment>): string[] => [spec.no
 export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugin<State> {
   const { attachments, csiNodes, drivers } = caches
   attachments.addIndex(BY_NODE, nodeNamesOf)
-  const cache = new WeakMap<NodeInfo, AttachedVolumes>()
+  const volumesByNode = new WeakMap<NodeInfo, AttachedVolumes>()
 
   function driverOf(claimKey: ObjectKey): string | undefined {
     const claim = caches.claims.get(claimKey)
@@ -59,7 +59,7 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
   }
 
   function volumesOnNode(node: NodeInfo): AttachedVolumes['byDriver'] {
-    const cached = cache.get(node)
+    const cached = volumesByNode.get(node)
     if (cached?.podsVersion === node.podsVersion) return cached.byDriver
     const byDriver = new Map<string, Set<string>>()
     const add = (driver: string | undefined, volume: string) => {
@@ -71,13 +71,13 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
       const volume = name === undefined ? undefined : caches.volumes.get(name)
       if (volume) add(spec.attacher, claimKeyOf(volume) ?? `volume ${name}`)
     }
-    cache.set(node, { podsVersion: node.podsVersion, byDriver })
+    volumesByNode.set(node, { podsVersion: node.podsVersion, byDriver })
     return byDriver
   }
 
   /** Drops the cached volumes of a node. Not needed for changes of its pods, which podsVersion detects. */
   function invalidate(node: NodeInfo | undefined): void {
-    if (node) cache.delete(node)
+    if (node) volumesByNode.delete(node)
   }
 
   return {
@@ -97,9 +97,9 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
       return { code: 'Success', state: { claimsByDriver: byDriver, requiredDrivers: new Set(requiredDrivers) } }
     },
     filter(state, node) {
-      const installed = csiNodes.get(node.name)?.spec.drivers
+      const installedDrivers = csiNodes.get(node.name)?.spec.drivers
       for (const [driver, claims] of state.claimsByDriver) {
-        const csiNodeDriver = installed?.find(({ name }) => name === driver)
+        const csiNodeDriver = installedDrivers?.find(({ name }) => name === driver)
         if (!csiNodeDriver && state.requiredDrivers.has(driver)) return unschedulable(driverMissing(driver))
         const max = csiNodeDriver?.allocatable?.count
         if (max === undefined) continue
@@ -110,9 +110,9 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
       return undefined
     },
     detailRejection(state, node) {
-      const installed = csiNodes.get(node.name)?.spec.drivers
+      const installedDrivers = csiNodes.get(node.name)?.spec.drivers
       return [...state.claimsByDriver].flatMap(([driver, claims]): RejectionDetail[] => {
-        const csiNodeDriver = installed?.find(({ name }) => name === driver)
+        const csiNodeDriver = installedDrivers?.find(({ name }) => name === driver)
         if (!csiNodeDriver && state.requiredDrivers.has(driver))
           return [{ type: 'DriverMissing', message: `the CSI driver ${driver} is not registered on the node` }]
         const limit = csiNodeDriver?.allocatable?.count

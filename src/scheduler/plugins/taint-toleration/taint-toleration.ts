@@ -19,7 +19,7 @@ export const taintToleration: Plugin<readonly Toleration[]> = {
   isRecheckedBeforeBind: true,
   preFilter: ({ pod }) => ({ code: 'Success', state: pod.spec?.tolerations ?? [] }),
   filter: (tolerations, { taints }) =>
-    taints.length > 0 && hasUntolerated(taints, tolerations) ? REJECTED : undefined,
+    taints.length > 0 && hasUntoleratedTaint(taints, tolerations) ? REJECTED : undefined,
   detailRejection: (tolerations, { taints }) =>
     taints
       .filter((taint) => isUntolerated(taint, tolerations))
@@ -37,7 +37,7 @@ const isTolerated = (taint: Taint, tolerations: readonly Toleration[]): boolean 
 const isUntolerated = (taint: Taint, tolerations: readonly Toleration[]): boolean =>
   taint.effect !== 'PreferNoSchedule' && !isTolerated(taint, tolerations)
 
-const hasUntolerated = (taints: readonly Taint[], tolerations: readonly Toleration[]): boolean =>
+const hasUntoleratedTaint = (taints: readonly Taint[], tolerations: readonly Toleration[]): boolean =>
   taints.some((taint) => isUntolerated(taint, tolerations))
 
 /** Returns the taint as `kubectl taint` writes it. */

@@ -1,5 +1,6 @@
-// Indexes the volumes without a claim by the nodes that can reach them. Volumes whose node affinity requires label values,
-// such as local volumes, are pinned: they are indexed under these values. All others are candidates for every node.
+// Indexes the Available volumes without a claimRef by the nodes that can reach them. Volumes whose node affinity requires
+// label values, such as local volumes, are pinned: they are indexed under these values. All others are candidates for every
+// node.
 
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { SortedList } from '../../../base/sorted-list.ts'

@@ -10,7 +10,7 @@ import type { PluginHandle } from '../../framework/plugin.ts'
 import type { NodePlan } from './node-planner.ts'
 
 /** Returns the part of a merge patch that removes the reason of an earlier failure, because a new attempt begins. */
-export const withoutLastFailure = (claim: Readonly<PersistentVolumeClaim>): Record<string, null> =>
+export const lastFailureRemoval = (claim: Readonly<PersistentVolumeClaim>): Record<string, null> =>
   annotationOf(claim, LAST_FAILURE) === undefined ? {} : { [LAST_FAILURE]: null }
 
 /**
@@ -18,12 +18,12 @@ export const withoutLastFailure = (claim: Readonly<PersistentVolumeClaim>): Reco
  * are not reverted if a later one fails: the next attempt continues from them.
  */
 export async function bindVolumes(
-  { bind, provision }: NodePlan,
+  { bindings, provisions }: NodePlan,
   nodeName: string,
   handle: PluginHandle,
 ): Promise<void> {
   const { client, caches, write } = handle
-  for (const { claim, volume } of bind) {
+  for (const { claim, volume } of bindings) {
     const { namespace, name, uid, resourceVersion } = claim.claim.metadata
     if (volume.spec?.claimRef?.uid === uid) continue
     const claimRef = { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace, name, uid, resourceVersion }
@@ -34,10 +34,10 @@ export async function bindVolumes(
     const ref = { name: volume.metadata.name }
     caches.volumes.applyWriteResult(await write(() => client.patch(persistentVolumeKind, ref, { type: 'merge', body })))
   }
-  for (const { claim } of provision) {
+  for (const { claim } of provisions) {
     if (claim.selectedNode === nodeName) continue
     const { namespace, name, uid, resourceVersion } = claim.claim.metadata
-    const annotations = { [SELECTED_NODE]: nodeName, ...withoutLastFailure(claim.claim) }
+    const annotations = { [SELECTED_NODE]: nodeName, ...lastFailureRemoval(claim.claim) }
     const body = { metadata: { uid, resourceVersion, annotations } }
     const ref = { name, namespace }
     caches.claims.applyWriteResult(

@@ -20,7 +20,7 @@ const patchVolume = (name: string, body: object) =>
   fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
 const waitForBindingFailure = (reason: string) =>
   fixture.waitUntil(() => fixture.events('db').some((event) => event.endsWith(`binding volumes: ${reason}`)), reason)
-const withSelectedNode = (value: string | null) => ({ metadata: { annotations: { [SELECTED_NODE]: value } } })
+const selectedNodePatch = (value: string | null) => ({ metadata: { annotations: { [SELECTED_NODE]: value } } })
 
 /** Creates a pod whose claim is to be provisioned on n1, and waits until n1 is selected. */
 async function startProvisioning(claims = ['data']) {
@@ -65,7 +65,7 @@ describe('preBind of VolumeBinding', () => {
 
   it('CAP-13 fails and retries the pod if the selected-node annotation is removed', async () => {
     await startProvisioning()
-    await patchClaim(withSelectedNode(null))
+    await patchClaim(selectedNodePatch(null))
     await fixture.waitUntil(
       () =>
         fixture
@@ -82,7 +82,7 @@ describe('preBind of VolumeBinding', () => {
 
   it('CAP-13 fails if the selected-node annotation is changed', async () => {
     await startProvisioning()
-    await patchClaim(withSelectedNode('n7'))
+    await patchClaim(selectedNodePatch('n7'))
     await waitForBindingFailure('provisioning failed for PVC "data"')
   })
 

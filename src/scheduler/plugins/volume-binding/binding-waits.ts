@@ -42,7 +42,7 @@ export interface WaitOptions {
   readonly nodeName: string
   readonly plan: NodePlan
   /** The claims that were already bound when the node was selected. They must still be bound at the end of the wait. */
-  readonly bound: readonly BoundClaim[]
+  readonly boundClaims: readonly BoundClaim[]
   readonly timeoutMs: number
 }
 
@@ -114,17 +114,17 @@ export class BindingWaits {
     for (const wait of [...this.#byPod.values()]) if (wait.nodeName === nodeName) wait.check()
   }
 
-  #evaluate({ plan, bound, nodeName }: WaitOptions): 'bound' | 'waiting' | BindingError {
+  #evaluate({ plan, boundClaims, nodeName }: WaitOptions): 'bound' | 'waiting' | BindingError {
     const node = this.#cluster.node(nodeName)
     if (!node) return nodeError(nodeNotFound(nodeName))
-    for (const { key, name, claim } of bound) {
+    for (const { key, name, claim } of boundClaims) {
       const current = this.#caches.claims.get(key)
       if (!current || current.metadata.uid !== claim.metadata.uid) return new BindingError(claimNotFound(name).message)
       // PVC protection may not apply yet, because this pod is not on a node.
       if (current.metadata.deletionTimestamp) return new BindingError(claimBeingDeleted(name).message)
     }
     let isWaiting = false
-    for (const { claim, volume } of plan.bind) {
+    for (const { claim, volume } of plan.bindings) {
       const { name = '' } = volume.metadata
       const currentVolume = this.#caches.volumes.get(name)
       if (!currentVolume) return new BindingError(bindingVolumeNotFound(name))
@@ -134,8 +134,8 @@ export class BindingWaits {
       if (!currentClaim) return new BindingError(provisioningClaimNotFound(claim.name))
       if (!isBound(currentClaim)) isWaiting = true
     }
-    const claimsToProvision = plan.provision.map(({ claim }) => claim)
-    for (const claim of [...claimsToProvision, ...plan.shared]) {
+    const claimsToProvision = plan.provisions.map(({ claim }) => claim)
+    for (const claim of [...claimsToProvision, ...plan.sharedClaims]) {
       const current = this.#caches.claims.get(claim.key)
       if (current?.metadata.uid !== claim.claim.metadata.uid || !current)
         return new BindingError(provisioningClaimNotFound(claim.name))
@@ -147,7 +147,7 @@ export class BindingWaits {
         continue
       }
       isWaiting = true
-      if (plan.shared.includes(claim)) continue // the wait of the other pod checks the selected node
+      if (plan.sharedClaims.includes(claim)) continue // the wait of the other pod checks the selected node
       if (!current.metadata.annotations) return nodeError(selectedNodeReset(claim.name))
       if (annotationOf(current, SELECTED_NODE) !== nodeName)
         return nodeError(provisioningFailed(claim.name, annotationOf(current, LAST_FAILURE)))
@@ -172,9 +172,9 @@ export class BindingWaits {
   }
 }
 
-const claimKeysOf = ({ plan: { bind, provision, shared }, bound }: WaitOptions): ObjectKey[] => [
-  ...bound.map(({ key }) => key),
-  ...bind.map(({ claim }) => claim.key),
-  ...provision.map(({ claim }) => claim.key),
-  ...shared.map(({ key }) => key),
+const claimKeysOf = ({ plan: { bindings, provisions, sharedClaims }, boundClaims }: WaitOptions): ObjectKey[] => [
+  ...boundClaims.map(({ key }) => key),
+  ...bindings.map(({ claim }) => claim.key),
+  ...provisions.map(({ claim }) => claim.key),
+  ...sharedClaims.map(({ key }) => key),
 ]

@@ -3,7 +3,7 @@
 import type { Clock } from '../../../base/clock.ts'
 
 const TTL_MS = 300_000
-const OBJECTS_MAX = 20_000 // beyond this the oldest record is dropped and its node may be tried again
+const OBJECTS_MAX = 20_000 // beyond this the object with the oldest failure is dropped, and its nodes may be tried again
 
 export class FailedNodes {
   readonly #clock: Clock
@@ -22,7 +22,7 @@ export class FailedNodes {
   }
 
   /** Returns the nodes on which provisioning for one of these objects failed, or undefined if there are none. */
-  of(uids: readonly string[]): ReadonlySet<string> | undefined {
+  nodesOf(uids: readonly string[]): ReadonlySet<string> | undefined {
     if (this.#expiryByUid.size === 0) return undefined
     const nowMs = this.#clock.monotonicMs()
     const nodes = new Set<string>()

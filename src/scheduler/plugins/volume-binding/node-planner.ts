@@ -18,16 +18,16 @@ import { BIND_CONFLICT, NODE_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_NOT_FOUND } from
 import { detailBoundClaim, detailOtherNode, detailShortage, detailUnprovisionable } from './rejection-details.ts'
 
 export interface NodePlan {
-  readonly bind: readonly { readonly claim: DelayedClaim; readonly volume: Volume }[]
+  readonly bindings: readonly { readonly claim: DelayedClaim; readonly volume: Volume }[]
   /** `report` is undefined if the driver does not track capacity. */
-  readonly provision: readonly { readonly claim: DelayedClaim; readonly report: CapacityReport | undefined }[]
+  readonly provisions: readonly { readonly claim: DelayedClaim; readonly report: CapacityReport | undefined }[]
   /** Claims that are already being bound on this node for another pod. */
-  readonly shared: readonly DelayedClaim[]
+  readonly sharedClaims: readonly DelayedClaim[]
 }
 
 export interface PlannerDeps {
-  readonly available: AvailableVolumes
-  readonly assumed: AssumedVolumes
+  readonly availableVolumes: AvailableVolumes
+  readonly assumedVolumes: AssumedVolumes
   readonly capacity: CapacityDeps
   /** Whether the CSIDriver of the driver sets storageCapacity. */
   readonly tracksCapacity: (driver: string) => boolean
@@ -43,35 +43,35 @@ interface PlannedClaim {
 }
 
 type Assignment =
-  | ({ readonly is: 'assigned'; readonly toProvision: readonly PlannedClaim[] } & Pick<NodePlan, 'bind' | 'shared'>)
+  | ({ readonly is: 'assigned'; readonly toProvision: readonly PlannedClaim[] } & Pick<NodePlan, 'bindings' | 'sharedClaims'>)
   /** The volume of the claim has to be on another node. */
   | { readonly is: 'conflict'; readonly claim: DelayedClaim; readonly nodeName: string }
 
-const EMPTY_PLAN: NodePlan = { bind: [], provision: [], shared: [] }
+const EMPTY_PLAN: NodePlan = { bindings: [], provisions: [], sharedClaims: [] }
 const STATUS_BY_REASON = new Map([BIND_CONFLICT, NOT_ENOUGH_SPACE].map((reason) => [reason, unschedulable(reason)]))
 
 export class NodePlanner {
   readonly #deps: PlannerDeps
-  readonly #bound: readonly BoundClaim[]
-  readonly #delayed: readonly PlannedClaim[]
+  readonly #boundClaims: readonly BoundClaim[]
+  readonly #delayedClaims: readonly PlannedClaim[]
   readonly #plans = new Map<NodeInfo, NodePlan>()
   /** Whether every delayed claim needs a new volume on every node. This needs fewer checks per node. */
   readonly #needsOnlyNewVolumes: boolean
   readonly #fits = new Map<NodeInfo, Fit>()
   readonly #fitter: VolumeFitter
-  readonly #tracked: ReadonlySet<DelayedClaim>
+  readonly #trackedClaims: ReadonlySet<DelayedClaim>
   readonly #fitters = new Map<string, VolumeFitter>()
 
-  constructor(deps: PlannerDeps, bound: readonly BoundClaim[], delayed: readonly DelayedClaim[]) {
+  constructor(deps: PlannerDeps, boundClaims: readonly BoundClaim[], delayedClaims: readonly DelayedClaim[]) {
     this.#deps = deps
-    this.#bound = bound
-    this.#delayed = delayed.map((claim) => toPlannedClaim(claim, deps.available))
-    const tracked = delayed.filter((claim) => claim.bytes > 0n && deps.tracksCapacity(claim.storageClass.provisioner))
-    this.#tracked = new Set(tracked)
-    this.#fitter = new VolumeFitter(deps.capacity, tracked.map(requestOf))
-    this.#needsOnlyNewVolumes = this.#delayed.every(
+    this.#boundClaims = boundClaims
+    this.#delayedClaims = delayedClaims.map((claim) => toPlannedClaim(claim, deps.availableVolumes))
+    const trackedClaims = delayedClaims.filter((claim) => claim.bytes > 0n && deps.tracksCapacity(claim.storageClass.provisioner))
+    this.#trackedClaims = new Set(trackedClaims)
+    this.#fitter = new VolumeFitter(deps.capacity, trackedClaims.map(requestOf))
+    this.#needsOnlyNewVolumes = this.#delayedClaims.every(
       ({ claim, mayMatchVolume }) =>
-        !mayMatchVolume && claim.selectedNode === undefined && !deps.assumed.bindingOf(claim.key),
+        !mayMatchVolume && claim.selectedNode === undefined && !deps.assumedVolumes.bindingOf(claim.key),
     )
   }
 
@@ -80,7 +80,7 @@ export class NodePlanner {
     const plan = this.#plans.get(node)
     if (plan) return plan
     const fit = this.#fits.get(node)
-    return fit ? { bind: [], provision: this.#pairWithReports(this.#delayed, fit), shared: [] } : EMPTY_PLAN
+    return fit ? { bindings: [], provisions: this.#pairWithReports(this.#delayedClaims, fit), sharedClaims: [] } : EMPTY_PLAN
   }
 
   /** Describes, after all nodes were rejected, which volume lacks capacity. */
@@ -105,27 +105,27 @@ export class NodePlanner {
 
   /** Returns the claims for which `filter` rejects the node, with the volume or the capacity report of each. */
   detailRejection(node: NodeInfo): RejectionDetail[] {
-    const details = this.#bound.flatMap((bound) => detailBoundClaim(bound, node))
+    const details = this.#boundClaims.flatMap((boundClaim) => detailBoundClaim(boundClaim, node))
     const assignment = this.#assignVolumes(node)
     if (assignment.is === 'conflict') return [...details, detailOtherNode(assignment.claim, assignment.nodeName)]
     const { toProvision } = assignment
     const notProvisionable = toProvision.filter(
-      (planned) => !planned.canBeProvisioned || !planned.isAllowed(node.labels),
+      (plannedClaim) => !plannedClaim.canBeProvisioned || !plannedClaim.isAllowed(node.labels),
     )
     if (notProvisionable.length > 0)
       return [
         ...details,
         ...notProvisionable.map(({ claim, canBeProvisioned }) => detailUnprovisionable(claim, canBeProvisioned)),
       ]
-    const tracked = toProvision.filter(({ claim }) => this.#tracked.has(claim))
-    const shortage = this.#fitterFor(tracked).findShortage(node.labels)
+    const trackedClaims = toProvision.filter(({ claim }) => this.#trackedClaims.has(claim))
+    const shortage = this.#fitterFor(trackedClaims).findShortage(node.labels)
     return shortage ? [...details, detailShortage(shortage)] : details
   }
 
   #checkBound(node: NodeInfo): { hasNodeConflict: boolean; isVolumeMissing: boolean } | undefined {
     let hasNodeConflict = false
     let isVolumeMissing = false
-    for (const { volume } of this.#bound) {
+    for (const { volume } of this.#boundClaims) {
       if (!volume) isVolumeMissing = true
       else if (!isReachableFrom(volume, node)) hasNodeConflict = true
     }
@@ -133,7 +133,7 @@ export class NodePlanner {
   }
 
   #planNew(node: NodeInfo): Reason | undefined {
-    for (const { canBeProvisioned, isAllowed } of this.#delayed) {
+    for (const { canBeProvisioned, isAllowed } of this.#delayedClaims) {
       if (!canBeProvisioned || !isAllowed(node.labels)) return BIND_CONFLICT
     }
     const fit = this.#fitter.fit(node.labels)
@@ -145,67 +145,67 @@ export class NodePlanner {
   #planDelayed(node: NodeInfo): Reason | undefined {
     const assignment = this.#assignVolumes(node)
     if (assignment.is === 'conflict') return BIND_CONFLICT
-    const { bind, shared, toProvision } = assignment
+    const { bindings, sharedClaims, toProvision } = assignment
     for (const { canBeProvisioned, isAllowed } of toProvision) {
       if (!canBeProvisioned || !isAllowed(node.labels)) return BIND_CONFLICT
     }
-    const provision = this.#planProvisioning(toProvision, node)
-    if (!provision) return NOT_ENOUGH_SPACE
-    this.#plans.set(node, { bind, provision, shared })
+    const provisions = this.#planProvisioning(toProvision, node)
+    if (!provisions) return NOT_ENOUGH_SPACE
+    this.#plans.set(node, { bindings, provisions, sharedClaims })
     return undefined
   }
 
-  /** Assigns an existing volume of the node to each claim that has one. The others have to be provisioned. */
+  /** Assigns an available volume that the node can reach to each claim that it matches. Other claims have to be provisioned. */
   #assignVolumes(node: NodeInfo): Assignment {
-    const bind: { claim: DelayedClaim; volume: Volume }[] = []
+    const bindings: { claim: DelayedClaim; volume: Volume }[] = []
     const toProvision: PlannedClaim[] = []
-    const shared: DelayedClaim[] = []
-    let excluded: Set<string> | undefined
-    for (const planned of this.#delayed) {
+    const sharedClaims: DelayedClaim[] = []
+    let excludedVolumes: Set<string> | undefined
+    for (const plannedClaim of this.#delayedClaims) {
       const { claim } = planned
-      const assumed = this.#deps.assumed.bindingOf(claim.key)
-      if (assumed) {
-        if (assumed.nodeName !== node.name) return { is: 'conflict', claim, nodeName: assumed.nodeName }
-        shared.push(claim)
+      const assumedBinding = this.#deps.assumedVolumes.bindingOf(claim.key)
+      if (assumedBinding) {
+        if (assumedBinding.nodeName !== node.name) return { is: 'conflict', claim, nodeName: assumedBinding.nodeName }
+        sharedClaims.push(claim)
       } else if (claim.selectedNode !== undefined) {
         if (claim.selectedNode !== node.name) return { is: 'conflict', claim, nodeName: claim.selectedNode }
-        toProvision.push(planned)
+        toProvision.push(plannedClaim)
       } else {
-        const volume = planned.mayMatchVolume ? this.#chooseVolume(planned, node, excluded) : undefined
+        const volume = plannedClaim.mayMatchVolume ? this.#chooseVolume(plannedClaim, node, excludedVolumes) : undefined
         if (volume) {
-          bind.push({ claim, volume })
-          excluded ??= new Set(this.#deps.assumed.volumes)
-          excluded.add(volume.metadata.name)
-        } else toProvision.push(planned)
+          bindings.push({ claim, volume })
+          excludedVolumes ??= new Set(this.#deps.assumedVolumes.volumes)
+          excludedVolumes.add(volume.metadata.name)
+        } else toProvision.push(plannedClaim)
       }
     }
-    return { is: 'assigned', bind, shared, toProvision }
+    return { is: 'assigned', bindings, sharedClaims, toProvision }
   }
 
   #chooseVolume(
     { claim, requirements }: PlannedClaim,
     node: NodeInfo,
-    excluded: ReadonlySet<string> = this.#deps.assumed.volumes,
+    excludedVolumes: ReadonlySet<string> = this.#deps.assumedVolumes.volumes,
   ) {
-    return chooseVolume(claim.claim, requirements, this.#deps.available.candidatesFor(node), { node, excluded })
+    return chooseVolume(claim.claim, requirements, this.#deps.availableVolumes.candidatesFor(node), { node, excluded: excludedVolumes })
   }
 
-  #planProvisioning(toProvision: readonly PlannedClaim[], node: NodeInfo): NodePlan['provision'] | undefined {
-    const fit = this.#fitterFor(toProvision.filter(({ claim }) => this.#tracked.has(claim))).fit(node.labels)
+  #planProvisioning(toProvision: readonly PlannedClaim[], node: NodeInfo): NodePlan['provisions'] | undefined {
+    const fit = this.#fitterFor(toProvision.filter(({ claim }) => this.#trackedClaims.has(claim))).fit(node.labels)
     return fit && this.#pairWithReports(toProvision, fit)
   }
 
-  /** Pairs each claim with its report, if it is tracked. `fit` has one report per tracked claim, in the same order. */
-  #pairWithReports(toProvision: readonly PlannedClaim[], fit: Fit): NodePlan['provision'] {
+  /** Pairs each claim with its report, if its capacity is tracked. `fit` has one report per tracked claim, in the same order. */
+  #pairWithReports(toProvision: readonly PlannedClaim[], fit: Fit): NodePlan['provisions'] {
     let position = 0
-    return toProvision.map(({ claim }) => ({ claim, report: this.#tracked.has(claim) ? fit[position++] : undefined }))
+    return toProvision.map(({ claim }) => ({ claim, report: this.#trackedClaims.has(claim) ? fit[position++] : undefined }))
   }
 
   /** Returns the fitter for these claims. The claims that need a new volume may differ between nodes. */
-  #fitterFor(tracked: readonly PlannedClaim[]): VolumeFitter {
-    if (tracked.length === this.#tracked.size) return this.#fitter
-    const id = tracked.map(({ claim }) => claim.key).join(' ')
-    const requests = () => tracked.map(({ claim }) => requestOf(claim))
+  #fitterFor(trackedClaims: readonly PlannedClaim[]): VolumeFitter {
+    if (trackedClaims.length === this.#trackedClaims.size) return this.#fitter
+    const id = trackedClaims.map(({ claim }) => claim.key).join(' ')
+    const requests = () => trackedClaims.map(({ claim }) => requestOf(claim))
     return getOrCreate(this.#fitters, id, () => new VolumeFitter(this.#deps.capacity, requests()))
   }
 }
@@ -217,13 +217,13 @@ const requestOf = ({ key, storageClass, bytes }: DelayedClaim): VolumeRequest =>
   bytes,
 })
 
-function toPlannedClaim(claim: DelayedClaim, available: AvailableVolumes): PlannedClaim {
+function toPlannedClaim(claim: DelayedClaim, availableVolumes: AvailableVolumes): PlannedClaim {
   const requirements = requirementsOf(claim.claim)
   const { provisioner, allowedTopologies } = claim.storageClass
   return {
     claim,
     requirements,
-    mayMatchVolume: available.has(requirements) || available.reservedFor(claim.key).length > 0,
+    mayMatchVolume: availableVolumes.has(requirements) || availableVolumes.reservedFor(claim.key).length > 0,
     canBeProvisioned: canProvision(provisioner),
     isAllowed: topologyFilter(allowedTopologies),
   }

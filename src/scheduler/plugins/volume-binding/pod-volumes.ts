@@ -47,7 +47,7 @@ export interface DelayedClaim {
 }
 
 export type PodVolumes =
-  | { readonly is: 'accepted'; readonly bound: readonly BoundClaim[]; readonly delayed: readonly DelayedClaim[] }
+  | { readonly is: 'accepted'; readonly boundClaims: readonly BoundClaim[]; readonly delayedClaims: readonly DelayedClaim[] }
   | { readonly is: 'rejected'; readonly reason: Reason }
 
 export interface VolumeCaches {
@@ -58,15 +58,15 @@ export interface VolumeCaches {
 
 /**
  * Returns the bound and the delayed claims of the pod, or the reason to reject it for all nodes. Treats the claims in
- * `asIfUnbound` as if their volumes had yet to be provisioned.
+ * `claimsToRecreate` as if their volumes had yet to be provisioned.
  */
 export function classifyClaims(
   pod: PodInfo,
   caches: VolumeCaches,
-  asIfUnbound: ReadonlySet<ObjectKey> = NO_CLAIMS,
+  claimsToRecreate: ReadonlySet<ObjectKey> = NO_CLAIMS,
 ): PodVolumes {
-  const bound: BoundClaim[] = []
-  const delayed: DelayedClaim[] = []
+  const boundClaims: BoundClaim[] = []
+  const delayedClaims: DelayedClaim[] = []
   let immediateReason: Reason | undefined
   for (const podClaim of pod.claims) {
     const claim = caches.claims.get(podClaim.key)
@@ -76,20 +76,20 @@ export function classifyClaims(
     const storageClass = className ? caches.classes.get(className) : undefined
     const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
     const { key, name, isEphemeral } = podClaim
-    if (isBound(claim) && !(isDelayed && asIfUnbound.has(key))) {
+    if (isBound(claim) && !(isDelayed && claimsToRecreate.has(key))) {
       const volume = caches.volumes.get(claim.spec?.volumeName)
-      bound.push({ key, name, claim, isEphemeral, volume })
-    } else if (isDelayed && (!claim.spec?.volumeName || asIfUnbound.has(key))) {
-      const selectedNode = asIfUnbound.has(key) ? undefined : annotationOf(claim, SELECTED_NODE) || undefined
-      delayed.push({ key, name, claim, storageClass, bytes: requestedBytes(claim), selectedNode })
+      boundClaims.push({ key, name, claim, isEphemeral, volume })
+    } else if (isDelayed && (!claim.spec?.volumeName || claimsToRecreate.has(key))) {
+      const selectedNode = claimsToRecreate.has(key) ? undefined : annotationOf(claim, SELECTED_NODE) || undefined
+      delayedClaims.push({ key, name, claim, storageClass, bytes: requestedBytes(claim), selectedNode })
     } else {
       const reason = unboundReason(podClaim, className, storageClass !== undefined)
       if (!immediateReason || (immediateReason.isTransient && !reason.isTransient)) immediateReason = reason
     }
   }
   if (immediateReason) return { is: 'rejected', reason: immediateReason }
-  delayed.sort((a, b) => (a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : a.key < b.key ? -1 : 1))
-  return { is: 'accepted', bound, delayed }
+  delayedClaims.sort((a, b) => (a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : a.key < b.key ? -1 : 1))
+  return { is: 'accepted', boundClaims, delayedClaims }
 }
 
 const NO_CLAIMS: ReadonlySet<ObjectKey> = new Set()

@@ -1,5 +1,5 @@
 // The reasons for which VolumeBinding rejects a node or a pod, the messages of failures in preBind, and the sentences that
-// explain a rejection. Messages that kube-scheduler has too are the same.
+// explain a rejection. Messages that kube-scheduler also reports have the same text.
 import type { Reason } from '../../framework/status.ts'
 
 export const NODE_CONFLICT: Reason = {
@@ -78,7 +78,7 @@ export const preBindFailed = (message: string): string =>
 
 // Sentences that are added to the message after every node was rejected.
 
-export const lastFailure = (claim: string, message: string): string =>
+export const volumeNotCreated = (claim: string, message: string): string =>
   `The volume of claim ${quote(claim)} could not be created: ${message.replace(/\.?$/, '.')}`
 
 export const driverNotRegistered = (driver: string, claims: readonly string[]): string =>

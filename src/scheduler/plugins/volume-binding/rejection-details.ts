@@ -1,4 +1,5 @@
-// Details of a node's rejection by VolumeBinding, for diagnosis: the claim, and the volume or capacity report it does not fit.
+// The details of a node's rejection by VolumeBinding, for diagnosis: which claim causes it, and because of which volume, class
+// or capacity report.
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
@@ -51,21 +52,21 @@ export function detailUnprovisionable(
 }
 
 export function detailShortage(shortage: Shortage): RejectionDetail {
-  const { request, reportCount, best } = shortage
+  const { request, reportCount, bestReport } = shortage
   const { claimKey, className, driver, bytes } = request
   const numbers = { requested: formatBytes(bytes), class: className, driver }
   if (reportCount === 0) {
     const message = `the driver ${driver} has reported no capacity of the class ${className} for the node`
     return { type: 'NoCapacityReport', claimKey, message, numbers }
   }
-  if (!best) {
+  if (!bestReport) {
     const message = `the capacity that the driver ${driver} has reported for the node cannot be read`
     return { type: 'UnreadableCapacityReport', claimKey, message, numbers }
   }
-  return { claimKey, ...detailReport(best, shortage), numbers: { ...numbers, ...numbersOf(best) } }
+  return { claimKey, ...detailReport(bestReport, shortage), numbers: { ...numbers, ...numbersOf(bestReport) } }
 }
 
-type BestReport = NonNullable<Shortage['best']>
+type BestReport = NonNullable<Shortage['bestReport']>
 
 function detailReport(
   { report, freeBytes, reservedBytes }: BestReport,
@@ -77,10 +78,10 @@ function detailReport(
     const message = `${claimText}, and the largest volume of the class ${request.className} is ${formatBytes(maximumBytes)}`
     return { type: 'MaximumVolumeSizeExceeded', message }
   }
-  const promised = reservedBytes > 0n ? `, after ${formatBytes(reservedBytes)} for volumes being created` : ''
-  const others = otherVolumeCount > 0 ? `, after ${otherVolumeCount} other volumes of the pod` : ''
-  const free = formatBytes(freeBytes > 0n ? freeBytes : 0n)
-  return { type: 'NotEnoughSpace', message: `${claimText}, and ${free} is free${promised}${others}` }
+  const reservedText = reservedBytes > 0n ? `, after ${formatBytes(reservedBytes)} for volumes being created` : ''
+  const otherVolumesText = otherVolumeCount > 0 ? `, after ${otherVolumeCount} other volumes of the pod` : ''
+  const freeText = formatBytes(freeBytes > 0n ? freeBytes : 0n)
+  return { type: 'NotEnoughSpace', message: `${claimText}, and ${freeText} is free${reservedText}${otherVolumesText}` }
 }
 
 const numbersOf = ({ report, freeBytes, reservedBytes }: BestReport): Record<string, string> => ({

@@ -28,14 +28,14 @@ const aProvisioningPlan = (
   free: Partial<CSIStorageCapacity>,
   storageClass = aClass('x'),
 ): NodePlan => ({
-  bind: [],
-  provision: sizes.map((size) => ({ claim: aClaim(size, storageClass), report: aReport(free) })),
-  shared: [],
+  bindings: [],
+  provisions: sizes.map((size) => ({ claim: aClaim(size, storageClass), report: aReport(free) })),
+  sharedClaims: [],
 })
-const aBindingPlan = (size: number, volumeSize: number, provision: NodePlan['provision'] = []): NodePlan => ({
-  bind: [{ claim: aClaim(size, aClass('x')), volume: aVolume({ size: `${volumeSize}Gi` }) }],
-  provision,
-  shared: [],
+const aBindingPlan = (size: number, volumeSize: number, provision: NodePlan['provisions'] = []): NodePlan => ({
+  bindings: [{ claim: aClaim(size, aClass('x')), volume: aVolume({ size: `${volumeSize}Gi` }) }],
+  provisions,
+  sharedClaims: [],
 })
 const score = (plan: NodePlan) => scorePlan(plan, undefined)
 
@@ -64,19 +64,19 @@ describe('the score of a node for volumes', () => {
 
   it('PLUS-3 uses the requested share of existing volumes and then ignores new volumes', () => {
     expect([score(aBindingPlan(50, 200)), score(aBindingPlan(50, 100))]).toEqual([75, 50])
-    expect(score(aBindingPlan(50, 100, aProvisioningPlan([1], { capacity: '1Gi' }).provision))).toBe(50)
+    expect(score(aBindingPlan(50, 100, aProvisioningPlan([1], { capacity: '1Gi' }).provisions))).toBe(50)
   })
 
   it('PLUS-3 is the rounded mean over the classes, and 0 for an empty plan', () => {
     const plan: NodePlan = {
-      bind: [],
-      shared: [],
-      provision: [
+      bindings: [],
+      sharedClaims: [],
+      provisions: [
         { claim: aClaim(10, aClass('a')), report: aReport({ capacity: '100Gi' }) },
         { claim: aClaim(10, aClass('b')), report: aReport({ capacity: '30Gi' }) },
       ],
     }
     expect(score(plan)).toBe(79) // the mean of 90 and 67 is 78.5
-    expect(score({ bind: [], provision: [], shared: [] })).toBe(0)
+    expect(score({ bindings: [], provisions: [], sharedClaims: [] })).toBe(0)
   })
 })

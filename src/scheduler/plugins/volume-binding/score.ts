@@ -21,16 +21,16 @@ interface Usage {
 }
 
 export function scorePlan(plan: NodePlan, reservations: Reservations | undefined): number {
-  const usageByClass = plan.bind.length > 0 ? usageOfExistingVolumes(plan) : usageOfNewVolumes(plan, reservations)
+  const usageByClass = plan.bindings.length > 0 ? usageOfExistingVolumes(plan) : usageOfNewVolumes(plan, reservations)
   if (usageByClass.size === 0) return 0
   let sum = 0
   for (const usage of usageByClass.values()) sum += scoreUsage(usage)
   return Math.round(sum / usageByClass.size)
 }
 
-function usageOfExistingVolumes({ bind }: NodePlan): Map<string, Usage> {
+function usageOfExistingVolumes({ bindings }: NodePlan): Map<string, Usage> {
   const usageByClass = new Map<string, Usage>()
-  for (const { claim, volume } of bind) {
+  for (const { claim, volume } of bindings) {
     const usage = usageOf(usageByClass, claim.storageClass)
     usage.requestedBytes += claim.bytes
     usage.capacityBytes += quantityToBytes(volume.spec?.capacity?.storage ?? '0')
@@ -38,10 +38,10 @@ function usageOfExistingVolumes({ bind }: NodePlan): Map<string, Usage> {
   return usageByClass
 }
 
-function usageOfNewVolumes({ provision }: NodePlan, reservations: Reservations | undefined): Map<string, Usage> {
+function usageOfNewVolumes({ provisions }: NodePlan, reservations: Reservations | undefined): Map<string, Usage> {
   const usageByClass = new Map<string, Usage>()
-  const ownClaims = provision.map(({ claim }) => claim.key)
-  for (const { claim, report } of provision) {
+  const ownClaims = provisions.map(({ claim }) => claim.key)
+  for (const { claim, report } of provisions) {
     if (!report) continue
     const usage = usageOf(usageByClass, claim.storageClass)
     usage.requestedBytes += claim.bytes

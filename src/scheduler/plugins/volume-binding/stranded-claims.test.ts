@@ -21,15 +21,15 @@ const aBoundClaim = (name: string, host?: string, { isEphemeral = true, classNam
     volume: { metadata: { name }, spec: nodeAffinity },
   } as unknown as BoundClaim
 }
-const findRecreatable = (...claims: BoundClaim[]) => recreatableClaims(claims, { classes } as never)
+const findRecreatableClaims = (...claims: BoundClaim[]) => recreatableClaims(claims, { classes } as never)
 
 describe('recreatableClaims', () => {
   it('CAP-16 returns all ephemeral claims if their volumes are on one node', () => {
-    expect(findRecreatable(aBoundClaim('a', 'n1'), aBoundClaim('b', 'n1'))).toEqual([['ns/a', 'ns/b']])
+    expect(findRecreatableClaims(aBoundClaim('a', 'n1'), aBoundClaim('b', 'n1'))).toEqual([['ns/a', 'ns/b']])
   })
 
   it('CAP-16 returns the claims of all nodes but one for each node, and then all claims', () => {
-    expect(findRecreatable(aBoundClaim('a', 'n1'), aBoundClaim('b', 'n2'), aBoundClaim('c', 'n1'))).toEqual([
+    expect(findRecreatableClaims(aBoundClaim('a', 'n1'), aBoundClaim('b', 'n2'), aBoundClaim('c', 'n1'))).toEqual([
       ['ns/b'],
       ['ns/a', 'ns/c'],
       ['ns/a', 'ns/c', 'ns/b'],
@@ -39,6 +39,6 @@ describe('recreatableClaims', () => {
   it('CAP-16 excludes non-ephemeral claims, volumes without node affinity and classes with immediate binding', () => {
     const data = aBoundClaim('data', 'n1', { isEphemeral: false })
     const immediate = aBoundClaim('immediate', 'n1', { className: 'immediate' })
-    expect(findRecreatable(data, aBoundClaim('net'), immediate)).toEqual([])
+    expect(findRecreatableClaims(data, aBoundClaim('net'), immediate)).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 // Handles pods with a claim whose volume is on nodes where another claim of the pod does not fit. Explains the conflict,
-// and finds claims to delete so that all volumes are provisioned on one node: only claims of ephemeral volumes, because
-// other claims contain the user's data.
+// and finds and deletes claims so that all volumes are provisioned on one node: only claims of ephemeral volumes, because
+// the data of other claims must survive the pod.
 
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
@@ -17,29 +17,29 @@ import { BIND_CONFLICT, NOT_ENOUGH_SPACE } from './reasons.ts'
 
 const NODE_NAMES_MAX = 3
 
-/** Returns a sentence about the bound claims with which the delayed claims cannot be on one node, or undefined if there are none. */
+/** Returns a sentence about the bound claims on whose nodes the delayed claims do not fit, or undefined without such a conflict. */
 export function explainStrandedClaims(
-  bound: readonly BoundClaim[],
-  delayed: readonly DelayedClaim[],
+  boundClaims: readonly BoundClaim[],
+  delayedClaims: readonly DelayedClaim[],
   statuses: NodeStatuses,
 ): string | undefined {
-  const pinned = bound.filter(({ volume }) => volume && hasNodeAffinity(volume))
-  if (pinned.length === 0 || delayed.length === 0) return undefined
+  const pinnedClaims = boundClaims.filter(({ volume }) => volume && hasNodeAffinity(volume))
+  if (pinnedClaims.length === 0 || delayedClaims.length === 0) return undefined
   const nodes: NodeInfo[] = []
   for (const [node, { reasons }] of statuses) {
-    if (!pinned.every(({ volume }) => volume && isReachableFrom(volume, node))) continue
+    if (!pinnedClaims.every(({ volume }) => volume && isReachableFrom(volume, node))) continue
     if (!reasons.some((reason) => reason === NOT_ENOUGH_SPACE || reason === BIND_CONFLICT)) return undefined
     nodes.push(node)
   }
   if (nodes.length === 0) return undefined
   const nodeNames = nodes.slice(0, NODE_NAMES_MAX).map(({ name }) => JSON.stringify(name))
   const suffix = nodes.length > NODE_NAMES_MAX ? ` and ${nodes.length - NODE_NAMES_MAX} more` : ''
-  const isSingle = pinned.length === 1
-  const names = quotedNames(pinned)
+  const isSingle = pinnedClaims.length === 1
+  const names = quotedNames(pinnedClaims)
   return (
     `Claim${isSingle ? '' : 's'} ${names} already ${isSingle ? 'has its volume' : 'have their volumes'} on ${nodeNames.join(', ')}${suffix}, ` +
-    `where no volume is available for ${quotedNames(delayed)}: ` +
-    `free storage there, or delete ${names} so that all volumes are created on another node. ${dataWarning(pinned)}`
+    `where no volume is available for ${quotedNames(delayedClaims)}: ` +
+    `free storage there, or delete ${names} so that all volumes are created on another node. ${dataWarning(pinnedClaims)}`
   )
 }
 
@@ -67,11 +67,11 @@ const hasNodeAffinity = ({ spec }: Readonly<PersistentVolume>): boolean => spec?
  * If the volumes are on several nodes, each set retains the claims of one node; the last set contains all claims.
  */
 export function recreatableClaims(
-  bound: readonly BoundClaim[],
+  boundClaims: readonly BoundClaim[],
   { classes }: Pick<VolumeCaches, 'classes'>,
 ): ObjectKey[][] {
   const claimsByAffinity = new Map<string, ObjectKey[]>()
-  for (const { isEphemeral, volume, claim, key } of bound) {
+  for (const { isEphemeral, volume, claim, key } of boundClaims) {
     if (!isEphemeral || !volume || !hasNodeAffinity(volume)) continue
     const storageClass = classes.get(claimClassName(claim))
     if (storageClass?.volumeBindingMode !== 'WaitForFirstConsumer' || !canProvision(storageClass.provisioner)) continue
@@ -80,7 +80,7 @@ export function recreatableClaims(
   const allClaims = [...claimsByAffinity.values()].flat()
   if (claimsByAffinity.size < 2) return allClaims.length > 0 ? [allClaims] : []
   return [
-    ...[...claimsByAffinity.values()].map((retained) => allClaims.filter((key) => !retained.includes(key))),
+    ...[...claimsByAffinity.values()].map((retainedClaims) => allClaims.filter((key) => !retainedClaims.includes(key))),
     allClaims,
   ]
 }

@@ -26,8 +26,8 @@ const restartWith = async (options: SchedulerFixtureOptions) => {
   await start(options)
 }
 
-const withNodeTopology = (name: string) => ({ nodeTopology: { matchLabels: { [HOST]: name } } })
-const withNodeAffinity = (name: string) => ({
+const nodeTopologyOf = (name: string) => ({ nodeTopology: { matchLabels: { [HOST]: name } } })
+const nodeAffinityOf = (name: string) => ({
   nodeAffinity: {
     required: { nodeSelectorTerms: [{ matchExpressions: [{ key: HOST, operator: 'In', values: [name] }] }] },
   },
@@ -56,8 +56,8 @@ async function createLocalStorage(sizes: readonly number[] = [100, 50, 10]) {
   for (const [index, size] of sizes.entries()) {
     const name = `n${index + 1}`
     await fixture.createNode(name)
-    await fixture.createCapacity(`c-${name}`, { ...withNodeTopology(name), capacity: `${size}Gi` })
-    fixture.storage.free.set(name, gi(size))
+    await fixture.createCapacity(`c-${name}`, { ...nodeTopologyOf(name), capacity: `${size}Gi` })
+    fixture.storage.freeBytes.set(name, gi(size))
   }
 }
 
@@ -77,18 +77,18 @@ describe('VolumeBinding', () => {
     const claim = await fixture.claim('data')
     expect(claim.metadata.annotations?.[SELECTED_NODE]).toBe('n1')
     expect(claim.status?.phase).toBe('Bound')
-    expect(fixture.storage.rejected).toEqual([])
+    expect(fixture.storage.rejectedRequests).toEqual([])
   })
 
   it('CAP-11 rejects nodes without sufficient or known capacity for the class', async () => {
     await fixture.createDriver()
     await fixture.createClass('local')
     for (const name of ['small', 'other', 'maximum', 'zero', 'unknown', 'silent']) await fixture.createNode(name)
-    await fixture.createCapacity('c1', { ...withNodeTopology('small'), capacity: '9Gi' })
-    await fixture.createCapacity('c2', { ...withNodeTopology('other'), storageClassName: 'another', capacity: '100Gi' })
-    await fixture.createCapacity('c3', { ...withNodeTopology('maximum'), capacity: '100Gi', maximumVolumeSize: '5Gi' })
-    await fixture.createCapacity('c4', { ...withNodeTopology('zero'), capacity: '0' })
-    await fixture.createCapacity('c5', { ...withNodeTopology('unknown') })
+    await fixture.createCapacity('c1', { ...nodeTopologyOf('small'), capacity: '9Gi' })
+    await fixture.createCapacity('c2', { ...nodeTopologyOf('other'), storageClassName: 'another', capacity: '100Gi' })
+    await fixture.createCapacity('c3', { ...nodeTopologyOf('maximum'), capacity: '100Gi', maximumVolumeSize: '5Gi' })
+    await fixture.createCapacity('c4', { ...nodeTopologyOf('zero'), capacity: '0' })
+    await fixture.createCapacity('c5', { ...nodeTopologyOf('unknown') })
     await fixture.createCapacity('c6', { capacity: '100Gi' })
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
@@ -114,7 +114,7 @@ describe('VolumeBinding', () => {
     await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'first-scratch' })
     await waitUntilBound('second')
     expect(fixture.server.clock.monotonicMs() - deletedAtMs).toBeLessThan(15_000)
-    expect(fixture.storage.rejected).toEqual([])
+    expect(fixture.storage.rejectedRequests).toEqual([])
   })
 
   it('CAP-11 names the class for which no capacity is reported', async () => {
@@ -134,7 +134,7 @@ describe('VolumeBinding', () => {
     await createDriver()
     await fixture.createClass('local')
     await fixture.createNode('n1')
-    fixture.storage.free.set('n1', gi(100))
+    fixture.storage.freeBytes.set('n1', gi(100))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
     await waitUntilBound('db')
@@ -148,13 +148,13 @@ describe('VolumeBinding', () => {
     const { clock } = fixture.server
     const rejectedAtMs: number[] = []
     await fixture.waitUntil(() => {
-      const count = fixture.storage.rejected.length
+      const count = fixture.storage.rejectedRequests.length
       if (count > rejectedAtMs.length) rejectedAtMs.push(clock.monotonicMs())
       return count >= 8
     }, 'eight rejections')
     const pauses = rejectedAtMs.slice(1).map((ms, index) => ms - rejectedAtMs[index]!)
     expect(pauses.slice(-3).every((ms) => ms >= 5_000)).toBe(true)
-    fixture.storage.free.set('n1', gi(10))
+    fixture.storage.freeBytes.set('n1', gi(10))
     await waitUntilBound('db')
   })
 
@@ -174,7 +174,7 @@ describe('VolumeBinding', () => {
     expect(await fixture.message('db')).toBe(
       `0/1 nodes are available: 1 node(s) were unschedulable. The volume of claim "data" could not be created: ${driverError}.`,
     )
-    fixture.storage.free.set('n1', gi(10))
+    fixture.storage.freeBytes.set('n1', gi(10))
     await fixture.client.patch(nodeKind, { name: 'n1' }, { ...cordon, body: { spec: { unschedulable: null } } })
     await waitUntilBound('db')
     expect((await fixture.claim('data')).metadata.annotations).not.toHaveProperty([LAST_FAILURE])
@@ -201,7 +201,7 @@ describe('VolumeBinding', () => {
   it('CAP-18 ignores CSIStorageCapacity objects and storageCapacity if the feature gate is disabled', async () => {
     await restartWith({ gates: 'CSIStorageCapacity=false' })
     await createLocalStorage([1])
-    fixture.storage.free.set('n1', gi(100))
+    fixture.storage.freeBytes.set('n1', gi(100))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
     await waitUntilBound('db')
@@ -212,7 +212,7 @@ describe('VolumeBinding', () => {
     await fixture.createClass('local')
     await fixture.createNode('n1')
     await fixture.createCapacity('everywhere', { nodeTopology: {}, capacity: '20Gi' })
-    fixture.storage.free.set('n1', gi(20))
+    fixture.storage.freeBytes.set('n1', gi(20))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
     await waitUntilBound('db')
@@ -220,7 +220,7 @@ describe('VolumeBinding', () => {
 
   it('CAP-12 retries the pod when the driver sets storageCapacity to false', async () => {
     await createLocalStorage([1])
-    fixture.storage.free.set('n1', gi(100))
+    fixture.storage.freeBytes.set('n1', gi(100))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
     await waitUntilUnschedulable('db')
@@ -238,10 +238,10 @@ describe('VolumeBinding', () => {
     expect(await fixture.message('db')).toBe('no nodes available to schedule pods')
     const { attempts } = fixture.scheduler
     await fixture.createNode('n1')
-    fixture.storage.free.set('n1', gi(10))
+    fixture.storage.freeBytes.set('n1', gi(10))
     await fixture.settle()
     expect(fixture.scheduler.attempts).toBe(attempts)
-    await fixture.createCapacity('c-n1', { ...withNodeTopology('n1'), capacity: '10Gi' })
+    await fixture.createCapacity('c-n1', { ...nodeTopologyOf('n1'), capacity: '10Gi' })
     await waitUntilBound('db')
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
@@ -261,7 +261,7 @@ describe('VolumeBinding', () => {
     await waitUntilUnschedulable('same-class')
     await cordon(null)
     await fixture.settle()
-    fixture.storage.free.set('n1', gi(20))
+    fixture.storage.freeBytes.set('n1', gi(20))
     const ref = { namespace: 'default', name: 'c-n1' }
     await fixture.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '20Gi' } })
     await waitUntilBound('db')
@@ -270,7 +270,7 @@ describe('VolumeBinding', () => {
 
   it('CAP-12 retries when a report of the class is sufficient, and not after unrelated events', async () => {
     await createLocalStorage([5])
-    await fixture.createCapacity('other', { ...withNodeTopology('n1'), storageClassName: 'another', capacity: '1Gi' })
+    await fixture.createCapacity('other', { ...nodeTopologyOf('n1'), storageClassName: 'another', capacity: '1Gi' })
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
     await waitUntilUnschedulable('db')
@@ -296,7 +296,7 @@ describe('VolumeBinding', () => {
     await fixture.server.clock.advance(600_000)
     await fixture.settle()
     expect(fixture.scheduler.attempts).toBe(attempts)
-    fixture.storage.free.set('n1', gi(100))
+    fixture.storage.freeBytes.set('n1', gi(100))
     await report('c-n1', { maximumVolumeSize: null })
     await waitUntilBound('db')
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
@@ -311,7 +311,7 @@ describe('VolumeBinding', () => {
       '0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims: ' +
         'claim "data" names storage class "missing", which does not exist.',
     )
-    fixture.storage.free.set('', gi(10))
+    fixture.storage.freeBytes.set('', gi(10))
     await fixture.createClass('missing', { volumeBindingMode: 'Immediate' })
     await fixture.waitUntil(
       async () => (await fixture.claim('data')).status?.phase === 'Bound',
@@ -326,7 +326,7 @@ describe('VolumeBinding', () => {
     expect(await fixture.message('db')).toBe('0/1 nodes are available: persistentvolumeclaim "data" not found.')
     await fixture.createDriver(false)
     await fixture.createClass('local')
-    fixture.storage.free.set('n1', gi(10))
+    fixture.storage.freeBytes.set('n1', gi(10))
     await fixture.createClaim('data')
     await waitUntilBound('db')
     await fixture.server.delete('/api/v1/namespaces/default/persistentvolumeclaims/data')
@@ -366,9 +366,9 @@ describe('VolumeBinding', () => {
     await fixture.createClass('local', { provisioner: 'kubernetes.io/no-provisioner' })
     await fixture.createNode('n1')
     await fixture.createNode('n2')
-    await fixture.createVolume('one-1', { size: '10Gi', spec: withNodeAffinity('n1') })
-    await fixture.createVolume('two-5', { size: '5Gi', spec: withNodeAffinity('n2') })
-    await fixture.createVolume('two-50', { size: '50Gi', spec: withNodeAffinity('n2') })
+    await fixture.createVolume('one-1', { size: '10Gi', spec: nodeAffinityOf('n1') })
+    await fixture.createVolume('two-5', { size: '5Gi', spec: nodeAffinityOf('n2') })
+    await fixture.createVolume('two-50', { size: '50Gi', spec: nodeAffinityOf('n2') })
     await fixture.createClaim('large', { size: '20Gi' })
     await fixture.createClaim('little', { size: '5Gi' })
     await fixture.createPod('db', { claims: ['large', 'little'] })
@@ -381,12 +381,12 @@ describe('VolumeBinding', () => {
   it('CAP-15 rejects a node with fewer volumes than claims', async () => {
     await fixture.createClass('local', { provisioner: 'kubernetes.io/no-provisioner' })
     await fixture.createNode('n1')
-    await fixture.createVolume('only', { spec: withNodeAffinity('n1') })
+    await fixture.createVolume('only', { spec: nodeAffinityOf('n1') })
     for (const name of ['a', 'b']) await fixture.createClaim(name)
     await fixture.createPod('db', { claims: ['a', 'b'] })
     await waitUntilUnschedulable('db')
     expect(await fixture.message('db')).toBe(`0/1 nodes are available: 1 ${NO_VOLUME}.`)
-    await fixture.createVolume('another', { spec: withNodeAffinity('n1') })
+    await fixture.createVolume('another', { spec: nodeAffinityOf('n1') })
     await waitUntilBound('db')
   })
 
@@ -427,7 +427,7 @@ describe('VolumeBinding', () => {
   it('CAP-11 names the driver of a bound claim that no node has registered, and the remedy', async () => {
     await createLocalStorage([100])
     await fixture.createVolume('v1', {
-      spec: { ...withNodeAffinity('elsewhere'), claimRef: { namespace: 'default', name: 'data' } },
+      spec: { ...nodeAffinityOf('elsewhere'), claimRef: { namespace: 'default', name: 'data' } },
     })
     await fixture.createClaim('data', { spec: { volumeName: 'v1' } })
     await fixture.createPod('db', { claims: ['data'] })
@@ -449,12 +449,12 @@ describe('VolumeBinding', () => {
 
   it('CAP-13 retries on another node when provisioning fails', async () => {
     await createLocalStorage([100, 90])
-    fixture.storage.free.set('n1', 0n) // the report is wrong
+    fixture.storage.freeBytes.set('n1', 0n) // the report is wrong
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
     await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
-    expect(fixture.storage.rejected).toEqual(['data on n1'])
+    expect(fixture.storage.rejectedRequests).toEqual(['data on n1'])
     expect(fixture.events('db')).toContain(
       'Warning FailedScheduling: running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data": ' +
         'node "n1": rpc error: code = ResourceExhausted desc = full',
@@ -481,7 +481,7 @@ describe('VolumeBinding', () => {
     const provisioning = holdProvisioning()
     await fixture.createDriver(false)
     await fixture.createClass('local')
-    fixture.storage.free.set('n1', gi(10))
+    fixture.storage.freeBytes.set('n1', gi(10))
     await fixture.createClaim('data', { size: '10Gi' })
     await provisioning.waitUntilStarted()
     expect(await fixture.message('db')).toContain('"data" not found')
@@ -516,7 +516,7 @@ describe('VolumeBinding', () => {
     await fixture.createPod('db', { claims: ['data'] })
     await provisioning.waitUntilStarted()
     await fixture.server.delete('/api/v1/nodes/n1')
-    fixture.storage.free.set('n1', 0n)
+    fixture.storage.freeBytes.set('n1', 0n)
     provisioning.release()
     await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
@@ -587,12 +587,12 @@ describe('VolumeBinding', () => {
       'the claim to be bound',
     )
     expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe('n3')
-    expect(fixture.storage.free.get('n3')).toBe(gi(9))
+    expect(fixture.storage.freeBytes.get('n3')).toBe(gi(9))
   })
 
   it('CAP-13 provisions the claims of a pod with spec.nodeName when its node registers, and records an event until then', async () => {
     await createLocalStorage([100])
-    fixture.storage.free.set('n2', gi(10))
+    fixture.storage.freeBytes.set('n2', gi(10))
     await fixture.createClaim('data')
     await fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n2' } })
     await fixture.waitUntil(() => fixture.events('direct').length > 0, 'an event')
@@ -613,7 +613,7 @@ describe('VolumeBinding', () => {
   it.each(permutations(DIRECT_OBJECTS))(
     'CAP-13 provisions for spec.nodeName if the objects appear in the order %s, %s, %s, %s',
     async (...order) => {
-      fixture.storage.free.set('n1', gi(10))
+      fixture.storage.freeBytes.set('n1', gi(10))
       const create: Record<(typeof DIRECT_OBJECTS)[number], () => Promise<unknown>> = {
         claim: () => fixture.createClaim('data'),
         class: () => fixture.createClass('local'),
@@ -653,13 +653,13 @@ describe('VolumeBinding', () => {
     await fixture.createClass('other', { provisioner: DRIVER })
     for (const name of ['n1', 'n2']) {
       await fixture.createCapacity(`o-${name}`, {
-        ...withNodeTopology(name),
+        ...nodeTopologyOf(name),
         storageClassName: 'other',
         capacity: '30Gi',
       })
     }
     // The first volume is created on n1; then n1 has no capacity for the second.
-    fixture.storage.free.set('n1', gi(12))
+    fixture.storage.freeBytes.set('n1', gi(12))
     await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
@@ -671,7 +671,7 @@ describe('VolumeBinding', () => {
     const [first, second] = [await fixture.claim('db-first'), await fixture.claim('db-second')]
     expect([first.status?.phase, second.status?.phase]).toEqual(['Bound', 'Bound'])
     expect(fixture.events('db').some((event) => event.includes('Deleting claim "db-first"'))).toBe(true)
-    await fixture.waitUntil(() => fixture.storage.free.get('n1') === gi(12), 'the first volume to be deleted')
+    await fixture.waitUntil(() => fixture.storage.freeBytes.get('n1') === gi(12), 'the first volume to be deleted')
   })
 
   it('CAP-16 retries a rejected deletion of an ephemeral claim after a backoff', async () => {
@@ -686,7 +686,7 @@ describe('VolumeBinding', () => {
       }),
     })
     await createLocalStorage([100, 30])
-    fixture.storage.free.set('n1', gi(12))
+    fixture.storage.freeBytes.set('n1', gi(12))
     await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
@@ -700,7 +700,7 @@ describe('VolumeBinding', () => {
 
   it('CAP-16 deletes ephemeral claims when a node is added on which all of them fit', async () => {
     await createLocalStorage([100])
-    fixture.storage.free.set('n1', gi(12))
+    fixture.storage.freeBytes.set('n1', gi(12))
     await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
@@ -715,9 +715,9 @@ describe('VolumeBinding', () => {
       async () => (await fixture.message('db'))?.includes('already has its volume'),
       'the explanation',
     )
-    await fixture.createCapacity('c-n2', { ...withNodeTopology('n2'), capacity: '21Gi' })
+    await fixture.createCapacity('c-n2', { ...nodeTopologyOf('n2'), capacity: '21Gi' })
     await fixture.settle()
-    fixture.storage.free.set('n2', gi(21))
+    fixture.storage.freeBytes.set('n2', gi(21))
     await fixture.createNode('n2')
     await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
@@ -725,7 +725,7 @@ describe('VolumeBinding', () => {
 
   it('CAP-16 avoids a node on which provisioning failed, even if it reports the most capacity', async () => {
     await createLocalStorage([100, 30])
-    fixture.storage.free.set('n1', gi(12))
+    fixture.storage.freeBytes.set('n1', gi(12))
     await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
@@ -734,15 +734,15 @@ describe('VolumeBinding', () => {
     })
     await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
-    expect(fixture.storage.rejected).toHaveLength(1)
+    expect(fixture.storage.rejectedRequests).toHaveLength(1)
   })
 
   it('CAP-16 deletes ephemeral claims with backoff if reports are wrong', async () => {
     await createLocalStorage([100])
-    fixture.storage.free.set('n1', gi(12))
+    fixture.storage.freeBytes.set('n1', gi(12))
     await fixture.createNode('n2')
-    await fixture.createCapacity('c-n2', { ...withNodeTopology('n2'), capacity: '100Gi' })
-    fixture.storage.free.set('n2', gi(12))
+    await fixture.createCapacity('c-n2', { ...nodeTopologyOf('n2'), capacity: '100Gi' })
+    fixture.storage.freeBytes.set('n2', gi(12))
     await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
@@ -757,7 +757,7 @@ describe('VolumeBinding', () => {
     }
     expect(claimUids.size).toBeGreaterThan(2)
     expect(claimUids.size).toBeLessThan(12)
-    fixture.storage.free.set('n2', fixture.storage.free.get('n2')! + gi(100))
+    fixture.storage.freeBytes.set('n2', fixture.storage.freeBytes.get('n2')! + gi(100))
     await fixture.waitUntil(async () => {
       await fixture.server.clock.advance(60_000)
       return fixture.nodeOf('db')
@@ -791,7 +791,7 @@ describe('VolumeBinding', () => {
     async (volumeBindingMode) => {
       await fixture.createNode('n1')
       await fixture.createClass('local', { volumeBindingMode })
-      for (const pool of ['n1', '']) fixture.storage.free.set(pool, gi(10))
+      for (const pool of ['n1', '']) fixture.storage.freeBytes.set(pool, gi(10))
       fixture.storage.poolOf = () => 'n1'
       if (volumeBindingMode === 'Immediate') await fixture.createVolume('v1', { size: '1Gi' })
       await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })

@@ -1,5 +1,5 @@
-// Schedules a pod to a node that can reach its bound volumes and on which its other volumes exist or can be provisioned.
-// reserve assumes the plan for the node; preBind writes it and waits for the binding and provisioning controllers.
+// Rejects nodes that cannot reach the bound volumes of a pod, or on which its other volumes neither exist nor can be
+// provisioned. reserve assumes the plan for the node; preBind writes it and waits for the binding and provisioning controllers.
 //   pod-volumes.ts    classifies claims          node-planner.ts     plans the claims for a node
 //   score.ts          scores plans               bind-volumes.ts, binding-waits.ts   write the plan and wait
 //   capacity/         reports and reservations   stranded-claims.ts  claims whose volumes are on different nodes
@@ -27,15 +27,15 @@ import { FailedNodes } from './failed-nodes.ts'
 import { type NodePlan, NodePlanner, type PlannerDeps } from './node-planner.ts'
 import { type BoundClaim, classifyClaims, type DelayedClaim } from './pod-volumes.ts'
 import { classKey, driverKey, volumeBindingHints } from './queueing-hints.ts'
-import { driverNotRegistered, lastFailure, NODE_CONFLICT, NOT_ENOUGH_SPACE, preBindFailed } from './reasons.ts'
+import { driverNotRegistered, volumeNotCreated, NODE_CONFLICT, NOT_ENOUGH_SPACE, preBindFailed } from './reasons.ts'
 import { scorePlan } from './score.ts'
 import { deleteClaims, deletingClaimsMessage, explainStrandedClaims, recreatableClaims } from './stranded-claims.ts'
 import { type TrackingDeps, trackClaim, trackDeletedVolume } from './track-reservations.ts'
 
 interface State {
   readonly pod: PodInfo
-  readonly bound: readonly BoundClaim[]
-  readonly delayed: readonly DelayedClaim[]
+  readonly boundClaims: readonly BoundClaim[]
+  readonly delayedClaims: readonly DelayedClaim[]
   readonly planner: NodePlanner
   /** The nodes on which provisioning for this pod has failed recently. */
   readonly failedNodes: ReadonlySet<string> | undefined
@@ -50,8 +50,8 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   const { caches, cluster, clock, emit, metrics } = handle
   const { capacities, classes, claims, volumes, drivers, csiNodes } = caches
   csiNodes.addIndex(BY_DRIVER, driverNamesOf)
-  const available = new AvailableVolumes(volumes)
-  const assumed = new AssumedVolumes()
+  const availableVolumes = new AvailableVolumes(volumes)
+  const assumedVolumes = new AssumedVolumes()
   const waits = new BindingWaits(caches, cluster, clock)
   const failedNodes = new FailedNodes(clock)
   const index = new CapacityIndex()
@@ -68,26 +68,26 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   const tracksCapacity = (driver: string) =>
     capacities?.isSynced === true && drivers.get(driver)?.spec.storageCapacity === true
   const capacity = { index, reservations }
-  const plannerDeps: PlannerDeps = { available, assumed, capacity, tracksCapacity }
-  const tracking: TrackingDeps | undefined = reservations && { caches, cluster, index, reservations, tracksCapacity }
+  const plannerDeps: PlannerDeps = { availableVolumes, assumedVolumes, capacity, tracksCapacity }
+  const trackingDeps: TrackingDeps | undefined = reservations && { caches, cluster, index, reservations, tracksCapacity }
 
-  function preFilter(pod: PodInfo, asIfUnbound?: ReadonlySet<ObjectKey>): PreFilterResult<State> {
+  function preFilter(pod: PodInfo, claimsToRecreate?: ReadonlySet<ObjectKey>): PreFilterResult<State> {
     if (pod.claims.length === 0) return SKIP
-    const classified = classifyClaims(pod, caches, asIfUnbound)
-    if (classified.is === 'rejected') return unschedulable(classified.reason)
-    const { bound, delayed } = classified
+    const podVolumes = classifyClaims(pod, caches, claimsToRecreate)
+    if (podVolumes.is === 'rejected') return unschedulable(podVolumes.reason)
+    const { boundClaims, delayedClaims } = podVolumes
     // Delete claims only if all volumes fit together. Otherwise they would be created and deleted repeatedly.
-    const deps = asIfUnbound ? { ...plannerDeps, capacity: { ...capacity, fitsTogether: true } } : plannerDeps
-    const planner = new NodePlanner(deps, bound, delayed)
-    const recentFailures = failedNodes.of([pod.uid, ...delayed.map(({ claim }) => claim.metadata.uid)])
-    return { code: 'Success', state: { pod, bound, delayed, planner, failedNodes: recentFailures } }
+    const deps = claimsToRecreate ? { ...plannerDeps, capacity: { ...capacity, mustFitTogether: true } } : plannerDeps
+    const planner = new NodePlanner(deps, boundClaims, delayedClaims)
+    const recentFailures = failedNodes.nodesOf([pod.uid, ...delayedClaims.map(({ claim }) => claim.metadata.uid)])
+    return { code: 'Success', state: { pod, boundClaims, delayedClaims, planner, failedNodes: recentFailures } }
   }
 
-  function assume({ pod }: State, node: NodeInfo, { bind, provision }: NodePlan): void {
+  function assume({ pod }: State, node: NodeInfo, { bindings, provisions }: NodePlan): void {
     const binding = { nodeName: node.name, podKey: pod.key }
-    for (const { claim, volume } of bind) assumed.assume(claim.key, { ...binding, volume: volume.metadata.name })
-    for (const provisioning of provision) {
-      assumed.assume(provisioning.claim.key, binding)
+    for (const { claim, volume } of bindings) assumedVolumes.assume(claim.key, { ...binding, volume: volume.metadata.name })
+    for (const provisioning of provisions) {
+      assumedVolumes.assume(provisioning.claim.key, binding)
       const volume = requestedVolumeOf(provisioning)
       if (volume) reservations?.assume(volume)
     }
@@ -96,24 +96,24 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   /** Drops the assumptions of reserve, and requeues pods that can use the released volumes and capacity. */
   function release({ pod, plan }: State): void {
     if (!plan) return
-    const plannedClaims = [...plan.bind, ...plan.provision]
+    const plannedClaims = [...plan.bindings, ...plan.provisions]
     for (const { claim } of plannedClaims) {
-      assumed.forget(claim.key, pod.key)
+      assumedVolumes.forget(claim.key, pod.key)
       reservations?.release(claim.key)
     }
     const releasedClaims = plannedClaims.filter(({ claim }) => isUnbound(claim.key))
     const isUnclaimed = ({ metadata: { name = '' } }: Volume) => !volumes.get(name)?.spec?.claimRef
-    const releasedVolumes = plan.bind.filter(({ volume }) => isUnclaimed(volume))
+    const releasedVolumes = plan.bindings.filter(({ volume }) => isUnclaimed(volume))
     if (releasedClaims.length + releasedVolumes.length === 0) return
     const classKeys = releasedVolumes.map(({ claim }) => classKey(claim.storageClass.metadata.name))
     emit({ on: 'pluginState', keys: [...classKeys, ...releasedClaims.map(({ claim }) => claimKey(claim.key))] })
   }
 
   /** Returns a sentence per driver that is registered on no node, so that no node has the topology of its volumes. */
-  function explainMissingDrivers(bound: readonly BoundClaim[], statuses: NodeStatuses): string[] {
+  function explainMissingDrivers(boundClaims: readonly BoundClaim[], statuses: NodeStatuses): string[] {
     if (![...statuses.values()].some(({ reasons }) => reasons.includes(NODE_CONFLICT))) return []
     const claimsByDriver = new Map<string, string[]>()
-    for (const { name, volume } of bound) {
+    for (const { name, volume } of boundClaims) {
       const driver = volume?.spec?.csi?.driver
       if (driver !== undefined && csiNodes.byIndex(BY_DRIVER, driver).length === 0)
         getOrCreate(claimsByDriver, driver, () => []).push(name)
@@ -127,10 +127,10 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     return claim !== undefined && !claim.spec?.volumeName && !annotationOf(claim, SELECTED_NODE)
   }
 
-  /** Makes the pod avoid this node. If a volume was created on other nodes, this node lacks capacity for its size. */
-  function recordNodeFailure({ pod }: State, node: NodeInfo, { provision }: NodePlan): void {
+  /** Makes the pod avoid this node. If the driver created a volume on other nodes, records that its size does not fit here. */
+  function recordNodeFailure({ pod }: State, node: NodeInfo, { provisions }: NodePlan): void {
     failedNodes.add(pod.uid, node.name)
-    for (const provisioning of provision) {
+    for (const provisioning of provisions) {
       const { claim } = provisioning
       failedNodes.add(claim.claim.metadata.uid, node.name)
       const volume = volumes.get(claims.get(claim.key)?.spec?.volumeName)
@@ -171,16 +171,16 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   }
 
   function updateVolume({ next, old }: ClusterEvent<'volume'>): void {
-    if (next) available.put(next)
-    else if (old) available.remove(old.metadata.name)
+    if (next) availableVolumes.put(next)
+    else if (old) availableVolumes.remove(old.metadata.name)
     if (old) waits.volumeChanged(old) // for the claim in its previous claimRef
     if (next) waits.volumeChanged(next)
-    else if (old && tracking) trackDeletedVolume(old, tracking)
+    else if (old && trackingDeps) trackDeletedVolume(old, trackingDeps)
   }
 
   function updateClaim({ next, old }: ClusterEvent<'claim'>): void {
     if (next) {
-      if (tracking) trackClaim(next, old, tracking)
+      if (trackingDeps) trackClaim(next, old, trackingDeps)
       waits.claimChanged(keyOfObject(next))
     } else if (old) {
       const key = keyOfObject(old)
@@ -202,10 +202,10 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     filter: ({ planner }, node) => planner.filter(node),
     detailRejection: ({ planner }, node) => planner.detailRejection(node),
     avoid: (state, { name }) => state.failedNodes?.has(name) ?? false,
-    score: ({ planner, delayed }, nodes) =>
-      delayed.length === 0 ? undefined : nodes.map((node) => scorePlan(planner.planFor(node), reservations)),
+    score: ({ planner, delayedClaims }, nodes) =>
+      delayedClaims.length === 0 ? undefined : nodes.map((node) => scorePlan(planner.planFor(node), reservations)),
     reserve(state, node) {
-      if (state.delayed.length === 0) return
+      if (state.delayedClaims.length === 0) return
       state.plan = state.planner.planFor(node)
       assume(state, node, state.plan)
     },
@@ -213,7 +213,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     postBind: release,
     preBindPreFlight: ({ plan }) => plan !== undefined,
     async preBind(state, node) {
-      const { pod, bound, plan } = state
+      const { pod, boundClaims, plan } = state
       if (!plan) return
       try {
         await bindVolumes(plan, node.name, handle)
@@ -221,7 +221,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
           podKey: pod.key,
           nodeName: node.name,
           plan,
-          bound,
+          boundClaims,
           timeoutMs: handle.bindTimeoutMs,
         })
       } catch (error) {
@@ -230,20 +230,20 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
         throw new Error(preBindFailed(error instanceof Error ? error.message : String(error)), { cause: error })
       }
     },
-    explain({ bound, delayed, planner }, statuses) {
+    explain({ boundClaims, delayedClaims, planner }, statuses) {
       const lacksCapacity = [...statuses.values()].some(({ reasons }) => reasons.includes(NOT_ENOUGH_SPACE))
       const sentences = [
         lacksCapacity ? planner.describeShortage() : undefined,
-        explainStrandedClaims(bound, delayed, statuses),
-        ...explainMissingDrivers(bound, statuses),
-        ...delayed.map(lastFailureOf),
+        explainStrandedClaims(boundClaims, delayedClaims, statuses),
+        ...explainMissingDrivers(boundClaims, statuses),
+        ...delayedClaims.map(lastFailureOf),
       ]
       return sentences.filter(Boolean).join(' ') || undefined
     },
     postFilter(pod) {
-      const classified = classifyClaims(pod, caches)
-      if (classified.is === 'rejected') return []
-      return recreatableClaims(classified.bound, caches).map((keys) => ({
+      const podVolumes = classifyClaims(pod, caches)
+      if (podVolumes.is === 'rejected') return []
+      return recreatableClaims(podVolumes.boundClaims, caches).map((keys) => ({
         preFilter: () => preFilter(pod, new Set(keys)),
         message: deletingClaimsMessage(keys),
         apply: () => deleteClaims(keys, handle),
@@ -251,14 +251,14 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     },
     signPod(pod) {
       if (pod.claims.length === 0) return undefined
-      const classified = classifyClaims(pod, caches)
-      if (classified.is === 'rejected' || classified.bound.length > 0) return UNSIGNABLE
+      const podVolumes = classifyClaims(pod, caches)
+      if (podVolumes.is === 'rejected' || podVolumes.boundClaims.length > 0) return UNSIGNABLE
       const isUnsignable = ({ key, selectedNode, claim }: DelayedClaim) =>
         selectedNode !== undefined ||
-        assumed.bindingOf(key) ||
-        available.reservedFor(key).length > 0 ||
+        assumedVolumes.bindingOf(key) ||
+        availableVolumes.reservedFor(key).length > 0 ||
         annotationOf(claim, LAST_FAILURE) !== undefined // its message is about this claim only
-      return classified.delayed.some(isUnsignable) ? UNSIGNABLE : classified.delayed.map(signatureOf)
+      return podVolumes.delayedClaims.some(isUnsignable) ? UNSIGNABLE : podVolumes.delayedClaims.map(signatureOf)
     },
     observe,
     get reservations() {
@@ -274,11 +274,11 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
 /** Returns the sentence with the reason why the last attempt to create the claim's volume failed, if it did. */
 function lastFailureOf({ name, claim }: DelayedClaim): string | undefined {
   const message = annotationOf(claim, LAST_FAILURE)
-  return message === undefined ? undefined : lastFailure(name, message)
+  return message === undefined ? undefined : volumeNotCreated(name, message)
 }
 
 /** Returns undefined if the driver does not track capacity. */
-function requestedVolumeOf({ claim, report }: NodePlan['provision'][number]): RequestedVolume | undefined {
+function requestedVolumeOf({ claim, report }: NodePlan['provisions'][number]): RequestedVolume | undefined {
   if (!report) return undefined
   return {
     claimKey: claim.key,

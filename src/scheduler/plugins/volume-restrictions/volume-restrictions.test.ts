@@ -12,7 +12,7 @@ describe('VolumeRestrictions', () => {
     await fixture.createClass('local')
     for (const name of ['n1', 'n2']) {
       await fixture.createNode(name)
-      fixture.storage.free.set(name, gi(10))
+      fixture.storage.freeBytes.set(name, gi(10))
     }
     await fixture.createClaim('data', { spec: { accessModes: ['ReadWriteOncePod'] } })
     await fixture.createPod('first', { claims: ['data'] })

@@ -53,7 +53,7 @@ export class CapacityIndex {
   }
 
   /** Returns the reports of all classes about the same nodes. */
-  inSegment(segment: string): Iterable<CapacityReport> {
+  reportsInSegment(segment: string): Iterable<CapacityReport> {
     return this.#segments.get(segment)?.values() ?? NO_REPORTS
   }
 

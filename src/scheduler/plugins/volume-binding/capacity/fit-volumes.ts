@@ -19,7 +19,7 @@ export interface CapacityDeps {
   /** Undefined if reservations are disabled. */
   readonly reservations: Reservations | undefined
   /** Whether to add up the volumes of the pod even without reservations. */
-  readonly fitsTogether?: boolean
+  readonly mustFitTogether?: boolean
 }
 
 type Labels = Readonly<Record<string, string>>
@@ -32,7 +32,7 @@ export interface Shortage {
   /** The number of reports of the class about the node. */
   readonly reportCount: number
   /** The report with the most free capacity, or undefined if no report has a known capacity. */
-  readonly best:
+  readonly bestReport:
     | { readonly report: CapacityReport; readonly freeBytes: bigint; readonly reservedBytes: bigint }
     | undefined
   /** The number of volumes of the same pod that were fitted before. */
@@ -46,7 +46,7 @@ export class VolumeFitter {
   readonly #claimKeys: readonly ObjectKey[]
   readonly #cache = new Map<readonly CapacityReport[], Fit | undefined>()
   #largestFree: { request: VolumeRequest; bytes: bigint; otherVolumeCount: number; reservedBytes: bigint } | undefined
-  #withoutReport: VolumeRequest | undefined
+  #requestWithoutReport: VolumeRequest | undefined
 
   constructor(deps: CapacityDeps, requests: readonly VolumeRequest[]) {
     this.#deps = deps
@@ -76,8 +76,8 @@ export class VolumeFitter {
       const note = reservedBytes > 0n ? ` (${formatBytes(reservedBytes)} is reserved for other volumes there)` : ''
       return `A volume of ${formatBytes(request.bytes)} of class "${request.className}" is requested, but ${amount} ${location}${note}.`
     }
-    if (!this.#withoutReport) return undefined
-    return `No capacity is reported for class "${this.#withoutReport.className}" on any node.`
+    if (!this.#requestWithoutReport) return undefined
+    return `No capacity is reported for class "${this.#requestWithoutReport.className}" on any node.`
   }
 
   /** Returns the first volume that does not fit on a node with these labels, or undefined if all fit. */
@@ -85,9 +85,9 @@ export class VolumeFitter {
     const selectedReports: CapacityReport[] = []
     for (const request of this.#requests) {
       const reports = this.#deps.index.find(request.className, labels)
-      const selected = this.#selectReport(request, reports, selectedReports)
-      if (!selected) return this.#shortageOf(request, reports, selectedReports)
-      selectedReports.push(selected)
+      const selectedReport = this.#selectReport(request, reports, selectedReports)
+      if (!selectedReport) return this.#shortageOf(request, reports, selectedReports)
+      selectedReports.push(selectedReport)
     }
     return undefined
   }
@@ -97,23 +97,23 @@ export class VolumeFitter {
     reports: readonly CapacityReport[],
     selectedReports: readonly CapacityReport[],
   ): Shortage {
-    let best: Shortage['best']
+    let bestReport: Shortage['bestReport']
     for (const report of reports) {
       const freeBytes = this.#freeBytes(report, request, selectedReports)
-      if (freeBytes === undefined || (best && freeBytes <= best.freeBytes)) continue
+      if (freeBytes === undefined || (bestReport && freeBytes <= bestReport.freeBytes)) continue
       const reservedBytes = this.#deps.reservations?.reservedForOthers(report, this.#claimKeys) ?? 0n
-      best = { report, freeBytes, reservedBytes }
+      bestReport = { report, freeBytes, reservedBytes }
     }
-    return { request, reportCount: reports.length, best, otherVolumeCount: selectedReports.length }
+    return { request, reportCount: reports.length, bestReport, otherVolumeCount: selectedReports.length }
   }
 
   #compute(labels: Labels, firstReports: readonly CapacityReport[]): Fit | undefined {
     const selectedReports: CapacityReport[] = []
     for (const [position, request] of this.#requests.entries()) {
       const reports = position === 0 ? firstReports : this.#deps.index.find(request.className, labels)
-      const selected = this.#selectReport(request, reports, selectedReports)
-      if (!selected) return undefined
-      selectedReports.push(selected)
+      const selectedReport = this.#selectReport(request, reports, selectedReports)
+      if (!selectedReport) return undefined
+      selectedReports.push(selectedReport)
     }
     return selectedReports
   }
@@ -124,20 +124,20 @@ export class VolumeFitter {
     reports: readonly CapacityReport[],
     selectedReports: readonly CapacityReport[],
   ) {
-    let selected: CapacityReport | undefined
-    let selectedFree = -1n
+    let selectedReport: CapacityReport | undefined
+    let selectedFreeBytes = -1n
     for (const report of reports) {
-      const free = this.#freeBytes(report, request, selectedReports)
-      if (free === undefined) continue
-      this.#recordFree(request, free, selectedReports.length, report)
-      if (free < request.bytes) continue
-      if (!selected || free > selectedFree || (free === selectedFree && report.key < selected.key)) {
-        selected = report
-        selectedFree = free
+      const freeBytes = this.#freeBytes(report, request, selectedReports)
+      if (freeBytes === undefined) continue
+      this.#recordFree(request, freeBytes, selectedReports.length, report)
+      if (freeBytes < request.bytes) continue
+      if (!selectedReport || freeBytes > selectedFreeBytes || (freeBytes === selectedFreeBytes && report.key < selectedReport.key)) {
+        selectedReport = report
+        selectedFreeBytes = freeBytes
       }
     }
-    if (reports.length === 0) this.#withoutReport ??= request
-    return selected
+    if (reports.length === 0) this.#requestWithoutReport ??= request
+    return selectedReport
   }
 
   /** Returns the size of the largest volume that fits, or undefined if it is unknown. */
@@ -146,22 +146,22 @@ export class VolumeFitter {
     { bytes, driver }: VolumeRequest,
     selectedReports: readonly CapacityReport[],
   ): bigint | undefined {
-    const { reservations, fitsTogether } = this.#deps
+    const { reservations, mustFitTogether } = this.#deps
     const { limitBytes, capacityBytes, maximumBytes, ledger } = report
     if (limitBytes === undefined) return undefined
-    if (!reservations && !fitsTogether) return limitBytes
+    if (!reservations && !mustFitTogether) return limitBytes
     if (ledger.failedBytes !== undefined && bytes >= ledger.failedBytes) return 0n
     // A driver that allows a volume larger than its free capacity overcommits: reservations are not subtracted.
     const isCounted = capacityBytes !== undefined && (maximumBytes === undefined || capacityBytes >= maximumBytes)
     if (!isCounted) return limitBytes
-    let free = capacityBytes - (reservations?.reservedForOthers(report, this.#claimKeys) ?? 0n)
+    let freeBytes = capacityBytes - (reservations?.reservedForOthers(report, this.#claimKeys) ?? 0n)
     for (const [position, other] of selectedReports.entries()) {
       const otherRequest = this.#requests[position]!
       const isSharing = other.segment === report.segment && otherRequest.driver === driver
       // Subtract exactly the share: a larger amount could make a pod that fits unschedulable forever.
-      if (isSharing) free -= shareOf(report, other, otherRequest.bytes)
+      if (isSharing) freeBytes -= shareOf(report, other, otherRequest.bytes)
     }
-    return minBytes(free, limitBytes)
+    return minBytes(freeBytes, limitBytes)
   }
 
   #recordFree(request: VolumeRequest, bytes: bigint, otherVolumeCount: number, report: CapacityReport): void {

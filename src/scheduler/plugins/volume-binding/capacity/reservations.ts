@@ -18,15 +18,15 @@ export interface ReservationOptions {
   /** Called when a reservation or a failure of this driver ends, so that more volumes may fit. */
   readonly onReleased: (driver: string) => void
   /** How long a created volume stays reserved that no report includes, as with thin provisioning. */
-  readonly reportedWithinMs?: number
+  readonly reportTimeoutMs?: number
   /** How long a volume stays reserved from other classes after the report of its own class includes it. */
-  readonly othersReportedWithinMs?: number
+  readonly otherReportsTimeoutMs?: number
   /** How long a requested volume stays reserved. */
-  readonly createdWithinMs?: number
+  readonly creationTimeoutMs?: number
   /** How long a requested volume stays reserved after its claim is deleted. */
-  readonly orphanCreatedWithinMs?: number
+  readonly orphanTimeoutMs?: number
   /** How long a report rejects the size of a volume that could not be created. */
-  readonly failedForMs?: number
+  readonly failureTtlMs?: number
 }
 
 export interface RequestedVolume {
@@ -39,12 +39,12 @@ export interface RequestedVolume {
 }
 
 /** Two default polling intervals of the capacity producer. */
-const REPORTED_WITHIN_MS = 120_000
-const OTHERS_REPORTED_WITHIN_MS = 10_000
-const CREATED_WITHIN_MS = 900_000
+const REPORT_TIMEOUT_MS = 120_000
+const OTHER_REPORTS_TIMEOUT_MS = 10_000
+const CREATION_TIMEOUT_MS = 900_000
 /** The duration of a driver call, plus the delay until the scheduler receives the volume. */
-const ORPHAN_CREATED_WITHIN_MS = 15_000
-const FAILED_FOR_MS = 60_000
+const ORPHAN_TIMEOUT_MS = 15_000
+const FAILURE_TTL_MS = 60_000
 const SWEEP_MS_MIN = 1_000
 
 interface Reservation {
@@ -57,9 +57,9 @@ interface Reservation {
   /** Monotonic time. */
   endsAtMs: number
   /** Bytes of the volume that each report does not include yet. */
-  readonly unreported: Map<ObjectKey, bigint>
+  readonly unreportedBytes: Map<ObjectKey, bigint>
   /** Decreases of each report that were attributed to this volume before it was known to be created. */
-  readonly attributed: Map<ObjectKey, bigint>
+  readonly attributedBytes: Map<ObjectKey, bigint>
 }
 
 /**
@@ -95,7 +95,7 @@ export class Reservations {
   reservedForOthers({ key, ledger: { reservedBytes } }: CapacityReport, ownClaims: readonly ObjectKey[]): bigint {
     if (reservedBytes === 0n) return reservedBytes
     let remaining = reservedBytes
-    for (const claim of ownClaims) remaining -= this.#byClaim.get(claim)?.unreported.get(key) ?? 0n
+    for (const claim of ownClaims) remaining -= this.#byClaim.get(claim)?.unreportedBytes.get(key) ?? 0n
     return remaining
   }
 
@@ -115,14 +115,14 @@ export class Reservations {
     if (reservation?.claimUid !== claimUid) return false
     if (reservation.state !== 'assumed') return true
     reservation.state = 'requested' // the provisioner now creates the volume
-    reservation.endsAtMs = this.#now() + this.#createdWithinMs
+    reservation.endsAtMs = this.#now() + this.#creationTimeoutMs
     this.#sweepAt(reservation.endsAtMs)
     return true
   }
 
   /** Reserves for a claim whose node was selected by another scheduler, a user or a previous process. */
   adopt(volume: RequestedVolume): void {
-    this.#add(volume, 'requested', this.#now() + this.#createdWithinMs)
+    this.#add(volume, 'requested', this.#now() + this.#creationTimeoutMs)
   }
 
   /** Handles a claim that was bound to its volume. Reports may not include the volume yet. */
@@ -162,7 +162,7 @@ export class Reservations {
       return
     }
     this.#markCreated(reservation)
-    this.#endWithin(reservation, this.#options.orphanCreatedWithinMs ?? ORPHAN_CREATED_WITHIN_MS)
+    this.#endWithin(reservation, this.#options.orphanTimeoutMs ?? ORPHAN_TIMEOUT_MS)
   }
 
   /** Handles a deleted volume. Volumes that exist only between two reports are never included in one. */
@@ -183,8 +183,8 @@ export class Reservations {
   /** Handles a deleted report. */
   reportDeleted(report: ObjectKey): void {
     this.#failures.delete(report)
-    for (const reservation of this.#byReport.get(report) ?? []) reservation.unreported.delete(report)
-    for (const reservation of this.#attributedByReport.get(report) ?? []) reservation.attributed.delete(report)
+    for (const reservation of this.#byReport.get(report) ?? []) reservation.unreportedBytes.delete(report)
+    for (const reservation of this.#attributedByReport.get(report) ?? []) reservation.attributedBytes.delete(report)
     this.#byReport.delete(report)
     this.#attributedByReport.delete(report)
   }
@@ -203,10 +203,10 @@ export class Reservations {
     if (existing) this.#end(existing)
     const { index, driverOf } = this.#options
     const { report, driver, bytes, claimUid, claimKey } = volume
-    const unreported = new Map<ObjectKey, bigint>()
-    for (const sibling of index.inSegment(report.segment)) {
+    const unreportedBytes = new Map<ObjectKey, bigint>()
+    for (const sibling of index.reportsInSegment(report.segment)) {
       const isOfDriver = sibling.key === report.key || driverOf(sibling.className) === driver
-      if (isOfDriver) unreported.set(sibling.key, reservedBytes(sibling, report, bytes))
+      if (isOfDriver) unreportedBytes.set(sibling.key, reservedBytes(sibling, report, bytes))
     }
     const reservation: Reservation = {
       claimKey,
@@ -216,11 +216,11 @@ export class Reservations {
       ownReport: report.key,
       state,
       endsAtMs,
-      unreported,
-      attributed: new Map(),
+      unreportedBytes,
+      attributedBytes: new Map(),
     }
     this.#byClaim.set(claimKey, reservation)
-    for (const [key, amount] of unreported) this.#reserve(key, reservation, amount)
+    for (const [key, amount] of unreportedBytes) this.#reserve(key, reservation, amount)
     this.#sweepAt(endsAtMs)
   }
 
@@ -231,14 +231,14 @@ export class Reservations {
   }
 
   #unreserve(report: ObjectKey, reservation: Reservation, amount: bigint): void {
-    const unreported = reservation.unreported.get(report) ?? 0n
+    const unreported = reservation.unreportedBytes.get(report) ?? 0n
     const ledger = this.#options.index.get(report)?.ledger
     if (ledger) ledger.reservedBytes -= amount
     if (unreported > amount) {
-      reservation.unreported.set(report, unreported - amount)
+      reservation.unreportedBytes.set(report, unreported - amount)
       return
     }
-    reservation.unreported.delete(report)
+    reservation.unreportedBytes.delete(report)
     const reservations = this.#byReport.get(report)
     reservations?.delete(reservation)
     if (reservations?.size === 0) this.#byReport.delete(report)
@@ -249,14 +249,14 @@ export class Reservations {
     const { index, driverOf } = this.#options
     const driver = driverOf(report.className)
     const segmentReservations = new Set<Reservation>()
-    for (const sibling of index.inSegment(report.segment)) {
+    for (const sibling of index.reportsInSegment(report.segment)) {
       for (const reservation of this.#byReport.get(sibling.key) ?? []) segmentReservations.add(reservation)
     }
     for (const reservation of segmentReservations) {
-      if (reservation.driver !== driver || reservation.unreported.has(report.key)) continue
+      if (reservation.driver !== driver || reservation.unreportedBytes.has(report.key)) continue
       const ownReport = index.get(reservation.ownReport)
       const amount = ownReport ? reservedBytes(report, ownReport, reservation.bytes) : reservation.bytes
-      reservation.unreported.set(report.key, amount)
+      reservation.unreportedBytes.set(report.key, amount)
       this.#reserve(report.key, reservation, amount)
     }
   }
@@ -270,56 +270,56 @@ export class Reservations {
       for (const reservation of [...reservations]) {
         if (remaining === 0n) return
         if (reservation.state !== state) continue
-        const amount = minBytes(remaining, reservation.unreported.get(report) ?? 0n)
+        const amount = minBytes(remaining, reservation.unreportedBytes.get(report) ?? 0n)
         remaining -= amount
         this.#unreserve(report, reservation, amount)
         if (state === 'requested') this.#recordAttribution(report, reservation, amount)
-        if (reservation.state === 'created' && !reservation.unreported.has(report))
+        if (reservation.state === 'created' && !reservation.unreportedBytes.has(report))
           this.#markReported(reservation, report)
       }
     }
   }
 
   #recordAttribution(report: ObjectKey, reservation: Reservation, amount: bigint): void {
-    reservation.attributed.set(report, (reservation.attributed.get(report) ?? 0n) + amount)
+    reservation.attributedBytes.set(report, (reservation.attributedBytes.get(report) ?? 0n) + amount)
     getOrCreate(this.#attributedByReport, report, () => new Set()).add(reservation)
   }
 
   /** Attributes decreases to this created volume instead of volumes that are only requested, and reserves for those again. */
   #takeOverAttributions(reservation: Reservation): void {
-    for (const [report, bytes] of [...reservation.unreported]) {
+    for (const [report, bytes] of [...reservation.unreportedBytes]) {
       let remaining = bytes
       for (const other of [...(this.#attributedByReport.get(report) ?? [])]) {
-        const amount = minBytes(remaining, other.attributed.get(report) ?? 0n)
+        const amount = minBytes(remaining, other.attributedBytes.get(report) ?? 0n)
         if (amount === 0n) break
         remaining -= amount
         this.#undoAttribution(report, other, amount)
         this.#unreserve(report, reservation, amount)
-        other.unreported.set(report, (other.unreported.get(report) ?? 0n) + amount)
+        other.unreportedBytes.set(report, (other.unreportedBytes.get(report) ?? 0n) + amount)
         this.#reserve(report, other, amount)
       }
     }
   }
 
   #undoAttribution(report: ObjectKey, reservation: Reservation, amount: bigint): void {
-    const attributed = reservation.attributed.get(report) ?? 0n
+    const attributed = reservation.attributedBytes.get(report) ?? 0n
     if (attributed > amount) {
-      reservation.attributed.set(report, attributed - amount)
+      reservation.attributedBytes.set(report, attributed - amount)
       return
     }
-    reservation.attributed.delete(report)
+    reservation.attributedBytes.delete(report)
     const reservations = this.#attributedByReport.get(report)
     reservations?.delete(reservation)
     if (reservations?.size === 0) this.#attributedByReport.delete(report)
   }
 
   #dropAttributions(reservation: Reservation): void {
-    for (const [report, amount] of [...reservation.attributed]) this.#undoAttribution(report, reservation, amount)
+    for (const [report, amount] of [...reservation.attributedBytes]) this.#undoAttribution(report, reservation, amount)
   }
 
   #markReported(reservation: Reservation, report: ObjectKey): void {
-    if (reservation.unreported.size === 0) this.#byClaim.delete(reservation.claimKey)
-    else if (reservation.ownReport === report) this.#endWithin(reservation, this.#othersReportedWithinMs)
+    if (reservation.unreportedBytes.size === 0) this.#byClaim.delete(reservation.claimKey)
+    else if (reservation.ownReport === report) this.#endWithin(reservation, this.#otherReportsTimeoutMs)
   }
 
   #markCreated(reservation: Reservation): void {
@@ -327,18 +327,18 @@ export class Reservations {
     reservation.endsAtMs = Number.POSITIVE_INFINITY
     this.#dropAttributions(reservation)
     this.#takeOverAttributions(reservation)
-    if (reservation.unreported.size === 0) this.#byClaim.delete(reservation.claimKey)
-    else if (reservation.unreported.has(reservation.ownReport)) {
-      this.#endWithin(reservation, this.#options.reportedWithinMs ?? REPORTED_WITHIN_MS)
-    } else this.#endWithin(reservation, this.#othersReportedWithinMs)
+    if (reservation.unreportedBytes.size === 0) this.#byClaim.delete(reservation.claimKey)
+    else if (reservation.unreportedBytes.has(reservation.ownReport)) {
+      this.#endWithin(reservation, this.#options.reportTimeoutMs ?? REPORT_TIMEOUT_MS)
+    } else this.#endWithin(reservation, this.#otherReportsTimeoutMs)
   }
 
-  get #createdWithinMs(): number {
-    return this.#options.createdWithinMs ?? CREATED_WITHIN_MS
+  get #creationTimeoutMs(): number {
+    return this.#options.creationTimeoutMs ?? CREATION_TIMEOUT_MS
   }
 
-  get #othersReportedWithinMs(): number {
-    return this.#options.othersReportedWithinMs ?? OTHERS_REPORTED_WITHIN_MS
+  get #otherReportsTimeoutMs(): number {
+    return this.#options.otherReportsTimeoutMs ?? OTHER_REPORTS_TIMEOUT_MS
   }
 
   #endWithin(reservation: Reservation, withinMs: number): void {
@@ -349,8 +349,8 @@ export class Reservations {
   #end(reservation: Reservation): void {
     this.#byClaim.delete(reservation.claimKey)
     this.#dropAttributions(reservation)
-    const releasesCapacity = reservation.unreported.size > 0
-    for (const [report, amount] of [...reservation.unreported]) this.#unreserve(report, reservation, amount)
+    const releasesCapacity = reservation.unreportedBytes.size > 0
+    for (const [report, amount] of [...reservation.unreportedBytes]) this.#unreserve(report, reservation, amount)
     if (releasesCapacity) this.#options.onReleased(reservation.driver)
   }
 
@@ -358,7 +358,7 @@ export class Reservations {
     const ledger = this.#options.index.get(report)?.ledger
     if (!ledger) return
     ledger.failedBytes = minBytes(bytes, ledger.failedBytes ?? bytes)
-    const endsAtMs = this.#now() + (this.#options.failedForMs ?? FAILED_FOR_MS)
+    const endsAtMs = this.#now() + (this.#options.failureTtlMs ?? FAILURE_TTL_MS)
     this.#failures.set(report, { driver, endsAtMs })
     this.#sweepAt(endsAtMs)
   }
