@@ -47,7 +47,7 @@ import { VolumeStates } from './volume-state.ts'
 export interface AttachingDeps extends ControllerDeps {
   readonly options?: AttachingOptions
   readonly attachingMetrics?: AttachingMetrics
-  /** Must be run by the caller. By default the controllers create and run a recorder. */
+  /** The recorder of events, which the caller runs. By default the controllers create and run one. */
   readonly events?: Pick<EventRecorder, 'record'>
 }
 
@@ -94,9 +94,9 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
   indexVolumes(volumes)
   indexAttachments(attachments)
 
-  const common = { clock, random, log, metrics, workers: WORKERS }
+  const sharedOptions = { clock, random, log, metrics, workers: WORKERS }
   const volumeController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'volume-attaching',
     operation: { component: 'attaching', name: 'Attach' },
     sources: [
@@ -115,7 +115,7 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
     reconcile: (key, signal) => reconcileVolume(key, context, signal),
   })
   const nodeController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'node-attached-volumes',
     operation: { component: 'attaching', name: 'ReportAttached', cache: nodes },
     sources: [
@@ -171,10 +171,10 @@ function volumesAffectedByNode(
   { states, volumes, attachments }: AttachingContext,
 ): ObjectKey[] {
   const { name: nodeName } = node.metadata
-  const waiting = states.volumesWaitingFor({ kind: 'node', nodeName })
-  if (isOutOfService(node)) return [...waiting, ...attachmentsOnNode(attachments, nodeName).flatMap(volumeNamesOf)]
-  if (!isReady(node)) return [...waiting]
-  return waiting.filter((name) => {
+  const waitingVolumes = states.volumesWaitingFor({ kind: 'node', nodeName })
+  if (isOutOfService(node)) return [...waitingVolumes, ...attachmentsOnNode(attachments, nodeName).flatMap(volumeNamesOf)]
+  if (!isReady(node)) return [...waitingVolumes]
+  return waitingVolumes.filter((name) => {
     const { csi } = volumes.get(name)?.spec ?? {}
     return !csi || !isMounted(node, attachedVolumeNameOf({ driver: csi.driver, handle: csi.volumeHandle }))
   })

@@ -31,7 +31,7 @@ export const DRIVER = 'disks.example.com'
 export const FINALIZER = attacherFinalizerOf(DRIVER)
 const NODES = ['left', 'right'] as const
 
-export const attachmentOn = (nodeName: string, handle = 'vol-data') =>
+export const attachmentNameOn = (nodeName: string, handle = 'vol-data') =>
   attachmentNameOf({ driver: DRIVER, handle, nodeName })
 export const attachedName = (handle = 'vol-data') => attachedVolumeNameOf({ driver: DRIVER, handle })
 
@@ -100,7 +100,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     const stopCaches = () => Promise.all([caches.attaching.stop(), caches.attacher.stop()])
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // one listener per running reconcile
-    const common = { clock: server.clock, random: () => 0.5, log: silentLog }
+    const sharedOptions = { clock: server.clock, random: () => 0.5, log: silentLog }
     const events = {
       record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
         if (!injector.hasCrashed) recordedEvents.push({ ...event, objectName: metadata.name ?? '' })
@@ -111,7 +111,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
         ? []
         : [
             createAttachingControllers({
-              ...common,
+              ...sharedOptions,
               client: clientOf('attaching'),
               caches: caches.attaching,
               events,
@@ -123,7 +123,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
         ? []
         : [
             createAttacher({
-              ...common,
+              ...sharedOptions,
               client: clientOf('attacher'),
               caches: caches.attacher,
               driver: crashableDriver(driver, injector),
@@ -132,11 +132,11 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
             }),
           ]),
     ]
-    const running = Promise.all(components.map((component) => component.run(abort.signal)))
+    const runs = Promise.all(components.map((component) => component.run(abort.signal)))
     injector.onCrash(() => void stopCaches())
     const stop = async () => {
       abort.abort()
-      if (!injector.hasCrashed) await running
+      if (!injector.hasCrashed) await runs
       await stopCaches()
     }
     stops.push(stop)
@@ -194,30 +194,30 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
   const deletePod = (name: string) =>
     client.delete(podKind, { namespace: 'default', name }, { gracePeriodSeconds: 0 }).catch(() => undefined)
 
-  const orUndefined = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
+  const getOrUndefined = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
 
   /** One pass of the node agents: unmount, report volumesInUse, mount attached volumes. */
-  async function runAgents(stopped: readonly string[] = []): Promise<void> {
-    for (const nodeName of NODES) if (!stopped.includes(nodeName)) await runAgent(nodeName)
+  async function runAgents(stoppedNodes: readonly string[] = []): Promise<void> {
+    for (const nodeName of NODES) if (!stoppedNodes.includes(nodeName)) await runAgent(nodeName)
   }
 
   async function runAgent(nodeName: string): Promise<void> {
-    const node = await orUndefined(client.get(nodeKind, { name: nodeName }))
+    const node = await getOrUndefined(client.get(nodeKind, { name: nodeName }))
     if (!node) return
-    const mounted = mounts.get(nodeName)!
-    const desired = await desiredVolumesOn(nodeName)
-    for (const name of [...mounted]) if (!desired.has(name)) mounted.delete(name)
-    const attached = new Set(node.status?.volumesAttached?.map(({ name }) => name))
-    const toMount = [...desired].filter((name) => attached.has(name))
-    const inUse = [...new Set([...mounted, ...toMount])].sort()
-    if (inUse.join() !== (node.status?.volumesInUse ?? []).join()) {
-      const updated: Readonly<Node> = await patchStatus(nodeKind, nodeName, {
-        volumesInUse: inUse.length > 0 ? inUse : null,
+    const mountedVolumes = mounts.get(nodeName)!
+    const desiredVolumes = await desiredVolumesOn(nodeName)
+    for (const name of [...mountedVolumes]) if (!desiredVolumes.has(name)) mountedVolumes.delete(name)
+    const attachedVolumes = new Set(node.status?.volumesAttached?.map(({ name }) => name))
+    const volumesToMount = [...desiredVolumes].filter((name) => attachedVolumes.has(name))
+    const volumesInUse = [...new Set([...mountedVolumes, ...volumesToMount])].sort()
+    if (volumesInUse.join() !== (node.status?.volumesInUse ?? []).join()) {
+      const updatedNode: Readonly<Node> = await patchStatus(nodeKind, nodeName, {
+        volumesInUse: volumesInUse.length > 0 ? volumesInUse : null,
       })
       // A volume may have been detached before volumesInUse was written.
-      const stillAttached = new Set(updated.status?.volumesAttached?.map(({ name }) => name))
-      for (const name of toMount) if (stillAttached.has(name)) mount(nodeName, name)
-    } else for (const name of toMount) mount(nodeName, name)
+      const stillAttached = new Set(updatedNode.status?.volumesAttached?.map(({ name }) => name))
+      for (const name of volumesToMount) if (stillAttached.has(name)) mount(nodeName, name)
+    } else for (const name of volumesToMount) mount(nodeName, name)
   }
 
   function mount(nodeName: string, name: string): void {
@@ -237,14 +237,14 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
   }
 
   /** Returns the IDs of the nodes on which the driver has published a volume. */
-  const publishedOn = (handle = 'vol-data'): string[] => Object.keys(fake.state.volumes[handle]?.attachments ?? {})
+  const publishedNodeIds = (handle = 'vol-data'): string[] => Object.keys(fake.state.volumes[handle]?.attachments ?? {})
 
   /** Checks that every published volume has an attachment with the attacher's finalizer. */
   async function checkFinalizers(): Promise<void> {
     const attachments = await fixture.attachments()
     for (const volume of Object.values(fake.state.volumes)) {
       for (const nodeId of Object.keys(volume.attachments)) {
-        const name = attachmentOn(nodeId.slice('id-'.length), volume.id)
+        const name = attachmentNameOn(nodeId.slice('id-'.length), volume.id)
         const finalizers = attachments.find(({ metadata }) => metadata.name === name)?.metadata.finalizers
         if (!finalizers?.includes(FINALIZER))
           violations.push(`${volume.id} is published on ${nodeId} without an attachment that has the finalizer`)
@@ -267,27 +267,27 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     setReady,
     patchStatus,
     runAgents,
-    publishedOn,
+    publishedNodeIds,
     checkFinalizers,
     aCSIDriver: (attachRequired: boolean) =>
       client.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { attachRequired } } as never),
     attachments: async (): Promise<readonly Readonly<VolumeAttachment>[]> =>
       (await client.list(volumeAttachmentKind)).items,
     attachment: (nodeName: string, handle?: string): Promise<Readonly<VolumeAttachment> | undefined> =>
-      orUndefined(client.get(volumeAttachmentKind, { name: attachmentOn(nodeName, handle) })),
-    node: (name: string): Promise<Readonly<Node> | undefined> => orUndefined(client.get(nodeKind, { name })),
+      getOrUndefined(client.get(volumeAttachmentKind, { name: attachmentNameOn(nodeName, handle) })),
+    node: (name: string): Promise<Readonly<Node> | undefined> => getOrUndefined(client.get(nodeKind, { name })),
     volume: (name = 'data'): Promise<Readonly<PersistentVolume> | undefined> =>
-      orUndefined(client.get(persistentVolumeKind, { name })),
+      getOrUndefined(client.get(persistentVolumeKind, { name })),
     /** Runs the event loop and advances the clock until the condition holds. */
-    async waitUntil(condition: () => unknown, description: string, meanwhile?: () => Promise<void>) {
+    async waitUntil(condition: () => unknown, description: string, runActors?: () => Promise<void>) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
-        if (turn % 10 === 9) await meanwhile?.()
+        if (turn % 10 === 9) await runActors?.()
         if (turn % 40 === 39) await server.clock.advance(1_000)
       }
       const state = JSON.stringify(
-        { recordedEvents, violations, published: publishedOn(), all: await fixture.attachments() },
+        { recordedEvents, violations, published: publishedNodeIds(), all: await fixture.attachments() },
         null,
         1,
       )
@@ -306,7 +306,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
 }
 
 function delayWatch(client: Client, beforeEvent: () => Promise<void>): Client {
-  async function* slow<T>(events: AsyncIterable<T>) {
+  async function* delayEvents<T>(events: AsyncIterable<T>) {
     for await (const event of events) {
       await beforeEvent()
       yield event
@@ -315,7 +315,7 @@ function delayWatch(client: Client, beforeEvent: () => Promise<void>): Client {
   return {
     ...client,
     watch: (kind, request) =>
-      kind === (volumeAttachmentKind as Kind) ? slow(client.watch(kind, request)) : client.watch(kind, request),
+      kind === (volumeAttachmentKind as Kind) ? delayEvents(client.watch(kind, request)) : client.watch(kind, request),
   }
 }
 

@@ -10,7 +10,7 @@ import { unavailable } from '../../api/status-error.ts'
 import {
   type AttachingFixture,
   attachedName,
-  attachmentOn,
+  attachmentNameOn,
   createAttachingFixture,
   DRIVER,
   FINALIZER,
@@ -42,12 +42,12 @@ describe('a pod on a node', () => {
     await fixture.aPod('web', 'left')
     await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     expect(await fixture.attachment('left')).toMatchObject({
-      metadata: { name: attachmentOn('left'), finalizers: [FINALIZER] },
+      metadata: { name: attachmentNameOn('left'), finalizers: [FINALIZER] },
       spec: { attacher: DRIVER, nodeName: 'left', source: { persistentVolumeName: 'data' } },
       status: { attached: true, attachmentMetadata: { device: '/dev/vol-data' } },
     })
     expect((await fixture.volume())?.metadata.finalizers).toContain('external-attacher/disks-example-com')
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
     await waitUntilMounted('left')
     expect((await fixture.node('left'))?.status?.volumesAttached).toEqual([{ name: attachedName(), devicePath: '' }])
     expect(fixture.events).toEqual([
@@ -76,7 +76,7 @@ describe('a pod on a node', () => {
 
     await fixture.runAgents()
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
-    expect(fixture.publishedOn()).toEqual([])
+    expect(fixture.publishedNodeIds()).toEqual([])
     await fixture.settle()
     expect((await fixture.node('left'))?.status?.volumesAttached).toBeUndefined()
   })
@@ -89,7 +89,7 @@ describe('a pod on a node', () => {
     await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.patchStatus(podKind, 'web', { phase: 'Succeeded' })
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
-    expect(fixture.publishedOn()).toEqual([])
+    expect(fixture.publishedNodeIds()).toEqual([])
   })
 
   it('SYS-18 shares the attachment with other pods of its node until the last is deleted', async () => {
@@ -101,7 +101,7 @@ describe('a pod on a node', () => {
     await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.deletePod('first')
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
     await fixture.deletePod('second')
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
     expect(fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')).toHaveLength(1)
@@ -169,14 +169,14 @@ describe('a single-node volume', () => {
       reason: 'FailedAttachVolume',
       message: 'Multi-Attach error for volume "data" Volume is already used by pod(s) first',
     })
-    const eventsBefore = fixture.events.length
+    const eventCountBefore = fixture.events.length
     await fixture.settle()
-    expect(fixture.events).toHaveLength(eventsBefore)
+    expect(fixture.events).toHaveLength(eventCountBefore)
 
     await fixture.deletePod('first')
     await waitUntilMounted('right')
     expect(isMountedOn('left')).toBe(false)
-    expect(fixture.publishedOn()).toEqual(['id-right'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-right'])
     expect(fixture.eventReasons().at(-1)).toBe('SuccessfulAttachVolume')
   })
 
@@ -207,11 +207,11 @@ describe('a single-node volume', () => {
         (await fixture.attachments()).find(({ metadata }) => metadata.name === 'user-created')?.status?.attachError,
       'the attach error',
     )
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
 
     await fixture.deletePod('web')
     await fixture.waitUntil(
-      () => fixture.publishedOn().join() === 'id-right',
+      () => fixture.publishedNodeIds().join() === 'id-right',
       'the volume to be attached for the user-created attachment',
     )
   })
@@ -255,8 +255,8 @@ it('SYS-18 attaches a multi-node volume to all its nodes', async () => {
   await fixture.start()
   await fixture.aPod('first', 'left')
   await fixture.aPod('second', 'right')
-  await fixture.waitUntil(() => fixture.publishedOn().length === 2, 'the volume to be published on both nodes')
-  expect(fixture.publishedOn().sort()).toEqual(['id-left', 'id-right'])
+  await fixture.waitUntil(() => fixture.publishedNodeIds().length === 2, 'the volume to be published on both nodes')
+  expect(fixture.publishedNodeIds().sort()).toEqual(['id-left', 'id-right'])
 })
 
 describe('limits', () => {
@@ -272,16 +272,16 @@ describe('limits', () => {
     for (const name of names) await fixture.aPod(`of-${name}`, 'left', [name])
     await fixture.settle()
     expect(await fixture.attachments()).toHaveLength(2)
-    const waiting = fixture.events.filter(({ reason }) => reason === 'FailedAttachVolume')
-    expect(waiting).toHaveLength(3)
-    expect(waiting[0]?.message).toContain("node left has reached the driver's limit of 2 volumes")
+    const failureEvents = fixture.events.filter(({ reason }) => reason === 'FailedAttachVolume')
+    expect(failureEvents).toHaveLength(3)
+    expect(failureEvents[0]?.message).toContain("node left has reached the driver's limit of 2 volumes")
 
-    const [deleted] = await fixture.attachments()
-    await fixture.deletePod(`of-${deleted?.spec.source.persistentVolumeName}`)
+    const [deletedAttachment] = await fixture.attachments()
+    await fixture.deletePod(`of-${deletedAttachment?.spec.source.persistentVolumeName}`)
     await fixture.waitUntil(
       async () =>
         (await fixture.attachments()).length === 2 &&
-        (await fixture.attachments()).every(({ metadata }) => metadata.uid !== deleted?.metadata.uid),
+        (await fixture.attachments()).every(({ metadata }) => metadata.uid !== deletedAttachment?.metadata.uid),
       'the next attachment',
     )
     await fixture.settle()
@@ -311,10 +311,10 @@ describe('a lost node', () => {
     expect(instance.queueState('data')).toMatchObject({ is: 'waiting' })
     await fixture.server.clock.advance(6 * MINUTE_MS - 2_000)
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
     await fixture.server.clock.advance(3_000)
     await fixture.waitUntil(
-      () => fixture.publishedOn().join() === 'id-right',
+      () => fixture.publishedNodeIds().join() === 'id-right',
       'the volume to be published on the other node',
     )
     expect(await registry.metrics()).toContain('attachdetach_controller_forced_detaches{reason="timeout"} 1')
@@ -329,9 +329,9 @@ describe('a lost node', () => {
     await fixture.settle()
     await fixture.server.clock.advance(20 * MINUTE_MS)
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
     await fixture.runAgents()
-    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the volume to be detached')
+    await fixture.waitUntil(() => fixture.publishedNodeIds().length === 0, 'the volume to be detached')
   })
 
   it('SYS-18 has its volumes force-detached after six minutes if the Node was deleted', async () => {
@@ -339,10 +339,10 @@ describe('a lost node', () => {
     await fixture.client.delete(nodeKind, { name: 'left' })
     await fixture.deletePod('web')
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
     await fixture.server.clock.advance(6 * MINUTE_MS + 1)
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the volume to be detached')
-    expect(fixture.publishedOn()).toEqual([])
+    expect(fixture.publishedNodeIds()).toEqual([])
   })
 
   it('SYS-18 keeps its volumes after the Node was recreated, until its agent reports a status', async () => {
@@ -352,15 +352,15 @@ describe('a lost node', () => {
     await fixture.client.create(nodeKind, { metadata: { name: 'left' } } as never)
     await fixture.deletePod('web')
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
     const neverUpdated = [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusNeverUpdated' }]
     await fixture.patchStatus(nodeKind, 'left', { conditions: neverUpdated })
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
     await fixture.patchStatus(nodeKind, 'left', {
       conditions: [{ type: 'Ready', status: 'False', reason: 'Starting' }],
     })
-    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the volume to be detached after the report')
+    await fixture.waitUntil(() => fixture.publishedNodeIds().length === 0, 'the volume to be detached after the report')
   })
 
   it('SYS-18 has its volumes detached at once if it never reported a status and is older than the attachment', async () => {
@@ -373,9 +373,9 @@ describe('a lost node', () => {
     } as never)
     await fixture.start()
     await fixture.aPod('web', 'silent')
-    await fixture.waitUntil(() => fixture.publishedOn().length === 1, 'the volume to be attached')
+    await fixture.waitUntil(() => fixture.publishedNodeIds().length === 1, 'the volume to be attached')
     await fixture.deletePod('web')
-    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the volume to be detached')
+    await fixture.waitUntil(() => fixture.publishedNodeIds().length === 0, 'the volume to be detached')
   })
 
   it('SYS-18 keeps its volumes if it recovers before a force-detach is committed', async () => {
@@ -399,7 +399,7 @@ describe('a lost node', () => {
     await fixture.server.clock.advance(6 * MINUTE_MS + 1)
     await fixture.waitUntil(() => recoverNode === undefined, 'the force-detach attempt')
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
   })
 
   it('SYS-18 has its volumes detached at once when it is out of service', async () => {
@@ -412,12 +412,12 @@ describe('a lost node', () => {
     await fixture.client.delete(podKind, { namespace: 'default', name: 'web' }, { gracePeriodSeconds: 30 })
     await fixture.aPod('next', 'right')
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
     const taints = [{ key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' }]
     await fixture.client.patch(nodeKind, { name: 'left' }, { type: 'merge', body: { spec: { taints } } })
     await fixture.settle()
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-right'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-right'])
     expect(await registry.metrics()).toContain('attachdetach_controller_forced_detaches{reason="out-of-service"} 1')
   })
 })
@@ -475,9 +475,9 @@ describe('status.volumesAttached of a node', () => {
     await fixture.settle()
     await fixture.server.clock.advance(60_000)
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
     await fixture.runAgents()
-    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the volume to be detached')
+    await fixture.waitUntil(() => fixture.publishedNodeIds().length === 0, 'the volume to be detached')
   })
 })
 
@@ -500,14 +500,14 @@ it('SYS-18 deletes the attachment of a force-deleted volume once it is unmounted
 it('SYS-18 does not use an attachment of a volume that was recreated with another volumeHandle', async () => {
   fixture = await createAttachingFixture()
   await fixture.aVolume()
-  // As after a crash between the creation of the attachment and the attach, with the volume deleted meanwhile.
+  // The state after a crash between the creation of the attachment and the attach, if the volume was then recreated.
   await fixture.client.create(volumeAttachmentKind, {
-    metadata: { name: attachmentOn('left', 'vol-old') },
+    metadata: { name: attachmentNameOn('left', 'vol-old') },
     spec: { attacher: DRIVER, nodeName: 'left', source: { persistentVolumeName: 'data' } },
   } as never)
   await fixture.start({ component: 'attacher' })
   await fixture.settle()
-  expect(fixture.publishedOn()).toEqual([])
+  expect(fixture.publishedNodeIds()).toEqual([])
   const [staleAttachment] = await fixture.attachments()
   expect(staleAttachment?.status?.attachError?.message).toContain(
     'persistentvolume "data" was recreated with another volumeHandle',
@@ -516,5 +516,5 @@ it('SYS-18 does not use an attachment of a volume that was recreated with anothe
   await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the stale attachment to be deleted')
   await fixture.aPod('web', 'left')
   await waitUntilMounted('left')
-  expect((await fixture.attachments()).map(({ metadata }) => metadata.name)).toEqual([attachmentOn('left')])
+  expect((await fixture.attachments()).map(({ metadata }) => metadata.name)).toEqual([attachmentNameOn('left')])
 })

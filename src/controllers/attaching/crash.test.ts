@@ -11,30 +11,30 @@ interface Scenario {
   readonly title: string
   begin(fixture: AttachingFixture): Promise<void>
   /** Runs the node agents and user actions. Called repeatedly until the scenario is complete. */
-  meanwhile(fixture: AttachingFixture): Promise<void>
+  runActors(fixture: AttachingFixture): Promise<void>
   isComplete(fixture: AttachingFixture): Promise<boolean>
 }
 
 const isMounted = (fixture: AttachingFixture, nodeName: string) => fixture.mounts.get(nodeName)!.has(attachedName())
 const isDetached = async (fixture: AttachingFixture) =>
-  (await fixture.attachments()).length === 0 && fixture.publishedOn().length === 0 && !isMounted(fixture, 'left')
+  (await fixture.attachments()).length === 0 && fixture.publishedNodeIds().length === 0 && !isMounted(fixture, 'left')
 
 const SCENARIOS: readonly Scenario[] = [
   {
     title: 'a pod gets its volume',
     begin: async (fixture) => void (await fixture.aPod('web', 'left')),
-    meanwhile: (fixture) => fixture.runAgents(),
+    runActors: (fixture) => fixture.runAgents(),
     isComplete: async (fixture) => isMounted(fixture, 'left') && (await fixture.attachments()).length === 1,
   },
   {
     title: 'a pod gets its volume and is deleted afterwards',
     begin: async (fixture) => void (await fixture.aPod('web', 'left')),
-    async meanwhile(fixture) {
+    async runActors(fixture) {
       await fixture.runAgents()
       if (isMounted(fixture, 'left')) await fixture.deletePod('web')
     },
     isComplete: async (fixture) =>
-      fixture.publishedOn().length === 0 && fixture.fake.record.calls.length > 4 && isDetached(fixture),
+      fixture.publishedNodeIds().length === 0 && fixture.fake.record.calls.length > 4 && isDetached(fixture),
   },
   {
     title: 'a volume moves to a pod on another node',
@@ -43,12 +43,12 @@ const SCENARIOS: readonly Scenario[] = [
       await fixture.server.clock.advance(2_000)
       await fixture.aPod('second', 'right')
     },
-    async meanwhile(fixture) {
+    async runActors(fixture) {
       await fixture.runAgents()
       if (isMounted(fixture, 'left')) await fixture.deletePod('first')
     },
     isComplete: async (fixture) =>
-      isMounted(fixture, 'right') && !isMounted(fixture, 'left') && fixture.publishedOn().join() === 'id-right',
+      isMounted(fixture, 'right') && !isMounted(fixture, 'left') && fixture.publishedNodeIds().join() === 'id-right',
   },
   {
     title: 'the driver fails and loses responses, and the pod is deleted',
@@ -61,7 +61,7 @@ const SCENARIOS: readonly Scenario[] = [
       ])
       await fixture.aPod('web', 'left')
     },
-    async meanwhile(fixture) {
+    async runActors(fixture) {
       await fixture.runAgents()
       const publishes = fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')
       if (publishes.length > 1) await fixture.deletePod('web')
@@ -81,32 +81,32 @@ describe.each([true, false])('after a crash (atomic commits: %s)', (isAtomic) =>
         const fixture = await createAttachingFixture()
         await fixture.aVolume()
         await scenario.begin(fixture)
-        const meanwhile = async () => {
-          await scenario.meanwhile(fixture)
+        const runActors = async () => {
+          await scenario.runActors(fixture)
           await fixture.checkFinalizers()
         }
-        const first = await fixture.start({ isAtomic, killAt: { call, when } })
+        const firstProcess = await fixture.start({ isAtomic, killAt: { call, when } })
         await fixture.waitUntil(
-          async () => first.hasCrashed || (await scenario.isComplete(fixture)),
+          async () => firstProcess.hasCrashed || (await scenario.isComplete(fixture)),
           `${when} ${call}`,
-          meanwhile,
+          runActors,
         )
         await fixture.settle()
-        const wasKilled = first.hasCrashed
+        const wasKilled = firstProcess.hasCrashed
         if (wasKilled) {
           kills++
-          await meanwhile() // agents and users continue without a controller
+          await runActors() // agents and users continue without a controller
           await fixture.start({ isAtomic })
           await fixture.waitUntil(
             () => scenario.isComplete(fixture),
-            `killed ${when} ${first.calls[call]}, call ${call}`,
-            meanwhile,
+            `killed ${when} ${firstProcess.calls[call]}, call ${call}`,
+            runActors,
           )
           await fixture.settle()
-          expect(await scenario.isComplete(fixture), `killed ${when} ${first.calls[call]}, call ${call}`).toBe(true)
+          expect(await scenario.isComplete(fixture), `killed ${when} ${firstProcess.calls[call]}, call ${call}`).toBe(true)
         }
         await fixture.checkFinalizers()
-        expect(fixture.violations, `killed ${when} ${first.calls[call]}, call ${call}`).toEqual([])
+        expect(fixture.violations, `killed ${when} ${firstProcess.calls[call]}, call ${call}`).toEqual([])
         await fixture.close()
         if (!wasKilled || call >= CALLS_MAX) break
       }
@@ -175,15 +175,15 @@ describe('under a random sequence of pods, node events and driver failures', () 
           }
           if (!instance.hasCrashed) await instance.stop()
           await fixture.start({ isAtomic })
-          const [oldest] = pods
-          const desiredNode = oldest ? nodeOf(oldest, actions) : undefined
+          const [oldestPod] = pods
+          const desiredNode = oldestPod ? nodeOf(oldestPod, actions) : undefined
           const hasConverged = async () => {
             const nodes = (await fixture.attachments()).map(({ spec }) => spec.nodeName)
-            const published = fixture.publishedOn().map((id) => id.slice('id-'.length))
+            const publishedNodes = fixture.publishedNodeIds().map((id) => id.slice('id-'.length))
             // The volume may stay on its first node while a pod on that node needs it.
             const neededNodes = new Set(pods.map((name) => nodeOf(name, actions)))
-            if (desiredNode === undefined) return nodes.length === 0 && published.length === 0
-            return nodes.length === 1 && neededNodes.has(nodes[0]) && published.join() === nodes.join()
+            if (desiredNode === undefined) return nodes.length === 0 && publishedNodes.length === 0
+            return nodes.length === 1 && neededNodes.has(nodes[0]) && publishedNodes.join() === nodes.join()
           }
           await fixture.waitUntil(hasConverged, 'convergence', () => fixture.runAgents())
           await fixture.checkFinalizers()

@@ -3,8 +3,8 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { attachProblem } from './events.ts'
 
 const aPod = (name: string, namespace: string) => ({ metadata: { name, namespace } }) as Pod
-const messageFor = (usedBy: readonly Pod[]) =>
-  attachProblem('data', 'left', aPod('web', 'shop'), { is: 'multi-attach', usedBy }).message
+const messageFor = (users: readonly Pod[]) =>
+  attachProblem('data', 'left', aPod('web', 'shop'), { is: 'multi-attach', users }).message
 
 describe('attachProblem', () => {
   it('SYS-18 uses the Kubernetes wording and does not name pods in other namespaces', () => {

@@ -29,13 +29,13 @@ export function attachProblem(
         'the volume is attached after another one has been detached',
     )
   }
-  return failedAttach(`Multi-Attach error for volume "${volumeName}" ${describeUsers(pod, problem.usedBy)}`)
+  return failedAttach(`Multi-Attach error for volume "${volumeName}" ${describeUsers(pod, problem.users)}`)
 }
 
-function describeUsers(pod: Readonly<Pod>, usedBy: readonly Readonly<Pod>[]): string {
-  if (usedBy.length === 0) return "Volume is already exclusively attached to one node and can't be attached to another"
-  const namedPods = usedBy.filter(({ metadata }) => metadata.namespace === pod.metadata.namespace)
-  const otherCount = usedBy.length - namedPods.length
+function describeUsers(pod: Readonly<Pod>, users: readonly Readonly<Pod>[]): string {
+  if (users.length === 0) return "Volume is already exclusively attached to one node and can't be attached to another"
+  const namedPods = users.filter(({ metadata }) => metadata.namespace === pod.metadata.namespace)
+  const otherCount = users.length - namedPods.length
   const otherPods = `${otherCount} pod(s) in different namespaces`
   if (namedPods.length === 0) return `Volume is already used by ${otherPods}`
   const names = namedPods.map(({ metadata }) => metadata.name).join(', ')

@@ -31,8 +31,8 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
       if (!context) return
       for (const volume of context.volumes.list()) {
         const { driver = '' } = volume.spec?.csi ?? {}
-        const desired = driver ? desiredAttachments(volume, context).length : 0
-        if (desired > 0) this.inc({ plugin_name: pluginNameOf(driver), state: 'desired_state_of_world' }, desired)
+        const desiredCount = driver ? desiredAttachments(volume, context).length : 0
+        if (desiredCount > 0) this.inc({ plugin_name: pluginNameOf(driver), state: 'desired_state_of_world' }, desiredCount)
       }
       for (const { spec } of context.attachments.list()) {
         this.inc({ plugin_name: pluginNameOf(spec.attacher), state: 'actual_state_of_world' })

@@ -45,8 +45,8 @@ export function attachedVolumeName(
     return attachedVolumeNameOf({ driver: attacher, handle: volume.spec.csi.volumeHandle })
   const { volumesInUse = [], volumesAttached = [] } = node?.status ?? {}
   return [...volumesInUse, ...volumesAttached.map(({ name }) => name)].find((name) => {
-    const parsed = parseAttachedVolumeName(name)
-    return parsed && attachmentNameOf({ ...parsed, nodeName }) === attachment.metadata.name
+    const parsedName = parseAttachedVolumeName(name)
+    return parsedName && attachmentNameOf({ ...parsedName, nodeName }) === attachment.metadata.name
   })
 }
 

@@ -7,7 +7,7 @@ import { type AttachmentView, type DesiredAttachment, planVolume, type VolumeVie
 const SIX_MINUTES_MS = 360_000
 
 const aPod = (name: string, namespace = 'default') => ({ metadata: { name, namespace, uid: name } }) as Pod
-const desiredOn = (nodeName: string, fields: Partial<DesiredAttachment> = {}): DesiredAttachment => ({
+const aDesiredAttachment = (nodeName: string, fields: Partial<DesiredAttachment> = {}): DesiredAttachment => ({
   nodeName,
   attachmentName: `csi-${nodeName}`,
   pods: [aPod(`on-${nodeName}`)],
@@ -21,7 +21,7 @@ const anAttachment = (nodeName: string, isBeingDeleted = false): Attachment =>
     metadata: { name: `csi-${nodeName}`, ...(isBeingDeleted ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}) },
     spec: { attacher: 'disks', nodeName, source: { persistentVolumeName: 'data' } },
   }) as Attachment
-const attachedTo = (nodeName: string, fields: Partial<AttachmentView> = {}): AttachmentView => ({
+const anAttachmentView = (nodeName: string, fields: Partial<AttachmentView> = {}): AttachmentView => ({
   attachment: anAttachment(nodeName),
   isManaged: true,
   node: 'ready',
@@ -30,55 +30,55 @@ const attachedTo = (nodeName: string, fields: Partial<AttachmentView> = {}): Att
   ...fields,
 })
 const plan = (view: Partial<VolumeView>, forceAfterMs = SIX_MINUTES_MS) =>
-  planVolume({ name: 'data', isSingleNode: true, desired: [], attachments: [], ...view }, forceAfterMs)
+  planVolume({ name: 'data', isSingleNode: true, desiredAttachments: [], attachments: [], ...view }, forceAfterMs)
 
 describe('planVolume', () => {
   it('SYS-18 plans nothing if the volume is attached to the node that needs it', () => {
-    expect(plan({ desired: [desiredOn('left')], attachments: [attachedTo('left', { isMounted: true })] })).toEqual([])
+    expect(plan({ desiredAttachments: [aDesiredAttachment('left')], attachments: [anAttachmentView('left', { isMounted: true })] })).toEqual([])
   })
 
   it('SYS-18 detaches an unneeded volume after it was unmounted', () => {
-    expect(plan({ attachments: [attachedTo('left')] })).toMatchObject([{ do: 'detach' }])
-    expect(plan({ attachments: [attachedTo('left', { isMounted: true })] })).toMatchObject([{ do: 'wait' }])
+    expect(plan({ attachments: [anAttachmentView('left')] })).toMatchObject([{ do: 'detach' }])
+    expect(plan({ attachments: [anAttachmentView('left', { isMounted: true })] })).toMatchObject([{ do: 'wait' }])
   })
 
   it('SYS-18 keeps an attachment that a user created and does not attach its volume to another node', () => {
-    const userCreated = attachedTo('left', { isManaged: false })
-    expect(plan({ attachments: [userCreated] })).toEqual([])
-    expect(plan({ desired: [desiredOn('right')], attachments: [userCreated] })).toMatchObject([{ do: 'wait' }])
+    const userAttachment = anAttachmentView('left', { isManaged: false })
+    expect(plan({ attachments: [userAttachment] })).toEqual([])
+    expect(plan({ desiredAttachments: [aDesiredAttachment('right')], attachments: [userAttachment] })).toMatchObject([{ do: 'wait' }])
   })
 
   it('SYS-18 waits for an attachment that is being deleted', () => {
-    const beingDeleted = attachedTo('left', { attachment: anAttachment('left', true) })
-    expect(plan({ desired: [desiredOn('left')], attachments: [beingDeleted] })).toMatchObject([
+    const deletedView = anAttachmentView('left', { attachment: anAttachment('left', true) })
+    expect(plan({ desiredAttachments: [aDesiredAttachment('left')], attachments: [deletedView] })).toMatchObject([
       { do: 'wait', message: 'the volume is being detached from node left and is attached again afterwards' },
     ])
-    expect(plan({ desired: [desiredOn('right')], attachments: [beingDeleted] })).toMatchObject([{ do: 'wait' }])
+    expect(plan({ desiredAttachments: [aDesiredAttachment('right')], attachments: [deletedView] })).toMatchObject([{ do: 'wait' }])
   })
 
   it('SYS-18 force-detaches from a lost node after the timeout, and never if the timeout is infinite', () => {
-    const lostAttachments = (lostForMs: number) => [attachedTo('left', { node: 'lost', isMounted: true, lostForMs })]
+    const lostAttachments = (lostForMs: number) => [anAttachmentView('left', { node: 'lost', isMounted: true, lostForMs })]
     expect(plan({ attachments: lostAttachments(60_000) })).toMatchObject([{ do: 'wait', afterMs: 300_000 }])
     expect(plan({ attachments: lostAttachments(360_000) })).toMatchObject([{ do: 'detach', force: 'timeout' }])
     const [wait] = plan({ attachments: lostAttachments(3_600_000) }, Number.POSITIVE_INFINITY)
-    expect(wait).toMatchObject({ do: 'wait', for: { kind: 'node', nodeName: 'left' } })
+    expect(wait).toMatchObject({ do: 'wait', target: { kind: 'node', nodeName: 'left' } })
     expect(wait).not.toHaveProperty('afterMs')
   })
 
   it('SYS-18 never attaches a single-node volume to two nodes and detaches a mounted volume only if its node is lost or out of service', () => {
     const anyNodeName = fc.constantFrom('a', 'b', 'c')
-    const desiredAttachments = fc
+    const desiredArbitrary = fc
       .uniqueArray(anyNodeName)
       .chain((names) =>
         fc.tuple(
           ...names.map((name) =>
             fc
               .record({ nodeExists: fc.boolean(), volumesOnNode: fc.nat(3), volumesMax: fc.constantFrom(undefined, 2) })
-              .map((fields) => desiredOn(name, fields)),
+              .map((fields) => aDesiredAttachment(name, fields)),
           ),
         ),
       )
-    const attachments = fc.uniqueArray(anyNodeName).chain((names) =>
+    const attachmentsArbitrary = fc.uniqueArray(anyNodeName).chain((names) =>
       fc.tuple(
         ...names.map((name) =>
           fc
@@ -90,36 +90,36 @@ describe('planVolume', () => {
               lostForMs: fc.nat(720_000),
             })
             .map(({ isBeingDeleted, ...fields }) =>
-              attachedTo(name, { ...fields, attachment: anAttachment(name, isBeingDeleted) }),
+              anAttachmentView(name, { ...fields, attachment: anAttachment(name, isBeingDeleted) }),
             ),
         ),
       ),
     )
     fc.assert(
-      fc.property(desiredAttachments, attachments, fc.boolean(), (desired, present, isSingleNode) => {
-        const steps = plan({ desired, attachments: present, isSingleNode })
+      fc.property(desiredArbitrary, attachmentsArbitrary, fc.boolean(), (desiredAttachments, attachments, isSingleNode) => {
+        const steps = plan({ desiredAttachments, attachments, isSingleNode })
         const attaches = steps.filter((step) => step.do === 'attach')
         if (isSingleNode) {
-          expect(attaches.length + present.length).toBeLessThanOrEqual(Math.max(1, present.length))
+          expect(attaches.length + attachments.length).toBeLessThanOrEqual(Math.max(1, attachments.length))
         }
-        for (const { desired: planned } of attaches) {
-          const { nodeName, nodeExists, volumesOnNode, volumesMax = Number.POSITIVE_INFINITY } = planned
+        for (const { desired: plannedAttachment } of attaches) {
+          const { nodeName, nodeExists, volumesOnNode, volumesMax = Number.POSITIVE_INFINITY } = plannedAttachment
           expect(nodeExists && volumesOnNode < volumesMax).toBe(true)
-          expect(present.some(({ attachment }) => attachment.spec.nodeName === nodeName)).toBe(false)
+          expect(attachments.some(({ attachment }) => attachment.spec.nodeName === nodeName)).toBe(false)
         }
         for (const step of steps) {
           if (step.do !== 'detach') continue
-          const { attachment, node, isMounted, isManaged, lostForMs } = present.find(
+          const { attachment, node, isMounted, isManaged, lostForMs } = attachments.find(
             (existing) => existing.attachment === step.attachment,
           )!
-          expect(desired.some(({ nodeName }) => nodeName === attachment.spec.nodeName)).toBe(false)
+          expect(desiredAttachments.some(({ nodeName }) => nodeName === attachment.spec.nodeName)).toBe(false)
           const mayDetach = !isMounted || node === 'out of service' || (node === 'lost' && lostForMs >= SIX_MINUTES_MS)
           expect(mayDetach && isManaged && attachment.metadata.deletionTimestamp === undefined).toBe(true)
         }
         // Every desired attachment exists, is planned, or has a reason to wait.
-        for (const desiredAttachment of desired) {
+        for (const desiredAttachment of desiredAttachments) {
           const { attachmentName } = desiredAttachment
-          const exists = present.some(({ attachment }) => attachment.metadata.name === attachmentName)
+          const exists = attachments.some(({ attachment }) => attachment.metadata.name === attachmentName)
           const isPlanned = attaches.some((step) => step.desired === desiredAttachment)
           const isWaiting = steps.some((step) => step.do === 'wait')
           expect(exists || isPlanned || isWaiting).toBe(true)

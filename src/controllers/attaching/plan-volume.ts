@@ -14,7 +14,7 @@ export interface VolumeView {
   readonly name: string
   readonly isSingleNode: boolean
   /** Ordered by the age of their oldest pod, because a single-node volume is attached for the oldest pod. */
-  readonly desired: readonly DesiredAttachment[]
+  readonly desiredAttachments: readonly DesiredAttachment[]
   readonly attachments: readonly AttachmentView[]
 }
 
@@ -54,7 +54,7 @@ export interface Wait {
   readonly do: 'wait'
   readonly message: string
   /** The change that ends the wait, in addition to changes of the volume's own objects. */
-  readonly for?: { readonly kind: 'node' | 'capacity'; readonly nodeName: string }
+  readonly target?: { readonly kind: 'node' | 'capacity'; readonly nodeName: string }
   readonly afterMs?: number
   /** The problem to report to the pods of a node. */
   readonly report?: { readonly desired: DesiredAttachment; readonly problem: AttachProblem }
@@ -62,16 +62,16 @@ export interface Wait {
 
 /** Why a volume cannot be attached for a pod. */
 export type AttachProblem =
-  | { readonly is: 'multi-attach'; readonly usedBy: readonly Readonly<Pod>[] }
+  | { readonly is: 'multi-attach'; readonly users: readonly Readonly<Pod>[] }
   | { readonly is: 'full'; readonly volumesMax: number }
 
 export function planVolume(view: VolumeView, forceDetachAfterMs: number): Step[] {
   const isDesired = ({ attachment }: AttachmentView) =>
-    view.desired.some(({ attachmentName }) => attachmentName === attachment.metadata.name)
-  const unneeded = view.attachments.filter(
+    view.desiredAttachments.some(({ attachmentName }) => attachmentName === attachment.metadata.name)
+  const unneededAttachments = view.attachments.filter(
     (existing) => existing.isManaged && !isBeingDeleted(existing.attachment) && !isDesired(existing),
   )
-  return [...unneeded.map((existing) => planDetach(existing, forceDetachAfterMs)), ...planDesired(view)]
+  return [...unneededAttachments.map((existing) => planDetach(existing, forceDetachAfterMs)), ...planDesired(view)]
 }
 
 function planDetach({ attachment, node, isMounted, lostForMs }: AttachmentView, forceAfterMs: number): Step {
@@ -82,22 +82,22 @@ function planDetach({ attachment, node, isMounted, lostForMs }: AttachmentView, 
     case 'out of service': // the user who sets the taint has verified that the node is shut down
       return { do: 'detach', attachment, force: 'out-of-service' }
     case 'ready':
-      return { do: 'wait', message: `node ${nodeName} still has the volume mounted`, for: waitTarget }
+      return { do: 'wait', message: `node ${nodeName} still has the volume mounted`, target: waitTarget }
     case 'lost': {
       if (lostForMs >= forceAfterMs) return { do: 'detach', attachment, force: 'timeout' }
       const message = `node ${nodeName} is not ready and may still have the volume mounted`
-      if (!Number.isFinite(forceAfterMs)) return { do: 'wait', message, for: waitTarget }
+      if (!Number.isFinite(forceAfterMs)) return { do: 'wait', message, target: waitTarget }
       const afterMs = forceAfterMs - lostForMs
-      return { do: 'wait', message: `${message}; it is force-detached after the timeout`, for: waitTarget, afterMs }
+      return { do: 'wait', message: `${message}; it is force-detached after the timeout`, target: waitTarget, afterMs }
     }
   }
 }
 
-function planDesired({ name, isSingleNode, desired, attachments }: VolumeView): Step[] {
+function planDesired({ name, isSingleNode, desiredAttachments, attachments }: VolumeView): Step[] {
   const steps: Step[] = []
   /** A node that has the volume or that this plan attaches it to. */
   let attachedNode = attachments[0]?.attachment.spec.nodeName
-  for (const desiredAttachment of desired) {
+  for (const desiredAttachment of desiredAttachments) {
     const { nodeName, volumesOnNode, volumesMax } = desiredAttachment
     const existing = attachments.find(({ attachment }) => attachment.metadata.name === desiredAttachment.attachmentName)
     if (existing && isBeingDeleted(existing.attachment)) {
@@ -108,25 +108,25 @@ function planDesired({ name, isSingleNode, desired, attachments }: VolumeView): 
     } else if (existing) {
       // attached, or being attached by the attacher
     } else if (isSingleNode && attachedNode !== undefined) {
-      const usedBy = desired
+      const users = desiredAttachments
         .filter((candidate) => candidate.nodeName !== nodeName && isAttachedOn(candidate))
         .flatMap(({ pods }) => pods)
       const message = `volume ${name} is attached to node ${attachedNode} and can be attached to one node only`
       steps.push({
         do: 'wait',
         message,
-        report: { desired: desiredAttachment, problem: { is: 'multi-attach', usedBy } },
+        report: { desired: desiredAttachment, problem: { is: 'multi-attach', users } },
       })
     } else if (!desiredAttachment.nodeExists) {
       const message = `node ${nodeName}, where a pod needs the volume, does not exist`
-      steps.push({ do: 'wait', message, for: { kind: 'node', nodeName } })
+      steps.push({ do: 'wait', message, target: { kind: 'node', nodeName } })
     } else if (volumesMax !== undefined && volumesOnNode >= volumesMax) {
       const message = `node ${nodeName} has reached the driver's limit of ${volumesMax} volumes`
       const waitTarget = { kind: 'capacity', nodeName } as const
       steps.push({
         do: 'wait',
         message,
-        for: waitTarget,
+        target: waitTarget,
         report: { desired: desiredAttachment, problem: { is: 'full', volumesMax } },
       })
     } else {

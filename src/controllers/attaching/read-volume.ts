@@ -20,15 +20,20 @@ export const PODS_BY_CLAIM = 'attaching/claim'
 
 export function readVolume(volumeName: string, context: AttachingContext): VolumeView {
   const volume = context.volumes.get(volumeName)
-  const desired = volume ? desiredAttachments(volume, context) : []
-  const isDesired = ({ metadata }: Attachment) => desired.some(({ attachmentName }) => attachmentName === metadata.name)
+  const desiredList = volume ? desiredAttachments(volume, context) : []
+  const isDesired = ({ metadata }: Attachment) => desiredList.some(({ attachmentName }) => attachmentName === metadata.name)
   const attachments = attachmentsOfVolume(context.attachments, volumeName).map((attachment) =>
     readAttachment(attachment, volume, isDesired(attachment), context),
   )
-  const { lostSinceMs } = context.states.of(volumeName)
+  const { lostSinceMs } = context.states.stateOf(volumeName)
   const uids = new Set(attachments.map(({ attachment }) => attachment.metadata.uid))
   for (const uid of lostSinceMs.keys()) if (!uids.has(uid)) lostSinceMs.delete(uid)
-  return { name: volumeName, isSingleNode: isSingleNode(volume?.spec ?? {}), desired, attachments }
+  return {
+    name: volumeName,
+    isSingleNode: isSingleNode(volume?.spec ?? {}),
+    desiredAttachments: desiredList,
+    attachments,
+  }
 }
 
 /** Returns the nodes with pods that need the volume; none unless it is a bound CSI volume whose driver requires attachment. */
@@ -70,8 +75,8 @@ function countVolumesOnNode(
 ): Pick<DesiredAttachment, 'volumesOnNode' | 'volumesMax'> {
   const volumesMax = csiNodes.get(nodeName)?.spec.drivers.find(({ name }) => name === driver)?.allocatable?.count
   if (volumesMax === undefined) return { volumesOnNode: 0, volumesMax }
-  const attached = attachmentsOnNode(attachments, nodeName).filter(({ spec }) => spec.attacher === driver)
-  const names = new Set([...attached.map(({ metadata }) => metadata.name), ...states.creationsOn({ nodeName, driver })])
+  const driverAttachments = attachmentsOnNode(attachments, nodeName).filter(({ spec }) => spec.attacher === driver)
+  const names = new Set([...driverAttachments.map(({ metadata }) => metadata.name), ...states.creationsOn({ nodeName, driver })])
   return { volumesOnNode: names.size, volumesMax }
 }
 
@@ -85,7 +90,7 @@ function readAttachment(
   const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
   const state = isOutOfService(node) ? 'out of service' : node && isReady(node) ? 'ready' : 'lost'
-  const { lostSinceMs } = states.of(source.persistentVolumeName ?? '')
+  const { lostSinceMs } = states.stateOf(source.persistentVolumeName ?? '')
   if (isDesired || state !== 'lost') lostSinceMs.delete(uid)
   else if (!lostSinceMs.has(uid)) lostSinceMs.set(uid, clock.monotonicMs())
   return {

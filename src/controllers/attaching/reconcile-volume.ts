@@ -22,13 +22,13 @@ export async function reconcileVolume(
 ): Promise<Outcome> {
   const { states } = context
   try {
-    if (states.of(volumeName).creation) await settleCreation(volumeName, context, signal)
+    if (states.stateOf(volumeName).creation) await settleCreation(volumeName, context, signal)
     const view = readVolume(volumeName, context)
     const steps = planVolume(view, context.forceDetachAfterMs)
     const waits = steps.filter((step) => step.do === 'wait')
     states.setWaits(
       volumeName,
-      waits.flatMap((wait) => (wait.for ? [wait.for] : [])),
+      waits.flatMap((wait) => (wait.target ? [wait.target] : [])),
     )
     reportProgress(view, steps, context)
     for (const step of steps) {
@@ -80,7 +80,7 @@ async function attach(
       metadata: { name: attachmentName },
       spec: { attacher: driver, nodeName, source: { persistentVolumeName: volumeName } },
     } as VolumeAttachment)
-    states.of(volumeName).unreportedUids.add(metadata.uid)
+    states.stateOf(volumeName).unreportedUids.add(metadata.uid)
     await waitForCache(metadata.resourceVersion, volumeName, context, signal)
     return undefined
   } catch (error) {
@@ -96,10 +96,10 @@ async function attach(
 /** Checks whether a create request without a response has succeeded, so that the next plan includes the attachment. */
 async function settleCreation(volumeName: string, context: AttachingContext, signal: AbortSignal): Promise<void> {
   const { client, states } = context
-  const { creation } = states.of(volumeName)
+  const { creation } = states.stateOf(volumeName)
   if (!creation) return
-  const created = await find(client, volumeAttachmentKind, { name: creation.name }, { signal })
-  if (created) await waitForCache(created.metadata.resourceVersion, volumeName, context, signal)
+  const createdAttachment = await find(client, volumeAttachmentKind, { name: creation.name }, { signal })
+  if (createdAttachment) await waitForCache(createdAttachment.metadata.resourceVersion, volumeName, context, signal)
   else states.endCreation(volumeName)
 }
 
@@ -131,10 +131,10 @@ async function detach(
   detachingAttachments.add(attachment)
   try {
     const deletion: CommitWrite = { do: 'delete', kind: volumeAttachmentKind, ref: { name }, uid }
-    const committed = await client.commit(nodeStatusPatch ? [nodeStatusPatch, deletion] : [deletion])
-    const [updatedNode] = nodeStatusPatch ? committed : []
+    const results = await client.commit(nodeStatusPatch ? [nodeStatusPatch, deletion] : [deletion])
+    const [updatedNode] = nodeStatusPatch ? results : []
     if (updatedNode) nodes.applyWriteResult(updatedNode as Stored<Node>)
-    const updatedAttachment = committed.at(-1)
+    const updatedAttachment = results.at(-1)
     if (updatedAttachment) attachments.applyWriteResult(updatedAttachment as Stored<VolumeAttachment>)
     if (force) metrics?.countForcedDetach(force)
     return undefined

@@ -16,12 +16,12 @@ export async function reportAttached(nodeName: ObjectKey, context: AttachingCont
   const { client, nodes } = context
   const node = nodes.get(nodeName)
   if (!node) return done
-  const { volumesAttached: reported = [] } = node.status ?? {}
-  const attached = attachedVolumeNames(nodeName, context)
-  const desired = mergeAttached(reported, attached)
-  if (desired.map(({ name }) => name).join() === reported.map(({ name }) => name).join()) return done
+  const { volumesAttached: reportedVolumes = [] } = node.status ?? {}
+  const attachedNames = attachedVolumeNames(nodeName, context)
+  const desiredVolumes = mergeAttached(reportedVolumes, attachedNames)
+  if (desiredVolumes.map(({ name }) => name).join() === reportedVolumes.map(({ name }) => name).join()) return done
   const { uid, resourceVersion } = node.metadata
-  const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: desired.length > 0 ? desired : null } }
+  const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: desiredVolumes.length > 0 ? desiredVolumes : null } }
   try {
     nodes.applyWriteResult(
       await client.patch(nodeKind, { name: nodeName }, { type: 'merge', body }, { subresource: 'status' }),
@@ -50,9 +50,9 @@ function attachedVolumeNames(
 }
 
 /** Appends new volumes to the list, and keeps volumes of other plugins, because other controllers remove those. */
-function mergeAttached(reported: AttachedVolumes, attached: ReadonlySet<string>): AttachedVolumes {
-  const remaining = reported.filter(({ name }) => attached.has(name) || !parseAttachedVolumeName(name))
-  const remainingNames = new Set(remaining.map(({ name }) => name))
-  const added = [...attached].filter((name) => !remainingNames.has(name)).sort()
-  return [...remaining, ...added.map((name) => ({ name, devicePath: '' }))]
+function mergeAttached(reportedVolumes: AttachedVolumes, attachedNames: ReadonlySet<string>): AttachedVolumes {
+  const keptVolumes = reportedVolumes.filter(({ name }) => attachedNames.has(name) || !parseAttachedVolumeName(name))
+  const keptNames = new Set(keptVolumes.map(({ name }) => name))
+  const newNames = [...attachedNames].filter((name) => !keptNames.has(name)).sort()
+  return [...keptVolumes, ...newNames.map((name) => ({ name, devicePath: '' }))]
 }

@@ -6,18 +6,18 @@ import { attachFailed, attachProblem, attachSucceeded, recordOnPods } from './ev
 import type { DesiredAttachment, Step, VolumeView } from './plan-volume.ts'
 
 export function reportProgress(view: VolumeView, steps: readonly Step[], context: AttachingContext): void {
-  const { reportedProblems, unreportedUids } = context.states.of(view.name)
-  const existing = new Set<string>()
-  for (const desired of view.desired) {
+  const { reportedProblems, unreportedUids } = context.states.stateOf(view.name)
+  const existingUids = new Set<string>()
+  for (const desired of view.desiredAttachments) {
     const match = view.attachments.find(({ attachment }) => attachment.metadata.name === desired.attachmentName)
     if (match && !isBeingDeleted(match.attachment)) {
-      existing.add(match.attachment.metadata.uid)
+      existingUids.add(match.attachment.metadata.uid)
       reportAttachment(view.name, desired, match.attachment, context)
     }
   }
-  for (const uid of unreportedUids) if (!existing.has(uid)) unreportedUids.delete(uid)
+  for (const uid of unreportedUids) if (!existingUids.has(uid)) unreportedUids.delete(uid)
 
-  const desiredNodes = new Set(view.desired.map(({ nodeName }) => nodeName))
+  const desiredNodes = new Set(view.desiredAttachments.map(({ nodeName }) => nodeName))
   for (const nodeName of reportedProblems.keys()) if (!desiredNodes.has(nodeName)) reportedProblems.delete(nodeName)
   for (const step of steps) {
     if (step.do !== 'wait' || !step.report) continue
@@ -35,7 +35,7 @@ function reportAttachment(
   attachment: Attachment,
   context: AttachingContext,
 ): void {
-  const { reportedProblems, unreportedUids } = context.states.of(volumeName)
+  const { reportedProblems, unreportedUids } = context.states.stateOf(volumeName)
   const { uid } = attachment.metadata
   if (isAttached(attachment)) {
     reportedProblems.delete(desired.nodeName)
@@ -58,7 +58,7 @@ function reportOnce(
   volumeName: string,
   record: () => void,
 ): void {
-  const { reportedProblems } = states.of(volumeName)
+  const { reportedProblems } = states.stateOf(volumeName)
   if (reportedProblems.get(desired.nodeName) === content) return
   reportedProblems.set(desired.nodeName, content)
   record()

@@ -17,7 +17,7 @@ export interface VolumeState {
   creation: Creation | undefined
 }
 
-type WaitTarget = NonNullable<Wait['for']>
+type WaitTarget = NonNullable<Wait['target']>
 
 export interface Creation extends VolumeOnNode {
   readonly name: string
@@ -26,43 +26,43 @@ export interface Creation extends VolumeOnNode {
 export class VolumeStates {
   readonly #volumes = new Map<string, VolumeState>()
   /** Volume names by wait target. */
-  readonly #waiting = new Map<string, Set<string>>()
+  readonly #volumesByTarget = new Map<string, Set<string>>()
   /** Names of attachments that are being created, by node and driver. */
   readonly #creations = new Map<string, Set<string>>()
 
-  of(volumeName: string): VolumeState {
+  stateOf(volumeName: string): VolumeState {
     const existing = this.#volumes.get(volumeName)
     if (existing) return existing
-    const empty: VolumeState = {
+    const newState: VolumeState = {
       lostSinceMs: new Map(),
       unreportedUids: new Set(),
       reportedProblems: new Map(),
       waits: [],
       creation: undefined,
     }
-    this.#volumes.set(volumeName, empty)
-    return empty
+    this.#volumes.set(volumeName, newState)
+    return newState
   }
 
   setWaits(volumeName: string, waits: readonly WaitTarget[]): void {
-    const state = this.of(volumeName)
-    for (const old of state.waits) removeFrom(this.#waiting, waitKeyOf(old), volumeName)
-    for (const target of waits) addTo(this.#waiting, waitKeyOf(target), volumeName)
+    const state = this.stateOf(volumeName)
+    for (const old of state.waits) removeFromSet(this.#volumesByTarget, waitKeyOf(old), volumeName)
+    for (const target of waits) addToSet(this.#volumesByTarget, waitKeyOf(target), volumeName)
     state.waits = waits
   }
 
   volumesWaitingFor(target: WaitTarget): readonly string[] {
-    return [...(this.#waiting.get(waitKeyOf(target)) ?? [])]
+    return [...(this.#volumesByTarget.get(waitKeyOf(target)) ?? [])]
   }
 
   beginCreation(volumeName: string, creation: Creation): void {
-    this.of(volumeName).creation = creation
-    addTo(this.#creations, nodeAndDriverKey(creation), creation.name)
+    this.stateOf(volumeName).creation = creation
+    addToSet(this.#creations, nodeAndDriverKey(creation), creation.name)
   }
 
   endCreation(volumeName: string): void {
-    const state = this.of(volumeName)
-    if (state.creation) removeFrom(this.#creations, nodeAndDriverKey(state.creation), state.creation.name)
+    const state = this.stateOf(volumeName)
+    if (state.creation) removeFromSet(this.#creations, nodeAndDriverKey(state.creation), state.creation.name)
     state.creation = undefined
   }
 
@@ -73,7 +73,7 @@ export class VolumeStates {
 
   /** Called after every reconcile. */
   removeIfEmpty(volumeName: string): void {
-    const { lostSinceMs, unreportedUids, reportedProblems, waits, creation } = this.of(volumeName)
+    const { lostSinceMs, unreportedUids, reportedProblems, waits, creation } = this.stateOf(volumeName)
     const isEmpty = lostSinceMs.size + unreportedUids.size + reportedProblems.size + waits.length === 0 && !creation
     if (isEmpty) this.#volumes.delete(volumeName)
   }
@@ -88,13 +88,13 @@ const waitKeyOf = ({ kind, nodeName }: WaitTarget): string => `${kind} ${nodeNam
 const nodeAndDriverKey = ({ nodeName, driver }: Pick<Creation, 'nodeName' | 'driver'>): string =>
   `${nodeName} ${driver}`
 
-function addTo(sets: Map<string, Set<string>>, key: string, value: string): void {
+function addToSet(sets: Map<string, Set<string>>, key: string, value: string): void {
   const set = sets.get(key)
   if (set) set.add(value)
   else sets.set(key, new Set([value]))
 }
 
-function removeFrom(sets: Map<string, Set<string>>, key: string, value: string): void {
+function removeFromSet(sets: Map<string, Set<string>>, key: string, value: string): void {
   const set = sets.get(key)
   set?.delete(value)
   if (set?.size === 0) sets.delete(key)

@@ -63,7 +63,7 @@ describe('bindingWrites', () => {
   const CLAIM_REF = { claim: { name: 'c', uid: 'uid-c' } }
   const VOLUME_NAME = { spec: { volumeName: 'pv' }, annotations: { [BIND_COMPLETED]: 'yes' } }
   const BOUND_STATUS = { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' } }
-  const REMAINING: [string, Volume, Claim, string[]][] = [
+  const REMAINING_WRITES: [string, Volume, Claim, string[]][] = [
     [
       'the volume',
       aVolume(CLAIM_REF),
@@ -84,10 +84,10 @@ describe('bindingWrites', () => {
       [],
     ],
   ]
-  for (const [target, volume, claim, remaining] of REMAINING) {
+  for (const [target, volume, claim, remainingTargets] of REMAINING_WRITES) {
     it(`PROV-5 returns only the remaining writes after ${target} was written`, () => {
       const writes = describeBinding(volume, claim)
-      expect(writes.map(([writeTarget]) => writeTarget)).toEqual(remaining)
+      expect(writes.map(([writeTarget]) => writeTarget)).toEqual(remainingTargets)
       // The first remaining write of each object has the resourceVersion that was read as precondition.
       for (const kind of ['PersistentVolume', 'PersistentVolumeClaim']) {
         const first = writes.find(([writeTarget]) => String(writeTarget).split('/')[0] === kind)

@@ -29,8 +29,8 @@ export const bindingWrites = (volume: Volume, claim: Claim, finalizerToRemove?: 
 
 function claimRefPatch(volume: Volume, { metadata }: Claim): ObjectPatch | undefined {
   const { namespace, name, uid, resourceVersion } = metadata
-  const current = volume.spec?.claimRef
-  if (current?.uid === uid && current?.name === name && current?.namespace === namespace) return undefined
+  const currentRef = volume.spec?.claimRef
+  if (currentRef?.uid === uid && currentRef?.name === name && currentRef?.namespace === namespace) return undefined
   const claimRef = { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace, name, uid, resourceVersion }
   const isChosenByController = !isReservedFor(volume, { metadata })
   return { spec: { claimRef }, ...(isChosenByController ? { annotations: { [BOUND_BY_CONTROLLER]: 'yes' } } : {}) }

@@ -57,8 +57,8 @@ export function createBindingControllers(options: BindingOptions) {
   const volumes = caches.of(persistentVolumeKind)
   const classes = caches.of(storageClassKind)
   const pods = caches.of(podKind)
-  claims.addIndex(CLAIMS_BY_CLASS, byClass)
-  claims.addIndex(CLAIMS_BY_VOLUME, byVolumeName)
+  claims.addIndex(CLAIMS_BY_CLASS, classNamesOf)
+  claims.addIndex(CLAIMS_BY_VOLUME, volumeNamesOf)
   pods.addIndex(PODS_BY_CLAIM, claimsOfPod)
 
   const index = createVolumeIndex(volumes)
@@ -80,11 +80,11 @@ export function createBindingControllers(options: BindingOptions) {
     inProcessProvisioners,
     gates: options.gates ?? allGatesOn,
   }
-  const common = { clock, random, log, metrics, workers: WORKERS }
+  const sharedOptions = { clock, random, log, metrics, workers: WORKERS }
   const isReleased = (key: string) => volumes.get(key)?.status?.phase === 'Released'
 
   const claimController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'claim-binding',
     operation: { component: 'binding', name: 'Bind' },
     sources: [
@@ -96,7 +96,7 @@ export function createBindingControllers(options: BindingOptions) {
     reconcile: (key) => reconcileClaim(key, context),
   })
   const volumeController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'volume-binding',
     operation: { component: 'binding', name: (_volume, key) => (isReleased(key) ? 'Reclaim' : 'Bind') },
     sources: [
@@ -122,8 +122,8 @@ export function createBindingControllers(options: BindingOptions) {
   }
 }
 
-const byClass = (claim: Claim): string[] => (isBindCompleted(claim) ? [] : [claimClassName(claim) ?? NO_CLASS])
-const byVolumeName = ({ spec }: Claim): string[] => (spec?.volumeName ? [spec.volumeName] : [])
+const classNamesOf = (claim: Claim): string[] => (isBindCompleted(claim) ? [] : [claimClassName(claim) ?? NO_CLASS])
+const volumeNamesOf = ({ spec }: Claim): string[] => (spec?.volumeName ? [spec.volumeName] : [])
 
 function claimsOfVolume(volume: Volume, { claims }: BindingContext): ObjectKey[] {
   const owner = claimKeyOf(volume)
@@ -132,9 +132,9 @@ function claimsOfVolume(volume: Volume, { claims }: BindingContext): ObjectKey[]
 }
 
 function claimsOfClass(storageClass: Readonly<Stored<StorageClass>>, { claims }: BindingContext): ObjectKey[] {
-  const ofClass = claims.byIndex(CLAIMS_BY_CLASS, storageClass.metadata.name)
-  const withoutClass = isMarkedDefault(storageClass) ? claims.byIndex(CLAIMS_BY_CLASS, NO_CLASS) : []
-  return [...ofClass, ...withoutClass].map(keyOfObject)
+  const claimsWithClass = claims.byIndex(CLAIMS_BY_CLASS, storageClass.metadata.name)
+  const claimsWithoutClass = isMarkedDefault(storageClass) ? claims.byIndex(CLAIMS_BY_CLASS, NO_CLASS) : []
+  return [...claimsWithClass, ...claimsWithoutClass].map(keyOfObject)
 }
 
 const unboundClaimsOf = (pod: Readonly<Pod>, { claims }: BindingContext): ObjectKey[] =>
@@ -145,7 +145,7 @@ const unboundClaimsOf = (pod: Readonly<Pod>, { claims }: BindingContext): Object
 
 const volumesOfClaim = (claim: Claim, { index }: BindingContext): ObjectKey[] => [
   ...index.reservedFor(keyOfObject(claim)).map(keyOfObject),
-  ...byVolumeName(claim),
+  ...volumeNamesOf(claim),
 ]
 
 const recycledVolumesOf = (pod: Readonly<Pod>, { index }: BindingContext): ObjectKey[] =>

@@ -5,7 +5,7 @@ import { secretKind } from '../../../api/kinds/secret/secret.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { NODE_ID_ANNOTATION } from '../../../volumes/attachment-names.ts'
-import { type AttachingFixture, attachmentOn, createAttachingFixture, DRIVER, FINALIZER } from '../attaching.fixture.ts'
+import { type AttachingFixture, attachmentNameOn, createAttachingFixture, DRIVER, FINALIZER } from '../attaching.fixture.ts'
 
 let fixture: AttachingFixture
 afterEach(async () => {
@@ -16,11 +16,11 @@ afterEach(async () => {
 
 const anAttachment = (nodeName = 'left', metadata: object = {}) =>
   fixture.client.create(volumeAttachmentKind, {
-    metadata: { name: attachmentOn(nodeName), ...metadata },
+    metadata: { name: attachmentNameOn(nodeName), ...metadata },
     spec: { attacher: DRIVER, nodeName, source: { persistentVolumeName: 'data' } },
   } as never)
 const deleteAttachment = (nodeName = 'left') =>
-  fixture.client.delete(volumeAttachmentKind, { name: attachmentOn(nodeName) })
+  fixture.client.delete(volumeAttachmentKind, { name: attachmentNameOn(nodeName) })
 const isAttached = async (nodeName = 'left') => (await fixture.attachment(nodeName))?.status?.attached === true
 const isDeleted = async (nodeName = 'left') => (await fixture.attachment(nodeName)) === undefined
 const publishCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')
@@ -87,7 +87,7 @@ describe('publishing', () => {
     await anAttachment()
     await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attachError, 'the attach error')
     await fixture.settle()
-    expect(instance.queueState(attachmentOn('left'))).toMatchObject({
+    expect(instance.queueState(attachmentNameOn('left'))).toMatchObject({
       is: 'stuck',
       message: 'CSINode left does not contain driver disks.example.com',
     })
@@ -119,8 +119,8 @@ describe('publishing', () => {
     ])
     const instance = await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(() => instance.queueState(attachmentOn('left'))?.failures === 4, 'four attempts')
-    expect(instance.queueState(attachmentOn('left'))?.message).toContain('(the driver may still be working on it)')
+    await fixture.waitUntil(() => instance.queueState(attachmentNameOn('left'))?.failures === 4, 'four attempts')
+    expect(instance.queueState(attachmentNameOn('left'))?.message).toContain('(the driver may still be working on it)')
     await deleteAttachment()
     await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
     expect(fixture.fake.record.calls.at(-1)?.method).toBe('ControllerUnpublishVolume')
@@ -140,7 +140,7 @@ describe('publishing', () => {
     const drivers = [{ name: DRIVER, nodeID: 'id-new', topologyKeys: [] }]
     await fixture.client.create(csiNodeKind, { metadata: { name: 'left' }, spec: { drivers } } as never)
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
-    expect(fixture.publishedOn()).toEqual(['id-new'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-new'])
     await deleteAttachment()
     await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
   })
@@ -156,7 +156,7 @@ describe('unpublishing', () => {
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     await deleteAttachment()
     await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
-    expect(fixture.publishedOn()).toEqual([])
+    expect(fixture.publishedNodeIds()).toEqual([])
   })
 
   it('SYS-18 succeeds although the secret with its credentials was deleted', async () => {
@@ -170,7 +170,7 @@ describe('unpublishing', () => {
     await fixture.client.delete(secretKind, secretRef)
     await deleteAttachment()
     await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
-    expect(fixture.publishedOn()).toEqual([])
+    expect(fixture.publishedNodeIds()).toEqual([])
   })
 
   it('SYS-18 saves the error and keeps the attachment until it succeeds', async () => {
@@ -193,7 +193,7 @@ describe('unpublishing', () => {
       detachError: { message: 'rpc error: code = Internal desc = device is busy' },
     })
     await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
-    expect(fixture.publishedOn()).toEqual([])
+    expect(fixture.publishedNodeIds()).toEqual([])
   })
 
   it('SYS-18 makes no call for an attachment that was never published', async () => {
@@ -219,7 +219,7 @@ describe('unpublishing', () => {
     )
     expect((await fixture.attachment('left'))?.metadata.finalizers).toEqual(['example.com/other'])
     expect((await fixture.attachment('left'))?.status).toEqual({ attached: false })
-    expect(fixture.publishedOn()).toEqual([])
+    expect(fixture.publishedNodeIds()).toEqual([])
   })
 
   it('SYS-18 keeps the finalizer on the volume until its last attachment is deleted', async () => {
@@ -235,7 +235,7 @@ describe('unpublishing', () => {
     expect((await fixture.volume())?.metadata.finalizers).toEqual([FINALIZER])
     await deleteAttachment()
     await fixture.waitUntil(async () => (await fixture.volume()) === undefined, 'the volume to be deleted')
-    expect(fixture.publishedOn()).toEqual([])
+    expect(fixture.publishedNodeIds()).toEqual([])
   })
 })
 
@@ -285,16 +285,16 @@ it('SYS-18 attaches an inline volume, which blocks a PersistentVolume with the s
     csi: { driver: DRIVER, volumeHandle: 'vol-data' },
   }
   await fixture.client.create(volumeAttachmentKind, {
-    metadata: { name: attachmentOn('left') },
+    metadata: { name: attachmentNameOn('left') },
     spec: { attacher: DRIVER, nodeName: 'left', source: { inlineVolumeSpec } },
   } as never)
   await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
-  expect(fixture.publishedOn()).toEqual(['id-left'])
+  expect(fixture.publishedNodeIds()).toEqual(['id-left'])
   await anAttachment('right') // of the PersistentVolume with the same volumeHandle
   await fixture.waitUntil(async () => (await fixture.attachment('right'))?.status?.attachError, 'the attach error')
   await deleteAttachment()
   await fixture.waitUntil(() => isAttached('right'), 'the volume to be attached to the next node')
-  expect(fixture.publishedOn()).toEqual(['id-right'])
+  expect(fixture.publishedNodeIds()).toEqual(['id-right'])
 })
 
 describe('comparing attachments with the driver', () => {
@@ -316,7 +316,7 @@ describe('comparing attachments with the driver', () => {
     detachBehindAttacher('id-left')
     await fixture.waitUntil(() => publishCalls().length === 2, 'the second publish call')
     await fixture.settle()
-    expect(fixture.publishedOn()).toEqual(['id-left'])
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
   })
 
   it('SYS-18 retries at the next interval after the driver has failed to list its volumes', async () => {
@@ -327,7 +327,7 @@ describe('comparing attachments with the driver', () => {
     await anAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     detachBehindAttacher('id-left')
-    await fixture.waitUntil(() => fixture.publishedOn().length === 1, 'the volume to be published again')
+    await fixture.waitUntil(() => fixture.publishedNodeIds().length === 1, 'the volume to be published again')
     expect(listCalls()).toHaveLength(2)
   })
 
@@ -351,5 +351,5 @@ it('SYS-18 publishes only on its node if nodeName is set', async () => {
   await anAttachment('right')
   await fixture.waitUntil(() => isAttached('right'), 'the volume to be attached')
   await fixture.settle()
-  expect(fixture.publishedOn()).toEqual(['id-right'])
+  expect(fixture.publishedNodeIds()).toEqual(['id-right'])
 })

@@ -69,9 +69,9 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   const queueName = (upstreamName: string, suffix: string) =>
     options.prefixesQueueNames ? `${facts.name}-${suffix}` : upstreamName
   const { workers, backoff } = settings
-  const common = { clock, random, log, metrics, workers, backoff, workerBudget: deps.workerBudget }
+  const sharedOptions = { clock, random, log, metrics, workers, backoff, workerBudget: deps.workerBudget }
   const attachmentController = createController({
-    ...common,
+    ...sharedOptions,
     name: queueName('csi-attacher-va', 'attachments'),
     operation: { component: 'attacher', name: whileDeleted('Detach', 'Attach') },
     sources: [
@@ -93,7 +93,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
       reconcileAttachment(key, context, (attachmentName) => attachmentController.queue.add(attachmentName), signal),
   })
   const volumeController = createController({
-    ...common,
+    ...sharedOptions,
     name: queueName('csi-attacher-pv', 'attached-volumes'),
     operation: { component: 'attacher', name: 'Release' },
     sources: [
@@ -133,12 +133,12 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   }
 
   const { syncIntervalMs } = options
-  const isSynced = syncIntervalMs !== undefined && canListPublished(facts)
+  const shouldSync = syncIntervalMs !== undefined && canListPublished(facts)
   return {
     queues: controllers.map(({ queue }) => queue),
     async run(signal) {
       const runs = controllers.map((controller) => controller.run(signal))
-      await Promise.all(isSynced ? [...runs, syncWithDriver(syncIntervalMs, signal)] : runs)
+      await Promise.all(shouldSync ? [...runs, syncWithDriver(syncIntervalMs, signal)] : runs)
     },
   }
 }

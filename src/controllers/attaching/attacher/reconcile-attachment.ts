@@ -84,8 +84,8 @@ async function publish(attachment: Attachment, context: AttacherContext, signal:
     const { volume, request, nodeId } = preparePublish(attachment, context)
     const credentials = await readPublishCredentials(volume, context, signal)
     await unpublishFromOldNode(attachment, request.volumeId, nodeId, credentials, context, signal)
-    const saved = await addFinalizers(attachment, volume, nodeId, context)
-    if (isBeingDeleted(saved)) return backOff('the attachment is being deleted: detach it instead')
+    const savedAttachment = await addFinalizers(attachment, volume, nodeId, context)
+    if (isBeingDeleted(savedAttachment)) return backOff('the attachment is being deleted: detach it instead')
 
     const { timeoutMs } = context.settings
     context.election?.assertStillLeader()
@@ -93,7 +93,7 @@ async function publish(attachment: Attachment, context: AttacherContext, signal:
       { ...request, nodeId, secrets: credentials },
       { timeoutMs, signal },
     )
-    return await saveAttached(saved, response.publishContext, context)
+    return await saveAttached(savedAttachment, response.publishContext, context)
   } catch (error) {
     return saveFailure('attachError', attachment, error, context, signal)
   }
@@ -115,8 +115,8 @@ function preparePublish(
   if (volume.spec.csi?.driver !== facts.name) throw driverMismatch(`volume ${volume.name}`, facts.name)
   const nodeId = nodeIdOf(nodeName, context)
   if (nodeId === undefined) throw driverNotOnNode(nodeName, facts.name)
-  const conflicting = findConflictingAttachment(attachment, volume, context)
-  if (conflicting) throw attachedToOtherNode(volume.name, conflicting.spec.nodeName)
+  const conflictingAttachment = findConflictingAttachment(attachment, volume, context)
+  if (conflictingAttachment) throw attachedToOtherNode(volume.name, conflictingAttachment.spec.nodeName)
   return { volume, nodeId, request: buildPublishRequest(volume.spec, facts, settings.defaultFsType) }
 }
 
@@ -156,16 +156,16 @@ async function addFinalizers(
     writes.push({ do: 'patch', kind: volumeAttachmentKind, ref: { name }, patch: { type: 'strategic', body } })
   }
   if (writes.length === 0) return attachment
-  const committed = await client.commit(writes)
-  let saved = attachment
-  for (const [index, result] of committed.entries()) {
+  const results = await client.commit(writes)
+  let savedAttachment = attachment
+  for (const [index, result] of results.entries()) {
     if (writes[index]?.kind === persistentVolumeKind) volumes.applyWriteResult(result as Stored<PersistentVolume>)
     else {
-      saved = result as Stored<VolumeAttachment>
-      attachments.applyWriteResult(saved)
+      savedAttachment = result as Stored<VolumeAttachment>
+      attachments.applyWriteResult(savedAttachment)
     }
   }
-  return saved
+  return savedAttachment
 }
 
 async function unpublish(attachment: Attachment, context: AttacherContext, signal: AbortSignal): Promise<Outcome> {

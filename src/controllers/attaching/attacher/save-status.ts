@@ -27,10 +27,10 @@ export async function removeFinalizer(attachment: Attachment, context: AttacherC
   const { client, attachments, finalizer } = context
   const { name, uid, finalizers = [] } = attachment.metadata
   const body = { metadata: { uid, '$deleteFromPrimitiveList/finalizers': [finalizer] } }
-  const updated = await client.patch(volumeAttachmentKind, { name }, { type: 'strategic', body })
+  const updatedAttachment = await client.patch(volumeAttachmentKind, { name }, { type: 'strategic', body })
   if (finalizers.length <= 1) return done
-  attachments.applyWriteResult(updated)
-  return saveDetached(updated, context)
+  attachments.applyWriteResult(updatedAttachment)
+  return saveDetached(updatedAttachment, context)
 }
 
 const MESSAGE_BYTES_MAX = 1_024 // the API server rejects longer messages
