@@ -18,10 +18,10 @@ export interface BindingFixture {
   readonly api: ServerFixture
   readonly client: Client
   /** Creates a claim, with its status if `fields` has one. */
-  claim(name: string, fields?: ClaimFields): Promise<Claim>
-  volume(name: string, fields?: VolumeFields): Promise<Volume>
-  storageClass(name: string, fields?: ClassFields): Promise<void>
-  pod(name: string, claimName: string, fields?: { nodeName?: string; phase?: string }): Promise<void>
+  createClaim(name: string, fields?: ClaimFields): Promise<Claim>
+  createVolume(name: string, fields?: VolumeFields): Promise<Volume>
+  createClass(name: string, fields?: ClassFields): Promise<void>
+  createPod(name: string, claimName: string, fields?: { nodeName?: string; phase?: string }): Promise<void>
   getClaim(name: string): Promise<Claim>
   getVolume(name: string): Promise<Volume>
   start(): void
@@ -55,7 +55,7 @@ export interface BindingFixtureOptions
   /** Whether the server commits several writes atomically. Default true. */
   readonly isAtomic?: boolean
   /** Whether events are stored as objects instead of being returned by `eventsOf`. Default false. */
-  readonly storesEvents?: boolean
+  readonly shouldStoreEvents?: boolean
   /** Wraps the client between the binder and the server. */
   readonly wrapClient?: (client: Client) => Client
 }
@@ -68,7 +68,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
   const serverClient = api.client()
   const { wrapClient = (client) => client } = options
   const binderClient = api.clientOf('binding')
-  const client = wrapClient(options.isAtomic === false ? withoutAtomicCommits(binderClient) : binderClient)
+  const client = wrapClient(options.isAtomic === false ? disableAtomicCommits(binderClient) : binderClient)
   const recordedEvents: { readonly name: string; readonly line: string }[] = []
   const events: EventRecorder = {
     record: (_kind, object, { type, reason, message }) =>
@@ -77,11 +77,11 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
   const reconciles = { claims: 0, volumes: 0 }
-  let running: RunningControllers | undefined
+  let runningControllers: RunningControllers | undefined
 
   function start(): RunningControllers {
-    const common = { client, clock: api.clock, random: () => 0.5, log: silentLog }
-    const caches = createCacheSet(common)
+    const sharedOptions = { client, clock: api.clock, random: () => 0.5, log: silentLog }
+    const caches = createCacheSet(sharedOptions)
     const countReconciles = (resource: 'claims' | 'volumes') => ({
       added() {},
       retried() {},
@@ -94,16 +94,16 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     }
     const { inProcessProvisioners = [], bindingMetrics } = options
     const controllers = createBindingControllers({
-      ...common,
+      ...sharedOptions,
       caches,
-      ...(options.storesEvents ? {} : { events }),
+      ...(options.shouldStoreEvents ? {} : { events }),
       inProcessProvisioners,
       metrics: metrics as never,
       ...(bindingMetrics ? { bindingMetrics } : {}),
     })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
-    const finished = controllers.run(abort.signal)
+    const run = controllers.run(abort.signal)
     return {
       isBusy: () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0),
       isWaiting: () => controllers.queues.some((queue) => queue.stats().waiting > 0),
@@ -111,24 +111,24 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
       whenSynced: () => caches.whenSyncedOrNotServed(abort.signal),
       async stop() {
         abort.abort()
-        await finished
+        await run
         await caches.stop()
       },
     }
   }
 
   function ensureStarted(): RunningControllers {
-    running ??= start()
-    return running
+    runningControllers ??= start()
+    return runningControllers
   }
 
   async function create<T extends KubeObject>(
     kind: Kind<T>,
     object: { metadata: object; spec: object; status?: object },
   ): Promise<Stored<T>> {
-    const created = await serverClient.create(kind, object as unknown as T)
-    if (!object.status) return created
-    const { name, namespace } = created.metadata
+    const createdObject = await serverClient.create(kind, object as unknown as T)
+    if (!object.status) return createdObject
+    const { name, namespace } = createdObject.metadata
     const ref = { name, ...(namespace ? { namespace } : {}) }
     return serverClient.patch(kind, ref, { type: 'merge', body: { status: object.status } }, { subresource: 'status' })
   }
@@ -137,13 +137,13 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     api,
     client: serverClient,
     reconciles,
-    claim: (name, { size = '1Gi', spec = {}, annotations = {}, metadata = {}, status } = {}) =>
+    createClaim: (name, { size = '1Gi', spec = {}, annotations = {}, metadata = {}, status } = {}) =>
       create(persistentVolumeClaimKind, {
         metadata: { namespace: 'default', name, annotations, ...metadata },
         spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: size } }, ...spec },
         ...(status ? { status } : {}),
       }),
-    volume: (name, { size = '1Gi', spec = {}, annotations = {}, metadata = {}, claim, status } = {}) =>
+    createVolume: (name, { size = '1Gi', spec = {}, annotations = {}, metadata = {}, claim, status } = {}) =>
       create(persistentVolumeKind, {
         metadata: { name, annotations, ...metadata },
         spec: {
@@ -155,13 +155,13 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
         },
         ...(status ? { status } : {}),
       }),
-    storageClass: async (name, { provisioner = 'disk.example.com', ...fields } = {}) =>
+    createClass: async (name, { provisioner = 'disk.example.com', ...fields } = {}) =>
       void (await serverClient.create(storageClassKind, {
         metadata: { name, ...fields.metadata },
         provisioner,
         ...fields.spec,
       })),
-    pod: async (name, claimName, { nodeName, phase } = {}) =>
+    createPod: async (name, claimName, { nodeName, phase } = {}) =>
       void (await create(podKind, {
         metadata: { namespace: 'default', name },
         spec: {
@@ -189,12 +189,12 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
       }
     },
     async stopControllers() {
-      await running?.stop()
-      running = undefined
+      await runningControllers?.stop()
+      runningControllers = undefined
     },
     eventsOf: (name) => recordedEvents.filter((event) => event.name === name).map(({ line }) => line),
     queueStates: () =>
-      Object.fromEntries((running?.queueStates() ?? []).map(({ key, is, message }) => [key, `${is}: ${message}`])),
+      Object.fromEntries((runningControllers?.queueStates() ?? []).map(({ key, is, message }) => [key, `${is}: ${message}`])),
     async stop() {
       await fixture.stopControllers()
       await api.store.close()
@@ -211,14 +211,14 @@ interface RunningControllers {
   stop(): Promise<void>
 }
 
-const withoutAtomicCommits = (client: Client): Client => ({
+const disableAtomicCommits = (client: Client): Client => ({
   ...client,
   commitsAtomically: async () => false,
   commit: (writes, shared) => commitOneByOne(client, writes, shared),
 })
 
 /** Returns the fields of claim and volume that a binding sets. */
-export const summarize = (claim: Claim, volume: Volume) => ({
+export const summarizeBinding = (claim: Claim, volume: Volume) => ({
   claim: {
     phase: claim.status?.phase,
     volumeName: claim.spec?.volumeName,
@@ -234,12 +234,12 @@ export const summarize = (claim: Claim, volume: Volume) => ({
 })
 
 /** Returns a client whose watches omit the hidden claim and volume. Reads and writes include them. */
-export function hideFromWatches(client: Client, hidden: { claim?: string; volume?: string }): Client {
+export function hideFromWatches(client: Client, hiddenNames: { claim?: string; volume?: string }): Client {
   async function* watchVisible<T extends KubeObject>(
     kind: Kind<T>,
     request: WatchRequest,
   ): AsyncGenerator<WatchEvent<T>> {
-    const name = kind.kind === persistentVolumeClaimKind.kind ? () => hidden.claim : () => hidden.volume
+    const name = kind.kind === persistentVolumeClaimKind.kind ? () => hiddenNames.claim : () => hiddenNames.volume
     const isFiltered = [persistentVolumeClaimKind.kind, persistentVolumeKind.kind].includes(kind.kind)
     for await (const event of client.watch(kind, request)) {
       if (isFiltered && event.type !== 'bookmark' && event.object.metadata.name === name()) continue

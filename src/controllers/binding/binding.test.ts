@@ -21,13 +21,13 @@ import {
   type ClaimFields,
   createBindingFixture,
   hideFromWatches,
-  summarize,
+  summarizeBinding,
   type VolumeFields,
 } from './binding.fixture.ts'
 
-const AVAILABLE = { status: { phase: 'Available' } }
-const IS_DEFAULT = { 'storageclass.kubernetes.io/is-default-class': 'true' }
-const DELAYED = { spec: { volumeBindingMode: 'WaitForFirstConsumer' } }
+const AVAILABLE_STATUS = { status: { phase: 'Available' } }
+const DEFAULT_CLASS_ANNOTATION = { 'storageclass.kubernetes.io/is-default-class': 'true' }
+const DELAYED_CLASS = { spec: { volumeBindingMode: 'WaitForFirstConsumer' } }
 const EXTERNAL_PROVISIONING =
   "Normal ExternalProvisioning: Waiting for a volume to be created either by the external provisioner 'disk.example.com' or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered."
 const NO_VOLUME_AVAILABLE =
@@ -57,10 +57,10 @@ for (const isAtomic of [true, false]) {
   describe(`binding, ${commits}`, () => {
     it('PROV-4 binds a claim to a volume that fits', async () => {
       await start()
-      await fixture.volume('pv', AVAILABLE)
-      await fixture.claim('c')
+      await fixture.createVolume('pv', AVAILABLE_STATUS)
+      await fixture.createClaim('c')
       await fixture.settle()
-      expect(summarize(await fixture.getClaim('c'), await fixture.getVolume('pv'))).toEqual({
+      expect(summarizeBinding(await fixture.getClaim('c'), await fixture.getVolume('pv'))).toEqual({
         claim: {
           phase: 'Bound',
           volumeName: 'pv',
@@ -80,18 +80,18 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 binds a waiting claim to a new volume', async () => {
       await start()
-      await fixture.claim('c')
+      await fixture.createClaim('c')
       await fixture.settle()
       expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
-      await fixture.volume('pv')
+      await fixture.createVolume('pv')
       await fixture.settle()
       expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-4 keeps a claim pending, with an event, if every volume is too small', async () => {
       await start()
-      await fixture.volume('small', AVAILABLE)
-      await fixture.claim('c', { size: '2Gi' })
+      await fixture.createVolume('small', AVAILABLE_STATUS)
+      await fixture.createClaim('c', { size: '2Gi' })
       await fixture.settle()
       expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending' })
       expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
@@ -102,9 +102,9 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 binds the smaller of two volumes that fit', async () => {
       await start()
-      await fixture.volume('large', { size: '10Gi', ...AVAILABLE })
-      await fixture.volume('small', AVAILABLE)
-      await fixture.claim('c')
+      await fixture.createVolume('large', { size: '10Gi', ...AVAILABLE_STATUS })
+      await fixture.createVolume('small', AVAILABLE_STATUS)
+      await fixture.createClaim('c')
       await fixture.settle()
       expect(await volumeOf('c')).toBe('small')
       expect(await phaseOf('large')).toBe('Available')
@@ -112,11 +112,11 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 prefers a volume reserved by name, and sets no bound-by-controller annotation on it', async () => {
       await start()
-      await fixture.volume('reserved', { size: '10Gi', claim: { name: 'c' }, ...AVAILABLE })
-      await fixture.volume('free', AVAILABLE)
-      await fixture.claim('c')
+      await fixture.createVolume('reserved', { size: '10Gi', claim: { name: 'c' }, ...AVAILABLE_STATUS })
+      await fixture.createVolume('free', AVAILABLE_STATUS)
+      await fixture.createClaim('c')
       await fixture.settle()
-      expect(summarize(await fixture.getClaim('c'), await fixture.getVolume('reserved'))).toEqual({
+      expect(summarizeBinding(await fixture.getClaim('c'), await fixture.getVolume('reserved'))).toEqual({
         claim: {
           phase: 'Bound',
           volumeName: 'reserved',
@@ -129,8 +129,8 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 releases a volume reserved for an earlier claim of the same name', async () => {
       await start()
-      await fixture.volume('reserved', { claim: { name: 'c', uid: 'another' }, status: { phase: 'Bound' } })
-      await fixture.claim('c')
+      await fixture.createVolume('reserved', { claim: { name: 'c', uid: 'another' }, status: { phase: 'Bound' } })
+      await fixture.createClaim('c')
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Pending')
       expect(await phaseOf('reserved')).toBe('Released')
@@ -138,19 +138,19 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 binds only a volume whose labels match the selector', async () => {
       await start()
-      await fixture.volume('other', AVAILABLE)
-      await fixture.claim('c', { spec: { selector: { matchLabels: { tier: 'fast' } } } })
+      await fixture.createVolume('other', AVAILABLE_STATUS)
+      await fixture.createClaim('c', { spec: { selector: { matchLabels: { tier: 'fast' } } } })
       await fixture.settle()
       expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
-      await fixture.volume('pv', { metadata: { labels: { tier: 'fast' } } })
+      await fixture.createVolume('pv', { metadata: { labels: { tier: 'fast' } } })
       await fixture.settle()
       expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-4 binds a waiting claim to a volume that gets a matching label', async () => {
       await start()
-      await fixture.volume('pv', AVAILABLE)
-      await fixture.claim('c', { spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'Exists' }] } } })
+      await fixture.createVolume('pv', AVAILABLE_STATUS)
+      await fixture.createClaim('c', { spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'Exists' }] } } })
       await fixture.settle()
       await patchVolume('pv', { metadata: { labels: { tier: 'fast' } } })
       await fixture.settle()
@@ -159,11 +159,11 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 binds a claim to the volume it names, although a smaller one is free', async () => {
       await start()
-      await fixture.volume('named', { size: '10Gi', ...AVAILABLE })
-      await fixture.volume('free', AVAILABLE)
-      await fixture.claim('c', { spec: { volumeName: 'named' } })
+      await fixture.createVolume('named', { size: '10Gi', ...AVAILABLE_STATUS })
+      await fixture.createVolume('free', AVAILABLE_STATUS)
+      await fixture.createClaim('c', { spec: { volumeName: 'named' } })
       await fixture.settle()
-      expect(summarize(await fixture.getClaim('c'), await fixture.getVolume('named'))).toEqual({
+      expect(summarizeBinding(await fixture.getClaim('c'), await fixture.getVolume('named'))).toEqual({
         claim: { phase: 'Bound', volumeName: 'named', capacity: '10Gi', annotations: [BIND_COMPLETED] },
         volume: { phase: 'Bound', owner: 'default/c', isOwned: true, annotations: [BOUND_BY_CONTROLLER] },
       })
@@ -171,12 +171,12 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 waits, with an event, for a named volume that does not exist', async () => {
       await start()
-      await fixture.claim('c', { spec: { volumeName: 'later' } })
+      await fixture.createClaim('c', { spec: { volumeName: 'later' } })
       await fixture.settle()
       const message = 'volume "later" not found: the claim names it and waits until it exists'
       expect(fixture.eventsOf('c')).toEqual([`Normal FailedBinding: ${message}`])
       expect(fixture.queueStates()).toEqual({ 'default/c': `stuck: ${message}` })
-      await fixture.volume('later')
+      await fixture.createVolume('later')
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')
     })
@@ -196,8 +196,8 @@ for (const isAtomic of [true, false]) {
     for (const [problem, volume, claim, reason] of MISMATCHES) {
       it(`PROV-4 does not bind a claim to a named volume that ${problem}, and leaves the volume unchanged`, async () => {
         await start()
-        await fixture.volume('pv', { ...volume, ...AVAILABLE })
-        await fixture.claim('c', { ...claim, spec: { volumeName: 'pv', ...claim.spec } })
+        await fixture.createVolume('pv', { ...volume, ...AVAILABLE_STATUS })
+        await fixture.createClaim('c', { ...claim, spec: { volumeName: 'pv', ...claim.spec } })
         await fixture.settle()
         expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending' })
         expect(fixture.eventsOf('c')).toEqual([
@@ -209,18 +209,18 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 binds a claim to the volume it names although its selector does not match', async () => {
       await start()
-      await fixture.volume('pv', AVAILABLE)
-      await fixture.claim('c', { spec: { volumeName: 'pv', selector: { matchLabels: { a: 'b' } } } })
+      await fixture.createVolume('pv', AVAILABLE_STATUS)
+      await fixture.createClaim('c', { spec: { volumeName: 'pv', selector: { matchLabels: { a: 'b' } } } })
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')
     })
 
     it('PROV-4 waits for a named volume that is bound to another claim, and binds it after it was freed', async () => {
       await start()
-      await fixture.volume('pv', AVAILABLE)
-      await fixture.claim('first')
+      await fixture.createVolume('pv', AVAILABLE_STATUS)
+      await fixture.createClaim('first')
       await fixture.settle()
-      await fixture.claim('second', { spec: { volumeName: 'pv' } })
+      await fixture.createClaim('second', { spec: { volumeName: 'pv' } })
       await fixture.settle()
       expect(fixture.eventsOf('second')).toEqual([
         'Warning FailedBinding: volume "pv" already bound to a different claim. It belongs to "default/first".',
@@ -242,9 +242,9 @@ for (const isAtomic of [true, false]) {
     it('PROV-14 binds a volume whose deletion was requested only after the annotation is removed', async () => {
       await start()
       const annotations = { [DELETION_REQUESTED_ANNOTATION]: '2026-01-01T00:00:00Z' }
-      await fixture.volume('pv', { annotations, ...AVAILABLE })
-      await fixture.claim('any')
-      await fixture.claim('named', { spec: { volumeName: 'pv' } })
+      await fixture.createVolume('pv', { annotations, ...AVAILABLE_STATUS })
+      await fixture.createClaim('any')
+      await fixture.createClaim('named', { spec: { volumeName: 'pv' } })
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Released')
       expect(fixture.eventsOf('pv')[0]).toMatch(/^Warning VolumeHeldBack: .*no claim is bound to it/)
@@ -261,34 +261,34 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 leaves a claim unchanged, with an event, if a controller bound it to the volume of another claim', async () => {
       await start()
-      await fixture.volume('pv', AVAILABLE)
-      await fixture.claim('first')
+      await fixture.createVolume('pv', AVAILABLE_STATUS)
+      await fixture.createClaim('first')
       await fixture.settle()
       const annotations = { [BOUND_BY_CONTROLLER]: 'yes' }
-      const before = await fixture.claim('second', { spec: { volumeName: 'pv' }, annotations })
+      const claimBefore = await fixture.createClaim('second', { spec: { volumeName: 'pv' }, annotations })
       await fixture.settle()
       expect(fixture.eventsOf('second')).toEqual([
         'Warning FailedBinding: volume "pv" already bound to a different claim. It belongs to "default/first".',
       ])
-      expect(await fixture.getClaim('second')).toEqual(before)
+      expect(await fixture.getClaim('second')).toEqual(claimBefore)
     })
 
     it('PROV-4 compares large sizes exactly', async () => {
       await start()
       const [size, oneByteMore] = ['9223372036854775806', '9223372036854775807'] // equal as floating-point numbers
-      await fixture.volume('pv', { size, ...AVAILABLE })
-      await fixture.claim('more', { size: oneByteMore })
+      await fixture.createVolume('pv', { size, ...AVAILABLE_STATUS })
+      await fixture.createClaim('more', { size: oneByteMore })
       await fixture.settle()
       expect((await fixture.getClaim('more')).status?.phase).toBe('Pending')
-      await fixture.claim('exact', { size })
+      await fixture.createClaim('exact', { size })
       await fixture.settle()
       expect(await volumeOf('exact')).toBe('pv')
     })
 
     it('PROV-4 binds a waiting claim to a volume that is expanded to a sufficient size', async () => {
       await start()
-      await fixture.volume('pv', AVAILABLE)
-      await fixture.claim('c', { size: '2Gi' })
+      await fixture.createVolume('pv', AVAILABLE_STATUS)
+      await fixture.createClaim('c', { size: '2Gi' })
       await fixture.settle()
       await patchVolume('pv', { spec: { capacity: { storage: '2Gi' } } })
       await fixture.settle()
@@ -298,8 +298,8 @@ for (const isAtomic of [true, false]) {
     it('PROV-4 binds each claim of a burst to a different volume', async () => {
       await start()
       const names = Array.from({ length: 50 }, (_, n) => `n${n}`)
-      for (const name of names) await fixture.volume(name)
-      for (const name of names) await fixture.claim(name)
+      for (const name of names) await fixture.createVolume(name)
+      for (const name of names) await fixture.createClaim(name)
       await fixture.settle()
       const boundNames = await Promise.all(names.map(volumeOf))
       expect(new Set(boundNames)).toEqual(new Set(names))
@@ -311,16 +311,16 @@ for (const isAtomic of [true, false]) {
     it('PROV-6 needs a constant number of reconciles per claim and per volume', async () => {
       await start()
       const COUNT = 200
-      for (let n = 0; n < COUNT; n++) await fixture.claim(`c${n}`)
+      for (let n = 0; n < COUNT; n++) await fixture.createClaim(`c${n}`)
       await fixture.settle()
-      const before = fixture.reconciles.claims
-      for (let n = 0; n < COUNT; n++) await fixture.volume(`v${n}`)
+      const reconcilesBefore = fixture.reconciles.claims
+      for (let n = 0; n < COUNT; n++) await fixture.createVolume(`v${n}`)
       await fixture.settle()
       for (let n = 0; n < COUNT; n++) expect(await volumeOf(`c${n}`)).toBeDefined()
 
       const perClaim = isAtomic ? 2 : 5
       const perVolume = isAtomic ? 3 : 6
-      expect((fixture.reconciles.claims - before) / COUNT).toBeLessThanOrEqual(perClaim)
+      expect((fixture.reconciles.claims - reconcilesBefore) / COUNT).toBeLessThanOrEqual(perClaim)
       expect(fixture.reconciles.volumes / COUNT).toBeLessThanOrEqual(perVolume)
     })
 
@@ -328,10 +328,10 @@ for (const isAtomic of [true, false]) {
       await start()
       const beta = { 'volume.beta.kubernetes.io/storage-class': 'gold' }
       const alpha = { 'volume.alpha.kubernetes.io/storage-class': 'silver' }
-      await fixture.volume('beta', { annotations: beta, ...AVAILABLE })
-      await fixture.volume('alpha', { annotations: alpha, ...AVAILABLE })
-      await fixture.claim('gold-claim', { spec: { storageClassName: 'gold' } })
-      await fixture.claim('silver-claim', { annotations: alpha })
+      await fixture.createVolume('beta', { annotations: beta, ...AVAILABLE_STATUS })
+      await fixture.createVolume('alpha', { annotations: alpha, ...AVAILABLE_STATUS })
+      await fixture.createClaim('gold-claim', { spec: { storageClassName: 'gold' } })
+      await fixture.createClaim('silver-claim', { annotations: alpha })
       await fixture.settle()
       expect(await volumeOf('gold-claim')).toBe('beta')
       expect(await volumeOf('silver-claim')).toBe('alpha')
@@ -339,11 +339,11 @@ for (const isAtomic of [true, false]) {
 
     it('VAC-4 treats an absent and an empty attributes class as equal', async () => {
       await start()
-      await fixture.volume('plain', AVAILABLE)
+      await fixture.createVolume('plain', AVAILABLE_STATUS)
       const csi = { hostPath: undefined, csi: { driver: 'd.example.com', volumeHandle: 'h' } }
-      await fixture.volume('gold', { spec: { ...csi, volumeAttributesClassName: 'gold' }, ...AVAILABLE })
-      await fixture.claim('gold-claim', { spec: { volumeAttributesClassName: 'gold' } })
-      await fixture.claim('empty-claim', { spec: { volumeAttributesClassName: '' } })
+      await fixture.createVolume('gold', { spec: { ...csi, volumeAttributesClassName: 'gold' }, ...AVAILABLE_STATUS })
+      await fixture.createClaim('gold-claim', { spec: { volumeAttributesClassName: 'gold' } })
+      await fixture.createClaim('empty-claim', { spec: { volumeAttributesClassName: '' } })
       await fixture.settle()
       expect([await volumeOf('gold-claim'), await volumeOf('empty-claim')]).toEqual(['gold', 'plain'])
     })
@@ -355,8 +355,8 @@ for (const isAtomic of [true, false]) {
         csi: { driver: 'd.example.com', volumeHandle: 'h' },
         volumeAttributesClassName: 'gold',
       }
-      await fixture.volume('gold', { spec, ...AVAILABLE })
-      await fixture.claim('c', { spec: { volumeAttributesClassName: 'gold' } })
+      await fixture.createVolume('gold', { spec, ...AVAILABLE_STATUS })
+      await fixture.createClaim('c', { spec: { volumeAttributesClassName: 'gold' } })
       await fixture.settle()
       expect((await fixture.getClaim('c')).status).toMatchObject({
         phase: 'Bound',
@@ -366,16 +366,16 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 reports the size before the expansion until the file system is expanded', async () => {
       await start()
-      await fixture.volume('pv', { size: '2Gi', annotations: { [PRE_RESIZE_CAPACITY]: '1Gi' }, ...AVAILABLE })
-      await fixture.claim('c')
+      await fixture.createVolume('pv', { size: '2Gi', annotations: { [PRE_RESIZE_CAPACITY]: '1Gi' }, ...AVAILABLE_STATUS })
+      await fixture.createClaim('c')
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.capacity).toEqual({ storage: '1Gi' })
     })
 
     it('PROV-4 does not change the capacity of a bound claim', async () => {
       await start()
-      await fixture.volume('pv', { size: '2Gi', ...AVAILABLE })
-      await fixture.claim('c')
+      await fixture.createVolume('pv', { size: '2Gi', ...AVAILABLE_STATUS })
+      await fixture.createClaim('c')
       await fixture.settle()
       await patchClaim('c', { status: { capacity: { storage: '1Gi' } } }, 'status')
       await fixture.settle()
@@ -384,11 +384,11 @@ for (const isAtomic of [true, false]) {
   })
 
   describe(`delayed binding, ${commits}`, () => {
-    it('PROV-4 with a WaitForFirstConsumer class, waits for a pod although a volume is free', async () => {
+    it('PROV-4 waits for a pod if the class is WaitForFirstConsumer, although a volume is free', async () => {
       await start()
-      await fixture.storageClass('late', DELAYED)
-      await fixture.volume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE })
-      await fixture.claim('c', { spec: { storageClassName: 'late' } })
+      await fixture.createClass('late', DELAYED_CLASS)
+      await fixture.createVolume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE_STATUS })
+      await fixture.createClaim('c', { spec: { storageClassName: 'late' } })
       await fixture.settle()
       expect(fixture.eventsOf('c')).toEqual([
         'Normal WaitForFirstConsumer: waiting for first consumer to be created before binding',
@@ -398,14 +398,14 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 names the pods it waits for in the event', async () => {
       await start()
-      await fixture.storageClass('late', DELAYED)
-      await fixture.claim('c', { spec: { storageClassName: 'late' } })
+      await fixture.createClass('late', DELAYED_CLASS)
+      await fixture.createClaim('c', { spec: { storageClassName: 'late' } })
       await fixture.settle()
-      await fixture.pod('b', 'c')
+      await fixture.createPod('b', 'c')
       await fixture.settle()
-      await fixture.pod('a', 'c')
-      await fixture.pod('ended', 'c', { phase: 'Succeeded' })
-      await fixture.pod('placed', 'c', { nodeName: 'n' })
+      await fixture.createPod('a', 'c')
+      await fixture.createPod('ended', 'c', { phase: 'Succeeded' })
+      await fixture.createPod('placed', 'c', { nodeName: 'n' })
       await fixture.settle()
       expect(fixture.eventsOf('c')[1]).toBe('Normal WaitForPodScheduled: waiting for pod b to be scheduled')
       expect(fixture.eventsOf('c').at(-1)).toBe('Normal WaitForPodScheduled: waiting for pods a,b to be scheduled')
@@ -413,19 +413,19 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 binds a reserved volume without waiting for a pod', async () => {
       await start()
-      await fixture.storageClass('late', DELAYED)
-      await fixture.claim('c', { spec: { storageClassName: 'late' } })
+      await fixture.createClass('late', DELAYED_CLASS)
+      await fixture.createClaim('c', { spec: { storageClassName: 'late' } })
       await fixture.settle()
-      await fixture.volume('pv', { spec: { storageClassName: 'late' }, claim: { name: 'c' } })
+      await fixture.createVolume('pv', { spec: { storageClassName: 'late' }, claim: { name: 'c' } })
       await fixture.settle()
       expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-7 requests provisioning after a node was selected, although a volume is free', async () => {
       await start()
-      await fixture.storageClass('late', DELAYED)
-      await fixture.volume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE })
-      await fixture.claim('c', { spec: { storageClassName: 'late' }, annotations: { [SELECTED_NODE]: 'n' } })
+      await fixture.createClass('late', DELAYED_CLASS)
+      await fixture.createVolume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE_STATUS })
+      await fixture.createClaim('c', { spec: { storageClassName: 'late' }, annotations: { [SELECTED_NODE]: 'n' } })
       await fixture.settle()
       expect((await fixture.getClaim('c')).metadata.annotations).toMatchObject({ [PROVISIONER]: 'disk.example.com' })
       expect(await phaseOf('pv')).toBe('Available')
@@ -435,8 +435,8 @@ for (const isAtomic of [true, false]) {
   describe(`classes, ${commits}`, () => {
     it('PROV-7 requests provisioning with both annotations and records an event', async () => {
       await start()
-      await fixture.storageClass('gold')
-      await fixture.claim('c', { spec: { storageClassName: 'gold' } })
+      await fixture.createClass('gold')
+      await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
       const claim = await fixture.getClaim('c')
       expect(claim.metadata.annotations).toEqual({
@@ -452,8 +452,8 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-7 records no event when the provisioner runs in this process', async () => {
       await start({ inProcessProvisioners: [{ name: 'kubernetes.io/host-path', owns: () => false }] })
-      await fixture.storageClass('own', { provisioner: 'kubernetes.io/host-path' })
-      await fixture.claim('c', { spec: { storageClassName: 'own' } })
+      await fixture.createClass('own', { provisioner: 'kubernetes.io/host-path' })
+      await fixture.createClaim('c', { spec: { storageClassName: 'own' } })
       await fixture.settle()
       expect((await fixture.getClaim('c')).metadata.annotations).toMatchObject({
         [PROVISIONER]: 'kubernetes.io/host-path',
@@ -464,9 +464,9 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-7 does not request provisioning while a volume of the class is free', async () => {
       await start()
-      await fixture.storageClass('gold')
-      await fixture.volume('pv', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
-      await fixture.claim('c', { spec: { storageClassName: 'gold' } })
+      await fixture.createClass('gold')
+      await fixture.createVolume('pv', { spec: { storageClassName: 'gold' }, ...AVAILABLE_STATUS })
+      await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
       expect(await volumeOf('c')).toBe('pv')
       expect((await fixture.getClaim('c')).metadata.annotations).not.toHaveProperty([PROVISIONER])
@@ -474,16 +474,16 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-11 binds a provisioned volume without the bound-by-controller annotation', async () => {
       await start()
-      await fixture.storageClass('gold')
-      const { metadata } = await fixture.claim('c', { spec: { storageClassName: 'gold' } })
+      await fixture.createClass('gold')
+      const { metadata } = await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
-      await fixture.volume('provisioned', {
+      await fixture.createVolume('provisioned', {
         spec: { storageClassName: 'gold', persistentVolumeReclaimPolicy: 'Delete' },
         annotations: { [PROVISIONED_BY]: 'disk.example.com' },
         claim: { name: 'c', uid: metadata.uid },
       })
       await fixture.settle()
-      expect(summarize(await fixture.getClaim('c'), await fixture.getVolume('provisioned'))).toMatchObject({
+      expect(summarizeBinding(await fixture.getClaim('c'), await fixture.getVolume('provisioned'))).toMatchObject({
         claim: { phase: 'Bound', volumeName: 'provisioned' },
         volume: { phase: 'Bound', isOwned: true, annotations: [PROVISIONED_BY] },
       })
@@ -491,75 +491,75 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-6 reports a missing class, and requests provisioning after the class was created', async () => {
       await start()
-      await fixture.claim('c', { spec: { storageClassName: 'gold' } })
+      await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
       expect(fixture.eventsOf('c')).toEqual([
         'Warning ProvisioningFailed: storageclass.storage.k8s.io "gold" not found',
       ])
       expect((await fixture.getClaim('c')).metadata.annotations ?? {}).toEqual({})
-      await fixture.storageClass('gold')
+      await fixture.createClass('gold')
       await fixture.settle()
       expect((await fixture.getClaim('c')).metadata.annotations).toMatchObject({ [PROVISIONER]: 'disk.example.com' })
     })
 
     it('PROV-6 binds a volume of a class that does not exist', async () => {
       await start()
-      await fixture.claim('c', { spec: { storageClassName: 'gold' } })
+      await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
-      await fixture.volume('pv', { spec: { storageClassName: 'gold' } })
+      await fixture.createVolume('pv', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
       expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-6 binds a free volume although provisioning was requested', async () => {
       await start()
-      await fixture.storageClass('gold')
-      await fixture.claim('c', { spec: { storageClassName: 'gold' } })
+      await fixture.createClass('gold')
+      await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
-      await fixture.volume('pv', { spec: { storageClassName: 'gold' } })
+      await fixture.createVolume('pv', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
       expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-6 reports an unknown in-tree provisioner, and binds a volume of its class', async () => {
       await start()
-      await fixture.storageClass('manual', { provisioner: 'kubernetes.io/no-provisioner' })
-      await fixture.claim('c', { spec: { storageClassName: 'manual' } })
+      await fixture.createClass('manual', { provisioner: 'kubernetes.io/no-provisioner' })
+      await fixture.createClaim('c', { spec: { storageClassName: 'manual' } })
       await fixture.settle()
       expect(fixture.eventsOf('c')).toEqual([
         'Warning ProvisioningFailed: no volume plugin matched name: kubernetes.io/no-provisioner',
       ])
-      await fixture.volume('pv', { spec: { storageClassName: 'manual' } })
+      await fixture.createVolume('pv', { spec: { storageClassName: 'manual' } })
       await fixture.settle()
       expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-6 binds a claim with class "" only to a volume without class, and never provisions for it', async () => {
       await start()
-      await fixture.storageClass('gold', { metadata: { annotations: IS_DEFAULT } })
-      await fixture.volume('gold-volume', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
-      await fixture.claim('c', { spec: { storageClassName: '' } })
+      await fixture.createClass('gold', { metadata: { annotations: DEFAULT_CLASS_ANNOTATION } })
+      await fixture.createVolume('gold-volume', { spec: { storageClassName: 'gold' }, ...AVAILABLE_STATUS })
+      await fixture.createClaim('c', { spec: { storageClassName: '' } })
       await fixture.settle()
       expect((await fixture.getClaim('c')).metadata.annotations ?? {}).toEqual({})
       expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
-      await fixture.volume('plain', { size: '10Gi' })
+      await fixture.createVolume('plain', { size: '10Gi' })
       await fixture.settle()
       expect(await volumeOf('c')).toBe('plain')
     })
 
     it('PROV-3 assigns a class to waiting claims without a class after it was marked as the default', async () => {
       await start()
-      await fixture.claim('c')
-      await fixture.claim('none', { spec: { storageClassName: '' } })
-      await fixture.claim('annotated', { annotations: { 'volume.beta.kubernetes.io/storage-class': 'x' } })
+      await fixture.createClaim('c')
+      await fixture.createClaim('none', { spec: { storageClassName: '' } })
+      await fixture.createClaim('annotated', { annotations: { 'volume.beta.kubernetes.io/storage-class': 'x' } })
       await fixture.settle()
-      await fixture.storageClass('standard')
+      await fixture.createClass('standard')
       await fixture.settle()
       expect((await fixture.getClaim('c')).spec?.storageClassName).toBeUndefined()
       await fixture.client.patch(
         storageClassKind,
         { name: 'standard' },
-        { type: 'merge', body: { metadata: { annotations: IS_DEFAULT } } },
+        { type: 'merge', body: { metadata: { annotations: DEFAULT_CLASS_ANNOTATION } } },
       )
       await fixture.settle()
       expect(await fixture.getClaim('c')).toMatchObject({
@@ -573,9 +573,9 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-3 binds a volume without class rather than assigning the default class', async () => {
       await start()
-      await fixture.volume('pv', AVAILABLE)
-      await fixture.claim('c')
-      await fixture.storageClass('standard', { metadata: { annotations: IS_DEFAULT } })
+      await fixture.createVolume('pv', AVAILABLE_STATUS)
+      await fixture.createClaim('c')
+      await fixture.createClass('standard', { metadata: { annotations: DEFAULT_CLASS_ANNOTATION } })
       await fixture.settle()
       expect(await volumeOf('c')).toBe('pv')
       expect((await fixture.getClaim('c')).spec?.storageClassName).toBeUndefined()
@@ -583,9 +583,9 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-13 neither binds nor provisions for a claim that is being deleted', async () => {
       await start()
-      await fixture.storageClass('gold')
-      await fixture.volume('pv', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
-      await fixture.claim('c', { spec: { storageClassName: 'gold' } })
+      await fixture.createClass('gold')
+      await fixture.createVolume('pv', { spec: { storageClassName: 'gold' }, ...AVAILABLE_STATUS })
+      await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
       await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
       await fixture.settle()
       expect((await fixture.getClaim('c')).metadata.annotations ?? {}).toEqual({})
@@ -595,16 +595,16 @@ for (const isAtomic of [true, false]) {
   })
 
   describe(`inconsistent bindings, ${commits}`, () => {
-    const bind = async () => {
+    const createBoundClaim = async () => {
       await start()
-      await fixture.volume('pv', AVAILABLE)
-      const claim = await fixture.claim('c')
+      await fixture.createVolume('pv', AVAILABLE_STATUS)
+      const claim = await fixture.createClaim('c')
       await fixture.settle()
       return claim
     }
 
     it('PROV-5 marks a bound claim lost, with one event, when its volume is deleted', async () => {
-      await bind()
+      await createBoundClaim()
       await patchVolume('pv', { metadata: { finalizers: null } })
       await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
       await fixture.settle()
@@ -618,7 +618,7 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-5 marks a bound claim lost when its volumeName was removed', async () => {
       await start()
-      await fixture.claim('c', { annotations: { [BIND_COMPLETED]: 'yes' }, status: { phase: 'Bound' } })
+      await fixture.createClaim('c', { annotations: { [BIND_COMPLETED]: 'yes' }, status: { phase: 'Bound' } })
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Lost')
       expect(fixture.eventsOf('c')).toEqual([
@@ -627,8 +627,8 @@ for (const isAtomic of [true, false]) {
     })
 
     it('PROV-5 marks a claim lost whose volume is bound to another claim', async () => {
-      await bind()
-      await fixture.claim('second', { spec: { volumeName: 'pv' }, annotations: { [BIND_COMPLETED]: 'yes' } })
+      await createBoundClaim()
+      await fixture.createClaim('second', { spec: { volumeName: 'pv' }, annotations: { [BIND_COMPLETED]: 'yes' } })
       await fixture.settle()
       expect((await fixture.getClaim('second')).status?.phase).toBe('Lost')
       expect(fixture.eventsOf('second')).toEqual([
@@ -638,7 +638,7 @@ for (const isAtomic of [true, false]) {
     })
 
     it('PROV-5 restores a removed claimRef', async () => {
-      const { metadata } = await bind()
+      const { metadata } = await createBoundClaim()
       await patchVolume('pv', { spec: { claimRef: null } })
       await fixture.settle()
       expect((await fixture.getVolume('pv')).spec?.claimRef?.uid).toBe(metadata.uid)
@@ -647,29 +647,29 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-5 binds a lost claim again when its volume is recreated', async () => {
       await start()
-      await fixture.claim('c', {
+      await fixture.createClaim('c', {
         spec: { volumeName: 'pv' },
         annotations: { [BIND_COMPLETED]: 'yes' },
         status: { phase: 'Bound' },
       })
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Lost')
-      await fixture.volume('pv')
+      await fixture.createVolume('pv')
       await fixture.settle()
       expect((await fixture.getClaim('c')).status).toMatchObject({ phase: 'Bound', capacity: { storage: '1Gi' } })
     })
 
     it('PROV-5 frees the second of two volumes that a controller bound to one claim', async () => {
       await start()
-      const { metadata } = await fixture.claim('c')
+      const { metadata } = await fixture.createClaim('c')
       for (const name of ['a', 'b']) {
         const annotations = { [BOUND_BY_CONTROLLER]: 'yes' }
-        await fixture.volume(name, { annotations, claim: { name: 'c', uid: metadata.uid }, ...AVAILABLE })
+        await fixture.createVolume(name, { annotations, claim: { name: 'c', uid: metadata.uid }, ...AVAILABLE_STATUS })
       }
       await fixture.settle()
       expect(await volumeOf('c')).toBe('a')
-      const freed = await fixture.getVolume('b')
-      expect([freed.spec?.claimRef, freed.metadata.annotations ?? {}, freed.status?.phase]).toEqual([
+      const freedVolume = await fixture.getVolume('b')
+      expect([freedVolume.spec?.claimRef, freedVolume.metadata.annotations ?? {}, freedVolume.status?.phase]).toEqual([
         undefined,
         {},
         'Available',
@@ -677,8 +677,8 @@ for (const isAtomic of [true, false]) {
     })
 
     it('PROV-13 keeps a volume reserved by name if its claim is bound to another volume', async () => {
-      const { metadata } = await bind()
-      await fixture.volume('reserved', { claim: { name: 'c', uid: metadata.uid } })
+      const { metadata } = await createBoundClaim()
+      await fixture.createVolume('reserved', { claim: { name: 'c', uid: metadata.uid } })
       await fixture.settle()
       const volume = await fixture.getVolume('reserved')
       expect(volume.status?.phase).toBe('Available')
@@ -686,8 +686,8 @@ for (const isAtomic of [true, false]) {
     })
 
     it('PROV-13 releases a provisioned volume whose claim is bound to another volume', async () => {
-      const { metadata } = await bind()
-      await fixture.volume('late', {
+      const { metadata } = await createBoundClaim()
+      await fixture.createVolume('late', {
         claim: { name: 'c', uid: metadata.uid },
         annotations: { [PROVISIONED_BY]: 'disk.example.com' },
         spec: { persistentVolumeReclaimPolicy: 'Delete' },
@@ -701,8 +701,8 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 reports a mismatch of volume modes on both objects', async () => {
       await start()
-      const { metadata } = await fixture.claim('c', { spec: { volumeMode: 'Block' } })
-      await fixture.volume('pv', { claim: { name: 'c', uid: metadata.uid } })
+      const { metadata } = await fixture.createClaim('c', { spec: { volumeMode: 'Block' } })
+      await fixture.createVolume('pv', { claim: { name: 'c', uid: metadata.uid } })
       await fixture.settle()
       expect(fixture.eventsOf('pv')).toContain(
         'Warning VolumeMismatch: Cannot bind PersistentVolume to requested PersistentVolumeClaim "c" due to incompatible volumeMode.',
@@ -716,12 +716,12 @@ for (const isAtomic of [true, false]) {
 
   describe(`released volumes, ${commits}`, () => {
     const DELETED_CLAIM = { name: 'gone', uid: 'gone' }
-    const BOUND = { status: { phase: 'Bound' } }
+    const BOUND_STATUS = { status: { phase: 'Bound' } }
 
     it('PROV-15 releases a Retain volume whose claim was deleted, and binds it again only after its claimRef was removed', async () => {
       await start()
-      await fixture.volume('pv', { claim: DELETED_CLAIM, ...BOUND })
-      await fixture.claim('waits')
+      await fixture.createVolume('pv', { claim: DELETED_CLAIM, ...BOUND_STATUS })
+      await fixture.createClaim('waits')
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Released')
       expect((await fixture.getVolume('pv')).spec?.claimRef?.uid).toBe('gone')
@@ -736,8 +736,8 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-14 releases the volume of a deleted claim, and then marks it failed if no provisioner can delete it', async () => {
       await start()
-      await fixture.volume('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...AVAILABLE })
-      await fixture.claim('c')
+      await fixture.createVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...AVAILABLE_STATUS })
+      await fixture.createClaim('c')
       await fixture.settle()
       await patchClaim('c', { metadata: { finalizers: null } })
       await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
@@ -751,7 +751,7 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-20 marks a volume without a deleter as failed, with the reason', async () => {
       await start()
-      await fixture.volume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
+      await fixture.createVolume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND_STATUS })
       await fixture.settle()
       const message =
         'error getting deleter volume plugin for volume "pv": no deletable volume plugin matched; back up its data if it is needed, delete its storage manually, which deletes the data, then delete the volume'
@@ -761,7 +761,7 @@ for (const isAtomic of [true, false]) {
       expect(fixture.eventsOf('pv')).toEqual([`Warning VolumeFailedDelete: ${message}`])
     })
 
-    const DELEGATED: [string, VolumeFields][] = [
+    const DELEGATED_CASES: [string, VolumeFields][] = [
       ['an external provisioner created it', { annotations: { [PROVISIONED_BY]: 'disk.example.com' } }],
       ['a provisioner in this process created it', { annotations: { [PROVISIONED_BY]: 'kubernetes.io/own' } }],
       ['its source is a CSI driver', { spec: { hostPath: undefined, csi: { driver: 'd.io', volumeHandle: 'h' } } }],
@@ -771,13 +771,13 @@ for (const isAtomic of [true, false]) {
         { spec: { hostPath: undefined, nfs: { server: 's', path: '/' } } },
       ],
     ]
-    for (const [condition, fields] of DELEGATED) {
+    for (const [condition, fields] of DELEGATED_CASES) {
       it(`PROV-14 leaves the deletion of a released volume to its provisioner if ${condition}`, async () => {
         await start({
           inProcessProvisioners: [{ name: 'kubernetes.io/own', owns: ({ spec }) => spec?.nfs !== undefined }],
         })
         const spec = { persistentVolumeReclaimPolicy: 'Delete', ...fields.spec }
-        await fixture.volume('pv', { claim: DELETED_CLAIM, ...BOUND, ...fields, spec })
+        await fixture.createVolume('pv', { claim: DELETED_CLAIM, ...BOUND_STATUS, ...fields, spec })
         await fixture.settle()
         expect(await phaseOf('pv')).toBe('Released')
         expect(fixture.eventsOf('pv')).toEqual([])
@@ -789,11 +789,11 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-14 marks a volume of a removed in-tree provisioner as failed', async () => {
       await start()
-      await fixture.volume('pv', {
+      await fixture.createVolume('pv', {
         claim: DELETED_CLAIM,
         annotations: { [PROVISIONED_BY]: 'kubernetes.io/aws-ebs' },
         spec: { persistentVolumeReclaimPolicy: 'Delete' },
-        ...BOUND,
+        ...BOUND_STATUS,
       })
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Failed')
@@ -802,18 +802,18 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-14 marks a volume that is being deleted as failed if its claim was deleted and no provisioner can delete it', async () => {
       await start()
-      await fixture.volume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
+      await fixture.createVolume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND_STATUS })
       await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Failed')
     })
 
-    it('PROV-14 with Recycle, waits for pods that use the volume, then reports that there is no recycler', async () => {
+    it('PROV-14 waits for pods that use a volume with the policy Recycle, then reports that there is no recycler', async () => {
       await start()
-      await fixture.volume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Recycle' }, ...BOUND })
-      await fixture.pod('a', 'gone', { nodeName: 'n', phase: 'Running' })
-      await fixture.pod('b', 'gone')
-      await fixture.pod('ended', 'gone', { nodeName: 'n', phase: 'Succeeded' })
+      await fixture.createVolume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Recycle' }, ...BOUND_STATUS })
+      await fixture.createPod('a', 'gone', { nodeName: 'n', phase: 'Running' })
+      await fixture.createPod('b', 'gone')
+      await fixture.createPod('ended', 'gone', { nodeName: 'n', phase: 'Succeeded' })
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Released')
       expect(fixture.eventsOf('pv')).toEqual([
@@ -834,38 +834,38 @@ for (const isAtomic of [true, false]) {
     })
 
     it('PROV-5 keeps the volume of a claim that is not in the cache yet', async () => {
-      const hidden = { claim: '' }
-      await start({ wrapClient: (client) => hideFromWatches(client, hidden) })
-      hidden.claim = 'c'
-      const { metadata } = await fixture.claim('c', { spec: { volumeName: 'pv' } })
-      await fixture.volume('pv', { claim: { name: 'c', uid: metadata.uid } })
+      const hiddenNames = { claim: '' }
+      await start({ wrapClient: (client) => hideFromWatches(client, hiddenNames) })
+      hiddenNames.claim = 'c'
+      const { metadata } = await fixture.createClaim('c', { spec: { volumeName: 'pv' } })
+      await fixture.createVolume('pv', { claim: { name: 'c', uid: metadata.uid } })
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Bound')
     })
 
     it('PROV-5 keeps the volume of a claim while the cache contains a deleted claim with the same name', async () => {
-      const hidden = { claim: '' }
-      await start({ wrapClient: (client) => hideFromWatches(client, hidden) })
-      await fixture.claim('c')
+      const hiddenNames = { claim: '' }
+      await start({ wrapClient: (client) => hideFromWatches(client, hiddenNames) })
+      await fixture.createClaim('c')
       await fixture.settle()
-      hidden.claim = 'c'
+      hiddenNames.claim = 'c'
       await patchClaim('c', { metadata: { finalizers: null } })
       await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
-      const { metadata } = await fixture.claim('c', { spec: { volumeName: 'pv' } })
-      await fixture.volume('pv', { claim: { name: 'c', uid: metadata.uid } })
+      const { metadata } = await fixture.createClaim('c', { spec: { volumeName: 'pv' } })
+      await fixture.createVolume('pv', { claim: { name: 'c', uid: metadata.uid } })
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Bound')
     })
 
     it('PROV-5 does not mark a claim lost whose volume is not in the cache yet', async () => {
-      const hidden = { claim: '', volume: 'pv' }
-      await start({ wrapClient: (client) => hideFromWatches(client, hidden) })
-      const { metadata } = await fixture.claim('c', {
+      const hiddenNames = { claim: '', volume: 'pv' }
+      await start({ wrapClient: (client) => hideFromWatches(client, hiddenNames) })
+      const { metadata } = await fixture.createClaim('c', {
         spec: { volumeName: 'pv' },
         annotations: { [BIND_COMPLETED]: 'yes' },
         status: { phase: 'Bound' },
       })
-      await fixture.volume('pv', { claim: { name: 'c', uid: metadata.uid }, ...BOUND })
+      await fixture.createVolume('pv', { claim: { name: 'c', uid: metadata.uid }, ...BOUND_STATUS })
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')
       expect(fixture.eventsOf('c')).toEqual([])
@@ -875,8 +875,8 @@ for (const isAtomic of [true, false]) {
 
 describe('events', () => {
   it('PROV-6 are stored, with the component persistentvolume-controller', async () => {
-    fixture = await createBindingFixture({ storesEvents: true })
-    await fixture.claim('c')
+    fixture = await createBindingFixture({ shouldStoreEvents: true })
+    await fixture.createClaim('c')
     await fixture.settle()
     const { json } = await fixture.api.get('/api/v1/namespaces/default/events')
     expect(json.items).toHaveLength(1)

@@ -24,14 +24,14 @@ export function statusWithoutVolume({ status = {} }: Claim, phase: 'Pending' | '
 export function statusWithVolume({ status = {} }: Claim, volume: Volume): StatusPatch | undefined {
   const patch: Record<string, unknown> = {}
   const { accessModes = [], volumeAttributesClassName } = volume.spec ?? {}
-  if (!equalModes(status.accessModes ?? [], accessModes)) patch.accessModes = accessModes
+  if (!hasSameModes(status.accessModes ?? [], accessModes)) patch.accessModes = accessModes
   if (status.phase !== 'Bound') {
     patch.phase = 'Bound'
     patch.capacity = replaceMap(status.capacity, capacityOf(volume))
   }
   if ((status.phase ?? 'Pending') === 'Pending') {
-    const current = volumeAttributesClassName || null
-    if ((status.currentVolumeAttributesClassName ?? null) !== current) patch.currentVolumeAttributesClassName = current
+    const className = volumeAttributesClassName || null
+    if ((status.currentVolumeAttributesClassName ?? null) !== className) patch.currentVolumeAttributesClassName = className
   }
   return undefinedIfEmpty(patch)
 }
@@ -49,7 +49,7 @@ const replaceMap = (old: Readonly<Record<string, string>> = {}, next: Readonly<R
   ...next,
 })
 
-const equalModes = (a: readonly string[], b: readonly string[]): boolean =>
+const hasSameModes = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((mode, index) => mode === b[index])
 
 const undefinedIfEmpty = (patch: StatusPatch): StatusPatch | undefined =>

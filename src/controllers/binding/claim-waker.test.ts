@@ -20,7 +20,7 @@ function createHarness() {
   const queuedKeys: string[] = []
   const waker = createClaimWaker(index, (key) => void queuedKeys.push(key))
   waker.start()
-  const bound = new Map<string, string>()
+  const volumeByClaim = new Map<string, string>()
   const claims = new Map<string, ClaimSample & { readonly waitingSince?: string }>()
   let reconciles = 0
 
@@ -28,14 +28,14 @@ function createHarness() {
     reconciles++
     waker.reconcileStarted(key)
     const sample = claims.get(key)
-    if (sample && !bound.has(key)) {
+    if (sample && !volumeByClaim.has(key)) {
       const claim = aClaim(sample)
       const volume = chooseVolume(claim, requirementsOf(claim), index)
       if (!volume) waker.addWaiting(requirementsOf(claim), sample.waitingSince ?? '')
       else {
         const { name } = volume.metadata
         index.assume(name)
-        bound.set(key, name)
+        volumeByClaim.set(key, name)
         volumes.put({
           ...volume,
           spec: { ...volume.spec, claimRef: { namespace: 'default', name: sample.name ?? '' } },
@@ -49,13 +49,13 @@ function createHarness() {
     volumes,
     index,
     waker,
-    bound,
+    volumeByClaim,
     queuedKeys,
     reconcile,
     get reconciles() {
       return reconciles
     },
-    claim(sample: ClaimSample & { waitingSince?: string }) {
+    createClaim(sample: ClaimSample & { waitingSince?: string }) {
       const key = `default/${sample.name}`
       claims.set(key, sample)
       queuedKeys.push(key)
@@ -67,16 +67,16 @@ function createHarness() {
     runQueue() {
       for (let key = queuedKeys.shift(); key !== undefined; key = queuedKeys.shift()) reconcile(key)
     },
-    unboundClaims: () => [...claims.keys()].filter((key) => !bound.has(key)).map((key) => aClaim(claims.get(key))),
+    unboundClaims: () => [...claims.keys()].filter((key) => !volumeByClaim.has(key)).map((key) => aClaim(claims.get(key))),
   }
 }
 
 describe('the claim waker', () => {
   it('PROV-6 wakes one claim per free volume: the one that has waited longest of those that the volume satisfies', () => {
     const harness = createHarness()
-    harness.claim({ name: 'young', waitingSince: '2026-01-02' })
-    harness.claim({ name: 'old', waitingSince: '2026-01-01' })
-    harness.claim({ name: 'large', waitingSince: '2025-01-01', size: '5Gi' })
+    harness.createClaim({ name: 'young', waitingSince: '2026-01-02' })
+    harness.createClaim({ name: 'old', waitingSince: '2026-01-01' })
+    harness.createClaim({ name: 'large', waitingSince: '2025-01-01', size: '5Gi' })
     harness.runQueue()
     harness.volumes.put(aVolume({ name: 'a', size: '2Gi' }))
     expect(harness.queuedKeys).toEqual(['default/old'])
@@ -84,8 +84,8 @@ describe('the claim waker', () => {
 
   it('PROV-6 wakes a different claim for each free volume', () => {
     const harness = createHarness()
-    harness.claim({ name: 'a', waitingSince: '1' })
-    harness.claim({ name: 'b', waitingSince: '2' })
+    harness.createClaim({ name: 'a', waitingSince: '1' })
+    harness.createClaim({ name: 'b', waitingSince: '2' })
     harness.runQueue()
     harness.volumes.put(aVolume({ name: 'x' }))
     harness.volumes.put(aVolume({ name: 'y' }))
@@ -94,25 +94,25 @@ describe('the claim waker', () => {
 
   it('PROV-6 wakes the next claim for a volume that the first claim did not bind', () => {
     const harness = createHarness()
-    harness.claim({ name: 'a', waitingSince: '1' })
-    harness.claim({ name: 'b', waitingSince: '2' })
+    harness.createClaim({ name: 'a', waitingSince: '1' })
+    harness.createClaim({ name: 'b', waitingSince: '2' })
     harness.runQueue()
     harness.volumes.put(aVolume({ name: 'x' }))
     harness.deleteClaim('a') // deleted before it was reconciled
     harness.runQueue()
-    expect([...harness.bound]).toEqual([['default/b', 'x']])
+    expect([...harness.volumeByClaim]).toEqual([['default/b', 'x']])
   })
 
   it('PROV-6 wakes a claim for a volume whose binding failed', () => {
     const harness = createHarness()
-    harness.claim({ name: 'a' })
+    harness.createClaim({ name: 'a' })
     harness.volumes.put(aVolume({ name: 'x' }))
     harness.index.assume('x')
     harness.runQueue()
-    expect(harness.bound.size).toBe(0)
+    expect(harness.volumeByClaim.size).toBe(0)
     harness.index.release('x')
     harness.runQueue()
-    expect([...harness.bound]).toEqual([['default/a', 'x']])
+    expect([...harness.volumeByClaim]).toEqual([['default/a', 'x']])
   })
 
   it('PROV-5 wakes no claim for a volume that is being bound, even if it changes meanwhile', () => {
@@ -120,14 +120,14 @@ describe('the claim waker', () => {
     harness.volumes.put(aVolume({ name: 'x' }))
     harness.index.assume('x')
     harness.volumes.put(aVolume({ name: 'x', labels: { changed: 'yes' } }))
-    harness.claim({ name: 'a' })
+    harness.createClaim({ name: 'a' })
     harness.runQueue()
-    expect([harness.bound.size, harness.index.candidate('x')]).toEqual([0, undefined])
+    expect([harness.volumeByClaim.size, harness.index.candidate('x')]).toEqual([0, undefined])
   })
 
   it('PROV-6 wakes a claim again for a volume that became free during its reconcile', () => {
     const harness = createHarness()
-    harness.claim({ name: 'a' })
+    harness.createClaim({ name: 'a' })
     harness.runQueue()
     harness.waker.reconcileStarted('default/a')
     harness.waker.addWaiting(requirementsOf(aClaim({ name: 'a' })), '')
@@ -135,24 +135,24 @@ describe('the claim waker', () => {
     harness.waker.reconcileEnded('default/a')
     expect(harness.queuedKeys).toEqual(['default/a'])
     harness.runQueue()
-    expect(harness.bound.get('default/a')).toBe('x')
+    expect(harness.volumeByClaim.get('default/a')).toBe('x')
   })
 
   it('PROV-6 needs twenty thousand reconciles for ten thousand volumes and as many waiting claims', () => {
     const COUNT = 10_000
     const harness = createHarness()
-    for (let n = 0; n < COUNT; n++) harness.claim({ name: `c${n}`, waitingSince: String(n).padStart(6, '0') })
+    for (let n = 0; n < COUNT; n++) harness.createClaim({ name: `c${n}`, waitingSince: String(n).padStart(6, '0') })
     harness.runQueue()
     for (let n = 0; n < COUNT; n++) harness.volumes.put(aVolume({ name: `v${n}` }))
     harness.runQueue()
-    expect(harness.bound.size).toBe(COUNT)
+    expect(harness.volumeByClaim.size).toBe(COUNT)
     expect(harness.reconciles).toBe(2 * COUNT)
   })
 
   it('PROV-6 compares a volume that satisfies no claim once per group of equal requirements', () => {
-    const waiting = createWaitingClaims()
+    const waitingClaims = createWaitingClaims()
     for (let n = 0; n < 10_000; n++)
-      waiting.add(requirementsOf(aClaim({ name: `c${n}`, size: `${5 + (n % 3)}Gi` })), '')
+      waitingClaims.add(requirementsOf(aClaim({ name: `c${n}`, size: `${5 + (n % 3)}Gi` })), '')
     const candidate = candidateOf(aVolume({ size: '1Gi' }))
     let comparisons = 0
     const countingCandidate = new Proxy(candidate, {
@@ -161,7 +161,7 @@ describe('the claim waker', () => {
         return Reflect.get(target, field)
       },
     })
-    expect(waiting.take(countingCandidate)).toBeUndefined()
+    expect(waitingClaims.take(countingCandidate)).toBeUndefined()
     expect(comparisons).toBe(3)
   })
 
@@ -182,9 +182,9 @@ describe('the claim waker', () => {
         for (const step of steps) {
           if (step.do === 'claim') {
             const spec = step.tier ? { selector: { matchLabels: { tier: step.tier } } } : {}
-            harness.claim({ name: `c${step.n}`, size: step.size, spec, waitingSince: String(step.n) })
+            harness.createClaim({ name: `c${step.n}`, size: step.size, spec, waitingSince: String(step.n) })
           } else if (step.do === 'volume') {
-            const isBound = [...harness.bound.values()].includes(`v${step.n}`)
+            const isBound = [...harness.volumeByClaim.values()].includes(`v${step.n}`)
             const labels: VolumeSample = step.tier ? { labels: { tier: step.tier } } : {}
             if (!isBound) harness.volumes.put(aVolume({ name: `v${step.n}`, size: step.size, ...labels }))
           } else if (step.do === 'deleteClaim') harness.deleteClaim(`c${step.n}`)
@@ -196,7 +196,7 @@ describe('the claim waker', () => {
           else harness.runQueue()
         }
         harness.runQueue()
-        const names = [...harness.bound.values()]
+        const names = [...harness.volumeByClaim.values()]
         expect(new Set(names).size).toBe(names.length)
         for (const claim of harness.unboundClaims()) {
           for (const volume of harness.volumes.all()) {

@@ -17,32 +17,32 @@ export interface ClaimWaker {
 }
 
 export function createClaimWaker(index: VolumeIndex, wake: (claimKey: ObjectKey) => void): ClaimWaker {
-  const waiting = createWaitingClaims()
+  const waitingClaims = createWaitingClaims()
   /** Volume names by the claim that they have woken, before its reconcile starts. */
-  const wokenFor = new Map<ObjectKey, string>()
+  const volumesOfWokenClaims = new Map<ObjectKey, string>()
   /** Volume names by the claim that they have woken, during its reconcile. */
-  const reconcilingFor = new Map<ObjectKey, string>()
+  const volumesOfReconcilingClaims = new Map<ObjectKey, string>()
 
   function wakeFor(candidate: VolumeCandidate): void {
-    const claimKey = waiting.take(candidate)
+    const claimKey = waitingClaims.take(candidate)
     if (claimKey === undefined) return
-    wokenFor.set(claimKey, candidate.volume.metadata.name)
+    volumesOfWokenClaims.set(claimKey, candidate.volume.metadata.name)
     wake(claimKey)
   }
 
   return {
     reconcileStarted(claimKey) {
-      waiting.remove(claimKey)
-      const name = wokenFor.get(claimKey)
+      waitingClaims.remove(claimKey)
+      const name = volumesOfWokenClaims.get(claimKey)
       if (name === undefined) return
-      wokenFor.delete(claimKey)
-      reconcilingFor.set(claimKey, name)
+      volumesOfWokenClaims.delete(claimKey)
+      volumesOfReconcilingClaims.set(claimKey, name)
     },
-    addWaiting: (requirements, waitingSince) => waiting.add(requirements, waitingSince),
+    addWaiting: (requirements, waitingSince) => waitingClaims.add(requirements, waitingSince),
     reconcileEnded(claimKey) {
-      const name = reconcilingFor.get(claimKey)
+      const name = volumesOfReconcilingClaims.get(claimKey)
       if (name === undefined) return
-      reconcilingFor.delete(claimKey)
+      volumesOfReconcilingClaims.delete(claimKey)
       const candidate = index.candidate(name)
       if (candidate) wakeFor(candidate)
     },

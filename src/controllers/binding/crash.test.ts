@@ -6,9 +6,9 @@ import { ApiError } from '../../api/status-error.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import type { Client } from '../../client/index.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
-import { type BindingFixture, createBindingFixture, hideFromWatches, summarize } from './binding.fixture.ts'
+import { type BindingFixture, createBindingFixture, hideFromWatches, summarizeBinding } from './binding.fixture.ts'
 
-const AVAILABLE = { status: { phase: 'Available' } }
+const AVAILABLE_STATUS = { status: { phase: 'Available' } }
 const WRITES = ['the volume', "the volume's status", 'the claim', "the claim's status"]
 
 let fixture: BindingFixture
@@ -16,14 +16,14 @@ afterEach(() => fixture.stop())
 
 const expectBound = async () => {
   const [claim, volume] = [await fixture.getClaim('c'), await fixture.getVolume('pv')]
-  expect(summarize(claim, volume)).toEqual({
+  expect(summarizeBinding(claim, volume)).toEqual({
     claim: { phase: 'Bound', volumeName: 'pv', capacity: '1Gi', annotations: [BIND_COMPLETED, BOUND_BY_CONTROLLER] },
     volume: { phase: 'Bound', owner: 'default/c', isOwned: true, annotations: [BOUND_BY_CONTROLLER] },
   })
 }
 
 /** Returns a client wrapper that loses the connection after this many writes of a binding. */
-function loseConnectionAfter(writesDone: number) {
+function loseConnectionAfter(writeCount: number) {
   const connection = { isLost: false, isRestored: false }
   const wrapClient = (client: Client): Client => ({
     ...client,
@@ -32,7 +32,7 @@ function loseConnectionAfter(writesDone: number) {
       if (connection.isLost) throw new ApiError(503, 'ServiceUnavailable', 'connection lost')
       if (!writes.some((write) => write.kind === persistentVolumeClaimKind)) return client.commit(writes, options)
       connection.isLost = true
-      await commitOneByOne(client, writes.slice(0, writesDone), options)
+      await commitOneByOne(client, writes.slice(0, writeCount), options)
       throw new ApiError(503, 'ServiceUnavailable', 'connection lost')
     },
   })
@@ -40,20 +40,20 @@ function loseConnectionAfter(writesDone: number) {
 }
 
 describe('a binder that crashes', () => {
-  for (const [writesDone, lastWritten] of ['no object', ...WRITES].entries()) {
+  for (const [writeCount, lastWritten] of ['no object', ...WRITES].entries()) {
     it(`PROV-5 completes the binding after it crashed when ${lastWritten} was written`, async () => {
-      const { connection, wrapClient } = loseConnectionAfter(writesDone)
+      const { connection, wrapClient } = loseConnectionAfter(writeCount)
       fixture = await createBindingFixture({ isAtomic: false, wrapClient })
-      await fixture.volume('pv', AVAILABLE)
-      await fixture.claim('c')
+      await fixture.createVolume('pv', AVAILABLE_STATUS)
+      await fixture.createClaim('c')
       fixture.start()
       while (!connection.isLost) await new Promise((resolve) => setImmediate(resolve))
       await fixture.stopControllers()
-      const before = summarize(await fixture.getClaim('c'), await fixture.getVolume('pv'))
+      const before = summarizeBinding(await fixture.getClaim('c'), await fixture.getVolume('pv'))
       expect([before.volume.isOwned, before.volume.phase === 'Bound', Boolean(before.claim.volumeName)]).toEqual([
-        writesDone > 0,
-        writesDone > 1,
-        writesDone > 2,
+        writeCount > 0,
+        writeCount > 1,
+        writeCount > 2,
       ])
       connection.isRestored = true
       await fixture.settle()
@@ -78,23 +78,23 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await fixture.volume('pv', AVAILABLE)
-    await fixture.volume('spare', { size: '2Gi', ...AVAILABLE })
-    await fixture.claim('c')
+    await fixture.createVolume('pv', AVAILABLE_STATUS)
+    await fixture.createVolume('spare', { size: '2Gi', ...AVAILABLE_STATUS })
+    await fixture.createClaim('c')
     await fixture.settle()
     expect((await fixture.getClaim('c')).spec?.volumeName).toBe('spare')
     expect((await fixture.getVolume('pv')).spec?.claimRef).toEqual({ namespace: 'default', name: 'rival' })
   })
 
   it('PROV-5 reads a volume after a conflict without waiting for its watch', async () => {
-    const hidden = { volume: '' }
+    const hiddenNames = { volume: '' }
     let bindingCommits = 0
     fixture = await createBindingFixture({
       wrapClient: (client) => ({
-        ...hideFromWatches(client, hidden),
+        ...hideFromWatches(client, hiddenNames),
         commit: async (writes, options) => {
           if (writes.length > 1 && ++bindingCommits === 1) {
-            hidden.volume = 'pv'
+            hiddenNames.volume = 'pv'
             const claimRef = { namespace: 'default', name: 'rival' }
             await client.patch(persistentVolumeKind, { name: 'pv' }, { type: 'merge', body: { spec: { claimRef } } })
           }
@@ -102,32 +102,32 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await fixture.volume('pv', AVAILABLE)
-    await fixture.volume('spare', { size: '2Gi', ...AVAILABLE })
-    await fixture.claim('c')
+    await fixture.createVolume('pv', AVAILABLE_STATUS)
+    await fixture.createVolume('spare', { size: '2Gi', ...AVAILABLE_STATUS })
+    await fixture.createClaim('c')
     await fixture.settle()
     expect((await fixture.getClaim('c')).spec?.volumeName).toBe('spare')
     expect(bindingCommits).toBe(2)
   })
 
   it('PROV-5 does not bind a volume twice if its watch is behind', async () => {
-    const hidden = { volume: '' }
+    const hiddenNames = { volume: '' }
     let bindingCommits = 0
     fixture = await createBindingFixture({
       wrapClient: (client) => ({
-        ...hideFromWatches(client, hidden),
+        ...hideFromWatches(client, hiddenNames),
         commit: (writes, options) => {
           if (writes.length > 1) bindingCommits++
           return client.commit(writes, options)
         },
       }),
     })
-    await fixture.volume('pv', AVAILABLE)
+    await fixture.createVolume('pv', AVAILABLE_STATUS)
     await fixture.settle()
-    hidden.volume = 'pv'
-    await fixture.claim('first')
+    hiddenNames.volume = 'pv'
+    await fixture.createClaim('first')
     await fixture.settle()
-    await fixture.claim('second')
+    await fixture.createClaim('second')
     await fixture.settle()
     expect((await fixture.getClaim('first')).status?.phase).toBe('Bound')
     expect((await fixture.getClaim('second')).status?.phase).toBe('Pending')
@@ -148,8 +148,8 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await fixture.volume('pv', AVAILABLE)
-    await fixture.claim('c')
+    await fixture.createVolume('pv', AVAILABLE_STATUS)
+    await fixture.createClaim('c')
     await fixture.settle()
     await expectBound()
     expect(changes).toBe(5)
@@ -171,8 +171,8 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await fixture.volume('pv', AVAILABLE)
-    await fixture.claim('c')
+    await fixture.createVolume('pv', AVAILABLE_STATUS)
+    await fixture.createClaim('c')
     await fixture.settle()
     expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending' })
   })
@@ -188,8 +188,8 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await fixture.volume('pv', AVAILABLE)
-    await fixture.claim('c')
+    await fixture.createVolume('pv', AVAILABLE_STATUS)
+    await fixture.createClaim('c')
     await fixture.settle()
     await expectBound()
   })

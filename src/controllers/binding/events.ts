@@ -1,57 +1,57 @@
-// Events that the binder records on claims and volumes. Where Kubernetes has an event too, its reason and message are used,
-// some of them with an addition, because clients match on them.
+// Events that the binder records on claims and volumes. Events that Kubernetes also records have its reason and message,
+// some with an addition, because clients match on them.
 import type { EventDetails } from '../../runtime/index.ts'
 import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
 
 export const COMPONENT = 'persistentvolume-controller'
 
 const quote = (name: string): string => JSON.stringify(name)
-const normal = (reason: string, message: string): EventDetails => ({ type: 'Normal', reason, message })
-const warning = (reason: string, message: string): EventDetails => ({ type: 'Warning', reason, message })
+const normalEvent = (reason: string, message: string): EventDetails => ({ type: 'Normal', reason, message })
+const warningEvent = (reason: string, message: string): EventDetails => ({ type: 'Warning', reason, message })
 
 // Events on waiting claims
 
-export const noVolumeAvailable = normal(
+export const noVolumeAvailable = normalEvent(
   'FailedBinding',
   'no persistent volumes available for this claim and no storage class is set',
 )
 export const volumeNotFound = (volume: string): EventDetails =>
-  normal('FailedBinding', `volume ${quote(volume)} not found: the claim names it and waits until it exists`)
+  normalEvent('FailedBinding', `volume ${quote(volume)} not found: the claim names it and waits until it exists`)
 export const boundToOtherClaim = (volume: string, owner: string): EventDetails =>
-  warning('FailedBinding', `volume ${quote(volume)} already bound to a different claim. It belongs to ${quote(owner)}.`)
+  warningEvent('FailedBinding', `volume ${quote(volume)} already bound to a different claim. It belongs to ${quote(owner)}.`)
 
 export const volumeMismatch = (volume: string, reason: string): EventDetails =>
-  warning('VolumeMismatch', `Cannot bind to requested volume ${quote(volume)}: ${reason}`)
+  warningEvent('VolumeMismatch', `Cannot bind to requested volume ${quote(volume)}: ${reason}`)
 
-export const waitForFirstConsumer = normal(
+export const waitForFirstConsumer = normalEvent(
   'WaitForFirstConsumer',
   'waiting for first consumer to be created before binding',
 )
 export const waitForPodScheduled = (pods: readonly string[]): EventDetails =>
-  normal('WaitForPodScheduled', `waiting for pod${pods.length > 1 ? 's' : ''} ${pods.join(',')} to be scheduled`)
+  normalEvent('WaitForPodScheduled', `waiting for pod${pods.length > 1 ? 's' : ''} ${pods.join(',')} to be scheduled`)
 
 export const externalProvisioning = (provisioner: string): EventDetails =>
-  normal(
+  normalEvent(
     'ExternalProvisioning',
     `Waiting for a volume to be created either by the external provisioner '${provisioner}' or manually by the system ` +
       'administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.',
   )
 export const classNotFound = (className: string): EventDetails =>
-  warning('ProvisioningFailed', `storageclass.storage.k8s.io ${quote(className)} not found`)
+  warningEvent('ProvisioningFailed', `storageclass.storage.k8s.io ${quote(className)} not found`)
 export const provisionerNotFound = (provisioner: string): EventDetails =>
-  warning('ProvisioningFailed', `no volume plugin matched name: ${provisioner}`)
+  warningEvent('ProvisioningFailed', `no volume plugin matched name: ${provisioner}`)
 export const bindingModeNotSet = (className: string): EventDetails =>
-  warning('ProvisioningFailed', `VolumeBindingMode not set for StorageClass ${quote(className)}`)
+  warningEvent('ProvisioningFailed', `VolumeBindingMode not set for StorageClass ${quote(className)}`)
 
 export const attributesClassDisabled = (className: string): EventDetails =>
-  warning(
+  warningEvent(
     'VolumeMismatch',
     `VolumeAttributesClass ${quote(className)} of the claim is not supported when the feature-gate VolumeAttributesClass ` +
       'is disabled; the claim is bound once it is enabled',
   )
 
 export const provisionedIoDisabled = (amounts: readonly string[]): EventDetails =>
-  warning(
+  warningEvent(
     'VolumeMismatch',
     `The claim requests ${amounts.join(' and ')}, which is not supported when the feature-gate VolumeProvisionedIO is ` +
       'disabled; the claim is bound once it is enabled',
@@ -59,12 +59,12 @@ export const provisionedIoDisabled = (amounts: readonly string[]): EventDetails 
 
 // Events on claims that have lost their volume
 
-export const lostReference = warning(
+export const lostReference = warningEvent(
   'ClaimLost',
   'Bound claim has lost reference to PersistentVolume. Data on the volume is lost!',
 )
-export const lostVolume = warning('ClaimLost', 'Bound claim has lost its PersistentVolume. Data on the volume is lost!')
-export const misbound = warning(
+export const lostVolume = warningEvent('ClaimLost', 'Bound claim has lost its PersistentVolume. Data on the volume is lost!')
+export const claimMisbound = warningEvent(
   'ClaimMisbound',
   'Two claims are bound to the same volume, this one is bound incorrectly',
 )
@@ -72,12 +72,12 @@ export const misbound = warning(
 // Events on a claim and the volume reserved for it whose volume modes differ
 
 export const modeMismatchOnClaim = (volume: string): EventDetails =>
-  warning(
+  warningEvent(
     'VolumeMismatch',
     `Cannot bind PersistentVolume ${quote(volume)} to requested PersistentVolumeClaim due to incompatible volumeMode.`,
   )
 export const modeMismatchOnVolume = (claim: string): EventDetails =>
-  warning(
+  warningEvent(
     'VolumeMismatch',
     `Cannot bind PersistentVolume to requested PersistentVolumeClaim ${quote(claim)} due to incompatible volumeMode.`,
   )
@@ -85,7 +85,7 @@ export const modeMismatchOnVolume = (claim: string): EventDetails =>
 // Events on volumes that cannot be bound or reclaimed
 
 /** Recorded if the claimRef has no uid although the deletion of the storage was requested. */
-export const deletionRequested = warning(
+export const deletionRequested = warningEvent(
   'VolumeHeldBack',
   'Deletion of the storage of this volume was requested, so its data may be gone: no claim is bound to it, and with the ' +
     'reclaim policy Delete its deletion continues. To keep the volume, set the policy Retain; if its data still exists, ' +
@@ -95,20 +95,20 @@ export const deletionRequested = warning(
 const DELETE_STORAGE_MANUALLY =
   'back up its data if it is needed, delete its storage manually, which deletes the data, then delete the volume'
 export const noDeleter = (volume: string): EventDetails =>
-  warning(
+  warningEvent(
     'VolumeFailedDelete',
     `error getting deleter volume plugin for volume ${quote(volume)}: no deletable volume plugin matched; ` +
       DELETE_STORAGE_MANUALLY,
   )
 export const deleterNotFound = (provisioner: string): EventDetails =>
-  warning('VolumeFailedDelete', `no volume plugin matched name: ${provisioner}; ${DELETE_STORAGE_MANUALLY}`)
-export const noRecycler = warning(
+  warningEvent('VolumeFailedDelete', `no volume plugin matched name: ${provisioner}; ${DELETE_STORAGE_MANUALLY}`)
+export const noRecycler = warningEvent(
   'VolumeFailedRecycle',
   'No recycler plugin found for the volume! Clean it manually and remove its claimRef to make it available again',
 )
-export const usedByPods = (pods: readonly string[]): EventDetails =>
-  normal('VolumeFailedRecycle', `Volume is used by pods: ${pods.join(',')}`)
-export const unknownPolicy = warning(
+export const volumeUsedByPods = (pods: readonly string[]): EventDetails =>
+  normalEvent('VolumeFailedRecycle', `Volume is used by pods: ${pods.join(',')}`)
+export const unknownPolicy = warningEvent(
   'VolumeUnknownReclaimPolicy',
   'Volume has unrecognized PersistentVolumeReclaimPolicy',
 )

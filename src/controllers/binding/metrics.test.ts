@@ -7,7 +7,7 @@ import { PROVISIONED_BY } from '../../volumes/names.ts'
 import { type BindingFixture, createBindingFixture } from './binding.fixture.ts'
 import { createBindingMetrics } from './metrics.ts'
 
-const AVAILABLE = { status: { phase: 'Available' } }
+const AVAILABLE_STATUS = { status: { phase: 'Available' } }
 
 let fixture: BindingFixture
 afterEach(() => fixture.stop())
@@ -22,12 +22,12 @@ async function start(fixtureOptions?: Parameters<typeof createBindingFixture>[0]
 describe('binding metrics', () => {
   it('PROV-4 VAC-11 count volumes and claims by class, mode and plugin', async () => {
     const metricLines = await start()
-    await fixture.volume('bound', AVAILABLE)
-    await fixture.volume('free', { size: '9Gi', spec: { storageClassName: 'gold', volumeMode: 'Block' }, ...AVAILABLE })
+    await fixture.createVolume('bound', AVAILABLE_STATUS)
+    await fixture.createVolume('free', { size: '9Gi', spec: { storageClassName: 'gold', volumeMode: 'Block' }, ...AVAILABLE_STATUS })
     const csi = { hostPath: undefined, csi: { driver: 'd.example.com', volumeHandle: 'h' } }
-    await fixture.volume('csi', { spec: { ...csi, storageClassName: 'gold' }, ...AVAILABLE })
-    await fixture.claim('c')
-    await fixture.claim('waits', {
+    await fixture.createVolume('csi', { spec: { ...csi, storageClassName: 'gold' }, ...AVAILABLE_STATUS })
+    await fixture.createClaim('c')
+    await fixture.createClaim('waits', {
       size: '50Gi',
       spec: { storageClassName: 'silver', volumeAttributesClassName: 'fast' },
     })
@@ -69,9 +69,9 @@ describe('binding metrics', () => {
         },
       }),
     })
-    await fixture.claim('c')
+    await fixture.createClaim('c')
     await fixture.settle()
-    await fixture.storageClass('usual', {
+    await fixture.createClass('usual', {
       metadata: { annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
     })
     await fixture.settle()
@@ -83,11 +83,11 @@ describe('binding metrics', () => {
 
   it('PROV-7 measure provisioning until the claim is bound, and deletion of a volume', async () => {
     const metricLines = await start()
-    await fixture.storageClass('gold')
-    const { metadata } = await fixture.claim('c', { spec: { storageClassName: 'gold' } })
+    await fixture.createClass('gold')
+    const { metadata } = await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
     await fixture.settle()
     await fixture.api.clock.advance(3_000)
-    await fixture.volume('provisioned', {
+    await fixture.createVolume('provisioned', {
       spec: { storageClassName: 'gold', persistentVolumeReclaimPolicy: 'Delete' },
       annotations: { [PROVISIONED_BY]: 'disk.example.com' },
       claim: { name: 'c', uid: metadata.uid },
@@ -118,7 +118,7 @@ describe('binding metrics', () => {
 
   it('PROV-20 count volumes without a deleter as failed deletions', async () => {
     const metricLines = await start()
-    await fixture.volume('pv', {
+    await fixture.createVolume('pv', {
       claim: { name: 'gone', uid: 'gone' },
       spec: { persistentVolumeReclaimPolicy: 'Delete' },
     })

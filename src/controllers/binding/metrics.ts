@@ -11,7 +11,7 @@ import type { Volume } from '../../volumes/matching.ts'
 export interface BindingMetrics {
   /** Counts the volumes and claims of these caches until the returned function is called. */
   collectFrom(caches: CollectedCaches): () => void
-  countClassAssignment(succeeded: boolean): void
+  countClassAssignment(hasSucceeded: boolean): void
   countOperationError(plugin: string, operation: string): void
   observeOperation(plugin: string, operation: string, seconds: number): void
 }
@@ -31,7 +31,7 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
     name: string,
     help: string,
     labelNames: string[],
-    collectInto: (add: Add, caches: CollectedCaches) => void,
+    collectSamples: (add: Add, caches: CollectedCaches) => void,
   ) =>
     new Gauge({
       name: `pv_collector_${name}`,
@@ -40,7 +40,7 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
       registers,
       collect() {
         this.reset() // removes label values that no longer occur
-        if (caches) collectInto((labels) => this.inc(labels), caches)
+        if (caches) collectSamples((labels) => this.inc(labels), caches)
       },
     })
   addGauge('total_pv_count', 'Number of persistent volumes.', ['plugin_name', 'volume_mode'], (add, { volumes }) => {
@@ -77,17 +77,17 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
     help: 'Failed attempts to assign the default class to a claim.',
     registers,
   })
-  const perOperation = { labelNames: ['plugin_name', 'operation_name'], registers }
+  const operationOptions = { labelNames: ['plugin_name', 'operation_name'], registers }
   const operationErrors = new Counter({
     name: 'volume_operation_errors_total',
     help: 'Failed operations on volumes.',
-    ...perOperation,
+    ...operationOptions,
   })
   const operationSeconds = new Histogram({
     name: 'volume_operation_total_seconds',
     help: 'Seconds from the request for a volume until it is bound, and from its release until it is deleted.',
     buckets: OPERATION_SECONDS,
-    ...perOperation,
+    ...operationOptions,
   })
 
   return {
@@ -97,9 +97,9 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
         if (caches === newCaches) caches = undefined
       }
     },
-    countClassAssignment(succeeded) {
+    countClassAssignment(hasSucceeded) {
       assignments.inc()
-      if (!succeeded) assignmentErrors.inc()
+      if (!hasSucceeded) assignmentErrors.inc()
     },
     countOperationError: (plugin, operation) => operationErrors.inc({ plugin_name: plugin, operation_name: operation }),
     observeOperation: (plugin, operation, seconds) =>

@@ -20,11 +20,11 @@ export function createOperationTimes(
   operationName: 'provision' | 'delete',
   { clock, metrics }: { readonly clock: Clock; readonly metrics: BindingMetrics | undefined },
 ): OperationTimes {
-  const operations = new Map<ObjectKey, { readonly plugin: string; readonly startedMs: number }>()
+  const operations = new Map<ObjectKey, { readonly plugin: string; readonly startMs: number }>()
   return {
     begin(key, plugin) {
       if (operations.has(key) || operations.size >= OPERATIONS_MAX) return
-      operations.set(key, { plugin, startedMs: clock.monotonicMs() })
+      operations.set(key, { plugin, startMs: clock.monotonicMs() })
     },
     countError(key) {
       const operation = operations.get(key)
@@ -34,7 +34,7 @@ export function createOperationTimes(
       const operation = operations.get(key)
       if (!operation) return
       operations.delete(key)
-      metrics?.observeOperation(operation.plugin, operationName, (clock.monotonicMs() - operation.startedMs) / 1_000)
+      metrics?.observeOperation(operation.plugin, operationName, (clock.monotonicMs() - operation.startMs) / 1_000)
     },
     cancel: (key) => void operations.delete(key),
   }

@@ -25,11 +25,11 @@ const aClass = (fields: object = {}): Stored<StorageClass> => ({
   volumeBindingMode: 'Immediate',
   ...fields,
 })
-const COMPLETED = { annotations: { [BIND_COMPLETED]: 'yes' }, spec: { volumeName: 'pv' } }
+const COMPLETED_CLAIM = { annotations: { [BIND_COMPLETED]: 'yes' }, spec: { volumeName: 'pv' } }
 
 describe('planClaim', () => {
   it('PROV-5 marks a bound claim lost only when the server confirms that its volume is missing or has another claim', () => {
-    const claim = aClaim(COMPLETED)
+    const claim = aClaim(COMPLETED_CLAIM)
     expect(plan({ claim })).toEqual({ do: 'read volume' })
     expect(plan({ claim, isLive: true })).toMatchObject({ do: 'mark lost', event: { reason: 'ClaimLost' } })
     const otherClaimsVolume = aVolume({ claim: { name: 'd', uid: 'uid-d' } })
@@ -40,11 +40,11 @@ describe('planClaim', () => {
   })
 
   it('PROV-5 reports a claim whose volume has no uid in its claimRef, and rebinds one whose volume has no claimRef', () => {
-    const claim = aClaim(COMPLETED)
-    const reserved = aVolume({ claim: { name: 'c' } })
-    expect(plan({ claim, namedVolume: reserved, isLive: true })).toMatchObject({ event: { reason: 'ClaimMisbound' } })
-    const free = aVolume()
-    expect(plan({ claim, namedVolume: free })).toEqual({ do: 'bind', volume: free })
+    const claim = aClaim(COMPLETED_CLAIM)
+    const reservedVolume = aVolume({ claim: { name: 'c' } })
+    expect(plan({ claim, namedVolume: reservedVolume, isLive: true })).toMatchObject({ event: { reason: 'ClaimMisbound' } })
+    const freeVolume = aVolume()
+    expect(plan({ claim, namedVolume: freeVolume })).toEqual({ do: 'bind', volume: freeVolume })
   })
 
   it('PROV-4 does not bind a volume that is being deleted to the claim that names it', () => {
@@ -70,11 +70,11 @@ describe('planClaim', () => {
       phase: 'Pending',
       event: { message: 'Cannot bind to requested volume "pv": storageClassName does not match' },
     })
-    const silver = aVolume({ claim: { name: 'c' }, className: 'silver' })
-    expect(plan({ claim, namedVolume: silver })).toEqual({ do: 'bind', volume: silver })
+    const silverVolume = aVolume({ claim: { name: 'c' }, className: 'silver' })
+    expect(plan({ claim, namedVolume: silverVolume })).toEqual({ do: 'bind', volume: silverVolume })
     const annotations = { [BOUND_BY_CONTROLLER]: 'yes' } // the binding started before the claim got its class
-    const halfBound = aVolume({ claim: { name: 'c', uid: 'uid-c' }, annotations })
-    expect(plan({ claim, namedVolume: halfBound })).toEqual({ do: 'bind', volume: halfBound })
+    const halfBoundVolume = aVolume({ claim: { name: 'c', uid: 'uid-c' }, annotations })
+    expect(plan({ claim, namedVolume: halfBoundVolume })).toEqual({ do: 'bind', volume: halfBoundVolume })
   })
 
   it('PROV-3 assigns the default class only if the claim names no class and no volume fits', () => {
@@ -115,8 +115,8 @@ describe('planClaim', () => {
       message: 'the claim is being deleted',
     })
     expect(calls).toEqual([true])
-    const provisioned = aVolume({ claim: { name: 'c', uid: 'uid-c' } })
-    expect(plan({ claim, findVolume: () => provisioned })).toEqual({ do: 'bind', volume: provisioned })
+    const provisionedVolume = aVolume({ claim: { name: 'c', uid: 'uid-c' } })
+    expect(plan({ claim, findVolume: () => provisionedVolume })).toEqual({ do: 'bind', volume: provisionedVolume })
   })
 
   it('VAC-12 with the gate disabled, neither binds nor provisions for a claim with an attributes class', () => {
@@ -150,7 +150,7 @@ describe('planClaim', () => {
   })
 
   it('VAC-12 with the gate disabled, keeps a bound claim bound', () => {
-    const claim = aClaim({ ...COMPLETED, spec: { ...COMPLETED.spec, volumeAttributesClassName: 'silver' } })
+    const claim = aClaim({ ...COMPLETED_CLAIM, spec: { ...COMPLETED_CLAIM.spec, volumeAttributesClassName: 'silver' } })
     const namedVolume = aVolume({ claim: { name: 'c', uid: claim.metadata.uid! } })
     expect(plan({ claim, namedVolume, isAttributesClassEnabled: false })).toMatchObject({ do: 'bind' })
   })

@@ -28,7 +28,7 @@ import {
   externalProvisioning,
   lostReference,
   lostVolume,
-  misbound,
+  claimMisbound,
   noVolumeAvailable,
   provisionedIoDisabled,
   provisionerNotFound,
@@ -98,7 +98,7 @@ function planBound({ claim, namedVolume, isLive }: ClaimSituation): ClaimAction 
   const owner = namedVolume?.spec?.claimRef
   if (namedVolume && (!owner || owner.uid === claim.metadata.uid)) return { do: 'bind', volume: namedVolume }
   if (!isLive) return { do: 'read volume' }
-  return { do: 'mark lost', event: namedVolume ? misbound : lostVolume }
+  return { do: 'mark lost', event: namedVolume ? claimMisbound : lostVolume }
 }
 
 /** Plans a claim whose volumeName was set by a user or an earlier reconcile. */

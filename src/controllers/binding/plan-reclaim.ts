@@ -4,7 +4,7 @@ import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { EventDetails } from '../../runtime/index.ts'
 import type { Volume } from '../../volumes/matching.ts'
 import { IN_TREE_PREFIX, MIGRATED_TO, PROVISIONED_BY } from '../../volumes/names.ts'
-import { deleterNotFound, noDeleter, noRecycler, unknownPolicy, usedByPods } from './events.ts'
+import { deleterNotFound, noDeleter, noRecycler, unknownPolicy, volumeUsedByPods } from './events.ts'
 
 /** A provisioner that runs in this process and deletes its own volumes. */
 export interface InProcessProvisioner {
@@ -27,8 +27,8 @@ export type Reclaim =
   | { readonly is: 'failed'; readonly event: EventDetails }
 
 export function planReclaim({ volume, inProcessProvisioners, activePods }: ReclaimSituation): Reclaim {
-  const migratedTo = annotationOf(volume, MIGRATED_TO)
-  if (migratedTo) return delegatedTo(migratedTo)
+  const migratedDriver = annotationOf(volume, MIGRATED_TO)
+  if (migratedDriver) return delegateTo(migratedDriver)
   switch (volume.spec?.persistentVolumeReclaimPolicy) {
     case 'Retain': {
       const message = 'it is released and its reclaim policy is Retain: it keeps its data until its claimRef is removed'
@@ -38,7 +38,7 @@ export function planReclaim({ volume, inProcessProvisioners, activePods }: Recla
       return planDelete(volume, inProcessProvisioners)
     case 'Recycle': {
       const pods = activePods()
-      return pods.length > 0 ? { is: 'blocked', event: usedByPods(pods) } : { is: 'failed', event: noRecycler }
+      return pods.length > 0 ? { is: 'blocked', event: volumeUsedByPods(pods) } : { is: 'failed', event: noRecycler }
     }
     default:
       return { is: 'failed', event: unknownPolicy }
@@ -50,16 +50,16 @@ function planDelete(volume: Volume, inProcess: readonly InProcessProvisioner[]):
   if (provisioner) {
     const isKnown = inProcess.some(({ name }) => name === provisioner)
     return isKnown || !provisioner.startsWith(IN_TREE_PREFIX)
-      ? delegatedTo(provisioner)
+      ? delegateTo(provisioner)
       : { is: 'failed', event: deleterNotFound(provisioner) }
   }
   const { csi } = volume.spec ?? {}
-  if (csi) return delegatedTo(csi.driver)
+  if (csi) return delegateTo(csi.driver)
   const owner = inProcess.find((candidate) => candidate.owns(volume))
-  return owner ? delegatedTo(owner.name) : { is: 'failed', event: noDeleter(volume.metadata.name) }
+  return owner ? delegateTo(owner.name) : { is: 'failed', event: noDeleter(volume.metadata.name) }
 }
 
-const delegatedTo = (provisioner: string): Reclaim => ({
+const delegateTo = (provisioner: string): Reclaim => ({
   is: 'delegated',
   provisioner,
   message: `it is released: waiting for the provisioner "${provisioner}" to delete it`,

@@ -50,9 +50,9 @@ describe('planVolume', () => {
 
   it('PROV-14 sets a released volume to Bound if its claim exists and names it', () => {
     const claim = aClaim({ spec: { volumeName: 'pv' } })
-    const released = { ...CLAIM_REF, phase: 'Released', ...policy('Delete') }
-    expect(plan(released, { claim, isLive: true })).toEqual({ do: 'set phase', phase: 'Bound' })
-    expect(plan(released, { claim: aClaim(), isLive: true })).toMatchObject({ do: 'wait' })
+    const releasedVolume = { ...CLAIM_REF, phase: 'Released', ...policy('Delete') }
+    expect(plan(releasedVolume, { claim, isLive: true })).toEqual({ do: 'set phase', phase: 'Bound' })
+    expect(plan(releasedVolume, { claim: aClaim(), isLive: true })).toMatchObject({ do: 'wait' })
   })
 
   it('PROV-14 reports an unknown reclaim policy', () => {
@@ -63,13 +63,13 @@ describe('planVolume', () => {
 
   it('PROV-13 reclaims, frees or keeps reserved a volume whose claim is bound to another volume', () => {
     const claim = aClaim({ spec: { volumeName: 'other' } })
-    const provisioned = { ...CLAIM_REF, annotations: { [PROVISIONED_BY]: 'd.io' } }
-    expect(plan({ ...provisioned, ...policy('Delete') }, { claim })).toEqual({ do: 'set phase', phase: 'Released' })
-    expect(plan({ ...provisioned, phase: 'Released', ...policy('Delete') }, { claim })).toMatchObject({
+    const provisionedVolume = { ...CLAIM_REF, annotations: { [PROVISIONED_BY]: 'd.io' } }
+    expect(plan({ ...provisionedVolume, ...policy('Delete') }, { claim })).toEqual({ do: 'set phase', phase: 'Released' })
+    expect(plan({ ...provisionedVolume, phase: 'Released', ...policy('Delete') }, { claim })).toMatchObject({
       do: 'reclaim',
       reclaim: { is: 'delegated', provisioner: 'd.io' },
     })
-    expect(plan({ ...provisioned, ...policy('Retain') }, { claim })).toEqual({ do: 'clear claimRef', keepsName: true })
+    expect(plan({ ...provisionedVolume, ...policy('Retain') }, { claim })).toEqual({ do: 'clear claimRef', keepsName: true })
     const boundByController = { ...CLAIM_REF, annotations: { [BOUND_BY_CONTROLLER]: 'yes' } }
     expect(plan(boundByController, { claim })).toEqual({ do: 'clear claimRef', keepsName: false })
   })
@@ -91,17 +91,17 @@ describe('planVolume', () => {
   })
 
   it('PROV-13 releases a volume that was deleted before it was bound, but not a half-bound one', () => {
-    const deleted = { ...CLAIM_REF, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
-    expect(plan({ ...deleted, phase: 'Pending' }, { claim: aClaim() })).toEqual({ do: 'read claim' })
-    const confirmed = { claim: aClaim(), isLive: true }
-    expect(plan({ ...deleted, phase: 'Pending' }, confirmed)).toEqual({ do: 'set phase', phase: 'Released' })
-    expect(plan({ ...deleted, phase: 'Released', ...policy('Retain') }, confirmed)).toMatchObject({ do: 'reclaim' })
-    expect(plan({ ...deleted, phase: 'Bound' }, confirmed)).toMatchObject({ do: 'wait' })
+    const deletedVolume = { ...CLAIM_REF, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
+    expect(plan({ ...deletedVolume, phase: 'Pending' }, { claim: aClaim() })).toEqual({ do: 'read claim' })
+    const liveClaim = { claim: aClaim(), isLive: true }
+    expect(plan({ ...deletedVolume, phase: 'Pending' }, liveClaim)).toEqual({ do: 'set phase', phase: 'Released' })
+    expect(plan({ ...deletedVolume, phase: 'Released', ...policy('Retain') }, liveClaim)).toMatchObject({ do: 'reclaim' })
+    expect(plan({ ...deletedVolume, phase: 'Bound' }, liveClaim)).toMatchObject({ do: 'wait' })
   })
 
   it('PROV-14 does not recycle a volume while pods use it', () => {
-    const recycled = { ...CLAIM_REF, phase: 'Released', ...policy('Recycle') }
-    expect(plan(recycled, { isLive: true, activePods: () => ['default/p'] })).toMatchObject({
+    const recycledVolume = { ...CLAIM_REF, phase: 'Released', ...policy('Recycle') }
+    expect(plan(recycledVolume, { isLive: true, activePods: () => ['default/p'] })).toMatchObject({
       reclaim: { is: 'blocked', event: { type: 'Normal', message: 'Volume is used by pods: default/p' } },
     })
   })

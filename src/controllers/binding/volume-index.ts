@@ -27,33 +27,33 @@ export interface VolumeIndex extends VolumeCandidates {
 }
 
 const BY_CLAIM = 'binding/claim'
-const byClaim = (volume: Volume): string[] => {
+const claimKeysOf = (volume: Volume): string[] => {
   const key = claimKeyOf(volume)
   return key ? [key] : []
 }
 
 /** Bounded by the number of volumes in the cache. */
 export function createVolumeIndex(volumes: Cache<PersistentVolume>): VolumeIndex {
-  volumes.addIndex(BY_CLAIM, byClaim)
+  volumes.addIndex(BY_CLAIM, claimKeysOf)
   const candidates = new GroupedLists<AccessModes, VolumeCandidate>(bySize)
-  const byName = new Map<string, VolumeCandidate>()
-  const assumed = new Set<string>()
+  const candidatesByName = new Map<string, VolumeCandidate>()
+  const assumedNames = new Set<string>()
   let notify: (candidate: VolumeCandidate) => void = () => {}
 
   function add(volume: Volume): void {
     const { name } = volume.metadata
     remove(name)
-    if (assumed.has(name) || !isFree(volume)) return
+    if (assumedNames.has(name) || !isFree(volume)) return
     const candidate = candidateOf(volume)
-    byName.set(name, candidate)
+    candidatesByName.set(name, candidate)
     candidates.add(matchKey(candidate), candidate.modes, candidate)
     notify(candidate)
   }
 
   function remove(name: string): void {
-    const candidate = byName.get(name)
+    const candidate = candidatesByName.get(name)
     if (!candidate) return
-    byName.delete(name)
+    candidatesByName.delete(name)
     candidates.remove(matchKey(candidate), candidate.modes, candidate)
   }
 
@@ -65,13 +65,13 @@ export function createVolumeIndex(volumes: Cache<PersistentVolume>): VolumeIndex
           yield { modes, candidates: group.from(({ size }) => size >= requirements.size) }
       }
     },
-    candidate: (name) => byName.get(name),
+    candidate: (name) => candidatesByName.get(name),
     assume(name) {
-      assumed.add(name)
+      assumedNames.add(name)
       remove(name)
     },
     release(name) {
-      assumed.delete(name)
+      assumedNames.delete(name)
       const volume = volumes.get(name)
       if (volume) add(volume)
     },

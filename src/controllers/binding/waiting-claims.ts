@@ -23,34 +23,34 @@ interface WaitingClaim {
 /** Bounded by the number of unbound claims in the cache. */
 export function createWaitingClaims(): WaitingClaims {
   const groups = new GroupedLists<string, WaitingClaim>(byAge)
-  const byKey = new Map<ObjectKey, WaitingClaim>()
+  const claimsByKey = new Map<ObjectKey, WaitingClaim>()
 
   function remove(claimKey: ObjectKey): void {
-    const waitingClaim = byKey.get(claimKey)
+    const waitingClaim = claimsByKey.get(claimKey)
     if (!waitingClaim) return
-    byKey.delete(claimKey)
+    claimsByKey.delete(claimKey)
     groups.remove(matchKey(waitingClaim.requirements), groupOf(waitingClaim.requirements), waitingClaim)
   }
 
   return {
     get size() {
-      return byKey.size
+      return claimsByKey.size
     },
     add(requirements, waitingSince) {
       remove(requirements.claimKey)
       const waitingClaim = { requirements, waitingSince }
-      byKey.set(requirements.claimKey, waitingClaim)
+      claimsByKey.set(requirements.claimKey, waitingClaim)
       groups.add(matchKey(requirements), groupOf(requirements), waitingClaim)
     },
     remove,
     take(candidate) {
-      let oldest: WaitingClaim | undefined
+      let oldestClaim: WaitingClaim | undefined
       for (const [, { first }] of groups.groups(matchKey(candidate))) {
-        if (!first || (oldest && byAge(oldest, first) < 0)) continue
-        if (meetsRequirements(candidate, first.requirements)) oldest = first
+        if (!first || (oldestClaim && byAge(oldestClaim, first) < 0)) continue
+        if (meetsRequirements(candidate, first.requirements)) oldestClaim = first
       }
-      if (oldest) remove(oldest.requirements.claimKey)
-      return oldest?.requirements.claimKey
+      if (oldestClaim) remove(oldestClaim.requirements.claimKey)
+      return oldestClaim?.requirements.claimKey
     },
   }
 }

@@ -9,40 +9,40 @@ export interface BatchOptions {
   readonly clock: Clock
   readonly quietMs: number
   readonly maxDelayMs: number
-  readonly flush: (affected: AffectedItems) => void
+  readonly flush: (items: AffectedItems) => void
 }
 
 /** Bounded by the number of segments and classes. */
 export interface Batches {
-  add(affected: AffectedItems): void
+  add(items: AffectedItems): void
   stop(): void
 }
 
 export function createBatches({ clock, quietMs, maxDelayMs, flush }: BatchOptions): Batches {
   const batches = new Map<string, { readonly firstMs: number; lastMs: number; cancel: () => void }>()
 
-  function flushIfDue(id: string, affected: AffectedItems): void {
+  function flushIfDue(id: string, items: AffectedItems): void {
     const batch = batches.get(id)!
     const dueMs = Math.min(batch.lastMs + quietMs, batch.firstMs + maxDelayMs)
     const remainingMs = dueMs - clock.monotonicMs()
     if (remainingMs > 0) {
-      batch.cancel = clock.after(remainingMs, () => flushIfDue(id, affected))
+      batch.cancel = clock.after(remainingMs, () => flushIfDue(id, items))
       return
     }
     batches.delete(id)
-    flush(affected)
+    flush(items)
   }
 
   return {
-    add(affected) {
-      const id = JSON.stringify(affected)
+    add(items) {
+      const id = JSON.stringify(items)
       const nowMs = clock.monotonicMs()
       const batch = batches.get(id)
       if (batch) {
         batch.lastMs = nowMs
         return
       }
-      const cancel = clock.after(quietMs, () => flushIfDue(id, affected))
+      const cancel = clock.after(quietMs, () => flushIfDue(id, items))
       batches.set(id, { firstMs: nowMs, lastMs: nowMs, cancel })
     },
     stop() {

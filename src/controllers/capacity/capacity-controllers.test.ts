@@ -74,14 +74,14 @@ describe('the capacity producer', () => {
     const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('at-once', {}, { volumeBindingMode: 'Immediate' })
     await fixture.aClass('delayed')
-    const first = await fixture.start()
+    const firstProducer = await fixture.start()
     expect(await fixture.summary()).toEqual(['delayed a 10Gi', 'delayed b 4Gi'])
-    await first.stop()
+    await firstProducer.stop()
     await fixture.start({ options: { immediateBinding: true } })
     expect(await fixture.summary()).toHaveLength(4)
   })
 
-  it('CAP-5 as a per-node producer, publishes only the capacity of its node, with its own label', async () => {
+  it('CAP-5 publishes only the capacity of its node, with its own label, as a per-node producer', async () => {
     const fixture = await createCapacityFixture()
     await fixture.aClass('fast')
     await fixture.start({ mode: { is: 'local', node: 'n1' } })
@@ -113,18 +113,18 @@ describe('the capacity producer', () => {
     await fixture.aClass('only-a', { pool: 'a' })
     const registry = new Registry()
     const metrics = createCapacityMetrics(registry)
-    const values = async () =>
+    const readValues = async () =>
       (await registry.metrics())
         .split('\n')
         .filter((line) => line.startsWith('csi'))
         .map((line) => line.replace(/csistoragecapacities_/, '').replace(`driver_name="${DRIVER}"`, ''))
     const central = await fixture.start({ metrics })
     // only-a in zone b has no capacity, so no object should exist for it.
-    expect(await values()).toEqual(['desired_goal{} 3', 'desired_current{} 3', 'obsolete{} 0'])
+    expect(await readValues()).toEqual(['desired_goal{} 3', 'desired_current{} 3', 'obsolete{} 0'])
     await central.stop()
-    expect(await values()).toEqual([])
+    expect(await readValues()).toEqual([])
     await fixture.start({ metrics, mode: { is: 'local', node: 'n1' } })
-    expect(await values()).toEqual([
+    expect(await readValues()).toEqual([
       'desired_goal{,node="n1"} 2',
       'desired_current{,node="n1"} 2',
       'obsolete{,node="n1"} 0',
@@ -283,22 +283,22 @@ describe('the capacity producer, on changes', () => {
     const annotations = { 'volume.kubernetes.io/selected-node': 'n2' }
     await fixture.server.post(claims, { metadata: { name: 'waiting', annotations }, spec })
     await fixture.advance(100)
-    const callsIn = (zone: string) =>
+    const countCallsIn = (zone: string) =>
       fixture.fake.record.calls.filter(({ method, request }) => {
         const { accessibleTopology } = request as { accessibleTopology?: { segments: Record<string, string> } }
         return method === 'GetCapacity' && accessibleTopology?.segments.zone === zone
       }).length
-    const before = [callsIn('a'), callsIn('b')]
+    const before = [countCallsIn('a'), countCallsIn('b')]
     await fixture.server.patch(
       `${claims}/bound/status`,
       { status: { phase: 'Bound', capacity: { storage: '2Gi' } } },
       'merge',
     )
     await fixture.advance(100)
-    expect([callsIn('a'), callsIn('b')]).toEqual([before[0]! + 1, before[1]])
-    const cleared = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': null } } }
-    await fixture.server.patch(`${claims}/waiting`, cleared, 'merge')
+    expect([countCallsIn('a'), countCallsIn('b')]).toEqual([before[0]! + 1, before[1]])
+    const nodeRemoval = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': null } } }
+    await fixture.server.patch(`${claims}/waiting`, nodeRemoval, 'merge')
     await fixture.advance(100)
-    expect([callsIn('a'), callsIn('b')]).toEqual([before[0]! + 1, before[1]! + 1])
+    expect([countCallsIn('a'), countCallsIn('b')]).toEqual([before[0]! + 1, before[1]! + 1])
   })
 })

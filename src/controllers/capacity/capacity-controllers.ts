@@ -94,8 +94,8 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
     let stop = () => {}
     try {
       // With incomplete caches, the producer would delete the objects of missing nodes and classes.
-      const synced = await Promise.all(leases.map(({ cache }) => cache.whenSynced(signal)))
-      if (!synced.every(Boolean)) return
+      const syncResults = await Promise.all(leases.map(({ cache }) => cache.whenSynced(signal)))
+      if (!syncResults.every(Boolean)) return
       let segments: Segments
       if (cluster) {
         const { nodes, csiNodes } = cluster
@@ -135,8 +135,8 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
   async function confirmOwner(owner: OwnerReference, signal: AbortSignal): Promise<void> {
     const { owner: search } = settings
     if (!search) return
-    const current = await findOwner(client, { namespace, ...search }, signal)
-    if (current.uid === owner.uid) return
+    const currentOwner = await findOwner(client, { namespace, ...search }, signal)
+    if (currentOwner.uid === owner.uid) return
     throw new Error(
       `${owner.kind} ${namespace}/${owner.name}, the owner of capacity objects, was deleted and replaced. ` +
         'Restart this process, so that it uses the new one.',

@@ -98,10 +98,10 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
       const { mode = { is: 'central' }, metrics, log = silentLog } = producerOptions
       const { wrapClient = (wrapped) => wrapped } = producerOptions
       const wrappedClient = authorizeUnservedKinds(wrapClient(producerClient), 'provisioner')
-      const common = { clock, random: () => 0.5, log, client: wrappedClient }
-      const caches = createCacheSet({ ...common, reductions: GUARDED_CACHES })
+      const sharedOptions = { clock, random: () => 0.5, log, client: wrappedClient }
+      const caches = createCacheSet({ ...sharedOptions, reductions: GUARDED_CACHES })
       const controllers = createCapacityControllers({
-        ...common,
+        ...sharedOptions,
         caches,
         driver,
         facts,
@@ -113,12 +113,12 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
         ...(metrics ? { capacityMetrics: metrics } : {}),
       })
       const abort = new AbortController()
-      const finished = controllers.run(abort.signal).catch((error) => void failures.push(error))
+      const run = controllers.run(abort.signal).catch((error) => void failures.push(error))
       const producer = {
         queue: controllers.queues[0]!,
         async stop() {
           abort.abort()
-          await finished
+          await run
           await caches.stop()
           if (runningProducers.includes(producer)) runningProducers.splice(runningProducers.indexOf(producer), 1)
         },
