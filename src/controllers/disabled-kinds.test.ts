@@ -33,10 +33,10 @@ function start(
   const abort = new AbortController()
   const client = fixture.clientOf(component)
   const kinds: readonly Kind[] = ALL_KINDS
-  const running = create({ client, kinds, clock: fixture.clock, random: () => 0.5, log: silentLog }).run(abort.signal)
+  const run = create({ client, kinds, clock: fixture.clock, random: () => 0.5, log: silentLog }).run(abort.signal)
   return async () => {
     abort.abort()
-    await running
+    await run
   }
 }
 

@@ -15,7 +15,7 @@ import { managedBy, selectorOf } from './managed-by.ts'
 import type { CapacityMetrics } from './metrics.ts'
 import { type CapacityMode, type CapacityOptions, settingsOf } from './options.ts'
 import { findOwner } from './owner.ts'
-import { produce } from './producer.ts'
+import { produceObjects } from './producer.ts'
 import { retryUntilSuccess } from './retry-until-success.ts'
 import { type Segments, segmentOf, singleSegment } from './segments.ts'
 import { waitUntilServed } from './wait-until-served.ts'
@@ -115,7 +115,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
         volumes: volumes.cache,
         claims: claims.cache,
       }
-      await produce(producer, signal)
+      await produceObjects(producer, signal)
     } finally {
       stop()
       operations?.stop()

@@ -39,10 +39,10 @@ interface ClassState {
 
 /** Bounded by the items of the driver. */
 export function createClassErrors({ client, claims, events, log }: ClassErrorsDeps): ClassErrors {
-  claims.addIndex(BY_CLASS, classIfWaiting)
+  claims.addIndex(BY_CLASS, classNamesOfWaitingClaim)
   const states = new Map<string, ClassState>()
   let writes = Promise.resolve()
-  const unsubscribe = claims.subscribe({ added: reportTo, updated: reportTo })
+  const unsubscribe = claims.subscribe({ added: reportOnClaim, updated: reportOnClaim })
   let isStopped = false
 
   function stateOf(className: string): ClassState {
@@ -51,24 +51,24 @@ export function createClassErrors({ client, claims, events, log }: ClassErrorsDe
     return state
   }
 
-  function reportTo(claim: Claim): void {
-    for (const className of classIfWaiting(claim)) {
+  function reportOnClaim(claim: Claim): void {
+    for (const className of classNamesOfWaitingClaim(claim)) {
       const message = states.get(className)?.message
       // Keep the message of another component: otherwise two writers would overwrite each other's messages forever.
       if (message === undefined || annotationOf(claim, LAST_FAILURE) !== undefined) continue
-      annotate(claim, message)
+      annotateClaim(claim, message)
       events?.record(persistentVolumeClaimKind, claim, { type: 'Warning', reason: 'ProvisioningFailed', message })
     }
   }
 
   function removeAnnotations(className: string, message: string): void {
     for (const claim of claims.byIndex(BY_CLASS, className)) {
-      if (annotationOf(claim, LAST_FAILURE) === message) annotate(claim, null)
+      if (annotationOf(claim, LAST_FAILURE) === message) annotateClaim(claim, null)
     }
   }
 
   /** Writes one claim after the other, because a class may have thousands of waiting claims. */
-  function annotate(claim: Claim, message: string | null): void {
+  function annotateClaim(claim: Claim, message: string | null): void {
     const { namespace, name, uid } = claim.metadata
     const body = { metadata: { uid, annotations: { [LAST_FAILURE]: message } } }
     writes = writes.then(async () => {
@@ -93,7 +93,7 @@ export function createClassErrors({ client, claims, events, log }: ClassErrorsDe
       const text = `GetCapacity for class ${JSON.stringify(className)} failed: ${message}`
       state.message =
         text.length > LAST_FAILURE_CHARACTERS_MAX ? `${text.slice(0, LAST_FAILURE_CHARACTERS_MAX)}…` : text
-      for (const claim of claims.byIndex(BY_CLASS, className)) reportTo(claim)
+      for (const claim of claims.byIndex(BY_CLASS, className)) reportOnClaim(claim)
     },
     recordSuccess(key) {
       const { className } = parseItemKey(key)
@@ -122,7 +122,7 @@ export function createClassErrors({ client, claims, events, log }: ClassErrorsDe
 }
 
 /** Returns the class of a claim that waits for a volume; none for other claims. */
-function classIfWaiting(claim: Claim): string[] {
+function classNamesOfWaitingClaim(claim: Claim): string[] {
   const className = claimClassName(claim)
   return className && !claim.spec?.volumeName && !claim.metadata.deletionTimestamp ? [className] : []
 }

@@ -21,27 +21,27 @@ async function createCleanerFixture() {
   const anObject = (name: string, label: string) =>
     fixture.server.post(CAPACITIES, aCapacity(name, 'fast', 'a', {}, label))
   async function start({ wrapClient = (client) => client, drivers = [DRIVER] }: CleanerOptions = {}) {
-    const common = {
+    const sharedOptions = {
       client: wrapClient(fixture.server.clientOf('capacity-cleanup')),
       clock: fixture.server.clock,
       random: () => 0.5,
       log: silentLog,
     }
-    const caches = createCacheSet(common)
+    const caches = createCacheSet(sharedOptions)
     const cleaner = createCapacityCleaner({
-      ...common,
+      ...sharedOptions,
       caches,
       missingForMs: MISSING_FOR_MS,
       ...(drivers === 'all' ? {} : { drivers }),
     })
     const abort = new AbortController()
-    const finished = cleaner.run(abort.signal)
+    const run = cleaner.run(abort.signal)
     await fixture.settle()
     return {
       queue: cleaner.queues[0]!,
       async stop() {
         abort.abort()
-        await finished
+        await run
         await caches.stop()
       },
     }

@@ -74,20 +74,20 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
       stops.push(presentProducers.stop)
       const enqueue = (object: Readonly<CSIStorageCapacity>) => producersOf(object).forEach(queue.add)
       stops.push(objects.cache.subscribe({ added: enqueue, updated: enqueue }))
-      const synced = await Promise.all([objects.cache.whenSynced(signal), csiNodes.cache.whenSynced(signal)])
-      if (!synced.every(Boolean)) return
+      const syncResults = await Promise.all([objects.cache.whenSynced(signal), csiNodes.cache.whenSynced(signal)])
+      if (!syncResults.every(Boolean)) return
       const pause = createServerPause({ clock, random, log })
       const writeContext: WriteContext = {
         client,
         pause,
-        published: { addWritten() {} }, // the cleaner only deletes
+        publishedObjects: { addWrittenObject() {} }, // the cleaner only deletes
         ...(election ? { election } : {}),
       }
       /** Monotonic time by producer. Bounded by the number of producers that have objects. */
       const missingSinceMs = new Map<string, number>()
       await queue.run(async (producer, cleanSignal) => {
         await pause.whenOver(cleanSignal)
-        return clean(producer, { writeContext, objects: objects.cache, presentProducers, missingSinceMs }, cleanSignal)
+        return cleanProducer(producer, { writeContext, objects: objects.cache, presentProducers, missingSinceMs }, cleanSignal)
       }, signal)
     } finally {
       for (const stop of stops) stop()
@@ -102,7 +102,7 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
     readonly missingSinceMs: Map<string, number>
   }
 
-  async function clean(producer: ProducerKey, context: CleanContext, signal: AbortSignal): Promise<Outcome> {
+  async function cleanProducer(producer: ProducerKey, context: CleanContext, signal: AbortSignal): Promise<Outcome> {
     const { writeContext, objects, presentProducers, missingSinceMs } = context
     const producedObjects = objects.byIndex(BY_PRODUCER, producer)
     if (producedObjects.length === 0 || presentProducers.has(producer)) {
@@ -166,11 +166,11 @@ function createPresentProducers(csiNodes: Cache<CSINode>, onChange: (producer: P
     onChange(producer)
   }
   const update = (node: Readonly<CSINode>, previous?: Readonly<CSINode>) => {
-    const current = producersOn(node)
+    const currentProducers = producersOn(node)
     for (const producer of previous ? producersOn(previous) : []) {
-      if (!current.includes(producer)) setPresent(producer, false)
+      if (!currentProducers.includes(producer)) setPresent(producer, false)
     }
-    for (const producer of current) setPresent(producer, true)
+    for (const producer of currentProducers) setPresent(producer, true)
   }
   const stop = csiNodes.subscribe({
     added: (node) => update(node),

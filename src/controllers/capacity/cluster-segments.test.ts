@@ -77,7 +77,7 @@ describe('createClusterSegments', () => {
     expect(ids()).toEqual([])
     nodes.put(aNode('n1', { zone: 'a' }))
     expect(ids()).toEqual(['[["zone","a"]]'])
-    expect(segments.ofNode('n1')?.labels).toEqual({ zone: 'a' })
+    expect(segments.segmentOfNode('n1')?.labels).toEqual({ zone: 'a' })
     nodes.put(aNode('n1', { zone: 'b' }))
     csiNodes.put(aCsiNode('n1', ['zone'], 'another driver'))
     expect(changes).toEqual(['+[["zone","a"]]', '+[["zone","b"]]', '-[["zone","a"]]', '-[["zone","b"]]'])
@@ -110,7 +110,7 @@ describe('createClusterSegments', () => {
     fc.assert(
       fc.property(fc.array(stepArbitrary, { maxLength: 30, size: 'max' }), (steps) => {
         const { nodes, csiNodes, start } = aCluster()
-        const followed = start()
+        const followedCluster = start()
         for (const step of steps) {
           if (step.do === 'putNode') {
             const labels = Object.entries({ zone: step.zone, rack: step.rack }).filter(([, label]) => label !== null)
@@ -120,18 +120,18 @@ describe('createClusterSegments', () => {
           else if (step.do === 'deleteCsiNode') csiNodes.delete(step.name)
           else csiNodes.put(aCsiNode(step.name, [], 'another driver'))
         }
-        const restarted = start()
-        expect(followed.ids()).toEqual(restarted.ids())
-        expect(followed.segments.size).toBe(restarted.ids().length)
+        const restartedCluster = start()
+        expect(followedCluster.ids()).toEqual(restartedCluster.ids())
+        expect(followedCluster.segments.size).toBe(restartedCluster.ids().length)
         for (const node of ['n1', 'n2', 'n3']) {
-          expect(followed.segments.ofNode(node)?.id).toBe(restarted.segments.ofNode(node)?.id)
+          expect(followedCluster.segments.segmentOfNode(node)?.id).toBe(restartedCluster.segments.segmentOfNode(node)?.id)
         }
         const currentIds = new Set<string>()
-        for (const change of followed.changes) {
+        for (const change of followedCluster.changes) {
           if (change.startsWith('+')) currentIds.add(change.slice(1))
           else currentIds.delete(change.slice(1))
         }
-        expect([...currentIds].sort()).toEqual(restarted.ids())
+        expect([...currentIds].sort()).toEqual(restartedCluster.ids())
       }),
     )
   })

@@ -21,7 +21,7 @@ export interface ClusterSegments extends Segments {
 }
 
 export function createClusterSegments({ driverName, nodes, csiNodes }: ClusterSegmentsOptions): ClusterSegments {
-  const byNode = new Map<string, Segment>()
+  const segmentByNode = new Map<string, Segment>()
   const segments = new Map<string, { readonly segment: Segment; nodeCount: number }>()
   const followers = new Set<(segment: Segment) => void>()
   const notify = (segment: Segment) => {
@@ -29,17 +29,17 @@ export function createClusterSegments({ driverName, nodes, csiNodes }: ClusterSe
   }
 
   function updateNode(name: string): void {
-    const previous = byNode.get(name)
-    const current = segmentOn(csiNodes.get({ name }), nodes.get({ name }), driverName)
-    if (previous?.id === current?.id) return
-    if (current) addNode(name, current)
-    else byNode.delete(name)
-    if (previous) removeNode(previous)
+    const previousSegment = segmentByNode.get(name)
+    const currentSegment = computeSegment(csiNodes.get({ name }), nodes.get({ name }), driverName)
+    if (previousSegment?.id === currentSegment?.id) return
+    if (currentSegment) addNode(name, currentSegment)
+    else segmentByNode.delete(name)
+    if (previousSegment) removeNode(previousSegment)
   }
 
   function addNode(name: string, segment: Segment): void {
     const existing = segments.get(segment.id)
-    byNode.set(name, existing?.segment ?? segment)
+    segmentByNode.set(name, existing?.segment ?? segment)
     if (existing) existing.nodeCount++
     else {
       segments.set(segment.id, { segment, nodeCount: 1 })
@@ -65,7 +65,7 @@ export function createClusterSegments({ driverName, nodes, csiNodes }: ClusterSe
     *all() {
       for (const { segment } of segments.values()) yield segment
     },
-    ofNode: (node) => byNode.get(node),
+    segmentOfNode: (node) => segmentByNode.get(node),
     follow: (follower) => {
       followers.add(follower)
       return () => void followers.delete(follower)
@@ -76,7 +76,7 @@ export function createClusterSegments({ driverName, nodes, csiNodes }: ClusterSe
   }
 }
 
-function segmentOn(
+function computeSegment(
   csiNode: Readonly<CSINode> | undefined,
   node: Readonly<Node> | undefined,
   driverName: string,

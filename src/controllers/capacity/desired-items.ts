@@ -10,9 +10,9 @@ export interface DesiredItems {
   get(key: ItemKey): Item | undefined
   hasClass(name: string): boolean
   /** Returns the keys of all classes in the segment, even if the segment no longer exists. */
-  ofSegment(id: string): ItemKey[]
-  ofClass(name: string): ItemKey[]
-  all(): ItemKey[]
+  keysOfSegment(id: string): ItemKey[]
+  keysOfClass(name: string): ItemKey[]
+  allKeys(): ItemKey[]
   stop(): void
 }
 
@@ -40,18 +40,18 @@ export function createDesiredItems(options: DesiredItemsOptions): DesiredItems {
       return
     }
     classes.set(name, storageClass)
-    if (!previous || !hasSameParameters(previous.parameters, storageClass.parameters)) onChange(ofClass(name))
+    if (!previous || !hasSameParameters(previous.parameters, storageClass.parameters)) onChange(keysOfClass(name))
   }
 
   function remove({ metadata: { name = '' } }: Readonly<StorageClass>): void {
-    if (classes.delete(name)) onChange(ofClass(name))
+    if (classes.delete(name)) onChange(keysOfClass(name))
   }
 
-  const ofSegment = (id: string) => [...classes.keys()].map((name) => keyOfItem(name, id))
-  const ofClass = (name: string) => [...segments.all()].map(({ id }) => keyOfItem(name, id))
+  const keysOfSegment = (id: string) => [...classes.keys()].map((name) => keyOfItem(name, id))
+  const keysOfClass = (name: string) => [...segments.all()].map(({ id }) => keyOfItem(name, id))
   const stops = [
     options.classes.subscribe({ added: update, updated: update, deleted: remove }),
-    segments.follow(({ id }) => onChange(ofSegment(id))),
+    segments.follow(({ id }) => onChange(keysOfSegment(id))),
   ]
   return {
     get size() {
@@ -64,9 +64,9 @@ export function createDesiredItems(options: DesiredItemsOptions): DesiredItems {
       return storageClass && segment && { key, storageClass, segment }
     },
     hasClass: (name) => classes.has(name),
-    ofSegment,
-    ofClass,
-    all: () => [...segments.all()].flatMap(({ id }) => ofSegment(id)),
+    keysOfSegment,
+    keysOfClass,
+    allKeys: () => [...segments.all()].flatMap(({ id }) => keysOfSegment(id)),
     stop: () => {
       for (const stop of stops) stop()
     },

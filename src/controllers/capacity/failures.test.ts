@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../api/status-error.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
-import { createFlakyClient } from '../../runtime/flaky-client.fixture.ts'
+import { createFlakyClient } from '../../runtime/flakyClient-client.fixture.ts'
 import { createStubDriver } from '../provisioning/csi/stub-driver.fixture.ts'
 import { createCapacityFixture, GI } from './capacity.fixture.ts'
 import { getCapacity } from './get-capacity.ts'
@@ -26,16 +26,16 @@ function createRecordingLog() {
 }
 
 /** Returns a client of a server that can be stopped. Writes, lists and watches then fail. */
-function switchableServer(client: Client) {
-  const flaky = createFlakyClient(client)
+function createSwitchableServer(client: Client) {
+  const flakyClient = createFlakyClient(client)
   const outage = new ApiError(503, 'ServiceUnavailable', 'the server is unavailable')
   let isDown = false
   const throwIfDown = () => {
     if (isDown) throw outage
   }
-  const wrapped: Client = {
-    ...flaky,
-    watch: (...args) => flaky.watch(...args),
+  const switchableClient: Client = {
+    ...flakyClient,
+    watch: (...args) => flakyClient.watch(...args),
     create: async (...args) => {
       throwIfDown()
       return client.create(...args)
@@ -54,17 +54,17 @@ function switchableServer(client: Client) {
     },
   }
   return {
-    client: wrapped,
+    client: switchableClient,
     stop() {
       isDown = true
-      flaky.watchError = outage
-      flaky.listError = outage
-      flaky.cut(outage)
+      flakyClient.watchError = outage
+      flakyClient.listError = outage
+      flakyClient.cut(outage)
     },
     start() {
       isDown = false
-      flaky.watchError = undefined
-      flaky.listError = undefined
+      flakyClient.watchError = undefined
+      flakyClient.listError = undefined
     },
   }
 }
@@ -122,7 +122,7 @@ describe('the API server', () => {
     for (let i = 0; i < 30; i++)
       await fixture.aNode(`n${i}`, { zone: i % 2 ? 'a' : 'b', host: `h${i}` }, ['zone', 'host'])
     await fixture.aClass('fast')
-    const server = switchableServer(fixture.client)
+    const server = createSwitchableServer(fixture.client)
     const { log, lines } = createRecordingLog()
     await fixture.start({ wrapClient: () => server.client, log, options: { workers: 4 } })
     expect(await fixture.objects()).toHaveLength(30)

@@ -10,20 +10,20 @@ import type { PublishedObjects } from './published-objects.ts'
 
 export interface FollowObjectsOptions {
   readonly objects: Cache<CSIStorageCapacity>
-  readonly desired: Pick<DesiredItems, 'get'>
-  readonly published: Pick<PublishedObjects, 'of'>
+  readonly desiredItems: Pick<DesiredItems, 'get'>
+  readonly publishedObjects: Pick<PublishedObjects, 'objectsOf'>
   readonly reports: Pick<LastReports, 'get'>
   readonly template: ObjectTemplate
   readonly onChange: (key: ItemKey) => void
 }
 
 export function followObjects(options: FollowObjectsOptions): () => void {
-  const { objects, desired, published, reports, template, onChange } = options
+  const { objects, desiredItems, publishedObjects, reports, template, onChange } = options
   const queueIfChanged = (object: Readonly<CSIStorageCapacity>) => {
     const key = itemKeyOf(object)
     const report = reports.get(key)
-    const isUnchanged = desired.get(key) && report && isUpToDate(object, report, template)
-    if (!isUnchanged || published.of(key).length > 1) onChange(key)
+    const isUnchanged = desiredItems.get(key) && report && isUpToDate(object, report, template)
+    if (!isUnchanged || publishedObjects.objectsOf(key).length > 1) onChange(key)
   }
   return objects.subscribe({
     added: queueIfChanged,

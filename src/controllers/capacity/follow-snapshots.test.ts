@@ -8,17 +8,17 @@ import { createCapacityFixture, DRIVER, GI } from './capacity.fixture.ts'
  * Returns a client wrapper that serves lists and watches of VolumeSnapshotContents, and a function that sends watch events.
  * A stock server does not send initial events.
  */
-function withSnapshots(isStock: boolean) {
-  const waiting: ((event: WatchEvent<VolumeSnapshotContent>) => void)[] = []
-  const existing = { metadata: { name: 'before', uid: 'before', resourceVersion: '1' }, spec: { driver: DRIVER } }
+function createSnapshotServer(isStock: boolean) {
+  const pendingResolvers: ((event: WatchEvent<VolumeSnapshotContent>) => void)[] = []
+  const existingContent = { metadata: { name: 'before', uid: 'before', resourceVersion: '1' }, spec: { driver: DRIVER } }
   const events: WatchEvent<VolumeSnapshotContent>[] = isStock
     ? []
     : [
-        { type: 'added', object: existing },
+        { type: 'added', object: existingContent },
         { type: 'bookmark', resourceVersion: '1', endsInitialEvents: true },
       ]
   const emit = (event: WatchEvent<VolumeSnapshotContent>) => {
-    const resolveNext = waiting.shift()
+    const resolveNext = pendingResolvers.shift()
     if (resolveNext) resolveNext(event)
     else events.push(event)
   }
@@ -27,13 +27,13 @@ function withSnapshots(isStock: boolean) {
     sendInitialEvents,
   }: WatchRequest): AsyncGenerator<WatchEvent<VolumeSnapshotContent>> {
     if (isStock && sendInitialEvents) throw new ApiError(422, 'Invalid', 'sendInitialEvents is forbidden')
-    const aborted = new Promise<undefined>((resolve) => signal.addEventListener('abort', () => resolve(undefined)))
+    const whenAborted = new Promise<undefined>((resolve) => signal.addEventListener('abort', () => resolve(undefined)))
     while (!signal.aborted) {
       const event =
         events.shift() ??
         (await Promise.race([
-          aborted,
-          new Promise<WatchEvent<VolumeSnapshotContent>>((resolve) => waiting.push(resolve)),
+          whenAborted,
+          new Promise<WatchEvent<VolumeSnapshotContent>>((resolve) => pendingResolvers.push(resolve)),
         ]))
       if (event) yield event
     }
@@ -45,7 +45,7 @@ function withSnapshots(isStock: boolean) {
       serves: async (kind) => kind.group === SNAPSHOT_GROUP || client.serves(kind),
       list: async (kind, request) =>
         kind.group === SNAPSHOT_GROUP
-          ? ({ items: [existing], resourceVersion: '1' } as never)
+          ? ({ items: [existingContent], resourceVersion: '1' } as never)
           : client.list(kind, request),
       watch: (kind, request) => (kind.group === SNAPSHOT_GROUP ? watch(request) : client.watch(kind, request)) as never,
     }),
@@ -63,7 +63,7 @@ describe('followSnapshots', () => {
     await fixture.aNode('n1', { zone: 'a' })
     await fixture.aNode('n2', { zone: 'b' })
     await fixture.aClass('fast')
-    const snapshots = withSnapshots(fixture.server.isStock)
+    const snapshots = createSnapshotServer(fixture.server.isStock)
     await fixture.start({ wrapClient: snapshots.wrapClient })
     await fixture.advance(1_000)
     expect(fixture.countGetCapacityCalls()).toBe(2) // an existing snapshot does not cause a call

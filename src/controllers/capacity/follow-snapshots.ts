@@ -7,7 +7,7 @@ import type { Client } from '../../client/index.ts'
 import type { Backoff } from '../../runtime/backoff.ts'
 import { type Cache, createCache } from '../../runtime/index.ts'
 import { type VolumeSnapshotContent, volumeSnapshotContentKind } from '../provisioning/csi/snapshot-kinds.ts'
-import { type AffectedItems, ALL_ITEMS, affectedItemsOf } from './affected-items.ts'
+import { type AffectedItems, ALL_ITEMS, affectedItemsOf } from './items-items.ts'
 import { waitUntilServed } from './wait-until-served.ts'
 
 export interface FollowSnapshotsOptions {
@@ -16,7 +16,7 @@ export interface FollowSnapshotsOptions {
   readonly volumes: Cache<PersistentVolume>
   readonly clock: Clock
   readonly random: Random
-  readonly onChange: (affected: AffectedItems) => void
+  readonly onChange: (items: AffectedItems) => void
 }
 
 type Content = Readonly<VolumeSnapshotContent> & {
@@ -40,7 +40,7 @@ export async function followSnapshots(options: FollowSnapshotsOptions, signal: A
   function reportContent(content: Content): void {
     if (!contents.isSynced || content.spec?.driver !== driverName) return
     const [volume] = volumes.byIndex(BY_HANDLE, `${driverName} ${content.spec.source?.volumeHandle}`)
-    for (const affected of volume ? affectedItemsOf(volume) : [ALL_ITEMS]) onChange(affected)
+    for (const items of volume ? affectedItemsOf(volume) : [ALL_ITEMS]) onChange(items)
   }
 
   const stop = contents.subscribe({

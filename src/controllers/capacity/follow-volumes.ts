@@ -6,7 +6,7 @@ import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
-import { type AffectedItems, affectedItemsOf, itemsOfSegment } from './affected-items.ts'
+import { type AffectedItems, affectedItemsOf, itemsOfSegment } from './items-items.ts'
 import type { DesiredItems } from './desired-items.ts'
 import type { Segments } from './segments.ts'
 
@@ -14,9 +14,9 @@ export interface FollowVolumesOptions {
   readonly driverName: string
   readonly volumes: Cache<PersistentVolume>
   readonly claims: Cache<PersistentVolumeClaim>
-  readonly segments: Pick<Segments, 'ofNode'>
-  readonly desired: Pick<DesiredItems, 'hasClass'>
-  readonly onChange: (affected: AffectedItems) => void
+  readonly segments: Pick<Segments, 'segmentOfNode'>
+  readonly desiredItems: Pick<DesiredItems, 'hasClass'>
+  readonly onChange: (items: AffectedItems) => void
 }
 
 type Volume = Readonly<PersistentVolume>
@@ -24,13 +24,13 @@ type Claim = Readonly<PersistentVolumeClaim>
 
 /** Requires synced caches. Existing objects are not reported. Returns a function that stops the reports. */
 export function followVolumes(options: FollowVolumesOptions): () => void {
-  const { driverName, volumes, claims, segments, desired, onChange } = options
+  const { driverName, volumes, claims, segments, desiredItems, onChange } = options
   let isReplay = true // a new subscriber receives existing objects as added
 
   function reportVolume(...versions: readonly (Volume | undefined)[]): void {
     if (isReplay) return
     for (const volume of versions) {
-      if (volume?.spec?.csi?.driver === driverName) for (const affected of affectedItemsOf(volume)) onChange(affected)
+      if (volume?.spec?.csi?.driver === driverName) for (const items of affectedItemsOf(volume)) onChange(items)
     }
   }
 
@@ -42,7 +42,7 @@ export function followVolumes(options: FollowVolumesOptions): () => void {
     }
     const node = annotationOf(old, SELECTED_NODE)
     if (!node || annotationOf(next, SELECTED_NODE) !== undefined) return
-    const segment = desired.hasClass(claimClassName(next) ?? '') ? segments.ofNode(node) : undefined
+    const segment = desiredItems.hasClass(claimClassName(next) ?? '') ? segments.segmentOfNode(node) : undefined
     if (segment) onChange(itemsOfSegment(segment))
   }
 

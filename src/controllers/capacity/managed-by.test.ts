@@ -28,9 +28,9 @@ describe('the managed-by label', () => {
   it('CAP-9 is parsed to the node name, or may be a hash if the name has more than 52 characters', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,60}[a-z0-9])?$/), (name) => {
-        const parsed = parseManagedBy(managedBy(name))
-        if (name.length <= 52) expect(parsed?.name).toBe(name)
-        else expect(parsed?.mayBeHash).toBe(true)
+        const parsedNode = parseManagedBy(managedBy(name))
+        if (name.length <= 52) expect(parsedNode?.name).toBe(name)
+        else expect(parsedNode?.mayBeHash).toBe(true)
       }),
     )
   })

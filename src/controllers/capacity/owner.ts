@@ -18,26 +18,26 @@ export interface OwnerSearch {
 export async function findOwner(client: Client, search: OwnerSearch, signal?: AbortSignal): Promise<OwnerReference> {
   const { namespace, podName, level } = search
   const options = signal ? { signal } : {}
-  let current: Readonly<KubeObject>
+  let currentObject: Readonly<KubeObject>
   try {
-    current = await client.get(podKind, { namespace, name: podName }, options)
+    currentObject = await client.get(podKind, { namespace, name: podName }, options)
   } catch (error) {
     throw isNotFound(error) ? noSuchPod(search) : error
   }
-  if (current.metadata.deletionTimestamp)
+  if (currentObject.metadata.deletionTimestamp)
     throw new Error(`Cannot use the owner of capacity objects: the pod ${namespace}/${podName} is being deleted.`)
-  let owner: OwnerReference = referenceTo({ apiVersion: 'v1', kind: 'Pod', name: podName, uid: uidOf(current) })
+  let owner: OwnerReference = referenceTo({ apiVersion: 'v1', kind: 'Pod', name: podName, uid: uidOf(currentObject) })
   for (let step = 1; step <= level; step++) {
-    const next = current.metadata.ownerReferences?.find(({ controller }) => controller)
-    if (!next) {
+    const controllerRef = currentObject.metadata.ownerReferences?.find(({ controller }) => controller)
+    if (!controllerRef) {
       throw new Error(
         `Cannot find the owner of capacity objects at level ${level} above the pod ${namespace}/${podName}: ` +
           `${owner.kind} ${owner.name} has no controller. Lower --capacity-ownerref-level to ${step - 1}, or to -1 for no owner.`,
       )
     }
-    owner = referenceTo(next)
+    owner = referenceTo(controllerRef)
     // The last owner is not read, so the role need not grant access to it.
-    if (step < level) current = await client.get(kindOf(next), { namespace, name: next.name }, options)
+    if (step < level) currentObject = await client.get(kindOf(controllerRef), { namespace, name: controllerRef.name }, options)
   }
   return owner
 }

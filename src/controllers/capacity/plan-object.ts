@@ -70,7 +70,7 @@ function buildPatch({ metadata }: Readonly<CSIStorageCapacity>, report: Report, 
     metadata: {
       uid,
       resourceVersion,
-      ...(isMissing ? { ownerReferences: [...ownerReferences, withoutSecondController(owner, ownerReferences)] } : {}),
+      ...(isMissing ? { ownerReferences: [...ownerReferences, removeSecondController(owner, ownerReferences)] } : {}),
     },
     capacity: quantityOf(report.availableBytes),
     maximumVolumeSize: report.maximumBytes === undefined ? null : quantityOf(report.maximumBytes),
@@ -78,7 +78,7 @@ function buildPatch({ metadata }: Readonly<CSIStorageCapacity>, report: Report, 
 }
 
 /** Returns the owner without `controller` if another owner is the controller, because only one may be. */
-function withoutSecondController(owner: OwnerReference, existingOwners: readonly OwnerReference[]): OwnerReference {
+function removeSecondController(owner: OwnerReference, existingOwners: readonly OwnerReference[]): OwnerReference {
   if (!existingOwners.some(({ controller }) => controller)) return owner
   const { controller: _, ...reference } = owner
   return reference

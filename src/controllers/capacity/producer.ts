@@ -9,7 +9,7 @@ import type { Logger } from '../../base/log.ts'
 import { type Client, rateLimited } from '../../client/index.ts'
 import type { CsiDriver } from '../../csi/index.ts'
 import type { Cache, EventRecorder, LeaderElection, WorkQueue } from '../../runtime/index.ts'
-import type { AffectedItems } from './affected-items.ts'
+import type { AffectedItems } from './items-items.ts'
 import { createBatches } from './batches.ts'
 import { createClassErrors } from './class-errors.ts'
 import { createDesiredItems, type DesiredItems } from './desired-items.ts'
@@ -49,40 +49,40 @@ export interface ProducerDeps {
 }
 
 /** Settles after the signal has fired and the last reconcile has finished. */
-export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<void> {
+export async function produceObjects(deps: ProducerDeps, signal: AbortSignal): Promise<void> {
   const { client, clock, random, log, driver, mode, settings, template, queue, segments, election } = deps
   const { objects, classes, volumes, claims, capacityMetrics } = deps
   const { driverName } = template
-  const addAll = (keys: readonly ItemKey[]) => {
+  const queueItems = (keys: readonly ItemKey[]) => {
     for (const key of keys) queue.add(key)
   }
 
-  const desired = createDesiredItems({
+  const desiredItems = createDesiredItems({
     driverName,
     classes,
     segments,
     immediateBinding: settings.immediateBinding,
-    onChange: addAll,
+    onChange: queueItems,
   })
-  const published = createPublishedObjects(objects)
+  const publishedObjects = createPublishedObjects(objects)
   const reports = createLastReports()
   const batches = createBatches({
     clock,
     quietMs: settings.batchQuietMs,
     maxDelayMs: settings.batchMaxMs,
-    flush: (affected) => addAll(keysOf(affected, desired)),
+    flush: (items) => queueItems(keysOf(items, desiredItems)),
   })
-  const onChange = (affected: AffectedItems) => {
-    if (isAnyDesired(affected, desired, segments)) batches.add(affected)
+  const onChange = (items: AffectedItems) => {
+    if (isAnyDesired(items, desiredItemsItems, segments)) batches.add(items)
   }
-  const unfollowVolumes = followVolumes({ driverName, volumes, claims, segments, desired, onChange })
-  const unfollowObjects = followObjects({ objects, desired, published, reports, template, onChange: queue.add })
+  const unfollowVolumes = followVolumes({ driverName, volumes, claims, segments, desiredItems, onChange })
+  const unfollowObjects = followObjects({ objects, desiredItems, publishedObjects, reports, template, onChange: queue.add })
   const observedProducer = {
     driverName,
     ...(mode.is === 'local' ? { node: mode.node } : {}),
     counts: () => ({
-      goal: desired.size - reports.omittedCount,
-      ...published.count((key) => desired.get(key) !== undefined),
+      goal: desiredItems.size - reports.omittedCount,
+      ...publishedObjects.count((key) => desiredItems.get(key) !== undefined),
     }),
   }
   capacityMetrics?.producers.add(observedProducer)
@@ -93,8 +93,8 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     driver,
     timeoutMs: settings.timeoutMs,
     log,
-    desired,
-    published,
+    desiredItems,
+    publishedObjects,
     reports,
     classErrors,
     template,
@@ -104,7 +104,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
   }
   const reconcile = (key: ItemKey, reconcileSignal: AbortSignal) => {
     // Schedule the next poll at the start of the reconcile, so that polls are spread over time.
-    if (desired.get(key)) queue.addAfter(key, settings.pollIntervalMs)
+    if (desiredItems.get(key)) queue.addAfter(key, settings.pollIntervalMs)
     return reconcileItem(key, context, reconcileSignal)
   }
   try {
@@ -118,27 +118,27 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     unfollowVolumes()
     await classErrors.stop()
     batches.stop()
-    desired.stop()
+    desiredItems.stop()
   }
 }
 
-function keysOf(affected: AffectedItems, desired: DesiredItems): ItemKey[] {
-  switch (affected.is) {
+function keysOf(items: AffectedItems, desiredItems: DesiredItems): ItemKey[] {
+  switch (items.is) {
     case 'segment':
-      return desired.ofSegment(affected.id)
+      return desiredItems.keysOfSegment(items.id)
     case 'class':
-      return desired.ofClass(affected.name)
+      return desiredItems.keysOfClass(items.name)
     case 'all':
-      return desired.all()
+      return desiredItems.allKeys()
   }
 }
 
-function isAnyDesired(affected: AffectedItems, desired: DesiredItems, segments: Segments): boolean {
-  switch (affected.is) {
+function isAnyDesired(items: AffectedItems, desiredItems: DesiredItems, segments: Segments): boolean {
+  switch (items.is) {
     case 'segment':
-      return segments.get(affected.id) !== undefined
+      return segments.get(items.id) !== undefined
     case 'class':
-      return desired.hasClass(affected.name)
+      return desiredItems.hasClass(items.name)
     case 'all':
       return true
   }

@@ -11,11 +11,11 @@ type Capacity = Readonly<Stored<CSIStorageCapacity>>
 
 export interface PublishedObjects {
   /** Returns the objects of the item, oldest first. The oldest is kept if there are several. */
-  of(key: ItemKey): readonly Capacity[]
+  objectsOf(key: ItemKey): readonly Capacity[]
   /** Counts the desired items that have an object (current) and all other objects (obsolete). */
   count(isDesired: (key: ItemKey) => boolean): { readonly current: number; readonly obsolete: number }
   /** Adds the object that a write of this producer returned. */
-  addWritten(object: Capacity): void
+  addWrittenObject(object: Capacity): void
 }
 
 const BY_ITEM = 'capacity: item'
@@ -25,14 +25,14 @@ export function createPublishedObjects(cache: Cache<CSIStorageCapacity>): Publis
   /** Bounded by the number of objects whose watch event has not arrived yet. */
   const createdObjects = new Map<ItemKey, Capacity>()
   return {
-    of(key) {
-      const cached = cache.byIndex(BY_ITEM, key)
+    objectsOf(key) {
+      const cachedObjects = cache.byIndex(BY_ITEM, key)
       const createdObject = createdObjects.get(key)
-      if (!createdObject) return cached.length > 1 ? [...cached].sort(byAge) : cached
+      if (!createdObject) return cachedObjects.length > 1 ? [...cachedObjects].sort(byAge) : cachedObjects
       if (!isOlder(cache.resourceVersion, createdObject.metadata.resourceVersion)) createdObjects.delete(key)
       const isMissing =
-        createdObjects.has(key) && !cached.some(({ metadata }) => metadata.uid === createdObject.metadata.uid)
-      return (isMissing ? [...cached, createdObject] : [...cached]).sort(byAge)
+        createdObjects.has(key) && !cachedObjects.some(({ metadata }) => metadata.uid === createdObject.metadata.uid)
+      return (isMissing ? [...cachedObjects, createdObject] : [...cachedObjects]).sort(byAge)
     },
     count(isDesired) {
       const items = new Set<ItemKey>()
@@ -42,7 +42,7 @@ export function createPublishedObjects(cache: Cache<CSIStorageCapacity>): Publis
       }
       return { current: items.size, obsolete: cache.size - items.size }
     },
-    addWritten(object) {
+    addWrittenObject(object) {
       cache.applyWriteResult(object)
       if (!cache.get(keyOfObject(object))) createdObjects.set(itemKeyOf(object), object)
     },

@@ -18,8 +18,8 @@ export interface ItemContext extends WriteContext {
   readonly driver: CsiDriver
   readonly timeoutMs: number
   readonly log: Logger
-  readonly desired: Pick<DesiredItems, 'get'>
-  readonly published: PublishedObjects
+  readonly desiredItems: Pick<DesiredItems, 'get'>
+  readonly publishedObjects: PublishedObjects
   readonly reports: LastReports
   readonly classErrors: Pick<ClassErrors, 'recordFailure' | 'recordSuccess' | 'forget'>
   readonly pause: ServerPause
@@ -29,9 +29,9 @@ export interface ItemContext extends WriteContext {
 }
 
 export async function reconcileItem(key: ItemKey, context: ItemContext, signal: AbortSignal): Promise<Outcome> {
-  const { desired, published, reports, pause, template } = context
+  const { desiredItems, publishedObjects, reports, pause, template } = context
   await pause.whenOver(signal)
-  const item = desired.get(key)
+  const item = desiredItems.get(key)
   if (!item) {
     reports.delete(key)
     context.classErrors.forget(key)
@@ -42,8 +42,8 @@ export async function reconcileItem(key: ItemKey, context: ItemContext, signal: 
 
   const report = await callGetCapacity(key, item, context, signal)
   if ('is' in report) return report
-  if (!desired.get(key)) return done // the change that removed the item has queued it again
-  const action = planObject(item, published.of(key)[0], report, template)
+  if (!desiredItems.get(key)) return done // the change that removed the item has queued it again
+  const action = planObject(item, publishedObjects.objectsOf(key)[0], report, template)
   reports.set(key, report, action.do === 'omit')
   if (action.do === 'create' && context.confirmOwner) {
     try {
@@ -85,7 +85,7 @@ async function deleteObjects(
   context: ItemContext,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  for (const object of context.published.of(key).slice(keptCount)) {
+  for (const object of context.publishedObjects.objectsOf(key).slice(keptCount)) {
     const outcome = await deleteObject(object, context, signal)
     if (outcome.is !== 'done') return outcome
   }

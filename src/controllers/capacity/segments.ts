@@ -12,7 +12,7 @@ export interface Segments {
   get(id: string): Segment | undefined
   all(): Iterable<Segment>
   /** Returns the segment of a node, or undefined if the node is in no segment. */
-  ofNode(node: string): Segment | undefined
+  segmentOfNode(node: string): Segment | undefined
   /** Calls `onChange` when a segment is added or removed, until the returned function is called. */
   follow(onChange: (segment: Segment) => void): () => void
 }
@@ -31,7 +31,7 @@ export function singleSegment(segment: Segment, node: string): Segments {
     size: 1,
     get: (id) => (id === segment.id ? segment : undefined),
     all: () => [segment],
-    ofNode: (name) => (name === node ? segment : undefined),
+    segmentOfNode: (name) => (name === node ? segment : undefined),
     follow: () => () => {},
   }
 }

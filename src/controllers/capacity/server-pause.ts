@@ -15,26 +15,26 @@ const PAUSE: Backoff = { baseMs: 1_000, maxMs: 30_000 }
 
 export function createServerPause({ clock, random, log }: { clock: Clock; random: Random; log: Logger }): ServerPause {
   let failures = 0
-  let untilMs = 0
+  let pauseEndMs = 0
   return {
     async whenOver(signal) {
       for (;;) {
-        const remainingMs = untilMs - clock.monotonicMs()
+        const remainingMs = pauseEndMs - clock.monotonicMs()
         if (remainingMs <= 0) return
         await clock.sleep(remainingMs, signal)
       }
     },
     recordFailure(message) {
       const nowMs = clock.monotonicMs()
-      if (nowMs < untilMs) return // the request was sent before the pause started, so it is part of the same failure
+      if (nowMs < pauseEndMs) return // the request was sent before the pause started, so it is part of the same failure
       const waitMs = backoffMs(PAUSE, failures++, random)
-      untilMs = nowMs + waitMs
+      pauseEndMs = nowMs + waitMs
       log.warn({ reason: message, waitMs }, 'cannot write capacity objects; pausing')
     },
     recordSuccess() {
       if (failures > 0) log.info({ failures }, 'capacity objects can be written again')
       failures = 0
-      untilMs = 0
+      pauseEndMs = 0
     },
   }
 }

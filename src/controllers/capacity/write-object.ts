@@ -16,7 +16,7 @@ import type { ServerPause } from './server-pause.ts'
 
 export interface WriteContext {
   readonly client: Client
-  readonly published: Pick<PublishedObjects, 'addWritten'>
+  readonly publishedObjects: Pick<PublishedObjects, 'addWrittenObject'>
   readonly pause: Pick<ServerPause, 'recordFailure' | 'recordSuccess'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
 }
@@ -24,19 +24,19 @@ export interface WriteContext {
 type Capacity = Readonly<CSIStorageCapacity>
 
 export async function applyObject(action: ObjectAction, context: WriteContext, signal: AbortSignal): Promise<Outcome> {
-  const { client, published } = context
+  const { client, publishedObjects } = context
   switch (action.do) {
     case 'keep':
     case 'omit':
       return done
     case 'create':
       return tryWrite(context, signal, async () => {
-        published.addWritten(await client.create(capacityKind, action.object, { signal }))
+        publishedObjects.addWrittenObject(await client.create(capacityKind, action.object, { signal }))
       })
     case 'update':
       return tryWrite(context, signal, async () => {
         const patch = { type: 'merge', body: action.body } as const
-        published.addWritten(await client.patch(capacityKind, refOf(action.object), patch, { signal }))
+        publishedObjects.addWrittenObject(await client.patch(capacityKind, refOf(action.object), patch, { signal }))
       })
   }
 }

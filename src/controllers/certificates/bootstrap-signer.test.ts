@@ -11,13 +11,13 @@ const HOUR_MS = 3_600_000
 async function start() {
   const server = await createServerFixture({ answers: 'stowage' })
   const { clock } = server
-  const common = { client: server.clientOf('bootstrap-signer'), clock, random: () => 0.5, log: silentLog }
-  const caches = createCacheSet(common)
+  const sharedOptions = { client: server.clientOf('bootstrap-signer'), clock, random: () => 0.5, log: silentLog }
+  const caches = createCacheSet(sharedOptions)
   const abort = new AbortController()
-  const running = createBootstrapSigner({ ...common, caches }).run(abort.signal)
+  const run = createBootstrapSigner({ ...sharedOptions, caches }).run(abort.signal)
   onTestFinished(async () => {
     abort.abort()
-    await running
+    await run
     await caches.stop()
     await server.store.close()
   })
@@ -70,9 +70,9 @@ describe('the bootstrap signer', () => {
     const { createToken, waitUntilSigned, waitUntil, read, patch } = await start()
     await createToken('abcdef')
     await waitUntilSigned('abcdef')
-    const before = (await read())['jws-kubeconfig-abcdef']
+    const signatureBefore = (await read())['jws-kubeconfig-abcdef']
     await patch(CLUSTER_INFO, { data: { kubeconfig: 'clusters: [1]\n' } }, 'merge')
-    await waitUntil(async () => (await read())['jws-kubeconfig-abcdef'] !== before, 'another signature')
+    await waitUntil(async () => (await read())['jws-kubeconfig-abcdef'] !== signatureBefore, 'another signature')
   })
 
   it('SYS-19 removes the signature of a token that has expired or was deleted', async () => {

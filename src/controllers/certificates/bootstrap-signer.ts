@@ -42,7 +42,7 @@ export function createBootstrapSigner(deps: ControllerDeps): Controller {
     try {
       if (data) await client.update(configMapKind, { ...configMap, data })
     } catch (error) {
-      if (!isConflict(error) && !isNotFound(error)) throw error // changed meanwhile, which causes another reconcile
+      if (!isConflict(error) && !isNotFound(error)) throw error // otherwise the change causes another reconcile
     }
     const nextExpiryMs = Math.min(...tokens.map(({ expiresAtMs }) => expiresAtMs))
     if (nextExpiryMs === Number.POSITIVE_INFINITY) return done
@@ -73,13 +73,13 @@ function signData(
   const { kubeconfig } = data
   if (kubeconfig === undefined) return undefined
   const signatures = tokens.map((token) => [`${SIGNATURE_PREFIX}${token.id}`, signatureOf(kubeconfig, token)])
-  const signed: Record<string, string> = {
+  const signedData: Record<string, string> = {
     ...Object.fromEntries(Object.entries(data).filter(([key]) => !key.startsWith(SIGNATURE_PREFIX))),
     ...Object.fromEntries(signatures),
   }
-  const keys = Object.keys(signed)
-  const isSigned = keys.length === Object.keys(data).length && keys.every((key) => data[key] === signed[key])
-  return isSigned ? undefined : signed
+  const keys = Object.keys(signedData)
+  const isSigned = keys.length === Object.keys(data).length && keys.every((key) => data[key] === signedData[key])
+  return isSigned ? undefined : signedData
 }
 
 /** Returns a compact JWS without the payload, which is the kubeconfig. */

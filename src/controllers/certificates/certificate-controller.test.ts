@@ -25,10 +25,10 @@ async function startController({ wrapCleanerClient = (client: Client) => client 
   const pki = await loadOrCreatePki({ dir: await mkdtemp(join(tmpdir(), 'pki-')), clock })
   const cacheSets: CacheSet[] = []
   const depsWith = (client: Client): ControllerDeps => {
-    const common = { client, clock, random: () => 0.5, log: silentLog }
-    const caches = createCacheSet(common)
+    const sharedOptions = { client, clock, random: () => 0.5, log: silentLog }
+    const caches = createCacheSet(sharedOptions)
     cacheSets.push(caches)
-    return { ...common, caches }
+    return { ...sharedOptions, caches }
   }
   const controller = createCertificateController({
     ...depsWith(api.clientOf('certificates')),
@@ -49,10 +49,10 @@ async function startController({ wrapCleanerClient = (client: Client) => client 
     log: { ...silentLog, info: (_, message) => void cleanerMessages.push(message) },
   })
   const stop = new AbortController()
-  const running = Promise.all([controller.run(stop.signal), tokenCleaner.run(stop.signal)])
+  const runs = Promise.all([controller.run(stop.signal), tokenCleaner.run(stop.signal)])
   onTestFinished(async () => {
     stop.abort()
-    await running
+    await runs
     for (const caches of cacheSets) await caches.stop()
   })
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -81,7 +81,7 @@ async function startController({ wrapCleanerClient = (client: Client) => client 
       expect((await api.put(path, { ...request, status: { conditions } })).status).toBe(200)
     },
     read: async (name: string): Promise<Json> => (await api.get(`${REQUESTS}/${name}`)).json,
-    async untilIssued(name: string): Promise<X509Certificate> {
+    async waitUntilIssued(name: string): Promise<X509Certificate> {
       let request: Json
       await api.waitUntil(async () => {
         request = (await api.get(`${REQUESTS}/${name}`)).json
@@ -102,13 +102,13 @@ interface RequestSpec {
 }
 
 const KUBELET = 'kubernetes.io/kube-apiserver-client-kubelet'
-const specOf = ({ subject, signerName = KUBELET, alternativeNames, ...rest }: RequestSpec, key: KeyObject) => ({
+const specOf = ({ subject, signerName = KUBELET, alternativeNames, ...otherFields }: RequestSpec, key: KeyObject) => ({
   request: Buffer.from(
     alternativeNames ? opensslRequest(subject, alternativeNames) : createCertificationRequest({ subject, key }),
   ).toString('base64'),
   signerName,
   usages: ['digital signature', 'client auth'],
-  ...rest,
+  ...otherFields,
 })
 
 /** Returns a request with alternative names, which openssl creates with a new key. */
@@ -125,19 +125,19 @@ function opensslRequest({ commonName, organizations = [] }: SubjectName, alterna
 const nodeSubject = (name: string) => ({ commonName: `system:node:${name}`, organizations: ['system:nodes'] })
 const TOKEN_USER = { name: 'system:bootstrap:abcdef', group: 'system:bootstrappers:stowage:node-token' }
 
-const SERVING = {
+const SERVING_SPEC = {
   subject: nodeSubject('n1'),
   signerName: 'kubernetes.io/kubelet-serving',
   usages: ['digital signature', 'server auth'],
 }
-const NODE = { name: 'system:node:n1', group: 'system:nodes' }
+const NODE_USER = { name: 'system:node:n1', group: 'system:nodes' }
 
 describe('the certificate controller', () => {
   it('SYS-19 approves and signs the certificate of a node that joins with a token', async () => {
     const cluster = await startController()
     const { metadata, spec } = await cluster.request(TOKEN_USER, { subject: nodeSubject('n1') })
     expect(spec).toMatchObject({ username: TOKEN_USER.name, groups: [TOKEN_USER.group, 'system:authenticated'] })
-    const certificate = await cluster.untilIssued(metadata.name)
+    const certificate = await cluster.waitUntilIssued(metadata.name)
     expect(certificate.subject).toBe('O=system:nodes\nCN=system:node:n1')
     expect(certificate.verify(new X509Certificate(cluster.pki.caCert).publicKey)).toBe(true)
     expect(certificate.keyUsage).toEqual(['1.3.6.1.5.5.7.3.2']) // client auth
@@ -152,7 +152,7 @@ describe('the certificate controller', () => {
     const cluster = await startController()
     const node = { name: 'system:node:n1', group: 'system:nodes' }
     const { metadata } = await cluster.request(node, { subject: nodeSubject('n1'), expirationSeconds: 3_600 })
-    const certificate = await cluster.untilIssued(metadata.name)
+    const certificate = await cluster.waitUntilIssued(metadata.name)
     expect(Date.parse(certificate.validTo) - cluster.api.clock.nowMs()).toBeLessThanOrEqual(HOUR_MS)
     expect(Date.parse(certificate.validTo) - cluster.api.clock.nowMs()).toBeGreaterThan(HOUR_MS - 120_000)
   })
@@ -179,17 +179,17 @@ describe('the certificate controller', () => {
       ),
     )
     await cluster.api.clock.advance(60_000)
-    const [approved, denied] = requests.map(({ metadata }) => metadata.name)
-    expect((await cluster.read(approved)).status?.conditions ?? []).toEqual([])
+    const [approvedName, deniedName] = requests.map(({ metadata }) => metadata.name)
+    expect((await cluster.read(approvedName)).status?.conditions ?? []).toEqual([])
     const decide = async (name: string, type: string) => {
       const conditions = [{ type, status: 'True', reason: 'Test', message: 'decided' }]
       const request = await cluster.read(name)
       return cluster.api.put(`${REQUESTS}/${name}/approval`, { ...request, status: { conditions } })
     }
-    expect((await decide(approved, 'Approved')).status).toBe(200)
-    expect((await decide(denied, 'Denied')).status).toBe(200)
-    expect((await cluster.untilIssued(approved)).subject).toBe('O=team\nCN=a')
-    expect((await cluster.read(denied)).status.certificate).toBeUndefined()
+    expect((await decide(approvedName, 'Approved')).status).toBe(200)
+    expect((await decide(deniedName, 'Denied')).status).toBe(200)
+    expect((await cluster.waitUntilIssued(approvedName)).subject).toBe('O=team\nCN=a')
+    expect((await cluster.read(deniedName)).status.certificate).toBeUndefined()
   })
 
   it('SYS-19 fails an approved request that its signer does not allow', async () => {
@@ -216,11 +216,11 @@ describe('the certificate controller', () => {
 
   it('SYS-19 signs the serving certificate of a node with its names when an administrator has approved it', async () => {
     const cluster = await startController()
-    const request = await cluster.request(NODE, { ...SERVING, alternativeNames: 'DNS:n1.example.com,IP:192.0.2.1' })
+    const request = await cluster.request(NODE_USER, { ...SERVING_SPEC, alternativeNames: 'DNS:n1.example.com,IP:192.0.2.1' })
     await cluster.api.clock.advance(120_000)
     expect((await cluster.read(request.metadata.name)).status?.conditions ?? []).toEqual([])
     await cluster.approve(request)
-    const certificate = await cluster.untilIssued(request.metadata.name)
+    const certificate = await cluster.waitUntilIssued(request.metadata.name)
     expect(certificate.subject).toBe('O=system:nodes\nCN=system:node:n1')
     expect(certificate.subjectAltName).toBe('DNS:n1.example.com, IP Address:192.0.2.1')
     expect(certificate.keyUsage).toEqual(['1.3.6.1.5.5.7.3.1']) // server auth
@@ -239,7 +239,7 @@ describe('the certificate controller', () => {
     ],
   ])('SYS-19 fails the approved serving certificate of a node with %s', async (_name, spec, message) => {
     const cluster = await startController()
-    const request = await cluster.request(NODE, { ...SERVING, ...spec })
+    const request = await cluster.request(NODE_USER, { ...SERVING_SPEC, ...spec })
     await cluster.approve(request)
     const { name } = request.metadata
     await cluster.api.waitUntil(
@@ -251,25 +251,25 @@ describe('the certificate controller', () => {
 
   it('SYS-19 gets no request of a node for the serving certificate of another, because the API server rejects it', async () => {
     const cluster = await startController()
-    const spec = { ...SERVING, subject: nodeSubject('n2'), alternativeNames: 'DNS:n2' }
-    expect((await cluster.request(NODE, spec)).code).toBe(403)
+    const spec = { ...SERVING_SPEC, subject: nodeSubject('n2'), alternativeNames: 'DNS:n2' }
+    expect((await cluster.request(NODE_USER, spec)).code).toBe(403)
   })
 
   it('SYS-19 deletes an issued request after an hour and a pending one after a day', async () => {
     const cluster = await startController()
-    const issued = (await cluster.request(TOKEN_USER, { subject: nodeSubject('n1') })).metadata.name
+    const issuedName = (await cluster.request(TOKEN_USER, { subject: nodeSubject('n1') })).metadata.name
     const admin = { name: 'admin', group: 'system:masters' }
     const signerName = 'kubernetes.io/kube-apiserver-client'
-    const pending = (await cluster.request(admin, { subject: { commonName: 'ann' }, signerName })).metadata.name
-    await cluster.untilIssued(issued)
+    const pendingName = (await cluster.request(admin, { subject: { commonName: 'ann' }, signerName })).metadata.name
+    await cluster.waitUntilIssued(issuedName)
     const exists = async (name: string) => (await cluster.api.get(`${REQUESTS}/${name}`)).status === 200
     await cluster.api.clock.advance(0.9 * HOUR_MS)
-    expect(await exists(issued)).toBe(true)
+    expect(await exists(issuedName)).toBe(true)
     await cluster.api.clock.advance(0.2 * HOUR_MS)
-    await cluster.api.waitUntil(async () => !(await exists(issued)), 'the deletion of the issued request')
-    expect(await exists(pending)).toBe(true)
+    await cluster.api.waitUntil(async () => !(await exists(issuedName)), 'the deletion of the issued request')
+    expect(await exists(pendingName)).toBe(true)
     await cluster.api.clock.advance(23 * HOUR_MS)
-    await cluster.api.waitUntil(async () => !(await exists(pending)), 'the deletion of the pending request')
+    await cluster.api.waitUntil(async () => !(await exists(pendingName)), 'the deletion of the pending request')
   })
 })
 

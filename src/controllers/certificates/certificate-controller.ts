@@ -83,14 +83,14 @@ export function createCertificateController(deps: CertificateControllerDeps): Ce
 
   async function apply(csr: Readonly<Stored<CertificateSigningRequest>>, action: RequestAction): Promise<void> {
     const { conditions = [], ...status } = csr.status ?? {}
-    const withCondition = (type: string, reason: string, message: string) => ({
+    const addCondition = (type: string, reason: string, message: string) => ({
       ...csr,
       status: { ...status, conditions: [...conditions, { type, status: 'True', reason, message }] },
     })
     switch (action.do) {
       case 'approve': {
-        const approved = withCondition('Approved', 'AutoApproved', action.message)
-        await client.update(certificateSigningRequestKind, approved, { subresource: 'approval' })
+        const approvedCsr = addCondition('Approved', 'AutoApproved', action.message)
+        await client.update(certificateSigningRequestKind, approvedCsr, { subresource: 'approval' })
         log.info({ request: csr.metadata.name, user: csr.spec.username }, 'approved the certificate of a node')
         return
       }
@@ -101,14 +101,14 @@ export function createCertificateController(deps: CertificateControllerDeps): Ce
         const alternativeNames = use === 'server' ? request.alternativeNames.map(({ encoding }) => encoding) : []
         const pem = deps.sign({ use, subject, publicKey, alternativeNames, canEncipherKeys, ...validity })
         const certificate = Buffer.from(pem).toString('base64')
-        const signed = { ...csr, status: { ...status, conditions: [...conditions], certificate } }
-        await client.update(certificateSigningRequestKind, signed, { subresource: 'status' })
+        const signedCsr = { ...csr, status: { ...status, conditions: [...conditions], certificate } }
+        await client.update(certificateSigningRequestKind, signedCsr, { subresource: 'status' })
         log.info({ request: csr.metadata.name, subject: request.subject.commonName }, `issued a ${use} certificate`)
         return
       }
       case 'fail': {
-        const failed = withCondition('Failed', 'SignerValidationFailure', action.message)
-        await client.update(certificateSigningRequestKind, failed, { subresource: 'status' })
+        const failedCsr = addCondition('Failed', 'SignerValidationFailure', action.message)
+        await client.update(certificateSigningRequestKind, failedCsr, { subresource: 'status' })
         return
       }
       case 'delete':

@@ -1,5 +1,4 @@
-// Entry point of the controllers with which nodes join: the one that approves and signs CertificateSigningRequests, and those of
-// bootstrap tokens.
+// Entry point of the controllers that let nodes join: the certificate controller, the bootstrap signer and the token cleaner.
 export { createBootstrapSigner } from './bootstrap-signer.ts'
 export { createCertificateController, type Requester } from './certificate-controller.ts'
 export type { NodeCertificateRight } from './plan-request.ts'

@@ -1,5 +1,5 @@
-// Decides what happens next with a CertificateSigningRequest: the client certificates of nodes are approved if the requester has
-// the right to them, approved requests are signed, and old ones are deleted. Pure.
+// Plans the next action for a CertificateSigningRequest: approve the client certificate of a node if the requester has the
+// right to it, sign an approved request, or delete an old one. Pure.
 import { type CertificationRequest, parseCertificationRequest } from '../../api/certification-request.ts'
 import { decodePem, hasCondition } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'
 import type { CertificateSigningRequest } from '../../api/kinds/certificate-signing-request/certificate-signing-request-schema.ts'
@@ -23,7 +23,7 @@ export type RequestAction =
     }
   | { readonly do: 'fail'; readonly message: string }
   | { readonly do: 'delete' }
-  /** Nothing to do until then, unless the request changes. */
+  /** Plan again at `untilMs`, or earlier if the request changes. */
   | { readonly do: 'wait'; readonly untilMs: number }
 
 export type CertificateUse = 'server' | 'client'
@@ -43,7 +43,7 @@ const HOUR_MS = 60 * 60 * 1_000
 const DAY_MS = 24 * HOUR_MS
 const LIFETIME_MS_MAX = 365 * DAY_MS
 const BACKDATE_MS = 5 * 60 * 1_000
-/** Certificates with a shorter lifetime get all of it; that of others includes the backdated time. */
+/** A lifetime below this counts from now. A longer lifetime counts from the backdated start of the certificate. */
 const SHORT_LIFETIME_MS = 8 * HOUR_MS
 const PENDING_MS_MAX = DAY_MS
 const FINISHED_MS_MAX = HOUR_MS
@@ -57,7 +57,7 @@ export function planRequest(csr: CertificateSigningRequest, context: PlanContext
   const { signerName } = csr.spec
   const use = USES[signerName]
   if (!use) return wait // another signer's request
-  const request = parseCertificationRequest(decodePem(csr.spec.request)) // valid since its creation
+  const request = parseCertificationRequest(decodePem(csr.spec.request)) // the API server rejects invalid requests
   if (!hasCondition(csr, 'Approved')) {
     // The right may be granted later, which does not change the request.
     const recheckMs = Math.min(deleteAtMs, context.nowMs + APPROVAL_RECHECK_MS)

@@ -40,7 +40,7 @@ export function createTokenCleaner(deps: ControllerDeps): {
         await client.delete(secretKind, refOfKey(key), { uid, resourceVersion })
         log.info({ secret: secret.metadata.name }, 'deleted an expired bootstrap token')
       } catch (error) {
-        if (!isNotFound(error) && !isConflict(error)) throw error // changed meanwhile, which causes another reconcile
+        if (!isNotFound(error) && !isConflict(error)) throw error // otherwise the change causes another reconcile
       }
       return done
     },

@@ -26,21 +26,21 @@ beforeEach(async () => {
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const common = { client: server.clientOf('ephemeral'), clock: server.clock, random: () => 0.5 }
-  const caches = createCacheSet(common)
+  const sharedOptions = { client: server.clientOf('ephemeral'), clock: server.clock, random: () => 0.5 }
+  const caches = createCacheSet(sharedOptions)
   const abort = new AbortController()
   setMaxListeners(0, abort.signal)
   controller = createEphemeralController({
-    ...common,
+    ...sharedOptions,
     caches,
     log: silentLog,
     events,
     ephemeralMetrics: createEphemeralMetrics(registry),
   })
-  const running = controller.run(abort.signal)
+  const run = controller.run(abort.signal)
   stop = async () => {
     abort.abort()
-    await running
+    await run
     await caches.stop()
   }
 })
@@ -68,7 +68,7 @@ const aPod = async (name: string, template: object = { spec }) => {
 }
 
 /** A client whose lists and watches return no claims. */
-const withoutClaims = (client: Client): Client => ({
+const hideClaims = (client: Client): Client => ({
   ...client,
   list: async (kind, request) => {
     const list = await client.list(kind, request)
@@ -118,14 +118,14 @@ describe('createEphemeralController', () => {
   it('CAP-14 reads a claim that exists and that its cache does not contain yet', async () => {
     await stop()
     const client = server.clientOf('ephemeral')
-    const caches = createCacheSet({ client: withoutClaims(client), clock: server.clock, random: () => 0.5 })
+    const caches = createCacheSet({ client: hideClaims(client), clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
-    const common = { client, clock: server.clock, random: () => 0.5, log: silentLog }
-    controller = createEphemeralController({ ...common, caches })
-    const running = controller.run(abort.signal)
+    const sharedOptions = { client, clock: server.clock, random: () => 0.5, log: silentLog }
+    controller = createEphemeralController({ ...sharedOptions, caches })
+    const run = controller.run(abort.signal)
     stop = async () => {
       abort.abort()
-      await running
+      await run
       await caches.stop()
     }
     await server.post(CLAIMS, { metadata: { name: 'web-v' }, spec })

@@ -74,13 +74,13 @@ export function createEphemeralController(options: EphemeralOptions): EphemeralC
   return {
     queues: [controller.queue],
     async run(signal) {
-      const recorder = new AbortController()
-      const recording = options.events ? undefined : events.run(recorder.signal)
+      const recorderAbort = new AbortController()
+      const recorderRun = options.events ? undefined : events.run(recorderAbort.signal)
       try {
         await controller.run(signal)
       } finally {
-        recorder.abort()
-        await recording
+        recorderAbort.abort()
+        await recorderRun
       }
     },
   }
@@ -99,11 +99,11 @@ async function reconcilePod(key: ObjectKey, deps: EphemeralDeps): Promise<Outcom
   if (!pod || pod.metadata.deletionTimestamp) return done
   let conflict: string | undefined
   for (const volume of ephemeralVolumes(pod)) {
-    const desired = claimFromTemplate(pod, volume)
-    if (!desired) continue
-    const existing = deps.claims.get(keyOfObject(desired)) ?? (await createOrReport(desired, volume.name, pod, deps))
-    if (!existing || isOwnedBy(existing, pod)) continue
-    conflict = `ephemeral volume ${volume.name}: ${notOwnedMessage(keyOfObject(existing), key)}`
+    const desiredClaim = claimFromTemplate(pod, volume)
+    if (!desiredClaim) continue
+    const existingClaim = deps.claims.get(keyOfObject(desiredClaim)) ?? (await createOrReport(desiredClaim, volume.name, pod, deps))
+    if (!existingClaim || isOwnedBy(existingClaim, pod)) continue
+    conflict = `ephemeral volume ${volume.name}: ${notOwnedMessage(keyOfObject(existingClaim), key)}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedBinding', message: conflict })
   }
   return conflict === undefined ? done : stuck(conflict)

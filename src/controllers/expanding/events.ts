@@ -1,4 +1,4 @@
-// The events of expansion, with the reasons of external-resizer where it has them.
+// The events of an expansion. Events that external-resizer also records have its reasons.
 import type { EventDetails } from '../../runtime/index.ts'
 
 export const resizeStarted = (volumeName: string): EventDetails => ({

@@ -166,11 +166,11 @@ export async function createExpandingFixture({
       ...(options.changes ?? []),
     ]
     const controllers = createVolumeChangeControllers({ ...deps, facts, changes, node })
-    const running = controllers.run(abort.signal)
+    const run = controllers.run(abort.signal)
     injector.onCrash(() => void caches.stop())
     const stop = async () => {
       abort.abort()
-      if (!injector.hasCrashed) await running
+      if (!injector.hasCrashed) await run
       await caches.stop()
     }
     stops.push(stop)

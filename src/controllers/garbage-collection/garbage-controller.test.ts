@@ -23,7 +23,7 @@ beforeEach(async () => {
     random: () => 0.5,
     log: silentLog,
   })
-  const running = controller.run(abort.signal)
+  const run = controller.run(abort.signal)
   stop = () => {
     abort.abort()
     return running

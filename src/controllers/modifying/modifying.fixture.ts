@@ -90,10 +90,10 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
     })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // one listener per running reconcile
-    const common = { caches, clock: server.clock, random: () => 0.5, log: silentLog, facts }
+    const sharedOptions = { caches, clock: server.clock, random: () => 0.5, log: silentLog, facts }
     const controller = injector.wrapAll(driver.controller, ['controllerModifyVolume', 'controllerExpandVolume'])
     const driverDeps = {
-      ...common,
+      ...sharedOptions,
       client: controllerClient,
       driver: { ...driver, controller },
       events: {
@@ -113,15 +113,15 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
       modifyingMetrics: options.metrics,
     })
     const controllers = createVolumeChangeControllers({
-      ...common,
+      ...sharedOptions,
       changes: [...(options.otherChanges ?? []), ...expansion, change],
       options: { workers: options.workers },
     })
-    const running = controllers.run(abort.signal)
+    const run = controllers.run(abort.signal)
     injector.onCrash(() => void caches.stop())
     const stop = async () => {
       abort.abort()
-      if (!injector.hasCrashed) await running
+      if (!injector.hasCrashed) await run
       await caches.stop()
     }
     stops.push(stop)

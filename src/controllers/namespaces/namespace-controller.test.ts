@@ -16,7 +16,7 @@ function startController(wrapClient = (client: Client): Client => client): () =>
   const client = wrapClient(server.clientOf('namespaces'))
   const { clock } = server
   const controller = createNamespaceController({ client, kinds: ALL_KINDS, clock, random: () => 0.5, log: silentLog })
-  const running = controller.run(abort.signal)
+  const run = controller.run(abort.signal)
   return () => {
     abort.abort()
     return running

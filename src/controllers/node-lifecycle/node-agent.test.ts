@@ -50,10 +50,10 @@ async function startHeartbeat(nodeName: string): Promise<() => Promise<void>> {
   })
   await heartbeat.register([], abort.signal)
   await heartbeat.markReady(async () => {}, abort.signal)
-  const running = heartbeat.run(abort.signal)
+  const run = heartbeat.run(abort.signal)
   return async () => {
     abort.abort()
-    await running
+    await run
   }
 }
 

@@ -98,9 +98,9 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   indexPods(pods)
   indexFinishedPods(pods)
 
-  const common = { clock, random, log, metrics }
+  const sharedOptions = { clock, random, log, metrics }
   const nodeController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'node_lifecycle_controller',
     operation: { component: 'node-lifecycle', name: 'MonitorNode' },
     sources: [
@@ -114,7 +114,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     reconcile: (name) => reconcileNode(name, context),
   })
   const evictionController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'noexec_taint_pod',
     operation: { component: 'node-lifecycle', name: 'Evict', cache: pods },
     sources: [
@@ -124,7 +124,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     reconcile: (key) => evictPod(key, context),
   })
   const orphanController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'orphaned_pods_nodes',
     operation: { component: 'node-lifecycle', name: 'RemovePods' },
     sources: [
@@ -134,7 +134,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     reconcile: (nodeName, signal) => removePodsOfMissingNode(nodeName, context, signal),
   })
   const outOfServiceController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'out_of_service_pods',
     operation: { component: 'node-lifecycle', name: 'RemovePod', cache: pods },
     sources: [
@@ -148,7 +148,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     reconcile: (key, signal) => removePodOutOfService(key, context, signal),
   })
   const finishedController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'finished_pods',
     sources: [
       source({

@@ -63,13 +63,13 @@ export async function createNodeLifecycleFixture() {
       ...(storesEvents ? {} : { events }),
       nodeLifecycleMetrics: metrics,
     })
-    const running = controllers.run(abort.signal)
+    const run = controllers.run(abort.signal)
     let isStopped = false
     const stop = async () => {
       if (isStopped) return
       isStopped = true
       abort.abort()
-      await running
+      await run
       await caches.stop()
     }
     stops.push(stop)

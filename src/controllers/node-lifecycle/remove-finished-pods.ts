@@ -16,7 +16,7 @@ export const finishedKeys = (pod: Readonly<Pod>): string[] =>
   hasTerminated(pod) && !pod.metadata.deletionTimestamp ? [FINISHED_KEY] : []
 
 export async function removeFinishedPods(context: NodeLifecycleContext, signal: AbortSignal): Promise<Outcome> {
-  const finished = context.pods.byIndex(FINISHED_PODS, FINISHED_KEY)
+  const run = context.pods.byIndex(FINISHED_PODS, FINISHED_KEY)
   const excess = excessPodsOf(finished, context.limits.finishedPodsMax)
   await removePods(excess, context, { reason: 'terminated' }, signal)
   return done

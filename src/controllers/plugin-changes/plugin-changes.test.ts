@@ -73,10 +73,10 @@ function start(plugin: AnyProvisionerPlugin): void {
     ...{ client, caches, clock: server.clock, random: () => 0.5, log: silentLog, plugin },
     events: { record: (_kind, _object, event) => void events.push(event) },
   })
-  const running = controllers.run(abort.signal)
+  const run = controllers.run(abort.signal)
   stop = async () => {
     abort.abort()
-    await running
+    await run
     await caches.stop()
   }
 }

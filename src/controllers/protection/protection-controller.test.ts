@@ -28,10 +28,10 @@ function start(wrapCacheClient = unchanged, wrapClient = unchanged, gates: Featu
   const abort = new AbortController()
   const directClient = server.clientOf('protection')
   const client = wrapClient(directClient)
-  const common = { clock: server.clock, random: () => 0.5, log: silentLog }
-  const caches = createCacheSet({ ...common, client: wrapCacheClient(directClient) })
-  const controllers = createProtectionControllers({ ...common, client, caches, gates })
-  const running = controllers.run(abort.signal)
+  const sharedOptions = { clock: server.clock, random: () => 0.5, log: silentLog }
+  const caches = createCacheSet({ ...sharedOptions, client: wrapCacheClient(directClient) })
+  const controllers = createProtectionControllers({ ...sharedOptions, client, caches, gates })
+  const run = controllers.run(abort.signal)
   isBusy = () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0)
   stuckMessages = () => controllers.queues.flatMap((queue) => queue.states().map(({ message }) => message ?? ''))
   stop = () => {

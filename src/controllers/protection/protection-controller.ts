@@ -48,10 +48,10 @@ export function createProtectionControllers(deps: ProtectionDeps) {
   claims.addIndex(BY_CLASS, attributesClassesOf)
   volumes.addIndex(BY_CLASS, attributesClassOfVolume)
 
-  const common = { clock, random, log, metrics }
+  const sharedOptions = { clock, random, log, metrics }
   const controllers = [
     createController({
-      ...common,
+      ...sharedOptions,
       name: 'claim-protection',
       operation: { component: 'protection', name: whileDeleted('Delete', 'Protect') },
       sources: [
@@ -65,7 +65,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       reconcile: (key) => reconcileClaim(key, { client, claims, pods }),
     }),
     createController({
-      ...common,
+      ...sharedOptions,
       name: 'volume-protection',
       operation: { component: 'protection', name: whileDeleted('Delete', 'Protect') },
       sources: [
@@ -78,7 +78,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       reconcile: (key) => reconcileVolume(key, { client, volumes }),
     }),
     createController({
-      ...common,
+      ...sharedOptions,
       name: 'attributes-class-protection',
       operation: { component: 'protection', name: whileDeleted('Delete', 'Protect') },
       sources: [

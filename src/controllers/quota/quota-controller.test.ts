@@ -31,11 +31,11 @@ afterEach(async () => {
 function start(wrapClient: (inner: Client) => Client = (inner) => inner): void {
   registry = new Registry()
   const abort = new AbortController()
-  const common = { clock: server.clock, random: () => 0.5, log, client: wrapClient(server.clientOf('quota')) }
-  const caches = createCacheSet(common)
+  const sharedOptions = { clock: server.clock, random: () => 0.5, log, client: wrapClient(server.clientOf('quota')) }
+  const caches = createCacheSet(sharedOptions)
   const quotaMetrics = createQuotaMetrics(registry)
-  const controller = createQuotaController({ ...common, caches, kinds: ALL_KINDS, quotaMetrics, verifyEveryMs: 5_000 })
-  const running = controller.run(abort.signal)
+  const controller = createQuotaController({ ...sharedOptions, caches, kinds: ALL_KINDS, quotaMetrics, verifyEveryMs: 5_000 })
+  const run = controller.run(abort.signal)
   queueStates = () => controller.queue.states()
   stop = () => {
     abort.abort()

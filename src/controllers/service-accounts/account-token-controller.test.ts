@@ -13,15 +13,15 @@ const UID = 'kubernetes.io/service-account.uid'
 async function start() {
   const server = await createServerFixture({ hasAccountTokens: true, answers: 'stowage' })
   const { clock } = server
-  const common = { client: server.clientOf('account-tokens'), clock, random: () => 0.5, log: silentLog }
-  const caches = createCacheSet(common)
+  const sharedOptions = { client: server.clientOf('account-tokens'), clock, random: () => 0.5, log: silentLog }
+  const caches = createCacheSet(sharedOptions)
   const createToken = server.accountTokens!.createSecretToken
   const abort = new AbortController()
-  const controller = createAccountTokenController({ ...common, caches, rootCa: 'PEM', createToken })
-  const running = controller.run(abort.signal)
+  const controller = createAccountTokenController({ ...sharedOptions, caches, rootCa: 'PEM', createToken })
+  const run = controller.run(abort.signal)
   onTestFinished(async () => {
     abort.abort()
-    await running
+    await run
     await caches.stop()
     await server.store.close()
   })

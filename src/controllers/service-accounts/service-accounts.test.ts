@@ -18,10 +18,10 @@ beforeEach(async () => {
   const abort = new AbortController()
   const cacheSets: CacheSet[] = []
   const depsWith = (client: Client): ControllerDeps => {
-    const common = { client, clock, random: () => 0.5, log: silentLog }
-    const caches = createCacheSet(common)
+    const sharedOptions = { client, clock, random: () => 0.5, log: silentLog }
+    const caches = createCacheSet(sharedOptions)
     cacheSets.push(caches)
-    return { ...common, caches }
+    return { ...sharedOptions, caches }
   }
   const runs = [
     createDefaultAccountController(depsWith(server.clientOf('service-accounts'))),

@@ -201,7 +201,7 @@ export function createSimDriver(
           return lose()
         }
         for (const other of openCalls) if (!other.incarnation.alive) other.endController.abort() // sockets of crashed processes are closed
-        const running = current
+        const run = current
         const { volumeId, mutableParameters } = request as unknown as ModifyRequest
         if (method.name === 'ControllerModifyVolume') requestedAttributes.set(volumeId, mutableParameters)
         const boot = hooks.bootOf?.(nodeId)
