@@ -7,7 +7,7 @@ import type { Client } from '../../client/index.ts'
 import type { Backoff } from '../../runtime/backoff.ts'
 import { type Cache, createCache } from '../../runtime/index.ts'
 import { type VolumeSnapshotContent, volumeSnapshotContentKind } from '../provisioning/csi/snapshot-kinds.ts'
-import { type AffectedItems, ALL_ITEMS, affectedItemsOf } from './items-items.ts'
+import { type AffectedItems, ALL_ITEMS, affectedItemsOf } from './affected-items.ts'
 import { waitUntilServed } from './wait-until-served.ts'
 
 export interface FollowSnapshotsOptions {

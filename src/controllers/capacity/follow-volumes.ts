@@ -6,7 +6,7 @@ import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
-import { type AffectedItems, affectedItemsOf, itemsOfSegment } from './items-items.ts'
+import { type AffectedItems, affectedItemsOf, itemsOfSegment } from './affected-items.ts'
 import type { DesiredItems } from './desired-items.ts'
 import type { Segments } from './segments.ts'
 
