@@ -102,9 +102,9 @@ export async function expandVolume(
 
 /** Whether the request was lowered during an expansion. It continues the change in progress, so it is not throttled. */
 function isLowered(claim: Claim, target: string): boolean {
-  const allocated = allocatedStorage(claim)
+  const allocatedSize = allocatedStorage(claim)
   const isControllerState = resizeStateOf(claim)?.startsWith('ControllerResize') ?? false
-  return isControllerState && allocated !== undefined && isLess(target, allocated)
+  return isControllerState && allocatedSize !== undefined && isLess(target, allocatedSize)
 }
 
 /**
@@ -263,17 +263,17 @@ async function saveExpanded(
     ...context.throttle?.recordChange({ claim, volume }),
   }
   const isVolumeChanged = isLess(oldSize, size) || isLess(size, oldSize) || Object.keys(annotations).length > 0
-  const allocated = isFromEarlierRequest(claim, size) ? size : undefined
+  const allocatedSize = isFromEarlierRequest(claim, size) ? size : undefined
   const patch = result.needsNodeExpansion
-    ? nodePendingPatch(formatTime(clock.nowMs()), allocated)
-    : completedPatch(size, allocated)
+    ? nodePendingPatch(formatTime(clock.nowMs()), allocatedSize)
+    : completedPatch(size, allocatedSize)
   const writes = isVolumeChanged
     ? [volumeWrite(volume, { size, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) })]
     : []
-  const saved = await saveDespiteEdits(claim, (current) => [...writes, claimWrite(current, patch)], context)
+  const savedClaim = await saveDespiteEdits(claim, (currentClaim) => [...writes, claimWrite(currentClaim, patch)], context)
   records.recordSuccess(claim)
-  if (saved)
-    events.record(persistentVolumeClaimKind, saved, result.needsNodeExpansion ? nodeResizeRequired : resizeSucceeded)
+  if (savedClaim)
+    events.record(persistentVolumeClaimKind, savedClaim, result.needsNodeExpansion ? nodeResizeRequired : resizeSucceeded)
   return changed
 }
 
@@ -289,22 +289,22 @@ const EDITS_MAX = 5
 /** Retries the write if a user edited the request during the call, because the driver's result is still valid. */
 async function saveDespiteEdits(
   claim: Claim,
-  writesFor: (current: Claim) => readonly CommitWrite[],
+  writesFor: (currentClaim: Claim) => readonly CommitWrite[],
   context: ExpandingContext,
 ): Promise<Claim | undefined> {
   const { uid } = claim.metadata
-  let current = claim
+  let currentClaim = claim
   for (let edits = 0; ; edits++) {
     try {
-      return await saveClaim(writesFor(current), context.saver)
+      return await saveClaim(writesFor(currentClaim), context.saver)
     } catch (error) {
       if (!isConflict(error) || edits === EDITS_MAX) throw error
-      current = await context.client.get(persistentVolumeClaimKind, refOfKey(keyOfObject(claim)))
-      context.claims.applyWriteResult(current)
+      currentClaim = await context.client.get(persistentVolumeClaimKind, refOfKey(keyOfObject(claim)))
+      context.claims.applyWriteResult(currentClaim)
       const isSameExpansion =
-        current.metadata.uid === uid &&
-        resizeStateOf(current) === resizeStateOf(claim) &&
-        allocatedStorage(current) === allocatedStorage(claim)
+        currentClaim.metadata.uid === uid &&
+        resizeStateOf(currentClaim) === resizeStateOf(claim) &&
+        allocatedStorage(currentClaim) === allocatedStorage(claim)
       if (!isSameExpansion) throw error
     }
   }

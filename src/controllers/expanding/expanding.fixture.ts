@@ -158,10 +158,10 @@ export async function createExpandingFixture({
     }
     const deps = { client: controllerClient, caches, clock: server.clock, random: () => 0.5, log: silentLog }
     const { election, node } = options
-    const crashable = crashableDriver(driver, injector)
+    const crashingDriver = crashableDriver(driver, injector)
     const changes = [
       canExpand(facts)
-        ? createExpanding({ ...deps, election, driver: crashable, facts, events, options: options.options })
+        ? createExpanding({ ...deps, election, driver: crashingDriver, facts, events, options: options.options })
         : createExpansionUnsupported({ facts, events }),
       ...(options.changes ?? []),
     ]
@@ -232,7 +232,7 @@ export async function createExpandingFixture({
     return claim
   }
 
-  const orUndefined = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
+  const getOrUndefined = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
   const saveAsNode = (patch: StatusPatch, name: string) =>
     patchStatus(persistentVolumeClaimKind, name, patch.status, 'strategic')
   const nowText = () => formatTime(server.clock.nowMs())
@@ -250,9 +250,9 @@ export async function createExpandingFixture({
     eventReasons: (objectName = 'PersistentVolumeClaim data') =>
       recordedEvents.filter((event) => event.objectName === objectName).map(({ reason }) => reason),
     claim: (name = 'data'): Promise<Readonly<PersistentVolumeClaim> | undefined> =>
-      orUndefined(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
+      getOrUndefined(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
     volume: (name = 'data'): Promise<Readonly<PersistentVolume> | undefined> =>
-      orUndefined(client.get(persistentVolumeKind, { name })),
+      getOrUndefined(client.get(persistentVolumeKind, { name })),
     /** Edits the requested size, as a user does. */
     request: (storage: string, name = 'data') =>
       client.patch(
@@ -304,7 +304,7 @@ export async function createExpandingFixture({
       const [claim, volume] = [await fixture.claim(name), await fixture.volume(name)]
       const quota = await client.get(resourceQuotaKind, { namespace: 'default', name: 'team' })
       const { spec, status } = claim!
-      const optional = {
+      const optionalFields = {
         mark: spec?.allocatedResources?.storage,
         alloc: status?.allocatedResources?.storage,
         state: status?.allocatedResourceStatuses?.storage,
@@ -316,7 +316,7 @@ export async function createExpandingFixture({
         pvcap: volume?.spec?.capacity?.storage ?? '',
         conditions: (status?.conditions ?? []).map(({ type }) => type).sort(),
         quota: quota.status?.used?.['requests.storage'] ?? '',
-        ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
+        ...Object.fromEntries(Object.entries(optionalFields).filter(([, value]) => value !== undefined)),
       }
     },
     isNodeExpansionNotRequired: async (name = 'data') =>

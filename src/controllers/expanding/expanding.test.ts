@@ -28,7 +28,7 @@ beforeEach(() => openFixture())
 afterEach(() => fixture.close())
 
 /** A volume whose device has 20Gi and whose file system has 10Gi. */
-const PARTLY_EXPANDED = {
+const PARTLY_EXPANDED_VOLUME = {
   pv: { capacity: { storage: '20Gi' } },
   pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } },
 }
@@ -249,7 +249,7 @@ describe('expanding a claim', () => {
   })
 
   it('REX-1 requests only node expansion if the claim requests less than the size of a partly expanded volume', async () => {
-    await fixture.aClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED })
+    await fixture.aClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED_VOLUME })
     await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     fixture.start()
     await fixture.waitUntil(async () => (await fixture.view()).conditions.length > 0, 'the resize condition')
@@ -264,7 +264,7 @@ describe('expanding a claim', () => {
   })
 
   it('REX-7 requests node expansion after an infeasible expansion of a partly expanded volume was cancelled', async () => {
-    await fixture.aClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED })
+    await fixture.aClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED_VOLUME })
     await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     fixture.start()
     fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
@@ -412,7 +412,7 @@ describe('failures', () => {
   })
 
   for (const code of ['RESOURCE_EXHAUSTED', 'UNAVAILABLE', 'DEADLINE_EXCEEDED', 'ABORTED', 'CANCELLED'] as const) {
-    it(`REX-7 ${code}: requests a lowered size at once and never the earlier one again`, async () => {
+    it(`REX-7 requests a lowered size at once after ${code}, and never the earlier one again`, async () => {
       fixture.setExpandEffect(failWith(code))
       const instance = await startExpansionTo('100Gi')
       await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'a call without final response')
@@ -429,7 +429,7 @@ describe('failures', () => {
       expect(await fixture.view()).toMatchObject({ req: '30Gi', alloc: '30Gi', pvcap: '30Gi', mark: '100Gi' })
     })
 
-    it(`REX-7 ${code}: cancels at once when the request is lowered to the capacity, and does not grow later`, async () => {
+    it(`REX-7 cancels at once after ${code} when the request is lowered to the capacity, and does not grow later`, async () => {
       fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, effect: failWith(code) })
       const instance = await startExpansionTo('100Gi')
       await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'a call without final response')
@@ -448,9 +448,9 @@ describe('failures', () => {
 
   it('REX-7 requests the lowered size after a restart', async () => {
     fixture.setExpandEffect(failWith('UNAVAILABLE'))
-    const first = await startExpansionTo('11Gi')
-    await fixture.waitUntil(() => first.queueState()?.is === 'waiting', 'a call without response')
-    await first.stop()
+    const firstProcess = await startExpansionTo('11Gi')
+    await fixture.waitUntil(() => firstProcess.queueState()?.is === 'waiting', 'a call without response')
+    await firstProcess.stop()
     await fixture.request('5Gi')
     fixture.setRules()
     fixture.start()
@@ -461,9 +461,9 @@ describe('failures', () => {
 
   it('REX-7 requests the recorded size before a restarted process cancels', async () => {
     fixture.setExpandEffect({ do: 'loseReply', as: 'unavailable' }, 1)
-    const first = await startExpansionTo('11Gi')
-    await fixture.waitUntil(() => first.queueState()?.is === 'waiting', 'a call without response')
-    await first.stop()
+    const firstProcess = await startExpansionTo('11Gi')
+    await fixture.waitUntil(() => firstProcess.queueState()?.is === 'waiting', 'a call without response')
+    await firstProcess.stop()
     await fixture.request('3Gi')
     fixture.start()
     await fixture.waitForState('NodeResizePending')
@@ -846,7 +846,7 @@ describe('expansion and modification of one volume', () => {
   it('VAC-14 run one after the other, and a failed expansion does not delay the modification', async () => {
     fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000, effect: failWith('INTERNAL') })
     const reconciles: string[] = []
-    const modifying: VolumeChange = {
+    const modification: VolumeChange = {
       name: 'modifying',
       matters: (next, old) => next.metadata.labels?.tier !== old.metadata.labels?.tier,
       async reconcile({ claim }) {
@@ -855,7 +855,7 @@ describe('expansion and modification of one volume', () => {
       },
     }
     await fixture.aClaim()
-    const instance = fixture.start({ changes: [modifying] })
+    const instance = fixture.start({ changes: [modification] })
     await fixture.waitUntil(() => reconciles.length === 1, 'the first reconcile')
     const body = { metadata: { labels: { tier: 'gold' } }, spec: { resources: { requests: { storage: '20Gi' } } } }
     await fixture.client.patch(
@@ -878,9 +878,9 @@ describe('expansion and modification of one volume', () => {
   })
 })
 
-describe('a crash', () => {
+describe('the process after a crash at any call', () => {
   for (const isAtomic of [true, false]) {
-    it(`REX-8 at any call: the next process requests the lowered size and records the actual one (${isAtomic ? 'commits' : 'single writes'})`, async () => {
+    it(`REX-8 requests the lowered size and records the actual one (${isAtomic ? 'commits' : 'single writes'})`, async () => {
       let calls = 1
       for (let call = 0; call < calls; call++) {
         for (const when of ['before', 'after'] as const) {

@@ -22,8 +22,8 @@ export const createExpansionUnsupported = ({
   name: 'expanding',
   matters: (next, old) => requestedStorage(next) !== requestedStorage(old),
   async reconcile({ claim }) {
-    const [capacity, requested] = [claimCapacity(claim), requestedStorage(claim)]
-    if (!isLess(capacity, requested) || claim.metadata.deletionTimestamp) return done
+    const [capacity, requestedSize] = [claimCapacity(claim), requestedStorage(claim)]
+    if (!isLess(capacity, requestedSize) || claim.metadata.deletionTimestamp) return done
     const message = `${reason} Lower the request to ${capacity}`
     events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
     return stuck(message)

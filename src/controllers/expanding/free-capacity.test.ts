@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import { shortage } from './free-capacity.ts'
+import { findShortage } from './free-capacity.ts'
 
 const aVolume = (...topologies: readonly Readonly<Record<string, readonly string[]>>[]): PersistentVolume => ({
   metadata: { name: 'pv' },
@@ -34,20 +34,20 @@ const aCapacity = (fields: Partial<CSIStorageCapacity>): CSIStorageCapacity => (
 const aCapacityInZone = (zone: string, fields: Partial<CSIStorageCapacity>) =>
   aCapacity({ nodeTopology: { matchLabels: { zone } }, ...fields })
 
-describe('shortage', () => {
+describe('findShortage', () => {
   it('PLUS-12 reports the missing amount if the size exceeds the free capacity', () => {
-    const free = [aCapacity({ capacity: '5Gi' })]
-    expect(shortage(aVolume(), '15Gi', free)).toBeUndefined()
-    expect(shortage(aVolume(), '15.5Gi', free)).toBe(
+    const capacities = [aCapacity({ capacity: '5Gi' })]
+    expect(findShortage(aVolume(), '15Gi', capacities)).toBeUndefined()
+    expect(findShortage(aVolume(), '15.5Gi', capacities)).toBe(
       "expanding to 15.5Gi needs 5632Mi more, but only 5Gi is free in the volume's topology (512Mi short)",
     )
   })
 
   it('PLUS-12 limits the growth, not the size, to maximumVolumeSize', () => {
-    const free = [aCapacity({ capacity: '50Gi', maximumVolumeSize: '5Gi' })]
-    expect(shortage(aVolume(), '15Gi', free)).toBeUndefined()
-    expect(shortage(aVolume(), '16Gi', free)).toMatch(/5Gi is free .* .1Gi short/)
-    expect(shortage(aVolume(), '12Gi', [aCapacity({ capacity: '3Gi', maximumVolumeSize: '0' })])).toBeUndefined()
+    const capacities = [aCapacity({ capacity: '50Gi', maximumVolumeSize: '5Gi' })]
+    expect(findShortage(aVolume(), '15Gi', capacities)).toBeUndefined()
+    expect(findShortage(aVolume(), '16Gi', capacities)).toMatch(/5Gi is free .* .1Gi short/)
+    expect(findShortage(aVolume(), '12Gi', [aCapacity({ capacity: '3Gi', maximumVolumeSize: '0' })])).toBeUndefined()
   })
 
   it("PLUS-12 uses the largest capacity in the volume's topology", () => {
@@ -57,19 +57,19 @@ describe('shortage', () => {
       aCapacityInZone('b', { capacity: '3Gi' }),
       aCapacityInZone('c', { capacity: '9Gi' }),
     ]
-    expect(shortage(volume, '13Gi', capacities)).toBeUndefined()
-    expect(shortage(volume, '14Gi', capacities)).toMatch(/3Gi is free/)
-    expect(shortage(aVolume({ zone: ['d'] }), '14Gi', capacities)).toBeUndefined()
-    expect(shortage(aVolume(), '14Gi', capacities)).toBeUndefined()
+    expect(findShortage(volume, '13Gi', capacities)).toBeUndefined()
+    expect(findShortage(volume, '14Gi', capacities)).toMatch(/3Gi is free/)
+    expect(findShortage(aVolume({ zone: ['d'] }), '14Gi', capacities)).toBeUndefined()
+    expect(findShortage(aVolume(), '14Gi', capacities)).toBeUndefined()
   })
 
   it('PLUS-12 reports no shortage if the capacity is unknown or the volume does not grow', () => {
-    expect(shortage(aVolume(), '14Gi', [])).toBeUndefined()
-    expect(shortage(aVolume(), '14Gi', [aCapacity({})])).toBeUndefined()
-    const { nodeTopology: _, ...withoutTopology } = aCapacity({ capacity: '0' })
-    expect(shortage(aVolume(), '14Gi', [withoutTopology])).toBeUndefined()
+    expect(findShortage(aVolume(), '14Gi', [])).toBeUndefined()
+    expect(findShortage(aVolume(), '14Gi', [aCapacity({})])).toBeUndefined()
+    const { nodeTopology: _, ...capacityWithoutTopology } = aCapacity({ capacity: '0' })
+    expect(findShortage(aVolume(), '14Gi', [capacityWithoutTopology])).toBeUndefined()
     const manyZones = Array.from({ length: 100 }, (_, index) => String(index))
-    expect(shortage(aVolume({ zone: manyZones }), '14Gi', [aCapacityInZone('1', { capacity: '0' })])).toBeUndefined()
-    expect(shortage(aVolume(), '9Gi', [aCapacity({ capacity: '0' })])).toBeUndefined()
+    expect(findShortage(aVolume({ zone: manyZones }), '14Gi', [aCapacityInZone('1', { capacity: '0' })])).toBeUndefined()
+    expect(findShortage(aVolume(), '9Gi', [aCapacity({ capacity: '0' })])).toBeUndefined()
   })
 })

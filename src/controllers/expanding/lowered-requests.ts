@@ -42,7 +42,7 @@ export class LoweredRequests {
   }
 
   /** Reports an edit that was not observed, if the claim is expanding to more than it requests. */
-  async reportMissed(subject: Subject, signal: AbortSignal): Promise<void> {
+  async reportMissedEdit(subject: Subject, signal: AbortSignal): Promise<void> {
     const { claim } = subject
     const previousSize = allocatedStorage(claim)
     if (

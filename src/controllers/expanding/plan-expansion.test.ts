@@ -81,8 +81,8 @@ const expand = (target: number, attempt: 'first' | 'retry' | 'resume'): Expansio
   target: formatGi(target),
   attempt,
 })
-const UNANSWERED = { mayBeLarger: true }
-const NODE_ONLY = { isNodeOnly: true }
+const UNANSWERED_CALL = { mayBeLarger: true }
+const NODE_ONLY_DRIVER = { isNodeOnly: true }
 
 const describeStep = (step: ExpansionStep): string =>
   step.do === 'expand' ? `plans to expand to ${step.target} (${step.attempt})` : `plans ${step.do}`
@@ -100,25 +100,25 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
     [
       'the last call has no final response',
       { req: 10, alloc: 10, state: 'ControllerResizeInProgress' },
-      UNANSWERED,
+      UNANSWERED_CALL,
       expand(10, 'resume'),
     ],
     [
       'the request is lowered while the last call has no final response',
       { req: 5, alloc: 10, state: 'ControllerResizeInProgress' },
-      UNANSWERED,
+      UNANSWERED_CALL,
       expand(5, 'first'),
     ],
     [
       'the request grows while the last call has no final response',
       { req: 20, alloc: 10, state: 'ControllerResizeInProgress' },
-      UNANSWERED,
+      UNANSWERED_CALL,
       expand(20, 'first'),
     ],
     [
       'the size is infeasible on the node of a node-only driver',
       { req: 5, alloc: 10, state: 'NodeResizeInfeasible', pvcap: 10 },
-      NODE_ONLY,
+      NODE_ONLY_DRIVER,
       expand(5, 'first'),
     ],
     [
@@ -161,7 +161,7 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
     [
       'the volume is larger than requested and the last call has no final response',
       { req: 4, alloc: 10, state: 'ControllerResizeInProgress', pvcap: 5 },
-      UNANSWERED,
+      UNANSWERED_CALL,
       expand(5, 'first'),
     ],
     [
@@ -192,35 +192,35 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
 })
 
 describe('planExpansion, if the claim requests no more than its capacity', () => {
-  const LOWERED = { req: 3, cap: 3, alloc: 10 }
+  const LOWERED_REQUEST = { req: 3, cap: 3, alloc: 10 }
   const rows: [string, Sizes, Partial<Situation>, ExpansionStep][] = [
     ['plans nothing if no expansion is in progress', { req: 3 }, {}, NOTHING],
     ['plans nothing if the request is below the capacity', { req: 2, alloc: 3 }, {}, NOTHING],
-    ['cancels an infeasible expansion', { ...LOWERED, state: 'ControllerResizeInfeasible' }, {}, { do: 'cancel' }],
+    ['cancels an infeasible expansion', { ...LOWERED_REQUEST, state: 'ControllerResizeInfeasible' }, {}, { do: 'cancel' }],
     [
       'cancels an expansion that failed with a final error',
-      { ...LOWERED, state: 'ControllerResizeInProgress' },
+      { ...LOWERED_REQUEST, state: 'ControllerResizeInProgress' },
       {},
       { do: 'cancel' },
     ],
     [
       'cancels an expansion whose last call has no final response',
-      { ...LOWERED, state: 'ControllerResizeInProgress' },
-      UNANSWERED,
+      { ...LOWERED_REQUEST, state: 'ControllerResizeInProgress' },
+      UNANSWERED_CALL,
       { do: 'cancel' },
     ],
     [
       'finishes an expansion whose size the volume has already',
-      { ...LOWERED, state: 'ControllerResizeInProgress', pvcap: 10 },
-      UNANSWERED,
+      { ...LOWERED_REQUEST, state: 'ControllerResizeInProgress', pvcap: 10 },
+      UNANSWERED_CALL,
       expand(10, 'resume'),
     ],
-    ['lets the node finish', { ...LOWERED, state: 'NodeResizePending', pvcap: 10 }, {}, NOTHING],
-    ['keeps an expanded device', { ...LOWERED, state: 'NodeResizeInfeasible', pvcap: 10 }, {}, NOTHING],
+    ['lets the node finish', { ...LOWERED_REQUEST, state: 'NodeResizePending', pvcap: 10 }, {}, NOTHING],
+    ['keeps an expanded device', { ...LOWERED_REQUEST, state: 'NodeResizeInfeasible', pvcap: 10 }, {}, NOTHING],
     [
       'restores the volume size if the size was infeasible on the node of a node-only driver',
-      { ...LOWERED, state: 'NodeResizeInfeasible', pvcap: 10 },
-      NODE_ONLY,
+      { ...LOWERED_REQUEST, state: 'NodeResizeInfeasible', pvcap: 10 },
+      NODE_ONLY_DRIVER,
       { do: 'cancel', volumeSize: '3Gi' },
     ],
   ]
@@ -273,15 +273,15 @@ describe('planExpansion, if the driver must not be called yet', () => {
   })
 
   it('PLUS-12 rejects a size that exceeds the free capacity, unless the driver may already be expanding to it', () => {
-    const withoutCapacity = { shortageFor: () => '2Gi short' }
+    const shortCapacity = { shortageFor: () => '2Gi short' }
     const rejection = { do: 'reject', target: '5Gi', message: '2Gi short', reason: INSUFFICIENT_STORAGE }
-    expect(plan({ req: 5 }, withoutCapacity)).toEqual(rejection)
-    expect(plan({ req: 5, alloc: 5, state: 'ControllerResizeInProgress' }, withoutCapacity)).toEqual(
+    expect(plan({ req: 5 }, shortCapacity)).toEqual(rejection)
+    expect(plan({ req: 5, alloc: 5, state: 'ControllerResizeInProgress' }, shortCapacity)).toEqual(
       expand(5, 'resume'),
     )
-    const lowered = { req: 5, alloc: 10, state: 'ControllerResizeInProgress' }
-    expect(plan(lowered, withoutCapacity)).toEqual(rejection)
-    expect(plan(lowered, { ...withoutCapacity, ...UNANSWERED })).toEqual(expand(5, 'first'))
+    const loweredRequest = { req: 5, alloc: 10, state: 'ControllerResizeInProgress' }
+    expect(plan(loweredRequest, shortCapacity)).toEqual(rejection)
+    expect(plan(loweredRequest, { ...shortCapacity, ...UNANSWERED_CALL })).toEqual(expand(5, 'first'))
   })
 
   it('PLUS-12 reports a shortage once, and retries as soon as capacity is free', () => {
@@ -377,11 +377,11 @@ class Model {
 
   /** Applies the planned step with this response of the driver. */
   step(response: DriverResponse) {
-    const planned = this.plan()
+    const plannedStep = this.plan()
     const time = formatTime(this.nowMs)
-    switch (planned.do) {
+    switch (plannedStep.do) {
       case 'wait':
-        this.nowMs += planned.afterMs ?? 0
+        this.nowMs += plannedStep.afterMs ?? 0
         return
       case 'cancel':
         // Before the cancellation findLostExpansion requests the recorded size, and the driver returns the actual size.
@@ -390,22 +390,22 @@ class Model {
           this.isUnanswered = false
           if (this.actualSize > Math.max(this.pvcap, this.cap)) return this.saveExpanded(response)
         }
-        this.write(cancelledPatch(), planned.volumeSize)
+        this.write(cancelledPatch(), plannedStep.volumeSize)
         expect(this.actualSize, "the driver has no more than the volume's size").toBeLessThanOrEqual(
           Math.max(this.pvcap, this.cap),
         )
         return
       case 'expand': {
-        const target = parseGi(planned.target)
+        const target = parseGi(plannedStep.target)
         expect(target, 'the target is not below the recorded size').toBeGreaterThanOrEqual(
           this.isNodeOnly ? this.cap : Math.max(this.cap, this.pvcap),
         )
         if (this.state?.startsWith('Controller'))
           expect(target, 'the target is what the claim requests now').toBe(Math.max(this.req, this.pvcap))
-        if (planned.attempt === 'first') this.write(startedPatch(planned.target, time))
-        if (planned.attempt === 'retry') this.write(restartedPatch(time))
+        if (plannedStep.attempt === 'first') this.write(startedPatch(plannedStep.target, time))
+        if (plannedStep.attempt === 'retry') this.write(restartedPatch(time))
         if (response === 'crash') return this.restart()
-        if (this.isNodeOnly) return this.write(nodePendingPatch(time), planned.target)
+        if (this.isNodeOnly) return this.write(nodePendingPatch(time), plannedStep.target)
         const hasTargetSize = this.actualSize >= target
         if (response === 'reject' && !hasTargetSize) {
           const isNodeState = this.state?.startsWith('Node')
@@ -428,9 +428,9 @@ class Model {
 
   saveExpanded(response: DriverResponse) {
     this.isUnanswered = false
-    const reported = formatGi(Math.max(this.actualSize, this.pvcap))
-    const pending = nodePendingPatch(formatTime(this.nowMs), reported)
-    this.write(response === 'okWithoutNode' ? completedPatch(reported) : pending, reported)
+    const reportedSize = formatGi(Math.max(this.actualSize, this.pvcap))
+    const pendingPatch = nodePendingPatch(formatTime(this.nowMs), reportedSize)
+    this.write(response === 'okWithoutNode' ? completedPatch(reportedSize) : pendingPatch, reportedSize)
   }
 
   stepNode(response: 'ok' | 'reject' | 'start') {
@@ -464,14 +464,14 @@ function applyPatch<T>(target: T, patch: object): T {
     else if (key === 'conditions') {
       const patches = value as ConditionPatch[]
       const patchedTypes = new Set(patches.map(({ type }) => type))
-      const unpatched = ((next.conditions ?? []) as ConditionPatch[]).filter(({ type }) => !patchedTypes.has(type))
-      next.conditions = [...unpatched, ...patches.filter(({ $patch }) => $patch === undefined)]
+      const otherConditions = ((next.conditions ?? []) as ConditionPatch[]).filter(({ type }) => !patchedTypes.has(type))
+      next.conditions = [...otherConditions, ...patches.filter(({ $patch }) => $patch === undefined)]
     } else next[key] = typeof value === 'object' ? applyPatch(next[key] ?? {}, value) : value
   }
   return next as T
 }
 
-describe('after any sequence of edits, responses and crashes', () => {
+describe('planExpansion after any sequence of edits, responses and crashes', () => {
   const responses: DriverResponse[] = [
     'ok',
     'okWithoutNode',
@@ -492,7 +492,7 @@ describe('after any sequence of edits, responses and crashes', () => {
     fc.constant({ is: 'restart' as const }),
   )
 
-  it('REX-7 REX-8 the expansion requests what the claim requests now, never shrinks the volume, and ends with the actual size', () => {
+  it('REX-7 REX-8 requests what the claim requests now, never shrinks the volume, and ends with the actual size', () => {
     fc.assert(
       fc.property(fc.boolean(), fc.array(event, { maxLength: 40 }), (isNodeOnly, events) => {
         const model = new Model(isNodeOnly)

@@ -35,7 +35,7 @@ export async function reconcileClaim(
 ): Promise<Outcome> {
   let subject: Subject | undefined = initialSubject
   let failedAttempt: Extract<Step, { is: 'failedCall' }> | undefined
-  await context.loweredRequests.reportMissed(initialSubject, signal)
+  await context.loweredRequests.reportMissedEdit(initialSubject, signal)
   for (let steps = 0; steps < STEPS_MAX; steps++) {
     const plan = planExpansion(situationOf(subject, context))
     if (failedAttempt && plan.do === 'expand' && isEqualSize(plan.target, failedAttempt.target)) {
@@ -92,8 +92,8 @@ async function apply(
       return changed
     case 'requestNodeExpansion': {
       const time = formatTime(context.clock.nowMs())
-      const saved = await saveClaim([claimWrite(claim, nodePendingWithoutStatePatch(time))], saver)
-      if (saved) events.record(persistentVolumeClaimKind, saved, nodeResizeRequired)
+      const savedClaim = await saveClaim([claimWrite(claim, nodePendingWithoutStatePatch(time))], saver)
+      if (savedClaim) events.record(persistentVolumeClaimKind, savedClaim, nodeResizeRequired)
       return changed
     }
     case 'wait':

@@ -4,9 +4,9 @@ import { type ClaimView, createExpandingFixture, type ExpandingFixture } from '.
 
 const OUT_OF_RANGE = { do: 'fail', code: 'OUT_OF_RANGE', message: 'size not supported' } as const
 const NO_CONDITIONS = { conditions: [] }
-const RESIZING = { conditions: ['Resizing'] }
-const INFEASIBLE = { conditions: ['ControllerResizeError', 'Resizing'] }
-const NODE_PENDING = { conditions: ['FileSystemResizePending', 'Resizing'] }
+const RESIZING_CONDITIONS = { conditions: ['Resizing'] }
+const INFEASIBLE_CONDITIONS = { conditions: ['ControllerResizeError', 'Resizing'] }
+const NODE_PENDING_CONDITIONS = { conditions: ['FileSystemResizePending', 'Resizing'] }
 
 let fixture: ExpandingFixture
 beforeEach(async () => {
@@ -38,23 +38,23 @@ for (const isAtomic of [true, false]) {
       const at10 = { cap: '10Gi', pvcap: '10Gi', quota: '100Gi' }
       const at100 = { req: '100Gi', mark: '100Gi', alloc: '100Gi', ...at10 }
       expect(fixture.recordedViews.splice(0)).toEqual([
-        { ...at100, state: 'ControllerResizeInProgress', ...RESIZING },
-        { ...at100, state: 'ControllerResizeInfeasible', ...INFEASIBLE },
+        { ...at100, state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS },
+        { ...at100, state: 'ControllerResizeInfeasible', ...INFEASIBLE_CONDITIONS },
       ])
 
       await fixture.request('20Gi')
-      await expectView({ ...at100, req: '20Gi', state: 'ControllerResizeInfeasible', ...INFEASIBLE })
+      await expectView({ ...at100, req: '20Gi', state: 'ControllerResizeInfeasible', ...INFEASIBLE_CONDITIONS })
       await fixture.waitForState('NodeResizePending')
       const at20 = { req: '20Gi', mark: '100Gi', alloc: '20Gi', quota: '100Gi' }
-      const expanded = { cap: '10Gi', pvcap: '20Gi', preResize: '10Gi' }
+      const expandedFields = { cap: '10Gi', pvcap: '20Gi', preResize: '10Gi' }
       expect(fixture.recordedViews.splice(0)).toEqual([
-        { ...at20, ...at10, state: 'ControllerResizeInProgress', ...RESIZING },
-        ...viewsBetweenWrites({ ...at20, ...expanded, state: 'ControllerResizeInProgress', ...RESIZING }),
-        { ...at20, ...expanded, state: 'NodeResizePending', ...NODE_PENDING },
+        { ...at20, ...at10, state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS },
+        ...viewsBetweenWrites({ ...at20, ...expandedFields, state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS }),
+        { ...at20, ...expandedFields, state: 'NodeResizePending', ...NODE_PENDING_CONDITIONS },
       ])
 
       await fixture.startNodeExpansion()
-      await expectView({ ...at20, ...expanded, state: 'NodeResizeInProgress', ...NODE_PENDING })
+      await expectView({ ...at20, ...expandedFields, state: 'NodeResizeInProgress', ...NODE_PENDING_CONDITIONS })
       await finishNodeExpansion('20Gi')
       await expectView({ ...at20, cap: '20Gi', pvcap: '20Gi', ...NO_CONDITIONS })
       expect(fixture.expandCalls()).toEqual([100 * 1024 ** 3, 20 * 1024 ** 3])
@@ -80,8 +80,8 @@ for (const isAtomic of [true, false]) {
       await fixture.waitForState('ControllerResizeInfeasible')
       const at120 = { req: '120Gi', mark: '120Gi', alloc: '120Gi', ...sizes, quota: '120Gi' }
       expect(fixture.recordedViews).toEqual([
-        { ...at120, state: 'ControllerResizeInProgress', ...RESIZING },
-        { ...at120, state: 'ControllerResizeInfeasible', ...INFEASIBLE },
+        { ...at120, state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS },
+        { ...at120, state: 'ControllerResizeInfeasible', ...INFEASIBLE_CONDITIONS },
       ])
     })
 
@@ -98,15 +98,15 @@ for (const isAtomic of [true, false]) {
         'the call without a response',
       )
       const at100 = { mark: '100Gi', alloc: '100Gi', quota: '100Gi' }
-      const unexpanded = { cap: '10Gi', pvcap: '10Gi', state: 'ControllerResizeInProgress', ...RESIZING }
-      await expectView({ req: '100Gi', ...at100, ...unexpanded })
+      const unexpandedFields = { cap: '10Gi', pvcap: '10Gi', state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS }
+      await expectView({ req: '100Gi', ...at100, ...unexpandedFields })
       await fixture.request('20Gi')
-      await expectView({ req: '20Gi', ...at100, ...unexpanded })
+      await expectView({ req: '20Gi', ...at100, ...unexpandedFields })
       await fixture.waitForState('NodeResizePending')
-      const expanded = { req: '20Gi', ...at100, cap: '10Gi', pvcap: '100Gi', preResize: '10Gi' }
-      await expectView({ ...expanded, state: 'NodeResizePending', ...NODE_PENDING })
+      const expandedFields = { req: '20Gi', ...at100, cap: '10Gi', pvcap: '100Gi', preResize: '10Gi' }
+      await expectView({ ...expandedFields, state: 'NodeResizePending', ...NODE_PENDING_CONDITIONS })
       await fixture.startNodeExpansion()
-      await expectView({ ...expanded, state: 'NodeResizeInProgress', ...NODE_PENDING })
+      await expectView({ ...expandedFields, state: 'NodeResizeInProgress', ...NODE_PENDING_CONDITIONS })
       await finishNodeExpansion('100Gi')
       await expectView({ req: '20Gi', ...at100, cap: '100Gi', pvcap: '100Gi', ...NO_CONDITIONS })
       await fixture.settle()

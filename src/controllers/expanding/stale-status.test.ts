@@ -23,33 +23,33 @@ function plan(request: string, status: object, volumeSize = '2Gi') {
   })
 }
 
-const allocated = (storage: string, state?: string) => ({
+const allocatedStatus = (storage: string, state?: string) => ({
   allocatedResources: { storage },
   ...(state ? { allocatedResourceStatuses: { storage: state } } : {}),
 })
-const withError = (type: string) => ({ conditions: [{ type, status: 'True', message: 'no' }] })
+const errorStatus = (type: string) => ({ conditions: [{ type, status: 'True', message: 'no' }] })
 
 describe('planExpansion with a stale status', () => {
   it.each(['NodeResizePending', 'NodeResizeInProgress', 'NodeResizeInfeasible'])(
     'REX-9 clears the state %s of a size that the claim has',
     (state) => {
-      expect(plan('3Gi', allocated('2Gi', state))).toEqual({ do: 'clearStatus' })
-      expect(plan('2Gi', allocated('2Gi', state))).toEqual({ do: 'clearStatus' })
+      expect(plan('3Gi', allocatedStatus('2Gi', state))).toEqual({ do: 'clearStatus' })
+      expect(plan('2Gi', allocatedStatus('2Gi', state))).toEqual({ do: 'clearStatus' })
     },
   )
 
   it.each(['NodeResizeError', 'ControllerResizeError'])('REX-9 clears a %s of an expansion that has ended', (type) => {
-    expect(plan('2Gi', { ...allocated('2Gi'), ...withError(type) })).toEqual({ do: 'clearStatus' })
-    expect(plan('3Gi', { ...allocated('2Gi'), ...withError(type) }), 'the next expansion clears it').toMatchObject({
+    expect(plan('2Gi', { ...allocatedStatus('2Gi'), ...errorStatus(type) })).toEqual({ do: 'clearStatus' })
+    expect(plan('3Gi', { ...allocatedStatus('2Gi'), ...errorStatus(type) }), 'the next expansion clears it').toMatchObject({
       do: 'expand',
       target: '3Gi',
     })
   })
 
   it('REX-9 keeps a status that still applies', () => {
-    expect(plan('3Gi', allocated('3Gi', 'NodeResizePending'), '3Gi').do).not.toBe('clearStatus')
+    expect(plan('3Gi', allocatedStatus('3Gi', 'NodeResizePending'), '3Gi').do).not.toBe('clearStatus')
     expect(
-      plan('2Gi', { ...allocated('3Gi', 'NodeResizeInfeasible'), ...withError('NodeResizeError') }, '3Gi').do,
+      plan('2Gi', { ...allocatedStatus('3Gi', 'NodeResizeInfeasible'), ...errorStatus('NodeResizeError') }, '3Gi').do,
     ).not.toBe('clearStatus')
     expect(plan('2Gi', { conditions: [{ type: 'FileSystemResizePending', status: 'True' }] }, '3Gi').do).not.toBe(
       'clearStatus',

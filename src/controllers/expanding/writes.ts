@@ -20,7 +20,7 @@ export async function saveClaim(writes: readonly CommitWrite[], saver: Saver): P
 export const claimWrite = (claim: Claim, patch: StatusPatch): CommitWrite =>
   statusWrite(claim, patch, { resourceVersion: claim.metadata.resourceVersion })
 
-/** Builds a write without this precondition, for a failure, which is saved even if the claim has changed. */
+/** Builds a write of a failure, without this precondition: a failure is saved even if the claim has changed. */
 export const unconditionalClaimWrite = (claim: Claim, patch: StatusPatch): CommitWrite => statusWrite(claim, patch, {})
 
 function statusWrite(claim: Claim, { metadata, status }: StatusPatch, condition: object): CommitWrite {

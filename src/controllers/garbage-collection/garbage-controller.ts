@@ -106,8 +106,8 @@ async function readOwnerState(
   const namespace = node.object.metadata.namespace ?? ''
   if (kind.namespaced && !node.kind.namespaced) return 'unknown' // invalid: the owner of a cluster-scoped object must be cluster-scoped
   const ref = { name: reference.name, ...(kind.namespaced ? { namespace } : {}) }
-  const cached = graph.find(nodeKey(kind, { metadata: ref }))?.object
-  const owner = cached?.metadata.uid === reference.uid ? cached : await findOwner(client, kind, ref)
+  const cachedOwner = graph.find(nodeKey(kind, { metadata: ref }))?.object
+  const owner = cachedOwner?.metadata.uid === reference.uid ? cachedOwner : await findOwner(client, kind, ref)
   if (owner === 'not served') return 'unknown' // it may exist
   if (owner?.metadata.uid !== reference.uid) return 'absent'
   return isInForegroundDeletion(owner) && reference.blockOwnerDeletion ? 'terminating' : 'present'
@@ -182,8 +182,8 @@ function removeOwners(client: Client, node: GraphNode, uids: readonly string[]):
 /** Whether owners in foreground deletion form a cycle through the object. */
 function isInCycle(start: GraphNode, graph: OwnerGraph): boolean {
   const visitedUids = new Set<string>()
-  const pending = [start]
-  for (let node = pending.pop(); node; node = pending.pop()) {
+  const pendingNodes = [start]
+  for (let node = pendingNodes.pop(); node; node = pendingNodes.pop()) {
     for (const reference of node.object.metadata.ownerReferences ?? []) {
       const kind = graph.kindOf(reference)
       if (!reference.blockOwnerDeletion || !kind) continue
@@ -195,7 +195,7 @@ function isInCycle(start: GraphNode, graph: OwnerGraph): boolean {
       if (reference.uid === start.object.metadata.uid) return true
       if (visitedUids.has(reference.uid)) continue
       visitedUids.add(reference.uid)
-      pending.push(owner)
+      pendingNodes.push(owner)
     }
   }
   return false
@@ -206,8 +206,8 @@ const isInForegroundDeletion = ({ metadata }: Readonly<KubeObject>): boolean =>
 
 function unblockOwners(client: Client, node: GraphNode): Promise<unknown> {
   const { uid, resourceVersion, ownerReferences = [] } = node.object.metadata
-  const unblocked = ownerReferences.map((reference) => ({ ...reference, blockOwnerDeletion: false }))
-  const body = { metadata: { uid, resourceVersion, ownerReferences: unblocked } }
+  const unblockedReferences = ownerReferences.map((reference) => ({ ...reference, blockOwnerDeletion: false }))
+  const body = { metadata: { uid, resourceVersion, ownerReferences: unblockedReferences } }
   return client.patch(node.kind, refOf(node), { type: 'merge', body })
 }
 

@@ -45,17 +45,17 @@ export function planGarbage({ node, owners, dependents, isInCycle }: Situation):
     }
     if (!finalizers.includes(FOREGROUND)) return { do: 'nothing' } // background deletion
     if (isInCycle) return { do: 'unblock-owners' }
-    const blocking = dependents.filter((dependent) => blocksOwner(dependent, metadata.uid))
-    if (blocking.length === 0) return { do: 'remove-finalizer', finalizer: FOREGROUND }
-    const undeleted = blocking.filter(({ object }) => !object.metadata.deletionTimestamp)
-    return undeleted.length > 0 ? { do: 'delete-dependents', dependents: undeleted } : { do: 'nothing' }
+    const blockingDependents = dependents.filter((dependent) => blocksOwner(dependent, metadata.uid))
+    if (blockingDependents.length === 0) return { do: 'remove-finalizer', finalizer: FOREGROUND }
+    const undeletedDependents = blockingDependents.filter(({ object }) => !object.metadata.deletionTimestamp)
+    return undeletedDependents.length > 0 ? { do: 'delete-dependents', dependents: undeletedDependents } : { do: 'nothing' }
   }
   if (owners.length === 0) return { do: 'nothing' }
-  const remaining = owners.filter(({ state }) => state === 'present' || state === 'unknown')
-  const absent = owners.filter(({ state }) => state === 'absent')
-  if (remaining.length > 0) {
-    return absent.length > 0
-      ? { do: 'remove-owners', uids: absent.map(({ reference }) => reference.uid) }
+  const remainingOwners = owners.filter(({ state }) => state === 'present' || state === 'unknown')
+  const absentOwners = owners.filter(({ state }) => state === 'absent')
+  if (remainingOwners.length > 0) {
+    return absentOwners.length > 0
+      ? { do: 'remove-owners', uids: absentOwners.map(({ reference }) => reference.uid) }
       : { do: 'nothing' }
   }
   if (owners.some(({ state }) => state === 'terminating'))

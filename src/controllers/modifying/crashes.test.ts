@@ -23,38 +23,38 @@ interface Scenario {
   readonly needsAtomic?: true
 }
 
-const aClass = (volumeAttributesClassName: string) => ({ spec: { volumeAttributesClassName } })
-const withIops = (iops: string) => ({ spec: { resources: { requests: { iops } } } })
+const classPatch = (volumeAttributesClassName: string) => ({ spec: { volumeAttributesClassName } })
+const iopsPatch = (iops: string) => ({ spec: { resources: { requests: { iops } } } })
 const SCENARIOS: readonly Scenario[] = [
   {
     title: 'modifies the class',
-    request: aClass('gold'),
+    request: classPatch('gold'),
     expected: { className: 'gold', attributes: { tier: 'gold', zone: '1' } },
   },
   {
     title: 'modifies the class and rolls back after a lost response',
     firstEffect: 'loseReply',
-    request: aClass('gold'),
-    secondRequest: aClass('silver'),
+    request: classPatch('gold'),
+    secondRequest: classPatch('silver'),
     expected: { className: 'silver', attributes: { tier: 'silver', zone: '1' } },
   },
   {
     title: 'modifies the class and rolls back after a failure',
     firstEffect: 'INTERNAL',
-    request: aClass('gold'),
-    secondRequest: aClass('silver'),
+    request: classPatch('gold'),
+    secondRequest: classPatch('silver'),
     expected: { className: 'silver', attributes: { tier: 'silver', zone: '1' } },
   },
   {
     title: 'rolls back an infeasible class',
     firstEffect: 'INVALID_ARGUMENT',
-    request: aClass('gold'),
-    secondRequest: aClass('silver'),
+    request: classPatch('gold'),
+    secondRequest: classPatch('silver'),
     expected: { className: 'silver', attributes: { tier: 'silver', zone: '1' } },
   },
   {
     title: 'modifies iops',
-    request: withIops('900'),
+    request: iopsPatch('900'),
     expected: { className: 'silver', attributes: { tier: 'silver', zone: '1', iops: '900' }, iops: '900' },
     needsAtomic: true,
   },
