@@ -21,24 +21,24 @@ export async function readModifyCredentials(
   signal: AbortSignal,
 ): Promise<Credentials> {
   const ref =
-    fromAnnotations(subject) ?? (await fromStorageClass(subject, readStorageClass, signal)) ?? fromExpandSecret(subject)
+    secretRefOfAnnotations(subject) ?? (await secretRefOfStorageClass(subject, readStorageClass, signal)) ?? secretRefOfExpansion(subject)
   return ref ? readCredentials(client, ref, signal) : {}
 }
 
-function fromAnnotations({ volume }: Subject): SecretRef | undefined {
+function secretRefOfAnnotations({ volume }: Subject): SecretRef | undefined {
   const { annotations = {} } = volume.metadata
   const [name, namespace] = [annotations[SECRET_NAME], annotations[SECRET_NAMESPACE]]
   return name && namespace ? { name, namespace } : undefined
 }
 
-async function fromStorageClass({ claim, volume }: Subject, readStorageClass: StorageClassReader, signal: AbortSignal) {
+async function secretRefOfStorageClass({ claim, volume }: Subject, readStorageClass: StorageClassReader, signal: AbortSignal) {
   const className = volume.spec?.storageClassName
   const loadedClass = className ? await readStorageClass(className, signal) : undefined
   const volumeName = volume.metadata.name
   return loadedClass && resolveSecretRef('controller-modify-secret', loadedClass.parameters, { volumeName, claim })
 }
 
-function fromExpandSecret({ volume }: Subject): SecretRef | undefined {
+function secretRefOfExpansion({ volume }: Subject): SecretRef | undefined {
   const { name, namespace } = volume.spec?.csi?.controllerExpandSecretRef ?? {}
   return name && namespace ? { name, namespace } : undefined
 }

@@ -1,4 +1,4 @@
-// The events of modification.
+// The events of a modification.
 import type { EventDetails } from '../../runtime/index.ts'
 import { formatIo, type IoName, type Target } from './target.ts'
 

@@ -13,7 +13,7 @@ const RESPONSES_MAX = 100_000
 interface LastResponse {
   readonly isFinal: boolean
   /** The rejected call, and the time until which it must not be repeated. */
-  readonly rejected?: { readonly fingerprint: string; readonly untilMs: number }
+  readonly rejectedCall?: { readonly fingerprint: string; readonly untilMs: number }
   /** Whether the driver rejected a call because the volume was in use. */
   readonly requiresOffline?: true
   /** The last reported reason for not calling the driver. */
@@ -29,43 +29,43 @@ export class LastResponses {
   }
 
   hasFinalResponse(claim: Claim): boolean {
-    return this.#of(claim).isFinal
+    return this.#responseOf(claim).isFinal
   }
 
   /** Returns the fingerprint of the call that must not be repeated yet. */
   rejectedCallOf(claim: Claim): string | undefined {
-    const { rejected } = this.#of(claim)
-    return rejected && rejected.untilMs > this.#clock.monotonicMs() ? rejected.fingerprint : undefined
+    const { rejectedCall } = this.#responseOf(claim)
+    return rejectedCall && rejectedCall.untilMs > this.#clock.monotonicMs() ? rejectedCall.fingerprint : undefined
   }
 
   retryDelayMs(claim: Claim): number {
-    return Math.max(0, (this.#of(claim).rejected?.untilMs ?? 0) - this.#clock.monotonicMs())
+    return Math.max(0, (this.#responseOf(claim).rejectedCall?.untilMs ?? 0) - this.#clock.monotonicMs())
   }
 
   requiresOffline(claim: Claim): boolean {
-    return this.#of(claim).requiresOffline ?? false
+    return this.#responseOf(claim).requiresOffline ?? false
   }
 
   reportedMessageOf(claim: Claim): string | undefined {
-    return this.#of(claim).reportedMessage
+    return this.#responseOf(claim).reportedMessage
   }
 
   recordReportedMessage(claim: Claim, reportedMessage: string): void {
-    this.#set(claim, { ...this.#of(claim), reportedMessage })
+    this.#set(claim, { ...this.#responseOf(claim), reportedMessage })
   }
 
   /** Records that no call is in progress: the driver responded or the modification was dropped. */
-  recordFinal(claim: Claim): void {
+  recordFinalResponse(claim: Claim): void {
     this.#set(claim, { isFinal: true })
   }
 
   recordRejection(claim: Claim, fingerprint: string, retryDelayMs: number): void {
-    this.#set(claim, { isFinal: true, rejected: { fingerprint, untilMs: this.#clock.monotonicMs() + retryDelayMs } })
+    this.#set(claim, { isFinal: true, rejectedCall: { fingerprint, untilMs: this.#clock.monotonicMs() + retryDelayMs } })
   }
 
   /** Allows the rejected call to be repeated now. */
   endRejection(claim: Claim): void {
-    const { rejected, ...response } = this.#of(claim)
+    const { rejectedCall, ...response } = this.#responseOf(claim)
     if (rejected) this.#set(claim, response)
   }
 
@@ -74,12 +74,12 @@ export class LastResponses {
   }
 
   /** Records that the driver was called and may still be modifying the volume. */
-  recordUncertain(claim: Claim): void {
+  recordUncertainCall(claim: Claim): void {
     this.#set(claim, { isFinal: false })
   }
 
-  #of({ metadata }: Claim): LastResponse {
-    return this.#byUid.get(metadata.uid) ?? NONE
+  #responseOf({ metadata }: Claim): LastResponse {
+    return this.#byUid.get(metadata.uid) ?? NO_RESPONSE
   }
 
   #set({ metadata }: Claim, response: LastResponse): void {
@@ -87,4 +87,4 @@ export class LastResponses {
   }
 }
 
-const NONE: LastResponse = { isFinal: false }
+const NO_RESPONSE: LastResponse = { isFinal: false }

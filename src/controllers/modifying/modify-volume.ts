@@ -40,7 +40,7 @@ import {
   volumePatch,
 } from './status-patches.ts'
 import { outcomeOfWrite, recordEvent, type Step } from './step.ts'
-import { equalTargets, formatTarget } from './target.ts'
+import { isSameTarget, formatTarget } from './target.ts'
 import { attributesAtCreation, extendUndo, type Undo } from './undo.ts'
 import { writeStatus, writeVolumeAndStatus } from './writes.ts'
 
@@ -92,10 +92,10 @@ export async function modifyVolume(
     const result = await writeStatus(subject, patch, context.saver)
     if (result.is !== 'written') return outcomeOfWrite(result)
     startedSubject = result.subject
-    recordStarted(call, changedParts, startedSubject, context)
+    recordStartEvents(call, changedParts, startedSubject, context)
   }
 
-  responses.recordUncertain(claim)
+  responses.recordUncertainCall(claim)
   election?.assertStillLeader()
   const attempt: Attempt = {
     call,
@@ -159,8 +159,8 @@ async function saveSuccess(attempt: Attempt, context: ModifyingContext): Promise
   const newVolume = volumePatch(volume, call, reportsIo, knownAttributes(situation), annotations)
   const result = await writeVolumeAndStatus(subject, newVolume, finishPatch(input, call), context.saver)
   if (result.is !== 'written') return outcomeOfWrite(result)
-  context.responses.recordFinal(claim)
-  recordFinished(attempt, context)
+  context.responses.recordFinalResponse(claim)
+  recordEndEvents(attempt, context)
   return { is: 'changed', subject: result.subject }
 }
 
@@ -180,7 +180,7 @@ async function saveFailure(attempt: Attempt, error: CsiError, context: Modifying
       modifyFailed(`${message}. ${rollbackImpossibleMessage(subject.volume.metadata.name)}`),
       context,
     )
-    return drop({ situation, subject, unrestored: [] }, context)
+    return dropModification({ situation, subject, unrestoredAttributes: [] }, context)
   }
   const isBlockedByUse = meaning === 'inUse' && pods !== undefined && isInUse(keyOfObject(claim), pods)
   const isStillModifying = meaning === 'uncertain' && changedParts.className !== undefined
@@ -191,7 +191,7 @@ async function saveFailure(attempt: Attempt, error: CsiError, context: Modifying
       : ''
   if (meaning === 'infeasible') responses.recordRejection(claim, fingerprintOf(call), settings.slowRetryMs)
   else if (meaning === 'inUse') responses.recordInUseRejection(claim)
-  else if (meaning !== 'uncertain') responses.recordFinal(claim)
+  else if (meaning !== 'uncertain') responses.recordFinalResponse(claim)
 
   const input = { claim, situation, target: call.target, changedParts, nowMs: clock.nowMs() }
   const patch = failurePatch(input, {
@@ -209,7 +209,7 @@ async function saveFailure(attempt: Attempt, error: CsiError, context: Modifying
     if (result.is !== 'written') return outcomeOfWrite(result)
     currentSubject = result.subject
   }
-  const isOutdated = !equalTargets(call.target, desiredTargetOf(situation))
+  const isOutdated = !isSameTarget(call.target, desiredTargetOf(situation))
   if (isOutdated) return { is: 'changed', subject: currentSubject } // the request has changed: plan again
   const details = operationDetailsOf(error)
   if (isBlockedByUse) return stuck(message + suffix, details)
@@ -226,7 +226,7 @@ function meaningOf(error: CsiError, { call, changedParts }: Attempt): FailureMea
   return isUncertainResponse(error) ? 'uncertain' : 'final'
 }
 
-function recordStarted(
+function recordStartEvents(
   { target }: ModifyCall,
   { className, io }: ChangedParts,
   subject: Subject,
@@ -237,33 +237,33 @@ function recordStarted(
   if (io.length > 0) recordEvent(subject, ioModifyStarted(claimName, target, io), context)
 }
 
-function recordFinished({ call, changedParts, situation, subject }: Attempt, context: ModifyingContext): void {
+function recordEndEvents({ call, changedParts, situation, subject }: Attempt, context: ModifyingContext): void {
   const { className, io } = changedParts
   const claimName = subject.claim.metadata.name
   if (className !== undefined) recordEvent(subject, classModifySucceeded(claimName, className), context)
   if (io.length > 0) recordEvent(subject, ioModifySucceeded(claimName, call.target, io), context)
   if (className === undefined && io.length === 0)
     recordEvent(subject, modifyCanceled(cancelledTargetOf(situation)), context)
-  if (call.unrestored.length > 0) recordEvent(subject, modifyFailed(unrestoredMessage(call.unrestored)), context)
+  if (call.unrestoredAttributes.length > 0) recordEvent(subject, modifyFailed(unrestoredMessage(call.unrestoredAttributes)), context)
 }
 
 interface DroppedModification {
   readonly situation: Situation
   readonly subject: Subject
-  readonly unrestored: readonly string[]
+  readonly unrestoredAttributes: readonly string[]
 }
 
 /** Clears the status of a modification without a call. */
-export async function drop(
-  { situation, subject, unrestored }: DroppedModification,
+export async function dropModification(
+  { situation, subject, unrestoredAttributes }: DroppedModification,
   context: ModifyingContext,
 ): Promise<Step> {
-  const patch = dropPatch(subject.claim, situation, unrestored, context.clock.nowMs())
+  const patch = dropPatch(subject.claim, situation, unrestoredAttributes, context.clock.nowMs())
   const result = await writeStatus(subject, patch, context.saver)
   if (result.is !== 'written') return outcomeOfWrite(result)
-  context.responses.recordFinal(subject.claim)
+  context.responses.recordFinalResponse(subject.claim)
   recordEvent(subject, modifyCanceled(cancelledTargetOf(situation)), context)
-  if (unrestored.length > 0) recordEvent(subject, modifyFailed(unrestoredMessage(unrestored)), context)
+  if (unrestoredAttributes.length > 0) recordEvent(subject, modifyFailed(unrestoredMessage(unrestoredAttributes)), context)
   return { is: 'changed', subject: result.subject }
 }
 

@@ -154,7 +154,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
       attachments: {},
       onNodes: {},
     }
-    const withClass = className === undefined ? {} : { volumeAttributesClassName: className }
+    const classFields = className === undefined ? {} : { volumeAttributesClassName: className }
     const claim = await client.create(persistentVolumeClaimKind, {
       metadata: { namespace: 'default', name },
       spec: {
@@ -162,7 +162,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
         storageClassName,
         volumeName: name,
         resources: { requests: { storage: '1Gi', ...io } },
-        ...withClass,
+        ...classFields,
       },
     } as never)
     await client.create(persistentVolumeKind, {
@@ -174,12 +174,12 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
         persistentVolumeReclaimPolicy: 'Retain',
         claimRef: { namespace: 'default', name, uid: claim.metadata.uid },
         csi: { driver: DRIVER, volumeHandle: `vol-${name}`, ...csi },
-        ...withClass,
+        ...classFields,
       },
     } as never)
     const volume = await client.get(persistentVolumeKind, { name })
-    const current = className === undefined ? {} : { currentVolumeAttributesClassName: className }
-    await patchClaim(name, { status: { phase: 'Bound', capacity: volume.spec?.capacity, ...current } }, 'status')
+    const currentClassFields = className === undefined ? {} : { currentVolumeAttributesClassName: className }
+    await patchClaim(name, { status: { phase: 'Bound', capacity: volume.spec?.capacity, ...currentClassFields } }, 'status')
   }
 
   const fixture = {

@@ -35,11 +35,11 @@ const waitForEvent = (reason: string, count = 1) =>
 describe('modifying the class of a bound claim', () => {
   it('VAC-5 (T0, 39) neither calls the driver nor writes if the class is in effect', async () => {
     await createFixtureWithSilver()
-    const before = await fixture.claim()
+    const claimBefore = await fixture.claim()
     fixture.start()
     await fixture.settle()
     expect(fixture.modifyCalls()).toEqual([])
-    expect(await fixture.claim()).toEqual(before)
+    expect(await fixture.claim()).toEqual(claimBefore)
     expect(fixture.events).toEqual([])
   })
 
@@ -133,18 +133,18 @@ describe('modifying the class of a bound claim', () => {
     await createFixtureWithSilver()
     await fixture.aClaim('plain')
     await fixture.aClaim('early')
-    const plain = await fixture.volume('plain')
+    const plainVolume = await fixture.volume('plain')
     for (const name of ['plain', 'early']) {
       await fixture.server.patch(`/api/v1/persistentvolumes/${name}`, { metadata: { finalizers: null } }, 'merge')
       await fixture.server.delete(`/api/v1/persistentvolumes/${name}`)
     }
-    const { csi: _csi, ...spec } = plain.spec!
+    const { csi: _csi, ...spec } = plainVolume.spec!
     const hostPath = { path: '/srv' }
-    const created = await fixture.server.post('/api/v1/persistentvolumes', {
+    const response = await fixture.server.post('/api/v1/persistentvolumes', {
       metadata: { name: 'plain' },
       spec: { ...spec, hostPath },
     })
-    expect(created.status).toBe(201)
+    expect(response.status).toBe(201)
     for (const name of ['plain', 'early']) await fixture.setClass('gold', name)
     fixture.start()
     await fixture.settle()
@@ -159,8 +159,8 @@ describe('modifying the class of a bound claim', () => {
     fixture.start()
     await fixture.setClass('gold')
     await waitForEvent('VolumeModifyFailed')
-    const deleted = await fixture.server.delete('/apis/storage.k8s.io/v1/volumeattributesclasses/gold')
-    expect(deleted.json.metadata.deletionTimestamp).toBeDefined()
+    const response = await fixture.server.delete('/apis/storage.k8s.io/v1/volumeattributesclasses/gold')
+    expect(response.json.metadata.deletionTimestamp).toBeDefined()
     await fixture.waitUntilSettled('gold')
     expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
   })
@@ -254,12 +254,12 @@ describe('a modification that cannot start', () => {
     fixture.start()
     await fixture.setClass('gold')
     await waitForEvent('VolumeModifyFailed')
-    const { conditions: before } = await fixture.status()
+    const { conditions: conditionsBefore } = await fixture.status()
     await fixture.setClass('platinum')
     await waitForStatus('Pending')
     const status = await fixture.status()
     expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'Pending' })
-    expect(status.conditions?.map(({ type }) => type)).toEqual(before?.map(({ type }) => type))
+    expect(status.conditions?.map(({ type }) => type)).toEqual(conditionsBefore?.map(({ type }) => type))
     expect(status.currentVolumeAttributesClassName).toBe('silver')
     expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('silver')
   })
@@ -285,10 +285,10 @@ describe('a modification that cannot start', () => {
 
   it('VAC-6 repeats no event after a restart', async () => {
     await createFixtureWithSilver()
-    const first = fixture.start()
+    const firstProcess = fixture.start()
     await fixture.setClass('platinum')
     await waitForStatus('Pending')
-    await first.stop()
+    await firstProcess.stop()
     fixture.start()
     await fixture.settle()
     expect(fixture.events).toHaveLength(1)
@@ -484,7 +484,7 @@ describe('a driver that fails', () => {
   })
 
   for (const code of ['RESOURCE_EXHAUSTED', 'UNAVAILABLE', 'ABORTED'] as const) {
-    it(`VAC-6 ${code}: requests another class at once and never the earlier one again`, async () => {
+    it(`VAC-6 requests another class at once after ${code}, and never the earlier one again`, async () => {
       await createFixtureWithSilver()
       await fixture.aClass('bronze', { iops: '5' })
       fixture.failCalls(code)
@@ -504,7 +504,7 @@ describe('a driver that fails', () => {
       expect(fixture.driverAttributes()).toEqual({ iops: '5', throughput: '50' })
     })
 
-    it(`VAC-7 ${code}: goes back to the class in effect at once`, async () => {
+    it(`VAC-7 goes back to the class in effect at once after ${code}`, async () => {
       await createFixtureWithSilver()
       fixture.failCalls(code, 1)
       fixture.start()
@@ -523,10 +523,10 @@ describe('a driver that fails', () => {
     await createFixtureWithSilver()
     await fixture.aClass('bronze', { iops: '5' })
     fixture.failCalls('UNAVAILABLE')
-    const first = fixture.start()
+    const firstProcess = fixture.start()
     await fixture.setClass('gold')
     await waitForEvent('VolumeModifyFailed')
-    await first.stop()
+    await firstProcess.stop()
     const callsBefore = fixture.modifyCalls().length
     await fixture.setClass('bronze')
     fixture.setRules([])
@@ -560,8 +560,8 @@ describe('a driver that fails', () => {
 
   it('VAC-5 keeps conditions of other types', async () => {
     await createFixtureWithSilver()
-    const resizing = { type: 'Resizing', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }
-    await fixture.patchClaim('data', { status: { conditions: [resizing] } }, 'status')
+    const resizingCondition = { type: 'Resizing', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }
+    await fixture.patchClaim('data', { status: { conditions: [resizingCondition] } }, 'status')
     fixture.failCalls('INTERNAL', 1)
     fixture.start()
     await fixture.setClass('gold')

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { planModification } from './plan-modification.ts'
 import type { ClassLookup, Situation } from './situation.ts'
-import { equalAmounts, equalTargets } from './target.ts'
+import { isSameAmount, isSameTarget } from './target.ts'
 
 const DRIVER = 'disks.example.com'
 const CLASSES: Readonly<Record<string, ClassLookup>> = {
@@ -13,17 +13,17 @@ const CLASSES: Readonly<Record<string, ClassLookup>> = {
 }
 const lookUpClass = (name: string): ClassLookup => CLASSES[name] ?? { is: 'missing' }
 
-const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
+const undefinedOr = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
 const aClassName = fc.constantFrom('silver', 'gold', 'foreign', 'unsynced', 'missing')
 const anAmount = fc.constantFrom('500', '1000', '7')
 const aTarget = fc.record({
-  className: optional(aClassName),
-  iops: optional(anAmount),
-  throughput: optional(fc.constant('1Mi')),
+  className: undefinedOr(aClassName),
+  iops: undefinedOr(anAmount),
+  throughput: undefinedOr(fc.constant('1Mi')),
 })
 const aProgress = fc.record({
-  allocated: optional(anAmount),
-  status: optional(
+  allocatedAmount: undefinedOr(anAmount),
+  status: undefinedOr(
     fc.constantFrom(
       'ControllerModifyVolumePending' as const,
       'ControllerModifyVolumeInProgress' as const,
@@ -32,16 +32,16 @@ const aProgress = fc.record({
   ),
 })
 const aSituation: fc.Arbitrary<Situation> = fc.record({
-  requested: aTarget,
+  requestedTarget: aTarget,
   usesClasses: fc.constant(true),
-  inEffect: aTarget,
+  currentTarget: aTarget,
   reportsIo: fc.boolean(),
-  classStatus: optional(fc.constantFrom('Pending' as const, 'InProgress' as const, 'Infeasible' as const)),
-  classTarget: optional(aClassName),
+  classStatus: undefinedOr(fc.constantFrom('Pending' as const, 'InProgress' as const, 'Infeasible' as const)),
+  classTarget: undefinedOr(aClassName),
   io: fc.record({ iops: aProgress, throughput: aProgress }),
   hasConditions: fc.boolean(),
-  undo: optional(fc.dictionary(fc.constantFrom('iops', 'tier', 'zone'), fc.option(fc.constantFrom('1', '2')))),
-  confirmed: fc.dictionary(fc.constantFrom('iops', 'tier'), fc.constantFrom('1', '2')),
+  undo: undefinedOr(fc.dictionary(fc.constantFrom('iops', 'tier', 'zone'), fc.option(fc.constantFrom('1', '2')))),
+  confirmedAttributes: fc.dictionary(fc.constantFrom('iops', 'tier'), fc.constantFrom('1', '2')),
   driverName: fc.constant(DRIVER),
   canModify: fc.boolean(),
   hasFinalResponse: fc.boolean(),
@@ -69,9 +69,9 @@ describe('planModification', () => {
       const plan = planModification(situation)
       if (plan.do !== 'modify') return
       const { className, ...amounts } = situation.requested
-      const desired = { ...amounts, className: className ?? situation.inEffect.className }
-      const isRestored = plan.purpose === 'cancel' && equalTargets(plan.target, situation.inEffect)
-      expect(isRestored || equalTargets(plan.target, desired)).toBe(true)
+      const desiredTarget = { ...amounts, className: className ?? situation.currentTarget.className }
+      const isRestored = plan.purpose === 'cancel' && isSameTarget(plan.target, situation.currentTarget)
+      expect(isRestored || isSameTarget(plan.target, desiredTarget)).toBe(true)
     })
   })
 
@@ -88,9 +88,9 @@ describe('planModification', () => {
   it('VAC-7 drops a modification only if the request is in effect', () => {
     forAnySituation((situation) => {
       if (planModification(situation).do !== 'drop') return
-      const { requested, inEffect } = situation
-      expect([undefined, inEffect.className]).toContain(requested.className)
-      if (requested.iops !== undefined) expect(requested.iops).toBe(inEffect.iops)
+      const { requestedTarget, currentTarget } = situation
+      expect([undefined, currentTarget.className]).toContain(requestedTarget.className)
+      if (requestedTarget.iops !== undefined) expect(requestedTarget.iops).toBe(currentTarget.iops)
     })
   })
 
@@ -106,33 +106,33 @@ describe('planModification', () => {
 
   it('VAC-5 does nothing if the request is in effect and no modification is in progress', () => {
     forAnySituation((situation) => {
-      const settled: Situation = {
+      const settledSituation: Situation = {
         ...situation,
-        requested: { ...situation.inEffect, className: undefined },
-        inEffect: { ...situation.inEffect, className: undefined },
+        requestedTarget: { ...situation.currentTarget, className: undefined },
+        currentTarget: { ...situation.currentTarget, className: undefined },
         classStatus: undefined,
         io: { iops: NO_PROGRESS, throughput: NO_PROGRESS },
         hasConditions: false,
         undo: undefined,
       }
-      expect(planModification(settled).do).toBe('nothing')
+      expect(planModification(settledSituation).do).toBe('nothing')
     })
   })
 
-  const STARTED = { allocated: '500', status: 'ControllerModifyVolumeInProgress' as const }
-  const NO_PROGRESS = { allocated: undefined, status: undefined }
+  const STARTED_PROGRESS = { allocatedAmount: '500', status: 'ControllerModifyVolumeInProgress' as const }
+  const NO_PROGRESS = { allocatedAmount: undefined, status: undefined }
   const NO_TARGET = { className: undefined, iops: undefined, throughput: undefined }
-  const UNANSWERED: Situation = {
-    requested: NO_TARGET,
+  const UNANSWERED_SITUATION: Situation = {
+    requestedTarget: NO_TARGET,
     usesClasses: true,
-    inEffect: NO_TARGET,
+    currentTarget: NO_TARGET,
     reportsIo: true,
     classStatus: undefined,
     classTarget: undefined,
     io: { iops: NO_PROGRESS, throughput: NO_PROGRESS },
     hasConditions: true,
     undo: undefined,
-    confirmed: {},
+    confirmedAttributes: {},
     driverName: DRIVER,
     canModify: true,
     hasFinalResponse: false,
@@ -143,47 +143,47 @@ describe('planModification', () => {
 
   it('VAC-6 PIO-1 replaces a target without a final response by the requested one', () => {
     const plan = planModification({
-      ...UNANSWERED,
-      requested: { ...NO_TARGET, className: 'gold' },
-      inEffect: { ...NO_TARGET, iops: '500' },
+      ...UNANSWERED_SITUATION,
+      requestedTarget: { ...NO_TARGET, className: 'gold' },
+      currentTarget: { ...NO_TARGET, iops: '500' },
       classStatus: 'InProgress',
       classTarget: 'silver',
-      io: { iops: STARTED, throughput: NO_PROGRESS },
+      io: { iops: STARTED_PROGRESS, throughput: NO_PROGRESS },
     })
     const target = { ...NO_TARGET, className: 'gold' }
-    expect(plan).toMatchObject({ do: 'modify', target, attributes: { iops: '1000' }, replaced: ['iops'] })
+    expect(plan).toMatchObject({ do: 'modify', target, attributes: { iops: '1000' }, replacedAmounts: ['iops'] })
   })
 
   it('PIO-5 holds amounts while pods use the volume, but not classes and rollbacks', () => {
     forAnySituation((situation) => {
-      const anyBlocked = { ...situation, isBlockedByUse: true, hasFinalResponse: true }
-      const plan = planModification(anyBlocked)
-      const unblocked = planModification({ ...anyBlocked, isBlockedByUse: false })
+      const blockedSituation = { ...situation, isBlockedByUse: true, hasFinalResponse: true }
+      const plan = planModification(blockedSituation)
+      const unblockedPlan = planModification({ ...blockedSituation, isBlockedByUse: false })
       const isAboutAmounts =
-        unblocked.do === 'modify' &&
-        unblocked.purpose !== 'cancel' &&
+        unblockedPlan.do === 'modify' &&
+        unblockedPlan.purpose !== 'cancel' &&
         (['iops', 'throughput'] as const).some(
           (name) =>
-            unblocked.replaced.includes(name) || !equalAmounts(unblocked.target[name], situation.inEffect[name]),
+            unblockedPlan.replacedAmounts.includes(name) || !isSameAmount(unblockedPlan.target[name], situation.currentTarget[name]),
         )
-      if (!isAboutAmounts) expect(plan).toEqual(unblocked)
+      if (!isAboutAmounts) expect(plan).toEqual(unblockedPlan)
     })
-    const requested = { ...NO_TARGET, iops: '7' }
-    const blocked = { ...UNANSWERED, requested, hasFinalResponse: true, isBlockedByUse: true }
-    expect(planModification(blocked)).toMatchObject({ do: 'hold', target: requested })
-    expect(planModification({ ...blocked, requested: { ...NO_TARGET, className: 'gold' } }).do).toBe('modify')
+    const requestedTarget = { ...NO_TARGET, iops: '7' }
+    const blockedRequest = { ...UNANSWERED_SITUATION, requestedTarget, hasFinalResponse: true, isBlockedByUse: true }
+    expect(planModification(blockedRequest)).toMatchObject({ do: 'hold', target: requestedTarget })
+    expect(planModification({ ...blockedRequest, requestedTarget: { ...NO_TARGET, className: 'gold' } }).do).toBe('modify')
   })
 
   it.each([
     ['a class that does not exist', { ...NO_TARGET, className: 'missing' }, 'hold'],
     ['two values for one attribute', { ...NO_TARGET, className: 'gold', iops: '7' }, 'reject'],
   ])('VAC-7 rolls back a call for a deleted class without a final response before it handles %s', (...args) => {
-    const [, requested, nextStep] = args
-    const inEffect = { ...NO_TARGET, className: 'silver' }
-    const unanswered = { ...UNANSWERED, requested, inEffect, classStatus: 'InProgress' as const, classTarget: 'gone' }
-    const plan = planModification({ ...unanswered, undo: { zone: '1' } })
-    expect(plan).toMatchObject({ do: 'modify', purpose: 'cancel', target: inEffect })
+    const [, requestedTarget, nextStep] = args
+    const currentTarget = { ...NO_TARGET, className: 'silver' }
+    const unansweredSituation = { ...UNANSWERED_SITUATION, requestedTarget, currentTarget, classStatus: 'InProgress' as const, classTarget: 'gone' }
+    const plan = planModification({ ...unansweredSituation, undo: { zone: '1' } })
+    expect(plan).toMatchObject({ do: 'modify', purpose: 'cancel', target: currentTarget })
     expect(plan).toMatchObject({ attributes: { zone: '1', iops: '500', tier: 'cool' } })
-    expect(planModification({ ...unanswered, undo: { zone: '1' }, hasFinalResponse: true }).do).toBe(nextStep)
+    expect(planModification({ ...unansweredSituation, undo: { zone: '1' }, hasFinalResponse: true }).do).toBe(nextStep)
   })
 })

@@ -12,14 +12,14 @@ import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { composeParameters } from '../provisioning/csi/attributes.ts'
 import { PreparationError } from '../provisioning/csi/preparation-error.ts'
 import { isUncertain, type Situation } from './situation.ts'
-import { type Attributes, equalAmounts, formatIo, type IoName, type Target } from './target.ts'
+import { type Attributes, isSameAmount, formatIo, type IoName, type Target } from './target.ts'
 import { knownValues, type Undo } from './undo.ts'
 
 export type Plan =
   | { readonly do: 'nothing' }
   | ModifyCall
-  /** `unrestored` contains attributes that may have changed and whose previous values are unknown. */
-  | { readonly do: 'drop'; readonly unrestored: readonly string[] }
+  /** `unrestoredAttributes` contains attributes that may have changed and whose previous values are unknown. */
+  | { readonly do: 'drop'; readonly unrestoredAttributes: readonly string[] }
   | { readonly do: 'hold'; readonly target: Target; readonly message: string }
   /** `io` contains the claim's own amounts that cannot be applied. */
   | { readonly do: 'reject'; readonly target: Target; readonly io: readonly IoName[]; readonly message: string }
@@ -32,11 +32,11 @@ export interface ModifyCall {
   /** The mutable parameters of the call. */
   readonly attributes: Attributes
   /** The claim's own amounts that the class now replaces. */
-  readonly replaced: readonly IoName[]
+  readonly replacedAmounts: readonly IoName[]
   /** `cancel` is a rollback to the attributes in effect. */
   readonly purpose: 'change' | 'cancel'
   /** Attributes that may have changed, that the call does not set, and whose previous values are unknown. */
-  readonly unrestored: readonly string[]
+  readonly unrestoredAttributes: readonly string[]
 }
 
 export function planModification(situation: Situation): Plan {
@@ -47,18 +47,18 @@ export function planModification(situation: Situation): Plan {
 }
 
 /** Returns the requested target. Without a requested class it has the current class, which cannot be removed. */
-export const desiredTargetOf = ({ requested, inEffect }: Situation): Target => ({
-  ...requested,
-  className: requested.className ?? inEffect.className,
+export const desiredTargetOf = ({ requestedTarget, currentTarget }: Situation): Target => ({
+  ...requestedTarget,
+  className: requestedTarget.className ?? currentTarget.className,
 })
 
 const isInEffect = (situation: Situation, goal: Target): boolean =>
-  goal.className === situation.inEffect.className && IO_RESOURCES.every((name) => !isIoDue(situation, goal, name))
+  goal.className === situation.currentTarget.className && IO_RESOURCES.every((name) => !isIoDue(situation, goal, name))
 
 /** An amount that is no longer requested stays in effect, unless the class sets it. */
-function isIoDue({ inEffect, lookUpClass }: Situation, goal: Target, name: IoName): boolean {
-  if (goal[name] !== undefined) return !equalAmounts(goal[name], inEffect[name])
-  if (inEffect[name] === undefined || goal.className === undefined) return false
+function isIoDue({ currentTarget, lookUpClass }: Situation, goal: Target, name: IoName): boolean {
+  if (goal[name] !== undefined) return !isSameAmount(goal[name], currentTarget[name])
+  if (currentTarget[name] === undefined || goal.className === undefined) return false
   const lookup = lookUpClass(goal.className)
   return lookup.is === 'found' && Object.hasOwn(lookup.parameters, name)
 }
@@ -68,7 +68,7 @@ function isStarted(situation: Situation, goal: Target): boolean {
   const isIoStarted = IO_RESOURCES.some(
     (name) =>
       io[name].status !== undefined ||
-      (io[name].allocated !== undefined && !equalAmounts(io[name].allocated, goal[name])),
+      (io[name].allocatedAmount !== undefined && !isSameAmount(io[name].allocatedAmount, goal[name])),
   )
   return classStatus !== undefined || hasConditions || isIoStarted
 }
@@ -76,45 +76,45 @@ function isStarted(situation: Situation, goal: Target): boolean {
 /** Plans to restore the attributes that the driver may have changed. If there are none, the driver is not called. */
 function planRollback(situation: Situation, goal: Target): Plan {
   const changedAttributes = changedAttributesOf(situation)
-  if (Object.keys(changedAttributes).length === 0 || !situation.canModify) return { do: 'drop', unrestored: [] }
-  const composed = composeAttributes(situation, goal)
-  if (composed.is === 'unknown') return { do: 'wait', message: composed.message }
-  const attributes = { ...knownValues(changedAttributes), ...(composed.is === 'composed' ? composed.attributes : {}) }
-  const replaced = composed.is === 'composed' ? composed.replaced : []
-  const unrestored = Object.keys(changedAttributes).filter((key) => !Object.hasOwn(attributes, key))
-  if (Object.keys(attributes).length === 0) return { do: 'drop', unrestored }
-  return delayIfRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'cancel', unrestored })
+  if (Object.keys(changedAttributes).length === 0 || !situation.canModify) return { do: 'drop', unrestoredAttributes: [] }
+  const composition = composeAttributes(situation, goal)
+  if (composition.is === 'unknown') return { do: 'wait', message: composition.message }
+  const attributes = { ...knownValues(changedAttributes), ...(composition.is === 'composed' ? composition.attributes : {}) }
+  const replacedAmounts = composition.is === 'composed' ? composition.replaced : []
+  const unrestoredAttributes = Object.keys(changedAttributes).filter((key) => !Object.hasOwn(attributes, key))
+  if (Object.keys(attributes).length === 0) return { do: 'drop', unrestoredAttributes }
+  return delayIfRejected(situation, { do: 'modify', target: goal, attributes, replacedAmounts, purpose: 'cancel', unrestoredAttributes })
 }
 
 /** Returns the undo record. If another program started the modification, derives the attributes from its target. */
 export function changedAttributesOf(situation: Situation): Undo {
   if (situation.undo) return situation.undo
   if (!isUncertain(situation)) return {}
-  const composed = composeAttributes(situation, targetInProgress(situation))
-  if (composed.is !== 'composed') return {}
+  const composition = composeAttributes(situation, targetInProgress(situation))
+  if (composition.is !== 'composed') return {}
   const currentAttributes = knownAttributes(situation)
-  return Object.fromEntries(Object.keys(composed.attributes).map((key) => [key, currentAttributes[key] ?? null]))
+  return Object.fromEntries(Object.keys(composition.attributes).map((key) => [key, currentAttributes[key] ?? null]))
 }
 
 function planChange(situation: Situation, goal: Target): Plan {
-  const composed = composeAttributes(situation, goal)
-  switch (composed.is) {
+  const composition = composeAttributes(situation, goal)
+  switch (composition.is) {
     case 'unknown':
-      return { do: 'wait', message: composed.message }
+      return { do: 'wait', message: composition.message }
     case 'missing':
     case 'foreign':
-      return planRollbackFirst(situation, { do: 'hold', target: goal, message: composed.message })
+      return planRollbackFirst(situation, { do: 'hold', target: goal, message: composition.message })
     case 'impossible': {
       const io = IO_RESOURCES.filter((name) => isIoDue(situation, goal, name) || isContradicted(situation, goal, name))
-      return planRollbackFirst(situation, { do: 'reject', target: goal, io, message: composed.message })
+      return planRollbackFirst(situation, { do: 'reject', target: goal, io, message: composition.message })
     }
     case 'composed': {
       // Attributes of an earlier modification must be restored until a call is confirmed.
-      const attributes = { ...knownValues(changedAttributesOf(situation)), ...composed.attributes }
-      const { replaced } = composed
+      const attributes = { ...knownValues(changedAttributesOf(situation)), ...composition.attributes }
+      const { replacedAmounts } = composition
       const isHeld = situation.isBlockedByUse && IO_RESOURCES.some((name) => isIoDue(situation, goal, name))
       if (isHeld) return { do: 'hold', target: goal, message: inUseMessage(situation) }
-      const call = { do: 'modify', target: goal, attributes, replaced, purpose: 'change', unrestored: [] } as const
+      const call = { do: 'modify', target: goal, attributes, replacedAmounts, purpose: 'change', unrestoredAttributes: [] } as const
       return delayIfRejected(situation, call)
     }
   }
@@ -125,7 +125,7 @@ function planChange(situation: Situation, goal: Target): Plan {
  * changes of that call would stay in effect as long as the new target cannot be applied.
  */
 function planRollbackFirst(situation: Situation, plan: Plan): Plan {
-  const rollback = isUncertain(situation) ? planRollback(situation, situation.inEffect) : plan
+  const rollback = isUncertain(situation) ? planRollback(situation, situation.currentTarget) : plan
   return rollback.do === 'modify' ? rollback : plan
 }
 
@@ -139,12 +139,12 @@ export const fingerprintOf = ({ target, attributes }: ModifyCall): string =>
   JSON.stringify([target.className, target.iops, target.throughput, Object.entries(attributes).sort()])
 
 /** Returns the target in progress according to the status, without a class that was rejected or is missing. */
-function targetInProgress({ classStatus, classTarget, inEffect, io, lookUpClass }: Situation): Target {
-  const className = (classStatus === 'InProgress' ? classTarget : undefined) ?? inEffect.className
+function targetInProgress({ classStatus, classTarget, currentTarget, io, lookUpClass }: Situation): Target {
+  const className = (classStatus === 'InProgress' ? classTarget : undefined) ?? currentTarget.className
   const lookup = className === undefined ? undefined : lookUpClass(className)
   const classParameters = lookup?.is === 'found' ? lookup.parameters : {}
   const amountInProgress = (name: IoName) => {
-    const amount = io[name].status === 'ControllerModifyVolumeInProgress' ? io[name].allocated : inEffect[name]
+    const amount = io[name].status === 'ControllerModifyVolumeInProgress' ? io[name].allocatedAmount : currentTarget[name]
     // The class has replaced the claim's own amount, because an attribute is never sent with two values.
     return contradicts(classParameters, name, amount) ? undefined : amount
   }
@@ -169,11 +169,11 @@ function contradicts(classParameters: Attributes, name: IoName, amount: string |
 }
 
 type ComposedAttributes =
-  | { readonly is: 'composed'; readonly attributes: Attributes; readonly replaced: readonly IoName[] }
+  | { readonly is: 'composed'; readonly attributes: Attributes; readonly replacedAmounts: readonly IoName[] }
   | { readonly is: 'missing' | 'foreign' | 'impossible' | 'unknown'; readonly message: string }
 
 function composeAttributes(situation: Situation, target: Target): ComposedAttributes {
-  const { driverName, lookUpClass, inEffect, usesClasses } = situation
+  const { driverName, lookUpClass, currentTarget, usesClasses } = situation
   const className = usesClasses ? target.className : undefined
   let classParameters: Attributes = {}
   if (className !== undefined) {
@@ -186,10 +186,10 @@ function composeAttributes(situation: Situation, target: Target): ComposedAttrib
     classParameters = lookup.parameters
   }
   try {
-    const replaced = IO_RESOURCES.filter(
-      (name) => target[name] === undefined && inEffect[name] !== undefined && Object.hasOwn(classParameters, name),
+    const replacedAmounts = IO_RESOURCES.filter(
+      (name) => target[name] === undefined && currentTarget[name] !== undefined && Object.hasOwn(classParameters, name),
     )
-    return { is: 'composed', attributes: composeParameters(classParameters, target), replaced }
+    return { is: 'composed', attributes: composeParameters(classParameters, target), replacedAmounts }
   } catch (error) {
     if (!(error instanceof PreparationError)) throw error
     return { is: 'impossible', message: error.message }
@@ -197,10 +197,10 @@ function composeAttributes(situation: Situation, target: Target): ComposedAttrib
 }
 
 /** Returns the attributes that are known to be in effect: of the current class, the claim's amounts, and confirmed ones. */
-export function knownAttributes({ inEffect, confirmed, lookUpClass, driverName }: Situation): Attributes {
-  const lookup = inEffect.className === undefined ? undefined : lookUpClass(inEffect.className)
+export function knownAttributes({ currentTarget, confirmedAttributes, lookUpClass, driverName }: Situation): Attributes {
+  const lookup = currentTarget.className === undefined ? undefined : lookUpClass(currentTarget.className)
   const classParameters = lookup?.is === 'found' && lookup.driverName === driverName ? lookup.parameters : {}
-  return { ...classParameters, ...ioAttributes(inEffect), ...confirmed }
+  return { ...classParameters, ...ioAttributes(currentTarget), ...confirmedAttributes }
 }
 
 function ioAttributes(target: Target): Attributes {
@@ -220,8 +220,8 @@ export const inUseMessage = ({ driverName }: Pick<Situation, 'driverName'>): str
   `CSI driver ${driverName} changes iops and throughput only while a volume is not in use, and pods use this one. ` +
   `The modification is retried when the last pod has terminated.`
 
-function cannotModifyMessage({ driverName, inEffect }: Situation, goal: Target): string {
-  const isClass = goal.className !== inEffect.className
+function cannotModifyMessage({ driverName, currentTarget }: Situation, goal: Target): string {
+  const isClass = goal.className !== currentTarget.className
   const goalText = isClass ? `VolumeAttributesClass "${goal.className}"` : `${formatIo(goal)} of the claim`
   return (
     `CSI driver ${driverName} cannot modify the volume to ${goalText}: controller MODIFY_VOLUME capability is not reported. ` +

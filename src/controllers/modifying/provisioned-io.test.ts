@@ -261,7 +261,7 @@ describe('a driver that fails', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
-  it('PIO-5 after a call without a final response, requests another amount at once and never the earlier one again', async () => {
+  it('PIO-5 requests another amount at once after a call without a final response, and never the earlier one again', async () => {
     await createFixtureWithIo()
     fixture.failCalls('DEADLINE_EXCEEDED', 2)
     fixture.start()
@@ -436,13 +436,13 @@ describe("modifying a class together with the claim's own amounts", () => {
     fixture.start()
     await fixture.setClass('fast')
     await fixture.waitUntilSettled('fast')
-    const reported = { storage: '1Gi', iops: '1k', throughput: '80Mi' }
-    expect(await readIo()).toEqual({ capacity: reported, allocated: undefined, statuses: undefined })
-    expect((await fixture.volume()).spec?.capacity).toEqual(reported)
+    const reportedCapacity = { storage: '1Gi', iops: '1k', throughput: '80Mi' }
+    expect(await readIo()).toEqual({ capacity: reportedCapacity, allocated: undefined, statuses: undefined })
+    expect((await fixture.volume()).spec?.capacity).toEqual(reportedCapacity)
     await fixture.setClass('slow')
     await fixture.waitUntilSettled('slow')
     await fixture.settle()
-    expect((await readIo()).capacity).toEqual({ ...reported, iops: '100' }) // the class does not change the throughput
+    expect((await readIo()).capacity).toEqual({ ...reportedCapacity, iops: '100' }) // the class does not change the throughput
     expect(fixture.modifyCalls()).toHaveLength(2)
     expect(fixture.eventReasons().filter((reason) => reason === 'VolumeModifySuccess')).toEqual([])
   })
@@ -452,11 +452,11 @@ describe("modifying a class together with the claim's own amounts", () => {
     await fixture.aClass('fast', { iops: '1000' })
     await fixture.aClass('slow', { iops: '100' })
     await fixture.aClaim()
-    const first = fixture.start()
+    const firstProcess = fixture.start()
     await fixture.setClass('fast')
     await fixture.waitUntilSettled('fast')
     expect((await readIo()).capacity).toEqual({ storage: '1Gi', iops: '1k' })
-    await first.stop()
+    await firstProcess.stop()
     fixture.start({ gates: parseFeatureGates('VolumeProvisionedIO=false') })
     await fixture.setClass('slow')
     await fixture.waitUntilSettled('slow')

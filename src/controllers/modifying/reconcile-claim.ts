@@ -5,7 +5,7 @@ import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/in
 import type { Subject } from '../volume-changes/change.ts'
 import type { ModifyingContext } from './context.ts'
 import { modifyFailed } from './events.ts'
-import { drop, modifyVolume } from './modify-volume.ts'
+import { dropModification, modifyVolume } from './modify-volume.ts'
 import { type Plan, planModification } from './plan-modification.ts'
 import { type Situation, situationOf } from './situation.ts'
 import { holdPatch, rejectPatch, type StatusPatch } from './status-patches.ts'
@@ -50,7 +50,7 @@ async function apply(plan: Plan, args: ReconcileArgs): Promise<Step> {
     case 'wait':
       return backOff(plan.message)
     case 'drop':
-      return drop({ situation, subject, unrestored: plan.unrestored }, context)
+      return dropModification({ situation, subject, unrestoredAttributes: plan.unrestoredAttributes }, context)
     case 'hold': {
       const input = { claim, situation, target: plan.target, nowMs: context.clock.nowMs() }
       return reportReason(holdPatch(input, plan.message), plan.message, args)
@@ -73,8 +73,8 @@ async function reportReason(
     if (result.is !== 'written') return outcomeOfWrite(result)
   }
   const { responses } = context
-  const reported = responses.reportedMessageOf(subject.claim)
-  const isNew = reported === undefined ? patch !== undefined : reported !== message
+  const reportedMessage = responses.reportedMessageOf(subject.claim)
+  const isNew = reportedMessage === undefined ? patch !== undefined : reportedMessage !== message
   if (isNew) recordEvent(subject, modifyFailed(message), context)
   responses.recordReportedMessage(subject.claim, message)
   return stuck(message)

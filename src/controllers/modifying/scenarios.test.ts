@@ -121,13 +121,13 @@ describe('many claims', () => {
     await createFixtureWithClasses()
     const names = Array.from({ length: 500 }, (_, index) => `data-${index}`)
     for (const name of names) await fixture.aClaim(name, { className: 'silver', attributes: { iops: '500' } })
-    let [running, maxRunning] = [0, 0]
+    let [runningCount, maxRunningCount] = [0, 0]
     const modify = fixture.fake.controller.controllerModifyVolume
     Object.assign(fixture.fake.controller, {
       async controllerModifyVolume(...args: Parameters<typeof modify>) {
-        maxRunning = Math.max(maxRunning, ++running)
+        maxRunningCount = Math.max(maxRunningCount, ++runningCount)
         await new Promise((resolve) => setImmediate(resolve))
-        return modify(...args).finally(() => running--)
+        return modify(...args).finally(() => runningCount--)
       },
     })
     const { calls } = fixture.start({ workers: 7 })
@@ -138,7 +138,7 @@ describe('many claims', () => {
     )
     for (const name of names) expect(fixture.driverAttributes(name)).toEqual({ iops: '1000' })
     expect(fixture.eventReasons()).not.toContain('VolumeModifyFailed')
-    expect(maxRunning).toBe(7)
+    expect(maxRunningCount).toBe(7)
     expect(calls.filter((call) => call === 'commit')).toHaveLength(1_000)
     // One read of each volume before its first call, to check that the cache is up to date.
     expect(calls.filter((call) => call === 'get')).toHaveLength(500)

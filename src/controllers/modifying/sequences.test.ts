@@ -80,32 +80,32 @@ async function runActions(fixture: ModifyingFixture, actions: readonly Action[],
 async function verifyResult(fixture: ModifyingFixture): Promise<void> {
   const [claim, volume] = [await fixture.claim(), await fixture.volume()]
   const { status = {}, spec } = claim
-  const current = status.currentVolumeAttributesClassName
+  const currentClass = status.currentVolumeAttributesClassName
   expect(status.modifyVolumeStatus).toBeUndefined()
   // Without a class in effect, the previous values may be unknown to a rollback, which then sets this condition.
-  const conditions = (status.conditions ?? []).filter(({ reason }) => current || reason !== 'PreviousValueUnknown')
+  const conditions = (status.conditions ?? []).filter(({ reason }) => currentClass || reason !== 'PreviousValueUnknown')
   expect(conditions).toEqual([])
   expect(status.allocatedResourceStatuses).toBeUndefined()
   expect(claim.metadata.annotations?.[UNDO_ANNOTATION]).toBeUndefined()
-  expect(spec?.volumeAttributesClassName ?? current).toBe(current)
-  expect(volume.spec?.volumeAttributesClassName).toBe(current)
+  expect(spec?.volumeAttributesClassName ?? currentClass).toBe(currentClass)
+  expect(volume.spec?.volumeAttributesClassName).toBe(currentClass)
   const requestedThroughput = spec?.resources?.requests?.throughput
   if (requestedThroughput !== undefined) expect(status.capacity?.throughput).toBe(requestedThroughput)
   expect(volume.spec?.capacity).toEqual(status.capacity)
   const throughput = status.capacity?.throughput?.replace('Mi', '')
   expect(fixture.driverAttributes()).toMatchObject({
-    ...(current ? CLASSES[current] : {}),
+    ...(currentClass ? CLASSES[currentClass] : {}),
     ...(throughput ? { throughput } : {}),
   })
   expect(fixture.fake.record.overlaps).toEqual([])
 }
 
-describe('after any sequence of edits, responses and crashes', () => {
+describe('the modifying controller after any sequence of edits, responses and crashes', () => {
   it.each([
     ['one after the other', false],
     ['all at once', true],
   ])(
-    'VAC-5 VAC-7 PIO-4 driver, volume and claim are consistent (edits %s)',
+    'VAC-5 VAC-7 PIO-4 leaves driver, volume and claim consistent (edits %s)',
     async (_timing, isConcurrent) => {
       await fc.assert(
         fc.asyncProperty(fc.boolean(), fc.array(anAction, { maxLength: 12 }), async (hasClass, actions) => {

@@ -8,8 +8,8 @@ import { ioAmountOf, requestedAttributes } from '../provisioning/csi/attributes.
 import { isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ModifyingContext } from './context.ts'
 import type { LastResponses } from './last-responses.ts'
-import { type Attributes, equalAmounts, type IoName, type Target } from './target.ts'
-import { confirmedOf, type Undo, undoOf } from './undo.ts'
+import { type Attributes, isSameAmount, type IoName, type Target } from './target.ts'
+import { confirmedAttributesOf, type Undo, undoOf } from './undo.ts'
 
 export type ClassLookup =
   | { readonly is: 'found'; readonly driverName: string; readonly parameters: Attributes }
@@ -20,16 +20,16 @@ export type ClassLookup =
 export type IoStatus = NonNullable<NonNullable<PersistentVolumeClaim['status']>['allocatedResourceStatuses']>[string]
 
 interface IoProgress {
-  readonly allocated: string | undefined
+  readonly allocatedAmount: string | undefined
   readonly status: IoStatus | undefined
 }
 
 export interface Situation {
-  readonly requested: Target
+  readonly requestedTarget: Target
   /** False if the gate is disabled. Classes are then ignored, and attributes that they have set stay in effect. */
   readonly usesClasses: boolean
   /** The attributes in effect according to the claim's status, without the amounts that the current class sets. */
-  readonly inEffect: Target
+  readonly currentTarget: Target
   /** Whether iops and throughput are reported in claims and volumes. */
   readonly reportsIo: boolean
   /** status.modifyVolumeStatus. */
@@ -39,7 +39,7 @@ export interface Situation {
   readonly hasConditions: boolean
   readonly undo: Undo | undefined
   /** Attributes that the driver has confirmed, from the annotation of the volume. */
-  readonly confirmed: Attributes
+  readonly confirmedAttributes: Attributes
   readonly driverName: string
   readonly canModify: boolean
   /** Whether the last call has a final response. If not, the driver may still be modifying the volume. */
@@ -88,43 +88,43 @@ function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situati
   const areClassesEnabled = gates.enabled('VolumeAttributesClass')
   const isIoEnabled = deps.isIoSupported && gates.enabled('VolumeProvisionedIO')
   const { status = {} } = claim
-  const requested = requestedAttributes(claim, gates)
-  const current = status.currentVolumeAttributesClassName || undefined
+  const requestedTarget = requestedAttributes(claim, gates)
+  const currentClass = status.currentVolumeAttributesClassName || undefined
   const { modifyVolumeStatus } = areClassesEnabled ? status : {}
   const isSetByClass = (name: IoName, amount: string | undefined): boolean => {
-    if (amount === undefined || current === undefined || requested[name] !== undefined) return false
-    const lookup = lookUpClass(current)
+    if (amount === undefined || currentClass === undefined || requestedTarget[name] !== undefined) return false
+    const lookup = lookUpClass(currentClass)
     const parameter = lookup.is === 'found' ? amountOf(lookup.parameters, name) : undefined
-    return parameter !== undefined && equalAmounts(ioAmountOf(name, parameter), amount)
+    return parameter !== undefined && isSameAmount(ioAmountOf(name, parameter), amount)
   }
   const currentAmount = (name: IoName) => {
     const amount = deps.isIoSupported ? amountOf(status.capacity as Record<string, string>, name) : undefined
     return isSetByClass(name, amount) ? undefined : amount
   }
-  const inEffect: Target = { className: current, iops: currentAmount('iops'), throughput: currentAmount('throughput') }
+  const currentTarget: Target = { className: currentClass, iops: currentAmount('iops'), throughput: currentAmount('throughput') }
   const progressOf = (name: IoName): IoProgress =>
     isIoEnabled
       ? {
-          allocated: amountOf(status.allocatedResources as Record<string, string>, name),
+          allocatedAmount: amountOf(status.allocatedResources as Record<string, string>, name),
           status: status.allocatedResourceStatuses?.[name],
         }
-      : { allocated: undefined, status: undefined }
+      : { allocatedAmount: undefined, status: undefined }
   return {
     // If a gate is disabled, the class or amount in effect counts as requested, so that it does not change.
-    requested: {
-      className: areClassesEnabled ? requested.className : current,
-      iops: isIoEnabled ? requested.iops : inEffect.iops,
-      throughput: isIoEnabled ? requested.throughput : inEffect.throughput,
+    requestedTarget: {
+      className: areClassesEnabled ? requestedTarget.className : currentClass,
+      iops: isIoEnabled ? requestedTarget.iops : currentTarget.iops,
+      throughput: isIoEnabled ? requestedTarget.throughput : currentTarget.throughput,
     },
     usesClasses: areClassesEnabled,
-    inEffect,
+    currentTarget,
     reportsIo: isIoEnabled,
     classStatus: modifyVolumeStatus?.status,
     classTarget: modifyVolumeStatus?.targetVolumeAttributesClassName || undefined,
     io: { iops: progressOf('iops'), throughput: progressOf('throughput') },
     hasConditions: areClassesEnabled && (status.conditions ?? []).some(isOfModification),
     undo: undoOf(claim),
-    confirmed: confirmedOf(volume) ?? {},
+    confirmedAttributes: confirmedAttributesOf(volume) ?? {},
     driverName,
     canModify,
     hasFinalResponse: responses.hasFinalResponse(claim),
@@ -138,15 +138,15 @@ export const MODIFYING_VOLUME = 'ModifyingVolume'
 export const MODIFY_VOLUME_ERROR = 'ModifyVolumeError'
 const MODIFY_CONDITIONS: readonly string[] = [MODIFYING_VOLUME, MODIFY_VOLUME_ERROR]
 /** Reason of a ModifyVolumeError that stays after a rollback which could not restore all attributes. */
-export const UNRESTORED = 'PreviousValueUnknown'
+export const UNRESTORED_REASON = 'PreviousValueUnknown'
 
 const isOfModification = ({ type, reason }: { readonly type: string; readonly reason?: string }): boolean =>
-  MODIFY_CONDITIONS.includes(type) && reason !== UNRESTORED
+  MODIFY_CONDITIONS.includes(type) && reason !== UNRESTORED_REASON
 
 /** Returns the class and the amounts of the modification in the status, for messages. */
 export function cancelledTargetOf({ classTarget, io }: Situation): string {
-  const amounts = IO_RESOURCES.filter((name) => io[name].status !== undefined && io[name].allocated !== undefined)
-  return [...(classTarget ? [classTarget] : []), ...amounts.map((name) => `${name} ${io[name].allocated}`)].join(', ')
+  const amounts = IO_RESOURCES.filter((name) => io[name].status !== undefined && io[name].allocatedAmount !== undefined)
+  return [...(classTarget ? [classTarget] : []), ...amounts.map((name) => `${name} ${io[name].allocatedAmount}`)].join(', ')
 }
 
 /** Whether a call is in progress or has no final response. */

@@ -10,9 +10,9 @@ import { ioAmountOf } from '../provisioning/csi/attributes.ts'
 import { unrestoredMessage } from './events.ts'
 import { IO_PROGRESS, type IoProgressName } from './io-progress.ts'
 import type { ModifyCall } from './plan-modification.ts'
-import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation, UNRESTORED } from './situation.ts'
-import { type Attributes, equalAmounts, formatTarget, type IoName, type Target } from './target.ts'
-import { ATTRIBUTES_ANNOTATION, serializeConfirmed, serializeUndo, UNDO_ANNOTATION, type Undo } from './undo.ts'
+import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation, UNRESTORED_REASON } from './situation.ts'
+import { type Attributes, isSameAmount, formatTarget, type IoName, type Target } from './target.ts'
+import { ATTRIBUTES_ANNOTATION, serializeConfirmedAttributes, serializeUndo, UNDO_ANNOTATION, type Undo } from './undo.ts'
 
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
@@ -30,18 +30,18 @@ export interface ChangedParts {
 }
 
 export function changedPartsOf(
-  { inEffect, classStatus, io }: Situation,
-  { target, attributes, replaced }: ModifyTarget,
+  { currentTarget, classStatus, io }: Situation,
+  { target, attributes, replacedAmounts }: ModifyTarget,
 ): ChangedParts {
   const isAboutClass =
-    target.className !== undefined && (target.className !== inEffect.className || classStatus !== undefined)
+    target.className !== undefined && (target.className !== currentTarget.className || classStatus !== undefined)
   return {
     className: isAboutClass ? target.className : undefined,
     io: IO_RESOURCES.filter((name) => {
       if (io[name].status !== undefined) return true
-      if (target[name] !== undefined) return !equalAmounts(target[name], inEffect[name])
+      if (target[name] !== undefined) return !isSameAmount(target[name], currentTarget[name])
       // A class may replace an amount by the same amount, for example one that an earlier class has set.
-      return replaced.includes(name) && !equalAmounts(ioAmountOf(name, attributes[name]!), inEffect[name])
+      return replacedAmounts.includes(name) && !isSameAmount(ioAmountOf(name, attributes[name]!), currentTarget[name])
     }),
   }
 }
@@ -65,7 +65,7 @@ export function beginPatch(
   const isIoSet = io.every(
     (name) =>
       situation.io[name].status === IO_PROGRESS.inProgress &&
-      (target[name] === undefined || equalAmounts(situation.io[name].allocated, target[name])),
+      (target[name] === undefined || isSameAmount(situation.io[name].allocatedAmount, target[name])),
   )
   const isUndoSet = serializeUndo(undo) === serializeUndo(situation.undo ?? {})
   if (isClassSet && isIoSet && isUndoSet) return undefined
@@ -94,13 +94,13 @@ export function finishPatch(
   { claim, situation, target, changedParts, nowMs }: PatchInput,
   call: ModifyCall,
 ): StatusPatch {
-  const { inEffect, reportsIo } = situation
-  const amounts = providedAmounts(call, (name) => reportsIo || hasReportedAmount(claim.status?.capacity, name))
+  const { currentTarget, reportsIo } = situation
+  const amounts = amountsAfterCall(call, (name) => reportsIo || hasReportedAmount(claim.status?.capacity, name))
   const startedNames = IO_RESOURCES.filter(
-    (name) => changedParts.io.includes(name) || situation.io[name].allocated !== undefined,
+    (name) => changedParts.io.includes(name) || situation.io[name].allocatedAmount !== undefined,
   )
   const allocations = startedNames.map((name): [string, string | null] => [name, target[name] ?? null])
-  const isClassNew = target.className !== undefined && target.className !== inEffect.className
+  const isClassNew = target.className !== undefined && target.className !== currentTarget.className
   return {
     metadata: metadataWithoutUndo(claim),
     status: {
@@ -109,7 +109,7 @@ export function finishPatch(
       ...(allocations.length > 0 ? { allocatedResources: Object.fromEntries(allocations) } : {}),
       ...(Object.keys(amounts).length > 0 ? { capacity: amounts } : {}),
       ...ioStatuses(changedParts.io, null),
-      conditions: finalConditions(claim, call.unrestored, nowMs),
+      conditions: finalConditions(claim, call.unrestoredAttributes, nowMs),
     },
   }
 }
@@ -117,12 +117,12 @@ export function finishPatch(
 /** Returns the patch that clears a modification without a call. */
 export function dropPatch(
   claim: Claim,
-  { inEffect, requested, io }: Situation,
-  unrestored: readonly string[],
+  { currentTarget, requestedTarget, io }: Situation,
+  unrestoredAttributes: readonly string[],
   nowMs: number,
 ): StatusPatch {
-  const startedNames = IO_RESOURCES.filter((name) => io[name].status !== undefined || io[name].allocated !== undefined)
-  const amount = (name: IoName) => (requested[name] === undefined ? null : (inEffect[name] ?? null))
+  const startedNames = IO_RESOURCES.filter((name) => io[name].status !== undefined || io[name].allocatedAmount !== undefined)
+  const amount = (name: IoName) => (requestedTarget[name] === undefined ? null : (currentTarget[name] ?? null))
   const allocations = startedNames.map((name): [string, string | null] => [name, amount(name)])
   return {
     metadata: metadataWithoutUndo(claim),
@@ -130,20 +130,20 @@ export function dropPatch(
       modifyVolumeStatus: null,
       ...(allocations.length > 0 ? { allocatedResources: Object.fromEntries(allocations) } : {}),
       ...ioStatuses(startedNames, null),
-      conditions: finalConditions(claim, unrestored, nowMs),
+      conditions: finalConditions(claim, unrestoredAttributes, nowMs),
     },
   }
 }
 
 /** Returns the conditions after a modification: none, or an error with the attributes that were not restored. */
-const finalConditions = (claim: Claim, unrestored: readonly string[], nowMs: number) =>
-  unrestored.length === 0
+const finalConditions = (claim: Claim, unrestoredAttributes: readonly string[], nowMs: number) =>
+  unrestoredAttributes.length === 0
     ? NO_CONDITIONS
     : [
         { type: MODIFYING_VOLUME, $patch: 'delete' },
         buildCondition(
           claim,
-          { type: MODIFY_VOLUME_ERROR, reason: UNRESTORED, message: unrestoredMessage(unrestored) },
+          { type: MODIFY_VOLUME_ERROR, reason: UNRESTORED_REASON, message: unrestoredMessage(unrestoredAttributes) },
           nowMs,
         ),
       ]
@@ -153,14 +153,14 @@ export function holdPatch(
   { claim, situation, target, nowMs }: Omit<PatchInput, 'changedParts'>,
   pendingMessage: string,
 ): StatusPatch | undefined {
-  const { inEffect, classStatus, io } = situation
+  const { currentTarget, classStatus, io } = situation
   const message = `${modifyingMessage(target)} is pending: ${pendingMessage}`
   const isReported = conditionOf(claim, MODIFYING_VOLUME)?.message === message
-  const isClass = target.className !== inEffect.className && classStatus !== 'Pending'
+  const isClass = target.className !== currentTarget.className && classStatus !== 'Pending'
   const waitingNames = IO_RESOURCES.filter(
     (name) =>
       target[name] !== undefined &&
-      !equalAmounts(target[name], inEffect[name]) &&
+      !isSameAmount(target[name], currentTarget[name]) &&
       io[name].status !== IO_PROGRESS.pending,
   )
   if (!isClass && waitingNames.length === 0 && isReported) return undefined
@@ -283,17 +283,17 @@ export function volumePatch(
   call: ModifyTarget,
   reportsIo: boolean,
   currentAttributes: Attributes,
-  moreAnnotations: Readonly<Record<string, string>> = {},
+  otherAnnotations: Readonly<Record<string, string>> = {},
 ): Readonly<Record<string, unknown>> | undefined {
   const { metadata, spec = {} } = volume
   const { target, attributes } = call
   const className = target.className ?? spec.volumeAttributesClassName
-  const confirmed = serializeConfirmed(className, currentAttributes, attributes)
-  const provided = providedAmounts(call, (name) => reportsIo || hasReportedAmount(spec.capacity, name))
-  const amounts = Object.entries(provided).filter(([name, amount]) =>
-    amount === null ? spec.capacity?.[name] !== undefined : !equalAmounts(spec.capacity?.[name], amount),
+  const confirmedAttributes = serializeConfirmedAttributes(className, currentAttributes, attributes)
+  const newAmounts = amountsAfterCall(call, (name) => reportsIo || hasReportedAmount(spec.capacity, name))
+  const amounts = Object.entries(newAmounts).filter(([name, amount]) =>
+    amount === null ? spec.capacity?.[name] !== undefined : !isSameAmount(spec.capacity?.[name], amount),
   )
-  const annotations = { [ATTRIBUTES_ANNOTATION]: confirmed, ...moreAnnotations }
+  const annotations = { [ATTRIBUTES_ANNOTATION]: confirmedAttributes, ...otherAnnotations }
   const isAnnotated = Object.entries(annotations).every(([name, text]) => metadata.annotations?.[name] === text)
   if (isAnnotated && className === spec.volumeAttributesClassName && amounts.length === 0) return undefined
   return {
@@ -309,8 +309,8 @@ export function volumePatch(
  * Returns the amounts in effect after the call: the claim's own, else what the class or a rollback sent. The value is null
  * if an amount of the claim was replaced and the new one is unknown.
  */
-function providedAmounts(
-  { target, attributes, replaced }: ModifyTarget,
+function amountsAfterCall(
+  { target, attributes, replacedAmounts }: ModifyTarget,
   shouldReport: (name: IoName) => boolean,
 ): Record<string, string | null> {
   const amounts: Record<string, string | null> = {}
@@ -318,7 +318,7 @@ function providedAmounts(
     const sentAmount = Object.hasOwn(attributes, name) && shouldReport(name) ? attributes[name] : undefined
     if (target[name] !== undefined) amounts[name] = target[name]
     else if (sentAmount !== undefined) amounts[name] = ioAmountOf(name, sentAmount) ?? null
-    else if (replaced.includes(name)) amounts[name] = null
+    else if (replacedAmounts.includes(name)) amounts[name] = null
   }
   return amounts
 }

@@ -10,13 +10,13 @@ export type IoName = (typeof IO_RESOURCES)[number]
 /** Mutable parameters in the driver's keys and values. */
 export type Attributes = Readonly<Record<string, string>>
 
-export const equalAmounts = (a: string | undefined, b: string | undefined): boolean => {
+export const isSameAmount = (a: string | undefined, b: string | undefined): boolean => {
   if (a === undefined || b === undefined) return a === b
   return isQuantity(a) && isQuantity(b) ? compareQuantities(a, b) === 0 : a === b
 }
 
-export const equalTargets = (a: Target, b: Target): boolean =>
-  a.className === b.className && IO_RESOURCES.every((name) => equalAmounts(a[name], b[name]))
+export const isSameTarget = (a: Target, b: Target): boolean =>
+  a.className === b.className && IO_RESOURCES.every((name) => isSameAmount(a[name], b[name]))
 
 /** Returns the amounts of the target, for example `iops 500, throughput 50Mi`. */
 export const formatIo = (target: Target, names: readonly IoName[] = IO_RESOURCES): string =>

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import {
   ATTRIBUTES_ANNOTATION,
   attributesAtCreation,
-  confirmedOf,
+  confirmedAttributesOf,
   extendUndo,
   knownValues,
-  serializeConfirmed,
+  serializeConfirmedAttributes,
   serializeUndo,
   UNDO_ANNOTATION,
   undoOf,
@@ -35,22 +35,22 @@ describe('the undo record', () => {
 
   it.each(['', '{', '[]', '7', 'null', '{"iops":5}'])('VAC-7 ignores the invalid annotation %j', (annotation) => {
     expect(undoOf(aClaim(annotation))).toBeUndefined()
-    expect(confirmedOf(aVolume(annotation))).toBeUndefined()
+    expect(confirmedAttributesOf(aVolume(annotation))).toBeUndefined()
   })
 })
 
 describe('the confirmed attributes', () => {
   it("VAC-7 apply only to the volume's current class", () => {
-    const annotation = serializeConfirmed('gold', { zone: '1', iops: '500' }, { iops: '1000' })
-    expect(confirmedOf(aVolume(annotation, 'gold'))).toEqual({ zone: '1', iops: '1000' })
-    expect(confirmedOf(aVolume(annotation, 'silver')), 'another program has changed it since').toBeUndefined()
-    const withoutClass = serializeConfirmed(undefined, {}, { iops: '1' })
-    expect(confirmedOf(aVolume(withoutClass))).toEqual({ iops: '1' })
+    const annotation = serializeConfirmedAttributes('gold', { zone: '1', iops: '500' }, { iops: '1000' })
+    expect(confirmedAttributesOf(aVolume(annotation, 'gold'))).toEqual({ zone: '1', iops: '1000' })
+    expect(confirmedAttributesOf(aVolume(annotation, 'silver')), 'another program has changed it since').toBeUndefined()
+    const annotationWithoutClass = serializeConfirmedAttributes(undefined, {}, { iops: '1' })
+    expect(confirmedAttributesOf(aVolume(annotationWithoutClass))).toEqual({ iops: '1' })
   })
 
   it('VAC-7 are reduced to the attributes sent last if they exceed the size limit', () => {
     const previous = { old: 'x'.repeat(20_000) }
-    expect(serializeConfirmed('gold', previous, { iops: '1' })).toBe('{"class":"gold","attributes":{"iops":"1"}}')
+    expect(serializeConfirmedAttributes('gold', previous, { iops: '1' })).toBe('{"class":"gold","attributes":{"iops":"1"}}')
   })
 
   it("PIO-2 at creation come from the storage class, in the driver's form", () => {

@@ -28,7 +28,7 @@ export function undoOf({ metadata }: Readonly<PersistentVolumeClaim>): Undo | un
 }
 
 /** Returns the confirmed attributes, or undefined if they do not belong to the volume's current class. */
-export function confirmedOf({ metadata, spec }: Readonly<PersistentVolume>): Attributes | undefined {
+export function confirmedAttributesOf({ metadata, spec }: Readonly<PersistentVolume>): Attributes | undefined {
   const value = parse(metadata.annotations?.[ATTRIBUTES_ANNOTATION])
   if (!isRecord(value) || (value.class ?? undefined) !== spec?.volumeAttributesClassName) return undefined
   const { attributes } = value
@@ -38,7 +38,7 @@ export function confirmedOf({ metadata, spec }: Readonly<PersistentVolume>): Att
 }
 
 /** Serializes the previous attributes with those that the driver has just confirmed. */
-export function serializeConfirmed(className: string | undefined, previous: Attributes, confirmed: Attributes): string {
+export function serializeConfirmedAttributes(className: string | undefined, previous: Attributes, confirmed: Attributes): string {
   const serialize = (attributes: Attributes) =>
     JSON.stringify({ ...(className === undefined ? {} : { class: className }), attributes: sortKeys(attributes) })
   const serialized = serialize({ ...previous, ...confirmed })
