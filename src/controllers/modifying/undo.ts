@@ -21,7 +21,7 @@ const ATTRIBUTES_BYTES_MAX = 16_384
 
 /** Returns undefined if the annotation is absent or invalid. */
 export function undoOf({ metadata }: Readonly<PersistentVolumeClaim>): Undo | undefined {
-  const value = parse(metadata.annotations?.[UNDO_ANNOTATION])
+  const value = parseJson(metadata.annotations?.[UNDO_ANNOTATION])
   return isRecord(value) && Object.values(value).every((previous) => previous === null || typeof previous === 'string')
     ? (value as Undo)
     : undefined
@@ -29,7 +29,7 @@ export function undoOf({ metadata }: Readonly<PersistentVolumeClaim>): Undo | un
 
 /** Returns the confirmed attributes, or undefined if they do not belong to the volume's current class. */
 export function confirmedAttributesOf({ metadata, spec }: Readonly<PersistentVolume>): Attributes | undefined {
-  const value = parse(metadata.annotations?.[ATTRIBUTES_ANNOTATION])
+  const value = parseJson(metadata.annotations?.[ATTRIBUTES_ANNOTATION])
   if (!isRecord(value) || (value.class ?? undefined) !== spec?.volumeAttributesClassName) return undefined
   const { attributes } = value
   return isRecord(attributes) && Object.values(attributes).every((attribute) => typeof attribute === 'string')
@@ -38,19 +38,19 @@ export function confirmedAttributesOf({ metadata, spec }: Readonly<PersistentVol
 }
 
 /** Serializes the previous attributes with those that the driver has just confirmed. */
-export function serializeConfirmedAttributes(className: string | undefined, previous: Attributes, confirmed: Attributes): string {
+export function serializeConfirmedAttributes(className: string | undefined, previousAttributes: Attributes, newAttributes: Attributes): string {
   const serialize = (attributes: Attributes) =>
     JSON.stringify({ ...(className === undefined ? {} : { class: className }), attributes: sortKeys(attributes) })
-  const serialized = serialize({ ...previous, ...confirmed })
-  return Buffer.byteLength(serialized) <= ATTRIBUTES_BYTES_MAX ? serialized : serialize(confirmed)
+  const serialized = serialize({ ...previousAttributes, ...newAttributes })
+  return Buffer.byteLength(serialized) <= ATTRIBUTES_BYTES_MAX ? serialized : serialize(newAttributes)
 }
 
 export const serializeUndo = (undo: Undo): string | null =>
   Object.keys(undo).length === 0 ? null : JSON.stringify(sortKeys(undo))
 
 /** Adds the attributes of a call to the undo record. Existing entries do not change, because they have the oldest values. */
-export function extendUndo(newAttributes: Attributes, existing: Undo, currentValues: Attributes): Undo {
-  const undo: Record<string, string | null> = { ...existing }
+export function extendUndo(newAttributes: Attributes, existingUndo: Undo, currentValues: Attributes): Undo {
+  const undo: Record<string, string | null> = { ...existingUndo }
   for (const [key, value] of Object.entries(newAttributes)) {
     if (Object.hasOwn(undo, key)) continue
     const previousValue = Object.hasOwn(currentValues, key) ? currentValues[key]! : null
@@ -64,7 +64,7 @@ export const knownValues = (undo: Undo): Attributes =>
   Object.fromEntries(Object.entries(undo).filter((entry): entry is [string, string] => entry[1] !== null))
 
 /** Storage class parameters that set an attribute at creation only. */
-const ON_CREATE: Readonly<Record<string, string>> = {
+const ON_CREATE_ATTRIBUTES: Readonly<Record<string, string>> = {
   'provisioned-iops-on-create': 'iops',
   'provisioned-throughput-on-create': 'throughput',
 }
@@ -74,22 +74,22 @@ export function attributesAtCreation(parameters: Attributes = {}): Attributes {
   const attributes: Record<string, string> = {}
   for (const [key, value] of Object.entries(parameters)) {
     if (key.startsWith(RESERVED_PREFIX)) continue
-    const attribute = Object.hasOwn(ON_CREATE, key) ? ON_CREATE[key]! : undefined
+    const attribute = Object.hasOwn(ON_CREATE_ATTRIBUTES, key) ? ON_CREATE_ATTRIBUTES[key]! : undefined
     if (attribute === undefined) attributes[key] = value
-    else attributes[attribute] = attribute === 'throughput' ? wholeMebibytes(value) : value
+    else attributes[attribute] = attribute === 'throughput' ? toMebibytes(value) : value
   }
   return attributes
 }
 
 const BYTES_PER_MIB = 1_048_576n
 
-function wholeMebibytes(text: string): string {
+function toMebibytes(text: string): string {
   const quantity = text.replace(/B?\/s$/, '')
   if (!isQuantity(quantity)) return text
   return String((quantityToBytes(normalizeThroughput(quantity)) + BYTES_PER_MIB - 1n) / BYTES_PER_MIB)
 }
 
-function parse(text: string | undefined): unknown {
+function parseJson(text: string | undefined): unknown {
   if (text === undefined) return undefined
   try {
     return JSON.parse(text)

@@ -11,7 +11,7 @@ export interface RemainingObject {
 
 export interface DeletionResult {
   /** Objects that a finalizer or a grace period retains. */
-  readonly remaining: readonly RemainingObject[]
+  readonly remainingObjects: readonly RemainingObject[]
   /** Why objects could not be listed or deleted. */
   readonly errors: readonly Error[]
 }
@@ -27,12 +27,12 @@ interface State {
 
 /** Returns the conditions that differ from the stored ones. */
 export function conditionChanges(
-  stored: readonly Condition[],
+  storedConditions: readonly Condition[],
   result: DeletionResult,
   nowMs: number,
 ): readonly ConditionChange[] {
   return Object.entries(statesOf(result)).flatMap(([type, state]) => {
-    const previous = stored.find((condition) => condition.type === type)
+    const previous = storedConditions.find((condition) => condition.type === type)
     const { status, reason, message } = state
     if (previous?.status === status && previous.reason === reason && previous.message === message) return []
     const transitionTime = previous?.status === status ? previous.lastTransitionTime : undefined
@@ -43,8 +43,8 @@ export function conditionChanges(
 const falseState = (reason: string, message: string): State => ({ status: 'False', reason, message })
 const trueState = (reason: string, message: string): State => ({ status: 'True', reason, message })
 
-function statesOf({ remaining, errors }: DeletionResult): Readonly<Record<string, State>> {
-  const hasFinalizers = remaining.some(({ finalizers }) => finalizers.length > 0)
+function statesOf({ remainingObjects, errors }: DeletionResult): Readonly<Record<string, State>> {
+  const hasFinalizers = remainingObjects.some(({ finalizers }) => finalizers.length > 0)
   return {
     // The kinds are compiled in: neither discovery nor parsing can fail.
     NamespaceDeletionDiscoveryFailure: falseState('ResourcesDiscovered', 'All resources successfully discovered'),
@@ -57,31 +57,31 @@ function statesOf({ remaining, errors }: DeletionResult): Readonly<Record<string
         ? trueState('ContentDeletionFailed', failureMessage(errors))
         : falseState('ContentDeleted', 'All content successfully deleted, may be waiting on finalization'),
     NamespaceContentRemaining:
-      remaining.length > 0
-        ? trueState('SomeResourcesRemain', remainingMessage(remaining))
+      remainingObjects.length > 0
+        ? trueState('SomeResourcesRemain', remainingMessage(remainingObjects))
         : falseState('ContentRemoved', 'All content successfully removed'),
     NamespaceFinalizersRemaining: hasFinalizers
-      ? trueState('SomeFinalizersRemain', finalizersMessage(remaining))
+      ? trueState('SomeFinalizersRemain', finalizersMessage(remainingObjects))
       : falseState('ContentHasNoFinalizers', 'All content-preserving finalizers finished'),
   }
 }
 
-const LISTED_MAX = 5 // names of objects, and errors, in one message
+const LIST_LENGTH_MAX = 5 // names of objects, and errors, in one message
 
 function failureMessage(errors: readonly Error[]): string {
   const messages = [...new Set(errors.map(({ message }) => message))].sort()
-  return `Failed to delete all resource types, ${errors.length} remaining: ${listOf(messages)}`
+  return `Failed to delete all resource types, ${errors.length} remaining: ${joinFirst(messages)}`
 }
 
-function remainingMessage(remaining: readonly RemainingObject[]): string {
-  const counts = countsOf(remaining.map(({ kind }) => `${kind.plural}.${kind.group}`))
+function remainingMessage(remainingObjects: readonly RemainingObject[]): string {
+  const counts = countsOf(remainingObjects.map(({ kind }) => `${kind.plural}.${kind.group}`))
   const kinds = counts.map(([kind, count]) => `${kind} has ${count} resource instances`).join(', ')
-  const names = remaining.map(({ kind, name }) => `${kind.plural}/${name}`).sort()
-  return `Some resources are remaining: ${kinds} (${listOf(names)})`
+  const names = remainingObjects.map(({ kind, name }) => `${kind.plural}/${name}`).sort()
+  return `Some resources are remaining: ${kinds} (${joinFirst(names)})`
 }
 
-function finalizersMessage(remaining: readonly RemainingObject[]): string {
-  const counts = countsOf(remaining.flatMap(({ finalizers }) => finalizers))
+function finalizersMessage(remainingObjects: readonly RemainingObject[]): string {
+  const counts = countsOf(remainingObjects.flatMap(({ finalizers }) => finalizers))
   const finalizerCounts = counts.map(([finalizer, count]) => `${finalizer} in ${count} resource instances`).join(', ')
   return `Some content in the namespace has finalizers remaining: ${finalizerCounts}`
 }
@@ -92,5 +92,5 @@ function countsOf(names: readonly string[]): [name: string, count: number][] {
   return [...counts].sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
-const listOf = (texts: readonly string[]): string =>
-  texts.slice(0, LISTED_MAX).join(', ') + (texts.length > LISTED_MAX ? ', …' : '')
+const joinFirst = (texts: readonly string[]): string =>
+  texts.slice(0, LIST_LENGTH_MAX).join(', ') + (texts.length > LIST_LENGTH_MAX ? ', …' : '')

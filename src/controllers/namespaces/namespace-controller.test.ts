@@ -19,7 +19,7 @@ function startController(wrapClient = (client: Client): Client => client): () =>
   const run = controller.run(abort.signal)
   return () => {
     abort.abort()
-    return running
+    return run
   }
 }
 
@@ -44,7 +44,7 @@ async function waitUntil(predicate: (namespace: any) => unknown, url = SHOP): Pr
   throw new Error(`the namespace is still ${(await server.get(url)).text}`)
 }
 const isDeleted = (namespace: any) => namespace === undefined
-const contentRemaining = (namespace: any) =>
+const contentConditionOf = (namespace: any) =>
   namespace?.status.conditions?.find(({ type }: any) => type === 'NamespaceContentRemaining')
 
 const conditionsOf = (namespace: any): Record<string, string> =>
@@ -86,14 +86,14 @@ describe('createNamespaceController', () => {
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'held', finalizers: ['example.com/hold'] } })
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'free' } })
     await server.delete(SHOP)
-    const terminating = await waitUntil(contentRemaining)
+    const namespace = await waitUntil(contentConditionOf)
     expect(terminating.status.phase).toBe('Terminating')
-    expect(contentRemaining(terminating)).toMatchObject({
+    expect(contentConditionOf(namespace)).toMatchObject({
       status: 'True',
       reason: 'SomeResourcesRemain',
       message: 'Some resources are remaining: configmaps. has 1 resource instances (configmaps/held)',
     })
-    expect(conditionsOf(terminating)).toEqual({
+    expect(conditionsOf(namespace)).toEqual({
       NamespaceDeletionDiscoveryFailure: 'False ResourcesDiscovered: All resources successfully discovered',
       NamespaceDeletionGroupVersionParsingFailure:
         'False ParsedGroupVersions: All legacy kube types successfully parsed',
@@ -117,8 +117,8 @@ describe('createNamespaceController', () => {
       spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
     })
     await server.delete(SHOP)
-    const terminating = await waitUntil(contentRemaining)
-    expect(contentRemaining(terminating).message).toBe(
+    const namespace = await waitUntil(contentConditionOf)
+    expect(contentConditionOf(namespace).message).toBe(
       'Some resources are remaining: pods. has 1 resource instances (pods/web)',
     )
     expect((await server.get(`${SHOP}/pods/web`)).json.metadata.deletionTimestamp).toBeTruthy()
@@ -141,8 +141,8 @@ describe('createNamespaceController', () => {
     await server.post(`${SHOP}/secrets`, { metadata: { name: 'key' } })
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'settings' } })
     await server.delete(SHOP)
-    const terminating = await waitUntil((namespace) => conditionsOf(namespace).NamespaceDeletionContentFailure)
-    expect(conditionsOf(terminating).NamespaceDeletionContentFailure).toBe(
+    const namespace = await waitUntil((namespace) => conditionsOf(namespace).NamespaceDeletionContentFailure)
+    expect(conditionsOf(namespace).NamespaceDeletionContentFailure).toBe(
       'True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: cannot delete secrets',
     )
     expect((await server.get(`${SHOP}/configmaps/settings`)).status).toBe(404)
@@ -155,8 +155,8 @@ describe('createNamespaceController', () => {
     await server.post('/api/v1/namespaces', { metadata: { name: 'kept', finalizers: ['example.com/hold'] } })
     await server.post('/api/v1/namespaces/kept/configmaps', { metadata: { name: 'settings' } })
     await server.delete('/api/v1/namespaces/kept')
-    const terminating = await waitUntil((namespace) => contentRemaining(namespace), '/api/v1/namespaces/kept')
-    expect(conditionsOf(terminating).NamespaceContentRemaining).toBe(
+    const namespace = await waitUntil((namespace) => contentConditionOf(namespace), '/api/v1/namespaces/kept')
+    expect(conditionsOf(namespace).NamespaceContentRemaining).toBe(
       'False ContentRemoved: All content successfully removed',
     )
   })

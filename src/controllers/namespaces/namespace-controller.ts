@@ -87,14 +87,14 @@ async function reconcileNamespace(name: string, deps: NamespaceDeps): Promise<Ou
   const namespace = deps.namespaces.get({ name })
   if (!namespace?.metadata.deletionTimestamp) return done // active, or already removed
   const result = await deleteContents(name, deps)
-  const { remaining, errors } = result
+  const { remainingObjects, errors } = result
   const specFinalizers = namespace.spec?.finalizers ?? []
   const finalizers = specFinalizers.filter((finalizer) => finalizer !== CONTENT_FINALIZER)
   const hasOtherFinalizers = finalizers.length > 0 || (namespace.metadata.finalizers?.length ?? 0) > 0
   const changes = conditionChanges(namespace.status?.conditions ?? [], result, deps.clock.nowMs())
-  if (remaining.length > 0 || errors.length > 0 || hasOtherFinalizers) await writeConditions(name, changes, deps)
+  if (remainingObjects.length > 0 || errors.length > 0 || hasOtherFinalizers) await writeConditions(name, changes, deps)
   if (errors[0]) throw errors[0]
-  if (remaining.length > 0) return stuck(`${remaining.length} object(s) remain`)
+  if (remainingObjects.length > 0) return stuck(`${remainingObjects.length} object(s) remain`)
   if (!specFinalizers.includes(CONTENT_FINALIZER)) return done // another controller's finalizer remains
   const { resourceVersion: _, ...metadata } = namespace.metadata
   await undefinedIfNotFound(
@@ -111,7 +111,7 @@ async function deleteContents(namespace: string, deps: NamespaceDeps): Promise<D
   const { contentKinds } = deps
   const isPod = (kind: Kind) => kind.group === podKind.group && kind.plural === podKind.plural
   const pods = await deleteKinds(namespace, contentKinds.filter(isPod), deps)
-  if (pods.remaining.length > 0 || pods.errors.length > 0) return pods
+  if (pods.remainingObjects.length > 0 || pods.errors.length > 0) return pods
   return deleteKinds(
     namespace,
     contentKinds.filter((kind) => !isPod(kind)),
@@ -125,7 +125,7 @@ async function deleteKinds(
   kinds: readonly Kind[],
   { client }: NamespaceDeps,
 ): Promise<DeletionResult> {
-  const remaining: RemainingObject[] = []
+  const remainingObjects: RemainingObject[] = []
   const errors: Error[] = []
   for (const kind of kinds) {
     try {
@@ -133,13 +133,13 @@ async function deleteKinds(
       const outcomes = await Promise.allSettled(items.map((item) => deleteObject(client, kind, namespace, item)))
       for (const outcome of outcomes) {
         if (outcome.status === 'rejected') errors.push(outcome.reason as Error)
-        else if (outcome.value) remaining.push(outcome.value)
+        else if (outcome.value) remainingObjects.push(outcome.value)
       }
     } catch (error) {
       errors.push(error as Error)
     }
   }
-  return { remaining, errors }
+  return { remainingObjects, errors }
 }
 
 /** Deletes the object. Returns it if it remains in the store. */
@@ -150,11 +150,11 @@ async function deleteObject(
   { metadata: { name, uid, deletionTimestamp, finalizers = [] } }: Readonly<Stored>,
 ): Promise<RemainingObject | undefined> {
   if (deletionTimestamp) return { kind, name, finalizers }
-  const deleted = await undefinedIfNotFound(
+  const deletedObject = await undefinedIfNotFound(
     client.delete(kind, { namespace, name }, { propagation: 'Background', uid }),
   )
-  if (!deleted?.metadata.deletionTimestamp || !isStillStored(deleted)) return undefined
-  return { kind, name, finalizers: deleted.metadata.finalizers ?? [] }
+  if (!deletedObject?.metadata.deletionTimestamp || !isStillStored(deletedObject)) return undefined
+  return { kind, name, finalizers: deletedObject.metadata.finalizers ?? [] }
 }
 
 /** Returns no objects of a kind that is no longer served, so that it does not block the deletion of the namespace. */

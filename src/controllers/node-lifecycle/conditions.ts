@@ -5,17 +5,17 @@ export type NodeCondition = NonNullable<NonNullable<Node['status']>['conditions'
 
 const PRESSURES = ['MemoryPressure', 'DiskPressure', 'PIDPressure']
 
-export const readyOf = ({ status }: Readonly<Node>): NodeCondition | undefined =>
+export const readyConditionOf = ({ status }: Readonly<Node>): NodeCondition | undefined =>
   status?.conditions?.find(({ type }) => type === 'Ready')
 
-export const isReady = (node: Readonly<Node>): boolean => readyOf(node)?.status === 'True'
+export const isReady = (node: Readonly<Node>): boolean => readyConditionOf(node)?.status === 'True'
 
 /** Returns the time of the last heartbeat by the agent's clock. It may only be compared for equality. */
-export const heartbeatOf = (node: Readonly<Node>): string | undefined => readyOf(node)?.lastHeartbeatTime
+export const heartbeatOf = (node: Readonly<Node>): string | undefined => readyConditionOf(node)?.lastHeartbeatTime
 
 /** Returns the conditions to set to Unknown. The list is empty if all of them are already Unknown. */
 export function unknownConditions(node: Readonly<Node>, now: string): NodeCondition[] {
-  const unknown = (node.status?.conditions ?? [])
+  const conditions = (node.status?.conditions ?? [])
     .filter(({ type, status }) => (type === 'Ready' || PRESSURES.includes(type)) && status !== 'Unknown')
     .map((condition) => ({
       ...condition,
@@ -24,8 +24,8 @@ export function unknownConditions(node: Readonly<Node>, now: string): NodeCondit
       message: 'Kubelet stopped posting node status.',
       lastTransitionTime: now,
     }))
-  if (readyOf(node)) return unknown
-  const neverUpdated = {
+  if (readyConditionOf(node)) return conditions
+  const readyCondition = {
     type: 'Ready',
     status: 'Unknown',
     reason: 'NodeStatusNeverUpdated',
@@ -33,5 +33,5 @@ export function unknownConditions(node: Readonly<Node>, now: string): NodeCondit
     lastTransitionTime: now,
     ...(node.metadata.creationTimestamp ? { lastHeartbeatTime: node.metadata.creationTimestamp } : {}),
   }
-  return [...unknown, neverUpdated]
+  return [...conditions, readyCondition]
 }

@@ -4,7 +4,7 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { heartbeatOf } from './conditions.ts'
 import type { NodeLifecycleContext } from './context.ts'
-import { mayForceDelete, podsOn } from './remove-lost-pods.ts'
+import { mayForceDelete, podsOnNode } from './remove-lost-pods.ts'
 import { evictingTaints } from './taints.ts'
 
 export const isHealthChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
@@ -24,7 +24,7 @@ export const isPodChanged = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =
   JSON.stringify(next.spec?.tolerations) !== JSON.stringify(old.spec?.tolerations)
 
 export const podsOnTaintedNode = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
-  evictingTaints(node).length > 0 ? podsOn(pods, keyOfObject(node)).map(keyOfObject) : []
+  evictingTaints(node).length > 0 ? podsOnNode(pods, keyOfObject(node)).map(keyOfObject) : []
 
 export function keysIfOnTaintedNode(pod: Readonly<Pod>, { nodes, tolerationTimes }: NodeLifecycleContext): ObjectKey[] {
   const key = keyOfObject(pod)
@@ -39,4 +39,4 @@ export const keysIfBeingDeleted = (pod: Readonly<Pod>): ObjectKey[] =>
   pod.metadata.deletionTimestamp !== undefined && pod.spec?.nodeName ? [keyOfObject(pod)] : []
 
 export const podsBeingDeletedOutOfService = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
-  mayForceDelete(node) ? podsOn(pods, keyOfObject(node)).flatMap(keysIfBeingDeleted) : []
+  mayForceDelete(node) ? podsOnNode(pods, keyOfObject(node)).flatMap(keysIfBeingDeleted) : []

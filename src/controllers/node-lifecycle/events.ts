@@ -8,18 +8,18 @@ export const EVICTION_COMPONENT = 'taint-eviction-controller'
 export const nodeStatusChanged = (
   { metadata: { name } }: Readonly<Node>,
   reason: 'NodeReady' | 'NodeNotReady',
-): EventDetails => normal(reason, `Node ${name} status is now: ${reason}`)
+): EventDetails => normalEvent(reason, `Node ${name} status is now: ${reason}`)
 
-export const registeredNode = ({ metadata: { name } }: Readonly<Node>): EventDetails =>
-  normal('RegisteredNode', `Node ${name} event: Registered Node ${name} in Controller`)
+export const nodeRegistered = ({ metadata: { name } }: Readonly<Node>): EventDetails =>
+  normalEvent('RegisteredNode', `Node ${name} event: Registered Node ${name} in Controller`)
 
-export const removingNode = ({ metadata: { name } }: Readonly<Node>): EventDetails =>
-  normal('RemovingNode', `Node ${name} event: Removing Node ${name} from Controller`)
+export const nodeRemoved = ({ metadata: { name } }: Readonly<Node>): EventDetails =>
+  normalEvent('RemovingNode', `Node ${name} event: Removing Node ${name} from Controller`)
 
 export const podMarkedForDeletion = (podKey: string): EventDetails =>
-  normal('TaintManagerEviction', `Marking for deletion Pod ${podKey}`)
+  normalEvent('TaintManagerEviction', `Marking for deletion Pod ${podKey}`)
 
 export const podDeletionCancelled = (podKey: string): EventDetails =>
-  normal('TaintManagerEviction', `Cancelling deletion of Pod ${podKey}`)
+  normalEvent('TaintManagerEviction', `Cancelling deletion of Pod ${podKey}`)
 
-const normal = (reason: string, message: string): EventDetails => ({ type: 'Normal', reason, message })
+const normalEvent = (reason: string, message: string): EventDetails => ({ type: 'Normal', reason, message })

@@ -46,12 +46,12 @@ export async function evictPod(key: ObjectKey, context: NodeLifecycleContext): P
   if (!node || tolerationMs(evictingTaints(node), tolerations) > toleratedMs) {
     return retryAfter(RECHECK_MS, `the cache does not have the latest version of node ${nodeName} yet`)
   }
-  return evict(key, pod, context, -remainingMs)
+  return deletePod(key, pod, context, -remainingMs)
 }
 
 const RECHECK_MS = 1_000
 
-async function evict(
+async function deletePod(
   key: ObjectKey,
   pod: Readonly<Stored<Pod>>,
   context: NodeLifecycleContext,

@@ -21,9 +21,9 @@ describe('Heartbeats', () => {
     await clock.advance(5_000)
     heartbeats.observeLease(aLease('a', 'first'))
     heartbeats.observeNode(aNode('a', '1'))
-    expect(heartbeats.silentForMs('a')).toBe(5_000)
+    expect(heartbeats.silenceMs('a')).toBe(5_000)
     heartbeats.observeLease(aLease('a', 'second'))
-    expect(heartbeats.silentForMs('a')).toBe(0)
+    expect(heartbeats.silenceMs('a')).toBe(0)
   })
 
   it('SYS-7 monitors a node after its second heartbeat, and does not monitor a recreated node after its first', () => {

@@ -79,7 +79,7 @@ export class Heartbeats {
     return this.#records.get(name)?.isMonitored ?? false
   }
 
-  silentForMs(name: string): number {
+  silenceMs(name: string): number {
     const record = this.#records.get(name)
     return record ? this.#clock.monotonicMs() - record.reportedMs : 0
   }

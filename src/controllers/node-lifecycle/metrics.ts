@@ -24,14 +24,14 @@ const EVICTION_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 
 export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMetrics {
   const registers = [registry]
   let context: Pick<NodeLifecycleContext, 'nodes'> | undefined
-  const perZone = { labelNames: ['zone'] as const, registers }
-  const perRemoval = { labelNames: ['namespace', 'reason'] as const, registers }
+  const zoneOptions = { labelNames: ['zone'] as const, registers }
+  const removalOptions = { labelNames: ['namespace', 'reason'] as const, registers }
 
-  const zoneGauge = (name: string, help: string, value: (total: number, ready: number) => number) =>
+  const addZoneGauge = (name: string, help: string, value: (total: number, ready: number) => number) =>
     new Gauge({
       name,
       help,
-      ...perZone,
+      ...zoneOptions,
       collect() {
         this.reset()
         for (const [zone, { total, ready }] of zonesOf(context?.nodes.list() ?? [])) {
@@ -39,13 +39,13 @@ export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMet
         }
       },
     })
-  zoneGauge('node_collector_zone_size', 'Nodes, by zone.', (total) => total)
-  zoneGauge(
+  addZoneGauge('node_collector_zone_size', 'Nodes, by zone.', (total) => total)
+  addZoneGauge(
     'node_collector_zone_health',
     'Percentage of nodes that are ready, by zone.',
     (total, ready) => (100 * ready) / total,
   )
-  zoneGauge(
+  addZoneGauge(
     'node_collector_unhealthy_nodes_in_zone',
     'Nodes that are not ready, by zone.',
     (total, ready) => total - ready,
@@ -54,7 +54,7 @@ export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMet
   const lostNodes = new Counter({
     name: 'node_collector_evictions_total',
     help: 'Nodes that became not ready or unreachable, so that their pods are evicted.',
-    ...perZone,
+    ...zoneOptions,
   })
   const checkSeconds = new Histogram({
     name: 'node_collector_update_node_health_duration_seconds',
@@ -76,12 +76,12 @@ export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMet
   const removals = new Counter({
     name: 'pod_gc_collector_force_delete_pods_total',
     help: 'Pods deleted without waiting for their node.',
-    ...perRemoval,
+    ...removalOptions,
   })
   const removalErrors = new Counter({
     name: 'pod_gc_collector_force_delete_pod_errors_total',
     help: 'Failed deletions of pods without waiting for their node.',
-    ...perRemoval,
+    ...removalOptions,
   })
   return {
     observeCheck: (seconds) => checkSeconds.observe(seconds),

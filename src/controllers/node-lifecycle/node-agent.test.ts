@@ -38,7 +38,7 @@ afterEach(async () => {
 async function startHeartbeat(nodeName: string): Promise<() => Promise<void>> {
   const abort = new AbortController()
   const heartbeat = createNodeHeartbeat({
-    client: withConnection(fixture.client),
+    client: failWhileDisconnected(fixture.client),
     nodeName,
     identity: 'one',
     machine: { ...MACHINE },
@@ -57,7 +57,7 @@ async function startHeartbeat(nodeName: string): Promise<() => Promise<void>> {
   }
 }
 
-function withConnection(client: Client): Client {
+function failWhileDisconnected(client: Client): Client {
   const failIfDisconnected =
     (call: any) =>
     async (...args: any[]) => {
@@ -75,14 +75,14 @@ function withConnection(client: Client): Client {
 }
 
 describe('node lifecycle and the node agent', () => {
-  it('SYS-7 a node whose agent reports is never lost', async () => {
+  it('SYS-7 keeps a node ready while its agent reports', async () => {
     fixture.start()
     await fixture.advance(1_000_000)
     expect(fixture.writes).toEqual([])
     expect((await fixture.ready('a'))?.status).toBe('True')
   })
 
-  it('SYS-18 a disconnected node is lost, and recovers within seconds after it is reconnected', async () => {
+  it('SYS-18 marks a disconnected node lost, and ready within seconds after it is reconnected', async () => {
     fixture.start()
     await fixture.advance(20_000)
     isDisconnected = true
@@ -96,7 +96,7 @@ describe('node lifecycle and the node agent', () => {
     expect(fixture.eventReasons()).toEqual(['RegisteredNode', 'NodeNotReady', 'NodeReady'])
   })
 
-  it('SYS-7 an agent recreates its deleted Node before its pods are removed', async () => {
+  it('SYS-7 keeps the pods of a deleted node that its agent recreates', async () => {
     await fixture.aPod('p', 'a')
     fixture.start()
     await fixture.advance(20_000)

@@ -30,7 +30,7 @@ import {
   podsBeingDeletedOutOfService,
   podsOnTaintedNode,
 } from './event-sources.ts'
-import { EVICTION_COMPONENT, NODE_COMPONENT, removingNode } from './events.ts'
+import { EVICTION_COMPONENT, NODE_COMPONENT, nodeRemoved } from './events.ts'
 import { evictPod } from './evict-pod.ts'
 import { Heartbeats } from './heartbeats.ts'
 import type { NodeLifecycleMetrics } from './metrics.ts'
@@ -43,7 +43,7 @@ import { TolerationTimes } from './toleration-times.ts'
 export interface NodeLifecycleDeps extends ControllerDeps {
   readonly options?: NodeLifecycleOptions
   readonly nodeLifecycleMetrics?: NodeLifecycleMetrics
-  /** Must be run by the caller. By default the controllers create and run their recorders. */
+  /** The recorder of all events, which the caller runs. By default the controllers create and run their own. */
   readonly events?: Pick<EventRecorder, 'record'>
 }
 
@@ -147,7 +147,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     ],
     reconcile: (key, signal) => removePodOutOfService(key, context, signal),
   })
-  const finishedController = createController({
+  const finishedPodsController = createController({
     ...sharedOptions,
     name: 'finished_pods',
     sources: [
@@ -164,7 +164,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     evictionController,
     orphanController,
     outOfServiceController,
-    ...(context.limits.finishedPodsMax > 0 ? [finishedController] : []),
+    ...(context.limits.finishedPodsMax > 0 ? [finishedPodsController] : []),
   ]
   for (const { queue } of controllers) metrics?.queues.add(queue)
 
@@ -191,7 +191,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     const { name } = node.metadata
     context.heartbeats.deleteNode(name)
     timers.clear(name)
-    if (context.registeredUids.delete(name)) context.nodeEvents.record(nodeKind, node, removingNode(node))
+    if (context.registeredUids.delete(name)) context.nodeEvents.record(nodeKind, node, nodeRemoved(node))
   }
 
   return {
@@ -200,7 +200,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
       const stopFollowing = follow()
       const stopCollecting = nodeLifecycleMetrics?.collectFrom(context)
       const recorderAbort = new AbortController()
-      const recording = eventRecorders.map((recorder) => recorder.run(recorderAbort.signal))
+      const recorderRuns = eventRecorders.map((recorder) => recorder.run(recorderAbort.signal))
       try {
         await Promise.all(controllers.map((controller) => controller.run(signal)))
       } finally {
@@ -208,7 +208,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
         stopCollecting?.()
         timers.clearAll()
         recorderAbort.abort()
-        await Promise.all(recording)
+        await Promise.all(recorderRuns)
       }
     },
   }

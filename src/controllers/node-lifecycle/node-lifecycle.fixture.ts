@@ -19,7 +19,7 @@ export interface StartOptions extends NodeLifecycleOptions {
   /** Called before each get and write of the controllers. If it throws, the request fails with this error. */
   readonly intercept?: (verb: string, kind: string) => void | Promise<void>
   /** Whether events are written to the server instead of `events`. */
-  readonly storesEvents?: boolean
+  readonly shouldStoreEvents?: boolean
   /** Whether the caches receive the initial state but no changes. */
   readonly hasStaleCaches?: boolean
 }
@@ -40,12 +40,12 @@ export async function createNodeLifecycleFixture() {
   /** The nodes whose leases `advance` renews. */
   const aliveNodes = new Set<string>()
 
-  function start({ metrics, intercept, storesEvents, hasStaleCaches, ...options }: StartOptions = {}) {
+  function start({ metrics, intercept, shouldStoreEvents, hasStaleCaches, ...options }: StartOptions = {}) {
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
     const controllerClient = server.clientOf('node-lifecycle')
     const caches = createCacheSet({
-      client: hasStaleCaches ? withoutChanges(controllerClient) : controllerClient,
+      client: hasStaleCaches ? hideChanges(controllerClient) : controllerClient,
       clock,
       random: () => 0.5,
     })
@@ -60,7 +60,7 @@ export async function createNodeLifecycleFixture() {
       random: () => 0.5,
       log: silentLog,
       options,
-      ...(storesEvents ? {} : { events }),
+      ...(shouldStoreEvents ? {} : { events }),
       nodeLifecycleMetrics: metrics,
     })
     const run = controllers.run(abort.signal)
@@ -170,7 +170,7 @@ export async function createNodeLifecycleFixture() {
   return fixture
 }
 
-function withoutChanges(client: Client): Client {
+function hideChanges(client: Client): Client {
   async function* initialEvents<T extends KubeObject>(kind: Kind<T>, request: WatchRequest) {
     const { signal, sendInitialEvents } = request
     // Without initial events the state was listed, and every event is a change.
@@ -185,7 +185,7 @@ function withoutChanges(client: Client): Client {
 }
 
 function recordWrites(client: Client, writes: string[], intercept?: StartOptions['intercept']): Client {
-  const intercepted =
+  const interceptVerb =
     (verb: 'get' | 'create' | 'update' | 'patch' | 'delete') =>
     async (kind: any, target: any, ...args: any[]) => {
       await intercept?.(verb, kind.kind)
@@ -196,10 +196,10 @@ function recordWrites(client: Client, writes: string[], intercept?: StartOptions
     }
   return {
     ...client,
-    get: intercepted('get'),
-    create: intercepted('create'),
-    update: intercepted('update'),
-    patch: intercepted('patch'),
-    delete: intercepted('delete'),
+    get: interceptVerb('get'),
+    create: interceptVerb('create'),
+    update: interceptVerb('update'),
+    patch: interceptVerb('patch'),
+    delete: interceptVerb('delete'),
   }
 }

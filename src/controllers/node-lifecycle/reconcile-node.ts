@@ -9,16 +9,16 @@ import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { timestamp } from '../../base/timestamps.ts'
 import { find } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
-import { isReady, readyOf, unknownConditions } from './conditions.ts'
+import { isReady, readyConditionOf, unknownConditions } from './conditions.ts'
 import { NODE_LEASE_NAMESPACE, type NodeLifecycleContext } from './context.ts'
-import { nodeStatusChanged, registeredNode } from './events.ts'
+import { nodeStatusChanged, nodeRegistered } from './events.ts'
 import { desiredTaints, isLost } from './taints.ts'
 
 export async function reconcileNode(name: string, context: NodeLifecycleContext): Promise<Outcome> {
   const { nodes, heartbeats, metrics, clock } = context
   const cachedNode = nodes.get(name)
   if (!cachedNode || !heartbeats.isMonitored(name)) return done // no agent reports for this node
-  recordRegistered(cachedNode, context)
+  recordRegistration(cachedNode, context)
   const startedMs = clock.monotonicMs()
   try {
     return await updateHealth(cachedNode, context)
@@ -34,21 +34,21 @@ export async function reconcileNode(name: string, context: NodeLifecycleContext)
 async function updateHealth(cachedNode: Readonly<Stored<Node>>, context: NodeLifecycleContext): Promise<Outcome> {
   const { name } = cachedNode.metadata
   const mayBeLost = remainingGraceMs(cachedNode, context) <= 0 && unknownConditions(cachedNode, '').length > 0
-  const current = mayBeLost ? await readFromServer(name, context) : cachedNode
-  const isLostNow = remainingGraceMs(current, context) <= 0
-  const node = isLostNow ? await setUnknownConditions(current, context) : current
+  const currentNode = mayBeLost ? await readFromServer(name, context) : cachedNode
+  const isLostNow = remainingGraceMs(currentNode, context) <= 0
+  const node = isLostNow ? await setUnknownConditions(currentNode, context) : currentNode
   await updateTaints(node, context)
   if (!isLostNow) {
     context.recheckAfter(name, remainingGraceMs(node, context))
-    return isReady(node) ? done : stuck(`the node is not ready: ${readyOf(node)?.message ?? 'it has not reported yet'}`)
+    return isReady(node) ? done : stuck(`the node is not ready: ${readyConditionOf(node)?.message ?? 'it has not reported yet'}`)
   }
   return stuck('the node has stopped reporting; waiting for its agent to renew the lease or write the status')
 }
 
 /** Returns the time until the node is lost. A node that has never written a status has the longer startup grace period. */
 function remainingGraceMs(node: Readonly<Stored<Node>>, { heartbeats, limits }: NodeLifecycleContext): number {
-  const graceMs = readyOf(node) ? limits.monitorGraceMs : limits.startupGraceMs
-  return graceMs - heartbeats.silentForMs(node.metadata.name)
+  const graceMs = readyConditionOf(node) ? limits.monitorGraceMs : limits.startupGraceMs
+  return graceMs - heartbeats.silenceMs(node.metadata.name)
 }
 
 async function readFromServer(
@@ -75,9 +75,9 @@ async function setUnknownConditions(
   if (conditions.length === 0) return node
   const { name, resourceVersion } = node.metadata
   const body = { metadata: { resourceVersion }, status: { conditions } }
-  const updated = await context.client.patch(nodeKind, { name }, { type: 'strategic', body }, { subresource: 'status' })
-  context.nodes.applyWriteResult(updated)
-  return updated
+  const updatedNode = await context.client.patch(nodeKind, { name }, { type: 'strategic', body }, { subresource: 'status' })
+  context.nodes.applyWriteResult(updatedNode)
+  return updatedNode
 }
 
 async function updateTaints(node: Readonly<Stored<Node>>, context: NodeLifecycleContext): Promise<void> {
@@ -97,9 +97,9 @@ async function updateTaints(node: Readonly<Stored<Node>>, context: NodeLifecycle
 export const areAllLost = ({ nodes }: Pick<NodeLifecycleContext, 'nodes'>): boolean =>
   nodes.size > 0 && nodes.list().every(({ spec }) => isLost(spec?.taints))
 
-function recordRegistered(node: Readonly<Stored<Node>>, { registeredUids, nodeEvents }: NodeLifecycleContext): void {
+function recordRegistration(node: Readonly<Stored<Node>>, { registeredUids, nodeEvents }: NodeLifecycleContext): void {
   const { name, uid } = node.metadata
   if (registeredUids.get(name) === uid) return
   registeredUids.set(name, uid)
-  nodeEvents.record(nodeKind, node, registeredNode(node))
+  nodeEvents.record(nodeKind, node, nodeRegistered(node))
 }

@@ -16,16 +16,16 @@ export const finishedKeys = (pod: Readonly<Pod>): string[] =>
   hasTerminated(pod) && !pod.metadata.deletionTimestamp ? [FINISHED_KEY] : []
 
 export async function removeFinishedPods(context: NodeLifecycleContext, signal: AbortSignal): Promise<Outcome> {
-  const run = context.pods.byIndex(FINISHED_PODS, FINISHED_KEY)
-  const excess = excessPodsOf(finished, context.limits.finishedPodsMax)
-  await removePods(excess, context, { reason: 'terminated' }, signal)
+  const finishedPods = context.pods.byIndex(FINISHED_PODS, FINISHED_KEY)
+  const excessPods = excessPodsOf(finishedPods, context.limits.finishedPodsMax)
+  await removePods(excessPods, context, { reason: 'terminated' }, signal)
   return done
 }
 
 /** Returns the pods to remove so that at most `podsMax` remain. Pure. */
-function excessPodsOf(finished: readonly Readonly<Stored<Pod>>[], podsMax: number): readonly Readonly<Stored<Pod>>[] {
-  if (podsMax <= 0 || finished.length <= podsMax) return []
-  return [...finished].sort(byEvictionAndAge).slice(0, finished.length - podsMax)
+function excessPodsOf(finishedPods: readonly Readonly<Stored<Pod>>[], podsMax: number): readonly Readonly<Stored<Pod>>[] {
+  if (podsMax <= 0 || finishedPods.length <= podsMax) return []
+  return [...finishedPods].sort(byEvictionAndAge).slice(0, finishedPods.length - podsMax)
 }
 
 function byEvictionAndAge(a: Readonly<Stored<Pod>>, b: Readonly<Stored<Pod>>): number {

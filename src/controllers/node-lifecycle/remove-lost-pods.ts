@@ -17,7 +17,7 @@ export const indexPods = (pods: Cache<Pod>): void => pods.addIndex(PODS_BY_NODE,
 
 const nodeNamesOf = ({ spec }: Readonly<Pod>): string[] => (spec?.nodeName ? [spec.nodeName] : [])
 
-export const podsOn = (pods: Cache<Pod>, nodeName: string): readonly Readonly<Stored<Pod>>[] =>
+export const podsOnNode = (pods: Cache<Pod>, nodeName: string): readonly Readonly<Stored<Pod>>[] =>
   pods.byIndex(PODS_BY_NODE, nodeName)
 
 const NODE_DELETED = { reason: 'DeletionByPodGC', message: 'PodGC: node no longer exists' }
@@ -28,8 +28,8 @@ export async function removePodsOfMissingNode(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const { clock, nodes, pods, missingSinceMs, limits } = context
-  const removable = podsOn(pods, nodeName).filter((pod) => !isHeldByFinalizers(pod))
-  if (nodes.get({ name: nodeName }) || removable.length === 0) {
+  const removablePods = podsOnNode(pods, nodeName).filter((pod) => !isHeldByFinalizers(pod))
+  if (nodes.get({ name: nodeName }) || removablePods.length === 0) {
     missingSinceMs.delete(nodeName)
     return done
   }
@@ -39,7 +39,7 @@ export async function removePodsOfMissingNode(
   if (remainingMs > 0)
     return retryAfter(remainingMs, `node ${nodeName} does not exist; its pods are removed unless it is created`)
   const exists = (await readNode(nodeName, context)) !== undefined // the cache may lag behind
-  if (!exists) await removePods(removable, context, { reason: 'orphaned', disruption: NODE_DELETED }, signal)
+  if (!exists) await removePods(removablePods, context, { reason: 'orphaned', disruption: NODE_DELETED }, signal)
   missingSinceMs.delete(nodeName)
   return done
 }
@@ -55,8 +55,8 @@ export async function removePodOutOfService(
   const node = context.nodes.get({ name: nodeName })
   if (!node || !mayForceDelete(node)) return done
   if (isHeldByFinalizers(pod)) return stuck(`waiting for finalizers: ${pod.metadata.finalizers?.join(', ') ?? 'none'}`)
-  const current = await readNode(nodeName, context)
-  if (!current || !mayForceDelete(current)) return done // the taint was removed or the node deleted; the cache lags behind
+  const currentNode = await readNode(nodeName, context)
+  if (!currentNode || !mayForceDelete(currentNode)) return done // the taint was removed or the node deleted; the cache lags behind
   await removePods([pod], context, { reason: 'out-of-service' }, signal)
   return done
 }

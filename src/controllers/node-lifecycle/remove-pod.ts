@@ -23,7 +23,7 @@ export const hasTerminated = ({ status }: Readonly<Pod>): boolean =>
 export const isHeldByFinalizers = (pod: Readonly<Pod>): boolean =>
   pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0 && hasTerminated(pod)
 
-/** Removes the pods in batches. Throws the first failure after its batch has settled. */
+/** Removes the pods in batches. Throws the first failure after all removals of its batch have ended. */
 export async function removePods(
   pods: readonly Readonly<Stored<Pod>>[],
   context: NodeLifecycleContext,
@@ -32,8 +32,8 @@ export async function removePods(
 ): Promise<void> {
   for (let start = 0; start < pods.length && !signal.aborted; start += CONCURRENT_REMOVALS_MAX) {
     const batch = pods.slice(start, start + CONCURRENT_REMOVALS_MAX)
-    const settled = await Promise.allSettled(batch.map((pod) => removePod(pod, context, options)))
-    const failure = settled.find((result) => result.status === 'rejected')
+    const results = await Promise.allSettled(batch.map((pod) => removePod(pod, context, options)))
+    const failure = results.find((result) => result.status === 'rejected')
     if (failure) throw failure.reason
   }
 }

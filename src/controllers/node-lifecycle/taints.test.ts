@@ -9,16 +9,16 @@ const aNode = (ready: string, taints: Taint[] = []): Node => ({
   spec: { taints },
   status: { conditions: [{ type: 'Ready', status: ready }] },
 })
-const unreachable: Taint = { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' }
-const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }
-const team: Taint = { key: 'team', value: 'storage', effect: 'NoExecute' }
+const unreachableTaint: Taint = { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' }
+const notReadyTaint: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }
+const teamTaint: Taint = { key: 'team', value: 'storage', effect: 'NoExecute' }
 
 describe('desiredTaints', () => {
   it('SYS-18 keeps timeAdded of an existing taint', () => {
-    const existingTaint = { ...unreachable, timeAdded: '2020-01-01T00:00:00Z' }
+    const existingTaint = { ...unreachableTaint, timeAdded: '2020-01-01T00:00:00Z' }
     expect(desiredTaints(aNode('Unknown', [existingTaint]), NOW)).toEqual([
       existingTaint,
-      { key: unreachable.key, effect: 'NoSchedule', timeAdded: NOW },
+      { key: unreachableTaint.key, effect: 'NoSchedule', timeAdded: NOW },
     ])
   })
 
@@ -35,13 +35,13 @@ describe('desiredTaints', () => {
     })
     const taints = fc.uniqueArray(taint, { selector: ({ key, effect }) => `${key}:${effect}` })
     fc.assert(
-      fc.property(fc.constantFrom('True', 'False', 'Unknown'), taints, (ready, existing) => {
-        const desired = desiredTaints(aNode(ready, existing), NOW) ?? existing
-        expect(desiredTaints(aNode(ready, desired), NOW)).toBeUndefined()
-        expect(isLost(desired)).toBe(ready !== 'True')
-        const unmanaged = (all: Taint[]) =>
-          all.filter(({ key, effect }) => key === 'x' || effect === 'PreferNoSchedule')
-        expect(unmanaged(desired)).toEqual(unmanaged(existing))
+      fc.property(fc.constantFrom('True', 'False', 'Unknown'), taints, (ready, existingTaints) => {
+        const newTaints = desiredTaints(aNode(ready, existingTaints), NOW) ?? existingTaints
+        expect(desiredTaints(aNode(ready, newTaints), NOW)).toBeUndefined()
+        expect(isLost(newTaints)).toBe(ready !== 'True')
+        const unmanagedTaints = (allTaints: Taint[]) =>
+          allTaints.filter(({ key, effect }) => key === 'x' || effect === 'PreferNoSchedule')
+        expect(unmanagedTaints(newTaints)).toEqual(unmanagedTaints(existingTaints))
       }),
     )
   })
@@ -49,13 +49,13 @@ describe('desiredTaints', () => {
 
 describe('tolerationMs', () => {
   it('SYS-18 is 300 s for a lost node unless the pod has a toleration of its own', () => {
-    expect(tolerationMs([unreachable])).toBe(300_000)
-    expect(tolerationMs([notReady])).toBe(300_000)
-    expect(tolerationMs([unreachable], [{ key: unreachable.key, operator: 'Exists', tolerationSeconds: 6 }])).toBe(
+    expect(tolerationMs([unreachableTaint])).toBe(300_000)
+    expect(tolerationMs([notReadyTaint])).toBe(300_000)
+    expect(tolerationMs([unreachableTaint], [{ key: unreachableTaint.key, operator: 'Exists', tolerationSeconds: 6 }])).toBe(
       6_000,
     )
-    expect(tolerationMs([unreachable], [{ operator: 'Exists' }])).toBe(Number.POSITIVE_INFINITY)
-    expect(tolerationMs([unreachable], [{ operator: 'Exists', effect: 'NoSchedule' }])).toBe(300_000)
+    expect(tolerationMs([unreachableTaint], [{ operator: 'Exists' }])).toBe(Number.POSITIVE_INFINITY)
+    expect(tolerationMs([unreachableTaint], [{ operator: 'Exists', effect: 'NoSchedule' }])).toBe(300_000)
   })
 
   it('SYS-18 is the shortest toleration of all taints, at least 0', () => {
@@ -65,11 +65,11 @@ describe('tolerationMs', () => {
       effect: 'NoExecute' as const,
       ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }),
     })
-    expect(tolerationMs([team])).toBe(0)
-    expect(tolerationMs([team], [aToleration()])).toBe(Number.POSITIVE_INFINITY)
-    expect(tolerationMs([team, unreachable], [aToleration()])).toBe(300_000)
-    expect(tolerationMs([team, unreachable], [aToleration(20)])).toBe(20_000)
-    expect(tolerationMs([team], [aToleration(-5)])).toBe(0)
+    expect(tolerationMs([teamTaint])).toBe(0)
+    expect(tolerationMs([teamTaint], [aToleration()])).toBe(Number.POSITIVE_INFINITY)
+    expect(tolerationMs([teamTaint, unreachableTaint], [aToleration()])).toBe(300_000)
+    expect(tolerationMs([teamTaint, unreachableTaint], [aToleration(20)])).toBe(20_000)
+    expect(tolerationMs([teamTaint], [aToleration(-5)])).toBe(0)
     expect(tolerationMs([])).toBe(Number.POSITIVE_INFINITY)
   })
 })

@@ -24,13 +24,13 @@ const DEFAULT_TOLERATION_SECONDS = 300
 
 /** Returns the taints that the node should have, or undefined if it has them. Existing taints keep their timeAdded. */
 export function desiredTaints(node: Readonly<Node>, now: string): Taint[] | undefined {
-  const existing = node.spec?.taints ?? []
-  const desired = taintsOfConditions(node)
-  const isDesired = (taint: Taint) => desired.some((candidate) => isSameTaint(candidate, taint))
-  const remaining = existing.filter((taint) => !isManaged(taint) || isDesired(taint))
-  const added = desired.filter((taint) => !existing.some((present) => isSameTaint(present, taint)))
-  if (remaining.length === existing.length && added.length === 0) return undefined
-  return [...remaining, ...added.map((taint) => ({ ...taint, timeAdded: now }))]
+  const existingTaints = node.spec?.taints ?? []
+  const taints = taintsOfConditions(node)
+  const isDesired = (taint: Taint) => taints.some((candidate) => isSameTaint(candidate, taint))
+  const keptTaints = existingTaints.filter((taint) => !isManaged(taint) || isDesired(taint))
+  const newTaints = taints.filter((taint) => !existingTaints.some((existingTaint) => isSameTaint(existingTaint, taint)))
+  if (keptTaints.length === existingTaints.length && newTaints.length === 0) return undefined
+  return [...keptTaints, ...newTaints.map((taint) => ({ ...taint, timeAdded: now }))]
 }
 
 function taintsOfConditions({ status }: Readonly<Node>): Taint[] {

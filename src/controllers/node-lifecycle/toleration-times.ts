@@ -3,17 +3,17 @@
 // again when the first node reports. Bounded by the number of pods on tainted nodes.
 
 export class TolerationTimes {
-  readonly #starts = new Map<string, { readonly uid: string | undefined; readonly startedMs: number }>()
+  readonly #starts = new Map<string, { readonly uid: string | undefined; readonly startMs: number }>()
   #allLostUntilMs = Number.NEGATIVE_INFINITY
 
   /** Returns the time at which the pod's toleration started: now, unless it has started already. */
   begin(key: string, uid: string | undefined, nowMs: number): number {
     let start = this.#starts.get(key)
     if (!start || start.uid !== uid) {
-      start = { uid, startedMs: nowMs }
+      start = { uid, startMs: nowMs }
       this.#starts.set(key, start)
     }
-    return Math.max(start.startedMs, this.#allLostUntilMs)
+    return Math.max(start.startMs, this.#allLostUntilMs)
   }
 
   has(key: string): boolean {

@@ -32,8 +32,8 @@ interface PluginChangeDeps extends ControllerDeps {
 const CALL_TIMEOUT_MS = 600_000
 
 export function createPluginChanges(deps: PluginChangeDeps): VolumeChangeControllers {
-  const { plugin, callTimeoutMs = CALL_TIMEOUT_MS, options, ...shared } = deps
-  const { caches, clock, log, events } = shared
+  const { plugin, callTimeoutMs = CALL_TIMEOUT_MS, options, ...sharedDeps } = deps
+  const { caches, clock, log, events } = sharedDeps
   const volumes = caches.of(persistentVolumeKind)
   const driver = createPluginDriver(plugin, { clock, log, callTimeoutMs, findVolume: (name) => volumes.get(name) })
   const facts = factsOf(plugin.name)
@@ -41,7 +41,7 @@ export function createPluginChanges(deps: PluginChangeDeps): VolumeChangeControl
   const changes: VolumeChange[] = [
     plugin.expand
       ? createExpanding({
-          ...shared,
+          ...sharedDeps,
           driver,
           facts,
           fieldsOf: (volume) => ({ volumeId: volumeIdOf(volume) }),
@@ -51,10 +51,10 @@ export function createPluginChanges(deps: PluginChangeDeps): VolumeChangeControl
   ]
   if (plugin.modify) {
     const modification = { driver, facts: factsOf(plugin.csiDriver ?? ''), volumeIdOf, gates: parseFeatureGates('') }
-    changes.push(createModifying({ ...shared, ...modification, options: { handlesInUse: false } }))
+    changes.push(createModifying({ ...sharedDeps, ...modification, options: { handlesInUse: false } }))
   }
   return createVolumeChangeControllers({
-    ...shared,
+    ...sharedDeps,
     facts,
     isOwnVolume: (volume) => isOwnVolume(volume, plugin),
     changes,

@@ -21,7 +21,7 @@ interface PluginDriverDeps {
   findVolume(name: string): Readonly<PersistentVolume> | undefined
 }
 
-/** The code of each failure. After `unfinished` and `noChange` the call is repeated until its outcome is known. */
+/** The code of each failure. After `unfinished`, `noChange` and `ignored` the call is repeated until its outcome is known. */
 const CODES: Readonly<Record<FailureKind, CsiFailureCode>> = {
   infeasible: 'INVALID_ARGUMENT',
   final: 'INTERNAL',
@@ -44,7 +44,7 @@ export function createPluginDriver(
 ): ExpansionDriver & ModificationDriver {
   const callPlugin = createTimedCaller({ clock, timeoutMs: callTimeoutMs, name: plugin.name })
 
-  async function run<T>(
+  async function runCall<T>(
     volumeName: string,
     signal: AbortSignal = new AbortController().signal,
     invoke: (volume: ExistingVolume, call: Call) => Promise<T>,
@@ -64,7 +64,7 @@ export function createPluginDriver(
     controller: {
       async controllerExpandVolume({ volumeId, capacityRange }, { signal } = {}) {
         const sizeBytes = capacityRange.requiredBytes
-        const result = await run(volumeId, signal, async (volume, call) => plugin.expand?.({ volume, sizeBytes }, call))
+        const result = await runCall(volumeId, signal, async (volume, call) => plugin.expand?.({ volume, sizeBytes }, call))
         if (!isSize(result?.sizeBytes)) {
           const message = `${plugin.name} returned no size from "expand". This is a bug in the provisioner.`
           throw new PluginError('UNAVAILABLE', message)
@@ -73,7 +73,7 @@ export function createPluginDriver(
       },
       async controllerModifyVolume({ volumeId, mutableParameters }, { signal } = {}) {
         const attributes = readAttributes(plugin, mutableParameters)
-        await run(volumeId, signal, async (volume, call) => plugin.modify?.({ volume, attributes }, call))
+        await runCall(volumeId, signal, async (volume, call) => plugin.modify?.({ volume, attributes }, call))
       },
     },
   }
@@ -84,17 +84,17 @@ const isSize = (value: unknown): value is bigint | number =>
 
 /** Throws an error with the code INVALID_ARGUMENT for an attribute that is not declared or has an invalid value. */
 function readAttributes(
-  { name, attributes: declared = {} }: AnyProvisionerPlugin,
+  { name, attributes = {} }: AnyProvisionerPlugin,
   texts: Readonly<Record<string, string>>,
 ): Readonly<Record<string, unknown>> {
-  const declarations = declared as ParameterDeclarations
+  const declarations = attributes as ParameterDeclarations
   const values = Object.entries(texts).map(([key, text]) => {
     const declaration = Object.hasOwn(declarations, key) ? declarations[key] : undefined
     if (!declaration) {
-      const supported = Object.keys(declarations)
+      const supportedNames = Object.keys(declarations)
       throw new PluginError(
         'INVALID_ARGUMENT',
-        `${name} does not support the attribute ${quoteNames([key])}. It supports ${quoteNames(supported)}.`,
+        `${name} does not support the attribute ${quoteNames([key])}. It supports ${quoteNames(supportedNames)}.`,
       )
     }
     const value = declaration.parse(text)

@@ -22,9 +22,9 @@ beforeEach(async () => {
   start()
 })
 
-const unchanged = (client: Client) => client
+const identity = (client: Client) => client
 
-function start(wrapCacheClient = unchanged, wrapClient = unchanged, gates: FeatureGates = allGatesOn): void {
+function start(wrapCacheClient = identity, wrapClient = identity, gates: FeatureGates = allGatesOn): void {
   const abort = new AbortController()
   const directClient = server.clientOf('protection')
   const client = wrapClient(directClient)
@@ -36,12 +36,12 @@ function start(wrapCacheClient = unchanged, wrapClient = unchanged, gates: Featu
   stuckMessages = () => controllers.queues.flatMap((queue) => queue.states().map(({ message }) => message ?? ''))
   stop = () => {
     abort.abort()
-    return running.then(() => caches.stop())
+    return run.then(() => caches.stop())
   }
 }
 
 /** A client whose watches return no pods. */
-const withoutPodEvents = (client: Client): Client => ({
+const hidePods = (client: Client): Client => ({
   ...client,
   watch: (kind, request) => (kind.kind === 'Pod' ? watchNothing(request.signal) : client.watch(kind, request)),
 })
@@ -133,7 +133,7 @@ describe('createProtectionControllers', () => {
 
   it('PROV-18 keeps a claim for a pod that is not in the cache yet', async () => {
     await stop()
-    start(withoutPodEvents)
+    start(hidePods)
     await aClaim('used')
     await aPod('late', 'used', 'node-1')
     await server.delete(`${CLAIMS}/used`)
@@ -284,11 +284,11 @@ describe('createProtectionControllers', () => {
   })
 
   it('VAC-1 VAC-9 creates, reads, labels, deletes and recreates a class, and deletes a collection', async () => {
-    const created = await aClass('gold')
-    expect(created.status).toBe(201)
-    expect((await server.get(`${CLASSES}/gold`)).json).toEqual(created.json)
-    const labeled = await server.patch(`${CLASSES}/gold`, { metadata: { labels: { patched: 'true' } } })
-    expect(labeled.json.metadata.labels).toEqual({ patched: 'true' })
+    const response = await aClass('gold')
+    expect(response.status).toBe(201)
+    expect((await server.get(`${CLASSES}/gold`)).json).toEqual(response.json)
+    const patchResponse = await server.patch(`${CLASSES}/gold`, { metadata: { labels: { patched: 'true' } } })
+    expect(patchResponse.json.metadata.labels).toEqual({ patched: 'true' })
     await server.delete(`${CLASSES}/gold`)
     await waitUntil(async () => (await server.get(CLASSES)).json.items.length === 0, 'the classes to be deleted')
     await aClass('gold')
@@ -303,11 +303,11 @@ describe('createProtectionControllers', () => {
 
   it('VAC-9 keeps a class until the last of 500 claims is deleted, without listing claims', async () => {
     await stop()
-    const listed: string[] = []
+    const listedKinds: string[] = []
     start(undefined, (client) => ({
       ...client,
       list: (kind, request) => {
-        listed.push(kind.kind)
+        listedKinds.push(kind.kind)
         return client.list(kind, request)
       },
     }))
@@ -322,6 +322,6 @@ describe('createProtectionControllers', () => {
     expect((await server.get(`${CLASSES}/gold`)).status).toBe(200)
     await server.delete(`${CLAIMS}/claim-0`)
     await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
-    expect(new Set(listed)).toEqual(new Set(['Pod'])) // claim protection lists pods
+    expect(new Set(listedKinds)).toEqual(new Set(['Pod'])) // claim protection lists pods
   })
 })

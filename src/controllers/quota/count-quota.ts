@@ -46,9 +46,9 @@ export const uncountedKeys = ({ spec, status }: Readonly<ResourceQuota>): string
 export async function writeUsage(
   client: Client,
   quota: Readonly<ResourceQuota>,
-  used: Record<string, string>,
+  usage: Record<string, string>,
 ): Promise<Outcome> {
-  const status = { hard: { ...quota.spec?.hard }, used }
+  const status = { hard: { ...quota.spec?.hard }, used: usage }
   try {
     await client.update(resourceQuotaKind, { ...quota, status }, { subresource: 'status' })
     return done

@@ -34,12 +34,12 @@ function start(wrapClient: (inner: Client) => Client = (inner) => inner): void {
   const sharedOptions = { clock: server.clock, random: () => 0.5, log, client: wrapClient(server.clientOf('quota')) }
   const caches = createCacheSet(sharedOptions)
   const quotaMetrics = createQuotaMetrics(registry)
-  const controller = createQuotaController({ ...sharedOptions, caches, kinds: ALL_KINDS, quotaMetrics, verifyEveryMs: 5_000 })
+  const controller = createQuotaController({ ...sharedOptions, caches, kinds: ALL_KINDS, quotaMetrics, verifyIntervalMs: 5_000 })
   const run = controller.run(abort.signal)
   queueStates = () => controller.queue.states()
   stop = () => {
     abort.abort()
-    return running.then(() => caches.stop())
+    return run.then(() => caches.stop())
   }
 }
 
@@ -93,9 +93,9 @@ describe('createQuotaController', () => {
     start((inner) => ({
       ...inner,
       list: async (kind, request) => {
-        const listed = await inner.list(kind, request)
+        const list = await inner.list(kind, request)
         if (kind.plural === 'persistentvolumeclaims' && reads++ === 0) await aClaim('late', '1Gi')
-        return listed
+        return list
       },
     }))
     await aQuota('team', { persistentvolumeclaims: '10' })
@@ -153,9 +153,9 @@ describe('createQuotaController', () => {
     start((inner) => ({
       ...inner,
       list: async (kind, request) => {
-        const listed = await inner.list(kind, request)
+        const list = await inner.list(kind, request)
         if (kind.plural === 'persistentvolumeclaims') await aClaim(`c-${reads++}`, '1Gi')
-        return listed
+        return list
       },
     }))
     await aClaim('first', '1Gi')

@@ -12,14 +12,14 @@ import type { QuotaMetrics } from './metrics.ts'
 import { verifyQuotas } from './verify-quotas.ts'
 
 const NAME = 'resourcequota'
-const VERIFY_EVERY_MS = 5 * 60_000
+const VERIFY_INTERVAL_MS = 5 * 60_000
 
 export interface QuotaControllerOptions extends ControllerDeps {
   /** All served kinds, because a quota can count objects of any kind. */
   readonly kinds: readonly Kind[]
   readonly quotaMetrics?: QuotaMetrics
   /** Default: 5 minutes. */
-  readonly verifyEveryMs?: number
+  readonly verifyIntervalMs?: number
 }
 
 export function createQuotaController(options: QuotaControllerOptions) {
@@ -54,8 +54,8 @@ async function verifyPeriodically(
   options: QuotaControllerOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const { client, clock, log, verifyEveryMs = VERIFY_EVERY_MS } = options
-  while (await completesSleep(clock.sleep(verifyEveryMs, signal), signal)) {
+  const { client, clock, log, verifyIntervalMs = VERIFY_INTERVAL_MS } = options
+  while (await isSleepComplete(clock.sleep(verifyIntervalMs, signal), signal)) {
     const namespaces = new Set(quotas.list().map(({ metadata }) => metadata.namespace ?? ''))
     for (const namespace of namespaces) {
       if (signal.aborted) return
@@ -64,7 +64,7 @@ async function verifyPeriodically(
       } catch (error) {
         log.warn(
           { namespace, error: String(error) },
-          `Cannot verify the quotas of namespace "${namespace}"; the next attempt is in ${verifyEveryMs / 1_000} s.`,
+          `Cannot verify the quotas of namespace "${namespace}"; the next attempt is in ${verifyIntervalMs / 1_000} s.`,
         )
       }
     }
@@ -72,7 +72,7 @@ async function verifyPeriodically(
 }
 
 /** Returns false if the signal aborted the sleep. */
-async function completesSleep(sleep: Promise<void>, signal: AbortSignal): Promise<boolean> {
+async function isSleepComplete(sleep: Promise<void>, signal: AbortSignal): Promise<boolean> {
   try {
     await sleep
     return true

@@ -21,32 +21,32 @@ export async function verifyQuotas(namespace: string, deps: VerifyDeps): Promise
   if (quotas.length === 0) return
   const contents = await readContents(namespace, quotas, deps)
   const versions = new Set((await listQuotas()).map(versionOf))
-  const unchanged = quotas.filter((quota) => versions.has(versionOf(quota)))
-  for (const quota of unchanged) {
+  const unchangedQuotas = quotas.filter((quota) => versions.has(versionOf(quota)))
+  for (const quota of unchangedQuotas) {
     const keys = Object.keys(quota.spec?.hard ?? {})
-    const counted = formatAmounts(calculateUsage(quota.spec, keys, contents))
+    const countedUsage = formatAmounts(calculateUsage(quota.spec, keys, contents))
     const wrongKeys = keys.filter(
-      (key) => compareQuantities(counted[key] ?? '0', quota.status?.used?.[key] ?? '0') !== 0,
+      (key) => compareQuantities(countedUsage[key] ?? '0', quota.status?.used?.[key] ?? '0') !== 0,
     )
-    if (wrongKeys.length > 0) await repair(quota, wrongKeys, counted)
+    if (wrongKeys.length > 0) await repairQuota(quota, wrongKeys, countedUsage)
   }
-  deps.quotaMetrics?.countVerifications(unchanged.length)
+  deps.quotaMetrics?.countVerifications(unchangedQuotas.length)
 
   async function listQuotas(): Promise<Readonly<ResourceQuota>[]> {
     const { items } = await deps.client.list(resourceQuotaKind, { namespace })
     return items.filter((quota) => uncountedKeys(quota).length === 0)
   }
 
-  async function repair(quota: Readonly<ResourceQuota>, wrongKeys: readonly string[], counted: Record<string, string>) {
+  async function repairQuota(quota: Readonly<ResourceQuota>, wrongKeys: readonly string[], countedUsage: Record<string, string>) {
     const differences = wrongKeys
-      .map((key) => `${key}: recorded ${quota.status?.used?.[key]}, counted ${counted[key]}`)
+      .map((key) => `${key}: recorded ${quota.status?.used?.[key]}, counted ${countedUsage[key]}`)
       .join('; ')
     deps.log.error(
       { namespace, quota: quota.metadata.name, wrongKeys },
       `Quota "${namespace}/${quota.metadata.name}" has a wrong usage (${differences}). It is being repaired. Unless a user edited its status, please report this as a bug.`,
     )
     deps.quotaMetrics?.countDifference()
-    await writeUsage(deps.client, quota, counted)
+    await writeUsage(deps.client, quota, countedUsage)
   }
 }
 

@@ -43,29 +43,29 @@ export function createAccountTokenController(deps: AccountTokenControllerDeps): 
     const secret = secrets.get(key)
     if (!secret || secret.metadata.deletionTimestamp) return done
     const account = await findAccount(secret)
-    const write = account ? planContent(secret, account) : undefined
+    const newSecret = account ? planContent(secret, account) : undefined
     try {
       if (!account) {
         await client.delete(secretKind, refOfKey(key), { uid: secret.metadata.uid })
         log.info({ secret: key, account: accountNameOf(secret) }, 'deleted the token of an account that does not exist')
-      } else if (write) await client.update(secretKind, write)
+      } else if (newSecret) await client.update(secretKind, newSecret)
       return done
     } catch (error) {
-      if (isConflict(error) || isNotFound(error)) return done // changed meanwhile, which causes another reconcile
+      if (isConflict(error) || isNotFound(error)) return done // the Secret was changed or deleted; a change causes another reconcile
       throw error
     }
   }
 
-  /** Returns the account of a token. It reads the account from the server if the cache may be behind. */
+  /** Returns the account of a token. Reads it from the server if the cache may be behind. */
   async function findAccount(secret: Readonly<Stored<Secret>>): Promise<Readonly<Stored<ServiceAccount>> | undefined> {
     const ref = { namespace: secret.metadata.namespace, name: accountNameOf(secret) }
     const expectedUid = secret.metadata.annotations?.[ACCOUNT_UID_ANNOTATION]
     const isExpected = (account: Readonly<Stored<ServiceAccount>> | undefined) =>
       account !== undefined && (!expectedUid || account.metadata.uid === expectedUid)
-    const cached = accounts.get(ref)
-    if (isExpected(cached)) return cached
-    const current = await find(client, serviceAccountKind, ref)
-    return isExpected(current) ? current : undefined
+    const cachedAccount = accounts.get(ref)
+    if (isExpected(cachedAccount)) return cachedAccount
+    const currentAccount = await find(client, serviceAccountKind, ref)
+    return isExpected(currentAccount) ? currentAccount : undefined
   }
 
   /** Returns the Secret with all that it lacks, or undefined if it is complete or cannot be changed. */

@@ -32,11 +32,11 @@ export function createObjectPerNamespaceController<T extends KubeObject>(
     const namespace = namespaces.get({ name: namespaceName })
     if (!namespace || namespace.metadata.deletionTimestamp) return done
     const ref = { namespace: namespaceName, name: objectName }
-    const existing = objects.get(ref)
-    const repaired = existing && repair?.(existing)
-    if (existing && !repaired) return done
+    const existingObject = objects.get(ref)
+    const repairedObject = existingObject && repair?.(existingObject)
+    if (existingObject && !repairedObject) return done
     try {
-      if (repaired) await client.update(kind, repaired)
+      if (repairedObject) await client.update(kind, repairedObject)
       else await client.create(kind, { ...content, metadata: { ...content.metadata, ...ref } } as unknown as T)
       return done
     } catch (error) {
