@@ -8,7 +8,7 @@ import { type CheckContext, driverVolumeAt, isBound } from './context.ts'
 
 /** Annotation of a claim: the attributes before the change in progress. */
 export const UNDO = 'modifying.stowage.dev/undo'
-/** Annotation of a volume: the attributes that the controller last requested. */
+/** Annotation of a volume: the attributes that the driver has confirmed. */
 export const ATTRIBUTES = 'modifying.stowage.dev/attributes'
 
 export type Attributes = Readonly<Record<string, string>>
@@ -48,8 +48,8 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
       if (change.of === 'event' && change.next) checkEvent(change.next)
       if (change.of !== 'claim' || !change.next) continue
       const { uid = '' } = change.next.metadata
-      const current = classInEffect(change.next)
-      if (current) reportedClasses.set(uid, (reportedClasses.get(uid) ?? new Set()).add(current))
+      const className = classInEffect(change.next)
+      if (className) reportedClasses.set(uid, (reportedClasses.get(uid) ?? new Set()).add(className))
       if (change.old && isBound(change.next) && isBound(change.old)) checkStatus(change.next, change.old)
     }
   })
@@ -58,25 +58,25 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
   })
 
   function checkStatus(claim: ObjectOf<'claim'>, old: ObjectOf<'claim'>): void {
-    const current = classInEffect(claim)
-    const isNewClass = current !== classInEffect(old)
-    const isNewAmount = AMOUNTS.some((key) => amountReported(claim, key) !== amountReported(old, key))
+    const currentClass = classInEffect(claim)
+    const isNewClass = currentClass !== classInEffect(old)
+    const isNewAmount = AMOUNTS.some((key) => reportedAmount(claim, key) !== reportedAmount(old, key))
     if (!isNewClass && !isNewAmount) return
     const key = keyOf(claim)
-    if (isNewClass && current === undefined) report('wrong status', `claim ${key} lost its attributes class`)
+    if (isNewClass && currentClass === undefined) report('wrong status', `claim ${key} lost its attributes class`)
     const volume = view.volumes.get(claim.spec?.volumeName ?? '')
     const volumeClass = volume?.spec?.volumeAttributesClassName || undefined
-    if (isNewClass && volume && volumeClass !== current && !exemptions.hadGatesOff) {
+    if (isNewClass && volume && volumeClass !== currentClass && !exemptions.hadGatesOff) {
       report(
         'wrong status',
-        `claim ${key} reports the class ${current}, volume ${volume.metadata.name} has ${volumeClass}`,
+        `claim ${key} reports the class ${currentClass}, volume ${volume.metadata.name} has ${volumeClass}`,
       )
     }
     const asset = assetOf(volume)
     const driverVolume = asset && driverVolumeAt(system, asset)
     if (!driverVolume || exemptions.isLost(asset)) return
-    const reported = reportedAttributes(claim, isNewClass ? classes.of(current ?? '') : {})
-    for (const [name, value] of Object.entries(reported)) {
+    const attributes = reportedAttributes(claim, isNewClass ? classes.of(currentClass ?? '') : {})
+    for (const [name, value] of Object.entries(attributes)) {
       const actual = driverVolume.mutableParameters[name]
       if (actual !== value) report('wrong status', `claim ${key} reports ${name}=${value}, ${asset} has ${actual}`)
     }
@@ -110,8 +110,8 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
       AMOUNTS.some((name) => claim.status?.allocatedResourceStatuses?.[name]?.endsWith('InProgress')) ||
       undo !== undefined
     if (!isReported) {
-      const requested = JSON.stringify(Object.fromEntries(changedEntries))
-      report('no intent', `${process} requests ${requested} of ${asset}, and claim ${key} does not report it`)
+      const requestText = JSON.stringify(Object.fromEntries(changedEntries))
+      report('no intent', `${process} requests ${requestText} of ${asset}, and claim ${key} does not report it`)
     }
     for (const [name, value] of changedEntries) {
       if (undo && Object.hasOwn(undo, name)) continue
@@ -122,8 +122,8 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
 }
 
 export interface ExpectedAttributes {
-  /** Returns the attributes of a volume as far as all statuses together determine them, and those that are uncertain. */
-  of(asset: string): { readonly expected: Attributes; readonly uncertain: ReadonlySet<string> }
+  /** Returns the attributes of a volume as far as all statuses together determine them, and the names of those that are uncertain. */
+  of(asset: string): { readonly attributes: Attributes; readonly uncertainNames: ReadonlySet<string> }
 }
 
 /**
@@ -131,9 +131,9 @@ export interface ExpectedAttributes {
  * nothing else may change it.
  */
 export function followExpectedAttributes({ view }: CheckContext, classes: ClassParameters): ExpectedAttributes {
-  const expected = new Map<string, Attributes>()
+  const attributesByAsset = new Map<string, Attributes>()
   /** Attributes whose change was abandoned while the previous value was unknown. */
-  const uncertain = new Map<string, Set<string>>()
+  const uncertainNamesByAsset = new Map<string, Set<string>>()
 
   view.onCommit((changes) => {
     for (const change of changes) {
@@ -141,51 +141,51 @@ export function followExpectedAttributes({ view }: CheckContext, classes: ClassP
       const { old, next } = change
       const asset = assetOf(view.volumes.get((next ?? old)?.spec?.volumeName ?? ''))
       if (!asset) continue
-      if (old) recordAbandoned(asset, old, next)
-      if (next && isBound(next)) addReported(asset, next, old && isBound(old) ? old : undefined)
+      if (old) recordAbandonedChanges(asset, old, next)
+      if (next && isBound(next)) addReportedAttributes(asset, next, old && isBound(old) ? old : undefined)
     }
   })
 
-  function recordAbandoned(asset: string, old: ObjectOf<'claim'>, next: ObjectOf<'claim'> | undefined): void {
-    const names = uncertain.get(asset) ?? new Set()
-    uncertain.set(asset, names)
-    for (const [name, before] of Object.entries(undoOf(old) ?? {})) {
+  function recordAbandonedChanges(asset: string, old: ObjectOf<'claim'>, next: ObjectOf<'claim'> | undefined): void {
+    const names = uncertainNamesByAsset.get(asset) ?? new Set()
+    uncertainNamesByAsset.set(asset, names)
+    for (const [name, previousValue] of Object.entries(undoOf(old) ?? {})) {
       const isDropped = !Object.hasOwn((next && undoOf(next)) ?? {}, name)
-      if (next === undefined || (before === null && isDropped)) names.add(name)
+      if (next === undefined || (previousValue === null && isDropped)) names.add(name)
     }
   }
 
-  function addReported(asset: string, claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
+  function addReportedAttributes(asset: string, claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
     const parameters = classes.of(classInEffect(claim) ?? '') ?? {}
     const isNewClass = !old || classInEffect(claim) !== classInEffect(old)
-    const added: Record<string, string> = isNewClass ? { ...parameters } : {}
+    const newAttributes: Record<string, string> = isNewClass ? { ...parameters } : {}
     for (const name of AMOUNTS) {
-      if (old && amountReported(claim, name) === amountReported(old, name)) continue
-      const amount = amountReported(claim, name) ?? parameters[name]
-      if (amount !== undefined) added[name] = amount
+      if (old && reportedAmount(claim, name) === reportedAmount(old, name)) continue
+      const amount = reportedAmount(claim, name) ?? parameters[name]
+      if (amount !== undefined) newAttributes[name] = amount
     }
-    expected.set(asset, { ...expected.get(asset), ...added })
-    for (const name of Object.keys(added)) uncertain.get(asset)?.delete(name)
+    attributesByAsset.set(asset, { ...attributesByAsset.get(asset), ...newAttributes })
+    for (const name of Object.keys(newAttributes)) uncertainNamesByAsset.get(asset)?.delete(name)
   }
 
-  return { of: (asset) => ({ expected: expected.get(asset) ?? {}, uncertain: uncertain.get(asset) ?? new Set() }) }
+  return { of: (asset) => ({ attributes: attributesByAsset.get(asset) ?? {}, uncertainNames: uncertainNamesByAsset.get(asset) ?? new Set() }) }
 }
 
 /** Returns the attributes that a claim's status reports, in the driver's terms: its own amounts, else those of the class. */
 export function reportedAttributes(claim: ObjectOf<'claim'>, parameters: Attributes = {}): Attributes {
-  const reported: Record<string, string> = { ...parameters }
+  const attributes: Record<string, string> = { ...parameters }
   for (const name of AMOUNTS) {
-    const amount = amountReported(claim, name)
-    if (amount !== undefined) reported[name] = amount
+    const amount = reportedAmount(claim, name)
+    if (amount !== undefined) attributes[name] = amount
   }
-  return reported
+  return attributes
 }
 
 /** Returns a count of operations, or MiB/s rounded up. */
-function amountReported({ status }: ObjectOf<'claim'>, name: Amount): string | undefined {
+function reportedAmount({ status }: ObjectOf<'claim'>, name: Amount): string | undefined {
   const text = status?.capacity?.[name]
   if (text === undefined) return undefined
-  const amount = wholeOf(text)
+  const amount = parseInteger(text)
   return String(name === 'throughput' ? (amount + MEBI - 1n) / MEBI : amount)
 }
 
@@ -200,7 +200,7 @@ const FACTORS: Readonly<Record<string, bigint>> = {
 }
 
 /** Reads an integer; fractions are never provisioned. */
-function wholeOf(text: string): bigint {
+function parseInteger(text: string): bigint {
   const [, digits, suffix = ''] = /^(\d+)(k|M|G|Ki|Mi|Gi)?$/.exec(text) ?? []
   if (digits === undefined) throw new Error(`The checker cannot read the amount "${text}".`)
   return BigInt(digits) * FACTORS[suffix]!

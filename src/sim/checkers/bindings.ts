@@ -48,22 +48,22 @@ export function checkBindings(view: ClaimsAndVolumes, report: (text: string) => 
   }
 
   function checkVolume(old: Volume | undefined, next: Volume | undefined): void {
-    const before = old?.spec?.claimRef
-    if (!old || !before) return
-    const after = next?.spec?.claimRef
+    const previousRef = old?.spec?.claimRef
+    if (!old || !previousRef) return
+    const newRef = next?.spec?.claimRef
     const name = old.metadata.name ?? ''
-    if (before.uid === undefined) {
+    if (previousRef.uid === undefined) {
       // Reserved by name, for a claim that may not exist yet.
-      if (next && after && keyOf(after) !== keyOf(before))
+      if (next && newRef && keyOf(newRef) !== keyOf(previousRef))
         report(`volume ${name} was reserved for ${ownerText(old)}, and was given to ${ownerText(next)}`)
       return
     }
-    if (before.uid === after?.uid) return
-    const claim = view.claims.get(view.claimNames.get(before.uid) ?? '')
-    if (claim?.metadata.uid !== before.uid) return
+    if (previousRef.uid === newRef?.uid) return
+    const claim = view.claims.get(view.claimNames.get(previousRef.uid) ?? '')
+    if (claim?.metadata.uid !== previousRef.uid) return
     if (isBound(claim) && claim.spec?.volumeName === name) {
       report(`volume ${name} was ${next ? 'taken from' : 'deleted under'} the claim ${keyOfObject(claim)}`)
-    } else if (next && after?.uid) {
+    } else if (next && newRef?.uid) {
       // The volume's half of a binding is written. Only clearing claimRef first may give it to another claim.
       report(`volume ${name} was assigned to the claim ${keyOfObject(claim)}, and was given to ${ownerText(next)}`)
     }

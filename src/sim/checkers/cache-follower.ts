@@ -9,21 +9,21 @@ import { keyOfObject } from '../../client/index.ts'
 import { type Cache, createCache } from '../../runtime/index.ts'
 import type { CheckContext, Problem } from './context.ts'
 
-const FOLLOWED = [configMapKind, persistentVolumeClaimKind] as unknown as readonly Kind[]
+const FOLLOWED_KINDS = [configMapKind, persistentVolumeClaimKind] as unknown as readonly Kind[]
 
 /** Adds the process. Returns a function that returns the violations in its caches at rest. */
 export function addCacheFollower({ system, view, report }: CheckContext): () => Problem[] {
   if (!system.setup.cacheFollower) return () => []
   const caches = new Map<Kind, Cache<KubeObject>>()
   const instance = system.cluster.add('cache-follower', ({ clock, random, signal }, client) => {
-    for (const kind of FOLLOWED) {
+    for (const kind of FOLLOWED_KINDS) {
       const cache: Cache<KubeObject> = createCache({ client, kind: kind as never, clock, random })
       cache.subscribe(createOrderCheck(kind.plural, (text) => report('cache', text)))
       caches.set(kind, cache)
       void cache.run(signal)
     }
   })
-  system.cluster.simulation.note(`${instance.name} follows ${FOLLOWED.map(({ plural }) => plural).join(' and ')}`)
+  system.cluster.simulation.note(`${instance.name} follows ${FOLLOWED_KINDS.map(({ plural }) => plural).join(' and ')}`)
   return () =>
     [...caches].flatMap(([kind, cache]) =>
       cacheProblems(kind, cache.list(), view.revisionsUnder(collectionPrefix(kind))),

@@ -55,7 +55,7 @@ export function createFixture() {
     report: (rule, text) => void violations.push(`${rule}: ${text}`),
   }
   const classes = followClasses(view)
-  const expected = followExpectedAttributes(context, classes)
+  const expectedAttributes = followExpectedAttributes(context, classes)
   const events = followEvents(view)
   let revision = 0
 
@@ -111,19 +111,19 @@ export function createFixture() {
         method,
         volume,
         request: request as Message,
-        beganMs: simulation.nowMs,
+        startMs: simulation.nowMs,
       }
-      const openCall: DriverCall = { ...call, endedMs: undefined, outcome: undefined }
+      const openCall: DriverCall = { ...call, endMs: undefined, outcome: undefined }
       calls.push(openCall)
       for (const listener of listeners) listener(openCall, 'begins')
       return (outcome = 'OK') => {
-        Object.assign(openCall, { endedMs: simulation.nowMs, outcome })
+        Object.assign(openCall, { endMs: simulation.nowMs, outcome })
         for (const listener of listeners) listener(openCall, 'ends')
       }
     },
     startServer: (store: unknown) => follower?.(store),
     problems: (): string[] =>
-      problemsOf({ system, view, exemptions, classes, expected, events }).map(
+      problemsOf({ system, view, exemptions, classes, expectedAttributes, events }).map(
         ({ rule, text }: Problem) => `${rule}: ${text}`,
       ),
   }

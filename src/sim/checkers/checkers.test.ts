@@ -48,8 +48,8 @@ it('SYS-14 docs/explanation/simulation.md explains every rule', async () => {
 describe('checkers of every commit and driver call', () => {
   it('SYS-14 PROV-15 wrong deletion: reports the deletion of a retained volume', async () => {
     const fixture = createFixture()
-    const { aroundClient } = checkDeletions(fixture.context)
-    aroundClient('control-1', {} as never)
+    const { wrapClient } = checkDeletions(fixture.context)
+    wrapClient('control-1', {} as never)
     fixture.put(['volume', aVolume('pv', { policy: 'Retain' })], ['volume', aVolume('free')])
     await fixture.simulation.runFor(1_000)
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'free')
@@ -110,12 +110,12 @@ describe('checkers of every commit and driver call', () => {
   it('REX-7 size: reports at rest an expansion to more than the claim still requests', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv', 1)
-    const expanding = (storage: string, state: string) => ({
+    const expandingStatus = (storage: string, state: string) => ({
       capacity: { storage: '1Gi' },
       allocatedResources: { storage },
       allocatedResourceStatuses: { storage: state },
     })
-    putBound(fixture, { storage: '1Gi', status: expanding('7Gi', 'ControllerResizeInProgress') })
+    putBound(fixture, { storage: '1Gi', status: expandingStatus('7Gi', 'ControllerResizeInProgress') })
     expect(fixture.problems()).toEqual([
       `size: claim team-a/a requests ${GI}, and its status still asks the driver for ${7 * GI} (ControllerResizeInProgress)`,
     ])
@@ -340,11 +340,11 @@ describe('checkers of every commit and driver call', () => {
   it('SYS-14 wrong placement: reports an unreachable volume, a missing volume and a cordoned node', async () => {
     const fixture = createFixture()
     checkPlacements(fixture.context)
-    const required = {
+    const nodeSelector = {
       nodeSelectorTerms: [{ matchExpressions: [{ key: 'topology.sim/node', operator: 'In', values: ['n1'] }] }],
     }
     fixture.put(
-      ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { nodeAffinity: { required } } })],
+      ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { nodeAffinity: { required: nodeSelector } } })],
       ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv' })],
       ['claim', aClaim('b')],
       ['node', aNode('n1')],
@@ -368,10 +368,10 @@ describe('checkers of every commit and driver call', () => {
 
   it('SYS-14 lost write: reports a restart without a seen object, and an acknowledged write that was never seen', async () => {
     const fixture = createFixture()
-    const acknowledged = [
+    const acknowledgedWrites = [
       { atMs: 0, kind: 'claim', key: 'team-a/a', uid: 'uid-a', resourceVersion: '1', isDeleted: false },
     ]
-    const writes = checkWrites(fixture.context, acknowledged as never)
+    const writes = checkWrites(fixture.context, acknowledgedWrites as never)
     fixture.put(['claim', aClaim('a')], ['claim', aClaim('b')])
     writes.check()
     const restartServer = async (revision: number, ...entries: { key: string; modRevision: number }[]) => {
@@ -388,7 +388,7 @@ describe('checkers of every commit and driver call', () => {
     expect(fixture.violations).toEqual([])
     await restartServer(2, a!)
     await restartServer(1, a!, b!)
-    acknowledged.push({ ...acknowledged[0]!, resourceVersion: '9' })
+    acknowledgedWrites.push({ ...acknowledgedWrites[0]!, resourceVersion: '9' })
     writes.check()
     expect(fixture.violations).toEqual([
       'lost write: core/persistentvolumeclaims/team-a/b is missing after the restart',
@@ -401,32 +401,32 @@ describe('checkers of every commit and driver call', () => {
     const violations: string[] = []
     const log = createCommitLog('c/', (text) => void violations.push(text))
     const commit = (name: string, revision: number) =>
-      log.committed([{ key: `c/${name}`, value: Buffer.from(''), revision }])
+      log.recordWrites([{ key: `c/${name}`, value: Buffer.from(''), revision }])
     const at = (name: string, resourceVersion: number) =>
       ({ metadata: { name, resourceVersion: String(resourceVersion) } }) as never
     commit('a', 1)
-    log.listed([at('a', 1)], 1)
+    log.checkList([at('a', 1)], 1)
     commit('a', 2)
     commit('b', 3)
-    log.delivered('modified', at('a', 2), 2)
-    log.delivered('added', at('b', 3), 3)
-    log.reached(5)
+    log.checkEvent('modified', at('a', 2), 2)
+    log.checkEvent('added', at('b', 3), 3)
+    log.checkBookmark(5)
     expect(violations).toEqual([])
-    log.delivered('added', at('b', 3), 3)
+    log.checkEvent('added', at('b', 3), 3)
     commit('a', 6)
     commit('b', 7)
-    log.delivered('modified', at('b', 7), 7)
-    log.delivered('modified', at('b', 8), 8)
-    log.listed([at('b', 7)], 9)
+    log.checkEvent('modified', at('b', 7), 7)
+    log.checkEvent('modified', at('b', 8), 8)
+    log.checkList([at('b', 7)], 9)
     expect(violations).toEqual([
       'c/b is shown at 3 after 5: twice, or out of order',
       'c/a of revision 6 was left out before 7',
       'c/b is shown as modified at 8, and was not committed so',
       'a list of c/ at 9 leaves out a of 6',
     ])
-    log.interrupted()
+    log.recordInterruption()
     commit('a', 12)
-    log.delivered('modified', at('a', 11), 11) // committed, and the server crashed before any watcher saw it
+    log.checkEvent('modified', at('a', 11), 11) // committed, and the server crashed before any watcher saw it
     expect(violations).toHaveLength(4)
   })
 })
@@ -472,11 +472,11 @@ describe('checker of bindings', () => {
     put(volumeOf('other', 'c'))
     expect(violations).toEqual([])
     put(volumeOf('other', 'b'))
-    const reserved = aVolume('named', { spec: { claimRef: { namespace: 'team-a', name: 'b' } } })
-    put(['volume', reserved])
+    const reservedVolume = aVolume('named', { spec: { claimRef: { namespace: 'team-a', name: 'b' } } })
+    put(['volume', reservedVolume])
     put(volumeOf('named', 'b'))
     put(volumeOf('named'))
-    put(['volume', reserved])
+    put(['volume', reservedVolume])
     put(volumeOf('named', 'c'))
     expect(violations).toEqual([
       'double binding: volume other was assigned to the claim team-a/c, and was given to team-a/b (uid-b)',
@@ -494,8 +494,8 @@ describe('checker of bindings', () => {
 describe('checker of deletions', () => {
   it('PROV-14 reports the deletion of a bound volume, unless the caller could not know of the binding', async () => {
     const fixture = createFixture()
-    const { aroundClient } = checkDeletions(fixture.context)
-    const client = aroundClient('control-1', { get: async () => ({}) } as never)
+    const { wrapClient } = checkDeletions(fixture.context)
+    const client = wrapClient('control-1', { get: async () => ({}) } as never)
     fixture.put(['volume', aVolume('pv', { phase: 'Released' })])
     const readVolume = () => client.get(persistentVolumeKind, { name: 'pv' })
     const deleteVolume = () => fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
@@ -545,9 +545,9 @@ describe('checker of charges', () => {
     fixture.put(['claim', aChargedClaim('1Gi', '5Gi')])
     fixture.put(['claim', aChargedClaim('1Gi', '1Gi')])
     expect(fixture.violations).toEqual([])
-    const inProgress = { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } }
-    fixture.put(['claim', aChargedClaim('1Gi', '5Gi', inProgress)])
-    fixture.put(['claim', aChargedClaim('1Gi', '1Gi', inProgress)])
+    const progress = { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } }
+    fixture.put(['claim', aChargedClaim('1Gi', '5Gi', progress)])
+    fixture.put(['claim', aChargedClaim('1Gi', '1Gi', progress)])
     expect(fixture.violations).toEqual([`charge: the charge of claim team-a/a fell from ${5 * GI} to ${GI}`])
   })
 
@@ -568,9 +568,9 @@ describe('checker of charges', () => {
 })
 
 describe('checker of attributes', () => {
-  const gold = { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }
-  const odd = { metadata: { name: 'odd' }, driverName: 'net.sim', parameters: { colour: 'red' } }
-  const withClass = (current: string | undefined, otherParts: object = {}) => ({
+  const goldClass = { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }
+  const oddClass = { metadata: { name: 'odd' }, driverName: 'net.sim', parameters: { colour: 'red' } }
+  const classStatus = (current: string | undefined, otherParts: object = {}) => ({
     status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: current },
     ...otherParts,
   })
@@ -578,10 +578,10 @@ describe('checker of attributes', () => {
     const fixture = createFixture()
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
     driverVolume.mutableParameters = { iops: '1000' }
-    fixture.put(['attributesClass', gold], ['attributesClass', odd])
+    fixture.put(['attributesClass', goldClass], ['attributesClass', oddClass])
     fixture.put(
       ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { volumeAttributesClassName: 'gold' } })],
-      ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...withClass('gold') })],
+      ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...classStatus('gold') })],
     )
     const putClaim = (claimParts: object) =>
       fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...claimParts })])
@@ -599,7 +599,7 @@ describe('checker of attributes', () => {
 
   it('VAC-6 attributes: reports conditions and an undo record that outlive their change', () => {
     const { fixture, putClaim } = createModifiedFixture()
-    putClaim(withClass('gold', { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } }))
+    putClaim(classStatus('gold', { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a has what it requests, and still records an undo'])
     const conditions = [{ type: 'ModifyVolumeError', status: 'True' }]
     putClaim({ status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: 'gold', conditions } })
@@ -611,9 +611,9 @@ describe('checker of attributes', () => {
   it('VAC-7 attributes: requires Pending for a missing class and Infeasible for unknown parameters', () => {
     const { fixture, putClaim } = createModifiedFixture()
     fixture.recordEvent('uid-a', 'VolumeModifyFailed')
-    putClaim(withClass('gold', { spec: { volumeAttributesClassName: 'missing' } }))
+    putClaim(classStatus('gold', { spec: { volumeAttributesClassName: 'missing' } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Pending about missing, and is undefined'])
-    putClaim(withClass('gold', { spec: { volumeAttributesClassName: 'odd' } }))
+    putClaim(classStatus('gold', { spec: { volumeAttributesClassName: 'odd' } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Infeasible about odd, and is undefined'])
   })
 
@@ -745,7 +745,7 @@ describe('checkers of the state at rest', () => {
     const fixture = createFixture()
     fixture.recordEvent('uid-a', 'ExceededQuota')
     const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
-    const standard = aClass('net-now', 'net.sim')
+    const storageClass = aClass('net-now', 'net.sim')
     const { storageClassName: _, ...spec } = aClaim('a').spec
     const hard = { 'net-now.storageclass.storage.k8s.io/requests.storage': '2Gi' }
     const used = (storage: string) => ({ 'net-now.storageclass.storage.k8s.io/requests.storage': storage })
@@ -755,7 +755,7 @@ describe('checkers of the state at rest', () => {
         { metadata: { namespace: 'team-a', name: 'q' }, spec: { hard }, status: { hard, used: used(storage) } },
       ] as const
     fixture.put(
-      ['class', { ...standard, metadata: { ...standard.metadata, annotations } }],
+      ['class', { ...storageClass, metadata: { ...storageClass.metadata, annotations } }],
       ['claim', { ...aClaim('a'), spec }],
       quota('2Gi'),
     )
@@ -808,7 +808,7 @@ describe('checkers of the state at rest', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv', 2)
     const annotations = { [PRE_RESIZE_CAPACITY]: '1Gi' }
-    const halfExpanded = {
+    const volumeParts = {
       phase: 'Bound',
       claim: 'a',
       metadata: { annotations },
@@ -816,7 +816,7 @@ describe('checkers of the state at rest', () => {
     }
     const sizeProblem = `size: claim team-a/a reports ${GI}, volume pv states ${2 * GI}, and net.sim^pv has ${2 * GI}`
     putBound(fixture)
-    fixture.put(['volume', aVolume('pv', halfExpanded)])
+    fixture.put(['volume', aVolume('pv', volumeParts)])
     expect(fixture.problems().sort()).toEqual([sizeProblem, 'size: volume pv is still annotated as expanding'])
     const conditions = [{ type: 'FileSystemResizePending', status: 'True' }]
     const status = { capacity: { storage: '1Gi' }, conditions }
@@ -910,8 +910,8 @@ describe('checkers of the state at rest', () => {
   it('SYS-14 attributes: reports differences between driver, volume and claim, and changes that are possible', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv').mutableParameters = { iops: '500' }
-    const gold = { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }
-    fixture.put(['attributesClass', gold])
+    const goldClass = { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }
+    fixture.put(['attributesClass', goldClass])
     const capacity = { storage: '1Gi' }
     putBound(fixture, { status: { capacity, currentVolumeAttributesClassName: 'gold' } })
     expect(fixture.problems()).toEqual([
@@ -1023,11 +1023,11 @@ describe('checkers of the state at rest', () => {
     const publishedProblem = 'attachments: net.sim^pv is published on [n2], attachments say []'
     const volume = (metadata: object) => aVolume('pv', { phase: 'Bound', claim: 'a', metadata })
     const deletion = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['kubernetes.io/pv-protection'] }
-    const withFinalizer = attachment(['external-attacher/net-sim'])
+    const attachmentWithFinalizer = attachment(['external-attacher/net-sim'])
     fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv' })])
-    fixture.put(['volume', volume({})], ['attachment', withFinalizer])
+    fixture.put(['volume', volume({})], ['attachment', attachmentWithFinalizer])
     expect(fixture.problems()).toContain(publishedProblem)
-    fixture.put(['volume', volume(deletion)], ['attachment', withFinalizer])
+    fixture.put(['volume', volume(deletion)], ['attachment', attachmentWithFinalizer])
     expect(fixture.problems()).not.toContain(publishedProblem)
     fixture.put(['attachment', attachment([])])
     expect(fixture.problems()).toContain(publishedProblem)
@@ -1069,7 +1069,7 @@ describe('checkers of the end of a run', () => {
   it('SYS-14 endless retry: reports a write that is refused repeatedly at rest', async () => {
     const retries = followRetries()
     const refuse = (code: number) => () => Promise.reject(new ApiError(code, 'Refused', 'no'))
-    const client = retries.aroundClient('control-1', { create: refuse(409), patch: refuse(403) } as never)
+    const client = retries.wrapClient('control-1', { create: refuse(409), patch: refuse(403) } as never)
     const writeRepeatedly = async (times: number) => {
       for (let remaining = times; remaining > 0; remaining--) {
         await client.create(persistentVolumeKind, { metadata: { name: 'pv' } } as never).catch(() => {})

@@ -52,7 +52,7 @@ export type Rule =
 
 /** Observes what each incarnation of a process does with the server. */
 export interface ClientObserver {
-  aroundClient(process: string, client: Client): Client
+  wrapClient(process: string, client: Client): Client
 }
 
 export interface Asset {

@@ -17,7 +17,7 @@ export function createDeletionRequests(): DeletionRequests {
   }
   return {
     includes: ({ metadata: { name = '', uid = '' } }) => requestedKeys.has(uid) || requestedKeys.has(name),
-    aroundClient: (_process, client) => ({
+    wrapClient: (_process, client) => ({
       ...client,
       delete: (kind, ref, request) => {
         record(kind as unknown as Kind, ref.name, request?.uid)

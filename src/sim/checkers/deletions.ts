@@ -7,37 +7,37 @@ import { assetName, type ObjectOf, type View } from '../engine/view.ts'
 import { MEMORY_PLUGIN_ASSETS } from '../plan/catalog.ts'
 import { type CheckContext, type ClientObserver, isBound } from './context.ts'
 
-interface Read {
+interface VolumeRead {
   readonly requestedMs: number
   readonly answeredMs: number
 }
 
 /** Callers delete within this time after reading the volume, even if they wait for another call to end in between. */
-const FRESH_MS = 30_000
+const READ_AGE_MS_MAX = 30_000
 
 export function checkDeletions({ system, view, report }: CheckContext): ClientObserver {
   const { simulation } = system.cluster
   /** Volumes that must not be deleted, with the reason and the time since when this has been so. */
-  const protectedSince = new Map<string, { readonly reason: string; readonly sinceMs: number }>()
+  const protections = new Map<string, { readonly reason: string; readonly sinceMs: number }>()
   /** Last reads of volumes by the present incarnation of each process. */
-  const reads = new Map<string, Map<string, Read>>()
+  const reads = new Map<string, Map<string, VolumeRead>>()
 
   view.onCommit((changes) => {
     for (const change of changes) {
-      if (change.of === 'volume') update(change.key)
+      if (change.of === 'volume') updateProtection(change.key)
       else if (change.of === 'claim')
-        for (const claim of [change.old, change.next]) update(claim?.spec?.volumeName ?? '')
+        for (const claim of [change.old, change.next]) updateProtection(claim?.spec?.volumeName ?? '')
     }
   })
   system.onCall(({ process, driver, method, volume }, phase) => {
-    if (phase === 'begins' && method === 'DeleteVolume') check(process, driver, volume)
+    if (phase === 'begins' && method === 'DeleteVolume') checkDeletion(process, driver, volume)
   })
-  system.onPluginDelete((process, volumeName) => check(process, MEMORY_PLUGIN_ASSETS, volumeName))
+  system.onPluginDelete((process, volumeName) => checkDeletion(process, MEMORY_PLUGIN_ASSETS, volumeName))
 
-  function check(process: string, driver: string, handle: string): void {
+  function checkDeletion(process: string, driver: string, handle: string): void {
     for (const { metadata } of view.volumesOf(driver, handle)) {
       const { name = '' } = metadata
-      const protection = protectedSince.get(name)
+      const protection = protections.get(name)
       if (protection && protection.sinceMs < knownUntilMs(reads.get(process)?.get(name))) {
         report(
           'wrong deletion',
@@ -47,31 +47,31 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
     }
   }
 
-  function update(name: string): void {
+  function updateProtection(name: string): void {
     const volume = view.volumes.get(name)
     const reason = volume && protectionReason(volume, view)
-    if (reason === undefined) protectedSince.delete(name)
-    else protectedSince.set(name, { reason, sinceMs: protectedSince.get(name)?.sinceMs ?? simulation.nowMs })
+    if (reason === undefined) protections.delete(name)
+    else protections.set(name, { reason, sinceMs: protections.get(name)?.sinceMs ?? simulation.nowMs })
   }
 
-  /** Returns the time of the newest state that the caller has read. A stale read counts as if made FRESH_MS ago, no read as if made now. */
-  function knownUntilMs(read: Read | undefined): number {
+  /** Returns the time of the newest state that the caller has read. A stale read counts as if made READ_AGE_MS_MAX ago, no read as if made now. */
+  function knownUntilMs(read: VolumeRead | undefined): number {
     if (!read) return simulation.nowMs
-    const isFresh = simulation.nowMs - read.answeredMs < FRESH_MS
-    return isFresh ? read.requestedMs : Math.max(read.requestedMs, simulation.nowMs - FRESH_MS)
+    const isFresh = simulation.nowMs - read.answeredMs < READ_AGE_MS_MAX
+    return isFresh ? read.requestedMs : Math.max(read.requestedMs, simulation.nowMs - READ_AGE_MS_MAX)
   }
 
   return {
-    aroundClient(process, client) {
-      const ownReads = new Map<string, Read>()
-      reads.set(process, ownReads)
+    wrapClient(process, client) {
+      const processReads = new Map<string, VolumeRead>()
+      reads.set(process, processReads)
       return {
         ...client,
         get: async (kind, ref, options) => {
           const requestedMs = simulation.nowMs
           const object = await client.get(kind, ref, options)
           if (kind === (persistentVolumeKind as Kind))
-            ownReads.set(ref.name, { requestedMs, answeredMs: simulation.nowMs })
+            processReads.set(ref.name, { requestedMs, answeredMs: simulation.nowMs })
           return object
         },
       }

@@ -5,7 +5,7 @@ import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from
 import type { System } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf, type View } from '../engine/view.ts'
 import { DRIVERS, type DriverName, MEMORY_PLUGIN_ASSETS } from '../plan/catalog.ts'
-import { IMPORTED } from '../workload/volume-actions.ts'
+import { IMPORT_PREFIX } from '../workload/volume-actions.ts'
 
 export interface Exemptions {
   /** Whether the driver lost this volume with its state. */
@@ -85,10 +85,10 @@ export function createExemptions(
     for (const name of DRIVERS) {
       const driver = system.drivers.get(name)
       if (!driver) continue
-      const [previous, current] = [states.get(name), driver.state()]
-      if (previous === current) continue
-      for (const id of Object.keys(previous?.volumes ?? {})) lostAssets.add(`${name}^${id}`)
-      states.set(name, current)
+      const [previousState, currentState] = [states.get(name), driver.state()]
+      if (previousState === currentState) continue
+      for (const id of Object.keys(previousState?.volumes ?? {})) lostAssets.add(`${name}^${id}`)
+      states.set(name, currentState)
     }
     hadGatesOff ||= FEATURE_GATES.some((gate) => !system.gates.enabled(gate))
   }
@@ -111,7 +111,7 @@ export function createExemptions(
     mayHaveGrownBefore: (asset, claimUid) =>
       claimUidByExpandingAsset.has(asset) && claimUidByExpandingAsset.get(asset) !== claimUid,
     isLost: (asset) => lostAssets.has(asset),
-    isAbandoned: (asset) => abandonedAssets.has(asset) || (asset.includes(`^${IMPORTED}`) && !knownAssets.has(asset)),
+    isAbandoned: (asset) => abandonedAssets.has(asset) || (asset.includes(`^${IMPORT_PREFIX}`) && !knownAssets.has(asset)),
   }
 }
 

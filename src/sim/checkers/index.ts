@@ -28,7 +28,7 @@ import { addObserver } from './watch-observer.ts'
 export interface CheckersOptions {
   readonly system: System
   readonly view: View
-  readonly users: Pick<Users, 'acknowledged'>
+  readonly users: Pick<Users, 'acknowledgedWrites'>
   /** Whether a process watches over the network, to check watches. Default true. */
   readonly hasObserver?: boolean
   report(rule: string, text: string): void
@@ -36,7 +36,7 @@ export interface CheckersOptions {
 
 export interface Checkers {
   /** Wraps the client of each incarnation of a process. */
-  aroundClient(process: string, client: Client): Client
+  wrapClient(process: string, client: Client): Client
   /** Returns the violations in the present state, if the system is at rest. */
   problems(): readonly Problem[]
   /** Counts refused writes from now on: at rest there should be few. */
@@ -65,7 +65,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
   }
   const deletions = checkDeletions(context)
   const classes = followClasses(view)
-  const expected = followExpectedAttributes(context, classes)
+  const expectedAttributes = followExpectedAttributes(context, classes)
   const events = followEvents(view)
   const retries = followRetries()
   checkBindings(view.store, (text) => context.report('double binding', text))
@@ -77,16 +77,16 @@ export function createCheckers(options: CheckersOptions): Checkers {
   checkLeases(context)
   checkMounts(context)
   checkPlacements(context)
-  const writes = checkWrites(context, users.acknowledged)
+  const writes = checkWrites(context, users.acknowledgedWrites)
   if (hasObserver) addObserver(context)
   const cacheProblems = addCacheFollower(context)
 
   return {
-    aroundClient: (process, client) =>
-      retries.aroundClient(process, deletions.aroundClient(process, deletionRequests.aroundClient(process, client))),
+    wrapClient: (process, client) =>
+      retries.wrapClient(process, deletions.wrapClient(process, deletionRequests.wrapClient(process, client))),
     problems() {
       exemptions.update()
-      return [...problemsOf({ system, view, exemptions, classes, expected, events }), ...cacheProblems()]
+      return [...problemsOf({ system, view, exemptions, classes, expectedAttributes, events }), ...cacheProblems()]
     },
     watchRetries: () => retries.start(),
     async checkEnd() {

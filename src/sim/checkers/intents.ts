@@ -27,10 +27,10 @@ export function checkIntents({ system, view, report }: CheckContext): void {
     }
   })
   system.onCall((call, phase) => {
-    if (phase === 'begins' && call.method === 'CreateVolume') check(call)
+    if (phase === 'begins' && call.method === 'CreateVolume') checkCall(call)
   })
 
-  function check({ process, driver, volume: name }: DriverCall): void {
+  function checkCall({ process, driver, volume: name }: DriverCall): void {
     const intent = intents.get(name.slice(VOLUME_PREFIX.length))
     if (!name.startsWith(VOLUME_PREFIX) || !intent) {
       report('no intent', `${process} asks ${driver} to create ${name}, for which no claim has an intent`)

@@ -20,16 +20,16 @@ export function checkLeases({ system, view, report }: CheckContext): void {
     for (const { key, value, revision } of writes) {
       if (!key.startsWith(prefix)) continue
       const lease = value && (decodeStored({ value, modRevision: revision }) as Readonly<Lease>)
-      check(key.slice(prefix.length), lease?.spec)
+      checkLease(key.slice(prefix.length), lease?.spec)
     }
   })
 
-  function check(name: string, { holderIdentity: holder = '', leaseDurationSeconds = 0 }: Lease['spec'] = {}): void {
-    const previous = holdings.get(name)
-    if (previous?.holder && holder && holder !== previous.holder) {
-      const sinceMs = simulation.nowMs - previous.renewedMs
-      if (sinceMs < previous.leaseMs) {
-        const timing = `${(sinceMs / 1_000).toFixed(1)} s after ${previous.holder} renewed it for ${previous.leaseMs / 1_000} s`
+  function checkLease(name: string, { holderIdentity: holder = '', leaseDurationSeconds = 0 }: Lease['spec'] = {}): void {
+    const previousHolding = holdings.get(name)
+    if (previousHolding?.holder && holder && holder !== previousHolding.holder) {
+      const ageMs = simulation.nowMs - previousHolding.renewedMs
+      if (ageMs < previousHolding.leaseMs) {
+        const timing = `${(ageMs / 1_000).toFixed(1)} s after ${previousHolding.holder} renewed it for ${previousHolding.leaseMs / 1_000} s`
         report('two leaders', `${holder} takes the lease ${name} ${timing}`)
       }
     }

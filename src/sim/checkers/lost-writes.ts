@@ -29,7 +29,7 @@ const KIND_KEYS: Readonly<Record<string, KindKey>> = {
 
 export function checkWrites(
   { system, view, report }: CheckContext,
-  acknowledged: readonly AcknowledgedWrite[],
+  acknowledgedWrites: readonly AcknowledgedWrite[],
 ): LostWrites {
   const { cluster } = system
   /** The newest observed revision, and the observed keys that exist with their revisions. */
@@ -38,8 +38,8 @@ export function checkWrites(
   let checkedCount = 0
 
   cluster.follow((store) => {
-    const previous = { newestRevision, presentRevisions: new Map(presentRevisions) } // copied, because the view receives the new state next
-    void store.list({ prefix: '' }).then(({ entries, revision }) => compare(previous, entries, revision))
+    const previousState = { newestRevision, presentRevisions: new Map(presentRevisions) } // copied, because the view receives the new state next
+    void store.list({ prefix: '' }).then(({ entries, revision }) => compare(previousState, entries, revision))
   })
   view.onWrites((writes) => {
     for (const { key, value, revision } of writes) {
@@ -49,15 +49,15 @@ export function checkWrites(
     }
   })
 
-  function compare(previous: ObservedState, entries: readonly Entry[], revision: number): void {
-    if (revision < previous.newestRevision) {
-      report('lost write', `the server restarted at revision ${revision}, and ${previous.newestRevision} was seen`)
+  function compare(previousState: ObservedState, entries: readonly Entry[], revision: number): void {
+    if (revision < previousState.newestRevision) {
+      report('lost write', `the server restarted at revision ${revision}, and ${previousState.newestRevision} was seen`)
     }
     const storedRevisions = new Map(entries.map(({ key, modRevision }) => [key, modRevision]))
     // Writes in progress at the crash may have been stored unseen; each has its own revision.
-    let unobservedCount = revision - previous.newestRevision
-    for (const modRevision of storedRevisions.values()) if (modRevision > previous.newestRevision) unobservedCount--
-    for (const [key, seenRevision] of previous.presentRevisions) {
+    let unobservedCount = revision - previousState.newestRevision
+    for (const modRevision of storedRevisions.values()) if (modRevision > previousState.newestRevision) unobservedCount--
+    for (const [key, seenRevision] of previousState.presentRevisions) {
       const storedRevision = storedRevisions.get(key)
       if (storedRevision !== undefined && storedRevision < seenRevision)
         report('lost write', `${key} is at revision ${storedRevision} after the restart, and ${seenRevision} was seen`)
@@ -68,15 +68,15 @@ export function checkWrites(
   }
 
   function check(): void {
-    for (; checkedCount < acknowledged.length; checkedCount++) {
-      const { kind, key, resourceVersion } = acknowledged[checkedCount]!
+    for (; checkedCount < acknowledgedWrites.length; checkedCount++) {
+      const { kind, key, resourceVersion } = acknowledgedWrites[checkedCount]!
       const kindKey = KIND_KEYS[kind]
       if (!kindKey || !resourceVersion) continue
-      const newestSeen = view.revisionOf(storeKeyOf(kindKey, key))?.revision ?? 0
-      if (newestSeen < Number(resourceVersion)) {
+      const seenRevision = view.revisionOf(storeKeyOf(kindKey, key))?.revision ?? 0
+      if (seenRevision < Number(resourceVersion)) {
         report(
           'lost write',
-          `${kind} ${key} was acknowledged at ${resourceVersion}, and only ${newestSeen} was ever seen`,
+          `${kind} ${key} was acknowledged at ${resourceVersion}, and only ${seenRevision} was ever seen`,
         )
       }
     }

@@ -10,7 +10,7 @@ type CallsAndRegistries = Pick<System, 'registries' | 'calls'>
 type ClaimsAndVolumes = Pick<View, 'claims' | 'volumes'>
 
 /** Histograms of driver calls: of controllers, and of node agents. */
-const CALLS = ['csi_sidecar_operations_seconds', 'csi_operations_seconds']
+const CALL_METRICS = ['csi_sidecar_operations_seconds', 'csi_operations_seconds']
 /** A closed connection cancels calls, which only the caller observes. */
 const CANCELED = 'Canceled'
 /** Counters of completed work, and the call that must have succeeded at least as often. */
@@ -18,7 +18,7 @@ const COMPLETED_WORK: readonly (readonly [metric: string, method: string])[] = [
   ['controller_persistentvolumeclaim_provision_total', 'CreateVolume'],
   ['controller_persistentvolume_delete_total', 'DeleteVolume'],
 ]
-const MODIFY = 'ControllerModifyVolume'
+const MODIFY_METHOD = 'ControllerModifyVolume'
 const PLUGIN_CLASS = 'memory'
 const RESERVATIONS = 'stowage_scheduler_capacity_reservations'
 
@@ -31,8 +31,8 @@ interface Sample {
 export async function metricProblems({ registries, calls }: CallsAndRegistries): Promise<Problem[]> {
   const problems: string[] = []
   const receivedCounts = new Map<string, Map<string, number>>()
-  for (const { process, incarnation, method, outcome, endedMs } of calls) {
-    if (endedMs === undefined) continue
+  for (const { process, incarnation, method, outcome, endMs } of calls) {
+    if (endMs === undefined) continue
     const incarnationKey = `${process} ${incarnation}`
     const counts = receivedCounts.get(incarnationKey) ?? new Map<string, number>()
     receivedCounts.set(incarnationKey, counts)
@@ -50,7 +50,7 @@ export async function metricProblems({ registries, calls }: CallsAndRegistries):
         .reduce((total, { value }) => total + value, 0)
 
     const reportedCounts = new Map<string, number>()
-    for (const name of CALLS) {
+    for (const name of CALL_METRICS) {
       for (const { metricName, labels, value } of await samples(name)) {
         if (metricName !== `${name}_count`) continue
         const call = `${String(labels.method_name).split('/').at(-1)} ${labels.grpc_status_code}`
@@ -58,25 +58,25 @@ export async function metricProblems({ registries, calls }: CallsAndRegistries):
       }
     }
     for (const call of new Set([...reportedCounts.keys(), ...counts.keys()])) {
-      const [counted, receivedCount] = [reportedCounts.get(call) ?? 0, counts.get(call) ?? 0]
-      const isExpected = call.endsWith(` ${CANCELED}`) ? counted >= receivedCount : counted === receivedCount
+      const [reportedCount, receivedCount] = [reportedCounts.get(call) ?? 0, counts.get(call) ?? 0]
+      const isExpected = call.endsWith(` ${CANCELED}`) ? reportedCount >= receivedCount : reportedCount === receivedCount
       if (!isExpected)
-        problems.push(`${processText} counted ${call} ${counted} times, and received it ${receivedCount} times`)
+        problems.push(`${processText} counted ${call} ${reportedCount} times, and received it ${receivedCount} times`)
     }
     for (const [metric, method] of COMPLETED_WORK) {
-      const [completed, succeeded] = [await sum(metric), counts.get(`${method} OK`) ?? 0]
-      if (completed > succeeded)
-        problems.push(`${processText} reports ${metric} ${completed}, and ${method} succeeded ${succeeded} times`)
+      const [completedCount, successCount] = [await sum(metric), counts.get(`${method} OK`) ?? 0]
+      if (completedCount > successCount)
+        problems.push(`${processText} reports ${metric} ${completedCount}, and ${method} succeeded ${successCount} times`)
     }
     const modifyCalls = [...counts].reduce(
-      (total, [call, times]) => total + (call.startsWith(`${MODIFY} `) ? times : 0),
+      (total, [call, times]) => total + (call.startsWith(`${MODIFY_METHOD} `) ? times : 0),
       0,
     )
     for (const metric of ['controller_modify_volume', 'controller_update_io_provisioning']) {
       const [total, errors] = [await sum(`${metric}_total`), await sum(`${metric}_errors_total`)]
       if (total > modifyCalls || errors > total) {
         problems.push(
-          `${processText} reports ${metric}_total ${total} with ${errors} errors, and called ${MODIFY} ${modifyCalls} times`,
+          `${processText} reports ${metric}_total ${total} with ${errors} errors, and called ${MODIFY_METHOD} ${modifyCalls} times`,
         )
       }
     }
@@ -120,7 +120,7 @@ export async function gaugeProblems(
 ): Promise<Problem[]> {
   const objects = { pv: [...volumes.values()], pvc: [...claims.values()] }
   const isBound = ({ status }: { readonly status?: { readonly phase?: string } }) => status?.phase === 'Bound'
-  const expected = {
+  const expectedCounts = {
     total_pv_count: objects.pv.length,
     bound_pv_count: objects.pv.filter(isBound).length,
     unbound_pv_count: objects.pv.filter((volume) => !isBound(volume)).length,
@@ -131,7 +131,7 @@ export async function gaugeProblems(
   const counts = await Promise.all(
     [...newestRegistries.values()].map(async ({ process, registry }) => {
       const reportedCounts = new Map<string, number>()
-      for (const name of Object.keys(expected)) {
+      for (const name of Object.keys(expectedCounts)) {
         const { values = [] } = (await registry.getSingleMetric(`pv_collector_${name}`)?.get()) ?? {}
         reportedCounts.set(
           name,
@@ -143,7 +143,7 @@ export async function gaugeProblems(
   )
   const leaders = counts.filter(({ reportedCounts }) => [...reportedCounts.values()].some((value) => value > 0))
   const problems = leaders.flatMap(({ process, reportedCounts }) =>
-    Object.entries(expected)
+    Object.entries(expectedCounts)
       .filter(([name, expectedCount]) => reportedCounts.get(name) !== expectedCount)
       .map(
         ([name, expectedCount]) =>

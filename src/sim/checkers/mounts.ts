@@ -7,12 +7,12 @@ import { type DriverName, nodeIdOf, nodeOfId } from '../plan/catalog.ts'
 import { type CheckContext, driverVolumeAt } from './context.ts'
 import { nodeOfCall } from './overlaps.ts'
 
-const MANY_NODES: ReadonlySet<Mode> = new Set([
+const MULTI_NODE_MODES: ReadonlySet<Mode> = new Set([
   Mode.MULTI_NODE_READER_ONLY,
   Mode.MULTI_NODE_SINGLE_WRITER,
   Mode.MULTI_NODE_MULTI_WRITER,
 ])
-const MOUNTING = ['NodeStageVolume', 'NodePublishVolume']
+const MOUNT_METHODS = ['NodeStageVolume', 'NodePublishVolume']
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
 /** After this time without a ready node, detaching without unmounting is allowed. */
 const NODE_LOST_MS = 6 * 60_000
@@ -46,7 +46,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     if (phase === 'begins') {
       if (call.method === 'ControllerPublishVolume') checkPublish(call)
       if (call.method === 'ControllerUnpublishVolume') checkDetach(call)
-      if (MOUNTING.includes(call.method) && attaches(system, call.driver)) checkMount(call)
+      if (MOUNT_METHODS.includes(call.method) && supportsAttachments(system, call.driver)) checkMount(call)
     } else if (call.method === 'NodePublishVolume' && call.outcome === 'OK') checkSinglePod(call)
   })
 
@@ -58,7 +58,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
 
   function checkPublish({ process, driver, volume, request }: DriverCall): void {
     const { nodeId, volumeCapability } = request as ControllerPublishVolumeRequest
-    if (MANY_NODES.has(volumeCapability?.accessMode?.mode ?? Mode.UNKNOWN)) return
+    if (MULTI_NODE_MODES.has(volumeCapability?.accessMode?.mode ?? Mode.UNKNOWN)) return
     const asset = assetName(driver, volume)
     const otherNodes = Object.keys(driverVolumeAt(system, asset)?.attachments ?? {}).filter((id) => id !== nodeId)
     if (otherNodes.length === 0) return
@@ -103,13 +103,13 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const mountedPods = [...view.pods.values()].filter(({ metadata }) => nodeByPodUid.has(metadata.uid ?? ''))
     // Without attachments nothing can enforce a single pod across nodes.
     const nodeNames = new Set(mountedPods.map(({ metadata }) => nodeByPodUid.get(metadata.uid ?? '')))
-    if (mountedPods.length < 2 || (nodeNames.size > 1 && !attaches(system, driver))) return
+    if (mountedPods.length < 2 || (nodeNames.size > 1 && !supportsAttachments(system, driver))) return
     const names = mountedPods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
     report('wrong mount', `${asset} is ReadWriteOncePod, and is mounted for ${names.join(' and ')}`)
   }
 }
 
-export const attaches = (system: System, driver: DriverName): boolean =>
+export const supportsAttachments = (system: System, driver: DriverName): boolean =>
   system.drivers.get(driver)?.settings.controller.includes('PUBLISH_UNPUBLISH_VOLUME') ?? false
 
 const isReady = ({ status }: ObjectOf<'node'>): boolean =>

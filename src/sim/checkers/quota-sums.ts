@@ -67,8 +67,8 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
       }
       const usedBefore = previous?.status?.used?.[key]
       if (!isSameQuota || usedBefore === undefined) continue // counted for the first time: existing objects may exceed the limit
-      const bounds = states.map(({ spec }) => amountOf(spec.hard[key], unitsOf(key)))
-      const limit = largest([amountOf(usedBefore, unitsOf(key)), ...bounds])
+      const limits = states.map(({ spec }) => amountOf(spec.hard[key], unitsOf(key)))
+      const limit = largest([amountOf(usedBefore, unitsOf(key)), ...limits])
       if (used > limit + (exemptAmounts.get(key) ?? 0n)) {
         report(`quota ${name}: a charge raised ${key} from ${usedBefore} to ${used}, above ${limit}`)
       }
@@ -88,13 +88,13 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
     quotas,
     addUp,
     admits(spec, claim) {
-      const used = addUp(spec)
-      const isWithin = ([key, amount]: [string, bigint]) =>
-        amount <= (used.get(key) ?? 0n) || amount <= amountOf(spec.hard[key], unitsOf(key))
-      return [...addUp(spec, claim)].every(isWithin)
+      const usage = addUp(spec)
+      const isWithinLimit = ([key, amount]: [string, bigint]) =>
+        amount <= (usage.get(key) ?? 0n) || amount <= amountOf(spec.hard[key], unitsOf(key))
+      return [...addUp(spec, claim)].every(isWithinLimit)
     },
     apply(changes) {
-      const statesOf = new Map<string, StoredJson[]>([...quotas].map(([name, quota]) => [name, [quota]]))
+      const statesByQuota = new Map<string, StoredJson[]>([...quotas].map(([name, quota]) => [name, [quota]]))
       const namesWithNewStatus = new Set<string>()
       let concernsNamespace = false
       for (const { key, object } of changes) {
@@ -107,15 +107,15 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
         if (object === undefined) collection.objects.delete(name)
         else collection.objects.set(name, object)
         if (collection.objects !== quotas) continue
-        const states = statesOf.get(name) ?? [undefined]
-        if (object === undefined) statesOf.set(name, [undefined])
-        else statesOf.set(name, [...states, object])
+        const states = statesByQuota.get(name) ?? [undefined]
+        if (object === undefined) statesByQuota.set(name, [undefined])
+        else statesByQuota.set(name, [...states, object])
       }
       if (!concernsNamespace) return
       const claimsWithNewStatus = [...namesWithNewStatus]
         .map((name) => claims.get(name))
         .filter((claim) => claim !== undefined)
-      for (const name of quotas.keys()) check(name, statesOf.get(name) ?? [], claimsWithNewStatus)
+      for (const name of quotas.keys()) check(name, statesByQuota.get(name) ?? [], claimsWithNewStatus)
     },
   }
 }
@@ -146,11 +146,11 @@ function sumOf(spec: StoredJson, contents: Contents): Map<string, bigint> {
   const pods = contents.pods.filter(
     (pod) => isAboutPods && requirements.every((requirement) => isPodCounted(requirement, pod)),
   )
-  const amounts = (name: string, counted = claims) => counted.map((claim) => chargedAmount(claim, name))
+  const amounts = (name: string, countedClaims = claims) => countedClaims.map((claim) => chargedAmount(claim, name))
   const sum = (list: readonly bigint[]) => list.reduce((total, amount) => total + amount, 0n)
-  const used = new Map<string, bigint>()
-  for (const key of Object.keys(spec.hard ?? {})) used.set(key, amountFor(key))
-  return used
+  const amountsByKey = new Map<string, bigint>()
+  for (const key of Object.keys(spec.hard ?? {})) amountsByKey.set(key, amountFor(key))
+  return amountsByKey
 
   function amountFor(key: string): bigint {
     const classKey = /^(.+)\.storageclass\.storage\.k8s\.io\/(.+)$/.exec(key)
@@ -159,17 +159,17 @@ function sumOf(spec: StoredJson, contents: Contents): Map<string, bigint> {
       const claimsOfClass = claims.filter((claim) => claim.spec.storageClassName === className)
       return resource === 'requests.storage' ? sum(amounts('storage', claimsOfClass)) : BigInt(claimsOfClass.length)
     }
-    const [, io] = /^limits\.(iops|throughput)$/.exec(key) ?? []
-    if (io) return sum(amounts(io))
-    const [, largestOf] = /^requests\.(iops|throughput)$/.exec(key) ?? []
-    if (largestOf) return largest(amounts(largestOf))
+    const [, ioName] = /^limits\.(iops|throughput)$/.exec(key) ?? []
+    if (ioName) return sum(amounts(ioName))
+    const [, largestName] = /^requests\.(iops|throughput)$/.exec(key) ?? []
+    if (largestName) return largest(amounts(largestName))
     if (key === 'requests.storage') return sum(amounts('storage'))
     const countKey = /^(?:count\/(.+)|persistentvolumeclaims|configmaps|secrets|resourcequotas)$/.exec(key)
     if (countKey) return BigInt(countOf(countKey[1] ?? key))
     const runningPods = pods.filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed')
     if (key === 'pods') return BigInt(runningPods.length)
     const [, section = 'requests', name = ''] = /^(?:(requests|limits)\.)?(.+)$/.exec(key) ?? []
-    return sum(runningPods.map((pod) => requestedBy(pod, section, name, unitsOf(key))))
+    return sum(runningPods.map((pod) => podAmount(pod, section, name, unitsOf(key))))
   }
 
   function countOf(resource: string): number {
@@ -205,13 +205,13 @@ function isCounted(
   { operator, values = [] }: { operator: string; values?: StoredJson },
   classes: readonly string[],
 ): boolean {
-  const hasListed = classes.some((name) => values.includes(name))
-  const hasOther = classes.some((name) => !values.includes(name))
+  const hasListedClass = classes.some((name) => values.includes(name))
+  const hasOtherClass = classes.some((name) => !values.includes(name))
   switch (operator) {
     case 'In':
-      return hasListed
+      return hasListedClass
     case 'NotIn':
-      return hasOther || classes.length === 0
+      return hasOtherClass || classes.length === 0
     case 'Exists':
       return classes.length > 0
     default:
@@ -245,7 +245,7 @@ function isPodCounted(
 }
 
 /** Returns the sum over the containers, or the amount of the largest init container if that is more. */
-function requestedBy({ spec }: StoredJson, section: string, name: string, units: bigint): bigint {
+function podAmount({ spec }: StoredJson, section: string, name: string, units: bigint): bigint {
   const amountIn = ({ resources }: StoredJson) => amountOf(resources?.[section]?.[name], units)
   const containersTotal = spec.containers.map(amountIn).reduce((total: bigint, amount: bigint) => total + amount, 0n)
   return largest([containersTotal, ...(spec.initContainers ?? []).map(amountIn)])
@@ -255,10 +255,10 @@ function requestedBy({ spec }: StoredJson, section: string, name: string, units:
 function chargedAmount({ metadata, spec, status }: StoredJson, name: string): bigint {
   // A removed request for iops or throughput counts as long as the volume provides the amount. The server records it in an
   // annotation: spec.allocatedResources holds storage only.
-  const retained = JSON.parse(metadata.annotations?.['quota.stowage.dev/retained-io'] ?? '{}')
-  const lists = [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources, retained]
-  const charged = largest(lists.map((list) => amountOf(list?.[name])))
-  return name !== 'storage' && charged > 0n ? largest([charged, amountOf(status?.capacity?.[name])]) : charged
+  const retainedAmounts = JSON.parse(metadata.annotations?.['quota.stowage.dev/retained-io'] ?? '{}')
+  const lists = [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources, retainedAmounts]
+  const amount = largest(lists.map((list) => amountOf(list?.[name])))
+  return name !== 'storage' && amount > 0n ? largest([amount, amountOf(status?.capacity?.[name])]) : amount
 }
 
 function largest(amounts: readonly bigint[]): bigint {

@@ -42,7 +42,7 @@ export function followRetries(): Retries {
         const text = `${write} was refused ${count} times at rest: ${message}`
         return count > REFUSALS_MAX ? [{ rule: 'endless retry', text }] : []
       }),
-    aroundClient: (process, client): Client => {
+    wrapClient: (process, client): Client => {
       const describeWrite = (verb: string, { plural }: Kind, ref: Ref = {}) => {
         const key = ref.namespace ? `${ref.namespace}/${ref.name}` : ref.name
         return `${process}: ${verb} ${plural} ${key}`

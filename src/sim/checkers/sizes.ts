@@ -15,7 +15,7 @@ const EXPAND = 'ControllerExpandVolume'
 
 export function checkSizes({ system, view, exemptions, report }: CheckContext): void {
   /** The largest size of each driver volume so far. */
-  const largest = new Map<string, number>()
+  const largestBytes = new Map<string, number>()
 
   view.onCommit((changes) => {
     for (const change of changes) {
@@ -40,10 +40,10 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     if (chargedBytes === undefined || exemptions.hadGatesOff) return
     if (chargedBytes < requestOf(claim))
       report('charge', `claim ${key} requests ${requestOf(claim)}, and only ${chargedBytes} is charged`)
-    const previous = old && recordedCharge(old)
-    if (previous === undefined || chargedBytes >= previous) return
+    const previousBytes = old && recordedCharge(old)
+    if (previousBytes === undefined || chargedBytes >= previousBytes) return
     const mayFall = system.setup.expansionQuota === 'actual' && isSettled(claim)
-    if (!mayFall) report('charge', `the charge of claim ${key} fell from ${previous} to ${chargedBytes}`)
+    if (!mayFall) report('charge', `the charge of claim ${key} fell from ${previousBytes} to ${chargedBytes}`)
   }
 
   function checkClaim(claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
@@ -95,15 +95,15 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
   function checkDriverVolume(asset: string): void {
     const driverVolume = driverVolumeAt(system, asset)
     if (!driverVolume) {
-      largest.delete(asset)
+      largestBytes.delete(asset)
       return
     }
-    const previous = largest.get(asset) ?? 0
+    const previousBytes = largestBytes.get(asset) ?? 0
     // After the driver lost its state, another volume may get the same id.
-    if (driverVolume.capacityBytes < previous && !exemptions.isLost(asset)) {
-      report('shrunk', `${asset} had ${previous} bytes and has ${driverVolume.capacityBytes}`)
+    if (driverVolume.capacityBytes < previousBytes && !exemptions.isLost(asset)) {
+      report('shrunk', `${asset} had ${previousBytes} bytes and has ${driverVolume.capacityBytes}`)
     }
-    largest.set(asset, driverVolume.capacityBytes)
+    largestBytes.set(asset, driverVolume.capacityBytes)
   }
 
   function checkCall({ driver, volume: handle, request, process }: DriverCall): void {
@@ -132,25 +132,25 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
 const requiredBytesOf = (request: DriverCall['request']): bigint =>
   (request as ControllerExpandVolumeRequest).capacityRange?.requiredBytes ?? 0n
 
-const bytes = (text: string | undefined): bigint => (text === undefined ? 0n : quantityToBytes(text))
-const capacityOf = ({ status }: ObjectOf<'claim'>): bigint => bytes(status?.capacity?.storage)
-const requestOf = ({ spec }: ObjectOf<'claim'>): bigint => bytes(spec?.resources?.requests?.storage)
-const sizeOf = ({ spec }: ObjectOf<'volume'>): bigint => bytes(spec?.capacity?.storage)
+const toBytes = (text: string | undefined): bigint => (text === undefined ? 0n : quantityToBytes(text))
+const capacityOf = ({ status }: ObjectOf<'claim'>): bigint => toBytes(status?.capacity?.storage)
+const requestOf = ({ spec }: ObjectOf<'claim'>): bigint => toBytes(spec?.resources?.requests?.storage)
+const sizeOf = ({ spec }: ObjectOf<'volume'>): bigint => toBytes(spec?.capacity?.storage)
 
 const recordedCharge = ({ spec }: ObjectOf<'claim'>): bigint | undefined =>
-  spec?.allocatedResources?.storage === undefined ? undefined : bytes(spec.allocatedResources.storage)
+  spec?.allocatedResources?.storage === undefined ? undefined : toBytes(spec.allocatedResources.storage)
 
 /** Returns whether no expansion is in progress or due. */
 const isSettled = (claim: ObjectOf<'claim'>): boolean =>
   claim.status?.allocatedResourceStatuses?.storage === undefined &&
   requestOf(claim) <= capacityOf(claim) &&
-  bytes(claim.status?.allocatedResources?.storage) <= capacityOf(claim)
+  toBytes(claim.status?.allocatedResources?.storage) <= capacityOf(claim)
 
 /** Returns the size that a quota charges for a claim. */
 export function chargeOf({ spec, status }: ObjectOf<'claim'>): bigint {
   const lists = [spec?.resources?.requests, spec?.allocatedResources, status?.allocatedResources]
   let largestSize = 0n
-  for (const list of lists) if (bytes(list?.storage) > largestSize) largestSize = bytes(list?.storage)
+  for (const list of lists) if (toBytes(list?.storage) > largestSize) largestSize = toBytes(list?.storage)
   return largestSize
 }
 

@@ -35,15 +35,15 @@ const WATCH_SECONDS = 300
 const RELIST_SECONDS = 2
 
 export function addObserver(context: CheckContext): void {
-  addWatcher(context, 'observer', WATCHED_KINDS, { watchSeconds: WATCH_SECONDS, isRelisting: false })
+  addWatcher(context, 'observer', WATCHED_KINDS, { watchSeconds: WATCH_SECONDS, shouldRelist: false })
   if (context.system.setup.cacheFollower)
-    addWatcher(context, 'relisting-observer', RELISTED_KINDS, { watchSeconds: RELIST_SECONDS, isRelisting: true })
+    addWatcher(context, 'relisting-observer', RELISTED_KINDS, { watchSeconds: RELIST_SECONDS, shouldRelist: true })
 }
 
 interface WatchOptions {
   readonly watchSeconds: number
   /** Whether every watch starts with the state, instead of resuming the previous one. */
-  readonly isRelisting: boolean
+  readonly shouldRelist: boolean
 }
 
 function addWatcher(
@@ -54,19 +54,19 @@ function addWatcher(
 ): void {
   const logs = kinds.map((kind) => createCommitLog(collectionPrefix(kind), (text) => report('watch', text)))
   view.onWrites((writes) => {
-    for (const log of logs) log.committed(writes)
+    for (const log of logs) log.recordWrites(writes)
   })
-  let isFirst = true
+  let isFirstStart = true
   system.cluster.follow(() => {
     // Of writes in progress at a crash, watchers receive only the last state of each object.
-    if (!isFirst) for (const log of logs) log.interrupted()
-    isFirst = false
+    if (!isFirstStart) for (const log of logs) log.recordInterruption()
+    isFirstStart = false
   })
   system.cluster.add(name, (env, client) => {
     setMaxListeners(0, env.signal)
     for (const [index, kind] of kinds.entries()) {
       const log = logs[index]!
-      log.restarted()
+      log.recordRestart()
       void follow(env, client, kind, log, options)
     }
   })
@@ -77,25 +77,25 @@ async function follow(
   client: Client,
   kind: Kind,
   log: CommitLog,
-  { watchSeconds, isRelisting }: WatchOptions,
+  { watchSeconds, shouldRelist }: WatchOptions,
 ): Promise<void> {
   let resourceVersion: string | undefined
   for (;;) {
     try {
-      if (isRelisting) resourceVersion = undefined
-      if (resourceVersion === undefined && !isRelisting && !STREAMED_KINDS.includes(kind)) {
+      if (shouldRelist) resourceVersion = undefined
+      if (resourceVersion === undefined && !shouldRelist && !STREAMED_KINDS.includes(kind)) {
         const list = await client.list(kind)
-        log.listed(list.items, Number(list.resourceVersion))
+        log.checkList(list.items, Number(list.resourceVersion))
         resourceVersion = list.resourceVersion
       }
       /** Initial events, until the bookmark that completes them. */
       let state: Readonly<KubeObject>[] | undefined = resourceVersion === undefined ? [] : undefined
-      const from = resourceVersion === undefined ? { sendInitialEvents: true } : { resourceVersion }
-      for await (const event of client.watch(kind, { ...from, timeoutSeconds: watchSeconds, signal })) {
+      const start = resourceVersion === undefined ? { sendInitialEvents: true } : { resourceVersion }
+      for await (const event of client.watch(kind, { ...start, timeoutSeconds: watchSeconds, signal })) {
         if (state) {
           if (event.type !== 'bookmark') state.push(event.object)
           else {
-            log.listed(state, Number(event.resourceVersion))
+            log.checkList(state, Number(event.resourceVersion))
             resourceVersion = event.resourceVersion
             state = undefined
           }
@@ -103,8 +103,8 @@ async function follow(
         }
         const version: string =
           event.type === 'bookmark' ? event.resourceVersion : (event.object.metadata.resourceVersion ?? '0')
-        if (event.type === 'bookmark') log.reached(Number(version))
-        else log.delivered(event.type, event.object, Number(version))
+        if (event.type === 'bookmark') log.checkBookmark(Number(version))
+        else log.checkEvent(event.type, event.object, Number(version))
         resourceVersion = version
       }
     } catch (error) {
@@ -116,14 +116,15 @@ async function follow(
 }
 
 export interface CommitLog {
-  committed(writes: readonly StoreWrite[]): void
-  /** The store may have committed writes that the checker did not receive. */
-  interrupted(): void
-  restarted(): void
-  listed(items: readonly Readonly<KubeObject>[], revision: number): void
-  delivered(type: 'added' | 'modified' | 'deleted', object: Readonly<KubeObject>, revision: number): void
-  /** A bookmark: everything up to this revision was delivered. */
-  reached(revision: number): void
+  recordWrites(writes: readonly StoreWrite[]): void
+  /** Records a restart of the server: the store may have committed writes that the checker did not receive. */
+  recordInterruption(): void
+  /** Records a restart of the watcher, which lists again. */
+  recordRestart(): void
+  checkList(items: readonly Readonly<KubeObject>[], revision: number): void
+  checkEvent(type: 'added' | 'modified' | 'deleted', object: Readonly<KubeObject>, revision: number): void
+  /** Checks that everything up to the revision of a bookmark was delivered. */
+  checkBookmark(revision: number): void
 }
 
 interface Commit {
@@ -135,54 +136,54 @@ interface Commit {
 /** Compares the commits of one collection with the events that a watcher received. */
 export function createCommitLog(prefix: string, report: (text: string) => void): CommitLog {
   /** Commits that were not delivered yet, oldest first. */
-  let pending: Commit[] = []
+  let pendingCommits: Commit[] = []
   /** The last commit of each key. */
-  const newest = new Map<string, Commit>()
+  const newestCommits = new Map<string, Commit>()
   let cursor = 0
-  let lastCommitted = 0
+  let lastRevision = 0
   /** Between these revisions there may be commits that the checker did not receive. */
   let gap: { readonly after: number; until: number } | undefined
   let isListed = false
 
   const isUnknown = (revision: number): boolean => gap !== undefined && revision > gap.after && revision <= gap.until
 
-  function takeUpTo(revision: number): Commit[] {
-    const passedCommits = pending.filter((commit) => commit.revision <= revision)
-    pending = pending.filter((commit) => commit.revision > revision)
+  function takeCommits(revision: number): Commit[] {
+    const passedCommits = pendingCommits.filter((commit) => commit.revision <= revision)
+    pendingCommits = pendingCommits.filter((commit) => commit.revision > revision)
     cursor = Math.max(cursor, revision)
     return passedCommits
   }
 
   return {
-    committed(writes) {
+    recordWrites(writes) {
       for (const { key, value, revision } of writes) {
         if (gap && gap.until === Number.POSITIVE_INFINITY)
           gap.until = Math.max(...writes.map((write) => write.revision))
-        lastCommitted = Math.max(lastCommitted, revision)
+        lastRevision = Math.max(lastRevision, revision)
         if (!key.startsWith(prefix)) continue
         const commit = { revision, key: key.slice(prefix.length), isDeleted: value === undefined }
-        newest.set(commit.key, commit)
-        if (revision > cursor) pending.push(commit)
+        newestCommits.set(commit.key, commit)
+        if (revision > cursor) pendingCommits.push(commit)
       }
     },
-    interrupted() {
-      gap = { after: gap ? gap.after : lastCommitted, until: Number.POSITIVE_INFINITY }
+    recordInterruption() {
+      gap = { after: gap ? gap.after : lastRevision, until: Number.POSITIVE_INFINITY }
     },
-    restarted() {
+    recordRestart() {
       isListed = false
-      pending = []
+      pendingCommits = []
     },
-    listed(items, revision) {
+    checkList(items, revision) {
       if (isListed && revision < cursor && !isUnknown(cursor)) {
         report(`a list of ${prefix} shows revision ${revision}, and ${cursor} was shown before`)
       }
-      takeUpTo(revision)
+      takeCommits(revision)
       isListed = true
       cursor = revision
-      pending = pending.filter((commit) => commit.revision > revision)
+      pendingCommits = pendingCommits.filter((commit) => commit.revision > revision)
       for (const item of items) {
         const key = keyOfObject(item)
-        const lastCommit = newest.get(key)
+        const lastCommit = newestCommits.get(key)
         const at = Number(item.metadata.resourceVersion)
         if (isUnknown(revision) || (lastCommit && lastCommit.revision > revision)) continue
         if (lastCommit?.isDeleted !== false || lastCommit.revision !== at) {
@@ -192,19 +193,19 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
         }
       }
       const listedKeys = new Set(items.map((item) => keyOfObject(item)))
-      for (const { key, isDeleted, revision: at } of newest.values()) {
+      for (const { key, isDeleted, revision: at } of newestCommits.values()) {
         if (!isDeleted && at <= revision && !isUnknown(revision) && !listedKeys.has(key)) {
           report(`a list of ${prefix} at ${revision} leaves out ${key} of ${at}`)
         }
       }
     },
-    delivered(type, object, revision) {
+    checkEvent(type, object, revision) {
       const key = keyOfObject(object)
       if (revision <= cursor) {
         report(`${prefix}${key} is shown at ${revision} after ${cursor}: twice, or out of order`)
         return
       }
-      const passedCommits = takeUpTo(revision)
+      const passedCommits = takeCommits(revision)
       if (isUnknown(revision)) return
       const deliveredCommit = passedCommits.at(-1)
       if (
@@ -218,9 +219,9 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
         if (at !== revision) report(`${prefix}${omittedKey} of revision ${at} was left out before ${revision}`)
       }
     },
-    reached(revision) {
+    checkBookmark(revision) {
       if (revision < cursor) report(`a bookmark of ${prefix} says ${revision} after ${cursor}`)
-      for (const { key, revision: at } of takeUpTo(revision)) {
+      for (const { key, revision: at } of takeCommits(revision)) {
         if (!isUnknown(at)) report(`${prefix}${key} of revision ${at} was left out before the bookmark ${revision}`)
       }
     },

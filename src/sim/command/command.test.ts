@@ -19,8 +19,8 @@ describe('npm run sim', () => {
     expect(out).toContain('VIOLATION at 60:00.0, rule "leak": claim team-a/c2 of seed 13 leaks')
     expect(out).toContain('Replay:  npm run sim -- --seed 13 --operations 4\n')
     expect(out).toContain('Shrink:  npm run sim -- --seed 13 --operations 4 --shrink\n')
-    const passing = await sim('--seed 12')
-    expect(passing).toMatchObject({ code: 0, out: expect.stringMatching(/seeds with violations +0/) })
+    const passingRun = await sim('--seed 12')
+    expect(passingRun).toMatchObject({ code: 0, out: expect.stringMatching(/seeds with violations +0/) })
   })
 
   it('SYS-14 --shrink prints the shrunk plan, --save writes it as a regression that --plan runs', async () => {
@@ -37,8 +37,8 @@ describe('npm run sim', () => {
     const [regression] = await readRegressions(dir)
     expect(regression).toMatchObject({ found: 'A volume leaked.', rule: 'leak', plan: { seed: 13 } })
     expect(regression!.plan.steps).toHaveLength(1)
-    const replayed = await sim(`--plan ${join(dir, 'leak-13.json')}`)
-    expect(replayed).toMatchObject({ code: 1, out: expect.stringContaining('1 step in') })
+    const replay = await sim(`--plan ${join(dir, 'leak-13.json')}`)
+    expect(replay).toMatchObject({ code: 1, out: expect.stringContaining('1 step in') })
   })
 
   it('SYS-14 --seeds prints one table, shrinks the first failure of each rule and writes figures as JSON', async () => {
@@ -68,8 +68,8 @@ describe('npm run sim', () => {
     const { out } = await sim(`--seeds 1 --from 13 --workers 1 ${flags}`, { startWorker })
     expect(startedFlags).toEqual([flags])
     expect(out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
-    const single = await sim(`--seed 13 ${flags}`)
-    expect(single.out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
+    const singleRun = await sim(`--seed 13 ${flags}`)
+    expect(singleRun.out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
   })
 
   it('SYS-14 --minutes runs seeds until the time is up, starting with a seed from the clock', async () => {

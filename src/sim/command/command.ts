@@ -7,11 +7,11 @@ import type { SimulationRun } from '../engine/run.ts'
 import { catchCrashes, compareTwoRuns } from '../engine/run-safely.ts'
 import type { Plan } from '../plan/plan.ts'
 import { PlanFileError, readPlanFile, saveRegression } from '../plan/plan-file.ts'
-import { type RunPlan, type ShrinkBudget, type Shrunk, shrink } from '../plan/shrink.ts'
+import { type RunPlan, type ShrinkBudget, shrink, type ShrinkResult } from '../plan/shrink.ts'
 import { timelineOf } from '../trace/timeline.ts'
 import type { PlanOptions } from '../workload/generate.ts'
 import { type Command, type CommonOptions, FlagError, type ManyRuns, type OneRun, readFlags, USAGE } from './flags.ts'
-import { addResult, byRule, createTotals, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
+import { addResult, groupByRule, createTotals, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
 import { NO_RESULT, runSeeds, type SeedWorker } from './seed-pool.ts'
 
 export interface SimProgram {
@@ -33,12 +33,12 @@ const REQUESTED_SHRINK_BUDGET: ShrinkBudget = { runs: 2_000, ms: 600_000 }
 const FAILURE_SHRINK_BUDGET: ShrinkBudget = { runs: 400, ms: 90_000 }
 /** Failures that are shrunk, each of another rule. The table lists all failures. */
 const SHRUNK_FAILURES_MAX = 3
-const PROGRESS_MS = 5_000
+const PROGRESS_INTERVAL_MS = 5_000
 
 export async function simulate(args: readonly string[], program: SimProgram): Promise<number> {
   try {
     const command = readFlags(args, program)
-    return await execute(command, program)
+    return await runCommand(command, program)
   } catch (error) {
     if (!(error instanceof FlagError || error instanceof PlanFileError)) throw error
     program.print(`${error.message}\n`)
@@ -46,7 +46,7 @@ export async function simulate(args: readonly string[], program: SimProgram): Pr
   }
 }
 
-function execute(command: Command, program: SimProgram): number | Promise<number> {
+function runCommand(command: Command, program: SimProgram): number | Promise<number> {
   switch (command.do) {
     case 'help':
       program.print(USAGE)
@@ -67,53 +67,53 @@ export async function runSeed(
   return resultOf(seed, await runnerFor(command, program)(program.generatePlan(seed, command.plan)))
 }
 
-const runnerFor = ({ isTwice }: CommonOptions, { run }: Pick<SimProgram, 'run'>): RunPlan =>
-  catchCrashes(isTwice ? compareTwoRuns(run) : run)
+const runnerFor = ({ runsTwice }: CommonOptions, { run }: Pick<SimProgram, 'run'>): RunPlan =>
+  catchCrashes(runsTwice ? compareTwoRuns(run) : run)
 
 async function runOne(command: OneRun, program: SimProgram): Promise<number> {
   const { target } = command
   const plan =
     'seed' in target ? program.generatePlan(target.seed, command.plan) : (await readPlanFile(target.file)).plan
   const startMs = program.clock.monotonicMs()
-  const first = await runnerFor(command, program)(plan)
+  const run = await runnerFor(command, program)(plan)
   const realMs = program.clock.monotonicMs() - startMs
   const totals = createTotals()
-  addResult(totals, resultOf(plan.seed, first))
+  addResult(totals, resultOf(plan.seed, run))
   if (command.json) await writeJson(command.json, totals)
-  if (first.violations.length === 0) {
+  if (run.violations.length === 0) {
     const summary = `Seed ${plan.seed}: no violation.\n\n`
-    program.print(`${command.all ? `${timelineOf(first, command)}\n` : ''}${summary}${reportOf(totals, { realMs })}`)
+    program.print(`${command.all ? `${timelineOf(run, command)}\n` : ''}${summary}${reportOf(totals, { realMs })}`)
     return 0
   }
   if (command.shrink || command.save)
-    await printShrunk(plan, command, REQUESTED_SHRINK_BUDGET, program, commandFor(command))
-  else program.print(`${timelineOf(first, command)}\n${adviceText(commandFor(command))}`)
+    await printShrunkPlan(plan, command, REQUESTED_SHRINK_BUDGET, program, flagsOfRun(command))
+  else program.print(`${timelineOf(run, command)}\n${adviceText(flagsOfRun(command))}`)
   return 1
 }
 
 async function runMany(command: ManyRuns, program: SimProgram): Promise<number> {
   const { clock, print } = program
-  const from = command.from ?? freshSeed(clock)
+  const firstSeed = command.from ?? newSeed(clock)
   const startMs = clock.monotonicMs()
   const elapsedMs = () => clock.monotonicMs() - startMs
-  const isOver = (started: number) =>
-    'seeds' in command.until ? started >= command.until.seeds : elapsedMs() >= command.until.minutes * 60_000
-  let started = 0
+  const isOver = (startedCount: number) =>
+    'seeds' in command.until ? startedCount >= command.until.seeds : elapsedMs() >= command.until.minutes * 60_000
+  let startedCount = 0
   let printedMs = 0
-  print(`Seeds from ${from}, ${command.workers} at once.\n`)
+  print(`Seeds from ${firstSeed}, ${command.workers} at once.\n`)
   const totals = await runSeeds({
     workers: command.workers,
     startWorker: () => program.startWorker(flagsOf(command)),
-    next: () => (isOver(started) ? undefined : from + started++),
+    nextSeed: () => (isOver(startedCount) ? undefined : firstSeed + startedCount++),
     progress: (currentTotals) => {
-      if (elapsedMs() - printedMs < PROGRESS_MS) return
+      if (elapsedMs() - printedMs < PROGRESS_INTERVAL_MS) return
       printedMs = elapsedMs()
       program.progress(progressText(currentTotals, printedMs))
     },
   })
   print(`\n${reportOf(totals, { realMs: elapsedMs() })}`)
   if (command.json) await writeJson(command.json, totals)
-  for (const { seed, violations } of firstOfRules(totals)) {
+  for (const { seed, violations } of firstFailures(totals)) {
     if (violations[0]!.rule === NO_RESULT) {
       print(
         `\nSeed ${seed} has no result and cannot be shrunk. Run it alone:\n${replayText(flagsOfSeed(seed, command))}`,
@@ -121,7 +121,7 @@ async function runMany(command: ManyRuns, program: SimProgram): Promise<number> 
       continue
     }
     print(`\nSeed ${seed}, rule "${violations[0]!.rule}": shrinking …\n`)
-    await printShrunk(
+    await printShrunkPlan(
       program.generatePlan(seed, command.plan),
       command,
       FAILURE_SHRINK_BUDGET,
@@ -132,11 +132,11 @@ async function runMany(command: ManyRuns, program: SimProgram): Promise<number> 
   return totals.failures.length > 0 ? 1 : 0
 }
 
-const firstOfRules = ({ failures }: Totals): SeedResult[] =>
-  [...byRule(failures).values()].slice(0, SHRUNK_FAILURES_MAX).map(([first]) => first!)
+const firstFailures = ({ failures }: Totals): SeedResult[] =>
+  [...groupByRule(failures).values()].slice(0, SHRUNK_FAILURES_MAX).map(([first]) => first!)
 
 /** Returns a different seed each second. */
-const freshSeed = (clock: Clock): number => Math.floor(clock.nowMs() / 1000) % 1_000_000_000
+const newSeed = (clock: Clock): number => Math.floor(clock.nowMs() / 1000) % 1_000_000_000
 
 const progressText = ({ seeds, failures }: Totals, ms: number): string =>
   `${seeds} seeds, ${(seeds / (ms / 1000)).toFixed(2)} seeds/s, ${failures.length} with violations${lastFailureText(failures)}`
@@ -146,7 +146,7 @@ const lastFailureText = (failures: Totals['failures']): string => {
   return last ? `, the last: seed ${last.seed}, "${last.violations[0]?.rule}"` : ''
 }
 
-async function printShrunk(
+async function printShrunkPlan(
   plan: Plan,
   command: CommonOptions & { readonly all?: boolean },
   budget: ShrinkBudget,
@@ -154,29 +154,29 @@ async function printShrunk(
   flags: readonly string[],
 ): Promise<void> {
   const { clock, print } = program
-  const shrunk = await shrink(plan, runnerFor(command, program), {
+  const result = await shrink(plan, runnerFor(command, program), {
     budget,
     clock,
     progress: ({ steps }, runs) => program.progress(`${steps.length} steps left after ${runs} runs`),
   })
-  if (!shrunk) {
+  if (!result) {
     // A worker runs many seeds in one process.
     print('The seed did not fail again in its own process: state of an earlier run influenced it.\n')
     return
   }
   print(
-    `${plan.steps.length} steps became ${shrunk.plan.steps.length} in ${shrunk.runs} runs${shrunk.isSmallest ? '' : ' (budget used up)'}.\n\n`,
+    `${plan.steps.length} steps became ${result.plan.steps.length} in ${result.runs} runs${result.isSmallest ? '' : ' (budget used up)'}.\n\n`,
   )
-  print(timelineOf(shrunk.run, command))
-  print(command.save ? await saveShrunk(shrunk, command, program) : `\n${adviceText(flags)}`)
+  print(timelineOf(result.run, command))
+  print(command.save ? await saveShrunkPlan(result, command, program) : `\n${adviceText(flags)}`)
 }
 
-async function saveShrunk(
-  { plan, rule, run }: Shrunk,
+async function saveShrunkPlan(
+  { plan, rule, run }: ShrinkResult,
   command: CommonOptions,
   { regressionsDir }: SimProgram,
 ): Promise<string> {
-  const found = command.found ?? firstLine(run, rule)
+  const found = command.found ?? firstLineOf(run, rule)
   const file = relative('', await saveRegression(regressionsDir, { found, rule, plan }))
   return `
 Saved ${file}: ${found}
@@ -185,10 +185,10 @@ src/sim/regressions/regressions.test.ts runs it from now on.
 `
 }
 
-const firstLine = ({ violations }: SimulationRun, rule: string): string =>
+const firstLineOf = ({ violations }: SimulationRun, rule: string): string =>
   violations.find((violation) => violation.rule === rule)!.text.split('\n')[0]!
 
-const commandFor = (command: OneRun): string[] => [
+const flagsOfRun = (command: OneRun): string[] => [
   ...('seed' in command.target ? ['--seed', `${command.target.seed}`] : ['--plan', command.target.file]),
   ...flagsOf(command),
 ]
@@ -203,12 +203,12 @@ const PLAN_FLAGS = {
   targetedFaults: '--targeted-faults',
 } as const satisfies Record<keyof Required<PlanOptions>, string | undefined>
 
-const flagsOf = ({ plan, isTwice }: CommonOptions): string[] => [
+const flagsOf = ({ plan, runsTwice }: CommonOptions): string[] => [
   ...(Object.keys(PLAN_FLAGS) as (keyof PlanOptions)[]).flatMap((name) => {
     const [flag, value] = [PLAN_FLAGS[name], plan[name]]
     return flag === undefined || value === undefined ? [] : [flag, `${value}`]
   }),
-  ...(isTwice ? ['--twice'] : []),
+  ...(runsTwice ? ['--twice'] : []),
 ]
 
 const flagsOfSeed = (seed: number, command: CommonOptions): string[] => ['--seed', `${seed}`, ...flagsOf(command)]

@@ -13,7 +13,7 @@ describe('flags of npm run sim', () => {
       do: 'many',
       until: { seeds: 5_000 },
       from: 1,
-      isTwice: true,
+      runsTwice: true,
       workers: 4,
       plan: { operations: 300 },
     })

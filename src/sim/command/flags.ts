@@ -33,7 +33,7 @@ Both:
 
 export interface CommonOptions {
   readonly plan: PlanOptions
-  readonly isTwice: boolean
+  readonly runsTwice: boolean
   readonly save: boolean
   readonly found: string | undefined
   readonly json: string | undefined
@@ -83,7 +83,7 @@ const SINGLE_RUN_FLAGS: readonly Flag[] = ['seed', 'plan', 'shrink', 'all']
 const MANY_RUN_FLAGS: readonly Flag[] = ['minutes', 'seeds', 'from', 'workers']
 
 export function readFlags(args: readonly string[], { cores }: { readonly cores: number }): Command {
-  const values = parse(args)
+  const values = parseFlags(args)
   if (values.help) return { do: 'help' }
   rejectPair(values, 'seed', 'plan', 'A run has one plan')
   rejectPair(values, 'minutes', 'seeds', 'Each of them says when to stop')
@@ -95,15 +95,15 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
   if (values.found !== undefined && !values.save)
     throw new FlagError('--found is saved with a regression, and nothing is saved. Add --save, or omit --found.')
 
-  const common: CommonOptions = {
-    plan: definedOnly({
+  const commonOptions: CommonOptions = {
+    plan: removeUndefined({
       operations: numberOf(values, 'operations', { min: 0, max: 100_000 }),
       faults: numberOf(values, 'faults', { min: 0, max: 100_000 }),
       targetedFaults: numberOf(values, 'targeted-faults', { min: 0, max: 10_000 }),
       workload: workloadOf(values),
       answers: answersOf(values),
     }),
-    isTwice: Boolean(values.twice),
+    runsTwice: Boolean(values.twice),
     save: Boolean(values.save),
     found: values.found as string | undefined,
     json: values.json as string | undefined,
@@ -111,18 +111,18 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
   const seed = numberOf(values, 'seed', { min: 0, max: SEED_MAX })
   const target = seed !== undefined ? { seed } : values.plan !== undefined ? { file: String(values.plan) } : undefined
   if (target) {
-    reject(
+    rejectFlags(
       values,
       MANY_RUN_FLAGS,
       'is for many runs, and --seed or --plan ask for one. Omit it, or use --seeds or --minutes.',
     )
-    return { ...common, do: 'one', target, shrink: Boolean(values.shrink), all: Boolean(values.all) }
+    return { ...commonOptions, do: 'one', target, shrink: Boolean(values.shrink), all: Boolean(values.all) }
   }
-  reject(values, SINGLE_RUN_FLAGS, 'is for one run. Add --seed N or --plan FILE.')
+  rejectFlags(values, SINGLE_RUN_FLAGS, 'is for one run. Add --seed N or --plan FILE.')
   const seeds = numberOf(values, 'seeds', { min: 1, max: SEED_MAX })
-  const minutes = numberOf(values, 'minutes', { min: 0.01, max: 7 * 24 * 60, isWhole: false })
+  const minutes = numberOf(values, 'minutes', { min: 0.01, max: 7 * 24 * 60, isInteger: false })
   return {
-    ...common,
+    ...commonOptions,
     do: 'many',
     from: numberOf(values, 'from', { min: 0, max: SEED_MAX }),
     until: seeds !== undefined ? { seeds } : { minutes: minutes ?? 1 },
@@ -130,7 +130,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
   }
 }
 
-function parse(args: readonly string[]): FlagValues {
+function parseFlags(args: readonly string[]): FlagValues {
   try {
     return parseArgs({ args: joinNegativeNumbers(args), options: OPTIONS }).values
   } catch (error) {
@@ -154,7 +154,7 @@ function rejectPair(values: FlagValues, first: Flag, second: Flag, reason: strin
     throw new FlagError(`--${first} and --${second} exclude each other. ${reason}: omit one of them.`)
 }
 
-function reject(values: FlagValues, flags: readonly Flag[], reason: string): void {
+function rejectFlags(values: FlagValues, flags: readonly Flag[], reason: string): void {
   const flag = flags.find((name) => values[name] !== undefined)
   if (flag) throw new FlagError(`--${flag} ${reason}`)
 }
@@ -162,15 +162,15 @@ function reject(values: FlagValues, flags: readonly Flag[], reason: string): voi
 function numberOf(
   values: FlagValues,
   flag: Flag,
-  bounds: { min: number; max: number; isWhole?: boolean },
+  bounds: { min: number; max: number; isInteger?: boolean },
 ): number | undefined {
   const text = values[flag]
   if (text === undefined) return undefined
-  const { min, max, isWhole = true } = bounds
+  const { min, max, isInteger = true } = bounds
   const value = Number(text)
-  if (text === '' || !Number.isFinite(value) || value < min || value > max || (isWhole && !Number.isInteger(value)))
+  if (text === '' || !Number.isFinite(value) || value < min || value > max || (isInteger && !Number.isInteger(value)))
     throw new FlagError(
-      `--${flag} takes a ${isWhole ? 'whole ' : ''}number from ${min} to ${max}, not "${text}". For example: --${flag} ${Math.max(1, min)}`,
+      `--${flag} takes a ${isInteger ? 'whole ' : ''}number from ${min} to ${max}, not "${text}". For example: --${flag} ${Math.max(1, min)}`,
     )
   return value
 }
@@ -188,5 +188,5 @@ function answersOf({ answers }: FlagValues): 'stock' | undefined {
   return answers
 }
 
-const definedOnly = (options: PlanOptions): PlanOptions =>
+const removeUndefined = (options: PlanOptions): PlanOptions =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))

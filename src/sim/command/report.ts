@@ -24,7 +24,7 @@ export interface Totals {
 
 /** Later violations of one seed add little. */
 const VIOLATIONS_MAX = 5
-const FAILURES_SHOWN_MAX = 40
+const SHOWN_FAILURES_MAX = 40
 
 export function resultOf(seed: number, { virtualMs, operations, faults, violations }: SimulationRun): SeedResult {
   return { seed, virtualMs, operations, faults, violations: violations.slice(0, VIOLATIONS_MAX) }
@@ -50,12 +50,12 @@ export function addResult(totals: Totals, result: SeedResult): void {
 export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }): string {
   const { seeds, virtualMs, operations, faults, minimum, failures } = totals
   if (seeds === 0) return 'No seed was run.\n'
-  const perSecond = (seeds / Math.max(realMs / 1000, 0.001)).toFixed(2)
-  const bySeed = failures.toSorted((a, b) => a.seed - b.seed)
+  const seedsPerSecond = (seeds / Math.max(realMs / 1000, 0.001)).toFixed(2)
+  const sortedFailures = failures.toSorted((a, b) => a.seed - b.seed)
   const lines = [
     alignColumns([['operation', 'count', 'outcomes'], ...operationRows(operations)]),
     '',
-    alignColumns([['fault', 'count'], ...byCount(faults).map(([kind, count]) => [kind, formatCount(count)])]),
+    alignColumns([['fault', 'count'], ...sortByCount(faults).map(([kind, count]) => [kind, formatCount(count)])]),
     '',
     alignColumns([
       ['', 'in all', 'least in a seed'],
@@ -63,34 +63,34 @@ export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }
       ['virtual hours', formatHours(virtualMs), formatHours(minimum.virtualMs)],
       ['operations', formatCount(countOf.operations(totals)), formatCount(minimum.operations)],
       ['faults', formatCount(countOf.faults(totals)), formatCount(minimum.faults)],
-      ['real seconds', (realMs / 1000).toFixed(0), `${perSecond} seeds/s`],
+      ['real seconds', (realMs / 1000).toFixed(0), `${seedsPerSecond} seeds/s`],
       ['seeds with violations', formatCount(failures.length), ''],
     ]),
     ...(failures.length > 0
-      ? ['', ...[...byRule(failures)].map(([rule, results]) => `${rule}: ${countText(results.length, 'seed')}`), '']
+      ? ['', ...[...groupByRule(failures)].map(([rule, results]) => `${rule}: ${countText(results.length, 'seed')}`), '']
       : []),
-    ...bySeed.slice(0, FAILURES_SHOWN_MAX).map(describeFailure),
+    ...sortedFailures.slice(0, SHOWN_FAILURES_MAX).map(describeFailure),
   ]
-  if (failures.length > FAILURES_SHOWN_MAX) lines.push(`… and ${failures.length - FAILURES_SHOWN_MAX} more seeds.`)
+  if (failures.length > SHOWN_FAILURES_MAX) lines.push(`… and ${failures.length - SHOWN_FAILURES_MAX} more seeds.`)
   return `${lines.join('\n')}\n`
 }
 
 /** Every operation is counted as `asked`, and, if it was answered, also with its outcome. */
-const REQUESTED = ': asked'
+const ASKED_SUFFIX = ': asked'
 
 const countOf = {
   operations: ({ operations }: Pick<SeedResult, 'operations'>): number =>
-    sumOf(Object.fromEntries(Object.entries(operations).filter(([key]) => key.endsWith(REQUESTED)))),
+    sumOf(Object.fromEntries(Object.entries(operations).filter(([key]) => key.endsWith(ASKED_SUFFIX)))),
   faults: ({ faults }: Pick<SeedResult, 'faults'>): number => sumOf(faults),
 } as const
 
 /** Returns one row per operation, with all its outcomes: `create claim: done` and `create claim: refused 422` share a row. */
 function operationRows(operations: Readonly<Record<string, number>>): string[][] {
-  const requestedEntries = Object.entries(operations).filter(([key]) => key.endsWith(REQUESTED))
+  const requestedEntries = Object.entries(operations).filter(([key]) => key.endsWith(ASKED_SUFFIX))
   return requestedEntries
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, count]) => {
-      const kind = key.slice(0, -REQUESTED.length)
+      const kind = key.slice(0, -ASKED_SUFFIX.length)
       return [kind, formatCount(count), outcomesText(outcomesOf(kind, count, operations))]
     })
 }
@@ -102,18 +102,18 @@ function outcomesOf(
 ): Record<string, number> {
   const outcomes: Record<string, number> = {}
   for (const [key, count] of Object.entries(operations))
-    if (key.startsWith(`${kind}: `) && !key.endsWith(REQUESTED)) outcomes[key.slice(kind.length + 2)] = count
-  const unanswered = requestedCount - sumOf(outcomes)
-  return unanswered > 0 ? { ...outcomes, 'no answer': unanswered } : outcomes
+    if (key.startsWith(`${kind}: `) && !key.endsWith(ASKED_SUFFIX)) outcomes[key.slice(kind.length + 2)] = count
+  const unansweredCount = requestedCount - sumOf(outcomes)
+  return unansweredCount > 0 ? { ...outcomes, 'no answer': unansweredCount } : outcomes
 }
 
 const outcomesText = (outcomes: Readonly<Record<string, number>>): string =>
-  byCount(outcomes)
+  sortByCount(outcomes)
     .map(([outcome, count]) => `${outcome} ${formatCount(count)}`)
     .join(', ')
 
 /** Returns the failures by the rule violated first, ordered by seed. */
-export function byRule(failures: readonly SeedResult[]): Map<string, SeedResult[]> {
+export function groupByRule(failures: readonly SeedResult[]): Map<string, SeedResult[]> {
   const rules = new Map<string, SeedResult[]>()
   for (const failure of failures.toSorted((a, b) => a.seed - b.seed)) {
     const { rule } = failure.violations[0]!
@@ -131,7 +131,7 @@ function describeFailure({ seed, violations }: SeedResult): string {
 const sumOf = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0)
 
-const byCount = (counts: Readonly<Record<string, number>>): [string, number][] =>
+const sortByCount = (counts: Readonly<Record<string, number>>): [string, number][] =>
   Object.entries(counts).sort(([, a], [, b]) => b - a)
 
 const formatCount = (count: number): string => count.toLocaleString('en-US')

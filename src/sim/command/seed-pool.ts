@@ -11,16 +11,16 @@ export interface PoolOptions {
   readonly workers: number
   readonly startWorker: () => SeedWorker
   /** Returns the next seed, or undefined to end the pool after the seeds in progress. */
-  readonly next: () => number | undefined
+  readonly nextSeed: () => number | undefined
   readonly progress?: (totals: Totals) => void
 }
 
-export async function runSeeds({ workers, startWorker, next, progress }: PoolOptions): Promise<Totals> {
+export async function runSeeds({ workers, startWorker, nextSeed, progress }: PoolOptions): Promise<Totals> {
   const totals = createTotals()
 
-  async function work(): Promise<void> {
+  async function runWorker(): Promise<void> {
     let worker: SeedWorker | undefined
-    for (let seed = next(); seed !== undefined; seed = next()) {
+    for (let seed = nextSeed(); seed !== undefined; seed = nextSeed()) {
       worker ??= startWorker()
       try {
         addResult(totals, await worker.run(seed))
@@ -34,7 +34,7 @@ export async function runSeeds({ workers, startWorker, next, progress }: PoolOpt
     worker?.stop()
   }
 
-  await Promise.all(Array.from({ length: workers }, work))
+  await Promise.all(Array.from({ length: workers }, runWorker))
   return totals
 }
 

@@ -28,7 +28,7 @@ const targetOf = (handle: string): string => `/pods/${handle}`
 const NODE_ID = 'id-n1'
 const MAXIMUM_GI = 12
 
-export const expandableDriver = (): FakeSettings =>
+export const expandableSettings = (): FakeSettings =>
   fakeSettings({
     name: DRIVER,
     pools: [{ name: 'pool', capacityBytes: gi(1_000) }],
@@ -86,7 +86,7 @@ function addMountedVolume(driver: SimDriver, handle: string): void {
   }
 }
 
-export interface Changes {
+export interface ChangesOptions {
   readonly component: string
   /** Creates the kinds of change that the process runs. */
   changesOf(deps: ExpandingDeps & { readonly driver: ModificationDriver }): VolumeChange[]
@@ -98,7 +98,7 @@ export const runExpander = (context: ProcessContext): Promise<void> =>
   runChanges(context, { component: 'expander', changesOf: (deps) => [createExpanding(deps)] })
 
 /** Runs the controllers that change volumes, in one process. */
-export async function runChanges(context: ProcessContext, { component, changesOf, workers }: Changes): Promise<void> {
+export async function runChanges(context: ProcessContext, { component, changesOf, workers }: ChangesOptions): Promise<void> {
   const { env, client } = context
   const { driver, facts } = await connectDriver(context)
   const deps = controllerDeps(env, client)
@@ -118,7 +118,7 @@ interface AgentStub {
 }
 
 /** Runs the node agent's part of the expansion of every claim. */
-export async function runExpandingNode(context: ProcessContext): Promise<void> {
+export async function runNodeExpansion(context: ProcessContext): Promise<void> {
   const { env, client } = context
   const { clock, random, signal } = env
   setMaxListeners(0, signal)

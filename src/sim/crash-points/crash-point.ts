@@ -68,7 +68,7 @@ export interface CrashSystem {
   throwIfViolated(): void
 }
 
-const DOWN_MS = 3_000
+const DOWNTIME_MS = 3_000
 /** The expected state must last this long. */
 const STABLE_MS = 10_000
 /** The interval at which a user checks whether the next step is due. */
@@ -96,20 +96,20 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
     simulation.note(`CHECK ${rule}: ${text}`)
     violations.push(`${(simulation.nowMs / 1_000).toFixed(3)}s ${rule}: ${text}`)
   }
-  const isHit = ({ number }: Effect, when: CrashPoint['when']): boolean => at?.effect === number && at.when === when
+  const isCrashPoint = ({ number }: Effect, when: CrashPoint['when']): boolean => at?.effect === number && at.when === when
   const effects = createEffects(
     {
-      before: (effect) => isHit(effect, 'before') && void crash(effect),
-      after: (effect) => (isHit(effect, 'after') ? crash(effect) : 'answered'),
+      before: (effect) => isCrashPoint(effect, 'before') && void crash(effect),
+      after: (effect) => (isCrashPoint(effect, 'after') ? crash(effect) : 'answered'),
     },
-    ({ number, by, description }) => simulation.note(`${number} ${by}: ${description}`),
+    ({ number, process, description }) => simulation.note(`${number} ${process}: ${description}`),
   )
   let wrapClient = (_process: string, client: Client): Client => client
   const setup: Setup = { ...SETUP, commits: mode === 'transactions' ? 'atomic' : 'one by one' }
   const system = await createSystem(simulation, setup, {
-    aroundClient: (process, client) => wrapClient(process, client),
-    aroundNetwork: (env, client) => effects.clientOf(env, client),
-    aroundDriver: (env, csi) => effects.driverOf(env, csi),
+    wrapClient: (process, client) => wrapClient(process, client),
+    wrapNetworkClient: (env, client) => effects.clientOf(env, client),
+    wrapDriver: (env, csi) => effects.driverOf(env, csi),
     driverSettings: { [DRIVER]: options.driverSettings },
     addProcesses(deps) {
       const host = createProcessHost(deps)
@@ -120,19 +120,19 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
   const { cluster } = system
   const driver = system.drivers.get(DRIVER)!
   const view = createView(cluster)
-  const checkers = createCheckers({ system, view, users: { acknowledged: [] }, hasObserver: false, report })
-  wrapClient = checkers.aroundClient
+  const checkers = createCheckers({ system, view, users: { acknowledgedWrites: [] }, hasObserver: false, report })
+  wrapClient = checkers.wrapClient
   system.onEnd((process, error) =>
     report('process ended', `${process}: ${(error as Error)?.stack ?? 'without an error'}`),
   )
 
   /** Crashes a process. A response that it had not sent yet is lost. */
-  function crash({ by, on }: Effect): 'answered' | 'answer lost' {
+  function crash(effect: Effect): 'answered' | 'answer lost' {
     const { target } = at!
-    const instance = { process: system.processes.get(by)!, server: cluster.server, driver: driver.process }[target]
+    const instance = { process: system.processes.get(effect.process)!, server: cluster.server, driver: driver.process }[target]
     instance.crash()
-    simulation.schedule(DOWN_MS, () => instance.start())
-    return target === on ? 'answer lost' : 'answered'
+    simulation.schedule(DOWNTIME_MS, () => instance.start())
+    return target === effect.target ? 'answer lost' : 'answered'
   }
 
   const result: CrashSystem = {
@@ -167,7 +167,7 @@ export interface Ending {
   /** Whether all users have completed their steps. */
   isDone(): boolean
   /** Returns the steps that are not done, for the error message. */
-  remaining(): readonly string[]
+  remainingSteps(): readonly string[]
   readonly endMsMax: number
   /** How long a run without a crash needs to come to rest. */
   readonly restMs: number
@@ -200,8 +200,8 @@ export async function finish(
     try {
       await simulation.runUntil(isReached, { withinMs, waitingFor: 'the expected state' })
     } catch (error) {
-      const remaining = ending.remaining()
-      if (remaining.length > 0) report('final state', `steps were not done: ${remaining.join(', ')}`)
+      const remainingSteps = ending.remainingSteps()
+      if (remainingSteps.length > 0) report('final state', `steps were not done: ${remainingSteps.join(', ')}`)
       const [message] = (error as Error).message.split('\n')
       report('final state', `it is\n${end()}\ninstead of\n${expectedState}\n(${message})`)
     }

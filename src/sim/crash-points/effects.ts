@@ -14,8 +14,8 @@ export interface Effect {
   /** Counted from 1, over all processes. */
   readonly number: number
   /** The process that causes it. */
-  readonly by: string
-  readonly on: 'server' | 'driver' | 'plugin'
+  readonly process: string
+  readonly target: 'server' | 'driver' | 'plugin'
   /** `patch claim shop/a (finalizers)`, `CreateVolume pvc-…` */
   readonly description: string
 }
@@ -27,11 +27,11 @@ export interface EffectHooks {
 }
 
 export interface Effects {
-  readonly all: readonly Effect[]
+  readonly list: readonly Effect[]
   clientOf(process: EffectSource, client: Client): Client
   driverOf(process: EffectSource, driver: CsiDriver): CsiDriver
   /** Performs any other effect. */
-  around<T>(process: EffectSource, effect: Pick<Effect, 'on' | 'description'>, action: () => Promise<T>): Promise<T>
+  perform<T>(process: EffectSource, effect: Pick<Effect, 'target' | 'description'>, action: () => Promise<T>): Promise<T>
 }
 
 interface EffectSource extends Pick<Incarnation, 'alive'> {
@@ -39,18 +39,18 @@ interface EffectSource extends Pick<Incarnation, 'alive'> {
 }
 
 export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) => void = () => {}): Effects {
-  const all: Effect[] = []
+  const list: Effect[] = []
 
-  async function around<T>(
+  async function perform<T>(
     process: EffectSource,
-    { on, description }: Pick<Effect, 'on' | 'description'>,
+    { target, description }: Pick<Effect, 'target' | 'description'>,
     action: () => Promise<T>,
   ): Promise<T> {
-    const effect: Effect = { number: all.length + 1, by: process.name, on, description }
-    all.push(effect)
+    const effect: Effect = { number: list.length + 1, process: process.name, target, description }
+    list.push(effect)
     note(effect)
     hooks.before?.(effect)
-    if (!process.alive) return never()
+    if (!process.alive) return neverSettle()
     const settle = await action().then(
       (value) => () => value,
       (error: unknown) => () => {
@@ -58,17 +58,17 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
       },
     )
     const answer = hooks.after?.(effect)
-    if (!process.alive) return never()
-    if (answer === 'answer lost') throw connectionReset(on)
+    if (!process.alive) return neverSettle()
+    if (answer === 'answer lost') throw connectionReset(target)
     return settle()
   }
 
   return {
-    all,
-    around,
+    list,
+    perform,
     clientOf(process, client) {
       const write = <T>(kind: Kind, description: string, action: () => Promise<T>): Promise<T> =>
-        isNotCounted(kind) ? action() : around(process, { on: 'server', description }, action)
+        isUncounted(kind) ? action() : perform(process, { target: 'server', description }, action)
       return {
         ...client,
         create: (kind, object, options) =>
@@ -82,7 +82,7 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
         delete: (kind, ref, request) =>
           write(kind, `delete ${nounOf(kind)} ${keyOfRef(ref)}`, () => client.delete(kind, ref, request)),
         commit: (writes, options) =>
-          around(process, { on: 'server', description: writes.map(textOf).join(' + ') }, () =>
+          perform(process, { target: 'server', description: writes.map(textOf).join(' + ') }, () =>
             client.commit(writes, options),
           ),
       }
@@ -91,18 +91,18 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
       createCsiDriver((method, request, options) => {
         const call = () => callDriver(driver, method, request, options)
         const subject = subjectOf(request)
-        return subject ? around(process, { on: 'driver', description: `${method.name} ${subject}` }, call) : call()
+        return subject ? perform(process, { target: 'driver', description: `${method.name} ${subject}` }, call) : call()
       }),
   }
 }
 
 /** A crashed process never continues after the await it was in. */
-const never = <T>(): Promise<T> => new Promise(() => {})
+const neverSettle = <T>(): Promise<T> => new Promise(() => {})
 
-const connectionReset = (on: Effect['on']): Error =>
-  on === 'driver' ? new CsiError('UNAVAILABLE', 'the connection was reset') : unavailable('the connection was reset')
+const connectionReset = (target: Effect['target']): Error =>
+  target === 'driver' ? new CsiError('UNAVAILABLE', 'the connection was reset') : unavailable('the connection was reset')
 
-const isNotCounted = (kind: Kind): boolean => kind === (eventKind as Kind) || kind === (leaseKind as Kind)
+const isUncounted = (kind: Kind): boolean => kind === (eventKind as Kind) || kind === (leaseKind as Kind)
 
 const NOUNS: Readonly<Record<string, string>> = { PersistentVolumeClaim: 'claim', PersistentVolume: 'volume' }
 const nounOf = ({ kind }: Kind): string => NOUNS[kind] ?? kind

@@ -1,7 +1,7 @@
 // Crash scenario: users expand claims, request too much and lower the request again, while one process crashes at one point.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
-import { createBoundClaims, expandableDriver, gi, handleOf, runExpander, runExpandingNode } from './bound-claims.ts'
+import { createBoundClaims, expandableSettings, gi, handleOf, runExpander, runNodeExpansion } from './bound-claims.ts'
 import {
   type Crash,
   type CrashRun,
@@ -25,11 +25,11 @@ export async function runExpansionCrash(mode: Mode, crash?: Crash): Promise<Cras
     seed: SEED,
     mode,
     at: crash?.at,
-    driverSettings: expandableDriver(),
+    driverSettings: expandableSettings(),
     prepare: (client, driver) => createBoundClaims(client, driver, NAMES, '500Gi'),
     addProcesses(host) {
       host.add('expander', runExpander)
-      host.add('node', runExpandingNode)
+      host.add('node', runNodeExpansion)
     },
   })
   const { simulation, system, driver, effects, claim } = crashSystem
@@ -65,12 +65,12 @@ export async function runExpansionCrash(mode: Mode, crash?: Crash): Promise<Cras
     expected: crash?.expected,
     end,
     isDone: () => Object.values(sequences).every((steps) => steps.length === 0),
-    remaining: () => Object.entries(sequences).flatMap(([name, steps]) => steps.map(({ size }) => `${name} ${size}`)),
+    remainingSteps: () => Object.entries(sequences).flatMap(([name, steps]) => steps.map(({ size }) => `${name} ${size}`)),
     endMsMax: END_MS_MAX,
     restMs: REST_MS,
   })
   return {
-    effects: effects.all.map(({ by, description }) => `${by}: ${description}`),
+    effects: effects.list.map(({ process, description }) => `${process}: ${description}`),
     end: end(),
     steps: simulation.steps,
   }
@@ -85,16 +85,16 @@ interface Step {
 function stepsOf({ claim, driver }: CrashSystem): Record<string, Step[]> {
   const stateOfClaim = (name: string) => claim(name)?.status?.allocatedResourceStatuses?.storage
   const capacityOf = (name: string) => Number(quantityToBytes(claim(name)?.status?.capacity?.storage ?? '0'))
-  const immediately = (size: string): Step => ({ size, isDue: () => true })
-  const afterRefusal = (name: string, size: string): Step => ({
+  const immediateStep = (size: string): Step => ({ size, isDue: () => true })
+  const stepAfterRefusal = (name: string, size: string): Step => ({
     size,
     isDue: () => stateOfClaim(name) === 'ControllerResizeInfeasible',
   })
-  const afterExpansion = (name: string, bytes: number, size: string): Step => ({
+  const stepAfterExpansion = (name: string, bytes: number, size: string): Step => ({
     size,
     isDue: () => capacityOf(name) >= bytes && stateOfClaim(name) === undefined,
   })
-  const afterCall = (name: string, size: string): Step => ({
+  const stepAfterCall = (name: string, size: string): Step => ({
     size,
     isDue: () =>
       driver.record.calls.some(
@@ -102,12 +102,12 @@ function stepsOf({ claim, driver }: CrashSystem): Record<string, Step[]> {
       ),
   })
   return {
-    plain: [immediately('3Gi')],
-    twice: [immediately('3Gi'), afterExpansion('twice', gi(3), '5Gi')],
-    brave: [immediately('50Gi'), afterRefusal('brave', '2Gi')], // case 1
-    again: [immediately('50Gi'), afterRefusal('again', '2Gi'), afterExpansion('again', gi(2), '60Gi')], // case 2
-    slow: [immediately(SLOW_SIZE), afterCall('slow', '2Gi')], // case 3
-    timid: [immediately('50Gi'), afterRefusal('timid', '1Gi')], // cancelled
+    plain: [immediateStep('3Gi')],
+    twice: [immediateStep('3Gi'), stepAfterExpansion('twice', gi(3), '5Gi')],
+    brave: [immediateStep('50Gi'), stepAfterRefusal('brave', '2Gi')], // case 1
+    again: [immediateStep('50Gi'), stepAfterRefusal('again', '2Gi'), stepAfterExpansion('again', gi(2), '60Gi')], // case 2
+    slow: [immediateStep(SLOW_SIZE), stepAfterCall('slow', '2Gi')], // case 3
+    timid: [immediateStep('50Gi'), stepAfterRefusal('timid', '1Gi')], // cancelled
   }
 }
 
@@ -120,9 +120,9 @@ function stateOf({ view, driver }: CrashSystem): string {
 }
 
 /** Returns claims and volumes without times, versions, references and the ignored annotations. */
-export function objectTexts({ claims, volumes }: CrashSystem['view'], ignored: readonly string[] = []): string[] {
+export function objectTexts({ claims, volumes }: CrashSystem['view'], ignoredAnnotations: readonly string[] = []): string[] {
   return [...claims.values(), ...volumes.values()].map(({ metadata, spec, status }) => {
-    const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !ignored.includes(key))
+    const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !ignoredAnnotations.includes(key))
     const { claimRef: _, ...comparedSpec } = { claimRef: undefined, ...spec }
     const { conditions = [], ...comparedStatus } = {
       conditions: undefined,

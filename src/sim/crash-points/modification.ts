@@ -6,7 +6,7 @@ import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { isAlreadyExists } from '../../api/status-error.ts'
 import { ATTRIBUTES, UNDO } from '../checkers/attributes.ts'
 import type { ObjectOf } from '../engine/view.ts'
-import { expandableDriver, gi, handleOf, runExpandingNode } from './bound-claims.ts'
+import { expandableSettings, gi, handleOf, runNodeExpansion } from './bound-claims.ts'
 import {
   type Crash,
   type CrashRun,
@@ -24,7 +24,7 @@ const SEED = 6
 const END_MS_MAX = 1_200_000
 /** Longer than the backoff after refused attributes. */
 const REST_MS = 400_000
-const CHANGES = ['ControllerModifyVolume', 'ControllerExpandVolume']
+const CHANGE_METHODS = ['ControllerModifyVolume', 'ControllerExpandVolume']
 const NAMES = ['plain', 'undone', 'refused', 'stubborn', 'patient', 'larger']
 /** Claims that request amounts, which only a server with transactions accepts. */
 const NAMES_WITH_AMOUNTS = ['fast', 'both', 'all']
@@ -40,11 +40,11 @@ export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<M
     seed: SEED,
     mode,
     at: crash?.at,
-    driverSettings: expandableDriver(),
+    driverSettings: expandableSettings(),
     prepare: (client, driver) => createModifiableClaims(client, driver, names),
     addProcesses(host) {
       host.add('changer', runChanger)
-      host.add('node', runExpandingNode)
+      host.add('node', runNodeExpansion)
     },
   })
   const { simulation, system, driver, effects, claim } = crashSystem
@@ -65,13 +65,13 @@ export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<M
 
   const stepsByClaim = stepsOf(claim, isCalled)
   const sequences = Object.fromEntries(names.map((name) => [name, stepsByClaim[name]!]))
-  let isLateCreated = false
+  let isLateClassCreated = false
   for (const [name, steps] of Object.entries(sequences)) followSteps(name, steps)
   createLateClass()
 
   /** Acts as one user: makes the next edit when it is due, and again until the claim has it in its spec. */
   function followSteps(name: string, steps: Step[]): void {
-    if (steps[0] && includes(claim(name)?.spec, steps[0].edit)) steps.shift()
+    if (steps[0] && hasFields(claim(name)?.spec, steps[0].edit)) steps.shift()
     const [step] = steps
     if (!step) return
     const client = system.cluster.directClient()
@@ -85,15 +85,15 @@ export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<M
 
   /** Creates the class `late` once a claim waits for it. */
   function createLateClass(): void {
-    if (isLateCreated) return
+    if (isLateClassCreated) return
     const client = system.cluster.directClient()
     if (client && claim('patient')?.status?.modifyVolumeStatus?.status === 'Pending') {
       createClass(client, 'late').then(
         () => {
-          isLateCreated = true
+          isLateClassCreated = true
         },
         (error) => {
-          isLateCreated ||= isAlreadyExists(error)
+          isLateClassCreated ||= isAlreadyExists(error)
         },
       )
     }
@@ -104,14 +104,14 @@ export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<M
   await finish(crashSystem, {
     expected: crash?.expected,
     end,
-    isDone: () => isLateCreated && Object.values(sequences).every((steps) => steps.length === 0),
-    remaining: () =>
+    isDone: () => isLateClassCreated && Object.values(sequences).every((steps) => steps.length === 0),
+    remainingSteps: () =>
       Object.entries(sequences).flatMap(([name, steps]) => steps.map(({ edit }) => `${name} ${JSON.stringify(edit)}`)),
     endMsMax: END_MS_MAX,
     restMs: REST_MS,
   })
   return {
-    effects: effects.all.map(({ by, description }) => `${by}: ${description}`),
+    effects: effects.list.map(({ process, description }) => `${process}: ${description}`),
     end: end(),
     steps: simulation.steps,
     events: Object.fromEntries(names.map((name) => [name, [...(events.get(name) ?? [])]])),
@@ -122,7 +122,7 @@ export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<M
 function checkConcurrency({ system, report }: CrashSystem): void {
   const openCalls = new Map<string, number>()
   system.onCall(({ process, incarnation, method }, phase) => {
-    if (!CHANGES.includes(method)) return
+    if (!CHANGE_METHODS.includes(method)) return
     const key = `${process} ${incarnation}`
     const count = (openCalls.get(key) ?? 0) + (phase === 'begins' ? 1 : -1)
     openCalls.set(key, count)
@@ -145,7 +145,7 @@ function followEvents({ view }: CrashSystem): ReadonlyMap<string, ReadonlySet<st
 
 function stateOf({ view, driver }: CrashSystem): string {
   // The annotations about undo and attributes depend on the order of steps; the checkers compare them with the driver.
-  const objects = objectTexts(view, [UNDO, ATTRIBUTES]).map(withoutUncertainParts)
+  const objects = objectTexts(view, [UNDO, ATTRIBUTES]).map(removeUncertainParts)
   const quotaUsages = [...view.quotas.values()].map(
     ({ metadata, status }) => `quota ${metadata.name}: ${JSON.stringify(status?.used)}`,
   )
@@ -160,7 +160,7 @@ function stateOf({ view, driver }: CrashSystem): string {
  * Removes what a crash may legitimately add. If the response to a rejected class is lost, the driver is called again with
  * the previous class: its amounts are then reported, and a condition lists attributes whose previous value is not known.
  */
-function withoutUncertainParts(text: string): string {
+function removeUncertainParts(text: string): string {
   const object = JSON.parse(text) as { spec: ClaimOrVolumeSpec; status: ClaimOrVolumeStatus }
   const { spec, status } = object
   for (const name of IO_RESOURCES) {
@@ -195,35 +195,35 @@ function stepsOf(
   claim: (name: string) => Claim | undefined,
   isCalled: (name: string) => boolean,
 ): Record<string, Step[]> {
-  const withClass = (volumeAttributesClassName: string) => ({ volumeAttributesClassName })
-  const withRequests = (requests: object) => ({ resources: { requests } })
-  const immediately = (edit: object): Step => ({ edit, isDue: () => true })
-  const when = (name: string, isReady: (status: Claim['status']) => boolean, edit: object): Step => ({
+  const classEdit = (volumeAttributesClassName: string) => ({ volumeAttributesClassName })
+  const requestsEdit = (requests: object) => ({ resources: { requests } })
+  const immediateStep = (edit: object): Step => ({ edit, isDue: () => true })
+  const conditionalStep = (name: string, isReady: (status: Claim['status']) => boolean, edit: object): Step => ({
     edit,
     isDue: () => isReady(claim(name)?.status),
   })
   return {
-    plain: [immediately(withClass('gold'))],
-    undone: [immediately(withClass('gold')), { edit: withClass('silver'), isDue: () => isCalled('undone') }],
+    plain: [immediateStep(classEdit('gold'))],
+    undone: [immediateStep(classEdit('gold')), { edit: classEdit('silver'), isDue: () => isCalled('undone') }],
     refused: [
-      immediately(withClass('odd')),
-      when('refused', (status) => status?.modifyVolumeStatus?.status === 'Infeasible', withClass('silver')),
+      immediateStep(classEdit('odd')),
+      conditionalStep('refused', (status) => status?.modifyVolumeStatus?.status === 'Infeasible', classEdit('silver')),
     ],
-    stubborn: [immediately(withClass('odd'))],
-    patient: [immediately(withClass('late'))],
-    larger: [immediately({ ...withClass('gold'), ...withRequests({ storage: '3Gi' }) })],
+    stubborn: [immediateStep(classEdit('odd'))],
+    patient: [immediateStep(classEdit('late'))],
+    larger: [immediateStep({ ...classEdit('gold'), ...requestsEdit({ storage: '3Gi' }) })],
     fast: [
-      immediately(withRequests({ throughput: '20Mi' })),
-      when('fast', (status) => status?.capacity?.throughput === '20Mi', withRequests({ throughput: '10Mi' })),
+      immediateStep(requestsEdit({ throughput: '20Mi' })),
+      conditionalStep('fast', (status) => status?.capacity?.throughput === '20Mi', requestsEdit({ throughput: '10Mi' })),
     ],
-    both: [immediately({ ...withClass('bronze'), ...withRequests({ iops: '700', throughput: '20Mi' }) })],
-    all: [immediately({ ...withClass('gold'), ...withRequests({ storage: '3Gi', throughput: '30Mi' }) })],
+    both: [immediateStep({ ...classEdit('bronze'), ...requestsEdit({ iops: '700', throughput: '20Mi' }) })],
+    all: [immediateStep({ ...classEdit('gold'), ...requestsEdit({ storage: '3Gi', throughput: '30Mi' }) })],
   }
 }
 
-function includes(actual: unknown, expected: unknown): boolean {
+function hasFields(actual: unknown, expected: unknown): boolean {
   if (typeof expected !== 'object' || expected === null) return String(actual) === String(expected)
   return Object.entries(expected).every(([key, value]) =>
-    includes((actual as Record<string, unknown> | undefined)?.[key], value),
+    hasFields((actual as Record<string, unknown> | undefined)?.[key], value),
   )
 }

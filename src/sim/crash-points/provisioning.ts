@@ -37,7 +37,7 @@ export async function runProvisioningCrash(mode: Mode, crash?: Crash): Promise<C
       host.add('binder', (context) => {
         const { env } = context
         const call = <T>(description: string, operation: () => T) =>
-          effects.around(env, { on: 'plugin', description }, () => env.pass(Promise.resolve().then(operation)))
+          effects.perform(env, { target: 'plugin', description }, () => env.pass(Promise.resolve().then(operation)))
         return runBinder(context, createMemoryPlugin({ volumes: pluginVolumes, call, onDelete }))
       })
       host.add('provisioner', runProvisioner)
@@ -64,12 +64,12 @@ export async function runProvisioningCrash(mode: Mode, crash?: Crash): Promise<C
     expected: crash?.expected,
     end,
     isDone: () => sequences.every((steps) => steps.length === 0),
-    remaining: () => sequences.flatMap((steps) => steps.map(({ name }) => name)),
+    remainingSteps: () => sequences.flatMap((steps) => steps.map(({ name }) => name)),
     endMsMax: END_MS_MAX,
     restMs: REST_MS,
   })
   return {
-    effects: effects.all.map(({ by, description }) => `${by}: ${normalize(description, view)}`),
+    effects: effects.list.map(({ process, description }) => `${process}: ${normalize(description, view)}`),
     end: end(),
     steps: simulation.steps,
   }

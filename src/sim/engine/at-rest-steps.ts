@@ -52,7 +52,7 @@ export function createAtRestSteps({
       type: 'merge',
       body: { metadata: { annotations: { 'sim.example/seen': `${simulation.nowMs}` } } },
     } as const
-    const annotate = (kind: unknown, { metadata: { namespace, name = '' } }: HasRef) =>
+    const annotate = (kind: unknown, { metadata: { namespace, name = '' } }: NamedObject) =>
       client.patch(kind as Kind, namespace ? { namespace, name } : { name }, annotationPatch)
     await client.create(configMapKind, {
       metadata: { namespace: NAMESPACES[0], name: `note-${Math.floor(simulation.nowMs)}` },
@@ -78,26 +78,26 @@ export function createAtRestSteps({
 
   return {
     async restart() {
-      const isRestarted = (name: string) =>
+      const shouldRestart = (name: string) =>
         !name.startsWith('server') && !DRIVERS.some((driver) => name === `driver ${driver}`)
       for (const [name, instance] of system.processes) {
-        if (!isRestarted(name)) continue
+        if (!shouldRestart(name)) continue
         instance.crash()
         instance.start()
       }
       await simulation.runFor(2 * MINUTE_MS)
     },
     async 'unrelated changes'() {
-      const previous = await countAttempts()
+      const previousAttempts = await countAttempts()
       await runUntilSettled(simulation, makeUnrelatedChanges(), 'unrelated changes')
       await simulation.runFor(REACTION_MS)
-      const newAttempts = (await countAttempts()) - previous
+      const newAttempts = (await countAttempts()) - previousAttempts
       if (newAttempts > 0) report('needless attempt', `unrelated changes caused ${newAttempts} scheduling attempts`)
     },
     /** Checks that the server rejects a claim if and only if it exceeds a quota. */
     async 'use free quota'() {
       const [namespace] = NAMESPACES
-      for (let nth = 0; nth < CLAIMS_MAX; nth++) {
+      for (let index = 0; index < CLAIMS_MAX; index++) {
         const sums = createQuotaSums(namespace, () => {})
         const { entries } = await runUntilSettled(
           simulation,
@@ -111,7 +111,7 @@ export function createAtRestSteps({
         )
         sums.apply(changes)
         const object = {
-          metadata: { namespace, name: `last-${nth}` },
+          metadata: { namespace, name: `last-${index}` },
           spec: {
             accessModes: ['ReadWriteOnce'],
             storageClassName: 'static',
@@ -119,7 +119,7 @@ export function createAtRestSteps({
           },
         }
         const limitRanges = changes.filter(({ key }) => key.startsWith('core/limitranges/'))
-        const chargedClaim = withDefaultRequests(
+        const chargedClaim = addDefaultRequests(
           object,
           limitRanges.map((change) => change.object),
         )
@@ -133,7 +133,7 @@ export function createAtRestSteps({
         if (!outcome.startsWith('refused') && outcome !== (hasRoom ? 'done' : 'over quota')) {
           report(
             'quota',
-            `claim last-${nth} was answered "${outcome}", and the quotas have ${hasRoom ? '' : 'no '}room for it`,
+            `claim last-${index} was answered "${outcome}", and the quotas have ${hasRoom ? '' : 'no '}room for it`,
           )
         }
         await simulation.runFor(REACTION_MS)
@@ -142,7 +142,7 @@ export function createAtRestSteps({
   }
 }
 
-interface HasRef {
+interface NamedObject {
   readonly metadata: { readonly namespace?: string; readonly name?: string }
 }
 
@@ -156,7 +156,7 @@ interface StoredLimitRange {
 }
 
 /** Returns the claim with the iops that the namespace's limit ranges add to its requests: quotas count them too. */
-function withDefaultRequests(claim: NewClaim, limitRanges: readonly StoredLimitRange[]): NewClaim {
+function addDefaultRequests(claim: NewClaim, limitRanges: readonly StoredLimitRange[]): NewClaim {
   const items = limitRanges.flatMap(({ spec }) => spec?.limits ?? [])
   const iops = items.find(({ defaultRequest }) => defaultRequest?.iops !== undefined)?.defaultRequest?.iops
   const requests = { ...(iops === undefined ? {} : { iops }), ...claim.spec.resources.requests }

@@ -22,7 +22,7 @@ export interface FaultInjector {
 interface DriverRule {
   readonly untilMs: number
   readonly method?: string
-  remaining: number
+  remainingCalls: number
   readonly rule: FakeRule
 }
 
@@ -50,24 +50,24 @@ export function createFaultInjector(system: System): FaultInjector {
     void simulation.schedule(ms, () => isStopped || run())
 
   for (const [name, driver] of drivers) {
-    driver.scriptedRuleFor = ({ method }) => {
+    driver.findRule = ({ method }) => {
       const rule = rules
         .get(name)!
         .find(
           (candidate) =>
-            candidate.remaining > 0 && simulation.nowMs < candidate.untilMs && (candidate.method ?? method) === method,
+            candidate.remainingCalls > 0 && simulation.nowMs < candidate.untilMs && (candidate.method ?? method) === method,
         )
       if (!rule) return undefined
-      rule.remaining--
+      rule.remainingCalls--
       return rule.rule
     }
   }
 
-  function addRule(driver: DriverName, rule: Omit<DriverRule, 'remaining'> & { readonly remaining?: number }): void {
+  function addRule(driver: DriverName, rule: Omit<DriverRule, 'remainingCalls'> & { readonly remainingCalls?: number }): void {
     const activeRules = rules
       .get(driver)!
-      .filter(({ remaining, untilMs }) => remaining > 0 && simulation.nowMs < untilMs)
-    rules.set(driver, [...activeRules, { remaining: Number.POSITIVE_INFINITY, ...rule }])
+      .filter(({ remainingCalls, untilMs }) => remainingCalls > 0 && simulation.nowMs < untilMs)
+    rules.set(driver, [...activeRules, { remainingCalls: Number.POSITIVE_INFINITY, ...rule }])
   }
 
   const driverOf = (name: DriverName): SimDriver => drivers.get(name)!
@@ -114,7 +114,7 @@ export function createFaultInjector(system: System): FaultInjector {
       loseMessages(process, { share: lose, onlyReplies: only === 'replies' }, ms),
     'driver fails'({ driver, method, code, times }) {
       const effect = { do: 'fail', code, message: 'as planned' } as const
-      addRule(driver, { untilMs: Number.POSITIVE_INFINITY, method, remaining: times, rule: { effect } })
+      addRule(driver, { untilMs: Number.POSITIVE_INFINITY, method, remainingCalls: times, rule: { effect } })
     },
     'driver hangs'({ driver, method, ms }) {
       simulation.tally('driver hangs')

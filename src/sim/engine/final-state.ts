@@ -18,13 +18,13 @@ export function collectFinalState(view: View, drivers: ReadonlyMap<string, SimDr
     'attributes class': view.attributesClasses,
   } as const
   for (const [title, collection] of Object.entries(collections))
-    for (const [key, object] of collection) objects[`${title} ${key}`] = withEvents(object, view)
+    for (const [key, object] of collection) objects[`${title} ${key}`] = addEvents(object, view)
   for (const [name, driver] of drivers)
     for (const volume of Object.values(driver.state().volumes)) objects[`${name} volume ${volume.id}`] = volume
   return objects
 }
 
-function withEvents(object: { readonly metadata?: { readonly uid?: string } }, view: View): object {
+function addEvents(object: { readonly metadata?: { readonly uid?: string } }, view: View): object {
   const events = view.eventsOf(object.metadata?.uid ?? '').slice(-EVENTS_MAX)
   return events.length > 0
     ? { ...object, events: events.map(({ reason, message }) => `${reason}: ${message}`) }

@@ -8,7 +8,7 @@ import { type PlantedBug, runPlan } from './run.ts'
 
 /** A driver's "already exists" counts as a transient error. */
 const existingIsTransient: PlantedBug = {
-  aroundDriver: (_env, driver) => ({
+  wrapDriver: (_env, driver) => ({
     ...driver,
     controller: {
       ...driver.controller,
@@ -26,7 +26,7 @@ const existingIsTransient: PlantedBug = {
 
 /** A watch starts when its initial state has been read: events in between are lost. */
 const lateWatch: PlantedBug = {
-  aroundServer: (client, store) => ({
+  wrapServer: (client, store) => ({
     ...client,
     async *watch(kind, request) {
       let startRevision = 0

@@ -10,7 +10,7 @@ import { callDriver } from '../../csi/driver.ts'
 import { type ConnectOptions, type CsiConnection, type CsiDriver, CsiError, createCsiDriver } from '../../csi/index.ts'
 import type { Cluster } from '../environment/cluster.ts'
 import type { SimDriver } from '../environment/driver.ts'
-import { withoutTransactions } from '../environment/one-by-one.ts'
+import { createNonAtomicClient } from '../environment/one-by-one.ts'
 import type { Env, SimProcess } from '../environment/process.ts'
 import type { Simulation } from '../environment/simulation.ts'
 import type { StockAnswers } from '../environment/stock-answers.ts'
@@ -29,18 +29,18 @@ export interface HostDeps {
   readonly stockAnswers?: StockAnswers
   gates(): FeatureGates
   /** Wraps the client above the commit mode, for checkers. */
-  aroundClient(process: string, client: Client): Client
+  wrapClient(process: string, client: Client): Client
   /** Wraps the client below the commit mode, where every write is one request. */
-  aroundNetwork(env: Env, client: Client): Client
-  aroundDriver(env: Env, driver: CsiDriver): CsiDriver
+  wrapNetworkClient(env: Env, client: Client): Client
+  wrapDriver(env: Env, driver: CsiDriver): CsiDriver
   registryFor(process: string, incarnation: number): Registry
   /** The storage of the in-process plugin, by volume name. */
   readonly pluginVolumes: Map<string, bigint>
   /** Called when the plugin of a process deletes a volume. */
-  pluginDeletes(process: string, volumeName: string): void
+  recordPluginDelete(process: string, volumeName: string): void
   /** Records the start of a call; the returned function records its end. */
-  callBegan(call: Omit<DriverCall, 'endedMs' | 'outcome'>): (outcome: string) => void
-  processEnded(process: string, error: unknown): void
+  recordCall(call: Omit<DriverCall, 'endMs' | 'outcome'>): (outcome: string) => void
+  recordEnd(process: string, error: unknown): void
 }
 
 /** The environment of one incarnation of a process. */
@@ -72,10 +72,10 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
   const processes = new Map<string, SimProcess>()
 
   /** Returns how one incarnation of a process connects to the drivers. Their socket addresses are their names. */
-  function connectFrom(env: Env, process: string, incarnation: number) {
+  function createConnect(env: Env, process: string, incarnation: number) {
     return ({ address, clock, log, metrics }: ConnectOptions, nodeId?: string): CsiConnection => {
       const name = address as DriverName
-      const driver = deps.aroundDriver(env, drivers.get(name)!.driverFor(env, nodeId))
+      const driver = deps.wrapDriver(env, drivers.get(name)!.driverFor(env, nodeId))
       let isClosed = false
       const csi = createCsiDriver(
         async (method, request, options) => {
@@ -83,14 +83,14 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
           const { volumeId = '', name: volumeName = '' } = request as unknown as { volumeId?: string; name?: string }
           const volume = volumeId || volumeName
           const call = { process, incarnation, driver: name, method: method.name, volume, request }
-          const callEnded = deps.callBegan({ ...call, beganMs: simulation.nowMs })
+          const recordOutcome = deps.recordCall({ ...call, startMs: simulation.nowMs })
           if (volume) simulation.note(`${process}: ${method.name} ${volume}`)
           try {
             const response = await callDriver(driver, method, request, options)
-            callEnded('OK')
+            recordOutcome('OK')
             return response
           } catch (error) {
-            callEnded((error as CsiError).codeName ?? 'UNKNOWN')
+            recordOutcome((error as CsiError).codeName ?? 'UNKNOWN')
             throw error
           }
         },
@@ -108,7 +108,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
   /** Returns the client that a process has in production: of a stock server it may be allowed to update, but not to patch. */
   function clientOf(requests: Client, isAtomic: boolean): Client {
     if (isAtomic) return requests
-    return stockAnswers ? patchByUpdate(withoutTransactions(requests)) : withoutTransactions(requests)
+    return stockAnswers ? patchByUpdate(createNonAtomicClient(requests)) : createNonAtomicClient(requests)
   }
 
   return {
@@ -117,22 +117,22 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
       const run = (env: Env, network: Client) => {
         setMaxListeners(0, env.signal)
         const incarnation = processes.get(name)?.starts ?? 1
-        const client = deps.aroundClient(name, clientOf(deps.aroundNetwork(env, network), isAtomic))
+        const client = deps.wrapClient(name, clientOf(deps.wrapNetworkClient(env, network), isAtomic))
         const registry = deps.registryFor(name, incarnation)
-        void main({ env, client, registry, connect: connectFrom(env, name, incarnation) }).then(
+        void main({ env, client, registry, connect: createConnect(env, name, incarnation) }).then(
           () => end(undefined),
           (error: unknown) => end(error),
         )
         function end(error: unknown): void {
           if (!env.alive) return
-          deps.processEnded(name, error)
+          deps.recordEnd(name, error)
           instance.crash()
           simulation.schedule(RESTART_MS, () => instance.start())
         }
       }
-      const asNode = nodeName === undefined ? undefined : cluster.answersToNode(nodeName)
-      const asStock = isAtomic ? undefined : stockAnswers?.wrap
-      const answers = asNode && asStock ? (server: Client) => asStock(asNode(server)) : (asNode ?? asStock)
+      const nodeAnswers = nodeName === undefined ? undefined : cluster.answersToNode(nodeName)
+      const wrapStock = isAtomic ? undefined : stockAnswers?.wrap
+      const answers = nodeAnswers && wrapStock ? (server: Client) => wrapStock(nodeAnswers(server)) : (nodeAnswers ?? wrapStock)
       const instance = cluster.add(name, run, answers)
       processes.set(name, instance)
       return instance

@@ -39,7 +39,7 @@ import { commonDeps, createProcessHost, type HostDeps, type ProcessContext, type
 const ROOT = '/node'
 const KUBE_SYSTEM = 'kube-system'
 /** Leases last longer than usual and are renewed less often: otherwise an hour of renewals would be most of a run. */
-const LEASE = {
+const LEASE_FLAGS = {
   leaderElection: 'true',
   leaderElectionLeaseDuration: '60s',
   leaderElectionRenewDeadline: '40s',
@@ -98,7 +98,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       registry,
       metrics: createClientMetrics(registry),
       isShared,
-      leaseTimes: { ...parseLeaseDuration(LEASE.leaderElectionLeaseDuration), retryMs: RETRY_MS },
+      leaseTimes: { ...parseLeaseDuration(LEASE_FLAGS.leaderElectionLeaseDuration), retryMs: RETRY_MS },
       gates: deps.gates(),
       rootCa: 'CA',
       capacityReservation: setup.capacityReservation,
@@ -114,7 +114,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     const plugin = createMemoryPlugin({
       volumes: deps.pluginVolumes,
       call: (_description, operation) => env.pass(Promise.resolve().then(operation)),
-      onDelete: (volumeName) => deps.pluginDeletes(env.name, volumeName),
+      onDelete: (volumeName) => deps.recordPluginDelete(env.name, volumeName),
     })
     return provisionerOf(plugin, { clock: env.clock })
   }
@@ -132,11 +132,11 @@ export function addProcesses(deps: HostDeps): ProcessHost {
 
   async function runProvisioner(context: ProcessContext, driver: DriverName, isElected = true): Promise<void> {
     const { client, registry } = context
-    const { connection, facts } = await connectTo(context, driver)
+    const { connection, facts } = await connectDriver(context, driver)
     const hasCapacity = facts.controller.has('GET_CAPACITY')
     const settings = {
       ...readProvisionerSettings({
-        ...LEASE,
+        ...LEASE_FLAGS,
         immediateTopology: 'false',
         capacityOwnerrefLevel: '-1',
         ...(hasCapacity ? { enableCapacity: 'true' } : {}),
@@ -169,8 +169,8 @@ export function addProcesses(deps: HostDeps): ProcessHost {
 
   async function runResizer(context: ProcessContext, driver: DriverName): Promise<void> {
     const { client, registry } = context
-    const { connection, facts } = await connectTo(context, driver)
-    const settings = { ...readResizerSettings(LEASE), gates: deps.gates() }
+    const { connection, facts } = await connectDriver(context, driver)
+    const settings = { ...readResizerSettings(LEASE_FLAGS), gates: deps.gates() }
     const metrics = createClientMetrics(registry)
     const driverDeps = {
       facts,
@@ -190,7 +190,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   /** The attacher has no separate command; it uses the same leader election as the other sidecars. */
   async function runAttacher(context: ProcessContext, driver: DriverName): Promise<void> {
     const { client, registry, env } = context
-    const { connection, facts } = await connectTo(context, driver)
+    const { connection, facts } = await connectDriver(context, driver)
     const metrics = createClientMetrics(registry)
     const election = createLeaderElection({
       ...commonDeps(env),
@@ -198,7 +198,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       namespace: KUBE_SYSTEM,
       name: `attacher-${driver}`,
       identity: processIdentity(env.random),
-      ...leaseTimesOf(readResizerSettings(LEASE)),
+      ...leaseTimesOf(readResizerSettings(LEASE_FLAGS)),
     })
     const lead = async (term: AbortSignal) => {
       setMaxListeners(0, term)
@@ -209,7 +209,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     await election.run(async (term) => await lead(term), env.signal)
   }
 
-  async function connectTo({ env, registry, connect }: ProcessContext, driver: DriverName) {
+  async function connectDriver({ env, registry, connect }: ProcessContext, driver: DriverName) {
     const connection = connect({ address: driver, ...commonDeps(env), metrics: createCsiMetrics(registry) })
     await waitUntilReady(connection, commonDeps(env))
     return { connection, facts: await readDriverFacts(connection, env.signal) }

@@ -46,21 +46,21 @@ function crashViolation(error: unknown, { virtualMs }: SimulationRun): Violation
 /** Runs a plan twice and reports the first difference between the traces. */
 export function compareTwoRuns(run: RunPlan): RunPlan {
   return async (plan) => {
-    const [first, second] = [await run(plan), await run(plan)]
-    const difference = firstDifference(first, second)
-    if (difference === undefined) return first
-    const violation: Violation = { atMs: first.virtualMs, rule: 'same seed, same run', text: difference }
-    return { ...first, violations: [...first.violations, violation] }
+    const [firstRun, secondRun] = [await run(plan), await run(plan)]
+    const difference = firstDifference(firstRun, secondRun)
+    if (difference === undefined) return firstRun
+    const violation: Violation = { atMs: firstRun.virtualMs, rule: 'same seed, same run', text: difference }
+    return { ...firstRun, violations: [...firstRun.violations, violation] }
   }
 }
 
-function firstDifference(first: SimulationRun, second: SimulationRun): string | undefined {
-  const length = Math.max(first.log.length, second.log.length)
+function firstDifference(firstRun: SimulationRun, secondRun: SimulationRun): string | undefined {
+  const length = Math.max(firstRun.log.length, secondRun.log.length)
   for (let index = 0; index < length; index++) {
-    const [firstLine, secondLine] = [first.log[index], second.log[index]]
+    const [firstLine, secondLine] = [firstRun.log[index], secondRun.log[index]]
     if (firstLine !== secondLine)
       return `line ${index + 1} of the log was\n  ${firstLine ?? '(the end)'}\nand the second time\n  ${secondLine ?? '(the end)'}`
   }
-  if (first.fingerprint === second.fingerprint) return undefined
+  if (firstRun.fingerprint === secondRun.fingerprint) return undefined
   return `all ${length} lines that were kept agree, but something noted before them differs`
 }

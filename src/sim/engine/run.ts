@@ -52,7 +52,7 @@ const HEAL_MS_MAX = 60 * MINUTE_MS
 const LAST_ACTIONS_MS = 10_000
 
 /** Wrappers that plant a bug: planted-bugs.test.ts shows that the checkers find it. */
-export type PlantedBug = Pick<SystemOptions, 'aroundDriver' | 'aroundServer'>
+export type PlantedBug = Pick<SystemOptions, 'wrapDriver' | 'wrapServer'>
 
 export async function runPlan(plan: Plan, plantedBug: PlantedBug = {}): Promise<SimulationRun> {
   const simulation = createSimulation(plan.seed, { linesMax: LINES_MAX })
@@ -64,7 +64,7 @@ export async function runPlan(plan: Plan, plantedBug: PlantedBug = {}): Promise<
   const reportCrash = (error: unknown): void => report('crash', (error as Error)?.stack ?? String(error))
   process.on('unhandledRejection', reportCrash)
   try {
-    return await run(plan, simulation, { report, violations, plantedBug })
+    return await runSimulation(plan, simulation, { report, violations, plantedBug })
   } finally {
     process.off('unhandledRejection', reportCrash)
   }
@@ -76,7 +76,7 @@ interface RunOptions {
   readonly plantedBug: PlantedBug
 }
 
-async function run(
+async function runSimulation(
   plan: Plan,
   simulation: Simulation,
   { report, violations, plantedBug }: RunOptions,
@@ -84,7 +84,7 @@ async function run(
   let wrapClient = (_process: string, client: Client): Client => client
   const system = await createSystem(simulation, plan.setup, {
     ...plantedBug,
-    aroundClient: (process, client) => wrapClient(process, client),
+    wrapClient: (process, client) => wrapClient(process, client),
   })
   const { cluster } = system
   const view = createView(cluster)
@@ -92,7 +92,7 @@ async function run(
   const faults = createFaultInjector(system)
   const users = createUsers({ system, view, note: simulation.note })
   const checkers = createCheckers({ system, view, users, report })
-  wrapClient = checkers.aroundClient
+  wrapClient = checkers.wrapClient
   const operations: Record<string, number> = {}
   system.onEnd((process, error) => {
     if (error !== undefined && isNormalEnd(error)) return
@@ -102,7 +102,7 @@ async function run(
   system.start()
   faults.setRates(plan.faultRates)
   const startMs = simulation.nowMs
-  for (const { atMs, action } of plan.steps) simulation.schedule(atMs, () => perform(action))
+  for (const { atMs, action } of plan.steps) simulation.schedule(atMs, () => performAction(action))
   await simulation.runFor(plan.minutes * MINUTE_MS)
 
   faults.stop()
@@ -135,13 +135,13 @@ async function run(
   await simulation.runFor(0) // lets aborted work settle; nothing more is recorded
   return result
 
-  function perform(action: Action): void {
+  function performAction(action: Action): void {
     simulation.note(`${isFault(action) ? 'fault' : 'user'}: ${textOfAction(action)}`)
     if (isFault(action)) faults.inject(action)
-    else request(action)
+    else performUserAction(action)
   }
 
-  function request(action: UserAction): void {
+  function performUserAction(action: UserAction): void {
     const operation = operationName(action)
     const count = (outcome: string) => {
       const key = `${operation}: ${outcome}`

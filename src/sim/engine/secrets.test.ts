@@ -82,7 +82,7 @@ describe('secrets', () => {
     const quotedByProcess = new Map<string, Set<string>>()
     const failures = new Map<string, number>()
     const system = await createSystem(simulation, SETUP, {
-      aroundDriver: ({ name }, driver) => {
+      wrapDriver: ({ name }, driver) => {
         const quotedSecrets = quotedByProcess.get(name) ?? new Set()
         quotedByProcess.set(name, quotedSecrets)
         return createQuotingDriver(driver, quotedSecrets, failures)

@@ -55,11 +55,11 @@ export interface System {
 
 export interface SystemOptions {
   /** Wraps the client of each incarnation of a process, for checkers that record its requests. */
-  readonly aroundClient?: (process: string, client: Client) => Client
+  readonly wrapClient?: (process: string, client: Client) => Client
   /** Wraps the client below the commit mode, where every write is one request. */
-  readonly aroundNetwork?: (env: Env, client: Client) => Client
-  readonly aroundDriver?: (env: Env, driver: CsiDriver) => CsiDriver
-  readonly aroundServer?: ClusterOptions['aroundServer']
+  readonly wrapNetworkClient?: (env: Env, client: Client) => Client
+  readonly wrapDriver?: (env: Env, driver: CsiDriver) => CsiDriver
+  readonly wrapServer?: ClusterOptions['wrapServer']
   /** Adds the processes. Default: those of the whole system. */
   readonly addProcesses?: (deps: HostDeps) => ProcessHost
   /** Settings of drivers that differ from the catalog. */
@@ -83,8 +83,8 @@ export interface DriverCall {
   /** The volume's id, or its name if it has no id yet. */
   readonly volume: string
   readonly request: Message
-  readonly beganMs: number
-  readonly endedMs: number | undefined
+  readonly startMs: number
+  readonly endMs: number | undefined
   /** `OK` or the error code that the caller received. */
   readonly outcome: string | undefined
 }
@@ -95,17 +95,17 @@ const HISTORY = { keepMs: 180_000, entriesMax: 300 }
 export async function createSystem(simulation: Simulation, setup: Setup, options: SystemOptions = {}): Promise<System> {
   const disabledGates = new Set<FeatureGate>()
   const gates: FeatureGates = { enabled: (gate) => !disabledGates.has(gate) }
-  const currentGates = (): FeatureGates => {
-    const disabled = new Set(disabledGates)
-    return { enabled: (gate) => !disabled.has(gate) }
+  const copyGates = (): FeatureGates => {
+    const gatesAtStart = new Set(disabledGates)
+    return { enabled: (gate) => !gatesAtStart.has(gate) }
   }
   const { expansionQuota, apiServers, identities } = setup
   const cluster = await createCluster(simulation, HISTORY, {
     expansionQuota,
     apiServers,
     identities,
-    gates: currentGates,
-    aroundServer: options.aroundServer,
+    gates: copyGates,
+    wrapServer: options.wrapServer,
   })
   const answers = setup.answers === 'stock' ? { stockAnswers: createStockAnswers(simulation) } : {}
   const names = NODES.slice(0, setup.nodes)
@@ -163,29 +163,29 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
         drivers,
         machines,
         setup,
-        gates: currentGates,
+        gates: copyGates,
         pluginVolumes,
-        pluginDeletes: (process, volumeName) => {
+        recordPluginDelete: (process, volumeName) => {
           for (const listener of deleteListeners) listener(process, volumeName)
         },
-        aroundClient: options.aroundClient ?? ((_process, client) => client),
-        aroundNetwork: options.aroundNetwork ?? ((_env, client) => client),
-        aroundDriver: options.aroundDriver ?? ((_env, driver) => driver),
+        wrapClient: options.wrapClient ?? ((_process, client) => client),
+        wrapNetworkClient: options.wrapNetworkClient ?? ((_env, client) => client),
+        wrapDriver: options.wrapDriver ?? ((_env, driver) => driver),
         registryFor(process, incarnation) {
           const registry = new Registry()
           registries.push({ process, incarnation, registry })
           return registry
         },
-        callBegan(call) {
-          const openCall = { ...call, endedMs: undefined, outcome: undefined }
+        recordCall(call) {
+          const openCall = { ...call, endMs: undefined, outcome: undefined }
           calls.push(openCall)
           for (const listener of callListeners) listener(openCall, 'begins')
           return (outcome) => {
-            Object.assign(openCall, { endedMs: simulation.nowMs, outcome })
+            Object.assign(openCall, { endMs: simulation.nowMs, outcome })
             for (const listener of callListeners) listener(openCall, 'ends')
           }
         },
-        processEnded: (process, error) => {
+        recordEnd: (process, error) => {
           for (const listener of endListeners) listener(process, error)
         },
       })
@@ -194,7 +194,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     async heal() {
       for (const machine of machines.values()) machine.boot()
       for (const driver of drivers.values()) {
-        delete driver.scriptedRuleFor
+        delete driver.findRule
         driver.unfreezeCapacity()
         driver.heal()
       }

@@ -101,18 +101,18 @@ describe('users', () => {
     await perform({ do: 'create', kind: 'config map', object: { metadata: { ...CLAIM, name: 'm0' } } })
     await perform({ do: 'delete', kind: 'config map', ref: { ...CLAIM, name: 'm0' } })
     await perform({ do: 'delete', kind: 'claim', ref: CLAIM })
-    const [, created, labelled, configMap, deletedConfigMap, deletedClaim] = users.acknowledged
-    expect(users.acknowledged).toHaveLength(6)
-    expect(created).toMatchObject({ kind: 'claim', key: 'team-a/c0', isDeleted: false })
-    expect(labelled?.uid).toBe(created?.uid)
-    expect(Number(labelled?.resourceVersion)).toBeGreaterThan(Number(created?.resourceVersion))
+    const [, newClaim, labeledClaim, configMap, deletedConfigMap, deletedClaim] = users.acknowledgedWrites
+    expect(users.acknowledgedWrites).toHaveLength(6)
+    expect(newClaim).toMatchObject({ kind: 'claim', key: 'team-a/c0', isDeleted: false })
+    expect(labeledClaim?.uid).toBe(newClaim?.uid)
+    expect(Number(labeledClaim?.resourceVersion)).toBeGreaterThan(Number(newClaim?.resourceVersion))
     expect(deletedConfigMap).toEqual({ ...configMap, atMs: deletedConfigMap?.atMs, isDeleted: true })
-    expect(deletedClaim).toMatchObject({ uid: created?.uid, isDeleted: false }) // its finalizer keeps it
+    expect(deletedClaim).toMatchObject({ uid: newClaim?.uid, isDeleted: false }) // its finalizer keeps it
   })
 
   it('SYS-14 get no response if the server crashes during the request, and "no server" while it is down', async () => {
     const { simulation, cluster, users, perform } = await createFixture()
-    const previousCount = users.acknowledged.length
+    const previousCount = users.acknowledgedWrites.length
     let answer: string | undefined
     users.perform(createClaim(CLAIM)).then((outcome) => {
       answer = outcome
@@ -121,7 +121,7 @@ describe('users', () => {
     await simulation.runFor(60_000)
     expect(answer).toBeUndefined()
     expect(await perform(createClaim(CLAIM))).toBe('no server')
-    expect(users.acknowledged).toHaveLength(previousCount)
+    expect(users.acknowledgedWrites).toHaveLength(previousCount)
   })
 
   it('SYS-14 report a disk fault as "disk refused" and any other server error as BUG', async () => {

@@ -36,7 +36,7 @@ export interface Users {
    * Never settles if the server crashes during the request.
    */
   perform(action: UserAction): Promise<string>
-  readonly acknowledged: readonly AcknowledgedWrite[]
+  readonly acknowledgedWrites: readonly AcknowledgedWrite[]
 }
 
 /** A write that the server acknowledged. */
@@ -67,17 +67,17 @@ const KINDS: Readonly<Record<KindName, Kind>> = {
 
 export function createUsers({ system, view, note }: UsersOptions): Users {
   const { cluster } = system
-  const acknowledged: AcknowledgedWrite[] = []
+  const acknowledgedWrites: AcknowledgedWrite[] = []
 
-  function acknowledge(kind: KindName, { metadata }: Readonly<KubeObject>, isDeleted = false): void {
+  function recordWrite(kind: KindName, { metadata }: Readonly<KubeObject>, isDeleted = false): void {
     const { namespace, name = '', uid = '', resourceVersion = '' } = metadata
     const key = keyOf({ ...(namespace ? { namespace } : {}), name })
-    acknowledged.push({ atMs: cluster.simulation.nowMs, kind, key, uid, resourceVersion, isDeleted })
+    acknowledgedWrites.push({ atMs: cluster.simulation.nowMs, kind, key, uid, resourceVersion, isDeleted })
   }
 
   async function create(client: Client, kind: KindName, object: Manifest, dryRun = false): Promise<string> {
-    const created = await client.create(KINDS[kind], object as unknown as KubeObject, dryRun ? { dryRun } : {})
-    if (!dryRun) acknowledge(kind, created)
+    const createdObject = await client.create(KINDS[kind], object as unknown as KubeObject, dryRun ? { dryRun } : {})
+    if (!dryRun) recordWrite(kind, createdObject)
     return isInvalid(object) ? 'BUG an invalid object was stored' : 'done'
   }
 
@@ -90,8 +90,8 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
   }
 
   async function edit(client: Client, kind: KindName, ref: Ref, patch: object): Promise<string> {
-    const remaining = await client.patch(KINDS[kind], ref, { type: 'strategic', body: patch })
-    if (remaining) acknowledge(kind, remaining) // undefined if the edit completed a deletion
+    const remainingObject = await client.patch(KINDS[kind], ref, { type: 'strategic', body: patch })
+    if (remainingObject) recordWrite(kind, remainingObject) // undefined if the edit completed a deletion
     return isInvalid(patch) ? 'BUG an invalid object was stored' : 'done'
   }
 
@@ -99,14 +99,14 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     const { kind, graceSeconds, propagation } = action
     const ref = kind === 'volume' ? volumeOf(action.ref) : action.ref
     if (!ref) return 'not there'
-    const stored = await client.get(KINDS[kind], ref)
+    const storedObject = await client.get(KINDS[kind], ref)
     // The uid prevents the deletion of another object that got the same name in between.
-    const remaining = await client.delete(KINDS[kind], ref, {
-      uid: stored.metadata.uid,
+    const remainingObject = await client.delete(KINDS[kind], ref, {
+      uid: storedObject.metadata.uid,
       ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
       ...(propagation ? { propagation } : {}),
     })
-    acknowledge(kind, remaining ?? stored, remaining === undefined)
+    recordWrite(kind, remainingObject ?? storedObject, remainingObject === undefined)
     return 'done'
   }
 
@@ -187,7 +187,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     return 'done'
   }
 
-  async function attempt(action: UserAction): Promise<string> {
+  async function performAction(action: UserAction): Promise<string> {
     if (action.do === 'set gate') return setGate(action.gate, action.isOn)
     const client = cluster.anyDirectClient()
     if (!client) return 'no server'
@@ -210,10 +210,10 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
   }
 
   return {
-    acknowledged,
+    acknowledgedWrites,
     async perform(action) {
       try {
-        return await attempt(action)
+        return await performAction(action)
       } catch (error) {
         const outcome = outcomeOf(error)
         if (outcome.startsWith('BUG')) note(`user: ${(error as Error)?.stack ?? error}`)

@@ -160,8 +160,8 @@ export function createViewWithoutStore({
 
   function apply(writes: readonly StoreWrite[]): void {
     const newWrites = writes.filter(({ key, revision, value }) => {
-      const previous = revisions.get(key)
-      return !(previous?.revision === revision && previous.isDeleted === (value === undefined))
+      const previousWrite = revisions.get(key)
+      return !(previousWrite?.revision === revision && previousWrite.isDeleted === (value === undefined))
     })
     if (newWrites.length === 0) return
     const changes = newWrites.flatMap(changesOf)
@@ -176,7 +176,7 @@ export function createViewWithoutStore({
   function changesOf({ key, value, revision }: StoreWrite): Change[] {
     const existed = revisions.get(key)?.isDeleted === false
     revisions.set(key, { revision, isDeleted: value === undefined })
-    if (existed !== (value !== undefined)) count(key, value === undefined ? -1 : 1)
+    if (existed !== (value !== undefined)) addCount(key, value === undefined ? -1 : 1)
     const prefixAndKind = kindOfKey(key)
     if (!prefixAndKind) return []
     const [prefix, of] = prefixAndKind
@@ -186,7 +186,7 @@ export function createViewWithoutStore({
     const next: AnyObject | undefined = value && decodeStored({ value, modRevision: revision })
     if (next) collection.set(name, next)
     else collection.delete(name)
-    index({ of, key: name, old, next })
+    addToIndexes({ of, key: name, old, next })
     if (!old && !next) return []
     if (old && next && old.metadata.uid !== next.metadata.uid) {
       return [{ of, key: name, old, next: undefined } as Change, { of, key: name, old: undefined, next } as Change]
@@ -194,12 +194,12 @@ export function createViewWithoutStore({
     return [{ of, key: name, old, next } as Change]
   }
 
-  function index({ of, key, old, next }: { of: KindKey; key: string; old: AnyObject; next: AnyObject }): void {
+  function addToIndexes({ of, key, old, next }: { of: KindKey; key: string; old: AnyObject; next: AnyObject }): void {
     if (of === 'claim' && next) claimNames.set(next.metadata.uid ?? '', key)
     if (of === 'volume') {
-      const [before, after] = [assetOf(old), assetOf(next)]
-      if (before && before !== after) volumesByAsset.get(before)?.delete(key)
-      if (after) volumesByAsset.set(after, (volumesByAsset.get(after) ?? new Set()).add(key))
+      const [oldAsset, newAsset] = [assetOf(old), assetOf(next)]
+      if (oldAsset && oldAsset !== newAsset) volumesByAsset.get(oldAsset)?.delete(key)
+      if (newAsset) volumesByAsset.set(newAsset, (volumesByAsset.get(newAsset) ?? new Set()).add(key))
     }
     if (of === 'event') {
       const uid = (next ?? old)?.involvedObject?.uid ?? ''
@@ -212,9 +212,9 @@ export function createViewWithoutStore({
   }
 
   /** `core/configmaps/team-a/x` counts for `core/configmaps` in `team-a`. */
-  function count(key: string, by: number): void {
+  function addCount(key: string, change: number): void {
     const collection = key.slice(0, key.lastIndexOf('/'))
-    counts.set(collection, (counts.get(collection) ?? 0) + by)
+    counts.set(collection, (counts.get(collection) ?? 0) + change)
   }
 
   const store: ClaimsAndVolumes = {
@@ -223,8 +223,8 @@ export function createViewWithoutStore({
     claimNames,
     onCommit: (check) =>
       void checks.push((changes) => {
-        const relevant = changes.filter((change) => change.of === 'claim' || change.of === 'volume')
-        if (relevant.length > 0) check(relevant)
+        const relevantChanges = changes.filter((change) => change.of === 'claim' || change.of === 'volume')
+        if (relevantChanges.length > 0) check(relevantChanges)
       }),
   }
 
@@ -288,12 +288,12 @@ function pluginAssetOf(volume: ObjectOf<'volume'> | undefined): string | undefin
 /** Merges several changes of one object in one commit into one. */
 function mergeChanges(changes: readonly Change[]): Change[] {
   if (changes.length < 2) return [...changes]
-  const byObject = new Map<string, Change>()
+  const changesByObject = new Map<string, Change>()
   for (const change of changes) {
     const { uid = '' } = (change.next ?? change.old)!.metadata
     const id = `${change.of} ${change.key} ${uid}`
-    const previous = byObject.get(id)
-    byObject.set(id, previous ? ({ ...previous, next: change.next } as Change) : change)
+    const previousChange = changesByObject.get(id)
+    changesByObject.set(id, previousChange ? ({ ...previousChange, next: change.next } as Change) : change)
   }
-  return [...byObject.values()].filter(({ old, next }) => old || next)
+  return [...changesByObject.values()].filter(({ old, next }) => old || next)
 }

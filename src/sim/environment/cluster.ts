@@ -58,7 +58,7 @@ export interface ClusterOptions {
   /** Whether the server has the node authorizer and the admission plugin NodeRestriction. */
   readonly identities?: boolean
   /** Wraps the client of each incarnation of the server, for planted bugs. */
-  readonly aroundServer?: (client: Client, store: Store) => Client
+  readonly wrapServer?: (client: Client, store: Store) => Client
 }
 
 /** The authorizer of what the rules of nodes do not grant: a simulated cluster has no roles. */
@@ -72,14 +72,14 @@ export async function createCluster(
   options: ClusterOptions = {},
 ): Promise<Cluster> {
   const { expansionQuota, gates = () => allGatesOn, apiServers = 1, identities = false } = options
-  const { aroundServer = (client) => client } = options
+  const { wrapServer = (client) => client } = options
   const disk = createDisk(simulation, 'server')
   const processes: SimProcess[] = []
   const followers: ((store: Store) => void)[] = []
-  let current: { client: Client; store: Store; clientOf(nodeName: string): Client } | undefined
+  let currentServer: { client: Client; store: Store; clientOf(nodeName: string): Client } | undefined
 
   const server = createProcess(simulation, 'server', (env) => {
-    current = undefined
+    currentServer = undefined
     void start(env)
   })
   async function start(env: Env): Promise<void> {
@@ -93,12 +93,12 @@ export async function createCluster(
     await env.pass(createBuiltIns(api.objects).catch(() => {})) // the next start retries writes that a failing disk rejected
     if (nodes) await env.pass(nodes.start({ objects: api.objects.objects, signal: env.signal }))
     const nodeClients = new Map<string, Client>()
-    current = {
-      client: aroundServer(inProcessClient(api.objects, SYSTEM_USER), store),
+    currentServer = {
+      client: wrapServer(inProcessClient(api.objects, SYSTEM_USER), store),
       store,
       clientOf(nodeName) {
         const connect = () =>
-          aroundServer(inProcessClient(api.objects, nodeUser(nodeName), nodes?.authorizer ?? DENY), store)
+          wrapServer(inProcessClient(api.objects, nodeUser(nodeName), nodes?.authorizer ?? DENY), store)
         const client = nodeClients.get(nodeName) ?? connect()
         nodeClients.set(nodeName, client)
         return client
@@ -139,25 +139,25 @@ export async function createCluster(
       client: undefined,
       process: createProcess(simulation, name, (env) => {
         replica.client = undefined
-        const shared = current?.store
-        if (shared) void serve(env, shared)
+        const sharedStore = currentServer?.store
+        if (sharedStore) void serve(env, sharedStore)
       }),
     }
-    async function serve(env: Env, shared: Store): Promise<void> {
-      const store = await shareStore({ simulation, env, shared, latencyMs: COPY_LATENCY_MS })
+    async function serve(env: Env, sharedStore: Store): Promise<void> {
+      const store = await shareStore({ simulation, env, sharedStore, latencyMs: COPY_LATENCY_MS })
       replica.client = inProcessClient(createServerOn(env, store).objects, SYSTEM_USER)
     }
     return replica
   }
   const randomServer = apiServers > 1 ? simulation.random('api servers') : () => 0
 
-  const network = createNetwork(simulation, () => (server.alive ? current?.client : undefined))
+  const network = createNetwork(simulation, () => (server.alive ? currentServer?.client : undefined))
 
   const crashServer = server.crash
   server.crash = () => {
     if (!server.alive) return
     crashServer()
-    current = undefined
+    currentServer = undefined
     disk.powerCut()
     network.breakWatches()
     for (const { process: instance } of replicas) instance.crash() // the shared store ends with the server that runs it
@@ -169,7 +169,7 @@ export async function createCluster(
     disk,
     server,
     replicas: new Map(replicas.map(({ process }) => [process.name, process])),
-    directClient: () => (server.alive ? current?.client : undefined),
+    directClient: () => (server.alive ? currentServer?.client : undefined),
     anyDirectClient() {
       const clients = [
         cluster.directClient(),
@@ -177,11 +177,11 @@ export async function createCluster(
       ]
       return clients[Math.floor(randomServer() * clients.length)]
     },
-    answersToNode: (nodeName) => (client) => current?.clientOf(nodeName) ?? client,
-    store: () => (server.alive ? current?.store : undefined),
+    answersToNode: (nodeName) => (client) => currentServer?.clientOf(nodeName) ?? client,
+    store: () => (server.alive ? currentServer?.store : undefined),
     follow(listener) {
       followers.push(listener)
-      if (current) listener(current.store)
+      if (currentServer) listener(currentServer.store)
     },
     add(name, main, answers) {
       const instance = createProcess(simulation, name, (env) => main(env, network.clientFor(env, answers)))

@@ -66,7 +66,7 @@ export interface SimDriver {
   /** Ends all faults, also scripted ones, and starts the driver. */
   heal(): void
   /** Decides the result of a call that no rule of `script` matches, before random faults do. */
-  scriptedRuleFor?: (call: ScriptedCall) => FakeRule | undefined
+  findRule?: (call: ScriptedCall) => FakeRule | undefined
 }
 
 interface ScriptedCall {
@@ -101,7 +101,7 @@ export function createSimDriver(
   const record = createRecord()
   const script = createScript()
   let state = emptyState()
-  let current: { readonly fake: FakeDriver; readonly env: Env } | undefined
+  let currentRun: { readonly fake: FakeDriver; readonly env: Env } | undefined
   const openCalls = new Set<OpenCall>()
   /** The attributes last requested, by volume. */
   const requestedAttributes = new Map<string, Readonly<Record<string, string>>>()
@@ -115,22 +115,22 @@ export function createSimDriver(
       script: {
         ...script,
         match: (method, volumes) =>
-          withoutFalseDenial(
+          replaceFalseDenial(
             method,
             volumes,
-            script.match(method, volumes) ?? driver.scriptedRuleFor?.({ method, volumes }),
+            script.match(method, volumes) ?? driver.findRule?.({ method, volumes }),
           ) ?? randomRule(method, volumes),
         hang: () => env.pass(script.hang()), // a crashed incarnation does not continue when hangs are released
       },
       onCrash: () => instance.crash(),
     })
-    current = { fake, env }
+    currentRun = { fake, env }
   })
   const crash = instance.crash
   instance.crash = () => {
     if (!instance.alive) return
     crash()
-    current = undefined
+    currentRun = undefined
     record.endAllCalls()
     for (const call of openCalls)
       simulation.schedule(latency(), () => call.fail('UNAVAILABLE', 'the connection was reset'))
@@ -150,7 +150,7 @@ export function createSimDriver(
   }
 
   /** Replaces an error that would deny completed work: a driver that does so cannot be used correctly. */
-  function withoutFalseDenial(
+  function replaceFalseDenial(
     method: string,
     volumes: readonly string[],
     rule: FakeRule | undefined,
@@ -168,14 +168,14 @@ export function createSimDriver(
     )
   }
 
-  function send(incarnation: Incarnation, nodeId: string, method: DescMethod, request: Message, options: CallOptions) {
+  function sendCall(incarnation: Incarnation, nodeId: string, method: DescMethod, request: Message, options: CallOptions) {
     return new Promise<Message>((resolve, reject) => {
       const { signal, timeoutMs = TIMEOUT_MS } = options
       const endController = new AbortController()
       const end = (settle: () => void) => {
         if (!openCalls.delete(call)) return
         cancelTimeout()
-        signal?.removeEventListener('abort', giveUp)
+        signal?.removeEventListener('abort', cancelCall)
         endController.abort(CALL_ENDED) // no effect after the response
         settle()
       }
@@ -184,29 +184,29 @@ export function createSimDriver(
         endController,
         fail: (code, message) => end(() => reject(new CsiError(code, `${method.name}: ${message}`))),
       }
-      const giveUp = () => call.fail('CANCELLED', 'given up')
+      const cancelCall = () => call.fail('CANCELLED', 'given up')
       const cancelTimeout = simulation.schedule(timeoutMs, () =>
         call.fail('DEADLINE_EXCEEDED', 'no reply came in time'),
       )
       /** Half of the losses break the connection, which the caller notices; the others are silent. */
-      const lose = () => random() < 0.5 && call.fail('UNAVAILABLE', 'the connection broke')
+      const loseMessage = () => random() < 0.5 && call.fail('UNAVAILABLE', 'the connection broke')
 
       openCalls.add(call)
-      if (signal?.aborted) return giveUp()
-      signal?.addEventListener('abort', giveUp, { once: true })
+      if (signal?.aborted) return cancelCall()
+      signal?.addEventListener('abort', cancelCall, { once: true })
       simulation.schedule(latency(), () => {
-        if (!current) return call.fail('UNAVAILABLE', 'the driver is down')
+        if (!currentRun) return call.fail('UNAVAILABLE', 'the driver is down')
         if (random() < faults.loseRequest) {
           simulation.tally('driver request lost')
-          return lose()
+          return loseMessage()
         }
         for (const other of openCalls) if (!other.incarnation.alive) other.endController.abort() // sockets of crashed processes are closed
-        const run = current
+        const run = currentRun
         const { volumeId, mutableParameters } = request as unknown as ModifyRequest
         if (method.name === 'ControllerModifyVolume') requestedAttributes.set(volumeId, mutableParameters)
         const boot = hooks.bootOf?.(nodeId)
         const action = async () => {
-          const response = await serviceOf(running.fake, nodeId, method)(request, { signal: endController.signal })
+          const response = await serviceOf(run.fake, nodeId, method)(request, { signal: endController.signal })
           if (!method.name.startsWith('Node')) return response
           if (boot !== hooks.bootOf?.(nodeId)) clearNode(state, nodeId)
           else hooks.onNode?.(nodeId, method.name, request)
@@ -217,12 +217,12 @@ export function createSimDriver(
           if (outcome !== 'OK') simulation.tally(`driver ${outcome}`)
           if (random() < faults.loseReply) {
             simulation.tally('driver reply lost')
-            return lose()
+            return loseMessage()
           }
           return simulation.schedule(latency(), () => end(settle))
         }
         // The driver may crash before the work, and between the work and the reply.
-        const work = running.env.pass(Promise.resolve()).then(() => running.env.pass(action()))
+        const work = run.env.pass(Promise.resolve()).then(() => run.env.pass(action()))
         work.then(
           (response) => respond('OK', () => resolve(create(method.output, response as never))),
           (error: CsiError) => respond(error.codeName ?? 'INTERNAL', () => reject(error)),
@@ -242,11 +242,11 @@ export function createSimDriver(
     loseState() {
       state = emptyState()
     },
-    freezeCapacity: () => current?.fake.freezeCapacity(),
-    unfreezeCapacity: () => current?.fake.unfreezeCapacity(),
+    freezeCapacity: () => currentRun?.fake.freezeCapacity(),
+    unfreezeCapacity: () => currentRun?.fake.unfreezeCapacity(),
     driverFor: (incarnation, nodeId = settings.nodes[0]?.id ?? '') =>
       createCsiDriver((method, request, options) =>
-        incarnation.pass(send(incarnation, nodeId, method, request, options)),
+        incarnation.pass(sendCall(incarnation, nodeId, method, request, options)),
       ),
     heal() {
       Object.assign(faults, { loseRequest: 0, loseReply: 0, refuse: 0, slow: 0 })

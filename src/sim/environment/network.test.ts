@@ -22,26 +22,26 @@ describe('the network', () => {
     const { signal } = new AbortController()
     const { resourceVersion } = await waitFor(deaf.list(configMapKind))
     const ends: string[] = []
-    const received = { deaf: [] as string[], other: [] as string[] }
+    const namesByProcess = { deaf: [] as string[], other: [] as string[] }
     const follow = async (client: Client, names: string[]) => {
       for await (const event of client.watch(configMapKind, { resourceVersion, signal }))
         if (event.type !== 'bookmark') names.push(event.object.metadata.name)
     }
-    void follow(other, received.other)
-    void follow(deaf, received.deaf).catch((error: ApiError) => void ends.push(error.message))
+    void follow(other, namesByProcess.other)
+    void follow(deaf, namesByProcess.deaf).catch((error: ApiError) => void ends.push(error.message))
     await simulation.runFor(1_000)
     cluster.network.cutHistory(30_000, { process: 'deaf', plural: 'configmaps' })
     await waitFor(cluster.directClient()!.create(configMapKind, aConfigMap('a') as never))
     await simulation.runFor(29_000)
-    expect(received).toEqual({ deaf: [], other: ['a'] })
+    expect(namesByProcess).toEqual({ deaf: [], other: ['a'] })
     expect(ends).toEqual([])
     await simulation.runFor(2_000)
     expect(ends).toEqual(['the stream broke'])
-    const resumed = follow(deaf, received.deaf).catch((error: ApiError) => error.code)
-    expect(await waitFor(resumed)).toBe(410)
-    void follow(deaf, received.deaf).catch(() => {})
+    const resumedWatch = follow(deaf, namesByProcess.deaf).catch((error: ApiError) => error.code)
+    expect(await waitFor(resumedWatch)).toBe(410)
+    void follow(deaf, namesByProcess.deaf).catch(() => {})
     await simulation.runFor(1_000)
-    expect(received.deaf).toEqual(['a'])
+    expect(namesByProcess.deaf).toEqual(['a'])
 
     async function waitFor<T>(work: Promise<T>): Promise<T> {
       await simulation.runFor(1_000)
@@ -56,8 +56,8 @@ describe('the network', () => {
     const read = deaf.list(persistentVolumeClaimKind).then(({ items }) => items.length)
     await simulation.runFor(11_000)
     expect([await write, await read]).toEqual([503, 0])
-    const stored = cluster.directClient()!.get(configMapKind, { namespace: 'default', name: 'a' })
+    const storedObject = cluster.directClient()!.get(configMapKind, { namespace: 'default', name: 'a' })
     await simulation.runFor(1_000)
-    expect((await stored).metadata.name).toBe('a')
+    expect((await storedObject).metadata.name).toBe('a')
   })
 })

@@ -125,16 +125,16 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
       (error: unknown) => ({ ok: false as const, error }),
     )
     // A server that crashes during the request never answers.
-    const settled = await withTimeout(outcome)
+    const result = await waitForOutcome(outcome)
     if (isDuplicated) void call(client).catch(() => {})
-    if (!settled || server() !== client) return noReply()
+    if (!result || server() !== client) return noReply()
     const losses = lossesByProcess.get(incarnation.name ?? '')
     const lossRate = losses && (isWrite || !losses.onlyReplies) ? losses.share : 0
     if (happens(faults.loseReply + lossRate, 'reply lost')) return noReply()
     await delay()
-    if (settled.ok) return settled.value
-    if ((settled.error as { code?: number }).code === 409) simulation.tally('conflict')
-    throw settled.error
+    if (result.ok) return result.value
+    if ((result.error as { code?: number }).code === 409) simulation.tally('conflict')
+    throw result.error
   }
 
   const matches = ({ name, plural }: OpenStream, selector: StreamSelector): boolean =>
@@ -194,12 +194,12 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     }
   }
 
-  const withTimeout = <T>(outcome: Promise<T>): Promise<T | undefined> =>
+  const waitForOutcome = <T>(outcome: Promise<T>): Promise<T | undefined> =>
     new Promise((resolve) => {
       const cancel = simulation.schedule(REPLY_TIMEOUT_MS, () => resolve(undefined))
-      void outcome.then((settled) => {
+      void outcome.then((result) => {
         cancel()
-        resolve(settled)
+        resolve(result)
       })
     })
 

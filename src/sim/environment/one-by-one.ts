@@ -3,7 +3,7 @@
 import type { Client } from '../../client/client.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 
-export const withoutTransactions = (client: Client): Client => ({
+export const createNonAtomicClient = (client: Client): Client => ({
   ...client,
   commit: (writes, options) => commitOneByOne(client, writes, options),
   commitsAtomically: async () => false,

@@ -50,7 +50,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
   const stopControllers: AbortController[] = []
   /** Continuations that wait for the end of a freeze. */
   let pausedContinuations: (() => void)[] | undefined
-  const whenThawed = (run: () => void): void => {
+  const runWhenThawed = (run: () => void): void => {
     if (pausedContinuations) pausedContinuations.push(run)
     else run()
   }
@@ -69,18 +69,18 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
     },
     start() {
       if (incarnation.alive) return
-      const current = { alive: true }
-      incarnation = current
+      const newIncarnation = { alive: true }
+      incarnation = newIncarnation
       const stop = new AbortController()
       stopControllers.push(stop)
       pausedContinuations = undefined
       starts++
       simulation.note(`${name} starts (${starts})`)
       const crashRandomly = () => {
-        if (current.alive && random() < instance.crashRate) instance.crash()
+        if (newIncarnation.alive && random() < instance.crashRate) instance.crash()
       }
       const schedule: Simulation['schedule'] = (ms, run) =>
-        simulation.schedule(ms, () => current.alive && whenThawed(() => current.alive && run()))
+        simulation.schedule(ms, () => newIncarnation.alive && runWhenThawed(() => newIncarnation.alive && run()))
       main({
         name,
         random,
@@ -88,7 +88,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
         clock: clockOf({ schedule, nowMs: () => simulation.nowMs }, clockOffset),
         signal: stop.signal,
         get alive() {
-          return current.alive
+          return newIncarnation.alive
         },
         pass: (work) => {
           crashRandomly()
@@ -96,11 +96,11 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
             work.then(
               (value) => {
                 crashRandomly()
-                if (current.alive) whenThawed(() => current.alive && resolve(value))
+                if (newIncarnation.alive) runWhenThawed(() => newIncarnation.alive && resolve(value))
               },
               (error) => {
                 crashRandomly()
-                if (current.alive) whenThawed(() => current.alive && reject(error))
+                if (newIncarnation.alive) runWhenThawed(() => newIncarnation.alive && reject(error))
               },
             )
           })

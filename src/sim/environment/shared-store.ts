@@ -1,5 +1,5 @@
 // The store of one of several API servers that share a store, as on etcd: the production transactor decides on a copy that
-// lags behind, and a commit succeeds only if every key it read is unchanged. `shared` stands for etcd.
+// lags behind, and a commit succeeds only if every key it read is unchanged. `sharedStore` stands for etcd.
 
 import type { CommitResult, ConditionalWrite } from '../../store/etcd/commit-queue.ts'
 import { Transactor } from '../../store/etcd/transactor.ts'
@@ -10,12 +10,12 @@ import type { Simulation } from './simulation.ts'
 export interface SharedStoreOptions {
   readonly simulation: Simulation
   readonly env: Env
-  readonly shared: Store
+  readonly sharedStore: Store
   /** The longest delay of a change to the copy, and of a request to the store. */
   readonly latencyMs: number
 }
 
-export async function shareStore({ simulation, env, shared, latencyMs }: SharedStoreOptions): Promise<Store> {
+export async function shareStore({ simulation, env, sharedStore, latencyMs }: SharedStoreOptions): Promise<Store> {
   const random = simulation.random(`copy of ${env.name}`)
   const delay = () => env.clock.sleep(latencyMs * random())
   const copy = await createCopy()
@@ -27,13 +27,13 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
     catchUp: copy.waitFor,
     refresh: async () => {
       await delay()
-      await copy.waitFor(shared.revision)
+      await copy.waitFor(sharedStore.revision)
     },
     operationsMax: OPERATIONS_MAX,
     commit: async (write) => {
       await delay()
       write.onSend?.()
-      const commit = await env.pass(commitShared(write))
+      const commit = await env.pass(commitWrite(write))
       await copy.waitFor(commit.revision)
       return commit
     },
@@ -42,30 +42,30 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
     get revision() {
       return copy.revision()
     },
-    get: (key) => env.pass(shared.get(key)),
-    list: (options) => env.pass(shared.list(options)),
+    get: (key) => env.pass(sharedStore.get(key)),
+    list: (options) => env.pass(sharedStore.list(options)),
     transact: (decide) => transactor.transact(decide),
-    watch: (options) => shared.watch(options),
-    stats: () => shared.stats(),
+    watch: (options) => sharedStore.watch(options),
+    stats: () => sharedStore.stats(),
     close: () => transactor.idle(),
   }
 
-  async function commitShared({ reads, writes }: ConditionalWrite): Promise<CommitResult> {
-    let committed = false
-    const { revision, revisions } = await shared.transact((view) => {
-      committed = [...reads].every(([key, readRevision]) => (view.get(key)?.modRevision ?? 0) === readRevision)
-      return committed ? writes.map(withoutCoalescing) : []
+  async function commitWrite({ reads, writes }: ConditionalWrite): Promise<CommitResult> {
+    let isCommitted = false
+    const { revision, revisions } = await sharedStore.transact((view) => {
+      isCommitted = [...reads].every(([key, readRevision]) => (view.get(key)?.modRevision ?? 0) === readRevision)
+      return isCommitted ? writes.map(disableCoalescing) : []
     })
-    return { committed, revision: committed ? (revisions[0] ?? revision) : revision }
+    return { committed: isCommitted, revision: isCommitted ? (revisions[0] ?? revision) : revision }
   }
 
   async function createCopy() {
-    const { entries, revision: startRevision } = await env.pass(shared.list({ prefix: '' }))
+    const { entries, revision: startRevision } = await env.pass(sharedStore.list({ prefix: '' }))
     const entriesByKey = new Map<string, Entry>(entries.map((entry) => [entry.key, entry]))
     const pendingEvents: (readonly StoreEvent[])[] = []
     let waiters: { readonly revision: Revision; readonly resolve: () => void }[] = []
     let revision = startRevision
-    shared.watch({
+    sharedStore.watch({
       prefix: '',
       afterRevision: startRevision,
       onEnd: () => {},
@@ -102,5 +102,5 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
 const OPERATIONS_MAX = 128
 
 /** Chains have already coalesced totals; etcd keeps every revision of what they write. */
-const withoutCoalescing = (write: Write): Write =>
+const disableCoalescing = (write: Write): Write =>
   'put' in write && write.isCoalescable ? { put: write.put, value: write.value } : write

@@ -35,7 +35,7 @@ export function createStockAnswers(simulation: Simulation): StockAnswers {
   const wrappedClients = new WeakMap<Client, Client>()
   let isHealed = false
 
-  const addTo = <T>(set: Set<T>, item: T) => {
+  const addItem = <T>(set: Set<T>, item: T) => {
     set.add(item)
     return () => void set.delete(item)
   }
@@ -49,8 +49,8 @@ export function createStockAnswers(simulation: Simulation): StockAnswers {
 
   return {
     wrap(server) {
-      const existing = wrappedClients.get(server)
-      if (existing) return existing
+      const existingClient = wrappedClients.get(server)
+      if (existingClient) return existingClient
       const stock = asStock(server, {
         random,
         clock: simulation.clock,
@@ -66,8 +66,8 @@ export function createStockAnswers(simulation: Simulation): StockAnswers {
       wrappedClients.set(server, stock)
       return stock
     },
-    deny: (plural, verbs) => addTo(denials, { plural, verbs }),
-    stopServing: (plural) => addTo(unservedKinds, { plural }),
+    deny: (plural, verbs) => addItem(denials, { plural, verbs }),
+    stopServing: (plural) => addItem(unservedKinds, { plural }),
     heal() {
       isHealed = true
       denials.clear()

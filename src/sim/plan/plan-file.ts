@@ -18,8 +18,8 @@ export async function readRegressions(dir: string): Promise<(Regression & { read
   const files = names.filter((name) => name.endsWith('.json')).sort()
   return Promise.all(
     files.map(async (file) => {
-      const saved = await readPlanFile(join(dir, file))
-      return { file, found: saved.found ?? file, rule: saved.rule ?? '', plan: saved.plan }
+      const savedContent = await readPlanFile(join(dir, file))
+      return { file, found: savedContent.found ?? file, rule: savedContent.rule ?? '', plan: savedContent.plan }
     }),
   )
 }
@@ -46,12 +46,12 @@ export async function readPlanFile(file: string): Promise<Partial<Regression> & 
   } catch (error) {
     throw new PlanFileError(`Plan "${file}" is not JSON: ${(error as Error).message}. Save it again with --save.`)
   }
-  const saved = isPlan(content) ? { plan: content } : (content as Partial<Regression>)
-  if (!isPlan(saved?.plan))
+  const savedContent = isPlan(content) ? { plan: content } : (content as Partial<Regression>)
+  if (!isPlan(savedContent?.plan))
     throw new PlanFileError(
       `"${file}" has no plan: expected seed, minutes, setup, faultRates and steps. See src/sim/regressions for examples.`,
     )
-  return { ...saved, plan: saved.plan }
+  return { ...savedContent, plan: savedContent.plan }
 }
 
 export class PlanFileError extends Error {}

@@ -23,7 +23,7 @@ function textOfUserAction(action: UserAction): string {
   switch (action.do) {
     case 'create': {
       const ref = refOf(action.object)
-      return `${userOf(action.kind, ref)} ${action.dryRun ? 'tries to create' : 'creates'} ${action.kind} ${nameOf(ref)}${inParentheses(factsOf(action.kind, action.object))}`
+      return `${userOf(action.kind, ref)} ${action.dryRun ? 'tries to create' : 'creates'} ${action.kind} ${nameOf(ref)}${parenthesize(factsOf(action.kind, action.object))}`
     }
     case 'create together': {
       const refs = action.objects.map(refOf)
@@ -39,7 +39,7 @@ function textOfUserAction(action: UserAction): string {
         action.propagation === 'Foreground' && 'foreground',
         action.propagation === 'Orphan' && 'orphaning dependents',
       ]
-      return `${userOf(action.kind, action.ref)} deletes ${describeObject(action.kind, action.ref)}${inParentheses(options)}`
+      return `${userOf(action.kind, action.ref)} deletes ${describeObject(action.kind, action.ref)}${parenthesize(options)}`
     }
     case 'revert':
       return `${userOf('claim', action.ref)} reverts claim ${nameOf(action.ref)} to its status`
@@ -47,7 +47,7 @@ function textOfUserAction(action: UserAction): string {
       return `${ADMIN} turns ${action.gate} ${action.isOn ? 'on' : 'off'}`
     case 'import': {
       const facts = factsOf('volume', action.object)
-      return `${ADMIN} imports ${action.name} of ${action.driver} as volume ${nameOf(refOf(action.object))}${inParentheses(facts)}`
+      return `${ADMIN} imports ${action.name} of ${action.driver} as volume ${nameOf(refOf(action.object))}${parenthesize(facts)}`
     }
   }
 }
@@ -70,7 +70,7 @@ function refOf(object: Manifest): Ref {
 
 type Facts = readonly (string | false | undefined)[]
 
-function inParentheses(facts: Facts): string {
+function parenthesize(facts: Facts): string {
   const presentFacts = facts.filter((fact) => fact)
   return presentFacts.length > 0 ? ` (${presentFacts.join(', ')})` : ''
 }

@@ -87,11 +87,11 @@ describe('shrinking a failing plan', () => {
       runs++
       return createRunner(fails)(plan)
     }
-    const limited = (await shrink(planOf(64), countingRunner, { ...AMPLE_BUDGET, budget: { runs: 5, ms: 1_000 } }))!
+    const limitedResult = (await shrink(planOf(64), countingRunner, { ...AMPLE_BUDGET, budget: { runs: 5, ms: 1_000 } }))!
     expect(runs).toBe(5)
-    expect(limited).toMatchObject({ runs: 5, isSmallest: false })
-    expect(fails(limited.plan)).toBe(true)
-    expect(limited.plan.steps.length).toBeLessThan(64)
+    expect(limitedResult).toMatchObject({ runs: 5, isSmallest: false })
+    expect(fails(limitedResult.plan)).toBe(true)
+    expect(limitedResult.plan.steps.length).toBeLessThan(64)
 
     let nowMs = 0
     const clock = { monotonicMs: () => nowMs }
@@ -99,8 +99,8 @@ describe('shrinking a failing plan', () => {
       nowMs += 400
       return createRunner(fails)(plan)
     }
-    const timeLimited = (await shrink(planOf(64), slowRunner, { clock, budget: { runs: 1_000, ms: 1_000 } }))!
-    expect(timeLimited).toMatchObject({ runs: 4, isSmallest: false })
+    const timeLimitedResult = (await shrink(planOf(64), slowRunner, { clock, budget: { runs: 1_000, ms: 1_000 } }))!
+    expect(timeLimitedResult).toMatchObject({ runs: 4, isSmallest: false })
   })
 
   it('SYS-14 does not shrink a plan without a violation', async () => {
@@ -171,9 +171,9 @@ function failingPlans() {
       const requiredSets = sets.map((set) => [...new Set(set.map((index) => `c${index % length}`))])
       const requiredNames = new Set(requiredSets.flat())
       const fails = (candidate: Plan): boolean => {
-        const present = new Set(claimNames(candidate))
-        if (!requiredSets.some((set) => set.every((name) => present.has(name)))) return false
-        return !isEven || [...requiredNames].filter((name) => present.has(name)).length % 2 === requiredNames.size % 2
+        const presentNames = new Set(claimNames(candidate))
+        if (!requiredSets.some((set) => set.every((name) => presentNames.has(name)))) return false
+        return !isEven || [...requiredNames].filter((name) => presentNames.has(name)).length % 2 === requiredNames.size % 2
       }
       return { plan, fails }
     })

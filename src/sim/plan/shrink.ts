@@ -19,7 +19,7 @@ export interface ShrinkOptions {
   readonly progress?: (plan: Plan, runs: number) => void
 }
 
-export interface Shrunk {
+export interface ShrinkResult {
   readonly plan: Plan
   /** The run of the shrunk plan. */
   readonly run: SimulationRun
@@ -30,31 +30,31 @@ export interface Shrunk {
 }
 
 /** Shrinks a plan. Returns undefined if its run has no violation. */
-export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): Promise<Shrunk | undefined> {
+export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): Promise<ShrinkResult | undefined> {
   const firstRun = await run(plan)
   const violation = firstRun.violations[0]
   if (!violation) return undefined
   const search = createSearch(plan, firstRun, violation.rule, run, options)
 
   // Two large cuts that often succeed shorten every later run.
-  await search.attempt(cutAfter(plan, violation.atMs))
+  await search.attempt(removeLaterSteps(plan, violation.atMs))
   await search.attempt({ ...search.plan, faultRates: NO_FAULT_RATES })
-  let previous: Plan
+  let previousPlan: Plan
   do {
-    previous = search.plan
+    previousPlan = search.plan
     await removeSteps(search)
     for (const simplify of [simplerFaultRates, simplerSetups, simplerTimes, simplerValues])
-      await descend(search, simplify)
-  } while (search.plan !== previous && !search.isSpent())
+      await simplifyRepeatedly(search, simplify)
+  } while (search.plan !== previousPlan && !search.isBudgetSpent())
 
-  return { plan: search.plan, run: search.run, rule: violation.rule, runs: search.runs, isSmallest: !search.isSpent() }
+  return { plan: search.plan, run: search.run, rule: violation.rule, runs: search.runs, isSmallest: !search.isBudgetSpent() }
 }
 
 const NO_FAULT_RATES: Plan['faultRates'] = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }
 const MINUTE_MS = 60_000
 
-/** Removes later steps, which cannot have caused the violation. */
-function cutAfter(plan: Plan, atMs: number): Plan {
+/** Removes the steps after `atMs`, which cannot have caused the violation. */
+function removeLaterSteps(plan: Plan, atMs: number): Plan {
   return {
     ...plan,
     minutes: Math.min(plan.minutes, Math.max(1, Math.ceil(atMs / MINUTE_MS))),
@@ -66,7 +66,7 @@ interface Search {
   readonly plan: Plan
   readonly run: SimulationRun
   readonly runs: number
-  isSpent(): boolean
+  isBudgetSpent(): boolean
   /** Runs the candidate; if it fails too, it becomes the plan. */
   attempt(candidate: Plan): Promise<boolean>
 }
@@ -75,20 +75,20 @@ function createSearch(plan: Plan, firstRun: SimulationRun, rule: string, run: Ru
   const { budget, clock, progress } = options
   const deadlineMs = clock.monotonicMs() + budget.ms
   const triedPlans = new Set<string>([JSON.stringify(plan)]) // a repeated run gives the same result
-  let best = { plan, run: firstRun }
+  let bestResult = { plan, run: firstRun }
   let runs = 1
   let isBudgetSpent = false
   return {
     get plan() {
-      return best.plan
+      return bestResult.plan
     },
     get run() {
-      return best.run
+      return bestResult.run
     },
     get runs() {
       return runs
     },
-    isSpent: () => isBudgetSpent,
+    isBudgetSpent: () => isBudgetSpent,
     async attempt(candidate) {
       const text = JSON.stringify(candidate)
       if (isBudgetSpent || triedPlans.has(text)) return false
@@ -100,7 +100,7 @@ function createSearch(plan: Plan, firstRun: SimulationRun, rule: string, run: Ru
       runs++
       const result = await run(candidate)
       if (!result.violations.some((violation) => violation.rule === rule)) return false
-      best = { plan: candidate, run: result }
+      bestResult = { plan: candidate, run: result }
       progress?.(candidate, runs)
       return true
     },
@@ -114,7 +114,7 @@ function createSearch(plan: Plan, firstRun: SimulationRun, rule: string, run: Ru
  */
 async function removeSteps(search: Search): Promise<void> {
   let size = Math.ceil(search.plan.steps.length / 2)
-  while (search.plan.steps.length > 0 && !search.isSpent()) {
+  while (search.plan.steps.length > 0 && !search.isBudgetSpent()) {
     let isSmaller = false
     for (let to = search.plan.steps.length; to > 0; to -= size) {
       const steps = search.plan.steps.toSpliced(Math.max(0, to - size), Math.min(size, to))
@@ -126,12 +126,12 @@ async function removeSteps(search: Search): Promise<void> {
 }
 
 /** Takes the first simpler plan that still fails, and continues from there. */
-async function descend(search: Search, simplify: Simplifier): Promise<void> {
-  for (let isSimplified = true; isSimplified && !search.isSpent(); ) {
+async function simplifyRepeatedly(search: Search, simplify: Simplifier): Promise<void> {
+  for (let isSimplified = true; isSimplified && !search.isBudgetSpent(); ) {
     isSimplified = false
     for (const candidate of simplify(search.plan)) {
       isSimplified = await search.attempt(candidate)
-      if (isSimplified || search.isSpent()) break
+      if (isSimplified || search.isBudgetSpent()) break
     }
   }
 }

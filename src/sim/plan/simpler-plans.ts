@@ -5,15 +5,15 @@ export type Simplifier = (plan: Plan) => Iterable<Plan>
 
 export function* simplerFaultRates(plan: Plan): Iterable<Plan> {
   const { faultRates } = plan
-  const withRates = (change: Partial<FaultRates>): Plan => ({ ...plan, faultRates: { ...faultRates, ...change } })
-  if (faultRates.diskErrors > 0) yield withRates({ diskErrors: 0 })
+  const changeRates = (change: Partial<FaultRates>): Plan => ({ ...plan, faultRates: { ...faultRates, ...change } })
+  if (faultRates.diskErrors > 0) yield changeRates({ diskErrors: 0 })
   for (const part of ['network', 'drivers', 'crashes'] as const)
-    if (Object.keys(faultRates[part]).length > 0) yield withRates({ [part]: {} })
-  for (const network of withoutOneKey(faultRates.network)) yield withRates({ network })
-  for (const drivers of withoutOneKey(faultRates.drivers)) yield withRates({ drivers })
-  for (const crashes of withoutOneKey(faultRates.crashes)) yield withRates({ crashes })
+    if (Object.keys(faultRates[part]).length > 0) yield changeRates({ [part]: {} })
+  for (const network of omitEachKey(faultRates.network)) yield changeRates({ network })
+  for (const drivers of omitEachKey(faultRates.drivers)) yield changeRates({ drivers })
+  for (const crashes of omitEachKey(faultRates.crashes)) yield changeRates({ crashes })
   for (const [driver, faults] of Object.entries(faultRates.drivers))
-    for (const fewer of withoutOneKey(faults)) yield withRates({ drivers: { ...faultRates.drivers, [driver]: fewer } })
+    for (const fewerFaults of omitEachKey(faults)) yield changeRates({ drivers: { ...faultRates.drivers, [driver]: fewerFaults } })
 }
 
 const SIMPLEST_SETUP: Setup = {
@@ -28,8 +28,8 @@ const SIMPLEST_SETUP: Setup = {
 }
 
 export function* simplerSetups(plan: Plan): Iterable<Plan> {
-  const { answers, ...withoutAnswers } = plan.setup
-  if (answers) yield { ...plan, setup: withoutAnswers }
+  const { answers, ...setup } = plan.setup
+  if (answers) yield { ...plan, setup }
   for (const key of Object.keys(SIMPLEST_SETUP) as (keyof Setup)[])
     if ((plan.setup[key] ?? false) !== SIMPLEST_SETUP[key])
       yield { ...plan, setup: { ...plan.setup, [key]: SIMPLEST_SETUP[key] } }
@@ -46,7 +46,7 @@ export function* simplerTimes(plan: Plan): Iterable<Plan> {
     if (minutes < plan.minutes) yield { ...plan, minutes }
 
   const pauses = plan.steps.map((step, index) => step.atMs - (plan.steps[index - 1]?.atMs ?? 0))
-  const withPauses = (change: (ms: number, index: number) => number): Plan => {
+  const changePauses = (change: (ms: number, index: number) => number): Plan => {
     let atMs = 0
     return {
       ...plan,
@@ -59,11 +59,11 @@ export function* simplerTimes(plan: Plan): Iterable<Plan> {
   const isLong = (ms: number) => ms > SECOND_MS
   const halve = (ms: number) => (isLong(ms) ? Math.max(SECOND_MS, Math.floor(ms / 2)) : ms)
   if (pauses.some(isLong)) {
-    yield withPauses((ms) => Math.min(ms, SECOND_MS))
-    yield withPauses((ms) => Math.min(ms, MINUTE_MS))
-    yield withPauses(halve)
+    yield changePauses((ms) => Math.min(ms, SECOND_MS))
+    yield changePauses((ms) => Math.min(ms, MINUTE_MS))
+    yield changePauses(halve)
     for (const [shortenedIndex, ms] of pauses.entries())
-      if (isLong(ms)) yield withPauses((pauseMs, index) => (index === shortenedIndex ? SECOND_MS : pauseMs))
+      if (isLong(ms)) yield changePauses((pauseMs, index) => (index === shortenedIndex ? SECOND_MS : pauseMs))
   }
   const floorToSecond = (ms: number) => Math.floor(ms / SECOND_MS) * SECOND_MS
   if (plan.steps.some(({ atMs }) => atMs % SECOND_MS !== 0))
@@ -89,8 +89,8 @@ function* simplerActions(action: Action): Iterable<Action> {
       if (smaller >= minimum && smaller < Math.abs(value)) yield { ...action, [key]: sign * smaller } as Action
   }
   if (action.do === 'delete' && action.graceSeconds !== undefined) {
-    const { graceSeconds: _, ...withoutGrace } = action
-    yield withoutGrace
+    const { graceSeconds: _, ...actionWithoutGrace } = action
+    yield actionWithoutGrace
   }
   for (const key of ['object', 'patch'] as const) {
     const value = (action as { object?: object; patch?: object })[key]
@@ -126,7 +126,7 @@ function omitKey<T extends object>(object: T, key: string): T {
   return remaining as T
 }
 
-function* withoutOneKey<T extends object>(object: T): Iterable<T> {
+function* omitEachKey<T extends object>(object: T): Iterable<T> {
   const keys = Object.keys(object)
   if (keys.length > 1) for (const key of keys) yield omitKey(object, key)
 }

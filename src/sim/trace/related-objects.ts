@@ -59,8 +59,8 @@ interface NamedObject {
   }
 }
 
-const keyOf = (named: { namespace?: string; name?: string } = {}): string =>
-  named.namespace ? `${named.namespace}/${named.name ?? ''}` : (named.name ?? '')
+const keyOf = (ref: { namespace?: string; name?: string } = {}): string =>
+  ref.namespace ? `${ref.namespace}/${ref.name ?? ''}` : (ref.name ?? '')
 
 /** Returns the objects that an object refers to. Nodes and classes are omitted: too many objects refer to them. */
 function referencesOf({ name: driverName, metadata, spec = {} }: NamedObject): string[] {

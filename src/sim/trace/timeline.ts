@@ -25,14 +25,14 @@ const OTHER_VIOLATIONS_MAX = 5
 
 export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions = {}): string {
   const [violation, ...otherViolations] = run.violations
-  const related = violation && findRelatedObjects(run, violation)
+  const relatedObjects = violation && findRelatedObjects(run, violation)
   const log = readLog(run)
   const isSmall = run.plan.steps.length <= SMALL_PLAN_STEPS_MAX
   const isShown = (line: LogLine) =>
-    line.mark === 'fault' || (isSmall && line.mark === 'user') || (related !== undefined && isAbout(related, line))
-  const shownLines = all || !related ? log : log.filter(isShown)
-  const timeline = mergeRepeated(shownLines)
-  const lines = [...headerOf(run.plan), '', ...(all ? timeline.map(lineText) : shorten(timeline, related))]
+    line.mark === 'fault' || (isSmall && line.mark === 'user') || (relatedObjects !== undefined && isAbout(relatedObjects, line))
+  const shownLines = all || !relatedObjects ? log : log.filter(isShown)
+  const timeline = mergeRepeatedLines(shownLines)
+  const lines = [...headerOf(run.plan), '', ...(all ? timeline.map(lineText) : shorten(timeline, relatedObjects))]
   if (shownLines.length < log.length)
     lines.push(`Omitted lines about other objects: ${log.length - shownLines.length}; --all shows them.`)
   if (!violation) return `${[...lines, '', 'No violation.'].join('\n')}\n`
@@ -41,7 +41,7 @@ export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions 
   for (const other of otherViolations.slice(0, OTHER_VIOLATIONS_MAX)) lines.push(violationText(other))
   if (otherViolations.length > OTHER_VIOLATIONS_MAX)
     lines.push(`… and ${otherViolations.length - OTHER_VIOLATIONS_MAX} more violations.`)
-  return `${[...lines, ...objectsAtEnd(run, related!)].join('\n')}\n`
+  return `${[...lines, ...finalObjectLines(run, relatedObjects!)].join('\n')}\n`
 }
 
 const isAbout = (related: RelatedObjects, { source, text }: LogLine): boolean =>
@@ -83,7 +83,7 @@ interface TimelineLine extends LogLine {
   readonly times: number
 }
 
-function mergeRepeated(lines: readonly LogLine[]): TimelineLine[] {
+function mergeRepeatedLines(lines: readonly LogLine[]): TimelineLine[] {
   const timeline: TimelineLine[] = []
   for (const line of lines) {
     const last = timeline.at(-1)
@@ -103,7 +103,7 @@ function lineText({ atMs, source, text, mark, times }: TimelineLine): string {
 }
 
 function shorten(timeline: readonly TimelineLine[], related: RelatedObjects | undefined): string[] {
-  const selected = selectLines(timeline, related)
+  const selectedIndexes = selectLines(timeline, related)
   const lines: string[] = []
   let skippedLines: TimelineLine[] = []
   const addOmission = () => {
@@ -114,7 +114,7 @@ function shorten(timeline: readonly TimelineLine[], related: RelatedObjects | un
     skippedLines = []
   }
   for (const [index, line] of timeline.entries()) {
-    if (!selected.has(index)) {
+    if (!selectedIndexes.has(index)) {
       skippedLines.push(line)
       continue
     }
@@ -129,7 +129,7 @@ function shorten(timeline: readonly TimelineLine[], related: RelatedObjects | un
 function selectLines(timeline: readonly TimelineLine[], related: RelatedObjects | undefined): Set<number> {
   const indexes = [...timeline.keys()]
   if (indexes.length <= LINES_MAX) return new Set(indexes)
-  const selected = new Set([...indexes.slice(0, FIRST_LINES), ...indexes.slice(-LAST_LINES)])
+  const selectedIndexes = new Set([...indexes.slice(0, FIRST_LINES), ...indexes.slice(-LAST_LINES)])
   const middle = indexes.slice(FIRST_LINES, -LAST_LINES).reverse() // the latest lines matter most
   const isRelated = (line: TimelineLine) => related === undefined || isAbout(related, line)
   const ranks = [
@@ -138,34 +138,34 @@ function selectLines(timeline: readonly TimelineLine[], related: RelatedObjects 
     (line: TimelineLine) => line.source === 'fault',
     (line: TimelineLine) => line.mark === undefined && isRelated(line),
   ]
-  let remaining = Math.floor((LINES_MAX - FIRST_LINES - LAST_LINES - 1) / 2)
+  let remainingLines = Math.floor((LINES_MAX - FIRST_LINES - LAST_LINES - 1) / 2)
   for (const isNext of ranks)
     for (const index of middle) {
-      if (remaining === 0) return selected
-      if (selected.has(index) || !isNext(timeline[index]!)) continue
-      selected.add(index)
-      remaining--
+      if (remainingLines === 0) return selectedIndexes
+      if (selectedIndexes.has(index) || !isNext(timeline[index]!)) continue
+      selectedIndexes.add(index)
+      remainingLines--
     }
-  return selected
+  return selectedIndexes
 }
 
 function countsOf(lines: readonly LogLine[]): string {
   const counts = new Map<string, number>()
   for (const { source } of lines) counts.set(source, (counts.get(source) ?? 0) + 1)
-  const byCount = [...counts].sort(([, a], [, b]) => b - a)
-  const largest = byCount.slice(0, 4).map(([source, count]) => `${count} ${source}`)
-  return [...largest, ...(byCount.length > 4 ? [`${byCount.length - 4} others`] : [])].join(', ')
+  const sortedCounts = [...counts].sort(([, a], [, b]) => b - a)
+  const largestCounts = sortedCounts.slice(0, 4).map(([source, count]) => `${count} ${source}`)
+  return [...largestCounts, ...(sortedCounts.length > 4 ? [`${sortedCounts.length - 4} others`] : [])].join(', ')
 }
 
-function objectsAtEnd({ objects = {} }: SimulationRun, { names }: RelatedObjects): string[] {
+function finalObjectLines({ objects = {} }: SimulationRun, { names }: RelatedObjects): string[] {
   const namedObjects = Object.entries(objects).filter(([title]) => names.has(nameInTitle(title)))
   if (namedObjects.length === 0) return []
   const shownObjects = namedObjects
     .slice(0, OBJECTS_MAX)
     .flatMap(([title, object]) => [`  ${title}`, ...yamlOf(object)])
-  const omitted =
+  const omission =
     namedObjects.length > OBJECTS_MAX ? [`  … and ${namedObjects.length - OBJECTS_MAX} more objects.`] : []
-  return ['', 'Objects at the end:', ...shownObjects, ...omitted]
+  return ['', 'Objects at the end:', ...shownObjects, ...omission]
 }
 
 const OMITTED_FIELDS = new Set(['managedFields', 'apiVersion', 'kind', 'generation'])
@@ -174,6 +174,6 @@ function yamlOf(object: object): string[] {
   const plain = JSON.parse(JSON.stringify(object, (key, value) => (OMITTED_FIELDS.has(key) ? undefined : value)))
   const lines = stringify(plain, { lineWidth: 110, flowCollectionPadding: false }).trimEnd().split('\n')
   const shownLines = lines.slice(0, OBJECT_LINES_MAX)
-  const omitted = lines.length - shownLines.length
-  return [...shownLines, ...(omitted > 0 ? [`… ${omitted} more lines`] : [])].map((line) => `    ${line}`)
+  const omittedCount = lines.length - shownLines.length
+  return [...shownLines, ...(omittedCount > 0 ? [`… ${omittedCount} more lines`] : [])].map((line) => `    ${line}`)
 }

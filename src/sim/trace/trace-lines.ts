@@ -30,10 +30,10 @@ function mergeAnswers(lines: readonly LogLine[]): LogLine[] {
     const openIndex = source === 'user' ? openActions.findIndex((action) => text.startsWith(`${action.text}: `)) : -1
     if (openIndex >= 0) {
       const [{ index }] = openActions.splice(openIndex, 1) as [(typeof openActions)[0]]
-      const tookMs = atMs - mergedLines[index]!.atMs
+      const durationMs = atMs - mergedLines[index]!.atMs
       mergedLines[index] = {
         ...mergedLines[index]!,
-        text: tookMs < SLOW_MS ? text : `${text} (after ${(tookMs / 1000).toFixed(1)} s)`,
+        text: durationMs < SLOW_MS ? text : `${text} (after ${(durationMs / 1000).toFixed(1)} s)`,
       }
       continue
     }

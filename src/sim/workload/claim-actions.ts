@@ -4,10 +4,10 @@ import { CLASSES, NET_MAXIMUM_GI } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import {
   type Draft,
-  freshName,
-  isForBlock,
+  pickName,
+  isBlockName,
   keyOf,
-  pickExisting,
+  pickObject,
   someClaim,
   someClaimName,
   someNamespace,
@@ -32,7 +32,7 @@ interface ClaimManifest {
 
 export function createClaim(draft: Draft): UserAction {
   const { rng, claims } = draft
-  const ref = freshName(rng, claims, () => someClaim(rng))
+  const ref = pickName(rng, claims, () => someClaim(rng))
   const { object, className, sizeGi } = claimManifest(draft, ref)
   if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
   return { do: 'create', kind: 'claim', object: { ...object } }
@@ -46,9 +46,9 @@ export const createDelayedClaim = (draft: Draft): UserAction => createClaimOf(dr
 
 function createClaimOf(draft: Draft, classes: Weights<string>): UserAction {
   const { rng, claims } = draft
-  const ref = freshName(rng, claims, () => someClaim(rng))
+  const ref = pickName(rng, claims, () => someClaim(rng))
   const { object, sizeGi } = claimManifest(draft, ref)
-  const className = rng.weighted(classes)
+  const className = rng.pickWeighted(classes)
   const { volumeAttributesClassName: _, ...spec } = object.spec
   if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
   return { do: 'create', kind: 'claim', object: { ...object, spec: { ...spec, storageClassName: className } } }
@@ -80,7 +80,7 @@ export function writeInvalidClaim(draft: Draft): UserAction {
 
 function claimManifest(draft: Draft, ref: Ref): ClaimManifest {
   const { rng } = draft
-  const isBlock = isForBlock(ref.name) ? rng.chance(0.8) : rng.chance(0.02)
+  const isBlock = isBlockName(ref.name) ? rng.chance(0.8) : rng.chance(0.02)
   const { spec, className, sizeGi } = claimSpec(draft, { isBlock })
   const roll = rng.fraction()
   const origin =
@@ -102,11 +102,11 @@ function claimManifest(draft: Draft, ref: Ref): ClaimManifest {
 export function claimSpec(draft: Draft, { isBlock = false } = {}) {
   const { rng } = draft
   const isModest = rng.chance(0.6)
-  const className = rng.weighted(isModest ? PROVISIONING_CLASSES : [...PROVISIONING_CLASSES, ...OTHER_CLASSES])
+  const className = rng.pickWeighted(isModest ? PROVISIONING_CLASSES : [...PROVISIONING_CLASSES, ...OTHER_CLASSES])
   const attributes = rng.chance(isModest ? 0.15 : 0.45) ? someAttributes(draft, className) : undefined
-  const sizeGi = isModest ? rng.between(1, 4) : rng.weighted(sizes(rng))
+  const sizeGi = isModest ? rng.between(1, 4) : rng.pickWeighted(sizes(rng))
   const spec = {
-    accessModes: rng.weighted(ACCESS_MODES),
+    accessModes: rng.pickWeighted(ACCESS_MODES),
     ...(className === undefined ? {} : { storageClassName: className }),
     ...(attributes ? { volumeAttributesClassName: attributes } : {}),
     ...(isBlock ? { volumeMode: 'Block' } : {}),
@@ -172,7 +172,7 @@ const THROUGHPUT = ['10Mi', '20Mi', '50'] as const
 function someAttributes({ rng }: Draft, className: string | undefined): string {
   const driver = CLASSES[className ?? '']?.provisioner
   if (driver === 'local.sim') return rng.pick(['quick', 'quick', 'quick', 'gold'])
-  return rng.weighted([
+  return rng.pickWeighted([
     [5, 'silver'],
     [5, 'gold'],
     [1, 'late'],
@@ -197,7 +197,7 @@ function someChangeableClaim({ rng, claims }: Draft): Ref {
     const facts = CLASSES[className ?? '']
     return facts?.allowVolumeExpansion && facts.volumeBindingMode === 'Immediate'
   })
-  return pickExisting(rng, rng.chance(0.7) ? new Map(candidates) : claims, () => someClaim(rng))
+  return pickObject(rng, rng.chance(0.7) ? new Map(candidates) : claims, () => someClaim(rng))
 }
 
 /** Expands a claim. An impossible size is lowered or reverted later in most cases. */
@@ -208,19 +208,19 @@ export function growClaim(draft: Draft): UserAction {
   const currentGi = claim?.sizeGi ?? 1
   const isTooMuch = rng.chance(0.25)
   const requestedGi = isTooMuch ? NET_MAXIMUM_GI + rng.between(1, 12) : currentGi + rng.between(1, 4)
-  if (isTooMuch && rng.chance(0.8)) draft.addLater(rng.between(20, 300) * 1_000, lowerTo(draft, ref, currentGi))
+  if (isTooMuch && rng.chance(0.8)) draft.addLater(rng.between(20, 300) * 1_000, lowerOrRevert(draft, ref, currentGi))
   else if (claim) claim.sizeGi = requestedGi
   return editClaim(ref, 'grow', requestsPatch({ storage: `${requestedGi}Gi` }))
 }
 
-function lowerTo({ rng }: Draft, ref: Ref, currentGi: number): UserAction {
+function lowerOrRevert({ rng }: Draft, ref: Ref, currentGi: number): UserAction {
   if (rng.chance(0.3)) return { do: 'revert', ref }
   return editClaim(ref, 'lower', requestsPatch({ storage: `${currentGi + rng.below(3)}Gi` }))
 }
 
 export function lowerClaim(draft: Draft): UserAction {
   const { rng } = draft
-  const ref = pickExisting(rng, draft.claims, () => someClaim(rng))
+  const ref = pickObject(rng, draft.claims, () => someClaim(rng))
   const currentGi = draft.claims.get(keyOf(ref))?.sizeGi ?? 3
   return editClaim(ref, 'lower', requestsPatch({ storage: `${Math.max(1, currentGi - rng.between(1, 3))}Gi` }))
 }
@@ -245,12 +245,12 @@ export function modifyClaim(draft: Draft): UserAction {
 }
 
 export function revertClaim(draft: Draft): UserAction {
-  return { do: 'revert', ref: pickExisting(draft.rng, draft.claims, () => someClaim(draft.rng)) }
+  return { do: 'revert', ref: pickObject(draft.rng, draft.claims, () => someClaim(draft.rng)) }
 }
 
 export function touchClaim(draft: Draft): UserAction {
   const { rng } = draft
-  const ref = pickExisting(rng, draft.claims, () => someClaim(rng))
+  const ref = pickObject(rng, draft.claims, () => someClaim(rng))
   const choice = rng.below(8)
   const value = String(rng.below(100))
   if (choice < 4) return editClaim(ref, 'label', { metadata: { labels: { touched: value } } })
@@ -262,7 +262,7 @@ export function touchClaim(draft: Draft): UserAction {
 
 export function deleteClaim(draft: Draft): UserAction {
   const { rng, claims } = draft
-  const ref = pickExisting(rng, claims, () => someClaim(rng))
+  const ref = pickObject(rng, claims, () => someClaim(rng))
   const { className = '' } = claims.get(keyOf(ref)) ?? {}
   if (CLASSES[className]?.reclaimPolicy === 'Retain') draft.releasedClaims.push(ref)
   claims.delete(keyOf(ref))

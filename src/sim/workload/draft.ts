@@ -48,10 +48,10 @@ export const someVolumeName = (rng: Rng): string => `s${rng.below(STATIC_VOLUME_
 const someQuotaName = (rng: Rng): string => `q${rng.below(QUOTA_NAME_COUNT)}`
 
 /** Whether claims of this name are mostly used as block devices. */
-export const isForBlock = (claimName: string): boolean => claimName === `c${CLAIM_NAME_COUNT - 1}`
+export const isBlockName = (claimName: string): boolean => claimName === `c${CLAIM_NAME_COUNT - 1}`
 
 /** Returns a name, mostly an unused one. */
-export function freshName(rng: Rng, usedNames: ReadonlyMap<string, unknown>, generate: () => Ref): Ref {
+export function pickName(rng: Rng, usedNames: ReadonlyMap<string, unknown>, generate: () => Ref): Ref {
   const attempts = rng.chance(0.85) ? 6 : 1
   let candidate = generate()
   for (let remaining = attempts - 1; remaining > 0 && usedNames.has(keyOf(candidate)); remaining--)
@@ -60,14 +60,14 @@ export function freshName(rng: Rng, usedNames: ReadonlyMap<string, unknown>, gen
 }
 
 /** Returns an object, mostly one that probably exists. */
-export function pickExisting<T extends { readonly ref: Ref } | Ref>(
+export function pickObject<T extends { readonly ref: Ref } | Ref>(
   rng: Rng,
-  existing: ReadonlyMap<string, T>,
+  existingObjects: ReadonlyMap<string, T>,
   generate: () => Ref,
 ): Ref {
-  if (existing.size === 0 || rng.chance(0.1)) return generate()
-  const picked = rng.pick([...existing.values()])
-  return 'ref' in picked ? picked.ref : picked
+  if (existingObjects.size === 0 || rng.chance(0.1)) return generate()
+  const object = rng.pick([...existingObjects.values()])
+  return 'ref' in object ? object.ref : object
 }
 
 export const someClaim = (rng: Rng): Ref => ({ namespace: someNamespace(rng), name: someClaimName(rng) })

@@ -30,14 +30,14 @@ export const METHODS: Readonly<Record<DriverName, readonly string[]>> = {
 
 export function generateFault(rng: Rng, setup: Setup): Fault {
   const seconds = (min: number, max: number) => rng.between(min * SECOND_MS, max * SECOND_MS)
-  const driver = rng.weighted<DriverName>([
+  const driver = rng.pickWeighted<DriverName>([
     [4, 'net.sim'],
     [4, 'local.sim'],
     [1, 'basic.sim'],
   ])
   const someProcess = () => rng.pick(processesOf(setup))
   const someControl = () => rng.pick(controlProcesses(setup))
-  const generate = rng.weighted<() => Fault>([
+  const generate = rng.pickWeighted<() => Fault>([
     [8, () => ({ do: 'crash', process: someCrashingProcess(rng, setup), downMs: downMs(rng) })],
     [4, () => ({ do: 'freeze', process: rng.chance(0.7) ? someControl() : someProcess(), ms: seconds(2, 90) })],
     [2, () => ({ do: 'jump clock', process: someProcess(), byMs: jumpMs(rng) })],
@@ -73,7 +73,7 @@ function someCrashingProcess(rng: Rng, setup: Setup): string {
 }
 
 const downMs = (rng: Rng): number =>
-  rng.weighted([
+  rng.pickWeighted([
     [3, rng.between(100, 2_000)],
     [4, rng.between(2, 30) * SECOND_MS],
     [1, rng.between(30, 150) * SECOND_MS],
@@ -124,7 +124,7 @@ const driverFails = (rng: Rng, driver: DriverName): Fault => ({
   driver,
   method: rng.pick(METHODS[driver]),
   code: rng.pick(FAILURE_CODES),
-  times: rng.weighted([
+  times: rng.pickWeighted([
     [5, 1],
     [3, rng.between(2, 4)],
     [1, rng.between(5, 12)],

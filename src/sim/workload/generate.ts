@@ -31,13 +31,13 @@ const MINUTE_MS = 60_000
 const CALM_SHARE = 0.13
 const CALM_OPERATIONS_SHARE = 0.05
 /** Probabilities that a plan contains these rare events, and that it restores deleted objects at its end. */
-const NAMESPACE_DELETED = 0.12
-const NODE_DELETED = 0.25
-const GATE_CHANGED = 0.03
-const STATE_LOST = 0.02
-const RESTORED = 0.7
+const NAMESPACE_DELETION_CHANCE = 0.12
+const NODE_DELETION_CHANCE = 0.25
+const GATE_CHANGE_CHANCE = 0.03
+const STATE_LOSS_CHANCE = 0.02
+const RESTORE_CHANCE = 0.7
 /** The share of plans with a period in which no controller restarts: a new leader lists everything and hides missed wake-ups. */
-const STEADY_PLANS = 0.5
+const STEADY_PLANS_SHARE = 0.5
 
 /**
  * Names of the random streams. They determine the plan of a seed: renaming one changes the plan of every seed, and the seeds
@@ -78,9 +78,9 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
   }
   const period: Period = {
     setup,
-    calmFromMs: Math.floor(minutes * MINUTE_MS * (1 - CALM_SHARE)),
+    calmStartMs: Math.floor(minutes * MINUTE_MS * (1 - CALM_SHARE)),
     endMs: minutes * MINUTE_MS,
-    steadyFromMs: steadyFrom(rngFor('steady'), minutes * MINUTE_MS),
+    steadyStartMs: someSteadyStartMs(rngFor('steady'), minutes * MINUTE_MS),
   }
   const [leastOperations, mostOperations] = workload.operations
   const [leastFaults, mostFaults] = workload.faults
@@ -99,25 +99,25 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
   })
   const countPerPlan = leastTargeted + rngFor('targetedCount').below(mostTargeted - leastTargeted + 1)
   const targetedCount = options.targetedFaults ?? Math.round((countPerPlan * minutes) / workload.minutes)
-  const times = { untilMs: period.calmFromMs, steadyFromMs: period.steadyFromMs }
-  const targeted = generateTargetedFaults(rngFor('targetedFaults'), setup, targetedCount, times)
-  const nodes = generateNodeDeletions(period, workload, rngFor('nodes'))
-  const lostNodes = workload.lostNodes ? generateLostNodes(rngFor('lostNodes'), setup, workload.lostNodes, times) : []
-  const denials = isStock ? generateStockFaults(rngFor('stockFaults'), period.calmFromMs) : []
-  const steps = [...userSteps, ...faultSteps, ...nodes, ...targeted, ...lostNodes, ...denials].sort(
+  const times = { untilMs: period.calmStartMs, steadyStartMs: period.steadyStartMs }
+  const targetedSteps = generateTargetedFaults(rngFor('targetedFaults'), setup, targetedCount, times)
+  const nodeSteps = generateNodeDeletions(period, workload, rngFor('nodes'))
+  const lostNodeSteps = workload.lostNodes ? generateLostNodes(rngFor('lostNodes'), setup, workload.lostNodes, times) : []
+  const denialSteps = isStock ? generateStockFaults(rngFor('stockFaults'), period.calmStartMs) : []
+  const steps = [...userSteps, ...faultSteps, ...nodeSteps, ...targetedSteps, ...lostNodeSteps, ...denialSteps].sort(
     (a, b) => a.atMs - b.atMs,
   )
   const rates = generateFaultRates(rngFor('faultRates'), setup, workload.severity)
-  const faultRates = period.steadyFromMs > 0 ? withoutControllerCrashes(rates, setup) : rates
-  const plan = withoutProvisionerCrashes({ seed, minutes, setup, faultRates, steps })
+  const faultRates = period.steadyStartMs > 0 ? removeControllerCrashes(rates, setup) : rates
+  const plan = removeProvisionerCrashes({ seed, minutes, setup, faultRates, steps })
   return name === 'mixed' ? plan : { ...plan, workload: name, atRest: workload.atRest ?? [] }
 }
 
-const steadyFrom = (rng: Rng, endMs: number): number =>
-  rng.chance(STEADY_PLANS) ? Math.floor(endMs * (0.3 + 0.35 * rng.fraction())) : 0
+const someSteadyStartMs = (rng: Rng, endMs: number): number =>
+  rng.chance(STEADY_PLANS_SHARE) ? Math.floor(endMs * (0.3 + 0.35 * rng.fraction())) : 0
 
 /** Removes random crashes of the controllers, and of the server that their leases depend on. */
-function withoutControllerCrashes(rates: FaultRates, setup: Setup): FaultRates {
+function removeControllerCrashes(rates: FaultRates, setup: Setup): FaultRates {
   const steadyProcesses = ['server', ...controlProcesses(setup)]
   const crashes = Object.entries(rates.crashes).filter(([name]) => !steadyProcesses.includes(name))
   return { ...rates, crashes: Object.fromEntries(crashes) }
@@ -127,7 +127,7 @@ function withoutControllerCrashes(rates: FaultRates, setup: Setup): FaultRates {
  * Removes crashes and freezes of the provisioner if there is a second one. Both share the intent on a claim: if one crashes,
  * the other may complete the intent without its work.
  */
-function withoutProvisionerCrashes(plan: Plan): Plan {
+function removeProvisionerCrashes(plan: Plan): Plan {
   if (!plan.setup.secondProvisioner) return plan
   const isProvisioner = (name: string) => name.startsWith('provisioner-net.sim') || name === SECOND_PROVISIONER
   const steps = plan.steps.filter(
@@ -139,10 +139,10 @@ function withoutProvisionerCrashes(plan: Plan): Plan {
 
 interface Period {
   readonly setup: Setup
-  readonly calmFromMs: number
+  readonly calmStartMs: number
   readonly endMs: number
   /** From then on no fault makes a controller restart or lose its lease; 0 if there is no such period. */
-  readonly steadyFromMs: number
+  readonly steadyStartMs: number
 }
 
 const generateSetup = (rng: Rng): Setup => ({
@@ -169,7 +169,7 @@ interface UserRngs {
 
 function generateUserSteps(period: Period, operations: number, workload: Workload, rngs: UserRngs): Step[] {
   const { times, actions, rare, first } = rngs
-  const { setup, calmFromMs, endMs } = period
+  const { setup, calmStartMs, endMs } = period
   const steps: Step[] = []
   let nowMs = 0
   const add = (atMs: number, action: UserAction) => void steps.push({ atMs: Math.min(Math.floor(atMs), endMs), action })
@@ -187,30 +187,30 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
     addLater: (ms, action) => add(nowMs + ms, action),
   }
   const calmCount = Math.round(operations * CALM_OPERATIONS_SHARE)
-  const commonMoment = (atMs: number): Moment => ({ atMs, generate: () => actions.weighted(workload.actions)(draft) })
-  const atMostOnce = (probability: number, generate: (draft: Draft) => UserAction): Moment[] => {
-    const atMs = calmFromMs * (0.15 + 0.7 * rare.fraction())
+  const commonMoment = (atMs: number): Moment => ({ atMs, generate: () => actions.pickWeighted(workload.actions)(draft) })
+  const rareMoments = (probability: number, generate: (draft: Draft) => UserAction): Moment[] => {
+    const atMs = calmStartMs * (0.15 + 0.7 * rare.fraction())
     return rare.chance(probability) ? [{ atMs, generate: () => generate({ ...draft, rng: rare }) }] : []
   }
-  const momentsAtStart = ({ count: [least, most], withinMs, actions: rows }: NonNullable<Workload['firstActions']>) =>
+  const firstMoments = ({ count: [least, most], withinMs, actions: rows }: NonNullable<Workload['firstActions']>) =>
     Array.from({ length: first.between(least, most) }, (): Moment => {
-      const generate = () => first.weighted(rows)({ ...draft, rng: first })
+      const generate = () => first.pickWeighted(rows)({ ...draft, rng: first })
       return { atMs: first.fraction() * withinMs, generate }
     })
   const moments = [
-    ...(workload.firstActions ? momentsAtStart(workload.firstActions) : []),
-    ...burstsOf(times, Math.max(0, operations - calmCount), calmFromMs).map(commonMoment),
-    ...Array.from({ length: calmCount }, () => commonMoment(calmFromMs + times.fraction() * (endMs - calmFromMs))),
+    ...(workload.firstActions ? firstMoments(workload.firstActions) : []),
+    ...burstsOf(times, Math.max(0, operations - calmCount), calmStartMs).map(commonMoment),
+    ...Array.from({ length: calmCount }, () => commonMoment(calmStartMs + times.fraction() * (endMs - calmStartMs))),
     ...(workload.hasRareActions
-      ? [...atMostOnce(NAMESPACE_DELETED, deleteNamespace), ...atMostOnce(GATE_CHANGED, setGate)]
+      ? [...rareMoments(NAMESPACE_DELETION_CHANCE, deleteNamespace), ...rareMoments(GATE_CHANGE_CHANCE, setGate)]
       : []),
   ].sort((a, b) => a.atMs - b.atMs)
   for (const { atMs, generate } of moments) {
     nowMs = atMs
     add(atMs, generate())
   }
-  if (rare.chance(RESTORED))
-    for (const action of restoreObjects(draft)) add(calmFromMs + rare.fraction() * MINUTE_MS, action)
+  if (rare.chance(RESTORE_CHANCE))
+    for (const action of restoreObjects(draft)) add(calmStartMs + rare.fraction() * MINUTE_MS, action)
   return steps
 }
 
@@ -244,16 +244,16 @@ function generateFaultSteps(period: Period, count: number, userSteps: readonly S
     const precedingStep = userSteps.length > 0 && faults.chance(0.65) ? faults.pick(userSteps) : undefined
     const atMs = precedingStep
       ? precedingStep.atMs + faults.fraction() * SOON_MS
-      : faults.fraction() * period.calmFromMs
+      : faults.fraction() * period.calmStartMs
     // The calm has few faults.
-    return atMs > period.calmFromMs && faults.chance(0.7) ? faults.fraction() * period.calmFromMs : atMs
+    return atMs > period.calmStartMs && faults.chance(0.7) ? faults.fraction() * period.calmStartMs : atMs
   }
   const steps = Array.from({ length: count }, () => {
     const [atMs, action] = [someMomentMs(), generateFault(faults, period.setup)]
-    const isTooLate = period.steadyFromMs > 0 && disruptsControllers(action, period.setup)
-    return stepAt(isTooLate ? (atMs / period.endMs) * period.steadyFromMs : atMs, action)
+    const isTooLate = period.steadyStartMs > 0 && disruptsControllers(action, period.setup)
+    return stepAt(isTooLate ? (atMs / period.endMs) * period.steadyStartMs : atMs, action)
   })
-  if (rare?.chance(STATE_LOST)) steps.push(stepAt(rare.fraction() * period.calmFromMs, loseState(rare)))
+  if (rare?.chance(STATE_LOSS_CHANCE)) steps.push(stepAt(rare.fraction() * period.calmStartMs, loseState(rare)))
   return steps
 }
 
@@ -265,7 +265,7 @@ function disruptsControllers(fault: Fault, setup: Setup): boolean {
 }
 
 function generateNodeDeletions(period: Period, { nodeDeletions, hasRareActions }: Workload, rng: Rng): Step[] {
-  if (!nodeDeletions) return hasRareActions && rng.chance(NODE_DELETED) ? generateNodeDeletion(period, rng) : []
+  if (!nodeDeletions) return hasRareActions && rng.chance(NODE_DELETION_CHANCE) ? generateNodeDeletion(period, rng) : []
   const [least, most] = nodeDeletions
   return Array.from({ length: rng.between(least, most) }, () => generateNodeDeletion(period, rng)).flat()
 }
@@ -273,7 +273,7 @@ function generateNodeDeletions(period: Period, { nodeDeletions, hasRareActions }
 /** Deletes a node's object, and restarts its agent, which registers the node again. */
 function generateNodeDeletion(period: Period, rng: Rng): Step[] {
   const node = rng.pick(nodesOf(period.setup))
-  const atMs = Math.floor(period.calmFromMs * (0.1 + 0.8 * rng.fraction()))
+  const atMs = Math.floor(period.calmStartMs * (0.1 + 0.8 * rng.fraction()))
   return [
     { atMs, action: { do: 'delete', kind: 'node', ref: { name: node } } },
     { atMs: atMs + rng.between(100, 120_000), action: restartAgent(rng, node) },

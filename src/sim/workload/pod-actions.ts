@@ -3,17 +3,17 @@
 
 import type { Manifest, UserAction } from '../plan/plan.ts'
 import { claimSpec } from './claim-actions.ts'
-import { type Draft, freshName, isForBlock, keyOf, pickExisting, someClaimName, somePod } from './draft.ts'
+import { type Draft, pickName, isBlockName, keyOf, pickObject, someClaimName, somePod } from './draft.ts'
 
 /** A label that administrators set on nodes and remove. */
 export const ZONE = 'sim.example/zone'
 
 export function createPod(draft: Draft): UserAction {
   const { rng, pods } = draft
-  const ref = freshName(rng, pods, () => somePod(rng))
+  const ref = pickName(rng, pods, () => somePod(rng))
   if (!pods.has(keyOf(ref))) pods.set(keyOf(ref), ref)
   const volumes = [...claimVolumes(draft, ref.namespace ?? ''), ...ephemeralVolumes(draft)]
-  const isDevice = (name: string) => isForBlock(name)
+  const isDevice = (name: string) => isBlockName(name)
   const container = {
     name: 'main',
     image: 'scratch',
@@ -26,7 +26,7 @@ export function createPod(draft: Draft): UserAction {
   const spec = {
     containers: [container],
     ...(volumes.length > 0 ? { volumes } : {}),
-    ...placement(draft),
+    ...somePlacement(draft),
     ...(rng.chance(0.5) ? { terminationGracePeriodSeconds: rng.pick([0, 1, 5, 30]) } : {}),
   }
   return { do: 'create', kind: 'pod', object: { metadata: { ...ref }, spec } }
@@ -41,8 +41,8 @@ export function createPlacedPod(draft: Draft): UserAction {
 }
 
 function claimVolumes({ rng, claims }: Draft, namespace: string) {
-  const inNamespace = [...claims.values()].filter(({ ref }) => ref.namespace === namespace)
-  const count = rng.weighted([
+  const claimsInNamespace = [...claims.values()].filter(({ ref }) => ref.namespace === namespace)
+  const count = rng.pickWeighted([
     [2, 0],
     [8, 1],
     [3, 2],
@@ -50,7 +50,7 @@ function claimVolumes({ rng, claims }: Draft, namespace: string) {
   ])
   const names = new Set(
     Array.from({ length: count }, () =>
-      inNamespace.length > 0 && rng.chance(0.9) ? rng.pick(inNamespace).ref.name : someClaimName(rng),
+      claimsInNamespace.length > 0 && rng.chance(0.9) ? rng.pick(claimsInNamespace).ref.name : someClaimName(rng),
     ),
   )
   return [...names].map((claimName) => ({
@@ -61,7 +61,7 @@ function claimVolumes({ rng, claims }: Draft, namespace: string) {
 
 function ephemeralVolumes(draft: Draft) {
   const { rng } = draft
-  const count = rng.weighted([
+  const count = rng.pickWeighted([
     [8, 0],
     [3, 1],
     [1, 2],
@@ -80,7 +80,7 @@ function containerResources({ rng }: Draft) {
   return { resources: { requests, ...(choice < 14 ? { limits: { cpu: '200m', memory: '128Mi' } } : {}) } }
 }
 
-function placement({ rng, nodes }: Draft) {
+function somePlacement({ rng, nodes }: Draft) {
   const choice = rng.below(40)
   if (choice < 2) return { nodeName: rng.pick(nodes) }
   if (choice < 4) return { nodeSelector: { [ZONE]: rng.pick(['a', 'b']) } }
@@ -91,9 +91,9 @@ function placement({ rng, nodes }: Draft) {
 
 export function deletePod(draft: Draft): UserAction {
   const { rng, pods } = draft
-  const ref = pickExisting(rng, pods, () => somePod(rng))
+  const ref = pickObject(rng, pods, () => somePod(rng))
   pods.delete(keyOf(ref))
-  const options = rng.weighted<object>([
+  const options = rng.pickWeighted<object>([
     [6, {}],
     [3, { graceSeconds: 0 }],
     [2, { graceSeconds: rng.between(1, 20) }],
@@ -104,7 +104,7 @@ export function deletePod(draft: Draft): UserAction {
 }
 
 export function touchPod(draft: Draft): UserAction {
-  const ref = pickExisting(draft.rng, draft.pods, () => somePod(draft.rng))
+  const ref = pickObject(draft.rng, draft.pods, () => somePod(draft.rng))
   const patch = { metadata: { labels: { touched: String(draft.rng.below(100)) } } }
   return { do: 'edit', kind: 'pod', ref, patch, purpose: 'label' }
 }

@@ -2,7 +2,7 @@
 
 import { ATTRIBUTES_CLASSES, CLASSES } from '../plan/catalog.ts'
 import type { UserAction } from '../plan/plan.ts'
-import { type Draft, freshName, keyOf, pickExisting, someNamespace, someQuota } from './draft.ts'
+import { type Draft, pickName, keyOf, pickObject, someNamespace, someQuota } from './draft.ts'
 import type { Rng } from './rng.ts'
 
 type Bound = readonly [key: string, generate: (rng: Rng) => string]
@@ -64,7 +64,7 @@ const POD_SCOPES = ['Terminating', 'NotTerminating', 'NotBestEffort', 'CrossName
 
 export function createQuota(draft: Draft): UserAction {
   const { rng, quotas } = draft
-  const ref = freshName(rng, quotas, () => someQuota(rng))
+  const ref = pickName(rng, quotas, () => someQuota(rng))
   if (!quotas.has(keyOf(ref))) quotas.set(keyOf(ref), ref)
   return { do: 'create', kind: 'quota', object: { metadata: { ...ref }, spec: quotaSpec(draft) } }
 }
@@ -109,7 +109,7 @@ const someBounds = (rng: Rng, bounds: readonly Bound[]): Record<string, string> 
 /** Edits a quota. Some limits are lowered and raised again later. */
 export function editQuota(draft: Draft): UserAction {
   const { rng } = draft
-  const ref = pickExisting(rng, draft.quotas, () => someQuota(rng))
+  const ref = pickObject(rng, draft.quotas, () => someQuota(rng))
   const edit = (purpose: string, hard: object): UserAction => ({
     do: 'edit',
     kind: 'quota',
@@ -131,7 +131,7 @@ export function editQuota(draft: Draft): UserAction {
 
 export function deleteQuota(draft: Draft): UserAction {
   const { rng, quotas } = draft
-  const ref = pickExisting(rng, quotas, () => someQuota(rng))
+  const ref = pickObject(rng, quotas, () => someQuota(rng))
   quotas.delete(keyOf(ref))
   return { do: 'delete', kind: 'quota', ref }
 }

@@ -7,9 +7,9 @@ export interface Rng {
   /** Returns an integer from `min` to `max`, both included. */
   between(min: number, max: number): number
   chance(probability: number): boolean
-  pick<T>(from: readonly T[]): T
+  pick<T>(items: readonly T[]): T
   /** Returns one of the values, with a probability proportional to its weight. */
-  weighted<T>(rows: readonly (readonly [weight: number, value: T])[]): T
+  pickWeighted<T>(rows: readonly (readonly [weight: number, value: T])[]): T
   /** Returns a number in [0, 1). */
   fraction(): number
 }
@@ -20,12 +20,12 @@ export function createRng(random: Random): Rng {
     below,
     between: (min, max) => min + below(max - min + 1),
     chance: (probability) => random() < probability,
-    pick: <T>(from: readonly T[]) => from[below(from.length)] as T,
-    weighted<T>(rows: readonly (readonly [number, T])[]) {
-      let remaining = random() * rows.reduce((sum, [weight]) => sum + weight, 0)
+    pick: <T>(items: readonly T[]) => items[below(items.length)] as T,
+    pickWeighted<T>(rows: readonly (readonly [number, T])[]) {
+      let remainingWeight = random() * rows.reduce((sum, [weight]) => sum + weight, 0)
       for (const [weight, value] of rows) {
-        remaining -= weight
-        if (remaining < 0) return value
+        remainingWeight -= weight
+        if (remainingWeight < 0) return value
       }
       return rows.at(-1)![1]
     },

@@ -30,7 +30,7 @@ export function generateStockFaults(rng: Rng, untilMs: number): Step[] {
     const ms = rng.between(...DURATION_MS)
     const action: Fault = rng.chance(0.25)
       ? { do: 'stop serving', plural: rng.pick(OPTIONAL_KINDS), ms }
-      : { do: 'deny', ...rng.weighted(DENIALS), ms }
+      : { do: 'deny', ...rng.pickWeighted(DENIALS), ms }
     return { atMs, action }
   })
 }

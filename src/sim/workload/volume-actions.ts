@@ -4,19 +4,19 @@
 import { type DriverName, NODES, TOPOLOGY_KEY } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import { SELECTED_LABELS, STATIC_CLASS } from './claim-actions.ts'
-import { type Draft, isForBlock, pickExisting, someClaim, someVolumeName } from './draft.ts'
+import { type Draft, isBlockName, pickObject, someClaim, someVolumeName } from './draft.ts'
 
 /** The prefix of handles of imported volumes. */
-export const IMPORTED = 'imported-'
+export const IMPORT_PREFIX = 'imported-'
 
 export function importVolume(draft: Draft): UserAction {
   const { rng } = draft
-  const driver = rng.weighted<DriverName>([
+  const driver = rng.pickWeighted<DriverName>([
     [5, 'net.sim'],
     [2, 'local.sim'],
     [2, 'basic.sim'],
   ])
-  const handle = `${IMPORTED}${++draft.imports}`
+  const handle = `${IMPORT_PREFIX}${++draft.imports}`
   // Imported volumes are in the driver's first pool; local.sim has that pool on the first node.
   const firstNode = { matchExpressions: [{ key: TOPOLOGY_KEY, operator: 'In', values: [NODES[0]] }] }
   const object = volumeManifest(draft, {
@@ -31,7 +31,7 @@ export function createVolume(draft: Draft): UserAction {
   const { rng } = draft
   const object = volumeManifest(draft, {
     nfs: { server: 'filer.example', path: '/collection' },
-    persistentVolumeReclaimPolicy: rng.weighted([
+    persistentVolumeReclaimPolicy: rng.pickWeighted([
       [12, 'Retain'],
       [1, 'Delete'], // no driver deletes it
       [1, 'Recycle'],
@@ -43,14 +43,14 @@ export function createVolume(draft: Draft): UserAction {
 function volumeManifest({ rng, volumes }: Draft, fields: Manifest): Manifest {
   const name = someVolumeName(rng)
   volumes.add(name)
-  const reservedFor = rng.chance(0.2) ? someClaim(rng) : undefined
-  const isBlock = rng.chance(reservedFor && isForBlock(reservedFor.name) ? 0.8 : 0.1)
+  const claimRef = rng.chance(0.2) ? someClaim(rng) : undefined
+  const isBlock = rng.chance(claimRef && isBlockName(claimRef.name) ? 0.8 : 0.1)
   const spec = {
     capacity: { storage: `${rng.between(1, 6)}Gi` },
     accessModes: rng.pick([['ReadWriteOnce'], ['ReadWriteOnce', 'ReadWriteMany'], ['ReadWriteOncePod']]),
     storageClassName: rng.pick([STATIC_CLASS, STATIC_CLASS, STATIC_CLASS, '', 'net-now']),
     ...(isBlock ? { volumeMode: 'Block' } : {}),
-    ...(reservedFor ? { claimRef: { ...reservedFor } } : {}),
+    ...(claimRef ? { claimRef: { ...claimRef } } : {}),
     ...fields,
   }
   return { metadata: { name, ...(rng.chance(0.5) ? { labels: SELECTED_LABELS } : {}) }, spec }
@@ -59,7 +59,7 @@ function volumeManifest({ rng, volumes }: Draft, fields: Manifest): Manifest {
 /** Returns the volume of a claim, or a static one. */
 function someVolume({ rng, claims, volumes }: Draft): Ref {
   if (volumes.size > 0 && rng.chance(0.3)) return { name: rng.pick([...volumes]) }
-  return pickExisting(rng, claims, () => someClaim(rng))
+  return pickObject(rng, claims, () => someClaim(rng))
 }
 
 const editVolume = (ref: Ref, purpose: string, patch: Manifest): UserAction => ({

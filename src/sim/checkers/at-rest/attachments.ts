@@ -13,20 +13,20 @@ import {
   type Problem,
   parseAsset,
 } from '../context.ts'
-import { attaches, uidOf } from '../mounts.ts'
+import { supportsAttachments, uidOf } from '../mounts.ts'
 import type { AtRestContext } from './index.ts'
 
-const MANY = ['ReadWriteMany', 'ReadOnlyMany']
+const MULTI_NODE_MODES = ['ReadWriteMany', 'ReadOnlyMany']
 
 export const attachmentProblems = (context: AtRestContext): Problem[] => [
-  ...neededProblems(context),
+  ...needProblems(context),
   ...driverProblems(context),
   ...mountProblems(context),
 ]
 
 const attachmentProblem = (text: string): Problem => ({ rule: 'attachments', text })
 
-function neededProblems({ system, view, exemptions }: AtRestContext): Problem[] {
+function needProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   const neededNodes = new Map<string, Set<string>>()
   for (const pod of view.pods.values()) {
     const { nodeName } = pod.spec ?? {}
@@ -59,16 +59,16 @@ function neededProblems({ system, view, exemptions }: AtRestContext): Problem[] 
   }
   for (const [name, volume] of view.volumes) {
     const asset = assetOf(volume)
-    if (!asset || !system.drivers.has(parseAsset(asset).driver) || !attaches(system, parseAsset(asset).driver)) continue
-    const expected = [...(neededNodes.get(name) ?? [])].sort()
+    if (!asset || !system.drivers.has(parseAsset(asset).driver) || !supportsAttachments(system, parseAsset(asset).driver)) continue
+    const expectedNodes = [...(neededNodes.get(name) ?? [])].sort()
     const nodes = (attachedNodes.get(name) ?? []).sort()
-    const isShared = volume.spec?.accessModes?.some((mode) => MANY.includes(mode)) ?? false
+    const isShared = volume.spec?.accessModes?.some((mode) => MULTI_NODE_MODES.includes(mode)) ?? false
     const isExpected =
-      isShared || expected.length === 0
-        ? nodes.join() === expected.join()
-        : nodes.length === 1 && expected.includes(nodes[0]!)
+      isShared || expectedNodes.length === 0
+        ? nodes.join() === expectedNodes.join()
+        : nodes.length === 1 && expectedNodes.includes(nodes[0]!)
     if (!isExpected)
-      problems.push(attachmentProblem(`volume ${name} is needed on [${expected}], and attached to [${nodes}]`))
+      problems.push(attachmentProblem(`volume ${name} is needed on [${expectedNodes}], and attached to [${nodes}]`))
   }
   return problems
 }
@@ -76,7 +76,7 @@ function neededProblems({ system, view, exemptions }: AtRestContext): Problem[] 
 function driverProblems({ system, view }: AtRestContext): Problem[] {
   return [...assetsIn(system)].flatMap(({ asset, driverVolume }) => {
     const { driver, handle } = parseAsset(asset)
-    if (!attaches(system, driver)) return []
+    if (!supportsAttachments(system, driver)) return []
     const volumes = view.volumesOf(driver, handle)
     const names = volumes.map(({ metadata }) => metadata.name)
     // An unanswered publish is not retried once the volume is being deleted; the attachment's finalizer records it.

@@ -3,9 +3,9 @@ import { quantityToBytes } from '../../../api/quantity.ts'
 import type { FakeVolume } from '../../../csi/fake/index.ts'
 import { TOPOLOGY_KEY } from '../../plan/catalog.ts'
 import { MANUAL_CAPACITY } from '../../workload/admin-actions.ts'
-import { IMPORTED } from '../../workload/volume-actions.ts'
+import { IMPORT_PREFIX } from '../../workload/volume-actions.ts'
 import type { Problem } from '../context.ts'
-import { copiesOf, freeBytes, poolsAt } from '../feasible.ts'
+import { copiesOf, freeBytes, reachablePools } from '../feasibility.ts'
 import type { AtRestContext } from './index.ts'
 
 /** The only driver with topology; capacity of the others does not depend on the node. */
@@ -25,7 +25,7 @@ export function capacityProblems({ system, view, exemptions }: AtRestContext): P
   for (const [name, { settings }] of system.drivers)
     for (const pool of settings.pools) {
       // Imported volumes reserve no capacity.
-      const isCreated = ({ id, pool: poolName }: FakeVolume) => poolName === pool.name && !id.startsWith(IMPORTED)
+      const isCreated = ({ id, pool: poolName }: FakeVolume) => poolName === pool.name && !id.startsWith(IMPORT_PREFIX)
       const createdVolumes = Object.values(system.drivers.get(name)!.state().volumes).filter(isCreated)
       const usedBytes = createdVolumes.reduce((sum, { capacityBytes, copies }) => sum + capacityBytes * copies, 0)
       if (usedBytes > pool.capacityBytes)
@@ -37,16 +37,16 @@ export function capacityProblems({ system, view, exemptions }: AtRestContext): P
     for (const [node, { spec }] of view.csiNodes) {
       if (!spec.drivers.some(({ name }) => name === DRIVER) || !view.nodes.has(node)) continue
       const place = `${className} on ${node}`
-      const availableBytes = poolsAt(system, DRIVER, node).reduce(
+      const availableBytes = reachablePools(system, DRIVER, node).reduce(
         (sum, pool) => sum + freeBytes(system, DRIVER, pool),
         0,
       )
-      const expected = BigInt(Math.floor(Math.max(0, availableBytes) / copiesOf(storageClass)))
-      const [bytes, ...duplicates] = publishedBytes.get(place) ?? (expected === 0n ? [0n] : [])
+      const expectedBytes = BigInt(Math.floor(Math.max(0, availableBytes) / copiesOf(storageClass)))
+      const [bytes, ...duplicates] = publishedBytes.get(place) ?? (expectedBytes === 0n ? [0n] : [])
       publishedBytes.delete(place)
-      if (bytes !== expected || duplicates.length > 0) {
+      if (bytes !== expectedBytes || duplicates.length > 0) {
         problems.push(
-          `capacity objects of ${place} state ${[bytes, ...duplicates].join(', ')}, and ${expected} is free`,
+          `capacity objects of ${place} state ${[bytes, ...duplicates].join(', ')}, and ${expectedBytes} is free`,
         )
       }
     }

@@ -19,7 +19,7 @@ import {
   type Problem,
   parseAsset,
 } from '../context.ts'
-import { canCreate, canHaveAttributes, driverOf, freeBytes, requestOf, settingsIn } from '../feasible.ts'
+import { canCreate, canHaveAttributes, driverOf, freeBytes, requestOf, settingsIn } from '../feasibility.ts'
 import { chargeOf } from '../sizes.ts'
 import type { AtRestContext } from './index.ts'
 
@@ -40,7 +40,7 @@ export function claimProblems(claim: ObjectOf<'claim'>, context: AtRestContext):
       break
     case 'Lost':
       if (context.events.about(claim.metadata.uid).length === 0) report('no reason', 'is Lost, and no event says so')
-      if (ownVolume(claim, context)) report('needless wait', 'is Lost, and has its volume')
+      if (volumeOf(claim, context)) report('needless wait', 'is Lost, and has its volume')
       break
     default:
       if (!isDeleting(claim)) checkPending(claim, context, report)
@@ -90,7 +90,7 @@ const nodeOfPod = (claim: ObjectOf<'claim'>, context: AtRestContext): string | u
 const mayUse = (pod: ObjectOf<'pod'>, claim: ObjectOf<'claim'>, { view }: AtRestContext): boolean =>
   claimsOf(pod, view).some(({ key, isEphemeral }) => key === keyOf(claim) && (!isEphemeral || isOwnedBy(pod, claim)))
 
-const ownVolume = ({ metadata, spec }: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'volume'> | undefined => {
+const volumeOf = ({ metadata, spec }: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'volume'> | undefined => {
   const volume = view.volumes.get(spec?.volumeName ?? '')
   return volume?.spec?.claimRef?.uid === metadata.uid ? volume : undefined
 }
@@ -105,10 +105,10 @@ function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: 
   const storageClass = view.classes.get(className ?? '')
   const isDefault = ({ metadata }: ObjectOf<'class'>) => metadata.annotations?.[DEFAULT_CLASS] === 'true'
   const explanation = `it says "${messages.at(-1) ?? 'nothing'}"`
-  const defaults =
+  const defaultClasses =
     className === undefined && !claim.spec?.volumeName ? [...view.classes.values()].filter(isDefault) : []
   // The newest default class is assigned, unless a quota of that class cannot admit the claim.
-  if (defaults.length > 0 && !defaults.some(({ metadata }) => isOverQuota(claim, metadata.name ?? '', context))) {
+  if (defaultClasses.length > 0 && !defaultClasses.some(({ metadata }) => isOverQuota(claim, metadata.name ?? '', context))) {
     report('needless wait', `has no class, although there is a default class: ${explanation}`)
   }
   const node = claim.metadata.annotations?.[SELECTED_NODE]
@@ -120,7 +120,7 @@ function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: 
       report('needless wait', `could get a volume on ${podNode}, the node of its pod: ${explanation}`)
     return
   }
-  const volume = [...view.volumes.values()].find((candidate) => fits(candidate, claim))
+  const volume = [...view.volumes.values()].find((candidate) => canSatisfy(candidate, claim))
   if (volume) report('needless wait', `could bind to volume ${volume.metadata.name}: ${explanation}`)
   else if (storageClass && canCreate(claim, storageClass, { system, view }, node)) {
     report('needless wait', `could get a volume from ${driverOf(storageClass)}: ${explanation}`)
@@ -142,7 +142,7 @@ function isOverQuota(claim: ObjectOf<'claim'>, className: string, { view }: AtRe
 }
 
 /** Whether a free volume satisfies the claim; independent of the binder's own matching. */
-function fits({ metadata, spec, status }: ObjectOf<'volume'>, claim: ObjectOf<'claim'>): boolean {
+function canSatisfy({ metadata, spec, status }: ObjectOf<'volume'>, claim: ObjectOf<'claim'>): boolean {
   const claimSpec = claim.spec ?? {}
   const { claimRef } = spec ?? {}
   const isReserved = claimRef && `${claimRef.namespace}/${claimRef.name}` === keyOf(claim) && !claimRef.uid
@@ -161,7 +161,7 @@ function fits({ metadata, spec, status }: ObjectOf<'volume'>, claim: ObjectOf<'c
 }
 
 function checkBound(claim: ObjectOf<'claim'>, context: AtRestContext, report: Report): void {
-  const volume = ownVolume(claim, context)
+  const volume = volumeOf(claim, context)
   if (!volume) {
     report('needless wait', `is Bound, and volume ${claim.spec?.volumeName} belongs to another`)
     return
@@ -273,17 +273,17 @@ function checkAttributes(
   if (!driverVolume) return
   const { driver } = parseAsset(asset)
   const { status } = claim
-  const current = classInEffect(claim)
+  const currentClass = classInEffect(claim)
   const progress = AMOUNTS.map((name) => status?.allocatedResourceStatuses?.[name]).filter(Boolean)
   const isInProgress = status?.modifyVolumeStatus !== undefined || progress.length > 0
   if (!isInProgress && undoOf(claim) === undefined) {
-    for (const [name, value] of Object.entries(reportedAttributes(claim, classes.of(current ?? '')))) {
+    for (const [name, value] of Object.entries(reportedAttributes(claim, classes.of(currentClass ?? '')))) {
       const actual = driverVolume.mutableParameters[name]
       if (actual !== value) report('attributes', `reports ${name}=${value}, and ${asset} has ${actual}`)
     }
-    checkExpected(asset, driverVolume.mutableParameters, context, report)
+    checkExpectedAttributes(asset, driverVolume.mutableParameters, context, report)
     const volumeClass = volume.spec?.volumeAttributesClassName || undefined
-    if (volumeClass !== current) report('attributes', `reports the class ${current}, and its volume has ${volumeClass}`)
+    if (volumeClass !== currentClass) report('attributes', `reports the class ${currentClass}, and its volume has ${volumeClass}`)
     for (const name of AMOUNTS) {
       const claimAmount = status?.capacity?.[name]
       const volumeAmount = volume.spec?.capacity?.[name]
@@ -297,9 +297,9 @@ function checkAttributes(
     const actual = driverVolume.mutableParameters[name]
     if (actual !== value) report('attributes', `has a volume that records ${name}=${value}, and ${asset} has ${actual}`)
   }
-  const requestedClass = claim.spec?.volumeAttributesClassName || current
+  const requestedClass = claim.spec?.volumeAttributesClassName || currentClass
   // A rollback whose previous values were unknown says so in a condition that stays: the attributes are uncertain then.
-  const isExplained = context.expected.of(asset).uncertain.size > 0
+  const isExplained = context.expectedAttributes.of(asset).uncertainNames.size > 0
   const conditions = (status?.conditions ?? []).filter(
     ({ type, reason }) => type.startsWith('Modify') && !(isExplained && reason === 'PreviousValueUnknown'),
   )
@@ -307,7 +307,7 @@ function checkAttributes(
     const requestedAmount = claim.spec?.resources?.requests?.[name]
     return requestedAmount !== undefined && compareQuantities(requestedAmount, status?.capacity?.[name] ?? '0') !== 0
   }
-  if (requestedClass === current && !AMOUNTS.some(isDue)) {
+  if (requestedClass === currentClass && !AMOUNTS.some(isDue)) {
     if (isInProgress)
       report('attributes', `has what it requests, and is still ${status?.modifyVolumeStatus?.status} ${progress}`)
     else if (conditions.length > 0)
@@ -317,35 +317,35 @@ function checkAttributes(
   }
   const messages = events.about(claim.metadata.uid).filter((text) => /VolumeModify|VolumeChange/.test(text))
   if (conditions.length + messages.length === 0 && !isInProgress && hasResizer(system, driver as DriverName)) {
-    report('no reason', `requests ${requestedClass}, has ${current}, and states no reason`)
+    report('no reason', `requests ${requestedClass}, has ${currentClass}, and states no reason`)
   }
   const state = status?.modifyVolumeStatus?.status
   const expectedState =
-    requestedClass === current ? undefined : stateWithoutClass(requestedClass ?? '', driver as DriverName, context)
+    requestedClass === currentClass ? undefined : stateWithoutClass(requestedClass ?? '', driver as DriverName, context)
   if (expectedState && state !== expectedState && hasModify(system, driver as DriverName)) {
     report('attributes', `should be ${expectedState} about ${requestedClass}, and is ${state}`)
   }
   if (canHaveAttributes(claim, driver as DriverName, { system, view })) {
     const reason = [...conditions.map(({ message }) => message), ...messages].at(-1)
     if (isHeldByUse(claim, reason, context)) return
-    report('needless wait', `could have ${requestedClass}, has ${current}, and says "${reason}"`)
+    report('needless wait', `could have ${requestedClass}, has ${currentClass}, and says "${reason}"`)
   }
 }
 
 /** Checks that the driver's volume has the attributes that all statuses together determine. */
-function checkExpected(
+function checkExpectedAttributes(
   asset: string,
-  actual: Attributes,
-  { expected, exemptions }: AtRestContext,
+  actualAttributes: Attributes,
+  { expectedAttributes, exemptions }: AtRestContext,
   report: Report,
 ): void {
   if (exemptions.hadGatesOff) return
-  const expectation = expected.of(asset)
-  for (const name of new Set([...Object.keys(actual), ...Object.keys(expectation.expected)])) {
-    if (expectation.uncertain.has(name) || actual[name] === expectation.expected[name]) continue
+  const { attributes, uncertainNames } = expectedAttributes.of(asset)
+  for (const name of new Set([...Object.keys(actualAttributes), ...Object.keys(attributes)])) {
+    if (uncertainNames.has(name) || actualAttributes[name] === attributes[name]) continue
     report(
       'attributes',
-      `amounts to ${name}=${expectation.expected[name]} by its statuses, and ${asset} has ${actual[name]}`,
+      `amounts to ${name}=${attributes[name]} by its statuses, and ${asset} has ${actualAttributes[name]}`,
     )
   }
 }

@@ -10,7 +10,7 @@ import { storageProblems, volumeProblems } from './volumes.ts'
 
 export interface AtRestContext extends Pick<CheckContext, 'system' | 'view' | 'exemptions'> {
   readonly classes: ClassParameters
-  readonly expected: ExpectedAttributes
+  readonly expectedAttributes: ExpectedAttributes
   readonly events: RecordedEvents
 }
 
@@ -42,8 +42,8 @@ function deletionProblems({ view }: AtRestContext): Problem[] {
   const problems: Problem[] = []
   for (const [name, { metadata, status }] of view.namespaces) {
     if (!metadata.deletionTimestamp) continue
-    const remaining = [...view.claims.keys(), ...view.pods.keys()].filter((key) => key.startsWith(`${name}/`))
-    if (remaining.length === 0)
+    const remainingKeys = [...view.claims.keys(), ...view.pods.keys()].filter((key) => key.startsWith(`${name}/`))
+    if (remainingKeys.length === 0)
       problems.push({ rule: 'not deleted', text: `namespace ${name} is being deleted, and is empty` })
     else if (!status?.conditions?.some(({ status: conditionStatus }) => conditionStatus === 'True')) {
       problems.push({

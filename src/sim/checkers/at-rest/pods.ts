@@ -14,7 +14,7 @@ import {
   type Problem,
   parseAsset,
 } from '../context.ts'
-import { canCreate, copiesOf, driverOf, freeBytes, poolsAt, requestOf } from '../feasible.ts'
+import { canCreate, copiesOf, driverOf, freeBytes, reachablePools, requestOf } from '../feasibility.ts'
 import type { AtRestContext } from './index.ts'
 
 const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
@@ -55,12 +55,12 @@ function waitingProblems(pod: ObjectOf<'pod'>, context: AtRestContext, createPro
   const condition = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (condition?.status !== 'False' || !condition.message)
     return createProblem('no reason', 'has no node, and states no reason')
-  const node = nodeFor(pod, context)
+  const node = findNode(pod, context)
   return node ? createProblem('needless wait', `could be placed on ${node}, and says "${condition.message}"`) : []
 }
 
 /** Returns a node on which the pod fits, by the capacity that the drivers really have. */
-function nodeFor(pod: ObjectOf<'pod'>, context: AtRestContext): string | undefined {
+function findNode(pod: ObjectOf<'pod'>, context: AtRestContext): string | undefined {
   const claims = claimsOf(pod, context.view)
   if (cpusOf(pod) > CPUS_MAX || context.exemptions.hadGatesOff) return undefined
   if (claims.some(({ claim, isEphemeral }) => !claim || isDeleting(claim) || (isEphemeral && !isOwnedBy(pod, claim))))
@@ -89,7 +89,7 @@ function canHost(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, context: AtRestCo
     if (!canCreate(claim, storageClass, { system, view }, name)) return false
     // All claims of the pod must fit into one pool together.
     requiredBytes.set(driver, (requiredBytes.get(driver) ?? 0) + requestOf(claim) * copiesOf(storageClass))
-    return poolsAt(system, driver, name).some((pool) => freeBytes(system, driver, pool) >= requiredBytes.get(driver)!)
+    return reachablePools(system, driver, name).some((pool) => freeBytes(system, driver, pool) >= requiredBytes.get(driver)!)
   })
 }
 

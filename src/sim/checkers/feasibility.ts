@@ -12,15 +12,15 @@ export const requestOf = ({ spec }: ObjectOf<'claim'>): number =>
   Number(quantityToBytes(spec?.resources?.requests?.storage ?? '0'))
 
 export function freeBytes(system: System, driver: DriverName, pool: FakePool): number {
-  let free = pool.capacityBytes
+  let bytes = pool.capacityBytes
   for (const volume of Object.values(stateOf(system, driver).volumes)) {
-    if (volume.pool === pool.name) free -= volume.capacityBytes * volume.copies
+    if (volume.pool === pool.name) bytes -= volume.capacityBytes * volume.copies
   }
-  return free
+  return bytes
 }
 
 /** Returns the pools reachable from a node; without a node, all pools. */
-export const poolsAt = (system: System, driver: DriverName, node?: string): readonly FakePool[] =>
+export const reachablePools = (system: System, driver: DriverName, node?: string): readonly FakePool[] =>
   settingsIn(system, driver).pools.filter(({ segments }) => !node || !segments || segments[TOPOLOGY_KEY] === node)
 
 export const settingsIn = (system: System, driver: DriverName): FakeSettings => system.drivers.get(driver)!.settings
@@ -71,5 +71,5 @@ export function canCreate(
   const bytes = requestOf(claim)
   const poolBytes = bytes * copiesOf(storageClass)
   if (bytes > maximumBytes || !canHaveAttributes(claim, driver, state)) return false
-  return poolsAt(state.system, driver, node).some((pool) => freeBytes(state.system, driver, pool) >= poolBytes)
+  return reachablePools(state.system, driver, node).some((pool) => freeBytes(state.system, driver, pool) >= poolBytes)
 }
