@@ -34,7 +34,10 @@ describe('readDriverFacts', () => {
   it('SYS-6 omits unimplemented services and rejects if a call fails', async () => {
     const info = { GetPluginInfo: [{ name: 'd.example.com', vendorVersion: '2' }] }
     expect(await readDriverFacts(createScriptedDriver(info))).toMatchObject({ controller: new Set(), node: new Set() })
-    const failingDriver = createScriptedDriver({ ...info, NodeGetCapabilities: [new CsiError('UNAVAILABLE', 'not running')] })
+    const failingDriver = createScriptedDriver({
+      ...info,
+      NodeGetCapabilities: [new CsiError('UNAVAILABLE', 'not running')],
+    })
     await expect(readDriverFacts(failingDriver)).rejects.toThrow('not running')
   })
 })

@@ -23,7 +23,10 @@ interface MaskedInstrumentOptions extends InstrumentOptions {
 /** The label that the Kubernetes sidecars use until the driver has returned its name. */
 const UNKNOWN_DRIVER = 'unknown-driver'
 
-export function instrumentTransport(send: Transport, { clock, log, metrics, secretMask }: MaskedInstrumentOptions): Transport {
+export function instrumentTransport(
+  send: Transport,
+  { clock, log, metrics, secretMask }: MaskedInstrumentOptions,
+): Transport {
   let driverName = UNKNOWN_DRIVER
   return async (method: DescMethod, request: Message, options) => {
     const startMs = clock.monotonicMs()

@@ -113,7 +113,14 @@ export function createConditionReporter({
         : timestamp(clock.nowMs())
     const { generation } = currentPod.metadata
     const observedGeneration = generation === undefined ? {} : { observedGeneration: generation }
-    const condition = { type: 'PodScheduled', status: 'False', reason, message, lastTransitionTime, ...observedGeneration }
+    const condition = {
+      type: 'PodScheduled',
+      status: 'False',
+      reason,
+      message,
+      lastTransitionTime,
+      ...observedGeneration,
+    }
     const body = { metadata: { uid, resourceVersion }, status: { conditions: [condition] } }
     try {
       const ref = { name, namespace }

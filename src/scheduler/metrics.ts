@@ -15,7 +15,7 @@ const QUEUES = ['active', 'backoff', 'unschedulable'] as const
 
 export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
   const registers = [registry]
-  const running: SchedulerMetrics['schedulers'] = new Set()
+  const schedulers: SchedulerMetrics['schedulers'] = new Set()
   const attempts = new Counter({
     name: 'scheduler_schedule_attempts_total',
     help: 'Attempts to schedule a pod, by result: scheduled (the pod is bound), unschedulable, error.',
@@ -42,7 +42,7 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
     registers,
     collect() {
       const pending = { active: 0, backoff: 0, unschedulable: 0 }
-      for (const { queue } of running) {
+      for (const { queue } of schedulers) {
         const sizes = queue.sizes()
         for (const name of QUEUES) pending[name] += sizes[name]
       }
@@ -55,7 +55,7 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
     registers,
     collect() {
       let total = 0
-      for (const { reservations } of running) total += reservations
+      for (const { reservations } of schedulers) total += reservations
       this.set(total)
     },
   })

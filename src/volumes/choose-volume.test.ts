@@ -44,7 +44,10 @@ describe('chooseVolume', () => {
   })
 
   it('PROV-5 chooses a volume being deleted only if the volume is already bound to the claim', () => {
-    const deletedVolume = { claim: { name: 'c', uid: 'uid-c' }, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
+    const deletedVolume = {
+      claim: { name: 'c', uid: 'uid-c' },
+      metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' },
+    }
     expect(chosenName({}, [{ name: 'half-bound', ...deletedVolume, phase: 'Bound' }])).toBe('half-bound')
     expect(chosenName({}, [{ name: 'pending', ...deletedVolume, phase: 'Pending' }])).toBeUndefined()
     expect(
@@ -115,7 +118,9 @@ describe('chooseVolume', () => {
     expect(chosenName({ className: 'gold' }, [{ name: 'free' }])).toBeUndefined()
     expect(chosenName({ className: 'gold' }, [{ ...reservedVolume, ...boundByController }])).toBe('reserved')
     expect(chosenName({ className: 'gold' }, [reservedVolume])).toBeUndefined()
-    expect(chosenName({ className: 'gold' }, [{ ...reservedVolume, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
+    expect(
+      chosenName({ className: 'gold' }, [{ ...reservedVolume, claim: { name: 'c', uid: 'uid-c' } }]),
+    ).toBeUndefined()
     expect(chosenName({ className: 'gold' }, [reservedVolume, { name: 'free', className: 'gold' }])).toBe('free')
     expect(chosenName({ className: '' }, [reservedVolume])).toBe('reserved')
     expect(chosenName({}, [reservedVolume])).toBe('reserved')

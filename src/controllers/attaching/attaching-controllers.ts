@@ -172,7 +172,8 @@ function volumesAffectedByNode(
 ): ObjectKey[] {
   const { name: nodeName } = node.metadata
   const waitingVolumes = states.volumesWaitingFor({ kind: 'node', nodeName })
-  if (isOutOfService(node)) return [...waitingVolumes, ...attachmentsOnNode(attachments, nodeName).flatMap(volumeNamesOf)]
+  if (isOutOfService(node))
+    return [...waitingVolumes, ...attachmentsOnNode(attachments, nodeName).flatMap(volumeNamesOf)]
   if (!isReady(node)) return [...waitingVolumes]
   return waitingVolumes.filter((name) => {
     const { csi } = volumes.get(name)?.spec ?? {}

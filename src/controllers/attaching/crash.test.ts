@@ -103,7 +103,9 @@ describe.each([true, false])('after a crash (atomic commits: %s)', (isAtomic) =>
             runActors,
           )
           await fixture.settle()
-          expect(await scenario.isComplete(fixture), `killed ${when} ${firstProcess.calls[call]}, call ${call}`).toBe(true)
+          expect(await scenario.isComplete(fixture), `killed ${when} ${firstProcess.calls[call]}, call ${call}`).toBe(
+            true,
+          )
         }
         await fixture.checkFinalizers()
         expect(fixture.violations, `killed ${when} ${firstProcess.calls[call]}, call ${call}`).toEqual([])

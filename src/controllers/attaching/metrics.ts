@@ -32,7 +32,8 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
       for (const volume of context.volumes.list()) {
         const { driver = '' } = volume.spec?.csi ?? {}
         const desiredCount = driver ? desiredAttachments(volume, context).length : 0
-        if (desiredCount > 0) this.inc({ plugin_name: pluginNameOf(driver), state: 'desired_state_of_world' }, desiredCount)
+        if (desiredCount > 0)
+          this.inc({ plugin_name: pluginNameOf(driver), state: 'desired_state_of_world' }, desiredCount)
       }
       for (const { spec } of context.attachments.list()) {
         this.inc({ plugin_name: pluginNameOf(spec.attacher), state: 'actual_state_of_world' })

@@ -34,7 +34,12 @@ const plan = (view: Partial<VolumeView>, forceAfterMs = SIX_MINUTES_MS) =>
 
 describe('planVolume', () => {
   it('SYS-18 plans nothing if the volume is attached to the node that needs it', () => {
-    expect(plan({ desiredAttachments: [aDesiredAttachment('left')], attachments: [anAttachmentView('left', { isMounted: true })] })).toEqual([])
+    expect(
+      plan({
+        desiredAttachments: [aDesiredAttachment('left')],
+        attachments: [anAttachmentView('left', { isMounted: true })],
+      }),
+    ).toEqual([])
   })
 
   it('SYS-18 detaches an unneeded volume after it was unmounted', () => {
@@ -45,7 +50,9 @@ describe('planVolume', () => {
   it('SYS-18 keeps an attachment that a user created and does not attach its volume to another node', () => {
     const userAttachment = anAttachmentView('left', { isManaged: false })
     expect(plan({ attachments: [userAttachment] })).toEqual([])
-    expect(plan({ desiredAttachments: [aDesiredAttachment('right')], attachments: [userAttachment] })).toMatchObject([{ do: 'wait' }])
+    expect(plan({ desiredAttachments: [aDesiredAttachment('right')], attachments: [userAttachment] })).toMatchObject([
+      { do: 'wait' },
+    ])
   })
 
   it('SYS-18 waits for an attachment that is being deleted', () => {
@@ -53,11 +60,15 @@ describe('planVolume', () => {
     expect(plan({ desiredAttachments: [aDesiredAttachment('left')], attachments: [deletedView] })).toMatchObject([
       { do: 'wait', message: 'the volume is being detached from node left and is attached again afterwards' },
     ])
-    expect(plan({ desiredAttachments: [aDesiredAttachment('right')], attachments: [deletedView] })).toMatchObject([{ do: 'wait' }])
+    expect(plan({ desiredAttachments: [aDesiredAttachment('right')], attachments: [deletedView] })).toMatchObject([
+      { do: 'wait' },
+    ])
   })
 
   it('SYS-18 force-detaches from a lost node after the timeout, and never if the timeout is infinite', () => {
-    const lostAttachments = (lostForMs: number) => [anAttachmentView('left', { node: 'lost', isMounted: true, lostForMs })]
+    const lostAttachments = (lostForMs: number) => [
+      anAttachmentView('left', { node: 'lost', isMounted: true, lostForMs }),
+    ]
     expect(plan({ attachments: lostAttachments(60_000) })).toMatchObject([{ do: 'wait', afterMs: 300_000 }])
     expect(plan({ attachments: lostAttachments(360_000) })).toMatchObject([{ do: 'detach', force: 'timeout' }])
     const [wait] = plan({ attachments: lostAttachments(3_600_000) }, Number.POSITIVE_INFINITY)
@@ -96,35 +107,41 @@ describe('planVolume', () => {
       ),
     )
     fc.assert(
-      fc.property(desiredArbitrary, attachmentsArbitrary, fc.boolean(), (desiredAttachments, attachments, isSingleNode) => {
-        const steps = plan({ desiredAttachments, attachments, isSingleNode })
-        const attaches = steps.filter((step) => step.do === 'attach')
-        if (isSingleNode) {
-          expect(attaches.length + attachments.length).toBeLessThanOrEqual(Math.max(1, attachments.length))
-        }
-        for (const { desired: plannedAttachment } of attaches) {
-          const { nodeName, nodeExists, volumesOnNode, volumesMax = Number.POSITIVE_INFINITY } = plannedAttachment
-          expect(nodeExists && volumesOnNode < volumesMax).toBe(true)
-          expect(attachments.some(({ attachment }) => attachment.spec.nodeName === nodeName)).toBe(false)
-        }
-        for (const step of steps) {
-          if (step.do !== 'detach') continue
-          const { attachment, node, isMounted, isManaged, lostForMs } = attachments.find(
-            (existing) => existing.attachment === step.attachment,
-          )!
-          expect(desiredAttachments.some(({ nodeName }) => nodeName === attachment.spec.nodeName)).toBe(false)
-          const mayDetach = !isMounted || node === 'out of service' || (node === 'lost' && lostForMs >= SIX_MINUTES_MS)
-          expect(mayDetach && isManaged && attachment.metadata.deletionTimestamp === undefined).toBe(true)
-        }
-        // Every desired attachment exists, is planned, or has a reason to wait.
-        for (const desiredAttachment of desiredAttachments) {
-          const { attachmentName } = desiredAttachment
-          const exists = attachments.some(({ attachment }) => attachment.metadata.name === attachmentName)
-          const isPlanned = attaches.some((step) => step.desired === desiredAttachment)
-          const isWaiting = steps.some((step) => step.do === 'wait')
-          expect(exists || isPlanned || isWaiting).toBe(true)
-        }
-      }),
+      fc.property(
+        desiredArbitrary,
+        attachmentsArbitrary,
+        fc.boolean(),
+        (desiredAttachments, attachments, isSingleNode) => {
+          const steps = plan({ desiredAttachments, attachments, isSingleNode })
+          const attaches = steps.filter((step) => step.do === 'attach')
+          if (isSingleNode) {
+            expect(attaches.length + attachments.length).toBeLessThanOrEqual(Math.max(1, attachments.length))
+          }
+          for (const { desired: plannedAttachment } of attaches) {
+            const { nodeName, nodeExists, volumesOnNode, volumesMax = Number.POSITIVE_INFINITY } = plannedAttachment
+            expect(nodeExists && volumesOnNode < volumesMax).toBe(true)
+            expect(attachments.some(({ attachment }) => attachment.spec.nodeName === nodeName)).toBe(false)
+          }
+          for (const step of steps) {
+            if (step.do !== 'detach') continue
+            const { attachment, node, isMounted, isManaged, lostForMs } = attachments.find(
+              (existing) => existing.attachment === step.attachment,
+            )!
+            expect(desiredAttachments.some(({ nodeName }) => nodeName === attachment.spec.nodeName)).toBe(false)
+            const mayDetach =
+              !isMounted || node === 'out of service' || (node === 'lost' && lostForMs >= SIX_MINUTES_MS)
+            expect(mayDetach && isManaged && attachment.metadata.deletionTimestamp === undefined).toBe(true)
+          }
+          // Every desired attachment exists, is planned, or has a reason to wait.
+          for (const desiredAttachment of desiredAttachments) {
+            const { attachmentName } = desiredAttachment
+            const exists = attachments.some(({ attachment }) => attachment.metadata.name === attachmentName)
+            const isPlanned = attaches.some((step) => step.desired === desiredAttachment)
+            const isWaiting = steps.some((step) => step.do === 'wait')
+            expect(exists || isPlanned || isWaiting).toBe(true)
+          }
+        },
+      ),
     )
   })
 })

@@ -21,7 +21,8 @@ export const PODS_BY_CLAIM = 'attaching/claim'
 export function readVolume(volumeName: string, context: AttachingContext): VolumeView {
   const volume = context.volumes.get(volumeName)
   const desiredList = volume ? desiredAttachments(volume, context) : []
-  const isDesired = ({ metadata }: Attachment) => desiredList.some(({ attachmentName }) => attachmentName === metadata.name)
+  const isDesired = ({ metadata }: Attachment) =>
+    desiredList.some(({ attachmentName }) => attachmentName === metadata.name)
   const attachments = attachmentsOfVolume(context.attachments, volumeName).map((attachment) =>
     readAttachment(attachment, volume, isDesired(attachment), context),
   )
@@ -76,7 +77,10 @@ function countVolumesOnNode(
   const volumesMax = csiNodes.get(nodeName)?.spec.drivers.find(({ name }) => name === driver)?.allocatable?.count
   if (volumesMax === undefined) return { volumesOnNode: 0, volumesMax }
   const driverAttachments = attachmentsOnNode(attachments, nodeName).filter(({ spec }) => spec.attacher === driver)
-  const names = new Set([...driverAttachments.map(({ metadata }) => metadata.name), ...states.creationsOn({ nodeName, driver })])
+  const names = new Set([
+    ...driverAttachments.map(({ metadata }) => metadata.name),
+    ...states.creationsOn({ nodeName, driver }),
+  ])
   return { volumesOnNode: names.size, volumesMax }
 }
 

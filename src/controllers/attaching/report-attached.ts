@@ -21,7 +21,10 @@ export async function reportAttached(nodeName: ObjectKey, context: AttachingCont
   const desiredVolumes = mergeAttached(reportedVolumes, attachedNames)
   if (desiredVolumes.map(({ name }) => name).join() === reportedVolumes.map(({ name }) => name).join()) return done
   const { uid, resourceVersion } = node.metadata
-  const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: desiredVolumes.length > 0 ? desiredVolumes : null } }
+  const body = {
+    metadata: { uid, resourceVersion },
+    status: { volumesAttached: desiredVolumes.length > 0 ? desiredVolumes : null },
+  }
   try {
     nodes.applyWriteResult(
       await client.patch(nodeKind, { name: nodeName }, { type: 'merge', body }, { subresource: 'status' }),

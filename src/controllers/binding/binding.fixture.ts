@@ -194,7 +194,9 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     },
     eventsOf: (name) => recordedEvents.filter((event) => event.name === name).map(({ line }) => line),
     queueStates: () =>
-      Object.fromEntries((runningControllers?.queueStates() ?? []).map(({ key, is, message }) => [key, `${is}: ${message}`])),
+      Object.fromEntries(
+        (runningControllers?.queueStates() ?? []).map(({ key, is, message }) => [key, `${is}: ${message}`]),
+      ),
     async stop() {
       await fixture.stopControllers()
       await api.store.close()

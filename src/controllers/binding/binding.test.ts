@@ -150,7 +150,9 @@ for (const isAtomic of [true, false]) {
     it('PROV-4 binds a waiting claim to a volume that gets a matching label', async () => {
       await start()
       await fixture.createVolume('pv', AVAILABLE_STATUS)
-      await fixture.createClaim('c', { spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'Exists' }] } } })
+      await fixture.createClaim('c', {
+        spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'Exists' }] } },
+      })
       await fixture.settle()
       await patchVolume('pv', { metadata: { labels: { tier: 'fast' } } })
       await fixture.settle()
@@ -366,7 +368,11 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-4 reports the size before the expansion until the file system is expanded', async () => {
       await start()
-      await fixture.createVolume('pv', { size: '2Gi', annotations: { [PRE_RESIZE_CAPACITY]: '1Gi' }, ...AVAILABLE_STATUS })
+      await fixture.createVolume('pv', {
+        size: '2Gi',
+        annotations: { [PRE_RESIZE_CAPACITY]: '1Gi' },
+        ...AVAILABLE_STATUS,
+      })
       await fixture.createClaim('c')
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.capacity).toEqual({ storage: '1Gi' })
@@ -751,7 +757,11 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-20 marks a volume without a deleter as failed, with the reason', async () => {
       await start()
-      await fixture.createVolume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND_STATUS })
+      await fixture.createVolume('pv', {
+        claim: DELETED_CLAIM,
+        spec: { persistentVolumeReclaimPolicy: 'Delete' },
+        ...BOUND_STATUS,
+      })
       await fixture.settle()
       const message =
         'error getting deleter volume plugin for volume "pv": no deletable volume plugin matched; back up its data if it is needed, delete its storage manually, which deletes the data, then delete the volume'
@@ -802,7 +812,11 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-14 marks a volume that is being deleted as failed if its claim was deleted and no provisioner can delete it', async () => {
       await start()
-      await fixture.createVolume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND_STATUS })
+      await fixture.createVolume('pv', {
+        claim: DELETED_CLAIM,
+        spec: { persistentVolumeReclaimPolicy: 'Delete' },
+        ...BOUND_STATUS,
+      })
       await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Failed')
@@ -810,7 +824,11 @@ for (const isAtomic of [true, false]) {
 
     it('PROV-14 waits for pods that use a volume with the policy Recycle, then reports that there is no recycler', async () => {
       await start()
-      await fixture.createVolume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Recycle' }, ...BOUND_STATUS })
+      await fixture.createVolume('pv', {
+        claim: DELETED_CLAIM,
+        spec: { persistentVolumeReclaimPolicy: 'Recycle' },
+        ...BOUND_STATUS,
+      })
       await fixture.createPod('a', 'gone', { nodeName: 'n', phase: 'Running' })
       await fixture.createPod('b', 'gone')
       await fixture.createPod('ended', 'gone', { nodeName: 'n', phase: 'Succeeded' })

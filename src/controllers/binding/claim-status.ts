@@ -31,7 +31,8 @@ export function statusWithVolume({ status = {} }: Claim, volume: Volume): Status
   }
   if ((status.phase ?? 'Pending') === 'Pending') {
     const className = volumeAttributesClassName || null
-    if ((status.currentVolumeAttributesClassName ?? null) !== className) patch.currentVolumeAttributesClassName = className
+    if ((status.currentVolumeAttributesClassName ?? null) !== className)
+      patch.currentVolumeAttributesClassName = className
   }
   return undefinedIfEmpty(patch)
 }

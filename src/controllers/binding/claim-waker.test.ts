@@ -67,7 +67,8 @@ function createHarness() {
     runQueue() {
       for (let key = queuedKeys.shift(); key !== undefined; key = queuedKeys.shift()) reconcile(key)
     },
-    unboundClaims: () => [...claims.keys()].filter((key) => !volumeByClaim.has(key)).map((key) => aClaim(claims.get(key))),
+    unboundClaims: () =>
+      [...claims.keys()].filter((key) => !volumeByClaim.has(key)).map((key) => aClaim(claims.get(key))),
   }
 }
 

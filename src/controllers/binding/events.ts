@@ -18,7 +18,10 @@ export const noVolumeAvailable = normalEvent(
 export const volumeNotFound = (volume: string): EventDetails =>
   normalEvent('FailedBinding', `volume ${quote(volume)} not found: the claim names it and waits until it exists`)
 export const boundToOtherClaim = (volume: string, owner: string): EventDetails =>
-  warningEvent('FailedBinding', `volume ${quote(volume)} already bound to a different claim. It belongs to ${quote(owner)}.`)
+  warningEvent(
+    'FailedBinding',
+    `volume ${quote(volume)} already bound to a different claim. It belongs to ${quote(owner)}.`,
+  )
 
 export const volumeMismatch = (volume: string, reason: string): EventDetails =>
   warningEvent('VolumeMismatch', `Cannot bind to requested volume ${quote(volume)}: ${reason}`)
@@ -63,7 +66,10 @@ export const lostReference = warningEvent(
   'ClaimLost',
   'Bound claim has lost reference to PersistentVolume. Data on the volume is lost!',
 )
-export const lostVolume = warningEvent('ClaimLost', 'Bound claim has lost its PersistentVolume. Data on the volume is lost!')
+export const lostVolume = warningEvent(
+  'ClaimLost',
+  'Bound claim has lost its PersistentVolume. Data on the volume is lost!',
+)
 export const claimMisbound = warningEvent(
   'ClaimMisbound',
   'Two claims are bound to the same volume, this one is bound incorrectly',

@@ -23,7 +23,11 @@ describe('binding metrics', () => {
   it('PROV-4 VAC-11 count volumes and claims by class, mode and plugin', async () => {
     const metricLines = await start()
     await fixture.createVolume('bound', AVAILABLE_STATUS)
-    await fixture.createVolume('free', { size: '9Gi', spec: { storageClassName: 'gold', volumeMode: 'Block' }, ...AVAILABLE_STATUS })
+    await fixture.createVolume('free', {
+      size: '9Gi',
+      spec: { storageClassName: 'gold', volumeMode: 'Block' },
+      ...AVAILABLE_STATUS,
+    })
     const csi = { hostPath: undefined, csi: { driver: 'd.example.com', volumeHandle: 'h' } }
     await fixture.createVolume('csi', { spec: { ...csi, storageClassName: 'gold' }, ...AVAILABLE_STATUS })
     await fixture.createClaim('c')

@@ -42,7 +42,9 @@ describe('planClaim', () => {
   it('PROV-5 reports a claim whose volume has no uid in its claimRef, and rebinds one whose volume has no claimRef', () => {
     const claim = aClaim(COMPLETED_CLAIM)
     const reservedVolume = aVolume({ claim: { name: 'c' } })
-    expect(plan({ claim, namedVolume: reservedVolume, isLive: true })).toMatchObject({ event: { reason: 'ClaimMisbound' } })
+    expect(plan({ claim, namedVolume: reservedVolume, isLive: true })).toMatchObject({
+      event: { reason: 'ClaimMisbound' },
+    })
     const freeVolume = aVolume()
     expect(plan({ claim, namedVolume: freeVolume })).toEqual({ do: 'bind', volume: freeVolume })
   })

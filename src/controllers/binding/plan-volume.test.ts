@@ -64,12 +64,18 @@ describe('planVolume', () => {
   it('PROV-13 reclaims, frees or keeps reserved a volume whose claim is bound to another volume', () => {
     const claim = aClaim({ spec: { volumeName: 'other' } })
     const provisionedVolume = { ...CLAIM_REF, annotations: { [PROVISIONED_BY]: 'd.io' } }
-    expect(plan({ ...provisionedVolume, ...policy('Delete') }, { claim })).toEqual({ do: 'set phase', phase: 'Released' })
+    expect(plan({ ...provisionedVolume, ...policy('Delete') }, { claim })).toEqual({
+      do: 'set phase',
+      phase: 'Released',
+    })
     expect(plan({ ...provisionedVolume, phase: 'Released', ...policy('Delete') }, { claim })).toMatchObject({
       do: 'reclaim',
       reclaim: { is: 'delegated', provisioner: 'd.io' },
     })
-    expect(plan({ ...provisionedVolume, ...policy('Retain') }, { claim })).toEqual({ do: 'clear claimRef', keepsName: true })
+    expect(plan({ ...provisionedVolume, ...policy('Retain') }, { claim })).toEqual({
+      do: 'clear claimRef',
+      keepsName: true,
+    })
     const boundByController = { ...CLAIM_REF, annotations: { [BOUND_BY_CONTROLLER]: 'yes' } }
     expect(plan(boundByController, { claim })).toEqual({ do: 'clear claimRef', keepsName: false })
   })
@@ -95,7 +101,9 @@ describe('planVolume', () => {
     expect(plan({ ...deletedVolume, phase: 'Pending' }, { claim: aClaim() })).toEqual({ do: 'read claim' })
     const liveClaim = { claim: aClaim(), isLive: true }
     expect(plan({ ...deletedVolume, phase: 'Pending' }, liveClaim)).toEqual({ do: 'set phase', phase: 'Released' })
-    expect(plan({ ...deletedVolume, phase: 'Released', ...policy('Retain') }, liveClaim)).toMatchObject({ do: 'reclaim' })
+    expect(plan({ ...deletedVolume, phase: 'Released', ...policy('Retain') }, liveClaim)).toMatchObject({
+      do: 'reclaim',
+    })
     expect(plan({ ...deletedVolume, phase: 'Bound' }, liveClaim)).toMatchObject({ do: 'wait' })
   })
 

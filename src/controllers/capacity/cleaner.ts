@@ -87,7 +87,11 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
       const missingSinceMs = new Map<string, number>()
       await queue.run(async (producer, cleanSignal) => {
         await pause.whenOver(cleanSignal)
-        return cleanProducer(producer, { writeContext, objects: objects.cache, presentProducers, missingSinceMs }, cleanSignal)
+        return cleanProducer(
+          producer,
+          { writeContext, objects: objects.cache, presentProducers, missingSinceMs },
+          cleanSignal,
+        )
       }, signal)
     } finally {
       for (const stop of stops) stop()

@@ -124,7 +124,9 @@ describe('createClusterSegments', () => {
         expect(followedCluster.ids()).toEqual(restartedCluster.ids())
         expect(followedCluster.segments.size).toBe(restartedCluster.ids().length)
         for (const node of ['n1', 'n2', 'n3']) {
-          expect(followedCluster.segments.segmentOfNode(node)?.id).toBe(restartedCluster.segments.segmentOfNode(node)?.id)
+          expect(followedCluster.segments.segmentOfNode(node)?.id).toBe(
+            restartedCluster.segments.segmentOfNode(node)?.id,
+          )
         }
         const currentIds = new Set<string>()
         for (const change of followedCluster.changes) {

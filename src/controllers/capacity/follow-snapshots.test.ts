@@ -10,7 +10,10 @@ import { createCapacityFixture, DRIVER, GI } from './capacity.fixture.ts'
  */
 function createSnapshotServer(isStock: boolean) {
   const pendingResolvers: ((event: WatchEvent<VolumeSnapshotContent>) => void)[] = []
-  const existingContent = { metadata: { name: 'before', uid: 'before', resourceVersion: '1' }, spec: { driver: DRIVER } }
+  const existingContent = {
+    metadata: { name: 'before', uid: 'before', resourceVersion: '1' },
+    spec: { driver: DRIVER },
+  }
   const events: WatchEvent<VolumeSnapshotContent>[] = isStock
     ? []
     : [

@@ -37,7 +37,8 @@ export async function findOwner(client: Client, search: OwnerSearch, signal?: Ab
     }
     owner = referenceTo(controllerRef)
     // The last owner is not read, so the role need not grant access to it.
-    if (step < level) currentObject = await client.get(kindOf(controllerRef), { namespace, name: controllerRef.name }, options)
+    if (step < level)
+      currentObject = await client.get(kindOf(controllerRef), { namespace, name: controllerRef.name }, options)
   }
   return owner
 }

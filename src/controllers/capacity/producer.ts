@@ -73,10 +73,17 @@ export async function produceObjects(deps: ProducerDeps, signal: AbortSignal): P
     flush: (items) => queueItems(keysOf(items, desiredItems)),
   })
   const onChange = (items: AffectedItems) => {
-    if (isAnyDesired(items, desiredItemsItems, segments)) batches.add(items)
+    if (isAnyDesired(items, desiredItems, segments)) batches.add(items)
   }
   const unfollowVolumes = followVolumes({ driverName, volumes, claims, segments, desiredItems, onChange })
-  const unfollowObjects = followObjects({ objects, desiredItems, publishedObjects, reports, template, onChange: queue.add })
+  const unfollowObjects = followObjects({
+    objects,
+    desiredItems,
+    publishedObjects,
+    reports,
+    template,
+    onChange: queue.add,
+  })
   const observedProducer = {
     driverName,
     ...(mode.is === 'local' ? { node: mode.node } : {}),

@@ -216,7 +216,10 @@ describe('the certificate controller', () => {
 
   it('SYS-19 signs the serving certificate of a node with its names when an administrator has approved it', async () => {
     const cluster = await startController()
-    const request = await cluster.request(NODE_USER, { ...SERVING_SPEC, alternativeNames: 'DNS:n1.example.com,IP:192.0.2.1' })
+    const request = await cluster.request(NODE_USER, {
+      ...SERVING_SPEC,
+      alternativeNames: 'DNS:n1.example.com,IP:192.0.2.1',
+    })
     await cluster.api.clock.advance(120_000)
     expect((await cluster.read(request.metadata.name)).status?.conditions ?? []).toEqual([])
     await cluster.approve(request)

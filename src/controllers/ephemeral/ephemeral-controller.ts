@@ -101,7 +101,8 @@ async function reconcilePod(key: ObjectKey, deps: EphemeralDeps): Promise<Outcom
   for (const volume of ephemeralVolumes(pod)) {
     const desiredClaim = claimFromTemplate(pod, volume)
     if (!desiredClaim) continue
-    const existingClaim = deps.claims.get(keyOfObject(desiredClaim)) ?? (await createOrReport(desiredClaim, volume.name, pod, deps))
+    const existingClaim =
+      deps.claims.get(keyOfObject(desiredClaim)) ?? (await createOrReport(desiredClaim, volume.name, pod, deps))
     if (!existingClaim || isOwnedBy(existingClaim, pod)) continue
     conflict = `ephemeral volume ${volume.name}: ${notOwnedMessage(keyOfObject(existingClaim), key)}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedBinding', message: conflict })

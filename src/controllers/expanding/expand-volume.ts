@@ -270,10 +270,18 @@ async function saveExpanded(
   const writes = isVolumeChanged
     ? [volumeWrite(volume, { size, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) })]
     : []
-  const savedClaim = await saveDespiteEdits(claim, (currentClaim) => [...writes, claimWrite(currentClaim, patch)], context)
+  const savedClaim = await saveDespiteEdits(
+    claim,
+    (currentClaim) => [...writes, claimWrite(currentClaim, patch)],
+    context,
+  )
   records.recordSuccess(claim)
   if (savedClaim)
-    events.record(persistentVolumeClaimKind, savedClaim, result.needsNodeExpansion ? nodeResizeRequired : resizeSucceeded)
+    events.record(
+      persistentVolumeClaimKind,
+      savedClaim,
+      result.needsNodeExpansion ? nodeResizeRequired : resizeSucceeded,
+    )
   return changed
 }
 

@@ -69,7 +69,9 @@ describe('findShortage', () => {
     const { nodeTopology: _, ...capacityWithoutTopology } = aCapacity({ capacity: '0' })
     expect(findShortage(aVolume(), '14Gi', [capacityWithoutTopology])).toBeUndefined()
     const manyZones = Array.from({ length: 100 }, (_, index) => String(index))
-    expect(findShortage(aVolume({ zone: manyZones }), '14Gi', [aCapacityInZone('1', { capacity: '0' })])).toBeUndefined()
+    expect(
+      findShortage(aVolume({ zone: manyZones }), '14Gi', [aCapacityInZone('1', { capacity: '0' })]),
+    ).toBeUndefined()
     expect(findShortage(aVolume(), '9Gi', [aCapacity({ capacity: '0' })])).toBeUndefined()
   })
 })

@@ -196,7 +196,12 @@ describe('planExpansion, if the claim requests no more than its capacity', () =>
   const rows: [string, Sizes, Partial<Situation>, ExpansionStep][] = [
     ['plans nothing if no expansion is in progress', { req: 3 }, {}, NOTHING],
     ['plans nothing if the request is below the capacity', { req: 2, alloc: 3 }, {}, NOTHING],
-    ['cancels an infeasible expansion', { ...LOWERED_REQUEST, state: 'ControllerResizeInfeasible' }, {}, { do: 'cancel' }],
+    [
+      'cancels an infeasible expansion',
+      { ...LOWERED_REQUEST, state: 'ControllerResizeInfeasible' },
+      {},
+      { do: 'cancel' },
+    ],
     [
       'cancels an expansion that failed with a final error',
       { ...LOWERED_REQUEST, state: 'ControllerResizeInProgress' },
@@ -276,9 +281,7 @@ describe('planExpansion, if the driver must not be called yet', () => {
     const shortCapacity = { shortageFor: () => '2Gi short' }
     const rejection = { do: 'reject', target: '5Gi', message: '2Gi short', reason: INSUFFICIENT_STORAGE }
     expect(plan({ req: 5 }, shortCapacity)).toEqual(rejection)
-    expect(plan({ req: 5, alloc: 5, state: 'ControllerResizeInProgress' }, shortCapacity)).toEqual(
-      expand(5, 'resume'),
-    )
+    expect(plan({ req: 5, alloc: 5, state: 'ControllerResizeInProgress' }, shortCapacity)).toEqual(expand(5, 'resume'))
     const loweredRequest = { req: 5, alloc: 10, state: 'ControllerResizeInProgress' }
     expect(plan(loweredRequest, shortCapacity)).toEqual(rejection)
     expect(plan(loweredRequest, { ...shortCapacity, ...UNANSWERED_CALL })).toEqual(expand(5, 'first'))
@@ -464,7 +467,9 @@ function applyPatch<T>(target: T, patch: object): T {
     else if (key === 'conditions') {
       const patches = value as ConditionPatch[]
       const patchedTypes = new Set(patches.map(({ type }) => type))
-      const otherConditions = ((next.conditions ?? []) as ConditionPatch[]).filter(({ type }) => !patchedTypes.has(type))
+      const otherConditions = ((next.conditions ?? []) as ConditionPatch[]).filter(
+        ({ type }) => !patchedTypes.has(type),
+      )
       next.conditions = [...otherConditions, ...patches.filter(({ $patch }) => $patch === undefined)]
     } else next[key] = typeof value === 'object' ? applyPatch(next[key] ?? {}, value) : value
   }

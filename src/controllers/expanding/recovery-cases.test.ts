@@ -49,7 +49,12 @@ for (const isAtomic of [true, false]) {
       const expandedFields = { cap: '10Gi', pvcap: '20Gi', preResize: '10Gi' }
       expect(fixture.recordedViews.splice(0)).toEqual([
         { ...at20, ...at10, state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS },
-        ...viewsBetweenWrites({ ...at20, ...expandedFields, state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS }),
+        ...viewsBetweenWrites({
+          ...at20,
+          ...expandedFields,
+          state: 'ControllerResizeInProgress',
+          ...RESIZING_CONDITIONS,
+        }),
         { ...at20, ...expandedFields, state: 'NodeResizePending', ...NODE_PENDING_CONDITIONS },
       ])
 
@@ -98,7 +103,12 @@ for (const isAtomic of [true, false]) {
         'the call without a response',
       )
       const at100 = { mark: '100Gi', alloc: '100Gi', quota: '100Gi' }
-      const unexpandedFields = { cap: '10Gi', pvcap: '10Gi', state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS }
+      const unexpandedFields = {
+        cap: '10Gi',
+        pvcap: '10Gi',
+        state: 'ControllerResizeInProgress',
+        ...RESIZING_CONDITIONS,
+      }
       await expectView({ req: '100Gi', ...at100, ...unexpandedFields })
       await fixture.request('20Gi')
       await expectView({ req: '20Gi', ...at100, ...unexpandedFields })

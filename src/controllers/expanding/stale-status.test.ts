@@ -40,7 +40,10 @@ describe('planExpansion with a stale status', () => {
 
   it.each(['NodeResizeError', 'ControllerResizeError'])('REX-9 clears a %s of an expansion that has ended', (type) => {
     expect(plan('2Gi', { ...allocatedStatus('2Gi'), ...errorStatus(type) })).toEqual({ do: 'clearStatus' })
-    expect(plan('3Gi', { ...allocatedStatus('2Gi'), ...errorStatus(type) }), 'the next expansion clears it').toMatchObject({
+    expect(
+      plan('3Gi', { ...allocatedStatus('2Gi'), ...errorStatus(type) }),
+      'the next expansion clears it',
+    ).toMatchObject({
       do: 'expand',
       target: '3Gi',
     })

@@ -26,7 +26,7 @@ beforeEach(async () => {
   const run = controller.run(abort.signal)
   stop = () => {
     abort.abort()
-    return running
+    return run
   }
 })
 afterEach(async () => {

@@ -48,7 +48,9 @@ export function planGarbage({ node, owners, dependents, isInCycle }: Situation):
     const blockingDependents = dependents.filter((dependent) => blocksOwner(dependent, metadata.uid))
     if (blockingDependents.length === 0) return { do: 'remove-finalizer', finalizer: FOREGROUND }
     const undeletedDependents = blockingDependents.filter(({ object }) => !object.metadata.deletionTimestamp)
-    return undeletedDependents.length > 0 ? { do: 'delete-dependents', dependents: undeletedDependents } : { do: 'nothing' }
+    return undeletedDependents.length > 0
+      ? { do: 'delete-dependents', dependents: undeletedDependents }
+      : { do: 'nothing' }
   }
   if (owners.length === 0) return { do: 'nothing' }
   const remainingOwners = owners.filter(({ state }) => state === 'present' || state === 'unknown')

@@ -21,7 +21,9 @@ export async function readModifyCredentials(
   signal: AbortSignal,
 ): Promise<Credentials> {
   const ref =
-    secretRefOfAnnotations(subject) ?? (await secretRefOfStorageClass(subject, readStorageClass, signal)) ?? secretRefOfExpansion(subject)
+    secretRefOfAnnotations(subject) ??
+    (await secretRefOfStorageClass(subject, readStorageClass, signal)) ??
+    secretRefOfExpansion(subject)
   return ref ? readCredentials(client, ref, signal) : {}
 }
 
@@ -31,7 +33,11 @@ function secretRefOfAnnotations({ volume }: Subject): SecretRef | undefined {
   return name && namespace ? { name, namespace } : undefined
 }
 
-async function secretRefOfStorageClass({ claim, volume }: Subject, readStorageClass: StorageClassReader, signal: AbortSignal) {
+async function secretRefOfStorageClass(
+  { claim, volume }: Subject,
+  readStorageClass: StorageClassReader,
+  signal: AbortSignal,
+) {
   const className = volume.spec?.storageClassName
   const loadedClass = className ? await readStorageClass(className, signal) : undefined
   const volumeName = volume.metadata.name

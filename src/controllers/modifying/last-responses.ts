@@ -60,13 +60,16 @@ export class LastResponses {
   }
 
   recordRejection(claim: Claim, fingerprint: string, retryDelayMs: number): void {
-    this.#set(claim, { isFinal: true, rejectedCall: { fingerprint, untilMs: this.#clock.monotonicMs() + retryDelayMs } })
+    this.#set(claim, {
+      isFinal: true,
+      rejectedCall: { fingerprint, untilMs: this.#clock.monotonicMs() + retryDelayMs },
+    })
   }
 
   /** Allows the rejected call to be repeated now. */
   endRejection(claim: Claim): void {
     const { rejectedCall, ...response } = this.#responseOf(claim)
-    if (rejected) this.#set(claim, response)
+    if (rejectedCall) this.#set(claim, response)
   }
 
   recordInUseRejection(claim: Claim): void {

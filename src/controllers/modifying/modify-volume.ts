@@ -40,7 +40,7 @@ import {
   volumePatch,
 } from './status-patches.ts'
 import { outcomeOfWrite, recordEvent, type Step } from './step.ts'
-import { isSameTarget, formatTarget } from './target.ts'
+import { formatTarget, isSameTarget } from './target.ts'
 import { attributesAtCreation, extendUndo, type Undo } from './undo.ts'
 import { writeStatus, writeVolumeAndStatus } from './writes.ts'
 
@@ -244,7 +244,8 @@ function recordEndEvents({ call, changedParts, situation, subject }: Attempt, co
   if (io.length > 0) recordEvent(subject, ioModifySucceeded(claimName, call.target, io), context)
   if (className === undefined && io.length === 0)
     recordEvent(subject, modifyCanceled(cancelledTargetOf(situation)), context)
-  if (call.unrestoredAttributes.length > 0) recordEvent(subject, modifyFailed(unrestoredMessage(call.unrestoredAttributes)), context)
+  if (call.unrestoredAttributes.length > 0)
+    recordEvent(subject, modifyFailed(unrestoredMessage(call.unrestoredAttributes)), context)
 }
 
 interface DroppedModification {
@@ -263,7 +264,8 @@ export async function dropModification(
   if (result.is !== 'written') return outcomeOfWrite(result)
   context.responses.recordFinalResponse(subject.claim)
   recordEvent(subject, modifyCanceled(cancelledTargetOf(situation)), context)
-  if (unrestoredAttributes.length > 0) recordEvent(subject, modifyFailed(unrestoredMessage(unrestoredAttributes)), context)
+  if (unrestoredAttributes.length > 0)
+    recordEvent(subject, modifyFailed(unrestoredMessage(unrestoredAttributes)), context)
   return { is: 'changed', subject: result.subject }
 }
 

@@ -179,7 +179,11 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
     } as never)
     const volume = await client.get(persistentVolumeKind, { name })
     const currentClassFields = className === undefined ? {} : { currentVolumeAttributesClassName: className }
-    await patchClaim(name, { status: { phase: 'Bound', capacity: volume.spec?.capacity, ...currentClassFields } }, 'status')
+    await patchClaim(
+      name,
+      { status: { phase: 'Bound', capacity: volume.spec?.capacity, ...currentClassFields } },
+      'status',
+    )
   }
 
   const fixture = {

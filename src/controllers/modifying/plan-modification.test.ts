@@ -68,7 +68,7 @@ describe('planModification', () => {
     forAnySituation((situation) => {
       const plan = planModification(situation)
       if (plan.do !== 'modify') return
-      const { className, ...amounts } = situation.requested
+      const { className, ...amounts } = situation.requestedTarget
       const desiredTarget = { ...amounts, className: className ?? situation.currentTarget.className }
       const isRestored = plan.purpose === 'cancel' && isSameTarget(plan.target, situation.currentTarget)
       expect(isRestored || isSameTarget(plan.target, desiredTarget)).toBe(true)
@@ -164,14 +164,17 @@ describe('planModification', () => {
         unblockedPlan.purpose !== 'cancel' &&
         (['iops', 'throughput'] as const).some(
           (name) =>
-            unblockedPlan.replacedAmounts.includes(name) || !isSameAmount(unblockedPlan.target[name], situation.currentTarget[name]),
+            unblockedPlan.replacedAmounts.includes(name) ||
+            !isSameAmount(unblockedPlan.target[name], situation.currentTarget[name]),
         )
       if (!isAboutAmounts) expect(plan).toEqual(unblockedPlan)
     })
     const requestedTarget = { ...NO_TARGET, iops: '7' }
     const blockedRequest = { ...UNANSWERED_SITUATION, requestedTarget, hasFinalResponse: true, isBlockedByUse: true }
     expect(planModification(blockedRequest)).toMatchObject({ do: 'hold', target: requestedTarget })
-    expect(planModification({ ...blockedRequest, requestedTarget: { ...NO_TARGET, className: 'gold' } }).do).toBe('modify')
+    expect(planModification({ ...blockedRequest, requestedTarget: { ...NO_TARGET, className: 'gold' } }).do).toBe(
+      'modify',
+    )
   })
 
   it.each([
@@ -180,7 +183,13 @@ describe('planModification', () => {
   ])('VAC-7 rolls back a call for a deleted class without a final response before it handles %s', (...args) => {
     const [, requestedTarget, nextStep] = args
     const currentTarget = { ...NO_TARGET, className: 'silver' }
-    const unansweredSituation = { ...UNANSWERED_SITUATION, requestedTarget, currentTarget, classStatus: 'InProgress' as const, classTarget: 'gone' }
+    const unansweredSituation = {
+      ...UNANSWERED_SITUATION,
+      requestedTarget,
+      currentTarget,
+      classStatus: 'InProgress' as const,
+      classTarget: 'gone',
+    }
     const plan = planModification({ ...unansweredSituation, undo: { zone: '1' } })
     expect(plan).toMatchObject({ do: 'modify', purpose: 'cancel', target: currentTarget })
     expect(plan).toMatchObject({ attributes: { zone: '1', iops: '500', tier: 'cool' } })

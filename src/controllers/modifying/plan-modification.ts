@@ -12,7 +12,7 @@ import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { composeParameters } from '../provisioning/csi/attributes.ts'
 import { PreparationError } from '../provisioning/csi/preparation-error.ts'
 import { isUncertain, type Situation } from './situation.ts'
-import { type Attributes, isSameAmount, formatIo, type IoName, type Target } from './target.ts'
+import { type Attributes, formatIo, type IoName, isSameAmount, type Target } from './target.ts'
 import { knownValues, type Undo } from './undo.ts'
 
 export type Plan =
@@ -76,14 +76,25 @@ function isStarted(situation: Situation, goal: Target): boolean {
 /** Plans to restore the attributes that the driver may have changed. If there are none, the driver is not called. */
 function planRollback(situation: Situation, goal: Target): Plan {
   const changedAttributes = changedAttributesOf(situation)
-  if (Object.keys(changedAttributes).length === 0 || !situation.canModify) return { do: 'drop', unrestoredAttributes: [] }
+  if (Object.keys(changedAttributes).length === 0 || !situation.canModify)
+    return { do: 'drop', unrestoredAttributes: [] }
   const composition = composeAttributes(situation, goal)
   if (composition.is === 'unknown') return { do: 'wait', message: composition.message }
-  const attributes = { ...knownValues(changedAttributes), ...(composition.is === 'composed' ? composition.attributes : {}) }
-  const replacedAmounts = composition.is === 'composed' ? composition.replaced : []
+  const attributes = {
+    ...knownValues(changedAttributes),
+    ...(composition.is === 'composed' ? composition.attributes : {}),
+  }
+  const replacedAmounts = composition.is === 'composed' ? composition.replacedAmounts : []
   const unrestoredAttributes = Object.keys(changedAttributes).filter((key) => !Object.hasOwn(attributes, key))
   if (Object.keys(attributes).length === 0) return { do: 'drop', unrestoredAttributes }
-  return delayIfRejected(situation, { do: 'modify', target: goal, attributes, replacedAmounts, purpose: 'cancel', unrestoredAttributes })
+  return delayIfRejected(situation, {
+    do: 'modify',
+    target: goal,
+    attributes,
+    replacedAmounts,
+    purpose: 'cancel',
+    unrestoredAttributes,
+  })
 }
 
 /** Returns the undo record. If another program started the modification, derives the attributes from its target. */
@@ -114,7 +125,14 @@ function planChange(situation: Situation, goal: Target): Plan {
       const { replacedAmounts } = composition
       const isHeld = situation.isBlockedByUse && IO_RESOURCES.some((name) => isIoDue(situation, goal, name))
       if (isHeld) return { do: 'hold', target: goal, message: inUseMessage(situation) }
-      const call = { do: 'modify', target: goal, attributes, replacedAmounts, purpose: 'change', unrestoredAttributes: [] } as const
+      const call = {
+        do: 'modify',
+        target: goal,
+        attributes,
+        replacedAmounts,
+        purpose: 'change',
+        unrestoredAttributes: [],
+      } as const
       return delayIfRejected(situation, call)
     }
   }
@@ -144,7 +162,8 @@ function targetInProgress({ classStatus, classTarget, currentTarget, io, lookUpC
   const lookup = className === undefined ? undefined : lookUpClass(className)
   const classParameters = lookup?.is === 'found' ? lookup.parameters : {}
   const amountInProgress = (name: IoName) => {
-    const amount = io[name].status === 'ControllerModifyVolumeInProgress' ? io[name].allocatedAmount : currentTarget[name]
+    const amount =
+      io[name].status === 'ControllerModifyVolumeInProgress' ? io[name].allocatedAmount : currentTarget[name]
     // The class has replaced the claim's own amount, because an attribute is never sent with two values.
     return contradicts(classParameters, name, amount) ? undefined : amount
   }
@@ -197,7 +216,12 @@ function composeAttributes(situation: Situation, target: Target): ComposedAttrib
 }
 
 /** Returns the attributes that are known to be in effect: of the current class, the claim's amounts, and confirmed ones. */
-export function knownAttributes({ currentTarget, confirmedAttributes, lookUpClass, driverName }: Situation): Attributes {
+export function knownAttributes({
+  currentTarget,
+  confirmedAttributes,
+  lookUpClass,
+  driverName,
+}: Situation): Attributes {
   const lookup = currentTarget.className === undefined ? undefined : lookUpClass(currentTarget.className)
   const classParameters = lookup?.is === 'found' && lookup.driverName === driverName ? lookup.parameters : {}
   return { ...classParameters, ...ioAttributes(currentTarget), ...confirmedAttributes }

@@ -8,7 +8,7 @@ import { ioAmountOf, requestedAttributes } from '../provisioning/csi/attributes.
 import { isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ModifyingContext } from './context.ts'
 import type { LastResponses } from './last-responses.ts'
-import { type Attributes, isSameAmount, type IoName, type Target } from './target.ts'
+import { type Attributes, type IoName, isSameAmount, type Target } from './target.ts'
 import { confirmedAttributesOf, type Undo, undoOf } from './undo.ts'
 
 export type ClassLookup =
@@ -101,7 +101,11 @@ function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situati
     const amount = deps.isIoSupported ? amountOf(status.capacity as Record<string, string>, name) : undefined
     return isSetByClass(name, amount) ? undefined : amount
   }
-  const currentTarget: Target = { className: currentClass, iops: currentAmount('iops'), throughput: currentAmount('throughput') }
+  const currentTarget: Target = {
+    className: currentClass,
+    iops: currentAmount('iops'),
+    throughput: currentAmount('throughput'),
+  }
   const progressOf = (name: IoName): IoProgress =>
     isIoEnabled
       ? {
@@ -146,7 +150,9 @@ const isOfModification = ({ type, reason }: { readonly type: string; readonly re
 /** Returns the class and the amounts of the modification in the status, for messages. */
 export function cancelledTargetOf({ classTarget, io }: Situation): string {
   const amounts = IO_RESOURCES.filter((name) => io[name].status !== undefined && io[name].allocatedAmount !== undefined)
-  return [...(classTarget ? [classTarget] : []), ...amounts.map((name) => `${name} ${io[name].allocatedAmount}`)].join(', ')
+  return [...(classTarget ? [classTarget] : []), ...amounts.map((name) => `${name} ${io[name].allocatedAmount}`)].join(
+    ', ',
+  )
 }
 
 /** Whether a call is in progress or has no final response. */

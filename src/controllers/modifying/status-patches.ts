@@ -11,8 +11,14 @@ import { unrestoredMessage } from './events.ts'
 import { IO_PROGRESS, type IoProgressName } from './io-progress.ts'
 import type { ModifyCall } from './plan-modification.ts'
 import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation, UNRESTORED_REASON } from './situation.ts'
-import { type Attributes, isSameAmount, formatTarget, type IoName, type Target } from './target.ts'
-import { ATTRIBUTES_ANNOTATION, serializeConfirmedAttributes, serializeUndo, UNDO_ANNOTATION, type Undo } from './undo.ts'
+import { type Attributes, formatTarget, type IoName, isSameAmount, type Target } from './target.ts'
+import {
+  ATTRIBUTES_ANNOTATION,
+  serializeConfirmedAttributes,
+  serializeUndo,
+  UNDO_ANNOTATION,
+  type Undo,
+} from './undo.ts'
 
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
@@ -21,7 +27,7 @@ export interface StatusPatch {
   readonly status: Readonly<Record<string, unknown>>
 }
 
-type ModifyTarget = Pick<ModifyCall, 'target' | 'attributes' | 'replaced'>
+type ModifyTarget = Pick<ModifyCall, 'target' | 'attributes' | 'replacedAmounts'>
 
 /** The parts of a claim's request that a call changes. */
 export interface ChangedParts {
@@ -121,7 +127,9 @@ export function dropPatch(
   unrestoredAttributes: readonly string[],
   nowMs: number,
 ): StatusPatch {
-  const startedNames = IO_RESOURCES.filter((name) => io[name].status !== undefined || io[name].allocatedAmount !== undefined)
+  const startedNames = IO_RESOURCES.filter(
+    (name) => io[name].status !== undefined || io[name].allocatedAmount !== undefined,
+  )
   const amount = (name: IoName) => (requestedTarget[name] === undefined ? null : (currentTarget[name] ?? null))
   const allocations = startedNames.map((name): [string, string | null] => [name, amount(name)])
   return {

@@ -12,7 +12,8 @@ export type StorageClassReader = (name: string, signal: AbortSignal) => Promise<
 
 const CACHE_MS = 60_000
 const CACHED_CLASSES_MAX = 1_000
-const DENIAL_MESSAGE = 'modifications do not use the secret and the initial attributes in the parameters of storage classes'
+const DENIAL_MESSAGE =
+  'modifications do not use the secret and the initial attributes in the parameters of storage classes'
 
 export function createStorageClassReader({ client, clock }: { client: Client; clock: Clock }): StorageClassReader {
   const cache = new LruCache<
@@ -22,12 +23,15 @@ export function createStorageClassReader({ client, clock }: { client: Client; cl
   return async (name, signal) => {
     const cachedEntry = cache.get(name)
     if (cachedEntry && clock.monotonicMs() - cachedEntry.readMs < CACHE_MS) return cachedEntry.storageClass
-    const storageClass = await find(client, storageClassKind, { name }, { signal, denialMessage: DENIAL_MESSAGE }).catch(
-      (error: unknown) => {
-        if (isForbidden(error)) return undefined
-        throw error
-      },
-    )
+    const storageClass = await find(
+      client,
+      storageClassKind,
+      { name },
+      { signal, denialMessage: DENIAL_MESSAGE },
+    ).catch((error: unknown) => {
+      if (isForbidden(error)) return undefined
+      throw error
+    })
     cache.set(name, { storageClass, readMs: clock.monotonicMs() })
     return storageClass
   }

@@ -50,7 +50,9 @@ describe('the confirmed attributes', () => {
 
   it('VAC-7 are reduced to the attributes sent last if they exceed the size limit', () => {
     const previous = { old: 'x'.repeat(20_000) }
-    expect(serializeConfirmedAttributes('gold', previous, { iops: '1' })).toBe('{"class":"gold","attributes":{"iops":"1"}}')
+    expect(serializeConfirmedAttributes('gold', previous, { iops: '1' })).toBe(
+      '{"class":"gold","attributes":{"iops":"1"}}',
+    )
   })
 
   it("PIO-2 at creation come from the storage class, in the driver's form", () => {

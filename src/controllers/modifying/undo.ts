@@ -38,7 +38,11 @@ export function confirmedAttributesOf({ metadata, spec }: Readonly<PersistentVol
 }
 
 /** Serializes the previous attributes with those that the driver has just confirmed. */
-export function serializeConfirmedAttributes(className: string | undefined, previousAttributes: Attributes, newAttributes: Attributes): string {
+export function serializeConfirmedAttributes(
+  className: string | undefined,
+  previousAttributes: Attributes,
+  newAttributes: Attributes,
+): string {
   const serialize = (attributes: Attributes) =>
     JSON.stringify({ ...(className === undefined ? {} : { class: className }), attributes: sortKeys(attributes) })
   const serialized = serialize({ ...previousAttributes, ...newAttributes })

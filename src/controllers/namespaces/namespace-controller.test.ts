@@ -87,7 +87,7 @@ describe('createNamespaceController', () => {
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'free' } })
     await server.delete(SHOP)
     const namespace = await waitUntil(contentConditionOf)
-    expect(terminating.status.phase).toBe('Terminating')
+    expect(namespace.status.phase).toBe('Terminating')
     expect(contentConditionOf(namespace)).toMatchObject({
       status: 'True',
       reason: 'SomeResourcesRemain',

@@ -11,7 +11,7 @@ import { find } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { isReady, readyConditionOf, unknownConditions } from './conditions.ts'
 import { NODE_LEASE_NAMESPACE, type NodeLifecycleContext } from './context.ts'
-import { nodeStatusChanged, nodeRegistered } from './events.ts'
+import { nodeRegistered, nodeStatusChanged } from './events.ts'
 import { desiredTaints, isLost } from './taints.ts'
 
 export async function reconcileNode(name: string, context: NodeLifecycleContext): Promise<Outcome> {
@@ -40,7 +40,9 @@ async function updateHealth(cachedNode: Readonly<Stored<Node>>, context: NodeLif
   await updateTaints(node, context)
   if (!isLostNow) {
     context.recheckAfter(name, remainingGraceMs(node, context))
-    return isReady(node) ? done : stuck(`the node is not ready: ${readyConditionOf(node)?.message ?? 'it has not reported yet'}`)
+    return isReady(node)
+      ? done
+      : stuck(`the node is not ready: ${readyConditionOf(node)?.message ?? 'it has not reported yet'}`)
   }
   return stuck('the node has stopped reporting; waiting for its agent to renew the lease or write the status')
 }
@@ -75,7 +77,12 @@ async function setUnknownConditions(
   if (conditions.length === 0) return node
   const { name, resourceVersion } = node.metadata
   const body = { metadata: { resourceVersion }, status: { conditions } }
-  const updatedNode = await context.client.patch(nodeKind, { name }, { type: 'strategic', body }, { subresource: 'status' })
+  const updatedNode = await context.client.patch(
+    nodeKind,
+    { name },
+    { type: 'strategic', body },
+    { subresource: 'status' },
+  )
   context.nodes.applyWriteResult(updatedNode)
   return updatedNode
 }

@@ -23,7 +23,10 @@ export async function removeFinishedPods(context: NodeLifecycleContext, signal: 
 }
 
 /** Returns the pods to remove so that at most `podsMax` remain. Pure. */
-function excessPodsOf(finishedPods: readonly Readonly<Stored<Pod>>[], podsMax: number): readonly Readonly<Stored<Pod>>[] {
+function excessPodsOf(
+  finishedPods: readonly Readonly<Stored<Pod>>[],
+  podsMax: number,
+): readonly Readonly<Stored<Pod>>[] {
   if (podsMax <= 0 || finishedPods.length <= podsMax) return []
   return [...finishedPods].sort(byEvictionAndAge).slice(0, finishedPods.length - podsMax)
 }

@@ -51,9 +51,9 @@ describe('tolerationMs', () => {
   it('SYS-18 is 300 s for a lost node unless the pod has a toleration of its own', () => {
     expect(tolerationMs([unreachableTaint])).toBe(300_000)
     expect(tolerationMs([notReadyTaint])).toBe(300_000)
-    expect(tolerationMs([unreachableTaint], [{ key: unreachableTaint.key, operator: 'Exists', tolerationSeconds: 6 }])).toBe(
-      6_000,
-    )
+    expect(
+      tolerationMs([unreachableTaint], [{ key: unreachableTaint.key, operator: 'Exists', tolerationSeconds: 6 }]),
+    ).toBe(6_000)
     expect(tolerationMs([unreachableTaint], [{ operator: 'Exists' }])).toBe(Number.POSITIVE_INFINITY)
     expect(tolerationMs([unreachableTaint], [{ operator: 'Exists', effect: 'NoSchedule' }])).toBe(300_000)
   })

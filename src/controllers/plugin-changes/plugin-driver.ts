@@ -64,7 +64,9 @@ export function createPluginDriver(
     controller: {
       async controllerExpandVolume({ volumeId, capacityRange }, { signal } = {}) {
         const sizeBytes = capacityRange.requiredBytes
-        const result = await runCall(volumeId, signal, async (volume, call) => plugin.expand?.({ volume, sizeBytes }, call))
+        const result = await runCall(volumeId, signal, async (volume, call) =>
+          plugin.expand?.({ volume, sizeBytes }, call),
+        )
         if (!isSize(result?.sizeBytes)) {
           const message = `${plugin.name} returned no size from "expand". This is a bug in the provisioner.`
           throw new PluginError('UNAVAILABLE', message)

@@ -34,7 +34,13 @@ function start(wrapClient: (inner: Client) => Client = (inner) => inner): void {
   const sharedOptions = { clock: server.clock, random: () => 0.5, log, client: wrapClient(server.clientOf('quota')) }
   const caches = createCacheSet(sharedOptions)
   const quotaMetrics = createQuotaMetrics(registry)
-  const controller = createQuotaController({ ...sharedOptions, caches, kinds: ALL_KINDS, quotaMetrics, verifyIntervalMs: 5_000 })
+  const controller = createQuotaController({
+    ...sharedOptions,
+    caches,
+    kinds: ALL_KINDS,
+    quotaMetrics,
+    verifyIntervalMs: 5_000,
+  })
   const run = controller.run(abort.signal)
   queueStates = () => controller.queue.states()
   stop = () => {

@@ -37,7 +37,11 @@ export async function verifyQuotas(namespace: string, deps: VerifyDeps): Promise
     return items.filter((quota) => uncountedKeys(quota).length === 0)
   }
 
-  async function repairQuota(quota: Readonly<ResourceQuota>, wrongKeys: readonly string[], countedUsage: Record<string, string>) {
+  async function repairQuota(
+    quota: Readonly<ResourceQuota>,
+    wrongKeys: readonly string[],
+    countedUsage: Record<string, string>,
+  ) {
     const differences = wrongKeys
       .map((key) => `${key}: recorded ${quota.status?.used?.[key]}, counted ${countedUsage[key]}`)
       .join('; ')

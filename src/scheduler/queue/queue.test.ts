@@ -185,7 +185,8 @@ describe('the scheduling queue', () => {
           expect(count('in flight')).toBe(inFlight.size)
         }
         // Every unschedulable pod is poppedKeys after it is requeued.
-        for (const { key, state } of queue.statuses()) if (state === 'unschedulable') queue.requeue(rejectedPods.get(key)!)
+        for (const { key, state } of queue.statuses())
+          if (state === 'unschedulable') queue.requeue(rejectedPods.get(key)!)
         await clock.advance(60_000)
         const remainingKeys = new Set(inFlight.keys())
         for (let pod = queue.pop(); pod; pod = queue.pop()) remainingKeys.add(pod.key)

@@ -168,7 +168,12 @@ export function followExpectedAttributes({ view }: CheckContext, classes: ClassP
     for (const name of Object.keys(newAttributes)) uncertainNamesByAsset.get(asset)?.delete(name)
   }
 
-  return { of: (asset) => ({ attributes: attributesByAsset.get(asset) ?? {}, uncertainNames: uncertainNamesByAsset.get(asset) ?? new Set() }) }
+  return {
+    of: (asset) => ({
+      attributes: attributesByAsset.get(asset) ?? {},
+      uncertainNames: uncertainNamesByAsset.get(asset) ?? new Set(),
+    }),
+  }
 }
 
 /** Returns the attributes that a claim's status reports, in the driver's terms: its own amounts, else those of the class. */

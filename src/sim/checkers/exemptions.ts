@@ -111,7 +111,8 @@ export function createExemptions(
     mayHaveGrownBefore: (asset, claimUid) =>
       claimUidByExpandingAsset.has(asset) && claimUidByExpandingAsset.get(asset) !== claimUid,
     isLost: (asset) => lostAssets.has(asset),
-    isAbandoned: (asset) => abandonedAssets.has(asset) || (asset.includes(`^${IMPORT_PREFIX}`) && !knownAssets.has(asset)),
+    isAbandoned: (asset) =>
+      abandonedAssets.has(asset) || (asset.includes(`^${IMPORT_PREFIX}`) && !knownAssets.has(asset)),
   }
 }
 

@@ -24,7 +24,10 @@ export function checkLeases({ system, view, report }: CheckContext): void {
     }
   })
 
-  function checkLease(name: string, { holderIdentity: holder = '', leaseDurationSeconds = 0 }: Lease['spec'] = {}): void {
+  function checkLease(
+    name: string,
+    { holderIdentity: holder = '', leaseDurationSeconds = 0 }: Lease['spec'] = {},
+  ): void {
     const previousHolding = holdings.get(name)
     if (previousHolding?.holder && holder && holder !== previousHolding.holder) {
       const ageMs = simulation.nowMs - previousHolding.renewedMs

@@ -56,7 +56,8 @@ export function checkWrites(
     const storedRevisions = new Map(entries.map(({ key, modRevision }) => [key, modRevision]))
     // Writes in progress at the crash may have been stored unseen; each has its own revision.
     let unobservedCount = revision - previousState.newestRevision
-    for (const modRevision of storedRevisions.values()) if (modRevision > previousState.newestRevision) unobservedCount--
+    for (const modRevision of storedRevisions.values())
+      if (modRevision > previousState.newestRevision) unobservedCount--
     for (const [key, seenRevision] of previousState.presentRevisions) {
       const storedRevision = storedRevisions.get(key)
       if (storedRevision !== undefined && storedRevision < seenRevision)

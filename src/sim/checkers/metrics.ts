@@ -59,14 +59,18 @@ export async function metricProblems({ registries, calls }: CallsAndRegistries):
     }
     for (const call of new Set([...reportedCounts.keys(), ...counts.keys()])) {
       const [reportedCount, receivedCount] = [reportedCounts.get(call) ?? 0, counts.get(call) ?? 0]
-      const isExpected = call.endsWith(` ${CANCELED}`) ? reportedCount >= receivedCount : reportedCount === receivedCount
+      const isExpected = call.endsWith(` ${CANCELED}`)
+        ? reportedCount >= receivedCount
+        : reportedCount === receivedCount
       if (!isExpected)
         problems.push(`${processText} counted ${call} ${reportedCount} times, and received it ${receivedCount} times`)
     }
     for (const [metric, method] of COMPLETED_WORK) {
       const [completedCount, successCount] = [await sum(metric), counts.get(`${method} OK`) ?? 0]
       if (completedCount > successCount)
-        problems.push(`${processText} reports ${metric} ${completedCount}, and ${method} succeeded ${successCount} times`)
+        problems.push(
+          `${processText} reports ${metric} ${completedCount}, and ${method} succeeded ${successCount} times`,
+        )
     }
     const modifyCalls = [...counts].reduce(
       (total, [call, times]) => total + (call.startsWith(`${MODIFY_METHOD} `) ? times : 0),

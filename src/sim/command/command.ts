@@ -7,11 +7,11 @@ import type { SimulationRun } from '../engine/run.ts'
 import { catchCrashes, compareTwoRuns } from '../engine/run-safely.ts'
 import type { Plan } from '../plan/plan.ts'
 import { PlanFileError, readPlanFile, saveRegression } from '../plan/plan-file.ts'
-import { type RunPlan, type ShrinkBudget, shrink, type ShrinkResult } from '../plan/shrink.ts'
+import { type RunPlan, type ShrinkBudget, type ShrinkResult, shrink } from '../plan/shrink.ts'
 import { timelineOf } from '../trace/timeline.ts'
 import type { PlanOptions } from '../workload/generate.ts'
 import { type Command, type CommonOptions, FlagError, type ManyRuns, type OneRun, readFlags, USAGE } from './flags.ts'
-import { addResult, groupByRule, createTotals, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
+import { addResult, createTotals, groupByRule, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
 import { NO_RESULT, runSeeds, type SeedWorker } from './seed-pool.ts'
 
 export interface SimProgram {

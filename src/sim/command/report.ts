@@ -67,7 +67,11 @@ export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }
       ['seeds with violations', formatCount(failures.length), ''],
     ]),
     ...(failures.length > 0
-      ? ['', ...[...groupByRule(failures)].map(([rule, results]) => `${rule}: ${countText(results.length, 'seed')}`), '']
+      ? [
+          '',
+          ...[...groupByRule(failures)].map(([rule, results]) => `${rule}: ${countText(results.length, 'seed')}`),
+          '',
+        ]
       : []),
     ...sortedFailures.slice(0, SHOWN_FAILURES_MAX).map(describeFailure),
   ]

@@ -98,7 +98,10 @@ export const runExpander = (context: ProcessContext): Promise<void> =>
   runChanges(context, { component: 'expander', changesOf: (deps) => [createExpanding(deps)] })
 
 /** Runs the controllers that change volumes, in one process. */
-export async function runChanges(context: ProcessContext, { component, changesOf, workers }: ChangesOptions): Promise<void> {
+export async function runChanges(
+  context: ProcessContext,
+  { component, changesOf, workers }: ChangesOptions,
+): Promise<void> {
   const { env, client } = context
   const { driver, facts } = await connectDriver(context)
   const deps = controllerDeps(env, client)

@@ -96,7 +96,8 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
     simulation.note(`CHECK ${rule}: ${text}`)
     violations.push(`${(simulation.nowMs / 1_000).toFixed(3)}s ${rule}: ${text}`)
   }
-  const isCrashPoint = ({ number }: Effect, when: CrashPoint['when']): boolean => at?.effect === number && at.when === when
+  const isCrashPoint = ({ number }: Effect, when: CrashPoint['when']): boolean =>
+    at?.effect === number && at.when === when
   const effects = createEffects(
     {
       before: (effect) => isCrashPoint(effect, 'before') && void crash(effect),
@@ -129,7 +130,9 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
   /** Crashes a process. A response that it had not sent yet is lost. */
   function crash(effect: Effect): 'answered' | 'answer lost' {
     const { target } = at!
-    const instance = { process: system.processes.get(effect.process)!, server: cluster.server, driver: driver.process }[target]
+    const instance = { process: system.processes.get(effect.process)!, server: cluster.server, driver: driver.process }[
+      target
+    ]
     instance.crash()
     simulation.schedule(DOWNTIME_MS, () => instance.start())
     return target === effect.target ? 'answer lost' : 'answered'

@@ -31,7 +31,11 @@ export interface Effects {
   clientOf(process: EffectSource, client: Client): Client
   driverOf(process: EffectSource, driver: CsiDriver): CsiDriver
   /** Performs any other effect. */
-  perform<T>(process: EffectSource, effect: Pick<Effect, 'target' | 'description'>, action: () => Promise<T>): Promise<T>
+  perform<T>(
+    process: EffectSource,
+    effect: Pick<Effect, 'target' | 'description'>,
+    action: () => Promise<T>,
+  ): Promise<T>
 }
 
 interface EffectSource extends Pick<Incarnation, 'alive'> {
@@ -100,7 +104,9 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
 const neverSettle = <T>(): Promise<T> => new Promise(() => {})
 
 const connectionReset = (target: Effect['target']): Error =>
-  target === 'driver' ? new CsiError('UNAVAILABLE', 'the connection was reset') : unavailable('the connection was reset')
+  target === 'driver'
+    ? new CsiError('UNAVAILABLE', 'the connection was reset')
+    : unavailable('the connection was reset')
 
 const isUncounted = (kind: Kind): boolean => kind === (eventKind as Kind) || kind === (leaseKind as Kind)
 

@@ -65,7 +65,8 @@ export async function runExpansionCrash(mode: Mode, crash?: Crash): Promise<Cras
     expected: crash?.expected,
     end,
     isDone: () => Object.values(sequences).every((steps) => steps.length === 0),
-    remainingSteps: () => Object.entries(sequences).flatMap(([name, steps]) => steps.map(({ size }) => `${name} ${size}`)),
+    remainingSteps: () =>
+      Object.entries(sequences).flatMap(([name, steps]) => steps.map(({ size }) => `${name} ${size}`)),
     endMsMax: END_MS_MAX,
     restMs: REST_MS,
   })
@@ -120,7 +121,10 @@ function stateOf({ view, driver }: CrashSystem): string {
 }
 
 /** Returns claims and volumes without times, versions, references and the ignored annotations. */
-export function objectTexts({ claims, volumes }: CrashSystem['view'], ignoredAnnotations: readonly string[] = []): string[] {
+export function objectTexts(
+  { claims, volumes }: CrashSystem['view'],
+  ignoredAnnotations: readonly string[] = [],
+): string[] {
   return [...claims.values(), ...volumes.values()].map(({ metadata, spec, status }) => {
     const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !ignoredAnnotations.includes(key))
     const { claimRef: _, ...comparedSpec } = { claimRef: undefined, ...spec }

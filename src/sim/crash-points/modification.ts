@@ -214,7 +214,11 @@ function stepsOf(
     larger: [immediateStep({ ...classEdit('gold'), ...requestsEdit({ storage: '3Gi' }) })],
     fast: [
       immediateStep(requestsEdit({ throughput: '20Mi' })),
-      conditionalStep('fast', (status) => status?.capacity?.throughput === '20Mi', requestsEdit({ throughput: '10Mi' })),
+      conditionalStep(
+        'fast',
+        (status) => status?.capacity?.throughput === '20Mi',
+        requestsEdit({ throughput: '10Mi' }),
+      ),
     ],
     both: [immediateStep({ ...classEdit('bronze'), ...requestsEdit({ iops: '700', throughput: '20Mi' }) })],
     all: [immediateStep({ ...classEdit('gold'), ...requestsEdit({ storage: '3Gi', throughput: '30Mi' }) })],

@@ -55,7 +55,9 @@ export function createFaultInjector(system: System): FaultInjector {
         .get(name)!
         .find(
           (candidate) =>
-            candidate.remainingCalls > 0 && simulation.nowMs < candidate.untilMs && (candidate.method ?? method) === method,
+            candidate.remainingCalls > 0 &&
+            simulation.nowMs < candidate.untilMs &&
+            (candidate.method ?? method) === method,
         )
       if (!rule) return undefined
       rule.remainingCalls--
@@ -63,7 +65,10 @@ export function createFaultInjector(system: System): FaultInjector {
     }
   }
 
-  function addRule(driver: DriverName, rule: Omit<DriverRule, 'remainingCalls'> & { readonly remainingCalls?: number }): void {
+  function addRule(
+    driver: DriverName,
+    rule: Omit<DriverRule, 'remainingCalls'> & { readonly remainingCalls?: number },
+  ): void {
     const activeRules = rules
       .get(driver)!
       .filter(({ remainingCalls, untilMs }) => remainingCalls > 0 && simulation.nowMs < untilMs)

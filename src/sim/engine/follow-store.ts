@@ -39,7 +39,11 @@ export function followStore(
       afterRevision: revision,
       onEvents: (events) =>
         deliver(
-          events.map(({ key, revision: eventRevision, entry }) => ({ key, value: entry?.value, revision: eventRevision })),
+          events.map(({ key, revision: eventRevision, entry }) => ({
+            key,
+            value: entry?.value,
+            revision: eventRevision,
+          })),
         ),
       // The history was compacted before this watch had caught up.
       onEnd: () => void (cluster.store() === store && attach(store)),

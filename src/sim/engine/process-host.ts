@@ -132,7 +132,8 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
       }
       const nodeAnswers = nodeName === undefined ? undefined : cluster.answersToNode(nodeName)
       const wrapStock = isAtomic ? undefined : stockAnswers?.wrap
-      const answers = nodeAnswers && wrapStock ? (server: Client) => wrapStock(nodeAnswers(server)) : (nodeAnswers ?? wrapStock)
+      const answers =
+        nodeAnswers && wrapStock ? (server: Client) => wrapStock(nodeAnswers(server)) : (nodeAnswers ?? wrapStock)
       const instance = cluster.add(name, run, answers)
       processes.set(name, instance)
       return instance

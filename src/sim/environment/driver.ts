@@ -168,7 +168,13 @@ export function createSimDriver(
     )
   }
 
-  function sendCall(incarnation: Incarnation, nodeId: string, method: DescMethod, request: Message, options: CallOptions) {
+  function sendCall(
+    incarnation: Incarnation,
+    nodeId: string,
+    method: DescMethod,
+    request: Message,
+    options: CallOptions,
+  ) {
     return new Promise<Message>((resolve, reject) => {
       const { signal, timeoutMs = TIMEOUT_MS } = options
       const endController = new AbortController()

@@ -87,7 +87,10 @@ describe('shrinking a failing plan', () => {
       runs++
       return createRunner(fails)(plan)
     }
-    const limitedResult = (await shrink(planOf(64), countingRunner, { ...AMPLE_BUDGET, budget: { runs: 5, ms: 1_000 } }))!
+    const limitedResult = (await shrink(planOf(64), countingRunner, {
+      ...AMPLE_BUDGET,
+      budget: { runs: 5, ms: 1_000 },
+    }))!
     expect(runs).toBe(5)
     expect(limitedResult).toMatchObject({ runs: 5, isSmallest: false })
     expect(fails(limitedResult.plan)).toBe(true)
@@ -173,7 +176,9 @@ function failingPlans() {
       const fails = (candidate: Plan): boolean => {
         const presentNames = new Set(claimNames(candidate))
         if (!requiredSets.some((set) => set.every((name) => presentNames.has(name)))) return false
-        return !isEven || [...requiredNames].filter((name) => presentNames.has(name)).length % 2 === requiredNames.size % 2
+        return (
+          !isEven || [...requiredNames].filter((name) => presentNames.has(name)).length % 2 === requiredNames.size % 2
+        )
       }
       return { plan, fails }
     })

@@ -47,7 +47,13 @@ export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): 
       await simplifyRepeatedly(search, simplify)
   } while (search.plan !== previousPlan && !search.isBudgetSpent())
 
-  return { plan: search.plan, run: search.run, rule: violation.rule, runs: search.runs, isSmallest: !search.isBudgetSpent() }
+  return {
+    plan: search.plan,
+    run: search.run,
+    rule: violation.rule,
+    runs: search.runs,
+    isSmallest: !search.isBudgetSpent(),
+  }
 }
 
 const NO_FAULT_RATES: Plan['faultRates'] = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }

@@ -13,7 +13,8 @@ export function* simplerFaultRates(plan: Plan): Iterable<Plan> {
   for (const drivers of omitEachKey(faultRates.drivers)) yield changeRates({ drivers })
   for (const crashes of omitEachKey(faultRates.crashes)) yield changeRates({ crashes })
   for (const [driver, faults] of Object.entries(faultRates.drivers))
-    for (const fewerFaults of omitEachKey(faults)) yield changeRates({ drivers: { ...faultRates.drivers, [driver]: fewerFaults } })
+    for (const fewerFaults of omitEachKey(faults))
+      yield changeRates({ drivers: { ...faultRates.drivers, [driver]: fewerFaults } })
 }
 
 const SIMPLEST_SETUP: Setup = {

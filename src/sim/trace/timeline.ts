@@ -29,7 +29,9 @@ export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions 
   const log = readLog(run)
   const isSmall = run.plan.steps.length <= SMALL_PLAN_STEPS_MAX
   const isShown = (line: LogLine) =>
-    line.mark === 'fault' || (isSmall && line.mark === 'user') || (relatedObjects !== undefined && isAbout(relatedObjects, line))
+    line.mark === 'fault' ||
+    (isSmall && line.mark === 'user') ||
+    (relatedObjects !== undefined && isAbout(relatedObjects, line))
   const shownLines = all || !relatedObjects ? log : log.filter(isShown)
   const timeline = mergeRepeatedLines(shownLines)
   const lines = [...headerOf(run.plan), '', ...(all ? timeline.map(lineText) : shorten(timeline, relatedObjects))]

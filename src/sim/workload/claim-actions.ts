@@ -4,9 +4,9 @@ import { CLASSES, NET_MAXIMUM_GI } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import {
   type Draft,
-  pickName,
   isBlockName,
   keyOf,
+  pickName,
   pickObject,
   someClaim,
   someClaimName,

@@ -102,7 +102,9 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
   const times = { untilMs: period.calmStartMs, steadyStartMs: period.steadyStartMs }
   const targetedSteps = generateTargetedFaults(rngFor('targetedFaults'), setup, targetedCount, times)
   const nodeSteps = generateNodeDeletions(period, workload, rngFor('nodes'))
-  const lostNodeSteps = workload.lostNodes ? generateLostNodes(rngFor('lostNodes'), setup, workload.lostNodes, times) : []
+  const lostNodeSteps = workload.lostNodes
+    ? generateLostNodes(rngFor('lostNodes'), setup, workload.lostNodes, times)
+    : []
   const denialSteps = isStock ? generateStockFaults(rngFor('stockFaults'), period.calmStartMs) : []
   const steps = [...userSteps, ...faultSteps, ...nodeSteps, ...targetedSteps, ...lostNodeSteps, ...denialSteps].sort(
     (a, b) => a.atMs - b.atMs,
@@ -187,7 +189,10 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
     addLater: (ms, action) => add(nowMs + ms, action),
   }
   const calmCount = Math.round(operations * CALM_OPERATIONS_SHARE)
-  const commonMoment = (atMs: number): Moment => ({ atMs, generate: () => actions.pickWeighted(workload.actions)(draft) })
+  const commonMoment = (atMs: number): Moment => ({
+    atMs,
+    generate: () => actions.pickWeighted(workload.actions)(draft),
+  })
   const rareMoments = (probability: number, generate: (draft: Draft) => UserAction): Moment[] => {
     const atMs = calmStartMs * (0.15 + 0.7 * rare.fraction())
     return rare.chance(probability) ? [{ atMs, generate: () => generate({ ...draft, rng: rare }) }] : []

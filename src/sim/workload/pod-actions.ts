@@ -3,7 +3,7 @@
 
 import type { Manifest, UserAction } from '../plan/plan.ts'
 import { claimSpec } from './claim-actions.ts'
-import { type Draft, pickName, isBlockName, keyOf, pickObject, someClaimName, somePod } from './draft.ts'
+import { type Draft, isBlockName, keyOf, pickName, pickObject, someClaimName, somePod } from './draft.ts'
 
 /** A label that administrators set on nodes and remove. */
 export const ZONE = 'sim.example/zone'

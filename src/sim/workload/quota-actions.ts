@@ -2,7 +2,7 @@
 
 import { ATTRIBUTES_CLASSES, CLASSES } from '../plan/catalog.ts'
 import type { UserAction } from '../plan/plan.ts'
-import { type Draft, pickName, keyOf, pickObject, someNamespace, someQuota } from './draft.ts'
+import { type Draft, keyOf, pickName, pickObject, someNamespace, someQuota } from './draft.ts'
 import type { Rng } from './rng.ts'
 
 type Bound = readonly [key: string, generate: (rng: Rng) => string]

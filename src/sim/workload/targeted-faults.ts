@@ -127,7 +127,10 @@ const unansweredNodeLoss: TargetedFault = {
 const unansweredRevert: TargetedFault = {
   add({ rng, claim, addStep }) {
     addStep(0, create('claim', claimOf(claim, 'net-now', { volumeAttributesClassName: 'silver' })))
-    addStep(READY_MS, rng.chance(0.5) ? loseReplies('net.sim', 12) : hangDriver('net.sim', 'ControllerModifyVolume', 20))
+    addStep(
+      READY_MS,
+      rng.chance(0.5) ? loseReplies('net.sim', 12) : hangDriver('net.sim', 'ControllerModifyVolume', 20),
+    )
     addStep(READY_MS + 100, editClaim(claim, { volumeAttributesClassName: 'gold' }, 'modify'))
     addStep(READY_MS + 100 + shortDelayMs(rng), { do: 'revert', ref: claim })
   },
@@ -138,9 +141,15 @@ const unansweredAmountsRevert: TargetedFault = {
   fits: ({ commits }) => commits === 'atomic',
   add({ rng, claim, addStep }) {
     addStep(0, create('claim', claimOf(claim, 'local-now')))
-    addStep(READY_MS, rng.chance(0.5) ? loseReplies('local.sim', 12) : hangDriver('local.sim', 'ControllerModifyVolume', 20))
+    addStep(
+      READY_MS,
+      rng.chance(0.5) ? loseReplies('local.sim', 12) : hangDriver('local.sim', 'ControllerModifyVolume', 20),
+    )
     addStep(READY_MS + 100, editClaim(claim, { resources: { requests: { iops: '300' } } }, 'amounts'))
-    addStep(READY_MS + 100 + shortDelayMs(rng), editClaim(claim, { resources: { requests: { iops: '700' } } }, 'amounts'))
+    addStep(
+      READY_MS + 100 + shortDelayMs(rng),
+      editClaim(claim, { resources: { requests: { iops: '700' } } }, 'amounts'),
+    )
   },
 }
 
@@ -245,7 +254,8 @@ const contestedVolume: TargetedFault = {
       // With silent watches, the claim that names the volume is mostly created after the others.
       const atMs = beginMs + (fault > 1 ? (nth === 0 ? 15 : 3) * SECOND_MS * rng.fraction() : 60 * rng.fraction())
       addStep(atMs, create('claim', claimOf(ownClaim, className, volumeRef)))
-      if (className === 'net-wait') addStep(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, ownClaim)))
+      if (className === 'net-wait')
+        addStep(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, ownClaim)))
     }
     // An administrator reserves the volume for the last claim before any exists.
     if (fault > 1 && rng.chance(0.7)) {
@@ -311,7 +321,8 @@ const controllerFailure: TargetedFault = {
     const driver = className === 'local-now' ? 'local.sim' : 'net.sim'
     const nth = (index: number) => ({ ...claim, name: `${claim.name}-${index}` })
     const [newClaim, expandedClaim, modifiedClaim, deletedClaim] = [nth(0), nth(1), nth(2), nth(3)]
-    for (const ownClaim of [expandedClaim, modifiedClaim, deletedClaim]) addStep(0, create('claim', claimOf(ownClaim, className)))
+    for (const ownClaim of [expandedClaim, modifiedClaim, deletedClaim])
+      addStep(0, create('claim', claimOf(ownClaim, className)))
     if (rng.chance(0.6)) addStep(SECOND_MS, create('pod', podOf(pod, expandedClaim)))
     const soonMs = () => READY_MS + rng.fraction() * 2 * SECOND_MS
     addStep(soonMs(), create('claim', claimOf(newClaim, className)))

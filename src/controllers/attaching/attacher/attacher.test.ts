@@ -5,7 +5,13 @@ import { secretKind } from '../../../api/kinds/secret/secret.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { NODE_ID_ANNOTATION } from '../../../volumes/attachment-names.ts'
-import { type AttachingFixture, attachmentNameOn, createAttachingFixture, DRIVER, FINALIZER } from '../attaching.fixture.ts'
+import {
+  type AttachingFixture,
+  attachmentNameOn,
+  createAttachingFixture,
+  DRIVER,
+  FINALIZER,
+} from '../attaching.fixture.ts'
 
 let fixture: AttachingFixture
 afterEach(async () => {

@@ -27,8 +27,8 @@ export const nodeAffinity: Plugin<State> = {
   events: [nodeChanged],
   preFilter({ pod }) {
     const matches = requiredAffinity(pod)
-    const preferred = pod.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
-    return matches || preferred.length > 0 ? { code: 'Success', state: { matches, preferredTerms } } : SKIP
+    const preferredTerms = pod.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
+    return matches || preferredTerms.length > 0 ? { code: 'Success', state: { matches, preferredTerms } } : SKIP
   },
   filter: ({ matches }, node) => (!matches || matches(node) ? undefined : REJECTED),
   score: ({ preferredTerms }, nodes) =>

@@ -43,7 +43,10 @@ interface PlannedClaim {
 }
 
 type Assignment =
-  | ({ readonly is: 'assigned'; readonly toProvision: readonly PlannedClaim[] } & Pick<NodePlan, 'bindings' | 'sharedClaims'>)
+  | ({ readonly is: 'assigned'; readonly toProvision: readonly PlannedClaim[] } & Pick<
+      NodePlan,
+      'bindings' | 'sharedClaims'
+    >)
   /** The volume of the claim has to be on another node. */
   | { readonly is: 'conflict'; readonly claim: DelayedClaim; readonly nodeName: string }
 
@@ -66,7 +69,9 @@ export class NodePlanner {
     this.#deps = deps
     this.#boundClaims = boundClaims
     this.#delayedClaims = delayedClaims.map((claim) => toPlannedClaim(claim, deps.availableVolumes))
-    const trackedClaims = delayedClaims.filter((claim) => claim.bytes > 0n && deps.tracksCapacity(claim.storageClass.provisioner))
+    const trackedClaims = delayedClaims.filter(
+      (claim) => claim.bytes > 0n && deps.tracksCapacity(claim.storageClass.provisioner),
+    )
     this.#trackedClaims = new Set(trackedClaims)
     this.#fitter = new VolumeFitter(deps.capacity, trackedClaims.map(requestOf))
     this.#needsOnlyNewVolumes = this.#delayedClaims.every(
@@ -80,7 +85,9 @@ export class NodePlanner {
     const plan = this.#plans.get(node)
     if (plan) return plan
     const fit = this.#fits.get(node)
-    return fit ? { bindings: [], provisions: this.#pairWithReports(this.#delayedClaims, fit), sharedClaims: [] } : EMPTY_PLAN
+    return fit
+      ? { bindings: [], provisions: this.#pairWithReports(this.#delayedClaims, fit), sharedClaims: [] }
+      : EMPTY_PLAN
   }
 
   /** Describes, after all nodes were rejected, which volume lacks capacity. */
@@ -162,7 +169,7 @@ export class NodePlanner {
     const sharedClaims: DelayedClaim[] = []
     let excludedVolumes: Set<string> | undefined
     for (const plannedClaim of this.#delayedClaims) {
-      const { claim } = planned
+      const { claim } = plannedClaim
       const assumedBinding = this.#deps.assumedVolumes.bindingOf(claim.key)
       if (assumedBinding) {
         if (assumedBinding.nodeName !== node.name) return { is: 'conflict', claim, nodeName: assumedBinding.nodeName }
@@ -187,7 +194,10 @@ export class NodePlanner {
     node: NodeInfo,
     excludedVolumes: ReadonlySet<string> = this.#deps.assumedVolumes.volumes,
   ) {
-    return chooseVolume(claim.claim, requirements, this.#deps.availableVolumes.candidatesFor(node), { node, excluded: excludedVolumes })
+    return chooseVolume(claim.claim, requirements, this.#deps.availableVolumes.candidatesFor(node), {
+      node,
+      excluded: excludedVolumes,
+    })
   }
 
   #planProvisioning(toProvision: readonly PlannedClaim[], node: NodeInfo): NodePlan['provisions'] | undefined {
@@ -198,7 +208,10 @@ export class NodePlanner {
   /** Pairs each claim with its report, if its capacity is tracked. `fit` has one report per tracked claim, in the same order. */
   #pairWithReports(toProvision: readonly PlannedClaim[], fit: Fit): NodePlan['provisions'] {
     let position = 0
-    return toProvision.map(({ claim }) => ({ claim, report: this.#trackedClaims.has(claim) ? fit[position++] : undefined }))
+    return toProvision.map(({ claim }) => ({
+      claim,
+      report: this.#trackedClaims.has(claim) ? fit[position++] : undefined,
+    }))
   }
 
   /** Returns the fitter for these claims. The claims that need a new volume may differ between nodes. */

@@ -47,7 +47,11 @@ export interface DelayedClaim {
 }
 
 export type PodVolumes =
-  | { readonly is: 'accepted'; readonly boundClaims: readonly BoundClaim[]; readonly delayedClaims: readonly DelayedClaim[] }
+  | {
+      readonly is: 'accepted'
+      readonly boundClaims: readonly BoundClaim[]
+      readonly delayedClaims: readonly DelayedClaim[]
+    }
   | { readonly is: 'rejected'; readonly reason: Reason }
 
 export interface VolumeCaches {

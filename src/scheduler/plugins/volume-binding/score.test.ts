@@ -32,7 +32,7 @@ const aProvisioningPlan = (
   provisions: sizes.map((size) => ({ claim: aClaim(size, storageClass), report: aReport(free) })),
   sharedClaims: [],
 })
-const aBindingPlan = (size: number, volumeSize: number, provision: NodePlan['provisions'] = []): NodePlan => ({
+const aBindingPlan = (size: number, volumeSize: number, provisions: NodePlan['provisions'] = []): NodePlan => ({
   bindings: [{ claim: aClaim(size, aClass('x')), volume: aVolume({ size: `${volumeSize}Gi` }) }],
   provisions,
   sharedClaims: [],

@@ -27,7 +27,7 @@ import { FailedNodes } from './failed-nodes.ts'
 import { type NodePlan, NodePlanner, type PlannerDeps } from './node-planner.ts'
 import { type BoundClaim, classifyClaims, type DelayedClaim } from './pod-volumes.ts'
 import { classKey, driverKey, volumeBindingHints } from './queueing-hints.ts'
-import { driverNotRegistered, volumeNotCreated, NODE_CONFLICT, NOT_ENOUGH_SPACE, preBindFailed } from './reasons.ts'
+import { driverNotRegistered, NODE_CONFLICT, NOT_ENOUGH_SPACE, preBindFailed, volumeNotCreated } from './reasons.ts'
 import { scorePlan } from './score.ts'
 import { deleteClaims, deletingClaimsMessage, explainStrandedClaims, recreatableClaims } from './stranded-claims.ts'
 import { type TrackingDeps, trackClaim, trackDeletedVolume } from './track-reservations.ts'
@@ -69,7 +69,13 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     capacities?.isSynced === true && drivers.get(driver)?.spec.storageCapacity === true
   const capacity = { index, reservations }
   const plannerDeps: PlannerDeps = { availableVolumes, assumedVolumes, capacity, tracksCapacity }
-  const trackingDeps: TrackingDeps | undefined = reservations && { caches, cluster, index, reservations, tracksCapacity }
+  const trackingDeps: TrackingDeps | undefined = reservations && {
+    caches,
+    cluster,
+    index,
+    reservations,
+    tracksCapacity,
+  }
 
   function preFilter(pod: PodInfo, claimsToRecreate?: ReadonlySet<ObjectKey>): PreFilterResult<State> {
     if (pod.claims.length === 0) return SKIP
@@ -85,7 +91,8 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
 
   function assume({ pod }: State, node: NodeInfo, { bindings, provisions }: NodePlan): void {
     const binding = { nodeName: node.name, podKey: pod.key }
-    for (const { claim, volume } of bindings) assumedVolumes.assume(claim.key, { ...binding, volume: volume.metadata.name })
+    for (const { claim, volume } of bindings)
+      assumedVolumes.assume(claim.key, { ...binding, volume: volume.metadata.name })
     for (const provisioning of provisions) {
       assumedVolumes.assume(provisioning.claim.key, binding)
       const volume = requestedVolumeOf(provisioning)

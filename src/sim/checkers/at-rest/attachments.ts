@@ -59,7 +59,12 @@ function needProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   }
   for (const [name, volume] of view.volumes) {
     const asset = assetOf(volume)
-    if (!asset || !system.drivers.has(parseAsset(asset).driver) || !supportsAttachments(system, parseAsset(asset).driver)) continue
+    if (
+      !asset ||
+      !system.drivers.has(parseAsset(asset).driver) ||
+      !supportsAttachments(system, parseAsset(asset).driver)
+    )
+      continue
     const expectedNodes = [...(neededNodes.get(name) ?? [])].sort()
     const nodes = (attachedNodes.get(name) ?? []).sort()
     const isShared = volume.spec?.accessModes?.some((mode) => MULTI_NODE_MODES.includes(mode)) ?? false

@@ -108,7 +108,10 @@ function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: 
   const defaultClasses =
     className === undefined && !claim.spec?.volumeName ? [...view.classes.values()].filter(isDefault) : []
   // The newest default class is assigned, unless a quota of that class cannot admit the claim.
-  if (defaultClasses.length > 0 && !defaultClasses.some(({ metadata }) => isOverQuota(claim, metadata.name ?? '', context))) {
+  if (
+    defaultClasses.length > 0 &&
+    !defaultClasses.some(({ metadata }) => isOverQuota(claim, metadata.name ?? '', context))
+  ) {
     report('needless wait', `has no class, although there is a default class: ${explanation}`)
   }
   const node = claim.metadata.annotations?.[SELECTED_NODE]
@@ -283,7 +286,8 @@ function checkAttributes(
     }
     checkExpectedAttributes(asset, driverVolume.mutableParameters, context, report)
     const volumeClass = volume.spec?.volumeAttributesClassName || undefined
-    if (volumeClass !== currentClass) report('attributes', `reports the class ${currentClass}, and its volume has ${volumeClass}`)
+    if (volumeClass !== currentClass)
+      report('attributes', `reports the class ${currentClass}, and its volume has ${volumeClass}`)
     for (const name of AMOUNTS) {
       const claimAmount = status?.capacity?.[name]
       const volumeAmount = volume.spec?.capacity?.[name]

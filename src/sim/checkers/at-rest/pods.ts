@@ -89,7 +89,9 @@ function canHost(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, context: AtRestCo
     if (!canCreate(claim, storageClass, { system, view }, name)) return false
     // All claims of the pod must fit into one pool together.
     requiredBytes.set(driver, (requiredBytes.get(driver) ?? 0) + requestOf(claim) * copiesOf(storageClass))
-    return reachablePools(system, driver, name).some((pool) => freeBytes(system, driver, pool) >= requiredBytes.get(driver)!)
+    return reachablePools(system, driver, name).some(
+      (pool) => freeBytes(system, driver, pool) >= requiredBytes.get(driver)!,
+    )
   })
 }
 

@@ -131,7 +131,11 @@ export class VolumeFitter {
       if (freeBytes === undefined) continue
       this.#recordFree(request, freeBytes, selectedReports.length, report)
       if (freeBytes < request.bytes) continue
-      if (!selectedReport || freeBytes > selectedFreeBytes || (freeBytes === selectedFreeBytes && report.key < selectedReport.key)) {
+      if (
+        !selectedReport ||
+        freeBytes > selectedFreeBytes ||
+        (freeBytes === selectedFreeBytes && report.key < selectedReport.key)
+      ) {
         selectedReport = report
         selectedFreeBytes = freeBytes
       }
