@@ -114,7 +114,7 @@ describe('isSameStorage', () => {
       false,
     ],
     ['PROV-12 returns false without a source', {}, {}, false],
-  ])('%s', (_title, created, saved, expected) => {
-    expect(isSameStorage(aVolume(created), aVolume(saved))).toBe(expected)
+  ])('%s', (_title, builtSpec, savedSpec, expected) => {
+    expect(isSameStorage(aVolume(builtSpec), aVolume(savedSpec))).toBe(expected)
   })
 })

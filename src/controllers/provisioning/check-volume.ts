@@ -10,11 +10,11 @@ export function mismatchOf(
   volume: Readonly<PersistentVolume>,
   claim: Readonly<PersistentVolumeClaim>,
 ): string | undefined {
-  const requested = claim.spec?.resources?.requests?.storage ?? 0
+  const requestedSize = claim.spec?.resources?.requests?.storage ?? 0
   const capacity = volume.spec?.capacity?.storage
-  if (capacity === undefined) return `it reports no capacity, and the claim requests ${requested}`
-  if (compareQuantities(capacity, requested) < 0) {
-    const [capacityText, requestedText] = formatInCommonUnit(quantityToBytes(capacity), quantityToBytes(requested))
+  if (capacity === undefined) return `it reports no capacity, and the claim requests ${requestedSize}`
+  if (compareQuantities(capacity, requestedSize) < 0) {
+    const [capacityText, requestedText] = formatInCommonUnit(quantityToBytes(capacity), quantityToBytes(requestedSize))
     return `it has ${capacityText}, and the claim requests ${requestedText}`
   }
   const missingModes = claim.spec?.accessModes?.filter((mode) => !volume.spec?.accessModes?.includes(mode)) ?? []
@@ -41,11 +41,17 @@ const UNITS = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map((unit, i) => [unit, 1024n
  * Compares the fields that identify the storage. Ignores defaults set by the API server and the attributes of a CSI
  * volume, which may contain the identity of the provisioner process.
  */
-export function isSameStorage(built: Readonly<PersistentVolume>, saved: Readonly<PersistentVolume>): boolean {
-  const { csi } = built.spec ?? {}
-  if (csi) return csi.driver === saved.spec?.csi?.driver && csi.volumeHandle === saved.spec.csi.volumeHandle
-  const [name] = SOURCES.filter((source) => built.spec?.[source] !== undefined)
-  return name !== undefined && isSubset(built.spec?.[name] as JsonValue, saved.spec?.[name] as JsonValue | undefined)
+export function isSameStorage(
+  builtVolume: Readonly<PersistentVolume>,
+  savedVolume: Readonly<PersistentVolume>,
+): boolean {
+  const { csi } = builtVolume.spec ?? {}
+  if (csi) return csi.driver === savedVolume.spec?.csi?.driver && csi.volumeHandle === savedVolume.spec.csi.volumeHandle
+  const [name] = SOURCES.filter((source) => builtVolume.spec?.[source] !== undefined)
+  return (
+    name !== undefined &&
+    isSubset(builtVolume.spec?.[name] as JsonValue, savedVolume.spec?.[name] as JsonValue | undefined)
+  )
 }
 
 const SOURCES = Object.keys(persistentVolumeSource.fields) as (keyof typeof persistentVolumeSource.fields)[]

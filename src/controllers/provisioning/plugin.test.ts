@@ -148,7 +148,7 @@ describe('provisionerOf', () => {
     expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'ignored', message: 'node b provisions it' })
   })
 
-  const REJECTED: [string, RequestFields, Partial<AnyProvisionerPlugin>, RegExp][] = [
+  const REJECTED_REQUESTS: [string, RequestFields, Partial<AnyProvisionerPlugin>, RegExp][] = [
     [
       'undeclared parameters',
       { parameters: { teir: 'fast', colour: 'red' } },
@@ -210,7 +210,7 @@ describe('provisionerOf', () => {
       /does not support requests for iops/,
     ],
   ]
-  for (const [description, fields, overrides, expectedMessage] of REJECTED) {
+  for (const [description, fields, overrides, expectedMessage] of REJECTED_REQUESTS) {
     it(`PROV-10 rejects ${description} without calling the plugin`, async () => {
       const { requests, provision } = createPluginFixture(overrides)
       const result = await provision(fields)
@@ -385,8 +385,11 @@ describe('provisionerOf', () => {
     expect(deletedVolumes).toEqual([
       { name: 'pvc-u-1', source: NFS, sizeBytes: GI, labels: {}, annotations: { 'example.com/id': '7' } },
     ])
-    const failing = createPluginFixture({ delete: () => Promise.reject(new Error('filer is down')) })
-    expect(await failing.provisioner.delete(aVolume(), signal)).toEqual({ is: 'failed', message: 'filer is down' })
+    const failingFixture = createPluginFixture({ delete: () => Promise.reject(new Error('filer is down')) })
+    expect(await failingFixture.provisioner.delete(aVolume(), signal)).toEqual({
+      is: 'failed',
+      message: 'filer is down',
+    })
   })
 
   it('PROV-20 owns the volumes that the plugin owns, and none if the plugin does not implement owns', () => {
@@ -394,12 +397,12 @@ describe('provisionerOf', () => {
     expect(createPluginFixture({ owns }).provisioner.owns(aVolume())).toBe(true)
     expect(createPluginFixture({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)
     expect(createPluginFixture().provisioner.owns(aVolume())).toBe(false)
-    const throwing = createPluginFixture({
+    const throwingFixture = createPluginFixture({
       owns() {
         throw new Error('a bug')
       },
     })
-    expect(throwing.provisioner.owns(aVolume())).toBe(false)
+    expect(throwingFixture.provisioner.owns(aVolume())).toBe(false)
   })
 
   it('PROV-20 does not delete a volume with its annotation but a foreign source', async () => {

@@ -41,12 +41,12 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     beforeCreate: () => Promise<void> = async () => {},
     onOverdue?: OverdueCallback,
   ): Promise<ProvisionResult> {
-    const parsed = readRequest(plugin, claimRequest)
-    if (parsed.is === 'ignored') return parsed
+    const readResult = readRequest(plugin, claimRequest)
+    if (readResult.is === 'ignored') return readResult
     const callOptions = { signal, onOverdue }
-    if (parsed.is === 'rejected') return findOrReject(claimRequest, parsed.message, callOptions, beforeCreate)
+    if (readResult.is === 'rejected') return findOrReject(claimRequest, readResult.message, callOptions, beforeCreate)
     await beforeCreate()
-    const { request, secrets } = parsed
+    const { request, secrets } = readResult
     secretMask.add(secrets)
     const expectations = { request, secrets, selector: claimRequest.claim.spec?.selector }
     try {
@@ -69,10 +69,10 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   ): Promise<ProvisionResult> {
     const { claim, volumeName } = claimRequest
     if (!plugin.find) return { is: 'failed', failure: 'infeasible', message, isNotCalled: true }
-    let existing: ProvisionedVolume | undefined
+    let existingVolume: ProvisionedVolume | undefined
     try {
       const sizeBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
-      existing = await callPlugin(callOptions, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
+      existingVolume = await callPlugin(callOptions, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
     } catch (error) {
       return {
         is: 'failed',
@@ -82,9 +82,9 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
         ),
       }
     }
-    if (!existing) return { is: 'failed', failure: 'infeasible', message }
+    if (!existingVolume) return { is: 'failed', failure: 'infeasible', message }
     await beforeCreate()
-    return acceptResult(existing, NO_EXPECTATIONS, volumeName, callOptions)
+    return acceptResult(existingVolume, NO_EXPECTATIONS, volumeName, callOptions)
   }
 
   /** Returns the volume, or deletes it and returns a failure if it violates the contract. */
@@ -99,9 +99,9 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
       const message = `${plugin.name} returned no volume. This is a bug in the provisioner; whether it created one is unknown.`
       return { is: 'failed', failure: 'unfinished', message }
     }
-    const checked = checkResult(result, expectations)
-    if (checked.is === 'valid') return { is: 'provisioned', volume: checked.volume }
-    const message = `${plugin.name} created a volume that cannot be used: ${checked.message}. This is a bug in the provisioner.`
+    const checkedResult = checkResult(result, expectations)
+    if (checkedResult.is === 'valid') return { is: 'provisioned', volume: checkedResult.volume }
+    const message = `${plugin.name} created a volume that cannot be used: ${checkedResult.message}. This is a bug in the provisioner.`
     try {
       await callPlugin(callOptions, (call) => plugin.delete(toDeletableVolume(result, volumeName), call))
       return { is: 'failed', failure: 'final', message: secretMask.mask(message) }

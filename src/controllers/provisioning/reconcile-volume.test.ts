@@ -255,7 +255,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
     await fixture.release('pv')
     const provisioner = fixture.storage.provisioner()
     let resume = () => {}
-    const resumed = new Promise<void>((resolve) => {
+    const gate = new Promise<void>((resolve) => {
       resume = resolve
     })
     fixture.start({
@@ -263,7 +263,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
         ...provisioner,
         async delete(volume, signal, onOverdue) {
           onOverdue?.('did not finish within the timeout of 600 s')
-          await resumed
+          await gate
           return provisioner.delete(volume, signal)
         },
       },

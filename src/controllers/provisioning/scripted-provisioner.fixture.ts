@@ -55,9 +55,9 @@ export function createScriptedStorage(): ScriptedStorage {
     await after
     const handle = result.handle ?? `${name}/${request.volumeName}`
     const { resources, volumeAttributesClassName } = request.claim.spec ?? {}
-    const requested = String(resources?.requests?.storage)
+    const requestedSize = String(resources?.requests?.storage)
     if (result.creates ?? !(fails || ignores || throws))
-      assets.set(handle, assets.get(handle) ?? result.size ?? requested)
+      assets.set(handle, assets.get(handle) ?? result.size ?? requestedSize)
     if (fails && !isNotCalled && NO_VOLUME_FAILURES.has(fails)) assets.delete(handle) // consistent with the reported failure
     if (throws) throw throws
     if (fails) return { is: 'failed', failure: fails, message, ...(isNotCalled ? { isNotCalled } : {}) }
@@ -67,7 +67,7 @@ export function createScriptedStorage(): ScriptedStorage {
       volume: {
         ...(result.labels ? { labels: result.labels } : {}),
         spec: {
-          capacity: { storage: assets.get(handle) ?? requested },
+          capacity: { storage: assets.get(handle) ?? requestedSize },
           csi: { driver: name, volumeHandle: handle },
           ...(volumeAttributesClassName ? { volumeAttributesClassName } : {}),
         },

@@ -30,15 +30,15 @@ describe('requestedAttributes', () => {
 
   it('VAC-12 ignores attributes whose feature gate is disabled', () => {
     const claim = aClaim({ iops: '100' }, 'gold')
-    const withoutClass = requestedAttributes(claim, parseFeatureGates('VolumeAttributesClass=false'))
-    expect(withoutClass).toMatchObject({ className: undefined, iops: '100' })
-    const withoutIo = requestedAttributes(claim, parseFeatureGates('VolumeProvisionedIO=false'))
-    expect(withoutIo).toMatchObject({ className: 'gold', iops: undefined })
+    const attributesWithoutClass = requestedAttributes(claim, parseFeatureGates('VolumeAttributesClass=false'))
+    expect(attributesWithoutClass).toMatchObject({ className: undefined, iops: '100' })
+    const attributesWithoutIo = requestedAttributes(claim, parseFeatureGates('VolumeProvisionedIO=false'))
+    expect(attributesWithoutIo).toMatchObject({ className: 'gold', iops: undefined })
   })
 })
 
 describe('readMutableParameters', () => {
-  const gold = (iops: string, metadata: object = {}) => ({
+  const aGoldClass = (iops: string, metadata: object = {}) => ({
     metadata: { name: 'gold', uid: 'gold-uid', resourceVersion: '1', ...metadata },
     driverName: 'disk.example.com',
     parameters: { iops },
@@ -46,13 +46,13 @@ describe('readMutableParameters', () => {
   const healthyWatch = { isServed: true, lastEventAgeMs: () => 60_000 }
 
   /** Returns the parameters for the driver and the number of reads from the server. */
-  async function readParametersWith(cache: Partial<AttributesClassCache>, stored?: object) {
+  async function readParametersWith(cache: Partial<AttributesClassCache>, storedClass?: object) {
     let reads = 0
     const client: any = {
       async get() {
         reads++
-        if (!stored) throw notFound(volumeAttributesClassKind, 'gold')
-        return stored
+        if (!storedClass) throw notFound(volumeAttributesClassKind, 'gold')
+        return storedClass
       },
     }
     const classes = { ...healthyWatch, get: () => undefined, ...cache }
@@ -66,23 +66,26 @@ describe('readMutableParameters', () => {
   }
 
   it('SYS-16 reads the attributes class from the cache', async () => {
-    expect(await readParametersWith({ get: () => gold('1') })).toEqual({ parameters: { iops: '1' }, reads: 0 })
+    expect(await readParametersWith({ get: () => aGoldClass('1') })).toEqual({ parameters: { iops: '1' }, reads: 0 })
   })
 
   it('VAC-3 reads the class from the server if the cache does not contain it', async () => {
-    expect(await readParametersWith({}, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
+    expect(await readParametersWith({}, aGoldClass('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 
   it.each([
-    ['the cached class is being deleted', { get: () => gold('1', { deletionTimestamp: '2026-01-31T12:00:00Z' }) }],
-    ['the watch received no event for minutes', { get: () => gold('1'), lastEventAgeMs: () => 180_000 }],
+    [
+      'the cached class is being deleted',
+      { get: () => aGoldClass('1', { deletionTimestamp: '2026-01-31T12:00:00Z' }) },
+    ],
+    ['the watch received no event for minutes', { get: () => aGoldClass('1'), lastEventAgeMs: () => 180_000 }],
   ])('VAC-3 reads the class from the server if %s, because it may have been recreated', async (_, cache) => {
-    expect(await readParametersWith(cache, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
+    expect(await readParametersWith(cache, aGoldClass('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 
   it.each([
     ['the class does not exist', {}],
-    ['the server no longer serves attributes classes', { get: () => gold('1'), isServed: false }],
+    ['the server no longer serves attributes classes', { get: () => aGoldClass('1'), isServed: false }],
   ])('VAC-3 throws a retryable error if %s', async (_, cache) => {
     await expect(readParametersWith(cache)).rejects.toMatchObject({
       failure: 'noChange',
@@ -121,8 +124,8 @@ describe('composeParameters', () => {
     ],
     [{ iops: 'many' }, { ...NO_REQUESTS, iops: '3k' }, /specifies iops "many"/],
     [{ throughput: '50MiB/s' }, { ...NO_REQUESTS, throughput: '100Mi' }, /requests 100Mi throughput.*"50MiB\/s"/],
-  ])('PIO-1 rejects %j with %j and names both values', (classParameters, requested, message) => {
-    expect(() => composeParameters(classParameters as never, requested)).toThrowError(
+  ])('PIO-1 rejects %j with %j and names both values', (classParameters, requestedIo, message) => {
+    expect(() => composeParameters(classParameters as never, requestedIo)).toThrowError(
       expect.objectContaining({ failure: 'infeasible', message: expect.stringMatching(message) }),
     )
   })

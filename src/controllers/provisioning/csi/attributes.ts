@@ -62,9 +62,9 @@ export function checkGates({ spec }: Readonly<PersistentVolumeClaim>, gates: Fea
   }
 }
 
-const gateDisabledError = (requested: string, gate: FeatureGate) =>
+const gateDisabledError = (requestText: string, gate: FeatureGate) =>
   notReadyError(
-    `the claim requests ${requested}, and the feature gate ${gate} is disabled. No volume is created until the gate is ` +
+    `the claim requests ${requestText}, and the feature gate ${gate} is disabled. No volume is created until the gate is ` +
       'enabled again or the claim is recreated without this request',
   )
 
@@ -127,17 +127,17 @@ export function composeParameters(
 ): Record<string, string> {
   const parameters: Record<string, string> = { ...classParameters }
   for (const attribute of IO_ATTRIBUTES) {
-    const requested = attributes[attribute.key]
-    if (requested === undefined) continue
-    if (!isQuantity(requested) || quantitySign(requested) <= 0 || !quantityIsInteger(requested)) {
-      throw infeasibleError(`the claim requests ${requested} ${attribute.key}: it must be a positive integer`)
+    const requestedAmount = attributes[attribute.key]
+    if (requestedAmount === undefined) continue
+    if (!isQuantity(requestedAmount) || quantitySign(requestedAmount) <= 0 || !quantityIsInteger(requestedAmount)) {
+      throw infeasibleError(`the claim requests ${requestedAmount} ${attribute.key}: it must be a positive integer`)
     }
-    const driverValue = attribute.toDriverUnit(requested)
+    const driverValue = attribute.toDriverUnit(requestedAmount)
     const classValue = Object.hasOwn(classParameters, attribute.key) ? classParameters[attribute.key]! : undefined
     if (classValue === undefined) parameters[attribute.key] = driverValue
     else if (attribute.parseParameter(classValue) !== driverValue) {
       throw infeasibleError(
-        `the claim requests ${requested} ${attribute.key}, but its VolumeAttributesClass specifies ${attribute.key} "${classValue}": ` +
+        `the claim requests ${requestedAmount} ${attribute.key}, but its VolumeAttributesClass specifies ${attribute.key} "${classValue}": ` +
           `remove one of them, or make both the same. Nothing was sent to the driver`,
       )
     }
@@ -204,10 +204,11 @@ export type IoAmounts = Pick<RequestedAttributes, 'iops' | 'throughput'>
  * Returns the amounts that the new volume gets: what the claim requests, else the mutable parameters of its attributes
  * class, else the parameters of its storage class.
  */
-export function providedIo(requested: IoAmounts, mutable: Parameters, parameters: Parameters): IoAmounts {
+export function providedIo(requestedIo: IoAmounts, mutableParameters: Parameters, parameters: Parameters): IoAmounts {
   const amount = (name: IoAttribute['key']): string | undefined => {
-    if (requested[name] !== undefined) return requested[name]
-    const parameter = ownValue(mutable, name) ?? ownValue(parameters, ON_CREATE[name]) ?? ownValue(parameters, name)
+    if (requestedIo[name] !== undefined) return requestedIo[name]
+    const parameter =
+      ownValue(mutableParameters, name) ?? ownValue(parameters, CREATE_PARAMETERS[name]) ?? ownValue(parameters, name)
     return parameter === undefined ? undefined : ioAmountOf(name, parameter)
   }
   return { iops: amount('iops'), throughput: amount('throughput') }
@@ -217,30 +218,33 @@ const ownValue = (parameters: Parameters, key: string): string | undefined =>
   Object.hasOwn(parameters, key) ? parameters[key] : undefined
 
 /** Parameters of a storage class for the creation of a volume. Requested attributes override them. */
-const ON_CREATE = { iops: 'provisioned-iops-on-create', throughput: 'provisioned-throughput-on-create' } as const
+const CREATE_PARAMETERS = {
+  iops: 'provisioned-iops-on-create',
+  throughput: 'provisioned-throughput-on-create',
+} as const
 
 /**
  * Throws a PreparationError if the attributes class and the storage class set one amount to different values and the claim
  * does not decide by its own request.
  */
-export function checkOnCreate(requested: IoAmounts, classParameters: Parameters, parameters: Parameters): void {
+export function checkOnCreate(requestedIo: IoAmounts, classParameters: Parameters, parameters: Parameters): void {
   for (const { key, parseParameter } of IO_ATTRIBUTES) {
-    const [ofAttributesClass, onCreate] = [ownValue(classParameters, key), ownValue(parameters, ON_CREATE[key])]
-    if (requested[key] !== undefined || ofAttributesClass === undefined || onCreate === undefined) continue
-    const amount = parseParameter(ofAttributesClass)
-    const isEqual = amount === undefined ? ofAttributesClass === onCreate : amount === parseParameter(onCreate)
+    const [classValue, createValue] = [ownValue(classParameters, key), ownValue(parameters, CREATE_PARAMETERS[key])]
+    if (requestedIo[key] !== undefined || classValue === undefined || createValue === undefined) continue
+    const amount = parseParameter(classValue)
+    const isEqual = amount === undefined ? classValue === createValue : amount === parseParameter(createValue)
     if (isEqual) continue
     throw infeasibleError(
-      `the VolumeAttributesClass of the claim specifies ${key} "${ofAttributesClass}", but its StorageClass specifies ` +
-        `${ON_CREATE[key]} "${onCreate}": request ${key} in the claim, or use classes that agree. Nothing was sent to the driver`,
+      `the VolumeAttributesClass of the claim specifies ${key} "${classValue}", but its StorageClass specifies ` +
+        `${CREATE_PARAMETERS[key]} "${createValue}": request ${key} in the claim, or use classes that agree. Nothing was sent to the driver`,
     )
   }
 }
 
 /** Returns the parameters of a storage class without the amounts for the creation that a mutable parameter overrides. */
-export function omitOverridden(parameters: Parameters, mutable: Parameters): Record<string, string> {
-  const overridden = IO_ATTRIBUTES.filter(({ key }) => Object.hasOwn(mutable, key)).map(
-    ({ key }): string => ON_CREATE[key],
+export function omitOverridden(parameters: Parameters, mutableParameters: Parameters): Record<string, string> {
+  const overriddenKeys = IO_ATTRIBUTES.filter(({ key }) => Object.hasOwn(mutableParameters, key)).map(
+    ({ key }): string => CREATE_PARAMETERS[key],
   )
-  return Object.fromEntries(Object.entries(parameters).filter(([key]) => !overridden.includes(key)))
+  return Object.fromEntries(Object.entries(parameters).filter(([key]) => !overriddenKeys.includes(key)))
 }

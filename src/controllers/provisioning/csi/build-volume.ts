@@ -33,11 +33,11 @@ export interface BuildOptions {
 
 export function buildNewVolume(
   claim: Readonly<PersistentVolumeClaim>,
-  prepared: PreparedRequest,
+  preparedRequest: PreparedRequest,
   volume: Volume,
   { driverName, identity, hasTopology, controllerPublishReadOnly, reportsIo }: BuildOptions,
 ): NewVolume {
-  const { attributes, providedIo, fsType, secretRefs, requiredBytes } = prepared
+  const { attributes, providedIo, fsType, secretRefs, requiredBytes } = preparedRequest
   const { accessModes = [], volumeMode = 'Filesystem' } = claim.spec ?? {}
   const isReadOnly = controllerPublishReadOnly && accessModes.length === 1 && accessModes[0] === 'ReadOnlyMany'
   const affinity = hasTopology ? nodeAffinityOf(volume) : undefined

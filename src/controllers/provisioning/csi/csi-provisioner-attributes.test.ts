@@ -68,17 +68,17 @@ describe('attributes of created volumes', () => {
   })
 
   it.each([
-    ['VolumeAttributesClass', { volumeAttributesClassName: 'gold' }, 'the VolumeAttributesClass "gold"'],
-    ['VolumeAttributesClass', { volumeAttributesClassName: 'missing' }, 'the VolumeAttributesClass "missing"'],
-    ['VolumeProvisionedIO', { resources: { requests: { storage: '1Gi', iops: '500' } } }, '500 iops'],
-    ['VolumeProvisionedIO', { resources: { requests: { storage: '1Gi', throughput: '9Mi' } } }, '9Mi throughput'],
-  ])('VAC-12 PIO-1 with %s=false, creates no volume for a claim with %j', async (gate, spec, requested) => {
+    [{ volumeAttributesClassName: 'gold' }, 'VolumeAttributesClass', 'the VolumeAttributesClass "gold"'],
+    [{ volumeAttributesClassName: 'missing' }, 'VolumeAttributesClass', 'the VolumeAttributesClass "missing"'],
+    [{ resources: { requests: { storage: '1Gi', iops: '500' } } }, 'VolumeProvisionedIO', '500 iops'],
+    [{ resources: { requests: { storage: '1Gi', throughput: '9Mi' } } }, 'VolumeProvisionedIO', '9Mi throughput'],
+  ])('VAC-12 PIO-1 creates no volume for a claim with %j if %s is disabled', async (spec, gate, requestText) => {
     const options = { gates: parseFeatureGates(`${gate}=false`) }
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: MODIFY_VOLUME_FACTS, options })
     await apiServer.post(VACS, gold)
     expect(await provision({ claim: aClaim(spec) })).toMatchObject({
       failure: 'noChange',
-      message: expect.stringMatching(`requests ${requested}, and the feature gate ${gate} is disabled`),
+      message: expect.stringMatching(`requests ${requestText}, and the feature gate ${gate} is disabled`),
     })
     expect(driver.createRequests).toEqual([])
     expect(await provision()).toMatchObject({ is: 'provisioned' })

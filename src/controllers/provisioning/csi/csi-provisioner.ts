@@ -68,20 +68,20 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   const identity = `${clock.nowMs()}-${Math.floor(random() * IDENTITY_MAX)}-${facts.name}${suffix}`
 
   async function provision(
-    requested: ProvisionRequest,
+    claimRequest: ProvisionRequest,
     signal: AbortSignal,
     beforeCreate?: () => Promise<void>,
   ): Promise<ProvisionResult> {
-    const { uid } = requested.claim.metadata
-    if (node && selectedNodeOf(requested.claim) !== node.name)
-      return ignored(`the claim is not assigned to node ${node.name}`)
-    const request = node ? { ...requested, selectedNode: node.name } : requested
-    let prepared: PreparedRequest
+    const { uid } = claimRequest.claim.metadata
+    if (node && selectedNodeOf(claimRequest.claim) !== node.name)
+      return ignoredResult(`the claim is not assigned to node ${node.name}`)
+    const request = node ? { ...claimRequest, selectedNode: node.name } : claimRequest
+    let preparedRequest: PreparedRequest
     let reportsIo: boolean
     try {
-      prepared = await prepare(request, signal)
+      preparedRequest = await prepare(request, signal)
       // Atomic commits identify the Stowage API server, which alone accepts iops and throughput in spec.capacity.
-      const { iops, throughput } = prepared.providedIo
+      const { iops, throughput } = preparedRequest.providedIo
       reportsIo = iops !== undefined || throughput !== undefined ? await client.commitsAtomically() : false
     } catch (error) {
       return preparationFailure(error, uid)
@@ -98,17 +98,17 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     }
     let volume: Volume
     try {
-      volume = await createVolume(prepared.request, signal)
+      volume = await createVolume(preparedRequest.request, signal)
     } catch (error) {
       const message = messageOf(error)
       if (isNameTaken(error)) {
-        const existingVolume = await findWithoutTopology(prepared.request, signal)
+        const existingVolume = await findWithoutTopology(preparedRequest.request, signal)
         if (!existingVolume) return { is: 'failed', failure: 'noChange', message: message + NAME_TAKEN_HINT }
-        settle(uid)
+        discardState(uid)
         return {
           is: 'provisioned',
           volume: {
-            ...buildNewVolume(request.claim, prepared, existingVolume, buildOptions),
+            ...buildNewVolume(request.claim, preparedRequest, existingVolume, buildOptions),
             unusableReason: CREATED_FOR_ANOTHER_NODE,
           },
         }
@@ -121,10 +121,10 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         operationDetailsOf(error),
       )
     }
-    const problem = findReplyProblem(prepared, volume)
-    if (problem) return cleanUp(uid, volume, problem, prepared, signal)
-    settle(uid)
-    return { is: 'provisioned', volume: buildNewVolume(request.claim, prepared, volume, buildOptions) }
+    const problem = findReplyProblem(preparedRequest, volume)
+    if (problem) return cleanUp(uid, volume, problem, preparedRequest, signal)
+    discardState(uid)
+    return { is: 'provisioned', volume: buildNewVolume(request.claim, preparedRequest, volume, buildOptions) }
   }
 
   async function createVolume(request: PreparedRequest['request'], signal: AbortSignal): Promise<Volume> {
@@ -163,8 +163,8 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
 
   /** Throws if the user may not read the nodes, so that the claim waits with an event and occupies no worker. */
   async function requireSynced(nodeCaches: readonly Cache<KubeObject>[], signal: AbortSignal): Promise<void> {
-    const answered = await Promise.all(nodeCaches.map((cache) => cache.whenSyncedOrNotServed(signal)))
-    if (!answered.every(Boolean)) throw notReadyError('stopped before the nodes were known')
+    const syncResults = await Promise.all(nodeCaches.map((cache) => cache.whenSyncedOrNotServed(signal)))
+    if (!syncResults.every(Boolean)) throw notReadyError('stopped before the nodes were known')
     if (!nodeCaches.every(({ isSynced }) => isSynced)) {
       throw notReadyError(
         'the topology of the nodes is unknown: the provisioner needs the right to list and watch nodes and csinodes.storage.k8s.io',
@@ -176,24 +176,30 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   function preparationFailure(error: unknown, uid: string): ProvisionResult {
     const message = (error as Error).message
     const failure = error instanceof PreparationError ? error.failure : 'noChange'
-    if (failure === 'ignored') return ignored(message)
+    if (failure === 'ignored') return ignoredResult(message)
     return { is: 'failed', failure: unfinishedUids.has(uid) ? 'noChange' : failure, message, isNotCalled: true }
   }
 
   function failureResult(uid: string, failure: Failure, message: string, details?: OperationDetails): ProvisionResult {
     if (failure === 'unfinished') unfinishedUids.add(uid)
-    else settle(uid)
+    else discardState(uid)
     return { is: 'failed', failure, message, ...(details ? { details } : {}) }
   }
 
-  function settle(uid: string): void {
+  function discardState(uid: string): void {
     unfinishedUids.delete(uid)
     topologyCache.delete(uid)
   }
 
   /** Deletes a volume that does not satisfy the request. Returns unfinished if it cannot be deleted. */
-  async function cleanUp(uid: string, volume: Volume, problem: string, prepared: PreparedRequest, signal: AbortSignal) {
-    const { credentials } = prepared
+  async function cleanUp(
+    uid: string,
+    volume: Volume,
+    problem: string,
+    preparedRequest: PreparedRequest,
+    signal: AbortSignal,
+  ) {
+    const { credentials } = preparedRequest
     const untilMs = clock.monotonicMs() + timeoutMs
     let lastError = 'the timeout has passed'
     for (let attempt = 0; attempt < CLEANUP_ATTEMPTS_MAX; attempt++) {
@@ -210,7 +216,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     return failureResult(
       uid,
       'unfinished',
-      `${problem}. Cleanup of volume ${prepared.request.name} failed: ${lastError}`,
+      `${problem}. Cleanup of volume ${preparedRequest.request.name} failed: ${lastError}`,
     )
   }
 
@@ -227,9 +233,9 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     }
     let deletionCredentials: DeletionCredentials
     try {
-      if (node && !isOnNode(volume, node)) return ignored('PV was not provisioned on this node')
+      if (node && !isOnNode(volume, node)) return ignoredResult('PV was not provisioned on this node')
       checkCapabilities(facts)
-      deletionCredentials = await readCredentialsFor(volume, signal)
+      deletionCredentials = await readVolumeCredentials(volume, signal)
     } catch (error) {
       return { is: 'failed', message: (error as Error).message }
     }
@@ -246,16 +252,19 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     }
   }
 
-  async function readCredentialsFor(volume: Readonly<PersistentVolume>, signal: AbortSignal) {
+  async function readVolumeCredentials(volume: Readonly<PersistentVolume>, signal: AbortSignal) {
     if (!(await classes.whenSynced(signal))) throw notReadyError('stopped before the classes were known')
     const classOf = (name: string) => classes.get({ name })
     return readDeletionCredentials(volume, { client, processCredentials: options.credentials?.(), classOf }, signal)
   }
 
-  async function hasCapacity(requested: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean> {
+  async function hasCapacity(
+    claimRequest: Omit<ProvisionRequest, 'volumeName'>,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     if (!facts.controller.has('GET_CAPACITY')) return true
-    const volumeName = `pvc-${requested.claim.metadata.uid}` // no volume of this name is created here
-    const { request, requiredBytes } = await prepare({ ...requested, volumeName, selectedNode: node?.name }, signal)
+    const volumeName = `pvc-${claimRequest.claim.metadata.uid}` // no volume of this name is created here
+    const { request, requiredBytes } = await prepare({ ...claimRequest, volumeName, selectedNode: node?.name }, signal)
     const { volumeCapabilities, parameters, accessibilityRequirements } = request
     const topologies: (Topology | undefined)[] = accessibilityRequirements?.requisite ?? [undefined]
     for (const accessibleTopology of topologies) {
@@ -277,7 +286,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         strict: options.strictTopology,
         immediate: options.immediateTopology,
         nodes,
-        recorded: { node: node?.name },
+        claimTopology: { node: node?.name },
       })
       return true
     } catch (error) {
@@ -296,21 +305,21 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     provision,
     delete: deleteVolume,
     owns: (volume) => volume.spec?.csi?.driver === facts.name,
-    async accepts(requested, signal) {
-      if (isForPopulator(requested)) {
+    async accepts(claimRequest, signal) {
+      if (hasPopulator(claimRequest)) {
         const event = { type: 'Normal', reason: 'Provisioning', message: POPULATOR_MESSAGE } as const
-        deps.events?.record(persistentVolumeClaimKind, requested.claim, event)
+        deps.events?.record(persistentVolumeClaimKind, claimRequest.claim, event)
         return false
       }
-      return nodeSelection ? nodeSelection.accepts(requested, signal) : true
+      return nodeSelection ? nodeSelection.accepts(claimRequest, signal) : true
     },
-    forget: settle,
+    forget: discardState,
   }
 }
 
-const ignored = (message: string) => ({ is: 'ignored', message }) as const
+const ignoredResult = (message: string) => ({ is: 'ignored', message }) as const
 
-function isForPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolean {
+function hasPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolean {
   try {
     dataSourceOf(claim)
     return false

@@ -10,8 +10,8 @@ import { factsOf } from './stub-driver.fixture.ts'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const VOLUMES = '/api/v1/persistentvolumes'
 const FACTS = factsOf(['CREATE_DELETE_VOLUME', 'CLONE_VOLUME', 'CREATE_DELETE_SNAPSHOT'])
-const FROM_CLAIM = { dataSource: { kind: 'PersistentVolumeClaim', name: 'source' } }
-const FROM_SNAPSHOT = { dataSource: { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' } }
+const CLAIM_SOURCE = { dataSource: { kind: 'PersistentVolumeClaim', name: 'source' } }
+const SNAPSHOT_SOURCE = { dataSource: { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' } }
 type PatchBody = { readonly metadata: { readonly finalizers?: readonly string[] } }
 
 interface SourceOptions {
@@ -58,7 +58,7 @@ describe('clone of a claim', () => {
   it('PROV-9 passes the source volume and protects the source', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(apiServer)
-    expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'provisioned' }) // the source has another class
+    expect(await provision({ claim: aClaim(CLAIM_SOURCE) })).toMatchObject({ is: 'provisioned' }) // the source has another class
     expect(driver.createRequests[0]!.volumeContentSource?.type).toMatchObject({
       case: 'volume',
       value: { volumeId: 'handle-of-source' },
@@ -69,7 +69,7 @@ describe('clone of a claim', () => {
   it('PROV-9 allows a larger volume than the source', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(apiServer)
-    const claim = aClaim({ ...FROM_CLAIM, resources: { requests: { storage: '200' } } })
+    const claim = aClaim({ ...CLAIM_SOURCE, resources: { requests: { storage: '200' } } })
     expect(await provision({ claim })).toMatchObject({ is: 'provisioned' })
     driver.setReplies({
       createVolume: async ({ volumeContentSource: contentSource }) => ({
@@ -83,28 +83,33 @@ describe('clone of a claim', () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(apiServer)
     driver.setReplies({ createVolume: async () => ({ volume: { volumeId: 'empty', capacityBytes: 100n } }) })
-    expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'failed', failure: 'final' })
+    expect(await provision({ claim: aClaim(CLAIM_SOURCE) })).toMatchObject({ is: 'failed', failure: 'final' })
     expect(driver.deleteRequests).toMatchObject([{ volumeId: 'empty' }])
   })
 
   it.each<[string, SourceOptions, object, string]>([
-    ['not bound', { phase: 'Pending' }, {}, 'must have a status of Bound. Got Pending'],
-    ['larger', { spec: { resources: { requests: { storage: '101' } } } }, {}, 'requested 100 but source is 101'],
+    ['that is not bound', { phase: 'Pending' }, {}, 'must have a status of Bound. Got Pending'],
+    [
+      'that is larger',
+      { spec: { resources: { requests: { storage: '101' } } } },
+      {},
+      'requested 100 but source is 101',
+    ],
     ['of another driver', { driver: 'other.example.com' }, {}, 'handled by the driver other.example.com'],
-    ['bound to another claim', { boundTo: 'another-uid' }, {}, 'not bound to default/source'],
+    ['that is bound to another claim', { boundTo: 'another-uid' }, {}, 'not bound to default/source'],
     ['with a volume that is not bound', { volumePhase: 'Released' }, {}, 'is Released and not Bound'],
     ['of volume mode Block', { mode: 'Block' }, {}, 'Source is Block, but new PVC requested Filesystem'],
     ['of volume mode Filesystem', {}, { volumeMode: 'Block' }, 'Source is Filesystem, but new PVC requested Block'],
     [
-      'requested by a claim without a class',
+      'that a claim without a class requests',
       {},
       { storageClassName: undefined },
       'the claim itself has no storage class',
     ],
-  ])('PROV-10 rejects a source that is %s', async (_, source, spec, message) => {
+  ])('PROV-10 rejects a source %s', async (_, source, spec, message) => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(apiServer, source)
-    const result = await provision({ claim: aClaim({ ...FROM_CLAIM, ...spec }) })
+    const result = await provision({ claim: aClaim({ ...CLAIM_SOURCE, ...spec }) })
     expect(result).toMatchObject({ is: 'failed', failure: 'noChange' })
     expect(messageOf(result)).toContain(message)
     expect(driver.createRequests).toEqual([])
@@ -113,7 +118,7 @@ describe('clone of a claim', () => {
 
   it('PROV-10 rejects a missing or deleted source, but continues a clone in progress', async () => {
     const { apiServer, provision } = await createProvisionerFixture({ facts: FACTS })
-    const claim = aClaim(FROM_CLAIM)
+    const claim = aClaim(CLAIM_SOURCE)
     expect(messageOf(await provision({ claim }))).toContain('could not be read')
     await aSource(apiServer)
     await apiServer.delete(`${CLAIMS}/source`)
@@ -178,7 +183,7 @@ describe('restore of a snapshot', () => {
   it('PROV-9 passes the snapshot and protects it', async () => {
     const patches: PatchBody[] = []
     const { provision, driver } = await start([aSnapshot()], [aContent()], patches)
-    expect(await provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
+    expect(await provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
     expect(driver.createRequests[0]!.volumeContentSource?.type).toMatchObject({
       case: 'snapshot',
       value: { snapshotId: 'handle-of-snapshot' },
@@ -202,7 +207,7 @@ describe('restore of a snapshot', () => {
   ])('PROV-10 returns a message with a remedy if %s does not serve snapshots', async (_which, isStowage, remedy) => {
     const wrapClient = (client: Client) => ({ ...client, commitsAtomically: async () => isStowage })
     const { provision } = await createProvisionerFixture({ facts: FACTS, wrapClient })
-    const result = await provision({ claim: aClaim(FROM_SNAPSHOT) })
+    const result = await provision({ claim: aClaim(SNAPSHOT_SOURCE) })
     expect(result).toMatchObject({
       failure: 'final',
       message: expect.stringMatching(/has no snapshot\.storage\.k8s\.io/),
@@ -211,8 +216,8 @@ describe('restore of a snapshot', () => {
   })
 
   it.each<[string, VolumeSnapshot[], VolumeSnapshotContent[], object, string]>([
-    ['missing', [], [], {}, 'error getting snapshot snap'],
-    ['unbound', [{ ...aSnapshot(), status: {} }], [], {}, 'snapshot snap not bound'],
+    ['that is missing', [], [], {}, 'error getting snapshot snap'],
+    ['that is unbound', [{ ...aSnapshot(), status: {} }], [], {}, 'snapshot snap not bound'],
     ['without content', [aSnapshot()], [], {}, 'snapshotcontent content for snapshot snap'],
     [
       'whose content refers to another snapshot',
@@ -229,19 +234,31 @@ describe('restore of a snapshot', () => {
       'not handled by CSI driver disk.example.com but by o',
     ],
     [
-      'not ready',
+      'that is not ready',
       [{ ...aSnapshot(), status: { boundVolumeSnapshotContentName: 'content' } }],
       [aContent()],
       {},
       'snapshot snap is not Ready',
     ],
     ['without a handle', [aSnapshot()], [{ ...aContent(), status: {} }], {}, 'snapshot handle snap is not available'],
-    ['larger', [aSnapshot()], [aContent()], { resources: { requests: { storage: '99' } } }, 'less than the size 100'],
+    [
+      'that is larger',
+      [aSnapshot()],
+      [aContent()],
+      { resources: { requests: { storage: '99' } } },
+      'less than the size 100',
+    ],
     ['of another mode', [aSnapshot()], [aContent({ sourceVolumeMode: 'Block' })], {}, 'does not have permission'],
-    ['being deleted', [aSnapshot({ deletionTimestamp: '2026-01-01T00:00:00Z' })], [aContent()], {}, 'is being deleted'],
-  ])('PROV-10 returns a retryable failure for a snapshot that is %s', async (_, snapshots, contents, spec, message) => {
+    [
+      'that is being deleted',
+      [aSnapshot({ deletionTimestamp: '2026-01-01T00:00:00Z' })],
+      [aContent()],
+      {},
+      'is being deleted',
+    ],
+  ])('PROV-10 returns a retryable failure for a snapshot %s', async (_, snapshots, contents, spec, message) => {
     const { provision, driver } = await start(snapshots, contents)
-    const result = await provision({ claim: aClaim({ ...FROM_SNAPSHOT, ...spec }) })
+    const result = await provision({ claim: aClaim({ ...SNAPSHOT_SOURCE, ...spec }) })
     expect(result).toMatchObject({ is: 'failed', failure: 'noChange' })
     expect(messageOf(result)).toContain(message)
     expect(driver.createRequests).toEqual([])
@@ -251,14 +268,14 @@ describe('restore of a snapshot', () => {
     const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']
     const deletedSnapshot = aSnapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
     const restoring = await start([deletedSnapshot], [aContent()])
-    expect(await restoring.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
+    expect(await restoring.provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
 
     const annotations = { 'snapshot.storage.kubernetes.io/allow-volume-mode-change': 'true' }
     const withAnnotation = await start([aSnapshot()], [aContent({ sourceVolumeMode: 'Block' }, annotations)])
-    expect(await withAnnotation.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
+    expect(await withAnnotation.provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
     const withConversion = await start([aSnapshot()], [aContent({ sourceVolumeMode: 'Block' })], [], {
       preventVolumeModeConversion: false,
     })
-    expect(await withConversion.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
+    expect(await withConversion.provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
   })
 })

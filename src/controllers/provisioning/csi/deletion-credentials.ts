@@ -33,7 +33,7 @@ export async function readDeletionCredentials(
   if (processCredentials) return { credentials: processCredentials }
   try {
     const reference = referenceOf(volume, classOf)
-    if ('missing' in reference) return { credentials: {}, missingReason: reference.missing }
+    if ('missingReason' in reference) return { credentials: {}, missingReason: reference.missingReason }
     return { credentials: await readCredentials(client, reference, signal) }
   } catch (error) {
     const isMissing = error instanceof UnreadableSecretError ? !error.isTransient : error instanceof PreparationError
@@ -45,21 +45,21 @@ export async function readDeletionCredentials(
 function referenceOf(
   volume: Readonly<PersistentVolume>,
   classOf: DeletionSecretDeps['classOf'],
-): { namespace: string; name: string } | { missing: string } {
+): { namespace: string; name: string } | { missingReason: string } {
   const { annotations = {}, name: volumeName = '' } = volume.metadata
   const name = annotations[SECRET_NAME]
   const namespace = annotations[SECRET_NAMESPACE]
   if (name !== undefined && namespace !== undefined) {
     if (name && namespace) return { namespace, name }
-    return { missing: 'the volume is annotated as needing none' }
+    return { missingReason: 'the volume is annotated as needing none' }
   }
   const className = volume.spec?.storageClassName ?? ''
   const storageClass = className ? classOf(className) : undefined
   if (!storageClass)
-    return { missing: className ? `its class "${className}" does not exist` : 'the volume has no class' }
+    return { missingReason: className ? `its class "${className}" does not exist` : 'the volume has no class' }
   const { claimRef } = volume.spec ?? {}
-  if (!claimRef) return { missing: 'the volume has no claimRef' }
+  if (!claimRef) return { missingReason: 'the volume has no claimRef' }
   const claim = { metadata: { name: claimRef.name, namespace: claimRef.namespace } }
   const ref = resolveSecretRef('provisioner-secret', storageClass.parameters, { volumeName, claim })
-  return ref ?? { missing: `its class "${className}" names none` }
+  return ref ?? { missingReason: `its class "${className}" names none` }
 }

@@ -45,8 +45,8 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
    * reconcile. Throws to retry.
    */
   async function accepts(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
-    const selected = selectedNodeOf(candidate.claim)
-    if (selected) return selected === node.name
+    const selectedNode = selectedNodeOf(candidate.claim)
+    if (selectedNode) return selectedNode === node.name
     const { volumeBindingMode = 'Immediate' } = candidate.storageClass
     if (!node.immediateBinding || volumeBindingMode !== 'Immediate' || !deps.isNodeAllowed(candidate)) return false
     await selectOwnNode(candidate, signal)
@@ -56,14 +56,14 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
   async function selectOwnNode(candidate: Candidate, signal: AbortSignal): Promise<void> {
     const { uid = '', name } = candidate.claim.metadata
     for (;;) {
-      const current = await waitForDelay(candidate.claim, signal)
-      if (!current) return void attempts.delete(uid) // another node was selected, or the claim was deleted
+      const currentClaim = await waitForDelay(candidate.claim, signal)
+      if (!currentClaim) return void attempts.delete(uid) // another node was selected, or the claim was deleted
       if (!(await mayHaveCapacity(candidate, signal))) {
         throw new Error(
           `node ${node.name} has no capacity for claim ${name} now, and no other node has been selected yet`,
         )
       }
-      if (await setSelectedNode(current, signal)) return void attempts.delete(uid)
+      if (await setSelectedNode(currentClaim, signal)) return void attempts.delete(uid)
     }
   }
 
@@ -74,9 +74,9 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
       const remainingMs = untilMs - clock.monotonicMs()
       if (remainingMs > 0) await clock.sleep(Math.min(pollIntervalMs, remainingMs), signal)
       const { namespace, name = '' } = claim.metadata
-      const current = claims.get({ namespace, name })
-      if (current?.metadata.uid !== claim.metadata.uid || selectedNodeOf(current!)) return undefined
-      if (remainingMs <= 0) return current
+      const currentClaim = claims.get({ namespace, name })
+      if (currentClaim?.metadata.uid !== claim.metadata.uid || selectedNodeOf(currentClaim!)) return undefined
+      if (remainingMs <= 0) return currentClaim
     }
   }
 

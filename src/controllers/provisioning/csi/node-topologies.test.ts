@@ -11,7 +11,7 @@ describe('singleNodeTopology', () => {
       strict: true,
       immediate: true,
       nodes: singleNodeTopology('node-1', { host: 'node-1' }),
-      recorded: { node: undefined },
+      claimTopology: { node: undefined },
     })
 
   it('PROV-9 restricts volumes to its node and reschedules pods of other nodes', () => {

@@ -49,8 +49,8 @@ export function clusterTopologies({ driverName, nodes, csiNodes, random }: Clust
     },
     termsOf(keys) {
       const cacheKey = JSON.stringify([...keys].sort())
-      const cached = termsByKeys.get(cacheKey)
-      if (cached) return cached
+      const cachedTerms = termsByKeys.get(cacheKey)
+      if (cachedTerms) return cachedTerms
       const nodeTerms = nodes.list().map(({ metadata }) => termOf(metadata.labels ?? {}, keys))
       const terms = sortTerms(nodeTerms.filter((term) => term !== undefined && term.length > 0) as Term[])
       if (termsByKeys.size >= KEY_SETS_MAX) termsByKeys.clear()

@@ -66,12 +66,12 @@ describe('createMetadata', () => {
 
 describe('fsTypeOf', () => {
   it.each([
-    [{ 'csi.storage.k8s.io/fstype': 'xfs' }, 'ext4', 'xfs'],
-    [{ fsType: 'xfs' }, 'ext4', 'xfs'],
-    [{}, 'ext4', 'ext4'],
-    [{}, '', ''],
-    [{ fstype: '' }, 'ext4', 'ext4'],
-  ])('PROV-9 with parameters %j and default %j returns %j', (parameters, defaultFsType, fsType) => {
+    ['xfs', { 'csi.storage.k8s.io/fstype': 'xfs' }, 'ext4'],
+    ['xfs', { fsType: 'xfs' }, 'ext4'],
+    ['ext4', {}, 'ext4'],
+    ['', {}, ''],
+    ['ext4', { fstype: '' }, 'ext4'],
+  ])('PROV-9 returns %j for parameters %j and default %j', (fsType, parameters, defaultFsType) => {
     expect(fsTypeOf(parameters as Record<string, string>, defaultFsType)).toBe(fsType)
   })
 

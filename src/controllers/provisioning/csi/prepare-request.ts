@@ -70,7 +70,7 @@ const VOLUME_SECRETS = {
 
 export async function prepareRequest(
   request: ProvisionRequest,
-  recorded: ClaimTopology,
+  claimTopology: ClaimTopology,
   deps: PrepareDeps,
   signal: AbortSignal,
 ): Promise<PreparedRequest> {
@@ -86,11 +86,11 @@ export async function prepareRequest(
     throw finalError('claim Selector is not supported: a driver creates new volumes; remove the selector or the class')
   }
   if (!volumeName || !claim.metadata.uid) throw finalError('cannot name a volume after a claim without a uid')
-  const requested = claim.spec?.resources?.requests?.storage
-  if (!requested || quantitySign(requested) <= 0) throw finalError('the claim requests no storage')
-  const requiredBytes = quantityToBytes(requested)
+  const requestedSize = claim.spec?.resources?.requests?.storage
+  if (!requestedSize || quantitySign(requestedSize) <= 0) throw finalError('the claim requests no storage')
+  const requiredBytes = quantityToBytes(requestedSize)
   if (requiredBytes > INT64_MAX)
-    throw finalError(`the claim requests ${requested}, which exceeds the maximum size of a volume`)
+    throw finalError(`the claim requests ${requestedSize}, which exceeds the maximum size of a volume`)
   const fsType = fsTypeOf(parameters, options.defaultFsType)
   const capabilities = volumeCapabilities(claim, {
     fsType,
@@ -99,12 +99,16 @@ export async function prepareRequest(
   })
 
   const contentSource = source && (await prepareContentSource(request, source, deps, signal))
-  const topology = hasTopology(facts) ? buildTopology(request, recorded, deps) : undefined
+  const topology = hasTopology(facts) ? buildTopology(request, claimTopology, deps) : undefined
   const credentials = await readProvisionerCredentials(request, deps, signal)
   const secretRefs = secretRefsOf(request)
   const classParameters = driverParameters(parameters)
-  const mutable = await readMutableParameters(attributes, { client, attributesClasses, driverName: facts.name }, signal)
-  checkOnCreate(attributes, mutable, classParameters)
+  const mutableParameters = await readMutableParameters(
+    attributes,
+    { client, attributesClasses, driverName: facts.name },
+    signal,
+  )
+  checkOnCreate(attributes, mutableParameters, classParameters)
   const metadata = options.extraCreateMetadata ? createMetadata(claim, volumeName) : {}
 
   return {
@@ -112,16 +116,18 @@ export async function prepareRequest(
     fsType,
     source,
     attributes,
-    providedIo: options.gates.enabled('VolumeProvisionedIO') ? providedIo(attributes, mutable, classParameters) : {},
+    providedIo: options.gates.enabled('VolumeProvisionedIO')
+      ? providedIo(attributes, mutableParameters, classParameters)
+      : {},
     secretRefs,
     credentials,
     request: {
       name: volumeName,
       capacityRange: { requiredBytes },
       volumeCapabilities: capabilities,
-      parameters: { ...omitOverridden(classParameters, mutable), ...metadata },
+      parameters: { ...omitOverridden(classParameters, mutableParameters), ...metadata },
       secrets: { ...credentials },
-      mutableParameters: mutable,
+      mutableParameters,
       ...(contentSource ? { volumeContentSource: contentSource } : {}),
       ...(topology ? { accessibilityRequirements: topology } : {}),
     },
@@ -136,19 +142,24 @@ async function prepareContentSource(
   { client, facts, options, log }: PrepareDeps,
   signal: AbortSignal,
 ): Promise<CreateRequest['volumeContentSource']> {
-  const common = { client, driverName: facts.name }
+  const commonDeps = { client, driverName: facts.name }
   if (source.is === 'clone') {
-    const volumeId = await prepareCloneSource(claim, source, common, signal)
+    const volumeId = await prepareCloneSource(claim, source, commonDeps, signal)
     return { type: { case: 'volume', value: { volumeId } } }
   }
   const { preventVolumeModeConversion } = options
-  const snapshotId = await prepareSnapshotSource(claim, source, { ...common, preventVolumeModeConversion, log }, signal)
+  const snapshotId = await prepareSnapshotSource(
+    claim,
+    source,
+    { ...commonDeps, preventVolumeModeConversion, log },
+    signal,
+  )
   return { type: { case: 'snapshot', value: { snapshotId } } }
 }
 
 function buildTopology(
   { claim, storageClass, selectedNode }: ProvisionRequest,
-  recorded: ClaimTopology,
+  claimTopology: ClaimTopology,
   { options, nodes }: PrepareDeps,
 ): CreateRequest['accessibilityRequirements'] {
   const requirement = topologyRequirement({
@@ -158,7 +169,7 @@ function buildTopology(
     strict: options.strictTopology,
     immediate: options.immediateTopology,
     nodes,
-    recorded,
+    claimTopology,
   })
   return (
     requirement && {

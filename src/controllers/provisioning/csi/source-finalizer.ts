@@ -23,8 +23,8 @@ export async function removeFinalizer<T extends KubeObject>(
 ): Promise<void> {
   const { finalizers = [] } = source.metadata
   if (!finalizers.includes(finalizer)) return
-  const remaining = finalizers.filter((name) => name !== finalizer)
-  await patchFinalizers(client, kind, source, remaining.length > 0 ? remaining : null, signal)
+  const remainingFinalizers = finalizers.filter((name) => name !== finalizer)
+  await patchFinalizers(client, kind, source, remainingFinalizers.length > 0 ? remainingFinalizers : null, signal)
 }
 
 async function patchFinalizers<T extends KubeObject>(

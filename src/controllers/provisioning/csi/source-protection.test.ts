@@ -19,10 +19,10 @@ async function start(wrapClient: (client: Client) => Client = (client) => client
   const caches = createCacheSet({ ...deps, reductions: GUARDED_CACHES })
   const protection = createSourceProtection({ ...deps, caches })
   const abort = new AbortController()
-  const running = protection.run(abort.signal)
+  const run = protection.run(abort.signal)
   onTestFinished(async () => {
     abort.abort()
-    await running
+    await run
     await caches.stop()
     await apiServer.store.close()
   })

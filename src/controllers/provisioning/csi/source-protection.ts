@@ -43,9 +43,9 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
   const claims = caches.of(persistentVolumeClaimKind)
   claims.addIndex(BY_CLONE_SOURCE, cloneSources)
   claims.addIndex(BY_SNAPSHOT, snapshotSources)
-  const common = { clock, random, log, workers, metrics, workerBudget: deps.workerBudget }
+  const sharedOptions = { clock, random, log, workers, metrics, workerBudget: deps.workerBudget }
   const cloneController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'clone-sources',
     operation: { component: 'provisioner', name: 'ReleaseSource' },
     sources: [
@@ -55,7 +55,7 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
     reconcile: (key, signal) => releaseCloneSource(key, { client, claims }, signal),
   })
   const snapshotController = createController({
-    ...common,
+    ...sharedOptions,
     name: 'snapshot-sources',
     sources: [source({ cache: claims, keysOf: snapshotSources })],
     reconcile: (key, signal) => releaseSnapshot(key, { client, claims }, signal),

@@ -4,10 +4,10 @@ import { createTopologyCache } from './topology-cache.ts'
 describe('createTopologyCache', () => {
   it('resets the topology of a claim if its node changes, unless the request must be repeated', () => {
     const cache = createTopologyCache()
-    const first = cache.getOrCreate('uid', 'node-a', { mustRepeat: false })
-    first.keys = ['zone']
-    expect(cache.getOrCreate('uid', 'node-a', { mustRepeat: false })).toBe(first)
-    expect(cache.getOrCreate('uid', 'node-b', { mustRepeat: true })).toBe(first)
+    const topology = cache.getOrCreate('uid', 'node-a', { mustRepeat: false })
+    topology.keys = ['zone']
+    expect(cache.getOrCreate('uid', 'node-a', { mustRepeat: false })).toBe(topology)
+    expect(cache.getOrCreate('uid', 'node-b', { mustRepeat: true })).toBe(topology)
     expect(cache.getOrCreate('uid', 'node-b', { mustRepeat: false }).keys).toBeUndefined()
     cache.delete('uid')
     expect(cache.size).toBe(0)

@@ -28,13 +28,13 @@ export function createTopologyCache(): TopologyCache {
   const claims = new Map<string, ClaimTopology>()
   return {
     getOrCreate(claimUid, node, { mustRepeat }) {
-      const existing = claims.get(claimUid)
-      if (existing && (mustRepeat || existing.node === node)) return existing
-      const created: ClaimTopology = { node }
+      const existingTopology = claims.get(claimUid)
+      if (existingTopology && (mustRepeat || existingTopology.node === node)) return existingTopology
+      const newTopology: ClaimTopology = { node }
       claims.delete(claimUid)
-      claims.set(claimUid, created)
+      claims.set(claimUid, newTopology)
       if (claims.size > CLAIMS_MAX) claims.delete(claims.keys().next().value!)
-      return created
+      return newTopology
     },
     delete: (claimUid) => void claims.delete(claimUid),
     get size() {

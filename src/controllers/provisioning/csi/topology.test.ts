@@ -45,7 +45,7 @@ const plan = (query: Partial<TopologyQuery>) =>
     strict: false,
     immediate: true,
     nodes: nodesInZones('z1', 'z2', 'z3'),
-    recorded: { node: undefined },
+    claimTopology: { node: undefined },
     ...query,
   })
 const formatTerms = (terms: readonly Term[] | undefined) =>
@@ -150,26 +150,26 @@ describe('topologyRequirement with delayed binding', () => {
   })
 
   it('PROV-9 returns the same requirement in a retry after the node was deleted', () => {
-    const recorded = { node: 'in-z2' }
-    const first = plan({ selectedNode: 'in-z2', recorded })
-    expect(plan({ selectedNode: 'in-z2', recorded, nodes: topologiesOf({}) })).toEqual(first)
+    const claimTopology = { node: 'in-z2' }
+    const first = plan({ selectedNode: 'in-z2', claimTopology })
+    expect(plan({ selectedNode: 'in-z2', claimTopology, nodes: topologiesOf({}) })).toEqual(first)
     expect(catchError(() => plan({ selectedNode: 'in-z2', nodes: topologiesOf({}) })).failure).toBe('reschedule')
   })
 
   it('PROV-9 reschedules in a retry if the CSINode was deleted after its node', () => {
-    const recorded = { node: 'lost' }
+    const claimTopology = { node: 'lost' }
     const withoutNode = topologiesOf({ lost: { keys: ['zone'] } })
-    expect(catchError(() => plan({ selectedNode: 'lost', nodes: withoutNode, recorded })).failure).toBe('noChange')
-    const retry = catchError(() => plan({ selectedNode: 'lost', nodes: topologiesOf({}), recorded }))
+    expect(catchError(() => plan({ selectedNode: 'lost', nodes: withoutNode, claimTopology })).failure).toBe('noChange')
+    const retry = catchError(() => plan({ selectedNode: 'lost', nodes: topologiesOf({}), claimTopology }))
     expect(retry.failure).toBe('reschedule')
   })
 
   it('PROV-9 reads labels that are added before a retry', () => {
-    const recorded = { node: 'late' }
+    const claimTopology = { node: 'late' }
     const unlabeled = topologiesOf({ late: { labels: {}, keys: ['zone'] } })
-    catchError(() => plan({ selectedNode: 'late', nodes: unlabeled, recorded }))
+    catchError(() => plan({ selectedNode: 'late', nodes: unlabeled, claimTopology }))
     const labeled = topologiesOf({ late: { labels: { zone: 'z9' }, keys: ['zone'] } })
-    expect(formatTerms(plan({ selectedNode: 'late', nodes: labeled, recorded })?.requisite)).toEqual(['zone=z9'])
+    expect(formatTerms(plan({ selectedNode: 'late', nodes: labeled, claimTopology })?.requisite)).toEqual(['zone=z9'])
   })
 })
 

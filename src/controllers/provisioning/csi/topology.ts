@@ -41,7 +41,7 @@ export interface TopologyQuery {
   readonly immediate: boolean
   readonly nodes: NodeTopologies
   /** Takes precedence over the nodes and is updated. */
-  readonly recorded: ClaimTopology
+  readonly claimTopology: ClaimTopology
 }
 
 /** Returns undefined if there is no requirement. Throws a PreparationError if the topology is unknown or not allowed. */
@@ -50,9 +50,9 @@ export function topologyRequirement(query: TopologyQuery): TopologyRequirement |
 }
 
 function delayedRequirement(query: TopologyQuery, node: string): TopologyRequirement | undefined {
-  const { allowedTopologies = [], strict, nodes, recorded } = query
-  const keys = selectedNodeKeys(node, nodes, recorded)
-  const nodeTerm = selectedNodeTerm(node, keys, nodes, recorded)
+  const { allowedTopologies = [], strict, nodes, claimTopology } = query
+  const keys = selectedNodeKeys(node, nodes, claimTopology)
+  const nodeTerm = selectedNodeTerm(node, keys, nodes, claimTopology)
   const allowedTerms = sortTerms(flattenTerms(allowedTopologies))
   if (strict) {
     if (allowedTopologies.length > 0 && !allowedTerms.some((term) => containsTerm(term, nodeTerm))) {
@@ -62,45 +62,50 @@ function delayedRequirement(query: TopologyQuery, node: string): TopologyRequire
     }
     return { requisite: [nodeTerm], preferred: [nodeTerm] }
   }
-  const requisite = allowedTopologies.length > 0 ? allowedTerms : termsOfNodes(keys, nodes, recorded)
+  const requisite = allowedTopologies.length > 0 ? allowedTerms : termsOfNodes(keys, nodes, claimTopology)
   if (requisite.length === 0) return undefined // allowedTopologies contains only empty terms
-  const first = requisite.findIndex((term) => containsTerm(term, nodeTerm))
-  if (first < 0) {
+  const firstIndex = requisite.findIndex((term) => containsTerm(term, nodeTerm))
+  if (firstIndex < 0) {
     throw notReadyError(
       `topology ${formatTerm(nodeTerm)} from selected node "${node}" is not in requisite: ${formatTerms(requisite)}`,
     )
   }
-  return { requisite, preferred: rotateTerms(requisite, first) }
+  return { requisite, preferred: rotateTerms(requisite, firstIndex) }
 }
 
 function immediateRequirement(query: TopologyQuery): TopologyRequirement | undefined {
-  const { claimName, allowedTopologies = [], immediate, nodes, recorded } = query
+  const { claimName, allowedTopologies = [], immediate, nodes, claimTopology } = query
   let requisite: readonly Term[]
   if (allowedTopologies.length > 0) requisite = sortTerms(flattenTerms(allowedTopologies))
   else if (!immediate) return undefined
   else {
-    recorded.keys ??= undefinedIfEmpty(nodes.keysOfAnyNode())
-    if (!recorded.keys)
+    claimTopology.keys ??= undefinedIfEmpty(nodes.keysOfAnyNode())
+    if (!claimTopology.keys)
       throw notReadyError('no available topology found: the driver has reported topology keys on no node yet')
-    requisite = termsOfNodes(recorded.keys, nodes, recorded)
+    requisite = termsOfNodes(claimTopology.keys, nodes, claimTopology)
   }
   if (requisite.length === 0) return undefined
   return { requisite, preferred: rotateTerms(requisite, spreadIndex(claimName, requisite.length)) }
 }
 
-function selectedNodeKeys(node: string, nodes: NodeTopologies, recorded: ClaimTopology): readonly string[] {
+function selectedNodeKeys(node: string, nodes: NodeTopologies, claimTopology: ClaimTopology): readonly string[] {
   // Keys without labels were never sent: the CSINode may have been deleted since, after its node.
-  if (recorded.keys && recorded.nodeLabels) return recorded.keys
+  if (claimTopology.keys && claimTopology.nodeLabels) return claimTopology.keys
   const keys = nodes.keysOf(node)
   if (!keys)
     throw rescheduleError(`failed to get selected CSINode ${node}: csinodes.storage.k8s.io "${node}" not found`)
   if (keys.length === 0) throw notReadyError(`no topology key found for node ${node}: the driver may not run there yet`)
-  recorded.keys = keys
+  claimTopology.keys = keys
   return keys
 }
 
-function selectedNodeTerm(node: string, keys: readonly string[], nodes: NodeTopologies, recorded: ClaimTopology): Term {
-  const recordedTerm = recorded.nodeLabels && termOf(recorded.nodeLabels, keys)
+function selectedNodeTerm(
+  node: string,
+  keys: readonly string[],
+  nodes: NodeTopologies,
+  claimTopology: ClaimTopology,
+): Term {
+  const recordedTerm = claimTopology.nodeLabels && termOf(claimTopology.nodeLabels, keys)
   if (recordedTerm) return recordedTerm
   const labels = nodes.labelsOf(node)
   const term = labels && termOf(labels, keys)
@@ -110,14 +115,14 @@ function selectedNodeTerm(node: string, keys: readonly string[], nodes: NodeTopo
       `the topology of node ${node} cannot be determined from the keys ${keys.join(', ')} of its CSINode: ${problem}`,
     )
   }
-  recorded.nodeLabels = Object.fromEntries(term)
+  claimTopology.nodeLabels = Object.fromEntries(term)
   return term
 }
 
-function termsOfNodes(keys: readonly string[], nodes: NodeTopologies, recorded: ClaimTopology): readonly Term[] {
-  recorded.requisite ??= undefinedIfEmpty(nodes.termsOf(keys))
-  if (!recorded.requisite) throw notReadyError(`topology keys ${keys.join(', ')} were not found on any node`)
-  return recorded.requisite
+function termsOfNodes(keys: readonly string[], nodes: NodeTopologies, claimTopology: ClaimTopology): readonly Term[] {
+  claimTopology.requisite ??= undefinedIfEmpty(nodes.termsOf(keys))
+  if (!claimTopology.requisite) throw notReadyError(`topology keys ${keys.join(', ')} were not found on any node`)
+  return claimTopology.requisite
 }
 
 const undefinedIfEmpty = <T>(list: readonly T[]): readonly T[] | undefined => (list.length > 0 ? list : undefined)
@@ -153,8 +158,8 @@ const FLATTENED_TERMS_MAX = 10_000
 
 /** Returns the distinct terms in order of length, then keys and values. */
 export function sortTerms(terms: readonly Term[]): Term[] {
-  const byText = new Map(terms.map((term) => [JSON.stringify(term), term]))
-  return [...byText.values()].sort(compareTerms)
+  const termsByText = new Map(terms.map((term) => [JSON.stringify(term), term]))
+  return [...termsByText.values()].sort(compareTerms)
 }
 
 function compareTerms(a: Term, b: Term): number {
@@ -175,7 +180,10 @@ const compareBytes = (a: string, b: string): number => (a === b ? 0 : Buffer.com
 const containsTerm = (term: Term, nodeTerm: Term): boolean =>
   term.every(([key, value]) => nodeTerm.some(([otherKey, otherValue]) => otherKey === key && otherValue === value))
 
-const rotateTerms = (terms: readonly Term[], first: number): Term[] => [...terms.slice(first), ...terms.slice(0, first)]
+const rotateTerms = (terms: readonly Term[], firstIndex: number): Term[] => [
+  ...terms.slice(firstIndex),
+  ...terms.slice(0, firstIndex),
+]
 
 /**
  * Returns the index of the first preferred topology of a claim. The claims of a StatefulSet rotate over the topologies,
@@ -205,8 +213,8 @@ export function fnv1(text: string): number {
 const formatTerm = (term: Term): string => `{${term.map(([key, value]) => `${key}: ${value}`).join(', ')}}`
 
 function formatTerms(terms: readonly Term[]): string {
-  const formatted = terms.slice(0, TERMS_PRINTED_MAX).map(formatTerm).join(' ')
-  return terms.length > TERMS_PRINTED_MAX ? `${formatted} and ${terms.length - TERMS_PRINTED_MAX} more` : formatted
+  const text = terms.slice(0, PRINTED_TERMS_MAX).map(formatTerm).join(' ')
+  return terms.length > PRINTED_TERMS_MAX ? `${text} and ${terms.length - PRINTED_TERMS_MAX} more` : text
 }
 
-const TERMS_PRINTED_MAX = 10
+const PRINTED_TERMS_MAX = 10

@@ -35,9 +35,10 @@ export function volumeCapabilities(
     spec?.volumeMode === 'Block'
       ? { case: 'block', value: {} }
       : { case: 'mount', value: { fsType, mountFlags: [...mountOptions] } }
-  const requested = spec?.accessModes ?? []
-  if (requested.length === 0) throw finalError('the claim names no access mode, and CreateVolume needs at least one')
-  return requested.map((name) => {
+  const requestedModes = spec?.accessModes ?? []
+  if (requestedModes.length === 0)
+    throw finalError('the claim names no access mode, and CreateVolume needs at least one')
+  return requestedModes.map((name) => {
     if (!Object.hasOwn(modes, name)) throw finalError(`invalid access mode: ${name}`)
     return { accessType, accessMode: { mode: modes[name]! } }
   })

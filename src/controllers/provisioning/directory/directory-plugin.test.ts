@@ -64,7 +64,7 @@ describe('openDirectoryPlugin', () => {
     expect((await stat(join(root, 'shared'))).mode & 0o7777).toBe(0o2770)
   })
 
-  const REJECTED: [string, RequestFields, RegExp][] = [
+  const REJECTED_REQUESTS: [string, RequestFields, RegExp][] = [
     [
       'unknown parameters',
       { parameters: { path: '/etc' } },
@@ -77,7 +77,7 @@ describe('openDirectoryPlugin', () => {
     ['selectors', { spec: { selector: { matchLabels: { a: 'b' } } } }, /supports no selector/],
     ['mount options', { storageClass: { mountOptions: ['ro'] } }, /do not support mount options/],
   ]
-  for (const [description, fields, message] of REJECTED) {
+  for (const [description, fields, message] of REJECTED_REQUESTS) {
     it(`PROV-10 rejects ${description} and creates nothing`, async () => {
       await expect(provision(fields)).rejects.toThrow(message)
       expect(await readdir(root)).toEqual([])
@@ -87,8 +87,8 @@ describe('openDirectoryPlugin', () => {
   it('PROV-12 returns the existing directory with its content if the request is repeated', async () => {
     await provision()
     await writeFile(join(root, 'pvc-u-1', 'file'), 'x')
-    const repeated = await provision()
-    expect(repeated.spec.hostPath?.path).toBe(join(root, 'pvc-u-1'))
+    const volume = await provision()
+    expect(volume.spec.hostPath?.path).toBe(join(root, 'pvc-u-1'))
     expect(await readdir(join(root, 'pvc-u-1'))).toEqual(['file'])
   })
 
@@ -181,8 +181,8 @@ describe('openDirectoryPlugin', () => {
           const result = await provisioner.delete(volumeAt(path, name), signal)
           const isOwnDirectory = path === join(root, 'pvc-u-1') && name === 'pvc-u-1'
           if (isOwnDirectory) expect(result.is).toBe('deleted')
-          const remaining = await readdir(root)
-          expect(remaining).toEqual(isOwnDirectory ? ['link', 'neighbour'] : ['link', 'neighbour', 'pvc-u-1'])
+          const names = await readdir(root)
+          expect(names).toEqual(isOwnDirectory ? ['link', 'neighbour'] : ['link', 'neighbour', 'pvc-u-1'])
           expect(await readdir(join(root, 'neighbour'))).toEqual(['a'])
           expect(await isOutsideUnchanged()).toBe(true)
         },
@@ -229,15 +229,15 @@ describe('openDirectoryPlugin', () => {
 
     it('PROV-12 continues in the same root and treats a missing directory as deleted', async () => {
       const first = await openAfterRestart()
-      const [existing, missing] = [
+      const [keptVolume, lostVolume] = [
         await provision({ volumeName: 'kept' }, first),
         await provision({ volumeName: 'lost' }, first),
       ]
       await rm(join(root, 'lost'), { recursive: true })
       const second = await openAfterRestart()
-      expect(await second.delete(missing, signal)).toEqual({ is: 'deleted' })
+      expect(await second.delete(lostVolume, signal)).toEqual({ is: 'deleted' })
       expect(await readdir(root)).toEqual(['.stowage-volumes', 'kept'])
-      expect(await second.delete(existing, signal)).toEqual({ is: 'deleted' })
+      expect(await second.delete(keptVolume, signal)).toEqual({ is: 'deleted' })
     })
 
     const REPLACED_ROOTS: [string, () => Promise<unknown>, RegExp][] = [
@@ -289,10 +289,10 @@ describe('openDirectoryPlugin', () => {
 
   it.runIf(process.platform === 'linux')('PROV-8 returns the reason if the directory cannot be created', async () => {
     const provisioner = await openProvisioner({ root: '/sys/kernel' }) // rejects new directories even for the root user
-    const expected =
+    const expectedMessage =
       /^Cannot create \/sys\/kernel\/pvc-u-1: (not permitted|permission denied|the file system is read-only)\./
     const result = await provisioner.provision(aRequest(), signal)
-    expect(result).toEqual({ is: 'failed', failure: 'final', message: expect.stringMatching(expected) })
+    expect(result).toEqual({ is: 'failed', failure: 'final', message: expect.stringMatching(expectedMessage) })
   })
 
   it('PROV-11 restricts volumes to its node and reschedules pods of other nodes', async () => {

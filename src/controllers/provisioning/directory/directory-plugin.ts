@@ -28,8 +28,8 @@ export interface DirectoryPluginOptions {
   readonly log?: Logger
 }
 
-const DELETING = '.deleting-'
-const ARCHIVED = '.archived-'
+const DELETING_PREFIX = '.deleting-'
+const ARCHIVED_PREFIX = '.archived-'
 /** Copied from the class to the volume, because the class may be deleted before the volume. */
 const ON_DELETE_ANNOTATION = 'directory.stowage.dev/on-delete'
 
@@ -91,9 +91,9 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
       const name = nameOf(volume)
       if (!name) throw new Error(`The path of the volume is not ${root.path}/<volume name>. Nothing was changed.`)
       await root.check()
-      const prefix = volume.annotations[ON_DELETE_ANNOTATION] === 'archive' ? ARCHIVED : DELETING
+      const prefix = volume.annotations[ON_DELETE_ANNOTATION] === 'archive' ? ARCHIVED_PREFIX : DELETING_PREFIX
       const movedPath = await moveDirectory(root.path, name, prefix, signal)
-      if (prefix === DELETING) await removeTree(movedPath, signal)
+      if (prefix === DELETING_PREFIX) await removeTree(movedPath, signal)
       await syncDirectory(root.path)
     },
 
@@ -142,23 +142,23 @@ async function isDirectory(path: string): Promise<boolean> {
 
 /** Renames the directory atomically, unless it was renamed before, and returns its new path. */
 async function moveDirectory(root: string, name: string, prefix: string, signal: AbortSignal): Promise<string> {
-  const from = join(root, name)
-  const to = join(root, `${prefix}${name}`)
-  if (!(await isDirectory(from))) {
-    await rejectNonDirectory(from)
-    return to
+  const path = join(root, name)
+  const newPath = join(root, `${prefix}${name}`)
+  if (!(await isDirectory(path))) {
+    await rejectNonDirectory(path)
+    return newPath
   }
-  if (prefix === DELETING) await removeTree(to, signal) // the remains of an earlier volume of that name
+  if (prefix === DELETING_PREFIX) await removeTree(newPath, signal) // the remains of an earlier volume of that name
   try {
-    await rename(from, to)
+    await rename(path, newPath)
   } catch (error) {
-    if (prefix === ARCHIVED && ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errorCode(error))) {
-      throw new Error(`Cannot archive ${from}: ${to} already exists. Move it elsewhere.`)
+    if (prefix === ARCHIVED_PREFIX && ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errorCode(error))) {
+      throw new Error(`Cannot archive ${path}: ${newPath} already exists. Move it elsewhere.`)
     }
-    throw new Error(describeDiskError('rename', from, error))
+    throw new Error(describeDiskError('rename', path, error))
   }
   await syncDirectory(root)
-  return to
+  return newPath
 }
 
 /** Rejects a link or a file in place of the directory, which this provisioner did not create. */
@@ -176,7 +176,7 @@ async function rejectNonDirectory(path: string): Promise<void> {
 /** Finishes the deletions of a crashed process. Their PVs may no longer exist, so no reconcile would finish them. */
 async function removeLeftovers(root: string, log: Logger): Promise<void> {
   for (const name of await readdir(root)) {
-    if (!name.startsWith(DELETING)) continue
+    if (!name.startsWith(DELETING_PREFIX)) continue
     try {
       await removeTree(join(root, name))
     } catch (error) {

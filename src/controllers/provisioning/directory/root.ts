@@ -24,10 +24,10 @@ export async function openRoot(configuredPath: string, identity?: RootIdentity):
   return {
     path,
     async check() {
-      const current = await lstat(path, { bigint: true }).catch((error) => {
+      const currentStats = await lstat(path, { bigint: true }).catch((error) => {
         throw new UnreachableError(describeDiskError('read', path, error))
       })
-      if (current.dev === dev && current.ino === ino) return
+      if (currentStats.dev === dev && currentStats.ino === ino) return
       throw new UnreachableError(
         `The volumes directory ${path} was unmounted or replaced since this process started. Nothing was changed. ` +
           'Mount it again; if it was replaced on purpose, restart this process.',

@@ -7,12 +7,12 @@ const NAME_LENGTH_MAX = 200
 
 /** Returns undefined if the name is not safe in a path. */
 export const directoryOf = (root: string, volumeName: string): string | undefined =>
-  isSafeName(volumeName) ? `${withSlash(root)}${volumeName}` : undefined
+  isSafeName(volumeName) ? `${appendSlash(root)}${volumeName}` : undefined
 
 /** The inverse of `directoryOf`. Returns undefined for any other path. */
 export function volumeNameAt(root: string, path: string): string | undefined {
-  if (!path.startsWith(withSlash(root))) return undefined
-  const name = path.slice(withSlash(root).length)
+  if (!path.startsWith(appendSlash(root))) return undefined
+  const name = path.slice(appendSlash(root).length)
   return isSafeName(name) ? name : undefined
 }
 
@@ -20,4 +20,4 @@ export function volumeNameAt(root: string, path: string): string | undefined {
 const isSafeName = (name: string): boolean =>
   name.length <= NAME_LENGTH_MAX && dns1123SubdomainProblems(name).length === 0
 
-const withSlash = (root: string): string => (root.endsWith('/') ? root : `${root}/`)
+const appendSlash = (root: string): string => (root.endsWith('/') ? root : `${root}/`)

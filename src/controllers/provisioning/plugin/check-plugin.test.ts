@@ -33,14 +33,14 @@ describe('defineProvisioner', () => {
   })
 
   it('PROV-17 rejects attributes without a type, and modify without attributes or driver', () => {
-    const common = { name: 'example.com/disks', ...functions, modify: async () => {} }
+    const commonFields = { name: 'example.com/disks', ...functions, modify: async () => {} }
     const attributes = { tier: parameter.text({ doc: 'd' }) }
-    expect(() => defineProvisioner({ ...common, attributes: { tier: {} as never }, csiDriver: 'd' })).toThrow(
+    expect(() => defineProvisioner({ ...commonFields, attributes: { tier: {} as never }, csiDriver: 'd' })).toThrow(
       'declares the attribute "tier" without its type',
     )
-    expect(() => defineProvisioner({ ...common, attributes })).toThrow('without "attributes" or "csiDriver"')
-    expect(() => defineProvisioner({ ...common, csiDriver: 'd' })).toThrow('without "attributes" or "csiDriver"')
-    expect(defineProvisioner({ ...common, attributes, csiDriver: 'd' }).csiDriver).toBe('d')
+    expect(() => defineProvisioner({ ...commonFields, attributes })).toThrow('without "attributes" or "csiDriver"')
+    expect(() => defineProvisioner({ ...commonFields, csiDriver: 'd' })).toThrow('without "attributes" or "csiDriver"')
+    expect(defineProvisioner({ ...commonFields, attributes, csiDriver: 'd' }).csiDriver).toBe('d')
   })
 
   it('PROV-17 derives the argument types of provision from the declarations', () => {

@@ -5,9 +5,9 @@ const QUOTED_NAMES_MAX = 8 // a longer list ends with the number of omitted name
 const TEXT_LENGTH_MAX = 80 // longer text is truncated
 
 export function quoteNames(names: readonly string[]): string {
-  const quoted = names.slice(0, QUOTED_NAMES_MAX).map((name) => JSON.stringify(truncate(name)))
-  const omitted = names.length - quoted.length
-  return omitted > 0 ? `${quoted.join(', ')} and ${omitted} more` : quoted.join(', ')
+  const quotedNames = names.slice(0, QUOTED_NAMES_MAX).map((name) => JSON.stringify(truncate(name)))
+  const omittedCount = names.length - quotedNames.length
+  return omittedCount > 0 ? `${quotedNames.join(', ')} and ${omittedCount} more` : quotedNames.join(', ')
 }
 
 export const truncate = (text: string): string =>

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { type Parameter, type ParameterDeclarations, parameter } from './parameter.ts'
 import { readParameters } from './read-parameters.ts'
 
-const read = (declared: ParameterDeclarations, parameters: Record<string, string>) =>
-  readParameters(declared, parameters, { className: 'fast', provisioner: 'example.com/p' })
+const read = (declarations: ParameterDeclarations, parameters: Record<string, string>) =>
+  readParameters(declarations, parameters, { className: 'fast', provisioner: 'example.com/p' })
 const readValue = (declaration: Parameter, text: string) => {
   const result = read({ key: declaration }, { key: text })
   return result.is === 'read' ? result.values.key : result.is
@@ -40,19 +40,19 @@ describe('readParameters', () => {
   }
 
   it('PROV-10 returns defaults for omitted parameters', () => {
-    const declared = { a: parameter.text({ doc, default: 'x' }), b: parameter.text({ doc }) }
-    expect(read(declared, {})).toEqual({ is: 'read', values: { a: 'x', b: undefined }, secrets: [] })
+    const declarations = { a: parameter.text({ doc, default: 'x' }), b: parameter.text({ doc }) }
+    expect(read(declarations, {})).toEqual({ is: 'read', values: { a: 'x', b: undefined }, secrets: [] })
   })
 
   it('PROV-10 rejects unknown and invalid parameters, and names the first unknown one', () => {
-    const declared = { tier: parameter.choice(['fast', 'slow'], { doc }), note: parameter.text({ doc }) }
+    const declarations = { tier: parameter.choice(['fast', 'slow'], { doc }), note: parameter.text({ doc }) }
     const name = fc.oneof(fc.constantFrom('tier', 'note', '__proto__', 'constructor', 'toString'), fc.string())
     const value = fc.oneof(fc.constantFrom('fast', 'slow'), fc.string())
     fc.assert(
       fc.property(fc.array(fc.tuple(name, value), { maxLength: 20 }), (pairs) => {
         const parameters = Object.fromEntries(pairs)
         const unknownNames = Object.keys(parameters).filter((key) => key !== 'tier' && key !== 'note')
-        const result = read(declared, parameters)
+        const result = read(declarations, parameters)
         if (unknownNames.length === 0) {
           const isValid =
             (parameters.tier === undefined || ['fast', 'slow'].includes(parameters.tier)) &&

@@ -4,28 +4,28 @@
 import { quoteNames, truncate } from './message-text.ts'
 import type { Parameter, ParameterDeclarations } from './parameter.ts'
 
-export type ReadParameters =
+export type ParametersResult =
   | { readonly is: 'read'; readonly values: Readonly<Record<string, unknown>>; readonly secrets: readonly string[] }
   | { readonly is: 'rejected'; readonly message: string }
 
 export function readParameters(
-  declared: ParameterDeclarations,
+  declarations: ParameterDeclarations,
   parameters: Readonly<Record<string, string>>,
   { className, provisioner }: { readonly className: string; readonly provisioner: string },
-): ReadParameters {
-  const reject = (problem: string): ReadParameters => ({
+): ParametersResult {
+  const reject = (problem: string): ParametersResult => ({
     is: 'rejected',
     message: `Class ${quoteNames([className])} ${problem} Parameters of a class are immutable: recreate the class.`,
   })
-  const unknownNames = Object.keys(parameters).filter((name) => !Object.hasOwn(declared, name))
+  const unknownNames = Object.keys(parameters).filter((name) => !Object.hasOwn(declarations, name))
   if (unknownNames.length > 0) {
     return reject(
-      `has parameters that ${provisioner} does not support: ${quoteNames(unknownNames)}. ${describeDeclared(declared)}`,
+      `has parameters that ${provisioner} does not support: ${quoteNames(unknownNames)}. ${describeSupport(declarations)}`,
     )
   }
   const values: [string, unknown][] = []
   const secrets: string[] = []
-  for (const [name, declaration] of Object.entries(declared)) {
+  for (const [name, declaration] of Object.entries(declarations)) {
     const { doc, expected, required, sensitive, default: defaultValue } = declaration
     const text = Object.hasOwn(parameters, name) ? parameters[name] : undefined
     if (text === undefined) {
@@ -53,7 +53,7 @@ function tryParse(declaration: Parameter, text: string): unknown {
   }
 }
 
-const describeDeclared = (declared: ParameterDeclarations): string => {
-  const names = Object.keys(declared)
+const describeSupport = (declarations: ParameterDeclarations): string => {
+  const names = Object.keys(declarations)
   return names.length > 0 ? `It supports ${quoteNames(names)}.` : 'It supports none.'
 }

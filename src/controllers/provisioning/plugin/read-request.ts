@@ -4,13 +4,13 @@ import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schem
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
-import type { ProvisionRequest as LifecycleRequest } from '../provisioner.ts'
+import type { ProvisionRequest as ClaimRequest } from '../provisioner.ts'
 import type { AccessMode, ProvisionerPlugin, ProvisionRequest, VolumeMode } from './contract.ts'
 import { quoteNames } from './message-text.ts'
 import { readParameters } from './read-parameters.ts'
 import { readSelector } from './read-selector.ts'
 
-export type ReadRequest =
+export type RequestResult =
   | { readonly is: 'accepted'; readonly request: ProvisionRequest; readonly secrets: readonly string[] }
   | { readonly is: 'rejected'; readonly message: string }
   /** A volume populator creates and fills the volume. */
@@ -19,8 +19,8 @@ export type ReadRequest =
 const DEFAULT_ACCESS_MODES: readonly AccessMode[] = ['ReadWriteOnce', 'ReadWriteOncePod']
 const DEFAULT_VOLUME_MODES: readonly VolumeMode[] = ['Filesystem']
 
-export function readRequest(plugin: ProvisionerPlugin, lifecycleRequest: LifecycleRequest): ReadRequest {
-  const { claim, storageClass, volumeName, selectedNode } = lifecycleRequest
+export function readRequest(plugin: ProvisionerPlugin, claimRequest: ClaimRequest): RequestResult {
+  const { claim, storageClass, volumeName, selectedNode } = claimRequest
   const { name: provisioner } = plugin
   const className = storageClass.metadata.name ?? claimClassName(claim) ?? ''
 

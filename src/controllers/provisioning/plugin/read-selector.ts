@@ -14,14 +14,14 @@ export type SelectorResult =
   | { readonly is: 'rejected'; readonly message: string }
 
 export function readSelector(
-  declared: LabelDeclarations,
+  declarations: LabelDeclarations,
   selector: LabelSelectorObject | undefined,
   provisioner: string,
 ): SelectorResult {
   const reject = (problem: string): SelectorResult => ({ is: 'rejected', message: `The claim's selector ${problem}` })
   const requirements = requirementsOf(selector)
   if (typeof requirements === 'string') return reject(`cannot be read: ${requirements}.`)
-  const declaredKeys = Object.keys(declared)
+  const declaredKeys = Object.keys(declarations)
   const undeclaredKeys = requirements.map(({ key }) => key).filter((key) => !declaredKeys.includes(key))
   if (undeclaredKeys.length > 0) {
     const hint =
@@ -33,7 +33,7 @@ export function readSelector(
     )
   }
   const labels: [string, readonly string[]][] = []
-  for (const [key, values] of Object.entries(declared)) {
+  for (const [key, values] of Object.entries(declarations)) {
     const keyRequirements = requirements.filter((requirement) => requirement.key === key)
     const acceptedValues = values.filter((value) => matchesLabels({ requirements: keyRequirements }, { [key]: value }))
     if (acceptedValues.length === 0) {
