@@ -41,7 +41,7 @@ import { createDrivers } from './registration/drivers.ts'
 import type { PluginCalls } from './registration/plugin-calls.ts'
 import type { PluginDirectory } from './registration/plugin-directory.ts'
 import { createRegistrar } from './registration/registrar.ts'
-import { provisionedIo } from './stats/provisioned-io.ts'
+import { readProvisionedIo } from './stats/provisioned-io.ts'
 import { createStatsCollector } from './stats/stats-collector.ts'
 import { type PodObjects, readVolumeObjectsByName, watchVolumeObjects } from './volume-objects.ts'
 
@@ -142,7 +142,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     log,
     isBusy: () => isWorking(controller.queue),
     ratesAt: deps.ratesAt ?? (async () => undefined),
-    readProvisionedIo: async ({ csi }) => (csi ? provisionedIo(csi, client) : {}),
+    readProvisionedIo: async ({ csi }) => (csi ? readProvisionedIo(csi, client) : {}),
   })
 
   const pods = caches.of(podKind, { fieldSelector: `spec.nodeName=${nodeName}` })

@@ -43,6 +43,10 @@ const GAUGES = {
   inodes: ['kubelet_volume_stats_inodes', 'Maximum number of inodes in the volume'],
   inodesFree: ['kubelet_volume_stats_inodes_free', 'Number of free inodes in the volume'],
   inodesUsed: ['kubelet_volume_stats_inodes_used', 'Number of used inodes in the volume'],
+  growthBytesPerDay: [
+    'stowage_volume_growth_bytes_per_day',
+    'Growth of the used bytes per day, over the time since the agent started and at most a week',
+  ],
   healthAbnormal: ['kubelet_volume_stats_health_status_abnormal', '1 if the volume is unhealthy, 0 if it is healthy'],
 } as const
 

@@ -1,5 +1,5 @@
-// Exports usage (NodeGetVolumeStats) and IO rates of each mounted volume as metrics, every one to two minutes. Each pod has
-// its own interval with jitter, so that drivers are not called for all volumes at the same time.
+// Exports usage (NodeGetVolumeStats), its growth and IO rates of each mounted volume as metrics, every one to two minutes. Each
+// pod has its own interval with jitter, so that drivers are not called for all volumes at the same time.
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
@@ -8,6 +8,7 @@ import { createWorkQueue, done, type Outcome, retryAfter } from '../../runtime/i
 import type { AgentMetrics, IoStats, VolumeLabels, VolumeStats } from '../metrics.ts'
 import type { MountedVolume } from '../pods/reconcile-pod.ts'
 import type { Drivers } from '../registration/drivers.ts'
+import { createUsageHistory } from './usage-history.ts'
 
 export interface StatsDeps {
   readonly mountedVolumes: ReadonlyMap<string, ReadonlyMap<string, MountedVolume>>
@@ -42,6 +43,7 @@ const WORKERS = 4
 export function createStatsCollector(deps: StatsDeps): StatsCollector {
   const { mountedVolumes, drivers, metrics, clock, random, log } = deps
   const exportedLabels = new Map<string, VolumeLabels[]>()
+  const history = createUsageHistory()
   const queue = createWorkQueue({ name: 'volume-stats', clock, random, log, workers: WORKERS })
 
   const isRecentlyPublished = (uid: string): boolean =>
@@ -95,9 +97,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       return {
         ...(bytes ? { capacityBytes: Number(bytes.total) } : {}),
         // The usage of a raw device is unknown.
-        ...(bytes && csi!.mode === 'Filesystem'
-          ? { availableBytes: Number(bytes.available), usedBytes: Number(bytes.used) }
-          : {}),
+        ...(bytes && csi!.mode === 'Filesystem' ? describeUsage(volume, bytes) : {}),
         ...(inodes
           ? { inodes: Number(inodes.total), inodesFree: Number(inodes.available), inodesUsed: Number(inodes.used) }
           : {}),
@@ -110,6 +110,20 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
         'cannot collect the stats of this volume',
       )
       return undefined
+    }
+  }
+
+  function describeUsage(
+    { publication }: MountedVolume,
+    { available, used }: { readonly available: bigint; readonly used: bigint },
+  ): VolumeStats {
+    const { driver, handle } = publication!
+    const usedBytes = Number(used)
+    const growthBytesPerDay = history.add(`${driver} ${handle}`, { timeMs: clock.monotonicMs(), usedBytes })
+    return {
+      availableBytes: Number(available),
+      usedBytes,
+      ...(growthBytesPerDay === undefined ? {} : { growthBytesPerDay }),
     }
   }
 

@@ -40,6 +40,25 @@ describe('the stats of a volume', () => {
     )
   })
 
+  it('PLUS-16 include the growth per day, from an hour after the volume was mounted', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    const growth = async () =>
+      /^stowage_volume_growth_bytes_per_day\{.*\} .*$/m.exec(await fixture.registry.metrics())?.[0]
+    await fixture.waitUntil(
+      async () => (await fixture.registry.metrics()).includes('kubelet_volume_stats_used_bytes{'),
+      'the usage of the volume',
+    )
+    expect(await growth()).toBe(undefined)
+    for (let minute = 0; minute < 63; minute++) {
+      await fixture.server.clock.advance(60_000)
+      await fixture.untilIdle()
+    }
+    expect(await growth()).toMatch(/\{namespace="default",persistentvolumeclaim="orders"\} 0$/)
+  })
+
   it('PIO-8 take provisioned IO from the attributes class, if the volume has none', async () => {
     const rates = { readIops: 10, writeIops: 30, readBps: 1_000, writeBps: 2_000 }
     const fixture = await createAgentFixture({ agent: { ratesAt: async () => rates } })
