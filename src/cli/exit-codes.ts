@@ -33,6 +33,18 @@ const CODES: Readonly<Record<string, ExitCodes>> = {
   },
   why: { 0: 'the object is ready', 1: 'it is not', 2: 'usage error, or the object cannot be read' },
   doctor: { 0: 'no warnings and no errors', 1: 'at least one', 2: 'usage error, or the checks could not run' },
+  df: {
+    0: 'the table is printed, even if some amounts are unknown',
+    1: 'claims cannot be read',
+    2: 'usage error',
+    130: 'interrupted',
+  },
+  unused: {
+    0: 'the list is printed, even if it is empty',
+    1: 'claims cannot be read',
+    2: 'usage error',
+    130: 'interrupted',
+  },
   grow: bulkCodes('all claims have the requested size', 'some do not'),
   migrate: bulkCodes('all claims have moved', 'some have not'),
   retry: {

@@ -19,7 +19,7 @@ import { createCacheSet } from '../runtime/index.ts'
 
 export async function startProgramFixture(options: ServerFixtureOptions = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-program-'))
-  const { api, client, pki, connection, stop } = await createHttpFixture(options)
+  const { api, client, pki, connection, listener, stop } = await createHttpFixture(options)
   const kubeconfig = join(dir, 'kubeconfig')
   const { server } = connection
   await writeFile(
@@ -53,6 +53,8 @@ export async function startProgramFixture(options: ServerFixtureOptions = {}) {
       await writeFile(path, JSON.stringify(config))
       return path
     },
+    /** Closes the port of the server. */
+    stopServer: () => listener.stop(),
     /** Fires at the end of the test, or on `abort`. */
     signal: abort.signal,
     abort: () => abort.abort(),

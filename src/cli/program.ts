@@ -6,6 +6,7 @@ import { addBackup } from './commands/backup/command.ts'
 import { addCapacityCleanup } from './commands/capacity-cleanup/command.ts'
 import { addCompletion } from './commands/completion/command.ts'
 import { addControllers } from './commands/controllers/command.ts'
+import { addDf } from './commands/df/command.ts'
 import { addDoctor } from './commands/doctor/command.ts'
 import { addDriver } from './commands/driver/command.ts'
 import { addEncryption } from './commands/encryption/command.ts'
@@ -26,6 +27,7 @@ import { addStatus } from './commands/status/command.ts'
 import { addStop } from './commands/stop/command.ts'
 import { addStore } from './commands/store/command.ts'
 import { addToken } from './commands/token/command.ts'
+import { addUnused } from './commands/unused/command.ts'
 import { addUp } from './commands/up/command.ts'
 import { addVersion } from './commands/version/command.ts'
 import { addWhy } from './commands/why/command.ts'
@@ -39,6 +41,8 @@ const COMMANDS: readonly AddCommand[] = [
   addStatus,
   addWhy,
   addDoctor,
+  addDf,
+  addUnused,
   addStop,
   addReset,
   addDriver,

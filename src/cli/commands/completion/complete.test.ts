@@ -69,6 +69,7 @@ describe('complete', () => {
     expect(await completed('token', 'delete', '')).toEqual(['abcdef'])
     expect(await completed('token', 'create', '')).toEqual([])
     expect(await completed('capacity-cleanup', '--driver-name', 'd')).toEqual(['disks.example.com'])
+    expect(await completed('df', '--by', 'n')).toEqual(['node', 'namespace'])
     expect(await completed('grow', '')).toEqual(['orders', 'archive'])
     expect(await completed('grow', 'orders', '')).toEqual(['archive'])
     expect(await completed('grow', '--namespace', 'shop', 'c')).toEqual(['cart'])

@@ -2,9 +2,8 @@
 import type { Kind, KubeObject, Stored } from '../../../api/kind.ts'
 import { isNotServed } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/index.ts'
+import { listAll } from '../../../client/list-all.ts'
 import type { Cluster } from './check.ts'
-
-const LIST_PAGE_SIZE = 500
 
 export function createCluster(client: Pick<Client, 'list' | 'serves'>, signal: AbortSignal): Cluster {
   const lists = new Map<Kind, Promise<readonly Readonly<Stored>[]>>()
@@ -16,26 +15,23 @@ export function createCluster(client: Pick<Client, 'list' | 'serves'>, signal: A
   }
   return {
     list: <T extends KubeObject>(kind: Kind<T>) =>
-      once(lists, kind as Kind, () => listAll(client, kind as Kind, signal)) as Promise<readonly Readonly<Stored<T>>[]>,
+      once(lists, kind as Kind, () => listIfServed(client, kind as Kind, signal)) as Promise<
+        readonly Readonly<Stored<T>>[]
+      >,
     serves: (kind) => once(servedKinds, kind, () => client.serves(kind)),
   }
 }
 
-async function listAll(
+/** Returns an empty list if the server does not serve the kind. */
+async function listIfServed(
   client: Pick<Client, 'list'>,
   kind: Kind,
   signal: AbortSignal,
 ): Promise<readonly Readonly<Stored>[]> {
-  const objects: Readonly<Stored>[] = []
-  let continueToken: string | undefined
   try {
-    do {
-      const page = await client.list(kind, { limit: LIST_PAGE_SIZE, continueToken, signal })
-      objects.push(...page.items)
-      continueToken = page.continueToken
-    } while (continueToken)
+    return await listAll(client, kind, { signal })
   } catch (error) {
     if (!isNotServed(error)) throw error
+    return []
   }
-  return objects
 }

@@ -1,0 +1,49 @@
+// `stowage df`: flags and help. run.ts runs the command.
+import { Option } from 'commander'
+import { UsageError } from '../../../base/usage-error.ts'
+import { bulkDeps } from '../../bulk/deps.ts'
+import type { AddCommand } from '../../command.ts'
+import { kubeconfigOption, outputOption } from '../../flags/common.ts'
+import { canShowColors, noColorOption } from '../../output/color.ts'
+import { SORT_KEYS } from './sort-rows.ts'
+
+export const addDf: AddCommand = (program, deps) => {
+  program
+    .command('df')
+    .summary('show requested, used and free space of claims, classes, nodes, pools or namespaces')
+    .description(
+      'Shows what claims of any Kubernetes cluster request, have, use and have left: bytes, inodes, IO with its limits, and ' +
+        'growth per day. Usage is known of volumes that a pod has mounted: a Stowage server has it of the nodes in its ' +
+        'process, and on other servers the kubelets are asked, which needs the right to get nodes/proxy. What is not known ' +
+        'is shown as unknown, with the reason. The command only reads.',
+    )
+    .option('-n, --namespace <name>', 'namespace of the claims (default: the namespace of the kubeconfig)')
+    .option('-A, --all-namespaces', 'show claims in all namespaces')
+    .addOption(
+      new Option('--by <group>', 'what a row is about')
+        .choices(['claim', 'class', 'node', 'pool', 'namespace'])
+        .default('claim'),
+    )
+    .addOption(
+      new Option('--sort <column>', 'sort by name, by the smallest free space, or by the largest other amount')
+        .choices(SORT_KEYS)
+        .default('use'),
+    )
+    .addOption(kubeconfigOption())
+    .addOption(outputOption())
+    .addOption(noColorOption())
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  stowage df -n shop\n' +
+        '  stowage df --all-namespaces --by pool --sort free\n' +
+        '  stowage df -A --by namespace -o json\n',
+    )
+    .action(async ({ color, ...flags }) => {
+      if (flags.namespace !== undefined && flags.allNamespaces) {
+        throw new UsageError('Set --namespace or --all-namespaces, not both.')
+      }
+      const { runDf } = await import('./run.ts')
+      await runDf(flags, { ...bulkDeps(deps), hasColors: canShowColors(color) })
+    })
+}

@@ -1,0 +1,94 @@
+// Reads what is measured of mounted volumes: from the metrics of a Stowage server, which has those of the nodes in its process,
+// and otherwise from the kubelets through nodes/proxy. What cannot be read is a problem in the result, not an error.
+import { operationKind } from '../../../api/kinds/operation/operation.ts'
+import { ApiError } from '../../../api/status-error.ts'
+import type { HttpResponse, Transport } from '../../../client/http/transport.ts'
+import type { Client, ObjectKey } from '../../../client/index.ts'
+import { mapConcurrently } from '../../bulk/map-concurrently.ts'
+import type { WorkProgress } from '../../output/work-progress.ts'
+import { parseMetrics, parseSummary, type UsageByClaim, type VolumeUsage } from './volume-usage.ts'
+
+export interface UsageReport {
+  readonly byClaim: UsageByClaim
+  /** Why nothing is known of the volumes on a node. */
+  readonly nodeProblems: ReadonlyMap<string, string>
+  /** Why nothing is known of any volume. */
+  readonly problem?: string
+  /** The rule that is missing to read the usage: `get nodes/proxy`. */
+  readonly missingRule?: string
+}
+
+export interface UsageDeps {
+  readonly client: Pick<Client, 'serves'>
+  readonly transport: Pick<Transport, 'call'>
+  readonly signal: AbortSignal
+  /** Counts the nodes that have answered. */
+  readonly progress: Pick<WorkProgress, 'add'>
+}
+
+/** Reads the usage of the volumes on these nodes. */
+export async function readUsage(nodes: readonly string[], deps: UsageDeps): Promise<UsageReport> {
+  try {
+    return (await deps.client.serves(operationKind)) ? await readServerMetrics(deps) : await readKubelets(nodes, deps)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return { ...NOTHING, problem: error.message }
+  }
+}
+
+const NOTHING: UsageReport = { byClaim: new Map(), nodeProblems: new Map() }
+
+async function readServerMetrics({ transport, signal }: UsageDeps): Promise<UsageReport> {
+  const answer = await transport.call({ method: 'GET', path: '/metrics', signal })
+  if (answer.status === 200) return { ...NOTHING, byClaim: parseMetrics(answer.text) }
+  if (answer.status === 403) return { ...NOTHING, missingRule: 'get the path /metrics' }
+  return { ...NOTHING, problem: describeAnswer(answer) }
+}
+
+const CONCURRENT_NODES = 8
+
+async function readKubelets(nodes: readonly string[], deps: UsageDeps): Promise<UsageReport> {
+  const byClaim = new Map<ObjectKey, VolumeUsage>()
+  const nodeProblems = new Map<string, string>()
+  let isForbidden = false
+  await mapConcurrently(nodes, CONCURRENT_NODES, async (node) => {
+    if (isForbidden) return // no other node answers without the right either
+    const answer = await readKubelet(node, deps)
+    deps.progress.add(1)
+    if (answer.is === 'forbidden') isForbidden = true
+    else if (answer.is === 'failed') nodeProblems.set(node, answer.message)
+    else for (const [key, usage] of answer.usage) byClaim.set(key, usage)
+  })
+  return { byClaim, nodeProblems, ...(isForbidden ? { missingRule: 'get nodes/proxy' } : {}) }
+}
+
+type KubeletAnswer =
+  | { readonly is: 'answered'; readonly usage: UsageByClaim }
+  | { readonly is: 'forbidden' }
+  | { readonly is: 'failed'; readonly message: string }
+
+async function readKubelet(node: string, { transport, signal }: UsageDeps): Promise<KubeletAnswer> {
+  const path = `/api/v1/nodes/${encodeURIComponent(node)}/proxy/stats/summary`
+  try {
+    const answer = await transport.call({ method: 'GET', path, signal })
+    if (answer.status === 200) return { is: 'answered', usage: parseSummary(answer.text) }
+    return answer.status === 403 ? { is: 'forbidden' } : { is: 'failed', message: describeAnswer(answer) }
+  } catch (error) {
+    if (!(error instanceof ApiError || error instanceof SyntaxError)) throw error
+    return { is: 'failed', message: `its kubelet does not answer: ${error.message}` }
+  }
+}
+
+const describeAnswer = ({ status, text }: HttpResponse): string => `the answer is ${status}: ${messageOf(text)}`
+
+const MESSAGE_LENGTH_MAX = 200
+
+/** Returns the message of a Status, or the beginning of another body. */
+function messageOf(text: string): string {
+  try {
+    const { message } = JSON.parse(text) as { readonly message?: string }
+    return (message ?? text).slice(0, MESSAGE_LENGTH_MAX)
+  } catch {
+    return text.slice(0, MESSAGE_LENGTH_MAX)
+  }
+}

@@ -1,0 +1,118 @@
+// Runs `stowage df`: reads claims, volumes, pods and what is measured, and prints a row per claim or group.
+import { setMaxListeners } from 'node:events'
+import { loadClientConfig } from '../../../client/connection/client-config.ts'
+import { createTransport } from '../../../client/http/transport.ts'
+import { httpClient } from '../../../client/index.ts'
+import type { BulkDeps } from '../../bulk/deps.ts'
+import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
+import { createWorkProgress, standardError } from '../../output/work-progress.ts'
+import { readLists } from '../../space/read-lists.ts'
+import { NAMESPACE_LISTS, SPACE_KINDS, type SpaceLists } from './cluster-lists.ts'
+import { formatClaims, formatGroups } from './format-rows.ts'
+import { findPools } from './pools.ts'
+import { readUsage } from './read-usage.ts'
+import { type SortKey, sortRows } from './sort-rows.ts'
+import { createEntries, nodesOfPods, type SpaceEntry } from './space-entries.ts'
+import { type Grouping, groupEntries, type SpaceGroup } from './space-groups.ts'
+
+export interface DfRequest {
+  readonly kubeconfig?: string
+  readonly namespace?: string
+  readonly allNamespaces?: boolean
+  readonly by: 'claim' | Grouping
+  readonly sort: SortKey
+  readonly output: OutputFormat
+}
+
+export interface DfDeps extends BulkDeps {
+  readonly hasColors: boolean
+}
+
+export interface SpaceReport {
+  readonly by: DfRequest['by']
+  readonly items: readonly SpaceEntry[] | readonly SpaceGroup[]
+  /** The rules that are missing, without which some amounts are not known. */
+  readonly missingRules: readonly string[]
+}
+
+const TIMEOUT_MS = 10_000
+const USER_AGENT = 'stowage-df'
+
+export async function runDf(request: DfRequest, deps: DfDeps): Promise<void> {
+  const { clock, signal, terminal, hasColors } = deps
+  setMaxListeners(0, signal) // every list adds a listener
+  const config = await loadClientConfig(request.kubeconfig, deps)
+  const options = { connection: config.connection, clock, timeoutMs: TIMEOUT_MS, userAgent: USER_AGENT }
+  const namespace = request.allNamespaces ? undefined : (request.namespace ?? config.namespace)
+  const connection = { client: httpClient(options), transport: createTransport(options) }
+  try {
+    const report = await createReport({ ...request, namespace }, { ...deps, ...connection })
+    const style = { hasColors, hasBars: terminal !== undefined }
+    deps.write(await formatOutput(request.output, report, () => formatReport(report, namespace, style)))
+  } finally {
+    connection.client.close()
+    connection.transport.close()
+  }
+}
+
+type ReportDeps = DfDeps & {
+  readonly client: ReturnType<typeof httpClient>
+  readonly transport: ReturnType<typeof createTransport>
+}
+
+/** Throws an error that names the rule if the user may not list claims: without them there is nothing to report. */
+async function createReport(
+  { by, sort, namespace }: Pick<DfRequest, 'by' | 'sort'> & { readonly namespace: string | undefined },
+  { client, transport, clock, signal }: ReportDeps,
+): Promise<SpaceReport> {
+  const { lists, missingRules } = await readLists(SPACE_KINDS, {
+    client,
+    namespace,
+    namespaceLists: NAMESPACE_LISTS,
+    signal,
+  })
+  const missingRule = missingRules.find(({ list }) => list === 'claims')
+  if (missingRule) {
+    const hint = namespace === undefined ? '; choose a namespace that you may read with --namespace' : ''
+    throw new Error(`Claims cannot be read: you need the right to ${missingRule.rule}${hint}`)
+  }
+  const hasPods = !missingRules.some(({ list }) => list === 'pods')
+  const nodes = nodesToAsk(lists, hasPods)
+  const output = standardError()
+  const progress = createWorkProgress({ title: 'Asking nodes', unit: 'nodes', total: nodes.length, clock, output })
+  const usage = await readUsage(nodes, { client, transport, signal, progress }).finally(progress.finish)
+  const pools = findPools(lists)
+  const entries = createEntries({ lists, pools, usage, hasPods, namespace })
+  const items =
+    by === 'claim'
+      ? sortRows(
+          entries.filter(({ claim }) => claim !== undefined),
+          sort,
+        )
+      : sortRows(groupEntries(entries, by, { pools, quotas: lists.quotas }), sort)
+  const rules = [...missingRules.map(({ rule }) => rule), ...(usage.missingRule ? [usage.missingRule] : [])]
+  return { by, items, missingRules: rules }
+}
+
+/** Returns the nodes that may have a volume mounted. */
+function nodesToAsk({ claims, pods, nodes }: SpaceLists, hasPods: boolean): readonly string[] {
+  if (!hasPods) return nodes.map(({ metadata }) => metadata.name)
+  const nodesByClaim = nodesOfPods(pods)
+  const names = claims.flatMap(({ metadata }) => nodesByClaim.get(`${metadata.namespace}/${metadata.name}`) ?? [])
+  return [...new Set(names)].sort()
+}
+
+function formatReport(
+  { by, items, missingRules }: SpaceReport,
+  namespace: string | undefined,
+  style: { readonly hasColors: boolean; readonly hasBars: boolean },
+): string {
+  const place = namespace === undefined ? 'any namespace' : `the namespace ${namespace}`
+  if (items.length === 0) return `There are no claims in ${place}.\n`
+  const table =
+    by === 'claim'
+      ? formatClaims(items as readonly SpaceEntry[], style)
+      : formatGroups(items as readonly SpaceGroup[], by, style)
+  const rules = missingRules.map((rule) => `  ${rule}\n`).join('')
+  return `${table}${rules === '' ? '' : `\nTo show more, you need the right to:\n${rules}`}`
+}

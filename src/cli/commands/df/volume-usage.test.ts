@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { ApiError } from '../../../api/status-error.ts'
+import { readUsage, type UsageDeps } from './read-usage.ts'
+import { parseMetrics } from './volume-usage.ts'
+
+type Answers = Readonly<Record<string, { readonly status: number; readonly text: string } | Error>>
+
+/** Dependencies that answer the paths of a server, and record them. */
+function depsOf(answers: Answers, { isStowage = false } = {}): UsageDeps & { readonly paths: string[] } {
+  const paths: string[] = []
+  return {
+    paths,
+    client: { serves: async () => isStowage },
+    transport: {
+      async call({ path }) {
+        paths.push(path)
+        const answer = answers[path] ?? new ApiError(503, 'ServiceUnavailable', 'connection refused')
+        if (answer instanceof Error) throw answer
+        return { headers: {}, ...answer }
+      },
+    },
+    signal: new AbortController().signal,
+    progress: { add() {} },
+  }
+}
+
+const summaryPath = (node: string) => `/api/v1/nodes/${node}/proxy/stats/summary`
+
+const aSummary = (...volumes: object[]) => ({
+  status: 200,
+  text: JSON.stringify({ node: {}, pods: [{ volume: volumes }] }),
+})
+
+describe('usage of volumes', () => {
+  it('PLUS-16 is read from the metrics of a Stowage server', async () => {
+    const labels = 'namespace="shop",persistentvolumeclaim="orders"'
+    const text = [
+      '# HELP kubelet_volume_stats_used_bytes Number of used bytes in the volume',
+      `kubelet_volume_stats_used_bytes{${labels}} 1.5e3`,
+      `kubelet_volume_stats_available_bytes{${labels}} 500`,
+      `stowage_volume_iops_used{${labels},direction="read"} 10`,
+      `stowage_volume_iops_used{${labels},direction="write"} 30`,
+      `stowage_volume_growth_bytes_per_day{${labels}} Nan`,
+      'stowage_store_keys 12',
+      '',
+    ].join('\n')
+    const report = await readUsage(['node-1'], depsOf({ '/metrics': { status: 200, text } }, { isStowage: true }))
+    expect([...report.byClaim]).toEqual([['shop/orders', { usedBytes: 1_500, freeBytes: 500, iops: 40 }]])
+  })
+
+  it('PLUS-16 is read from the kubelets of other servers, through nodes/proxy', async () => {
+    const deps = depsOf({
+      [summaryPath('node-1')]: aSummary(
+        {
+          name: 'data',
+          pvcRef: { namespace: 'shop', name: 'orders' },
+          usedBytes: 7,
+          availableBytes: 3,
+          inodes: 10,
+          inodesUsed: 2,
+        },
+        { name: 'token', usedBytes: 4_096 },
+      ),
+      [summaryPath('node-2')]: { status: 200, text: '<html>' },
+    })
+    const report = await readUsage(['node-1', 'node-2', 'node-3'], deps)
+    expect([...report.byClaim]).toEqual([['shop/orders', { usedBytes: 7, freeBytes: 3, inodes: 10, inodesUsed: 2 }]])
+    expect([...report.nodeProblems.keys()]).toEqual(['node-2', 'node-3'])
+    expect(report.nodeProblems.get('node-3')).toBe('its kubelet does not answer: connection refused')
+    expect(report).not.toHaveProperty('missingRule')
+  })
+
+  it('PLUS-16 names the missing rule, and asks no more nodes without it', async () => {
+    const nodes = Array.from({ length: 50 }, (_, index) => `node-${index}`)
+    const answers = Object.fromEntries(nodes.map((node) => [summaryPath(node), { status: 403, text: '{}' }]))
+    const deps = depsOf(answers)
+    expect((await readUsage(nodes, deps)).missingRule).toBe('get nodes/proxy')
+    expect(deps.paths.length).toBeLessThan(20)
+    const stowage = depsOf({ '/metrics': { status: 403, text: '{}' } }, { isStowage: true })
+    expect((await readUsage(nodes, stowage)).missingRule).toBe('get the path /metrics')
+  })
+
+  it('PLUS-16 is unknown with a reason if the server goes away', async () => {
+    const report = await readUsage([], depsOf({}, { isStowage: true }))
+    expect(report).toMatchObject({ problem: 'connection refused' })
+    expect(report.byClaim.size).toBe(0)
+  })
+
+  it('PLUS-16 is absent, not zero, for a volume that was not measured', () => {
+    expect(parseMetrics('kubelet_volume_stats_capacity_bytes{namespace="a",persistentvolumeclaim="b"} 5\n').size).toBe(
+      0,
+    )
+  })
+})

@@ -1,0 +1,74 @@
+// What is measured of mounted volumes, and how it is read from the metrics of a Stowage server and from the summary of a kubelet.
+import type { ObjectKey } from '../../../client/index.ts'
+
+/** Values that were not measured are absent. */
+export interface VolumeUsage {
+  readonly usedBytes?: number
+  readonly freeBytes?: number
+  readonly inodes?: number
+  readonly inodesUsed?: number
+  /** Operations and bytes per second, reads and writes together. */
+  readonly iops?: number
+  readonly throughputBytes?: number
+  readonly growthBytesPerDay?: number
+}
+
+export type UsageByClaim = ReadonlyMap<ObjectKey, VolumeUsage>
+
+/** The field of each metric. Metrics of both directions are added. */
+const METRICS: Readonly<Record<string, keyof VolumeUsage>> = {
+  kubelet_volume_stats_used_bytes: 'usedBytes',
+  kubelet_volume_stats_available_bytes: 'freeBytes',
+  kubelet_volume_stats_inodes: 'inodes',
+  kubelet_volume_stats_inodes_used: 'inodesUsed',
+  stowage_volume_iops_used: 'iops',
+  stowage_volume_throughput_used_bytes: 'throughputBytes',
+  stowage_volume_growth_bytes_per_day: 'growthBytesPerDay',
+}
+
+const SAMPLE = /^(\w+)\{([^}]*)\} (\S+)$/gm
+
+/** Parses the text format of Prometheus. */
+export function parseMetrics(text: string): UsageByClaim {
+  const usages = new Map<ObjectKey, Partial<Record<keyof VolumeUsage, number>>>()
+  for (const [, metric = '', labels = '', value] of text.matchAll(SAMPLE)) {
+    const field = METRICS[metric]
+    const key = `${labelOf(labels, 'namespace')}/${labelOf(labels, 'persistentvolumeclaim')}`
+    if (!field || !Number.isFinite(Number(value))) continue
+    const usage = usages.get(key) ?? {}
+    usage[field] = (usage[field] ?? 0) + Number(value)
+    usages.set(key, usage)
+  }
+  return usages
+}
+
+const labelOf = (labels: string, name: string): string => new RegExp(`(?:^|,)${name}="([^"]*)"`).exec(labels)?.[1] ?? ''
+
+/** The part of the kubelet's answer to /stats/summary that matters here. */
+interface Summary {
+  readonly pods?: readonly { readonly volume?: readonly SummaryVolume[] }[]
+}
+
+interface SummaryVolume {
+  readonly usedBytes?: number
+  readonly availableBytes?: number
+  readonly inodes?: number
+  readonly inodesUsed?: number
+  readonly pvcRef?: { readonly namespace?: string; readonly name?: string }
+}
+
+/** Parses the answer of a kubelet. Throws a SyntaxError if it is not JSON. */
+export function parseSummary(text: string): UsageByClaim {
+  const { pods = [] } = JSON.parse(text) as Summary
+  const usages = new Map<ObjectKey, VolumeUsage>()
+  for (const { usedBytes, availableBytes, inodes, inodesUsed, pvcRef } of pods.flatMap(({ volume = [] }) => volume)) {
+    if (!pvcRef) continue
+    usages.set(`${pvcRef.namespace}/${pvcRef.name}`, {
+      ...(usedBytes === undefined ? {} : { usedBytes }),
+      ...(availableBytes === undefined ? {} : { freeBytes: availableBytes }),
+      ...(inodes === undefined ? {} : { inodes }),
+      ...(inodesUsed === undefined ? {} : { inodesUsed }),
+    })
+  }
+  return usages
+}
