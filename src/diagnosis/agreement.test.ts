@@ -13,7 +13,7 @@ import { createCluster } from './cluster.ts'
 import { diagnose } from './diagnose.ts'
 import { generateCluster } from './random-cluster.fixture.ts'
 import { SNAPSHOT_KINDS, type Snapshot, type SnapshotList } from './snapshot.ts'
-import { createStaticCache } from './static-cache.ts'
+import { createSnapshotCache } from './snapshot-cache.ts'
 
 const { SCALE = '1', AGREEMENT_SEED } = process.env
 const CLUSTERS = SCALE === '100' ? 10_000 : 300
@@ -47,7 +47,7 @@ async function schedule(snapshot: Snapshot): Promise<Decision> {
   })
   const of = <T extends KubeObject>(kind: Kind<T>) => {
     const list = Object.entries(SNAPSHOT_KINDS).find(([, candidate]) => candidate.plural === kind.plural)![0]
-    return createStaticCache(kind as unknown as Kind, snapshot[list as SnapshotList])
+    return createSnapshotCache(kind as unknown as Kind, snapshot[list as SnapshotList])
   }
   const events = { record() {}, run: async () => {}, stats: () => ({ pending: 0, dropped: 0, sent: 0 }) }
   const caches = { of } as unknown as CacheSet

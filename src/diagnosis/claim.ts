@@ -43,7 +43,7 @@ export function diagnoseClaim(claim: Claim, cluster: Cluster, { isOfPod = false 
 }
 
 /** Plans as the binding controller does, with all feature gates on. */
-function planBinding(claim: Claim, cluster: Cluster): ClaimAction {
+export function planBinding(claim: Claim, cluster: Cluster): ClaimAction {
   const { classes, volumes } = cluster.caches
   const className = claimClassName(claim)
   return planClaim({

@@ -3,7 +3,6 @@ import type { Stored } from '../api/kind.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import type { Event } from '../api/kinds/event/event-schema.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
-import type { Clock } from '../base/clock.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import { createVolumeIndex } from '../controllers/binding/index.ts'
 import type { Cache } from '../runtime/index.ts'
@@ -11,8 +10,8 @@ import { createPodEvaluator, type PodEvaluation, type SchedulerCaches } from '..
 import type { VolumeCandidates } from '../volumes/choose-volume.ts'
 import { claimsOfPod } from '../volumes/claims-of-pod.ts'
 import type { Subject } from './diagnosis.ts'
-import { SNAPSHOT_KINDS, type Snapshot, type SnapshotList } from './snapshot.ts'
-import { createStaticCache } from './static-cache.ts'
+import type { Snapshot, SnapshotList } from './snapshot.ts'
+import { createSnapshotCaches, fixedClock, type SnapshotCaches } from './snapshot-caches.ts'
 
 export type Claim = Readonly<Stored<PersistentVolumeClaim>>
 export type StoredPod = Readonly<Stored<Pod>>
@@ -33,24 +32,17 @@ export interface Cluster {
 
 const BY_CLAIM = 'diagnosis/claim'
 
-export function createCluster(snapshot: Snapshot): Cluster {
-  const isReadable = (list: SnapshotList) => !snapshot.missingRights.some((right) => right.list === list)
-  const caches: SchedulerCaches = {
-    pods: createStaticCache(SNAPSHOT_KINDS.pods, snapshot.pods),
-    nodes: createStaticCache(SNAPSHOT_KINDS.nodes, snapshot.nodes),
-    drivers: createStaticCache(SNAPSHOT_KINDS.drivers, snapshot.drivers),
-    csiNodes: createStaticCache(SNAPSHOT_KINDS.csiNodes, snapshot.csiNodes),
-    attachments: createStaticCache(SNAPSHOT_KINDS.attachments, snapshot.attachments),
-    claims: createStaticCache(SNAPSHOT_KINDS.claims, snapshot.claims),
-    volumes: createStaticCache(SNAPSHOT_KINDS.volumes, snapshot.volumes),
-    classes: createStaticCache(SNAPSHOT_KINDS.classes, snapshot.classes),
-    // Without the right to read it, capacity is not checked, as in the scheduler.
-    capacities: snapshot.notServed.has('capacities')
-      ? undefined
-      : createStaticCache(SNAPSHOT_KINDS.capacities, snapshot.capacities, isReadable('capacities')),
-  }
+interface ClusterOptions {
+  /** The caches of the snapshot. Default: new ones. */
+  readonly caches?: SnapshotCaches
+  /** Evaluates a pod on every node. Default: with new plugins on the caches. */
+  readonly evaluate?: (pod: StoredPod) => PodEvaluation
+}
+
+export function createCluster(snapshot: Snapshot, options: ClusterOptions = {}): Cluster {
+  const { caches = createSnapshotCaches(snapshot) } = options
   caches.pods.addIndex(BY_CLAIM, claimsOfPod)
-  let evaluate: ((pod: StoredPod) => PodEvaluation) | undefined
+  let { evaluate } = options
   const volumeIndex = createVolumeIndex(caches.volumes as Cache<(typeof snapshot.volumes)[number]>)
   volumeIndex.follow(() => {})
   return {
@@ -80,15 +72,6 @@ export const timeOfEvent = ({ series, lastTimestamp, eventTime, metadata }: Read
 
 const newestFirst = (events: readonly Readonly<Event>[]): readonly Readonly<Event>[] =>
   [...events].sort((a, b) => Date.parse(timeOfEvent(b)) - Date.parse(timeOfEvent(a)))
-
-/** A clock that stands still: a snapshot has one time, and no timer may keep the process alive. */
-const fixedClock = (nowMs: number): Clock => ({
-  nowMs: () => nowMs,
-  monotonicMs: () => nowMs,
-  sleep: () => new Promise(() => {}),
-  after: () => () => {},
-  nextTurn: () => Promise.resolve(),
-})
 
 export const claimSubject = (claim: Claim): Subject => ({
   kind: 'PersistentVolumeClaim',

@@ -1,9 +1,10 @@
 // Diagnoses a claim that does not exist although a pod uses it: a quota or limit range that rejects it, or a misspelt name.
+import type { KubeObject } from '../api/kind.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { findClaimViolations } from '../api/limits/index.ts'
-import { formatQuantity } from '../api/quantity.ts'
-import { chargeQuota, createChangeCalculator, type ListObjects, QuotaAccount } from '../api/quota/index.ts'
+import { chargeQuota, createChangeCalculator, QuotaAccount } from '../api/quota/index.ts'
 import { claimFromTemplate } from '../controllers/ephemeral/index.ts'
+import { describeLimitViolations, describeQuotaExcess, listObjectsOf } from './admission-causes.ts'
 import type { Cluster, StoredPod } from './cluster.ts'
 import { type Diagnosis, fix, type Subject } from './diagnosis.ts'
 import { findSimilarNames } from './similar-names.ts'
@@ -56,50 +57,25 @@ function diagnoseTemplate(subject: Subject, claim: PersistentVolumeClaim, cluste
 }
 
 function diagnoseLimits(claim: PersistentVolumeClaim, { snapshot }: Cluster): Diagnosis[] {
-  return snapshot.limitRanges.flatMap((range) =>
-    findClaimViolations(claim, range).map((violation): Diagnosis => {
-      const { namespace = '', name } = range.metadata
-      return {
-        subject: { kind: 'LimitRange', namespace, name },
-        state: 'failed',
-        reason: 'LimitRangeViolated',
-        message: violation,
-        fixes: [fix('change the request, or the limit range', `kubectl -n ${namespace} edit limitrange ${name}`)],
-      }
-    }),
-  )
+  const ranges = snapshot.limitRanges.filter(isInNamespaceOf(claim))
+  return ranges.flatMap((range) => describeLimitViolations(range, findClaimViolations(claim, range)))
 }
 
 function diagnoseQuotas(claim: PersistentVolumeClaim, { snapshot }: Cluster): Diagnosis[] {
   const changesOf = createChangeCalculator({ kind: SNAPSHOT_KINDS.claims, before: undefined, after: claim })
-  const listObjects: ListObjects = ({ plural }) =>
-    plural === 'pods' ? snapshot.pods : plural === 'persistentvolumeclaims' ? snapshot.claims : []
-  return snapshot.quotas.flatMap((quota): Diagnosis[] => {
+  const listObjects = listObjectsOf(snapshot, claim.metadata.namespace)
+  return snapshot.quotas.filter(isInNamespaceOf(claim)).flatMap((quota): Diagnosis[] => {
     const account = QuotaAccount.of(quota)
     const changes = changesOf(account)
     const result = chargeQuota({ account, changes, uid: '', mayReject: true, listObjects })
-    if (result.is !== 'exceeded') return []
-    const { namespace = '', name } = quota.metadata
-    const amounts = changes.flatMap(({ key, after }) => [
-      [`${key} requested`, formatQuantity(after)],
-      [`${key} used`, quota.status?.used?.[key] ?? '0'],
-      [`${key} limit`, quota.spec?.hard?.[key] ?? '0'],
-    ])
-    return [
-      {
-        subject: { kind: 'ResourceQuota', namespace, name },
-        state: 'failed',
-        reason: 'QuotaExceeded',
-        message: result.message,
-        numbers: Object.fromEntries(amounts) as Record<string, string>,
-        fixes: [
-          fix('delete claims that are not needed, or lower the request'),
-          fix('raise the quota', `kubectl -n ${namespace} edit resourcequota ${name}`),
-        ],
-      },
-    ]
+    return result.is === 'exceeded' ? [describeQuotaExcess(account, changes, result.message)] : []
   })
 }
+
+const isInNamespaceOf =
+  ({ metadata: { namespace } }: PersistentVolumeClaim) =>
+  ({ metadata }: KubeObject): boolean =>
+    metadata.namespace === namespace
 
 /** Returns the newest event of the namespace about a rejected creation of the claim, such as that of a StatefulSet. */
 function diagnoseRejections({ name }: Subject, { snapshot }: Cluster): Diagnosis[] {

@@ -17,15 +17,22 @@ const CLUSTER_EVENTS_NAMESPACE = 'default'
 /** Only objects in the namespace of the diagnosed object matter. */
 const NAMESPACE_LISTS: ReadonlySet<SnapshotList> = new Set(['quotas', 'limitRanges', 'events'])
 
+const ALL_LISTS = Object.keys(SNAPSHOT_KINDS) as SnapshotList[]
+
 export interface ReadOptions {
   readonly client: Pick<Client, 'list'>
   /** The namespace of the diagnosed object. Absent for a volume or node. */
   readonly namespace?: string
+  /** The lists to read. Default: all. */
+  readonly lists?: readonly SnapshotList[]
+  /** Whether to read quotas, limit ranges and events of all namespaces. Default: only those of the namespace. */
+  readonly allNamespaces?: boolean
   readonly nowMs: number
   readonly signal: AbortSignal
 }
 
-export async function readSnapshot({ client, namespace, nowMs, signal }: ReadOptions): Promise<Snapshot> {
+export async function readSnapshot(options: ReadOptions): Promise<Snapshot> {
+  const { client, namespace, lists = ALL_LISTS, allNamespaces = false, nowMs, signal } = options
   const missingRights: MissingRight[] = []
   const notServed = new Set<SnapshotList>()
   const listAll = async (kind: Kind, inNamespace?: string): Promise<readonly Readonly<Stored>[]> => {
@@ -40,7 +47,8 @@ export async function readSnapshot({ client, namespace, nowMs, signal }: ReadOpt
   }
   const readList = async (list: SnapshotList): Promise<readonly Readonly<Stored>[]> => {
     const kind = SNAPSHOT_KINDS[list] as unknown as Kind
-    const onlyNamespace = NAMESPACE_LISTS.has(list) ? (namespace ?? CLUSTER_EVENTS_NAMESPACE) : undefined
+    const isInNamespace = NAMESPACE_LISTS.has(list) && !allNamespaces
+    const onlyNamespace = isInNamespace ? (namespace ?? CLUSTER_EVENTS_NAMESPACE) : undefined
     try {
       return await listAll(kind, onlyNamespace)
     } catch (error) {
@@ -54,9 +62,9 @@ export async function readSnapshot({ client, namespace, nowMs, signal }: ReadOpt
       throw error
     })
   }
-  const lists = Object.keys(SNAPSHOT_KINDS) as SnapshotList[]
-  const entries = await Promise.all(lists.map(async (list) => [list, await readList(list)] as const))
-  missingRights.sort((a, b) => lists.indexOf(a.list) - lists.indexOf(b.list))
+  const read = async (list: SnapshotList) => [list, lists.includes(list) ? await readList(list) : []] as const
+  const entries = await Promise.all(ALL_LISTS.map(read))
+  missingRights.sort((a, b) => ALL_LISTS.indexOf(a.list) - ALL_LISTS.indexOf(b.list))
   return { ...(Object.fromEntries(entries) as unknown as SnapshotObjects), nowMs, missingRights, notServed }
 }
 

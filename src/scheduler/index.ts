@@ -1,5 +1,7 @@
 // The public names of the scheduler.
-export { createPodEvaluator, type NodeEvaluation, type PodEvaluation } from './evaluate-pod.ts'
+export type { ReservedVolume } from './framework/plugin.ts'
 export type { SchedulerCaches } from './framework/scheduler-caches.ts'
 export { createSchedulerMetrics } from './metrics.ts'
+export { createPodEvaluator, type NodeEvaluation, type PodEvaluation } from './offline/evaluate-pod.ts'
+export { createPodPlacer, type PodPlacer } from './offline/place-pod.ts'
 export { createScheduler, SCHEDULER_NAMES, type Scheduler } from './scheduler.ts'

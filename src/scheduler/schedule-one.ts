@@ -7,59 +7,37 @@
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { isConflict } from '../api/status-error.ts'
-import type { Clock, Random } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { type Client, find } from '../client/index.ts'
 import type { EventRecorder } from '../runtime/index.ts'
-import type { ClusterState } from './cluster/cluster-state.ts'
 import type { NodeInfo } from './cluster/node-info.ts'
 import type { PodInfo } from './cluster/pod-info.ts'
 import type { ConditionReporter } from './condition-reporter.ts'
+import { type Decision, type DecisionDeps, decide, type Placement } from './decide.ts'
 import { type ActivePlugin, findNode, runFilters, runPreFilters } from './find-node.ts'
 import type { ClusterEvent, PluginRejection } from './framework/cluster-events.ts'
 import type { Plugin, Remedy } from './framework/plugin.ts'
-import { signPod } from './framework/sign-pod.ts'
-import { type Reason, reasonKey } from './framework/status.ts'
-import {
-  assignedMessage,
-  NO_NODES,
-  nodeDeletedMessage,
-  nodeRejectedMessage,
-  noNodeFitsMessage,
-  podRejectedMessage,
-} from './messages.ts'
+import { assignedMessage, nodeDeletedMessage, nodeRejectedMessage } from './messages.ts'
 import type { SchedulerMetrics } from './metrics.ts'
 import type { QueuedPod, SchedulingQueue } from './queue/queue.ts'
 import type { Rejection } from './queue/unschedulable-pods.ts'
 import type { QueueingHints } from './queueing-hints.ts'
 import type { RemedyBackoff } from './remedy-backoff.ts'
 
-export interface ScheduleDeps {
+export interface ScheduleDeps extends DecisionDeps {
   readonly client: Client
   readonly clock: Clock
-  readonly random: Random
   readonly log: Logger
   readonly events: EventRecorder
   readonly metrics: SchedulerMetrics | undefined
   readonly queue: SchedulingQueue
-  readonly cluster: ClusterState
-  readonly plugins: readonly Plugin[]
   readonly hints: QueueingHints
   readonly reporter: ConditionReporter
   readonly remedyBackoff: RemedyBackoff
   readonly write: <T>(run: () => Promise<T>) => Promise<T>
   readonly emit: (event: ClusterEvent) => void
-  /** Index of the node at which the next search starts. */
-  readonly rotation: { startAt: number }
 }
-
-interface Placement {
-  readonly do: 'place'
-  readonly node: NodeInfo
-  readonly active: readonly ActivePlugin[]
-}
-
-type Decision = Placement | { readonly do: 'wait'; readonly rejection: Rejection }
 
 /**
  * Runs the scheduling cycle synchronously. The returned promise settles when the binding cycle or the attempt to apply a
@@ -73,7 +51,7 @@ export function scheduleOne(queuedPod: QueuedPod, deps: ScheduleDeps, signal: Ab
   let decision: Decision
   let remedy: Remedy | undefined
   try {
-    decision = decide(info, deps)
+    decision = decide(info, deps, deps.queue.unschedulable)
     if (decision.do === 'wait') remedy = findRemedy(info, deps)
   } catch (error) {
     deps.metrics?.observeAttempt('error', profile, elapsedSeconds())
@@ -96,45 +74,6 @@ export function scheduleOne(queuedPod: QueuedPod, deps: ScheduleDeps, signal: Ab
     onEnd: (result) => deps.metrics?.observeAttempt(result, profile, decisionSeconds),
   })
 }
-
-function decide(info: PodInfo, deps: ScheduleDeps): Decision {
-  const { plugins, cluster, queue, rotation, random } = deps
-  const signature = queue.unschedulable.size > 0 ? signPod(info, plugins) : undefined
-  const cachedRejection = signature === undefined ? undefined : queue.unschedulable.cachedRejection(signature)
-  if (cachedRejection) return { do: 'wait', rejection: cachedRejection } // a pod of the same equivalence class is unschedulable
-  const outcome = runPreFilters(info, plugins)
-  const { nodes } = cluster
-  if (outcome.is === 'rejected') {
-    const { plugin, status } = outcome
-    const message = podRejectedMessage(nodes.length, status.reasons)
-    return { do: 'wait', rejection: rejectionOf(message, [plugin], status.reasons, undefined) }
-  }
-  const { active } = outcome
-  const result = findNode(active, { nodes, startAt: rotation.startAt, random })
-  if (result.is === 'found') {
-    rotation.startAt = (rotation.startAt + result.visitedCount) % nodes.length
-    return { do: 'place', node: result.node, active }
-  }
-  const { statuses } = result
-  const explanations = active.flatMap(({ plugin, state }) => plugin.explain?.(state, statuses) ?? [])
-  const message = nodes.length === 0 ? NO_NODES : noNodeFitsMessage(statuses, explanations)
-  const rejectedBy = nodes.length === 0 ? plugins.map(({ name }) => name) : result.rejectedBy
-  const reasons = [...statuses.values()].flatMap((status) => status.reasons)
-  return { do: 'wait', rejection: rejectionOf(message, rejectedBy, reasons, signature ?? signPod(info, plugins)) }
-}
-
-const rejectionOf = (
-  message: string,
-  rejectedBy: Iterable<string>,
-  reasons: readonly Reason[],
-  signature: string | undefined,
-): Rejection => ({
-  message,
-  rejectedBy: new Set(rejectedBy),
-  reasons: new Set(reasons.map(reasonKey)),
-  isTransient: reasons.length > 0 && reasons.every(({ isTransient }) => isTransient === true),
-  signature,
-})
 
 /** Marks the pod unschedulable. This is synchronous with the decision, so that no event between the two is missed. */
 function markUnschedulable(

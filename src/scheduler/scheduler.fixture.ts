@@ -14,6 +14,7 @@ import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../api/quantity.ts'
 import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
+import type { Random } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
 import { createBindingControllers } from '../controllers/binding/index.ts'
@@ -36,6 +37,8 @@ export interface SchedulerFixtureOptions
   readonly wrapClient?: (client: Client) => Client
   /** Whether to run the controllers that bind and provision claims. Default true. */
   readonly hasControllers?: boolean
+  /** Default: a generator with a fixed seed. */
+  readonly random?: Random
 }
 
 export interface SchedulerFixture {
@@ -102,7 +105,8 @@ export const gi = (count: number): bigint => BigInt(count) * GI
 const IDLE_TURNS = 30
 
 export async function startSchedulerFixture(options: SchedulerFixtureOptions = {}): Promise<SchedulerFixture> {
-  const { hasControllers = true, wrapClient = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
+  const { hasControllers = true, wrapClient = (client) => client, gates, runtimeConfig, ...otherOptions } = options
+  const { random = seededRandom(), ...schedulerOptions } = otherOptions
   const server = await createServerFixture(runtimeConfig ? { runtimeConfig } : {})
   const { clock } = server
   const client = server.client()
@@ -114,7 +118,6 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
   const storage = createPoolStorage()
-  const random = seededRandom()
   const sharedDeps = { clock, random, log: silentLog, events }
 
   type Deps = ControllerDeps & { readonly events: EventRecorder }

@@ -8,7 +8,7 @@
 // must be cheap.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import type { Client } from '../../client/index.ts'
+import type { Client, ObjectKey } from '../../client/index.ts'
 import type { ClusterState } from '../cluster/cluster-state.ts'
 import type { NodeInfo } from '../cluster/node-info.ts'
 import type { PodInfo } from '../cluster/pod-info.ts'
@@ -57,12 +57,24 @@ export interface Plugin<S = unknown> {
    * equivalence class: while one is unschedulable, the others are not evaluated. UNSIGNABLE excludes the pod from any class.
    */
   signPod?(pod: PodInfo): unknown
+  /** Returns the volumes that reserve selected for the claims of the pod. For simulation; the scheduler does not call it. */
+  reservedVolumes?(state: S): readonly ReservedVolume[]
+  /** Returns the bytes that are free according to each capacity report. For simulation; the scheduler does not call it. */
+  freeCapacity?(): ReadonlyMap<ObjectKey, bigint>
   /** Called for every event, after the cluster state has been updated and before pods are requeued. */
   observe?(event: ClusterEvent): void
   /** The number of reservations that no API object represents yet. */
   readonly reservations?: number
   /** Fails operations in progress and cancels timers. */
   stop?(): void
+}
+
+export interface ReservedVolume {
+  readonly claimKey: ObjectKey
+  /** The existing volume. Undefined if a volume is to be created. */
+  readonly volumeName?: string
+  /** The capacity report with the space of a volume to create. Undefined if the driver does not track capacity. */
+  readonly reportKey?: ObjectKey
 }
 
 /** The status with which each node was rejected. */

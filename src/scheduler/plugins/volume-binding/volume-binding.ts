@@ -267,6 +267,11 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
         annotationOf(claim, LAST_FAILURE) !== undefined // its message is about this claim only
       return podVolumes.delayedClaims.some(isUnsignable) ? UNSIGNABLE : podVolumes.delayedClaims.map(signatureOf)
     },
+    reservedVolumes: ({ plan }) => [
+      ...(plan?.bindings ?? []).map(({ claim, volume }) => ({ claimKey: claim.key, volumeName: volume.metadata.name })),
+      ...(plan?.provisions ?? []).map(({ claim, report }) => ({ claimKey: claim.key, reportKey: report?.key })),
+    ],
+    freeCapacity: () => index.freeBytes(),
     observe,
     get reservations() {
       return reservations?.size ?? 0

@@ -52,6 +52,17 @@ export class CapacityIndex {
     return reports
   }
 
+  /** Returns the capacity of each report without its reservations. Reports without a capacity are omitted. */
+  freeBytes(): ReadonlyMap<ObjectKey, bigint> {
+    const freeBytes = new Map<ObjectKey, bigint>()
+    for (const { key, capacityBytes, ledger } of this.#reports.values()) {
+      if (capacityBytes === undefined) continue
+      const free = capacityBytes - ledger.reservedBytes
+      freeBytes.set(key, free > 0n ? free : 0n)
+    }
+    return freeBytes
+  }
+
   /** Returns the reports of all classes about the same nodes. */
   reportsInSegment(segment: string): Iterable<CapacityReport> {
     return this.#segments.get(segment)?.values() ?? NO_REPORTS

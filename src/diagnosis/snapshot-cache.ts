@@ -1,18 +1,28 @@
-// Caches with fixed objects, with which the plugins of the scheduler and the plan functions of controllers read a snapshot.
+// Caches with the objects of a snapshot, with which the plugins of the scheduler and the plan functions of controllers read
+// it. Only `put` and `delete` change them.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
-import { keyOfObject, keyOfRef } from '../client/index.ts'
+import { keyOfObject, keyOfRef, type ObjectKey } from '../client/index.ts'
+import type { CacheHandlers } from '../runtime/cache.ts'
 import type { Cache } from '../runtime/index.ts'
 import { ObjectSet } from '../runtime/object-set.ts'
 
+interface SnapshotCache<T extends KubeObject> extends Cache<T> {
+  /** Adds or replaces the object, and calls the handlers of the subscribers. */
+  put(object: Readonly<Stored<T>>): void
+  /** Removes the object, and calls the handlers of the subscribers. */
+  delete(key: ObjectKey): void
+}
+
 /** `isSynced` is false if the objects could not be read. */
-export function createStaticCache<T extends KubeObject>(
+export function createSnapshotCache<T extends KubeObject>(
   kind: Kind<T>,
   objects: readonly Readonly<Stored<T>>[],
   isSynced = true,
-): Cache<T> {
+): SnapshotCache<T> {
   const set = new ObjectSet<Stored<T>>()
   for (const object of objects) set.put(keyOfObject(object), object)
   const indexNames = new Set<string>()
+  const subscribers = new Set<CacheHandlers<T>>()
   return {
     kind,
     get: (key) => (key === undefined ? undefined : set.get(typeof key === 'string' ? key : keyOfRef(key))),
@@ -27,8 +37,24 @@ export function createStaticCache<T extends KubeObject>(
     },
     byIndex: (name, value) => set.byIndex(name, value),
     subscribe(handlers) {
+      subscribers.add(handlers)
       for (const object of set.values()) handlers.added?.(object)
-      return () => {}
+      return () => void subscribers.delete(handlers)
+    },
+    put(object) {
+      const key = keyOfObject(object)
+      const old = set.get(key)
+      set.put(key, object)
+      for (const handlers of subscribers) {
+        if (old) handlers.updated?.(object, old)
+        else handlers.added?.(object)
+      }
+    },
+    delete(key) {
+      const old = set.get(key)
+      if (!old) return
+      set.delete(key)
+      for (const handlers of subscribers) handlers.deleted?.(old)
     },
     isSynced,
     isServed: isSynced,

@@ -1,0 +1,33 @@
+// The caches that the scheduler's plugins read, with the objects of a snapshot, and the clock that stands at its time.
+import type { Clock } from '../base/clock.ts'
+import { SNAPSHOT_KINDS, type Snapshot, type SnapshotList } from './snapshot.ts'
+import { createSnapshotCache } from './snapshot-cache.ts'
+
+export type SnapshotCaches = ReturnType<typeof createSnapshotCaches>
+
+export function createSnapshotCaches(snapshot: Snapshot) {
+  const isReadable = (list: SnapshotList) => !snapshot.missingRights.some((right) => right.list === list)
+  return {
+    pods: createSnapshotCache(SNAPSHOT_KINDS.pods, snapshot.pods),
+    nodes: createSnapshotCache(SNAPSHOT_KINDS.nodes, snapshot.nodes),
+    drivers: createSnapshotCache(SNAPSHOT_KINDS.drivers, snapshot.drivers),
+    csiNodes: createSnapshotCache(SNAPSHOT_KINDS.csiNodes, snapshot.csiNodes),
+    attachments: createSnapshotCache(SNAPSHOT_KINDS.attachments, snapshot.attachments),
+    claims: createSnapshotCache(SNAPSHOT_KINDS.claims, snapshot.claims),
+    volumes: createSnapshotCache(SNAPSHOT_KINDS.volumes, snapshot.volumes),
+    classes: createSnapshotCache(SNAPSHOT_KINDS.classes, snapshot.classes),
+    // Without the right to read it, capacity is not checked, as in the scheduler.
+    capacities: snapshot.notServed.has('capacities')
+      ? undefined
+      : createSnapshotCache(SNAPSHOT_KINDS.capacities, snapshot.capacities, isReadable('capacities')),
+  }
+}
+
+/** A clock that stands still: a snapshot has one time, and no timer may keep the process alive. */
+export const fixedClock = (nowMs: number): Clock => ({
+  nowMs: () => nowMs,
+  monotonicMs: () => nowMs,
+  sleep: () => new Promise(() => {}),
+  after: () => () => {},
+  nextTurn: () => Promise.resolve(),
+})
