@@ -4,6 +4,7 @@
 //   pods        from a pod's create to its node, with a volume from `stowage provisioner`, which also maintains the
 //               capacity objects
 //   tracking    claims with immediate binding, provisioned with and without capacity tracking
+//   simulation  `stowage simulate` on a generated snapshot, without a server (simulate.ts)
 import { mkdtemp, rm } from 'node:fs/promises'
 import { get } from 'node:https'
 import { join } from 'node:path'
@@ -21,6 +22,7 @@ import { type Role, startRole } from './lib/role.ts'
 import { startProvisioner, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { formatCount } from './lib/text.ts'
+import { measureSimulation } from './simulate.ts'
 
 const CLUSTERS = [100, 1_000, 5_000]
 const CLASSES = 10
@@ -46,7 +48,12 @@ const claimsPath = (namespace: string) => `/api/v1/namespaces/${namespace}/persi
 const HAS_SELECTED_NODE = '"volume.kubernetes.io/selected-node"'
 
 export const schedulerSuite: Suite = {
-  parts: { decisions: measureDecisions, pods: measurePods, tracking: measureTracking },
+  parts: {
+    decisions: measureDecisions,
+    pods: measurePods,
+    tracking: measureTracking,
+    simulation: measureSimulation,
+  },
 }
 
 async function measureDecisions(options: PartOptions): Promise<Figure[]> {

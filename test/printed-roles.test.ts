@@ -47,6 +47,9 @@ const PLUGIN_PROGRAM = (sdk: string) => `
 const SIDECARS: readonly PrintedComponent[] = ['sidecar', 'provisioner', 'resizer', 'sdk']
 const namespaceOf = (component: PrintedComponent): string =>
   SIDECARS.includes(component) ? STORAGE_NAMESPACE : 'kube-system'
+/** The components that run until they are stopped. The others are commands. */
+type DaemonComponent = Exclude<PrintedComponent, 'capacity-templates'>
+const isDaemon = (component: PrintedComponent): component is DaemonComponent => component !== 'capacity-templates'
 const userOf = (component: PrintedComponent): string =>
   `system:serviceaccount:${namespaceOf(component)}:role-of-${component}`
 
@@ -138,7 +141,7 @@ describe('the components with the roles that stowage rbac print prints', () => {
       spec: { nodeName: 'elsewhere', containers: [{ name: 'main', image: 'none' }] },
     })
     const capacity = ['--enable-capacity=central', '--capacity-ownerref-level=0', '--capacity-poll-interval=1s']
-    const args: Readonly<Record<PrintedComponent, readonly string[]>> = {
+    const args: Readonly<Record<DaemonComponent, readonly string[]>> = {
       controllers: ['controllers'],
       scheduler: ['scheduler'],
       'capacity-cleanup': ['capacity-cleanup', '--gone-for', '1s'],
@@ -152,14 +155,14 @@ describe('the components with the roles that stowage rbac print prints', () => {
     daemons.push(
       await createDaemon({ name: 'driver', args: ['driver', '--endpoint', `unix://${socket}`, ...driverFlags] }),
     )
-    const createComponent = async (component: PrintedComponent): Promise<Daemon> => {
+    const createComponent = async (component: DaemonComponent): Promise<Daemon> => {
       const kubeconfig = ['--kubeconfig', await createKubeconfig(component)]
       const program = component === 'sdk' ? { program: pluginProgram } : {}
       const isReady = ({ stderr, stdout }: { stderr: string; stdout: string }) =>
         component === 'node' ? stdout.includes('is ready') : stderr.includes('"started"')
       return createDaemon({ name: component, args: [...args[component], ...kubeconfig], env, isReady, ...program })
     }
-    daemons.push(...(await Promise.all(PRINTED_COMPONENTS.map(createComponent))))
+    daemons.push(...(await Promise.all(PRINTED_COMPONENTS.filter(isDaemon).map(createComponent))))
     await Promise.all(daemons.map((daemon) => daemon.start()))
   }
 
@@ -262,6 +265,12 @@ describe('the components with the roles that stowage rbac print prints', () => {
     await waitUntil('/api/v1/namespaces/shop/resourcequotas/all', ({ status }) => status?.used !== undefined)
     await remove('/api/v1/namespaces/shop')
     await waitUntilDeleted('/api/v1/namespaces/shop')
+
+    const templatesRole = ['--kubeconfig', await createKubeconfig('capacity-templates')]
+    for (const action of [['publish', '--group', 'workers', '--like', NODE], ['list'], ['remove', 'workers']]) {
+      const { code, stderr } = await runStowage('capacity', 'templates', ...action, ...templatesRole)
+      expect(code, stderr).toBe(0)
+    }
 
     expect(daemons.flatMap(({ unexpectedExits }) => unexpectedExits)).toEqual([])
     for (const daemon of daemons) await daemon.stop()

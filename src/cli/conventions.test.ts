@@ -51,8 +51,8 @@ const WITHOUT_OUTPUT = new Set([
 const WITHOUT_DRY_RUN = new Set([
   ...['up', 'server', 'driver', 'node'],
   ...['sidecar', 'provisioner', 'resizer', 'controllers', 'scheduler', 'capacity-cleanup'],
-  ...['status', 'why', 'doctor', 'df', 'unused', 'store check', 'backup', 'backup verify'],
-  ...['rbac print', 'version', 'completion'],
+  ...['status', 'why', 'simulate', 'doctor', 'df', 'unused', 'store check', 'backup', 'backup verify'],
+  ...['capacity templates list', 'rbac print', 'version', 'completion'],
 ])
 
 const PAGE = readFileSync(new URL('../../docs/reference/exit-codes.md', import.meta.url), 'utf8')

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { stowageVersion } from '../apiserver/version.ts'
 import type { AddCommand, ProgramDeps } from './command.ts'
 import { addBackup } from './commands/backup/command.ts'
+import { addCapacity } from './commands/capacity/command.ts'
 import { addCapacityCleanup } from './commands/capacity-cleanup/command.ts'
 import { addCompletion } from './commands/completion/command.ts'
 import { addControllers } from './commands/controllers/command.ts'
@@ -23,6 +24,7 @@ import { addRetry } from './commands/retry/command.ts'
 import { addScheduler } from './commands/scheduler/command.ts'
 import { addServer } from './commands/server/command.ts'
 import { addSidecar } from './commands/sidecar/command.ts'
+import { addSimulate } from './commands/simulate/command.ts'
 import { addStatus } from './commands/status/command.ts'
 import { addStop } from './commands/stop/command.ts'
 import { addStore } from './commands/store/command.ts'
@@ -40,6 +42,7 @@ const COMMANDS: readonly AddCommand[] = [
   addServer,
   addStatus,
   addWhy,
+  addSimulate,
   addDoctor,
   addDf,
   addUnused,
@@ -61,6 +64,7 @@ const COMMANDS: readonly AddCommand[] = [
   addControllers,
   addScheduler,
   addCapacityCleanup,
+  addCapacity,
   addKubeconfig,
   addRbac,
   addVersion,

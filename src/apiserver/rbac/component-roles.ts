@@ -7,7 +7,7 @@ import { type Component, type ComponentRule, rulesOf } from './component-rules.t
 const KUBE_SYSTEM = 'kube-system'
 
 /** The components that run in the server's process. The node agents have the identities of their nodes. */
-export type InProcessComponent = Exclude<Component, 'health-monitor' | 'node' | 'sdk'>
+export type InProcessComponent = Exclude<Component, 'capacity-templates' | 'health-monitor' | 'node' | 'sdk'>
 
 /** Service accounts in kube-system, under the names of Kubernetes where it has the same controller. */
 const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'scheduler'>, string>> = {

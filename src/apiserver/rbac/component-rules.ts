@@ -230,6 +230,12 @@ const NODE_RULES = [
   REPORT_OPERATIONS,
 ]
 
+/** The command `stowage capacity templates`. */
+const CAPACITY_TEMPLATE_RULES = [
+  rule('list', 'nodes persistentvolumes csinodes.storage.k8s.io storageclasses.storage.k8s.io'),
+  rule('list create patch delete', 'csistoragecapacities.storage.k8s.io'),
+]
+
 /** The caches and the leader election that the controllers of an API server's process share. */
 const MANAGER_RULES = [rule('watch', '*'), RECORD_EVENTS, ELECT_LEADER, COMMIT]
 
@@ -237,6 +243,7 @@ export const COMPONENT_RULES = {
   ...CONTROLLER_RULES,
   ...SERVER_CONTROLLER_RULES,
   attacher: ATTACHER_RULES,
+  'capacity-templates': CAPACITY_TEMPLATE_RULES,
   'health-monitor': HEALTH_MONITOR_RULES,
   manager: MANAGER_RULES,
   node: NODE_RULES,

@@ -2,7 +2,17 @@
 import { Option } from 'commander'
 
 /** The components, as in commands/rbac/select-rules.ts, which is imported when a command runs. */
-const COMPONENTS = ['sidecar', 'provisioner', 'resizer', 'scheduler', 'controllers', 'node', 'capacity-cleanup', 'sdk']
+const COMPONENTS = [
+  'sidecar',
+  'provisioner',
+  'resizer',
+  'scheduler',
+  'controllers',
+  'node',
+  'capacity-cleanup',
+  'capacity-templates',
+  'sdk',
+]
 
 export const componentOption = (description: string) =>
   new Option('--component <name>', `${description}; sdk is a provisioner in TypeScript`).choices(COMPONENTS)

@@ -21,7 +21,9 @@ async function completed(...words: string[]): Promise<readonly string[] | 'file'
       csiDrivers: async () => ['disks.example.com'],
       tokens: async () => ['abcdef'],
       objects: async (kind, namespace = 'default') =>
-        (kind === 'pvc' ? (claimsByNamespace[namespace] ?? []) : []).map((name) => `${kind}/${name}`),
+        (kind === 'pvc' ? (claimsByNamespace[namespace] ?? []) : kind === 'node' ? ['node-1'] : []).map(
+          (name) => `${kind}/${name}`,
+        ),
     }),
   })
   return completion.is === 'file' ? 'file' : completion.values
@@ -73,6 +75,11 @@ describe('complete', () => {
     expect(await completed('grow', '')).toEqual(['orders', 'archive'])
     expect(await completed('grow', 'orders', '')).toEqual(['archive'])
     expect(await completed('grow', '--namespace', 'shop', 'c')).toEqual(['cart'])
+  })
+
+  it('SYS-12 completes nodes of the cluster', async () => {
+    expect(await completed('simulate', '--drain', '')).toEqual(['node-1'])
+    expect(await completed('simulate', '--node-group', '')).toBe('file')
   })
 
   it('SYS-12 completes the kind, then the name of an object', async () => {

@@ -73,6 +73,7 @@ export async function complete(program: Command, { words, objectNames }: Command
       return values(positionals.length === 0 ? SHELLS : [], prefix)
     case 'command':
       return values(positionals.length === 0 ? commandNames(program) : [], prefix)
+    case 'group':
     case undefined:
       return values([], prefix)
     default:
@@ -114,9 +115,14 @@ async function completeValue(option: Option, names: ObjectNames, prefix: string)
   if (option.long === '--namespace') return values(await names.namespaces(), prefix)
   if (option.long === '--driver' || option.long === '--driver-name') return values(await names.csiDrivers(), prefix)
 
+  if (valueName === 'node') return values(await nodeNames(names), prefix)
   if (valueName === 'class') return values(await names.attributesClasses(), prefix)
   return values([], prefix)
 }
+
+/** Node names without the kind. */
+const nodeNames = async (names: ObjectNames): Promise<string[]> =>
+  (await names.objects('node', undefined)).map((object) => object.slice(object.indexOf('/') + 1))
 
 const commandNames = (program: Command): string[] => visibleCommands(program).map((command) => command.name())
 

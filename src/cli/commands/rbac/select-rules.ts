@@ -11,6 +11,7 @@ export const PRINTED_COMPONENTS = [
   'controllers',
   'node',
   'capacity-cleanup',
+  'capacity-templates',
   'sdk',
 ] as const
 export type PrintedComponent = (typeof PRINTED_COMPONENTS)[number]

@@ -1,0 +1,94 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { forbidden } from '../../../api/status-error.ts'
+import { manualClock } from '../../../base/manual-clock.ts'
+import type { Client } from '../../../client/index.ts'
+import { SNAPSHOT_KINDS, type SnapshotList } from '../../../diagnosis/index.ts'
+import { aSnapshot } from '../../../diagnosis/simulation/simulation.fixture.ts'
+import { type SimulateDeps, type SimulateFlags, simulateWith } from './run.ts'
+
+let dir: string
+let file: string
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'stowage-simulate-'))
+  file = join(dir, 'deployment.yaml')
+  const template = { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'app', image: 'app' }] } }
+  const deployment = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'web' },
+    spec: { replicas: 3, template },
+  }
+  const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' } }
+  await writeFile(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [deployment, service] }))
+})
+afterAll(() => rm(dir, { recursive: true }))
+
+/** A client that can only list, and not the lists in `denied`. */
+function readOnlyClient(denied: readonly SnapshotList[] = []): Client {
+  const snapshot = aSnapshot([{ name: 'n1', free: '10Gi' }])
+  const list = async ({ plural }: { readonly plural: string }) => {
+    const name = Object.entries(SNAPSHOT_KINDS).find(([, kind]) => kind.plural === plural)![0] as SnapshotList
+    if (denied.includes(name)) throw forbidden(SNAPSHOT_KINDS[name], '', 'no')
+    return { items: snapshot[name], resourceVersion: '1' }
+  }
+  return new Proxy({ list } as unknown as Client, {
+    get(client, verb) {
+      if (verb === 'list') return client.list
+      throw new Error(`the simulation calls ${String(verb)}`)
+    },
+  })
+}
+
+const simulateFile = (client: Client, flags: Partial<SimulateFlags> = {}, deps: Partial<SimulateDeps> = {}) =>
+  simulateWith(
+    client,
+    { filename: [file], namespace: 'shop', output: 'text', ...flags },
+    {
+      clock: manualClock(),
+      random: () => 0,
+      signal: new AbortController().signal,
+      env: {},
+      hasColors: false,
+      progressOutput: { write() {} },
+      write() {},
+      ...deps,
+    },
+  )
+
+describe('a simulation through a client', () => {
+  it('PLUS-2 only lists', async () => {
+    const { fits, placed, notes } = await simulateFile(readOnlyClient())
+    expect(fits).toBe(true)
+    expect(placed.map(({ namespace, name }) => `${namespace}/${name}`)).toEqual([
+      'shop/web-0',
+      'shop/web-1',
+      'shop/web-2',
+    ])
+    expect(notes).toEqual(['Objects without a part in the simulation: Service/web.'])
+  })
+
+  it('SYS-12 shows the progress of each round on a terminal', async () => {
+    const texts: string[] = []
+    const progressOutput = { write: (text: string) => void texts.push(text), columns: () => 100 }
+    await simulateFile(readOnlyClient(), { like: 'n1' }, { progressOutput })
+    expect(texts).toEqual([expect.stringContaining('Placing pods ['), '\r\u001b[2K'])
+    expect(texts[0]).toContain('1 of 3 pods')
+  })
+
+  it('PLUS-2 names the missing rights without which the placement would be wrong', async () => {
+    await expect(simulateFile(readOnlyClient(['pods', 'nodes']))).rejects.toThrow(
+      'The simulation needs the right to list pods in all namespaces, list nodes.',
+    )
+  })
+
+  it('PLUS-2 notes what it could not check without a right', async () => {
+    const { notes } = await simulateFile(readOnlyClient(['capacities', 'quotas']))
+    expect(notes.slice(0, 2)).toEqual([
+      'What capacity reports limit is not checked without the right to list csistoragecapacities.storage.k8s.io in all namespaces.',
+      'What quotas limit is not checked without the right to list resourcequotas in all namespaces.',
+    ])
+  })
+})

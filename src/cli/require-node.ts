@@ -1,0 +1,12 @@
+// Checks the name of a node that a flag names.
+import { UsageError } from '../base/usage-error.ts'
+import { findSimilarNames, type Snapshot } from '../diagnosis/index.ts'
+
+/** Returns the name, or throws a UsageError with similar names if the node does not exist. */
+export function requireNode(name: string, { nodes }: Pick<Snapshot, 'nodes'>): string {
+  const names = nodes.map(({ metadata }) => metadata.name)
+  if (names.includes(name)) return name
+  const similar = findSimilarNames(name, names)
+  const hint = similar.length > 0 ? ` Similar names: ${similar.join(', ')}.` : ''
+  throw new UsageError(`The node ${name} does not exist.${hint}`)
+}

@@ -1,0 +1,121 @@
+// Admits the claims and pods of a simulation as the API server does: default class, defaults and bounds of limit ranges, and
+// quotas, which each admitted object charges.
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { LimitRange } from '../../api/kinds/limit-range/limit-range-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import { claimClassName } from '../../api/kinds/shared/class-names.ts'
+import { findDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
+import { applyClaimDefaults, applyPodDefaults, findClaimViolations, findPodViolations } from '../../api/limits/index.ts'
+import {
+  chargeQuota,
+  createChangeCalculator,
+  describeMissingConstraints,
+  formatAmounts,
+  QuotaAccount,
+} from '../../api/quota/index.ts'
+import { clone } from '../../base/clone.ts'
+import { describeLimitViolations, describeQuotaExcess, listObjectsOf } from '../admission-causes.ts'
+import type { Claim, StoredPod } from '../cluster.ts'
+import type { Diagnosis } from '../diagnosis.ts'
+import { SNAPSHOT_KINDS, type Snapshot } from '../snapshot.ts'
+import type { RemainingQuota } from './result.ts'
+
+type Admitted<T> =
+  | { readonly is: 'admitted'; readonly object: T }
+  /** `causes` are the limit ranges or the quota that reject the object. */
+  | { readonly is: 'rejected'; readonly causes: readonly Diagnosis[] }
+
+export interface Admission {
+  admitClaim(claim: Claim): Admitted<Claim>
+  admitPod(pod: StoredPod): Admitted<StoredPod>
+  /** Returns the quotas of the namespaces of admitted objects, with what they have left. */
+  remainingQuotas(): readonly RemainingQuota[]
+}
+
+export function createAdmission(snapshot: Snapshot): Admission {
+  const accountsByNamespace = new Map<string, QuotaAccount[]>()
+  const isOf = (namespace: string) => (object: KubeObject) => object.metadata.namespace === namespace
+
+  function accountsOf(namespace: string): QuotaAccount[] {
+    let accounts = accountsByNamespace.get(namespace)
+    if (!accounts) {
+      accounts = snapshot.quotas.filter(isOf(namespace)).map((quota) => QuotaAccount.of(quota))
+      accountsByNamespace.set(namespace, accounts)
+    }
+    return accounts
+  }
+
+  /** Charges all quotas of the namespace, or none and returns the cause. */
+  function charge<T extends KubeObject>(kind: Kind<T>, object: Stored<T>): Diagnosis | undefined {
+    const { namespace = '', uid } = object.metadata
+    const accounts = accountsOf(namespace)
+    if (accounts.length === 0) return undefined
+    const changesOf = createChangeCalculator({ kind, before: undefined, after: object })
+    const listObjects = listObjectsOf(snapshot, namespace)
+    const charged: QuotaAccount[] = []
+    for (const account of accounts) {
+      const missing = describeMissingConstraints(account.quota, kind, object)
+      if (missing) return describeMissing(account, missing)
+      const changes = changesOf(account)
+      const result =
+        changes.length > 0 ? chargeQuota({ account, changes, uid, mayReject: true, listObjects }) : undefined
+      if (result?.is === 'exceeded') return describeQuotaExcess(account, changes, result.message)
+      charged.push(result?.account ?? account)
+    }
+    accountsByNamespace.set(namespace, charged)
+    return undefined
+  }
+
+  function admit<T extends KubeObject>(
+    kind: Kind<T>,
+    object: Stored<T>,
+    findViolations: (range: Readonly<LimitRange>) => readonly string[],
+  ): Admitted<Stored<T>> {
+    const ranges = snapshot.limitRanges.filter(isOf(object.metadata.namespace ?? ''))
+    const violations = ranges.flatMap((range) => describeLimitViolations(range, findViolations(range)))
+    if (violations.length > 0) return { is: 'rejected', causes: violations }
+    const excess = charge(kind, object)
+    return excess ? { is: 'rejected', causes: [excess] } : { is: 'admitted', object }
+  }
+
+  return {
+    admitClaim(claim) {
+      const draft = clone(claim) as Stored<PersistentVolumeClaim>
+      if (claimClassName(draft) === undefined) {
+        const className = findDefaultClass(snapshot.classes)?.metadata.name
+        if (className) draft.spec = { ...draft.spec, storageClassName: className }
+      }
+      const attributesClass = snapshot.attributesClasses.find(
+        ({ metadata }) => metadata.name === draft.spec?.volumeAttributesClassName,
+      )
+      const isSetByClass = (name: string) => Object.hasOwn(attributesClass?.parameters ?? {}, name)
+      for (const range of snapshot.limitRanges.filter(isOf(draft.metadata.namespace ?? '')))
+        applyClaimDefaults(draft, range, isSetByClass)
+      return admit(SNAPSHOT_KINDS.claims, draft, (range) => findClaimViolations(draft, range))
+    },
+    admitPod(pod) {
+      const draft = clone(pod) as Stored<Pod>
+      for (const range of snapshot.limitRanges.filter(isOf(draft.metadata.namespace ?? '')))
+        applyPodDefaults(draft, range)
+      return admit(SNAPSHOT_KINDS.pods, draft, (range) => findPodViolations(draft, range))
+    },
+    remainingQuotas: () =>
+      [...accountsByNamespace.values()].flat().map(({ quota, used }) => ({
+        namespace: quota.metadata.namespace ?? '',
+        name: quota.metadata.name ?? '',
+        hard: quota.spec?.hard ?? {},
+        used: formatAmounts(used),
+      })),
+  }
+}
+
+function describeMissing({ quota }: QuotaAccount, message: string): Diagnosis {
+  const { namespace = '', name = '' } = quota.metadata
+  return {
+    subject: { kind: 'ResourceQuota', namespace, name },
+    state: 'failed',
+    reason: 'MissingConstraints',
+    message: `failed quota: ${name}: ${message}`,
+  }
+}

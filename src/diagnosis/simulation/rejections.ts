@@ -1,0 +1,43 @@
+// Collects the objects of a simulation that are rejected, and diagnoses the first of each message as `stowage why` does.
+import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
+import type { Cluster, StoredPod } from '../cluster.ts'
+import type { Diagnosis } from '../diagnosis.ts'
+import { diagnosePod } from '../pod.ts'
+import type { NewObjects } from './new-objects.ts'
+import type { RejectedObject } from './result.ts'
+
+/** Further messages have no diagnosis, because each evaluates the pod on every node. */
+const DIAGNOSES_MAX = 20
+
+interface Rejections {
+  readonly list: readonly RejectedObject[]
+  /** `message` is that of the scheduler. Diagnoses the pod after the placements so far. */
+  add(pod: StoredPod, message: string): void
+}
+
+/** Begins with the objects that admission rejected. */
+export function createRejections({ rejected, rejectedClaims }: NewObjects, cluster: Cluster): Rejections {
+  const list = [...rejected]
+  const messages = new Set<string>()
+
+  function diagnose(pod: StoredPod): Diagnosis {
+    const diagnosis = diagnosePod(pod, cluster)
+    // The causes of the claim are those of its own rejection, which precedes that of the pod.
+    const causes = claimsOfPod(pod)
+      .flatMap((key) => rejectedClaims.get(key) ?? [])
+      .map(withoutChildren)
+    return causes.length > 0 ? { ...diagnosis, children: causes } : diagnosis
+  }
+
+  return {
+    list,
+    add(pod, message) {
+      const { namespace = '', name } = pod.metadata
+      const isNew = messages.size < DIAGNOSES_MAX && !messages.has(message)
+      if (isNew) messages.add(message)
+      list.push({ kind: 'Pod', namespace, name, message, ...(isNew ? { diagnosis: diagnose(pod) } : {}) })
+    },
+  }
+}
+
+const withoutChildren = ({ children: _, ...diagnosis }: Diagnosis): Diagnosis => diagnosis

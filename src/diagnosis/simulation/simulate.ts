@@ -1,0 +1,46 @@
+// Simulates the placement of pods on a snapshot: the scheduler's decisions in the order of its queue, each applied before the
+// next. Nothing is written to a server.
+import type { Random } from '../../base/clock.ts'
+import type { SimulationResult } from './result.ts'
+import { type Run, runSimulation } from './run.ts'
+import type { Scenario } from './scenario.ts'
+
+export interface SimulationOptions {
+  readonly random: Random
+  /** Called after each pod. */
+  onProgress?(progress: SimulationProgress): void
+  /** Called between pods now and then. A rejection ends the simulation. */
+  pause(): Promise<void>
+}
+
+export interface SimulationProgress {
+  readonly completedPods: number
+  readonly totalPods: number
+  /** Above 1 if the number of nodes that a group needs is searched. */
+  readonly round: number
+}
+
+/** More nodes than the first round found that the search tries, before it reports the placement of the first round. */
+const EXTRA_NODES_MAX = 5
+
+/**
+ * Without a number of nodes, nodes of the group are added while they help. The scheduler spreads pods over all nodes that
+ * exist, so the number is then verified in a round in which they exist from the start, and raised if that does not suffice.
+ */
+export async function simulate(scenario: Scenario, options: SimulationOptions): Promise<SimulationResult> {
+  const { group, nodeCount } = scenario
+  if (!group || nodeCount !== undefined)
+    return toResult(await runSimulation(scenario, { nodeCount: nodeCount ?? 0, canGrow: false, round: 1 }, options))
+  const grown = await runSimulation(scenario, { nodeCount: 0, canGrow: true, round: 1 }, options)
+  if (grown.addedNodes === 0) return toResult(grown)
+  for (let extra = 0; extra <= EXTRA_NODES_MAX; extra++) {
+    const rules = { nodeCount: grown.addedNodes + extra, canGrow: false, round: extra + 2 }
+    const verified = await runSimulation(scenario, rules, options)
+    if (verified.result.rejected.length <= grown.result.rejected.length) return toResult(verified, true)
+  }
+  return toResult(grown, true)
+
+  function toResult({ result, addedNodes }: Run, isSearched = nodeCount === undefined): SimulationResult {
+    return group ? { ...result, nodeGroup: { name: group.name, nodes: addedNodes, isSearched } } : result
+  }
+}
