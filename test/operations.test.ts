@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { commandsBelow, createProgram } from '../src/cli/program.ts'
+import { createProgram, listCommandsBelow } from '../src/cli/program.ts'
 import { capabilityOf, MIB } from '../src/driver/driver.fixture.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { findMentions, parseRules } from './helpers/alert-rules.ts'
@@ -188,7 +188,7 @@ describe('the operations guide', () => {
 
   it('SYS-17 names only flags and commands that exist', () => {
     const program = createProgram({} as never)
-    const flags = new Set(commandsBelow(program).flatMap(({ options }) => options.map(({ long }) => long)))
+    const flags = new Set(listCommandsBelow(program).flatMap(({ options }) => options.map(({ long }) => long)))
     const mentions = [...GUIDE.matchAll(/(?<![\w-])stowage ([a-z][a-z-]*)([^\n`|]*)/g)]
     expect(mentions.length).toBeGreaterThan(20)
     const commands = new Set(program.commands.map((command) => command.name()))

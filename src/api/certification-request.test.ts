@@ -63,8 +63,8 @@ describe('certification requests', () => {
     const pem = createCertificationRequest({ subject, key: privateKey })
     const bytes = Buffer.from(pem.replace(/-----.*-----/g, ''), 'base64')
     bytes[bytes.indexOf('system:node:n1') + 13] = '2'.charCodeAt(0)
-    const changed = `-----BEGIN CERTIFICATE REQUEST-----\n${bytes.toString('base64')}\n-----END CERTIFICATE REQUEST-----`
-    expect(() => parseCertificationRequest(changed)).toThrow('the signature of the certificate request is not valid')
+    const changedPem = `-----BEGIN CERTIFICATE REQUEST-----\n${bytes.toString('base64')}\n-----END CERTIFICATE REQUEST-----`
+    expect(() => parseCertificationRequest(changedPem)).toThrow('the signature of the certificate request is not valid')
   })
 
   it('SYS-19 cut at any byte are rejected with an Error', () => {

@@ -53,11 +53,11 @@ export function parseCertificationRequest(pem: string): CertificationRequest {
     parts = readElements(readElement(Buffer.from(base64!, 'base64')).content)
     fields = readElements(parts[0]!.content)
   } catch {
-    throw malformed()
+    throw malformedError()
   }
   const [info, algorithm, signature] = parts
   const [, name, keyInfo, attributes] = fields
-  if (!info || !algorithm || !signature || !name || !keyInfo) throw malformed()
+  if (!info || !algorithm || !signature || !name || !keyInfo) throw malformedError()
   const publicKey = parsePublicKey(keyInfo.encoding)
   checkSignature({ info, algorithm, signature, publicKey })
   try {
@@ -68,11 +68,11 @@ export function parseCertificationRequest(pem: string): CertificationRequest {
       alternativeNames: attributes ? alternativeNamesOf(attributes) : [],
     }
   } catch {
-    throw malformed()
+    throw malformedError()
   }
 }
 
-const malformed = () => new Error('malformed certificate request')
+const malformedError = () => new Error('malformed certificate request')
 
 function parsePublicKey(spki: Uint8Array): KeyObject {
   try {
@@ -131,7 +131,7 @@ function alternativeNamesOf(attributes: DerElement): AlternativeName[] {
   return names
 }
 
-/** A DNS name with other characters than printable ones, or an IP address of another length, is of the kind `other`. */
+/** Returns `other` for a DNS name with unprintable characters, and for an IP address that has neither 4 nor 16 bytes. */
 function nameKindOf({ tag, content }: DerElement): AlternativeNameKind {
   const kind = NAME_KIND_BY_TAG[tag & 0x1f] ?? 'other'
   if (kind === 'DNS' && !/^[\x21-\x7e]+$/.test(Buffer.from(content).toString('latin1'))) return 'other'

@@ -69,9 +69,9 @@ describe('decodeResponse', () => {
     'SYS-29 decodes %s from every form of a stock server to the stored form',
     (_name, { type }) => {
       for (const sample of [sampleOf(type, 0, false), sampleOf(type, 0, true), {}]) {
-        const stored = decode(type, sample).object
+        const storedObject = decode(type, sample).object
         for (let form = 0; form < FORM_COUNT; form++) {
-          expect(decodeResponse(type, stockJson(type, stored as object, form))).toStrictEqual(stored)
+          expect(decodeResponse(type, stockJson(type, storedObject as object, form))).toStrictEqual(storedObject)
         }
       }
     },
@@ -92,15 +92,15 @@ const SCALARS: Readonly<Record<Scalar, unknown>> = {
 }
 const DEPTH_MAX = 8 // bounds samples of types that contain themselves
 
-/** Returns an object with a value in every field. If `withEmptyCollections` is set, all lists and maps are empty. */
-function sampleOf(type: Type, depth: number, withEmptyCollections: boolean): unknown {
+/** Returns an object with a value in every field. If `hasEmptyCollections` is true, all lists and maps are empty. */
+function sampleOf(type: Type, depth: number, hasEmptyCollections: boolean): unknown {
   switch (type.is) {
     case 'object':
-      return depth > DEPTH_MAX ? {} : sampleObject(type, depth, withEmptyCollections)
+      return depth > DEPTH_MAX ? {} : sampleObject(type, depth, hasEmptyCollections)
     case 'list':
-      return withEmptyCollections ? [] : [sampleOf(type.item, depth + 1, withEmptyCollections)]
+      return hasEmptyCollections ? [] : [sampleOf(type.item, depth + 1, hasEmptyCollections)]
     case 'map':
-      return withEmptyCollections ? {} : { key: sampleOf(type.value, depth + 1, withEmptyCollections) }
+      return hasEmptyCollections ? {} : { key: sampleOf(type.value, depth + 1, hasEmptyCollections) }
     case 'json':
       return { 'f:metadata': {} }
     default:
@@ -108,9 +108,9 @@ function sampleOf(type: Type, depth: number, withEmptyCollections: boolean): unk
   }
 }
 
-const sampleObject = ({ fields }: ObjectType, depth: number, withEmptyCollections: boolean): object =>
+const sampleObject = ({ fields }: ObjectType, depth: number, hasEmptyCollections: boolean): object =>
   Object.fromEntries(
-    Object.entries(fields).map(([name, field]) => [name, sampleOf(field.type, depth + 1, withEmptyCollections)]),
+    Object.entries(fields).map(([name, field]) => [name, sampleOf(field.type, depth + 1, hasEmptyCollections)]),
   )
 
 const isDeeplyFrozen = (value: unknown): boolean =>

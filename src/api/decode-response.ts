@@ -20,7 +20,7 @@ export function decodeResponse<T>(type: ObjectType<T>, value: Record<string, unk
 /** The properties of a type that decoding needs, computed once per type. */
 interface ObjectShape {
   readonly fields: ReadonlyMap<string, FieldShape>
-  readonly required: readonly RequiredField[]
+  readonly requiredFields: readonly RequiredField[]
 }
 interface FieldShape {
   readonly value: ValueShape
@@ -43,16 +43,16 @@ interface ValueShape {
 const shapesByType = new WeakMap<ObjectType, ObjectShape>()
 
 function shapeOf(type: ObjectType): ObjectShape {
-  const cached = shapesByType.get(type)
-  if (cached) return cached
+  const cachedShape = shapesByType.get(type)
+  if (cachedShape) return cachedShape
   const fields = new Map<string, FieldShape>()
-  const required: RequiredField[] = []
-  const shape = { fields, required }
+  const requiredFields: RequiredField[] = []
+  const shape = { fields, requiredFields }
   shapesByType.set(type, shape) // before its fields, because a type can contain itself
   for (const [name, field] of Object.entries(type.fields)) {
     fields.set(name, fieldShape(field))
     const zero = field.required ? deepFreeze(zeroOf(field.type)) : undefined
-    if (zero !== undefined) required.push({ name, zero })
+    if (zero !== undefined) requiredFields.push({ name, zero })
   }
   return shape
 }
@@ -79,7 +79,7 @@ function valueShape(type: Type): ValueShape {
   }
 }
 
-function readObject({ fields, required }: ObjectShape, object: Record<string, unknown>): void {
+function readObject({ fields, requiredFields }: ObjectShape, object: Record<string, unknown>): void {
   for (const name of Object.keys(object)) {
     const value = object[name]
     const field = fields.get(name)
@@ -87,7 +87,7 @@ function readObject({ fields, required }: ObjectShape, object: Record<string, un
     else if (value === null || (field.dropsEmpty && isEmptyCollection(value))) delete object[name]
     else if (typeof value === 'object') readValue(field.value, value as object)
   }
-  for (const { name, zero } of required) if (object[name] === undefined) object[name] = zero
+  for (const { name, zero } of requiredFields) if (object[name] === undefined) object[name] = zero
   Object.freeze(object)
 }
 

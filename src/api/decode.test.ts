@@ -124,7 +124,7 @@ describe('decode', () => {
 
   it('adds nothing to a partial object and keeps its empty values', () => {
     const value = { title: '', size: '1024Ki', items: [{ count: 0 }], labels: {}, startTime: null }
-    expect(decode(outer, value, [], { partial: true }).object).toEqual({
+    expect(decode(outer, value, [], { isPartial: true }).object).toEqual({
       title: '',
       size: '1Mi',
       items: [{ count: 0 }],

@@ -38,31 +38,31 @@ class Context {
   }
 
   readonly unknownFields: string[] = []
-  readonly partial: boolean
-  constructor(partial: boolean, largerValuesMax: (() => number) | undefined) {
-    this.partial = partial
+  readonly isPartial: boolean
+  constructor(isPartial: boolean, largerValuesMax: (() => number) | undefined) {
+    this.isPartial = isPartial
     this.#largerValuesMax = largerValuesMax
   }
 }
 
 export interface DecodeOptions {
   /** Decodes a partial object, as in an apply: adds no zero values and keeps empty values, because they are intended. */
-  readonly partial?: boolean
+  readonly isPartial?: boolean
   /** An object decoded earlier. Fields of `value` that are identical (===) to its fields at the same path are reused. */
   readonly previous?: object
   /** Returns a maximum number of values that may be larger than VALUES_MAX. Called when an object has more than that. */
   readonly valuesMax?: () => number
 }
 
-/** Decodes `value`. Keys of the root in `ignored` (apiVersion and kind) are neither decoded nor reported as unknown. */
+/** Decodes `value`. Keys of the root in `ignoredKeys` (apiVersion and kind) are neither decoded nor reported as unknown. */
 export function decode<T>(
   type: ObjectType<T>,
   value: unknown,
-  ignored: readonly string[] = [],
-  { partial = false, previous, valuesMax }: DecodeOptions = {},
+  ignoredKeys: readonly string[] = [],
+  { isPartial = false, previous, valuesMax }: DecodeOptions = {},
 ): Decoded<T> {
-  const context = new Context(partial, valuesMax)
-  const object = decodeObject(type, value, '', context, { previous, ignored })
+  const context = new Context(isPartial, valuesMax)
+  const object = decodeObject(type, value, '', context, { previous, ignored: ignoredKeys })
   return { object: object as T, unknownFields: context.unknownFields, keyCount: context.keyCount }
 }
 
@@ -90,7 +90,10 @@ function decodeObject(
   value: unknown,
   path: string,
   context: Context,
-  { previous, ignored = [] }: { readonly previous?: unknown; readonly ignored?: readonly string[] } = NO_PREVIOUS,
+  {
+    previous,
+    ignored: ignoredKeys = [],
+  }: { readonly previous?: unknown; readonly ignored?: readonly string[] } = NO_PREVIOUS,
 ): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
   const previousFields = isRecord(previous) ? previous : undefined
@@ -102,14 +105,17 @@ function decodeObject(
     if (raw !== undefined && Object.hasOwn(value, name)) {
       declaredCount++
       if (raw !== null) {
-        const decoded = decodeValue(field.type, raw, childPath(path, name), context, previousFields?.[name])
-        if (decoded !== undefined && (field.keepsEmpty || context.partial || !isEmpty(field.type, decoded))) {
-          object[name] = decoded
+        const decodedValue = decodeValue(field.type, raw, childPath(path, name), context, previousFields?.[name])
+        if (
+          decodedValue !== undefined &&
+          (field.keepsEmpty || context.isPartial || !isEmpty(field.type, decodedValue))
+        ) {
+          object[name] = decodedValue
           continue
         }
       }
     }
-    if (field.required && !context.partial) {
+    if (field.required && !context.isPartial) {
       const zero = zeroOf(field.type)
       if (zero !== undefined) object[name] = zero
     }
@@ -117,7 +123,7 @@ function decodeObject(
   const names = Object.keys(value)
   context.countValues(names.length)
   context.keyCount += names.length
-  if (names.length > declaredCount) recordUnknownFields(type, value, names, path, context, ignored)
+  if (names.length > declaredCount) recordUnknownFields(type, value, names, path, context, ignoredKeys)
   return object
 }
 
@@ -127,10 +133,10 @@ function recordUnknownFields(
   names: readonly string[],
   path: string,
   context: Context,
-  ignored: readonly string[],
+  ignoredKeys: readonly string[],
 ): void {
   for (const name of names) {
-    if (Object.hasOwn(type.fields, name) || ignored.includes(name)) continue
+    if (Object.hasOwn(type.fields, name) || ignoredKeys.includes(name)) continue
     context.keyCount += countOwnKeys(value[name])
     if (context.unknownFields.length < UNKNOWN_FIELDS_MAX) context.unknownFields.push(childPath(path, name))
   }
@@ -152,8 +158,8 @@ function decodeMap(type: MapType, value: unknown, path: string, context: Context
   for (const name of names) {
     context.keyCount++
     const raw = value[name]
-    const decoded = raw === null ? zeroOf(type.value) : decodeValue(type.value, raw, `${path}[${name}]`, context)
-    setOwnProperty(object, name, decoded)
+    const decodedValue = raw === null ? zeroOf(type.value) : decodeValue(type.value, raw, `${path}[${name}]`, context)
+    setOwnProperty(object, name, decodedValue)
   }
   return object
 }
@@ -213,8 +219,8 @@ function decodeTime(value: unknown, path: string, fractionDigits: 0 | 6): string
   if (value === '') return undefined
   if (typeof value !== 'string') throw mismatch(path, 'a time such as "2026-01-31T12:00:00Z"', value)
   if (fractionDigits === 6) return canonicalTime(value, path, fractionDigits)
-  const cached = canonicalTimes.get(value)
-  if (cached !== undefined) return cached
+  const cachedTime = canonicalTimes.get(value)
+  if (cachedTime !== undefined) return cachedTime
   const canonical = canonicalTime(value, path, fractionDigits)
   if (canonical === value) canonicalTimes.set(value, canonical)
   return canonical

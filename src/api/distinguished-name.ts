@@ -1,4 +1,4 @@
-// The name of the subject of a certificate: the user, its groups and its uid. Encoded as in X.509.
+// Encodes and decodes the subject name of X.509 certificates, which contains the user, its groups and its uid.
 import * as der from '../base/der.ts'
 import { type DerElement, readElements, readObjectId } from '../base/der-reader.ts'
 

@@ -1,7 +1,7 @@
 // Determines whether a number is still the same after it is parsed to a double and printed. A quantity or a counter that
 // changes silently would be stored and enforced as another value.
 
-/** Returns whether the parsed number prints the same value as the text, unlike those of `9007199254740993` and `1e400`. */
+/** Returns whether the parsed number has the value of the text. Those of `9007199254740993` and `1e400` have another value. */
 export function isExactNumber(text: string): boolean {
   if (text.length < EXACT_LENGTH && !/[eE]/.test(text)) return true
   const value = Number(text)
@@ -16,7 +16,7 @@ function significantDigits(text: string): string {
   const [, sign = '', whole = '', decimals = '', exponent = '0'] =
     /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/.exec(text) ?? []
   const digits = (whole + decimals).replace(/^0+/, '')
-  const trimmed = digits.replace(/0+$/, '')
-  if (trimmed === '') return '0'
-  return `${sign === '-' ? sign : ''}${trimmed}e${Number(exponent) - decimals.length + digits.length - trimmed.length}`
+  const trimmedDigits = digits.replace(/0+$/, '')
+  if (trimmedDigits === '') return '0'
+  return `${sign === '-' ? sign : ''}${trimmedDigits}e${Number(exponent) - decimals.length + digits.length - trimmedDigits.length}`
 }

@@ -17,7 +17,7 @@ export interface FeatureGates {
 
 /** Parses `A=true,B=false`. Throws an error with a message for the user if a name or value is unknown. */
 export function parseFeatureGates(text = ''): FeatureGates {
-  const disabled = new Set<FeatureGate>()
+  const disabledGates = new Set<FeatureGate>()
   for (const part of text.split(',').map((item) => item.trim())) {
     if (part === '') continue
     const [name = '', value = ''] = part.split('=').map((item) => item.trim())
@@ -26,10 +26,10 @@ export function parseFeatureGates(text = ''): FeatureGates {
     if (!/^(true|false)$/i.test(value)) {
       throw new Error(`feature gate ${name} has value "${value}"; write ${name}=true or ${name}=false`)
     }
-    if (value.toLowerCase() === 'false') disabled.add(gate)
-    else disabled.delete(gate)
+    if (value.toLowerCase() === 'false') disabledGates.add(gate)
+    else disabledGates.delete(gate)
   }
-  return { enabled: (gate) => !disabled.has(gate) }
+  return { enabled: (gate) => !disabledGates.has(gate) }
 }
 
 export const allGatesOn: FeatureGates = { enabled: () => true }

@@ -1,43 +1,48 @@
-// Describes the first syntax error of an invalid JSON text: what is wrong, and where. The messages of JSON.parse are not used,
-// because they differ between Node.js versions and quote the body, which may contain a secret.
+// Describes the first syntax error of an invalid JSON text and its position. The messages of JSON.parse are not used, because
+// they differ between Node.js versions and quote the body, which may contain a secret.
 import { endOfString, skipWhitespace } from './json-text.ts'
 
 export function describeSyntaxError(text: string): string {
   const openBrackets: ('{' | '[')[] = []
-  let expected: Expectation = 'a value'
+  let expectation: Expectation = 'a value'
   for (let i = skipWhitespace(text, 0); ; i = skipWhitespace(text, i)) {
     const character = text[i]
-    if (expected === 'the end of the text' && character === undefined) return 'unknown position'
-    if (character === '"' && expected !== "':'" && expected !== 'the end of the text' && !expected.startsWith("','")) {
+    if (expectation === 'the end of the text' && character === undefined) return 'unknown position'
+    if (
+      character === '"' &&
+      expectation !== "':'" &&
+      expectation !== 'the end of the text' &&
+      !expectation.startsWith("','")
+    ) {
       const end = endOfString(text, i)
       const error = findStringError(text.slice(i + 1, end - 1))
       if (error) return `${error.reason} at ${formatPosition(text, i + 1 + error.offset)}`
       if (text[end - 1] !== '"' || end - i < 2) return `unterminated string that starts at ${formatPosition(text, i)}`
       i = end
-      expected = expected.startsWith('a key') ? "':'" : expectedAfterValue(openBrackets)
-    } else if (expected.startsWith('a value') && (character === '{' || character === '[')) {
+      expectation = expectation.startsWith('a key') ? "':'" : expectedAfterValue(openBrackets)
+    } else if (expectation.startsWith('a value') && (character === '{' || character === '[')) {
       openBrackets.push(character)
       i += 1
-      expected = character === '{' ? "a key or '}'" : "a value or ']'"
-    } else if (expected.startsWith('a value') && scalarLength(text, i) > 0) {
+      expectation = character === '{' ? "a key or '}'" : "a value or ']'"
+    } else if (expectation.startsWith('a value') && scalarLength(text, i) > 0) {
       i += scalarLength(text, i)
-      expected = expectedAfterValue(openBrackets)
+      expectation = expectedAfterValue(openBrackets)
     } else if (
       character !== undefined &&
       (character === '}' || character === ']') &&
-      expected.endsWith(`'${character}'`)
+      expectation.endsWith(`'${character}'`)
     ) {
       openBrackets.pop()
       i += 1
-      expected = expectedAfterValue(openBrackets)
-    } else if (character === ',' && expected.startsWith("','")) {
+      expectation = expectedAfterValue(openBrackets)
+    } else if (character === ',' && expectation.startsWith("','")) {
       i += 1
-      expected = openBrackets.at(-1) === '{' ? 'a key' : 'a value'
-    } else if (character === ':' && expected === "':'") {
+      expectation = openBrackets.at(-1) === '{' ? 'a key' : 'a value'
+    } else if (character === ':' && expectation === "':'") {
       i += 1
-      expected = 'a value'
+      expectation = 'a value'
     } else {
-      return `expected ${expected} but found ${character === undefined ? 'the end of the text' : JSON.stringify(character)} at ${formatPosition(text, i)}`
+      return `expected ${expectation} but found ${character === undefined ? 'the end of the text' : JSON.stringify(character)} at ${formatPosition(text, i)}`
     }
   }
 }

@@ -4,6 +4,6 @@ export type Yaml = typeof import('yaml')
 
 /** Loads the CommonJS package `yaml`, which has only a default export in the bundle. */
 export async function loadYaml(): Promise<Yaml> {
-  const loaded: Yaml & { readonly default?: Yaml } = await import('yaml')
-  return loaded.default ?? loaded
+  const yamlModule: Yaml & { readonly default?: Yaml } = await import('yaml')
+  return yamlModule.default ?? yamlModule
 }

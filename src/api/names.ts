@@ -131,7 +131,7 @@ export function cIdentifierProblems(value: string): NameProblems {
 }
 
 /**
- * Replaces the end of a generateName with a trailing dash, which is valid because a suffix follows it.
+ * Replaces the end of a generateName that has a trailing dash. The dash is valid, because a suffix follows it.
  * `dns1123SubdomainProblems(namePrefix('claim-'))` returns no problems.
  */
 export const namePrefix = (value: string): string =>

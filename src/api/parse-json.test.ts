@@ -3,15 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { isExactNumber } from './exact-number.ts'
 import { countKeys, decodeJson, JSON_DEPTH_MAX, parseJson } from './parse-json.ts'
 
-const bytes = (text: string) => new TextEncoder().encode(text)
-const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+const bytesOf = (text: string) => new TextEncoder().encode(text)
+const nestedLists = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 
 describe('parseJson', () => {
   it('agrees with JSON.parse on texts without inexact numbers, as text and as bytes', () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         expect(parseJson(text)).toEqual(JSON.parse(text))
-        expect(parseJson(bytes(text))).toEqual(JSON.parse(text))
+        expect(parseJson(bytesOf(text))).toEqual(JSON.parse(text))
       }),
     )
   })
@@ -72,7 +72,7 @@ describe('parseJson', () => {
   ])('SYS-10 rejects a number that would change in %j', (text, position) => {
     const reason = `the number at ${position} has more digits than can be stored exactly; send a quantity as a string`
     expect(() => parseJson(text)).toThrow(reason)
-    expect(() => parseJson(bytes(text))).toThrow(reason)
+    expect(() => parseJson(bytesOf(text))).toThrow(reason)
   })
 
   it('accepts large numbers that do not change, and any digits in strings', () => {
@@ -85,14 +85,14 @@ describe('parseJson', () => {
   })
 
   it('SYS-10 rejects bytes that are not UTF-8, with their position', () => {
-    const body = Buffer.concat([bytes('{"ä":"'), Buffer.from([0xff]), bytes('€"}')])
+    const body = Buffer.concat([bytesOf('{"ä":"'), Buffer.from([0xff]), bytesOf('€"}')])
     expect(() => parseJson(body)).toThrow('the body is not valid UTF-8 at byte 7')
     expect(() => parseJson(Buffer.from([0x22, 0xc3, 0x22]))).toThrow('at byte 1')
   })
 
   it('SYS-10 rejects deep nesting before it can overflow the stack', () => {
-    expect(parseJson(nested(JSON_DEPTH_MAX))).toBeDefined()
-    expect(() => parseJson(nested(JSON_DEPTH_MAX + 1))).toThrow(`nested more than ${JSON_DEPTH_MAX} levels deep`)
+    expect(parseJson(nestedLists(JSON_DEPTH_MAX))).toBeDefined()
+    expect(() => parseJson(nestedLists(JSON_DEPTH_MAX + 1))).toThrow(`nested more than ${JSON_DEPTH_MAX} levels deep`)
     expect(() => parseJson('{"a":'.repeat(2_000_000))).toThrow('nested more than')
     expect(() => parseJson('[[1]]', { depthMax: 1 })).toThrow('nested more than 1 levels deep')
   })
@@ -117,7 +117,7 @@ describe('countKeys', () => {
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value, null, 1)
         expect(countKeys(text)).toBe(countPairs(value))
-        expect(decodeJson(bytes(text)).keyCount).toBe(countPairs(value))
+        expect(decodeJson(bytesOf(text)).keyCount).toBe(countPairs(value))
       }),
     )
   })

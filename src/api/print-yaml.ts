@@ -5,7 +5,7 @@ import { loadYaml } from './load-yaml.ts'
 /** Formats a value with sorted keys. Quotes strings that YAML 1.1 parsers would parse as other types. */
 export const printYaml = async (value: JsonValue): Promise<string> => (await loadYamlPrinter())(value)
 
-/** Returns the same function without a promise, for callers that format many values. */
+/** Loads a function that formats a value as `printYaml` does, but synchronously, for callers that format many values. */
 export async function loadYamlPrinter(): Promise<(value: JsonValue) => string> {
   const { stringify } = await loadYaml()
   return (value) => stringify(value, PRINT_OPTIONS)

@@ -5,10 +5,10 @@ import {
   canonicalQuantity,
   compareQuantities,
   formatQuantity,
+  isIntegerQuantity,
   isQuantity,
   parseQuantity,
   quantityFromBytes,
-  quantityIsInteger,
   quantitySign,
   quantityToBytes,
   subtractQuantities,
@@ -214,8 +214,8 @@ describe('quantityToBytes', () => {
   })
 })
 
-it('quantityIsInteger and quantitySign depend on the amount, not on the text', () => {
-  expect(['1', '1Ki', '1000m', '1e-1', '1m'].map(quantityIsInteger)).toEqual([true, true, true, false, false])
+it('isIntegerQuantity and quantitySign depend on the amount, not on the text', () => {
+  expect(['1', '1Ki', '1000m', '1e-1', '1m'].map(isIntegerQuantity)).toEqual([true, true, true, false, false])
   expect(['-1m', '0Gi', '1n'].map(quantitySign)).toEqual([-1, 0, 1])
 })
 

@@ -74,7 +74,7 @@ export function quantitySign(value: QuantityLike): -1 | 0 | 1 {
   return nanos < 0n ? -1 : nanos > 0n ? 1 : 0
 }
 
-export const quantityIsInteger = (value: QuantityLike): boolean => isWhole(quantityOf(value).nanos)
+export const isIntegerQuantity = (value: QuantityLike): boolean => isWhole(quantityOf(value).nanos)
 
 /** Returns the amount as an integer, rounded away from zero so that a request is never reduced. */
 export function quantityToBytes(value: QuantityLike): bigint {
@@ -125,8 +125,8 @@ const cache = new Map<string, Quantity>()
 /** Returns the quantity, or the error message if the value is not a quantity. */
 function tryParseQuantity(value: string | number): Quantity | string {
   const text = typeof value === 'number' ? String(value).replace('e+', 'e') : value
-  const cached = cache.get(text)
-  if (cached) return cached
+  const cachedQuantity = cache.get(text)
+  if (cachedQuantity) return cachedQuantity
   const quantity = parseText(text.replace(/^ +| +$/g, ''))
   if (typeof quantity === 'string' || text.length > QUANTITY_LENGTH_MAX) return quantity
   if (cache.size >= QUANTITY_CACHE_ENTRIES_MAX) cache.clear()
@@ -161,11 +161,11 @@ function exponentSuffix(text: string): Suffix | undefined {
 
 function toNanos({ digits, decimalCount, suffix }: { digits: bigint; decimalCount: number; suffix: Suffix }): bigint {
   if (digits === 0n) return 0n
-  const scaled = suffix.base === 2 ? digits << BigInt(suffix.power) : digits
+  const scaledDigits = suffix.base === 2 ? digits << BigInt(suffix.power) : digits
   const power = NANO_DIGITS - decimalCount + (suffix.base === 10 ? suffix.power : 0)
-  if (power >= 0) return scaled * 10n ** BigInt(power)
+  if (power >= 0) return scaledDigits * 10n ** BigInt(power)
   if (-power > 2 * QUANTITY_LENGTH_MAX) return 1n // less than a billionth, whatever the digits are; rounds up
-  return divideAwayFromZero(scaled, 10n ** BigInt(-power))
+  return divideAwayFromZero(scaledDigits, 10n ** BigInt(-power))
 }
 
 // Returns whether Kubernetes keeps the text. It decides by the digits before any arithmetic, so some texts differ from the

@@ -65,8 +65,8 @@ describe('parseLabelSelector', () => {
   it('parses the formatted selector to the same selector', () => {
     fc.assert(
       fc.property(anyLabelSelector, (text) => {
-        const formatted = formatLabelSelector(parseLabelSelector(text))
-        expect(formatLabelSelector(parseLabelSelector(formatted))).toBe(formatted)
+        const formattedText = formatLabelSelector(parseLabelSelector(text))
+        expect(formatLabelSelector(parseLabelSelector(formattedText))).toBe(formattedText)
       }),
     )
   })
@@ -212,10 +212,10 @@ describe('field selectors', () => {
     fc.assert(
       fc.property(fc.array(anyRequirement), (requirements) => {
         const text = formatFieldSelector(requirements)
-        const parsed = parseFieldSelector(text)
-        expect(formatFieldSelector(parsed)).toBe(text)
-        expect(parsed).toHaveLength(requirements.length)
-        expect(parsed).toEqual(expect.arrayContaining(requirements))
+        const parsedRequirements = parseFieldSelector(text)
+        expect(formatFieldSelector(parsedRequirements)).toBe(text)
+        expect(parsedRequirements).toHaveLength(requirements.length)
+        expect(parsedRequirements).toEqual(expect.arrayContaining(requirements))
       }),
     )
   })

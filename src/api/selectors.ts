@@ -35,9 +35,9 @@ export function parseLabelSelector(text: string): LabelSelector {
   const requirements: LabelRequirement[] = []
   for (let expectation = "!, identifier, or 'end of string'"; ; expectation = "identifier after ','") {
     requirements.push(parseRequirement(tokens, expectation))
-    const next = tokens.take()
-    if (next.kind === 'end') return createSelector(requirements)
-    if (next.text !== ',') throw unexpectedToken(next, "',' or 'end of string'")
+    const nextToken = tokens.take()
+    if (nextToken.kind === 'end') return createSelector(requirements)
+    if (nextToken.text !== ',') throw unexpectedToken(nextToken, "',' or 'end of string'")
   }
 }
 
@@ -256,14 +256,14 @@ function parseValue(tokens: Tokens): string {
 
 // Values may be empty: "(a,,b)" and "(a,b,)" contain a, b and the empty string; "()" contains only the empty string.
 function parseValues(tokens: Tokens): string[] {
-  const opening = tokens.take()
-  if (opening.text !== '(') throw unexpectedToken(opening, "'('")
+  const openingToken = tokens.take()
+  if (openingToken.text !== '(') throw unexpectedToken(openingToken, "'('")
   const values: string[] = []
   for (;;) {
     values.push(tokens.peek().kind === 'word' ? tokens.take().text : '')
-    const next = tokens.take()
-    if (next.text === ')') return values
-    if (next.text !== ',') throw unexpectedToken(next, "',' or ')'")
+    const nextToken = tokens.take()
+    if (nextToken.text === ')') return values
+    if (nextToken.text !== ',') throw unexpectedToken(nextToken, "',' or ')'")
   }
 }
 
@@ -290,14 +290,14 @@ function splitTerms(text: string): string[] {
 }
 
 function unescapeValue(value: string): string {
-  return value.replace(/\\([\s\S]?)|[,=]/g, (match, escaped: string | undefined) => {
-    if (escaped === undefined) {
+  return value.replace(/\\([\s\S]?)|[,=]/g, (match, escapedCharacter: string | undefined) => {
+    if (escapedCharacter === undefined) {
       throw new SelectorError(`invalid field selector: unescaped character in value: '${match}'`)
     }
-    if (escaped === '' || !'\\,='.includes(escaped)) {
+    if (escapedCharacter === '' || !'\\,='.includes(escapedCharacter)) {
       throw new SelectorError(`invalid field selector: invalid escape sequence: ${match}`)
     }
-    return escaped
+    return escapedCharacter
   })
 }
 

@@ -263,11 +263,11 @@ export const bodyTooLarge = (maxBytes: number): ApiError =>
 
 export const patchTooLarge = (message: string): ApiError => new ApiError(413, 'RequestEntityTooLarge', message)
 
-export const unsupportedMediaType = (contentType: string, supported: readonly string[]): ApiError =>
+export const unsupportedMediaType = (contentType: string, supportedMedia: readonly string[]): ApiError =>
   new ApiError(
     415,
     'UnsupportedMediaType',
-    `the body of the request was in an unknown format - accepted media types include: ${supported.join(', ')}` +
+    `the body of the request was in an unknown format - accepted media types include: ${supportedMedia.join(', ')}` +
       (contentType ? ` (got ${contentType})` : ''),
   )
 
@@ -293,8 +293,8 @@ export const internalError = (message: string): ApiError =>
 export const unavailable = (message: string, retryAfterSeconds = 1): ApiError =>
   new ApiError(503, 'ServiceUnavailable', message, { retryAfterSeconds })
 
-export const resourceVersionTooLarge = (requested: number, newest: number): ApiError =>
-  new ApiError(504, 'Timeout', `Too large resource version: ${requested}, current: ${newest}`, {
+export const resourceVersionTooLarge = (requestedVersion: number, newestVersion: number): ApiError =>
+  new ApiError(504, 'Timeout', `Too large resource version: ${requestedVersion}, current: ${newestVersion}`, {
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     retryAfterSeconds: 1,
   })

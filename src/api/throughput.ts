@@ -10,8 +10,8 @@ const BYTES_PER_MIB = 1_048_576n
  */
 export function normalizeThroughput(quantity: string): string {
   if (!isQuantity(quantity)) return quantity
-  const parsed = parseQuantity(quantity)
-  const isInMebibytes = parsed.nanos >= NANOS_PER_UNIT && parsed.nanos < BYTES_PER_MIB * NANOS_PER_UNIT
-  if (!isInMebibytes) return formatQuantity(parsed)
-  return formatQuantity({ nanos: parsed.nanos * BYTES_PER_MIB, format: 'binary' })
+  const parsedQuantity = parseQuantity(quantity)
+  const isInMebibytes = parsedQuantity.nanos >= NANOS_PER_UNIT && parsedQuantity.nanos < BYTES_PER_MIB * NANOS_PER_UNIT
+  if (!isInMebibytes) return formatQuantity(parsedQuantity)
+  return formatQuantity({ nanos: parsedQuantity.nanos * BYTES_PER_MIB, format: 'binary' })
 }

@@ -31,7 +31,7 @@ describe('parseYaml', () => {
     const pause = async () => void pauses++
     await parseYaml('a: 1\n', pause)
     expect(pauses).toBe(0)
-    const lines = Array.from({ length: 2_400 }, (_, line) => `key-${line}: a\n`) // of five tokens
+    const lines = Array.from({ length: 2_400 }, (_, line) => `key-${line}: a\n`) // five tokens each
     expect(Object.keys((await parseYaml(lines.join(''), pause)).value!)).toHaveLength(2_400)
     expect(pauses).toBeGreaterThan(10)
   })
@@ -153,7 +153,7 @@ describe('printYaml', () => {
   })
 
   it('repeats shared objects instead of aliasing them', async () => {
-    const shared = { a: 1 }
-    expect(await printYaml([shared, shared])).toBe('- a: 1\n- a: 1\n')
+    const sharedObject = { a: 1 }
+    expect(await printYaml([sharedObject, sharedObject])).toBe('- a: 1\n- a: 1\n')
   })
 })

@@ -11,7 +11,7 @@ import { decodeJson, INEXACT_MESSAGE, TooManyKeysError } from './parse-json.ts'
 
 const YAML_DEPTH_MAX = 100 // deeper bodies are rejected: the parser recurses, and a few thousand levels overflow the stack
 const YAML_TOKENS_MAX = 20_000 // longer bodies are rejected and can be sent as JSON
-const YAML_BYTES_MAX = 512 * 1024 // the same, because comments, empty lines and block scalars have few tokens
+const YAML_BYTES_MAX = 512 * 1024 // larger bodies are rejected too: comments, empty lines and block scalars have few tokens
 const TOKENS_PER_SLICE = 1_000
 const YAML_ALIASES_MAX = 100 // bodies with more aliases, or with aliases that expand to more nodes, are rejected
 const YAML_MESSAGE_LENGTH_MAX = 300 // longer messages of the parser are truncated
@@ -29,13 +29,13 @@ export interface DecodedYaml {
 type Pause = () => Promise<void>
 
 /**
- * Parses a body, and calls `pause` between slices of long YAML. Throws a YamlError if the body cannot be parsed. An empty body
- * is null.
+ * Parses a body, and calls `pause` between slices of long YAML. The value of an empty body is null. Throws a YamlError if the
+ * body cannot be parsed.
  */
 export async function parseYaml(body: Uint8Array | string, pause: Pause = async () => {}): Promise<DecodedYaml> {
   const text = typeof body === 'string' ? body : decodeUtf8(body)
-  const decoded = decodeIfJson(text)
-  if (decoded) return decoded
+  const decodedJson = decodeIfJson(text)
+  if (decodedJson) return decodedJson
   if (body.length > YAML_BYTES_MAX) {
     throw new YamlError(`invalid YAML: the body has more than ${YAML_BYTES_MAX} bytes; send it as JSON instead`)
   }
@@ -103,19 +103,19 @@ async function readTokens(yaml: Yaml, text: string, lines: LineCounter, pause: P
 }
 
 function checkBounds(tokens: readonly CST.Token[]): void {
-  const pending = tokens.map((token) => ({ token, depth: 0 }))
+  const pendingTokens = tokens.map((token) => ({ token, depth: 0 }))
   let aliasCount = 0
-  for (let next = pending.pop(); next; next = pending.pop()) {
-    const { token, depth } = next
+  for (let pendingToken = pendingTokens.pop(); pendingToken; pendingToken = pendingTokens.pop()) {
+    const { token, depth } = pendingToken
     if (depth > YAML_DEPTH_MAX) throw tooDeep()
     if (token.type === 'alias' && ++aliasCount > YAML_ALIASES_MAX) {
       throw new YamlError(`invalid YAML: the body has more than ${YAML_ALIASES_MAX} aliases`)
     }
-    if (token.type === 'document' && token.value) pending.push({ token: token.value, depth })
+    if (token.type === 'document' && token.value) pendingTokens.push({ token: token.value, depth })
     if (!('items' in token)) continue
     for (const { key, value } of token.items as CST.CollectionItem[]) {
-      if (key) pending.push({ token: key, depth: depth + 1 })
-      if (value) pending.push({ token: value, depth: depth + 1 })
+      if (key) pendingTokens.push({ token: key, depth: depth + 1 })
+      if (value) pendingTokens.push({ token: value, depth: depth + 1 })
     }
   }
 }

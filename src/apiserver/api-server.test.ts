@@ -80,7 +80,7 @@ describe('unsupported requests', () => {
 })
 
 describe('the turn of a request', () => {
-  /** Three quarters of 8, with a width of 2 each. */
+  /** One user may occupy three quarters of the 8 places of the level, and each list occupies 2. */
   const LISTS_MAX = 3
 
   async function createCrowdedServer() {
@@ -115,18 +115,18 @@ describe('the turn of a request', () => {
   it('SYS-19 lasts until a long list is sent, while other users are served', async () => {
     await createCrowdedServer()
     const lists = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList()))
-    const waiting = startList()
-    expect(await isPending(waiting)).toBe(true)
+    const queuedRequest = startList()
+    expect(await isPending(queuedRequest)).toBe(true)
     expect((await startList(`${MAPS}/map-1`, 'bob')).status).toBe(200)
     lists[0]!.turn!.end()
-    expect((await waiting).status).toBe(200)
+    expect((await queuedRequest).status).toBe(200)
   })
 
   it('SYS-19 of a watch lasts until its initial events are sent', async () => {
     await createCrowdedServer()
     const watches = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList(`${MAPS}?watch=1`)))
-    const waiting = startList(`${MAPS}?watch=1`)
-    expect(await isPending(waiting)).toBe(true)
+    const queuedRequest = startList(`${MAPS}?watch=1`)
+    expect(await isPending(queuedRequest)).toBe(true)
     const closes: (() => void)[] = []
     const sink: StreamSink = {
       write: () => {},
@@ -137,18 +137,18 @@ describe('the turn of a request', () => {
       onClose: (run) => void closes.push(run),
     }
     watches[0]!.stream!(sink, watches[0]!.turn)
-    expect((await waiting).status).toBe(200)
+    expect((await queuedRequest).status).toBe(200)
     for (const close of closes) close()
   })
 
   it('SYS-19 is not used by a client that has closed its connection', async () => {
     await createCrowdedServer()
     const lists = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList()))
-    const closed = api.server.handle({ ...request(MAPS, 'ann'), isClosed: () => true })
-    const waiting = startList()
+    const closedRequest = api.server.handle({ ...request(MAPS, 'ann'), isClosed: () => true })
+    const queuedRequest = startList()
     lists[0]!.turn!.end()
-    expect((await closed).status).toBe(400)
-    expect((await waiting).status).toBe(200)
+    expect((await closedRequest).status).toBe(400)
+    expect((await queuedRequest).status).toBe(200)
   })
 })
 

@@ -85,9 +85,9 @@ export interface ApiServerOptions {
 interface Limits {
   /** Maximum number of open watches. Further watches get 429, except those of the group system:masters. */
   readonly watchesMax: number
-  /** Maximum number of open watches of one user, except of the group system:masters. */
+  /** Maximum number of open watches of one user. It does not apply to the group system:masters. */
   readonly userWatchesMax: number
-  /** Requests that run at a time, by level; see flow-control.ts. */
+  /** Number of requests that run at the same time, by level; see flow-control.ts. */
   readonly concurrency?: FlowControlOptions['concurrency']
 }
 const LIMITS: Limits = { watchesMax: 10_000, userWatchesMax: 1_000 }
@@ -143,52 +143,54 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const startedMs = clock.monotonicMs()
     const route = parseRoute(request.method, request.path, request.query)
     const labels = labelsOf(route, resources)
-    const audited = options.audit?.start(request, route)
+    const auditedRequest = options.audit?.start(request, route)
     let response: ApiResponse
     let status: Status | undefined
     let isPanic = false
     try {
       const timeoutMs = labels.verb === 'WATCH' ? undefined : parseTimeoutMs(request.query)
-      const dispatched = dispatch(request, route, labels, audited)
+      const pendingResponse = dispatch(request, route, labels, auditedRequest)
       response = await (timeoutMs === undefined
-        ? dispatched
-        : withTimeout(dispatched, timeoutMs, clock, (late) => late.turn?.end()))
+        ? pendingResponse
+        : withTimeout(pendingResponse, timeoutMs, clock, (lateResponse) => lateResponse.turn?.end()))
     } catch (error) {
       isPanic = isUnexpected(error)
       status = toApiError(error, request).toStatus()
       response = route?.is === 'resource' ? errorResponse(request, status) : statusResponse(status)
     }
     metrics.observeRequest(labels, response.status, (clock.monotonicMs() - startedMs) / 1000)
-    if (!audited) return response
+    if (!auditedRequest) return response
     const resource = route?.is === 'resource' ? resources.find(route.group, route.version, route.plural) : undefined
-    return audited.finish(response, { status, isPanic, resource })
+    return auditedRequest.finish(response, { status, isPanic, resource })
   }
 
   async function dispatch(
-    received: ApiRequest,
+    receivedRequest: ApiRequest,
     route: ResourceRequest | PathRequest | undefined,
     labels: RequestLabels,
-    audited: AuditedRequest | undefined,
+    auditedRequest: AuditedRequest | undefined,
   ): Promise<ApiResponse> {
-    const { user: authenticated, impersonationHeaders } = authenticate(received)
-    received.userName = authenticated.name
-    const request = audited?.setUser(authenticated) ?? received
-    const user = impersonationHeaders ? await impersonate(request, authenticated, impersonationHeaders) : authenticated
-    if (user !== authenticated) audited?.setImpersonatedUser(user)
+    const { user: authenticatedUser, impersonationHeaders } = authenticate(receivedRequest)
+    receivedRequest.userName = authenticatedUser.name
+    const request = auditedRequest?.setUser(authenticatedUser) ?? receivedRequest
+    const user = impersonationHeaders
+      ? await impersonate(request, authenticatedUser, impersonationHeaders)
+      : authenticatedUser
+    if (user !== authenticatedUser) auditedRequest?.setImpersonatedUser(user)
     if (!route) throw noSuchPath()
-    authorize(user, route, { query: request.query, audited })
+    authorize(user, route, { query: request.query, audited: auditedRequest })
     if (route.is === 'path') return handlePath(request, route, user)
     const resource = isCommit(route) ? undefined : resources.find(route.group, route.version, route.plural)
     if (!resource && !isCommit(route)) throw noSuchPath()
 
     const { verb } = route
     const isReadOnly = verb === 'get' || verb === 'list' || verb === 'watch'
-    if (!isReadOnly) await request.readBody() // before the request counts, because a client may send its body slowly
+    if (!isReadOnly) await request.readBody() // before the request gets a turn, because a client may send its body slowly
     const isList = verb === 'list' || (verb === 'watch' && startsWithList(request.query))
     const width = isList ? listWidths.widthOf(route, request.query) : 1
-    const starting = flowControl.start({ user, group: route.group, resource: route.plural, width })
-    const turn = starting instanceof Promise ? await starting : starting
-    if (starting instanceof Promise && request.isClosed?.()) {
+    const startResult = flowControl.start({ user, group: route.group, resource: route.plural, width })
+    const turn = startResult instanceof Promise ? await startResult : startResult
+    if (startResult instanceof Promise && request.isClosed?.()) {
       turn?.end()
       throw badRequest('the client closed the connection before its request was handled')
     }
@@ -197,7 +199,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     let isTurnKept = false
     try {
       const authorizeWrite = (write: ResourceRequest) => {
-        audited?.addWrite(write)
+        auditedRequest?.addWrite(write)
         authorize(user, write)
       }
       const sender = { user: user.name, turns: bodyTurns }
@@ -205,11 +207,11 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
       const response = await handleResource(deps, { request, route, resource, user, sender, authorizeCreate }, options)
       if (verb === 'list') listWidths.recordBytes(route, request.query, bytesOf(response))
-      const track = (sink: StreamSink) => openWatches.add(received, authenticated, sink)
-      const limited = verb === 'watch' ? limitWatches({ user, labels, response, track }) : response
-      if (!isList || !turn || limited.body) return limited
+      const track = (sink: StreamSink) => openWatches.add(receivedRequest, authenticatedUser, sink)
+      const limitedResponse = verb === 'watch' ? limitWatches({ user, labels, response, track }) : response
+      if (!isList || !turn || limitedResponse.body) return limitedResponse
       isTurnKept = true
-      return { ...limited, turn }
+      return { ...limitedResponse, turn }
     } finally {
       metrics.inFlight[kind]--
       if (!isTurnKept) turn?.end()
@@ -238,10 +240,14 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   function authorize(
     user: UserInfo,
     route: ResourceRequest | PathRequest,
-    { query, audited }: { query?: URLSearchParams; audited?: AuditedRequest | undefined } = {},
+    { query, audited: auditedRequest }: { query?: URLSearchParams; audited?: AuditedRequest | undefined } = {},
   ): void {
     const request = { user, route, fieldSelector: query?.get('fieldSelector') }
-    authorizeRequest(options.authorizer, request, audited && ((decision) => audited.setDecision(decision)))
+    authorizeRequest(
+      options.authorizer,
+      request,
+      auditedRequest && ((decision) => auditedRequest.setDecision(decision)),
+    )
   }
 
   async function handlePath(request: ApiRequest, { path }: PathRequest, user: UserInfo): Promise<ApiResponse> {
@@ -334,7 +340,7 @@ const startsWithList = (query: URLSearchParams): boolean => {
 
 const bytesOf = ({ body, longBody }: ApiResponse): number => longBody?.storedBytes ?? body?.length ?? 0
 
-/** Labels resources that are not served as `other`, because arbitrary paths would create an unbounded number of time series. */
+/** Uses the label `other` for resources that are not served: arbitrary paths would create an unbounded number of time series. */
 function labelsOf(route: ResourceRequest | PathRequest | undefined, resources: Resources): RequestLabels {
   const noResource = { group: '', version: '', resource: '', subresource: '' }
   if (!route || route.is === 'path') return { verb: 'GET', ...noResource }

@@ -31,7 +31,7 @@ export async function createBuiltIns(deps: ObjectDeps, initialObjects: readonly 
 const LAST_NAMESPACE = 'default'
 
 async function createIfAbsent(deps: ObjectDeps, kind: Kind, object: KubeObject): Promise<void> {
-  const resource = deps.resources.preferred(kind.group, kind.plural)
+  const resource = deps.resources.findPreferred(kind.group, kind.plural)
   if (!resource) return
   const target = { resource, namespace: '', name: '', subresource: '', user: SYSTEM_USER, dryRun: false }
   try {

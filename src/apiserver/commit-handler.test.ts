@@ -48,9 +48,9 @@ describe('POST commits', () => {
       null,
       { kind: 'StorageClass' },
     ])
-    const newest = api.store.revision // the delete has the revision before it
-    expect(json.results[0].metadata.resourceVersion).toBe(String(newest - 2))
-    expect(json.results[3].metadata.resourceVersion).toBe(String(newest))
+    const newestRevision = api.store.revision // the delete has the revision before it
+    expect(json.results[0].metadata.resourceVersion).toBe(String(newestRevision - 2))
+    expect(json.results[3].metadata.resourceVersion).toBe(String(newestRevision))
     expect((await api.get('/api/v1/namespaces/default/secrets/old')).status).toBe(404)
   })
 
@@ -113,9 +113,9 @@ describe('POST commits', () => {
       400,
     ],
   ])('rejects %s', async (_description, body, code) => {
-    const previous = api.store.revision
+    const previousRevision = api.store.revision
     expect((await api.post(COMMITS, body)).status).toBe(code)
-    expect(api.store.revision).toBe(previous)
+    expect(api.store.revision).toBe(previousRevision)
   })
 
   it('supports neither list nor dry run', async () => {
@@ -125,22 +125,24 @@ describe('POST commits', () => {
   })
 
   it('authorizes every write with its own verb, and writes nothing if one is forbidden', async () => {
-    const authorized: string[] = []
+    const authorizedRequests: string[] = []
     api = await createServerFixture({
       authorizer: {
         authorize: (attributes: Json) => {
-          authorized.push(`${attributes.verb} ${attributes.resource}${attributes.name ? `/${attributes.name}` : ''}`)
+          authorizedRequests.push(
+            `${attributes.verb} ${attributes.resource}${attributes.name ? `/${attributes.name}` : ''}`,
+          )
           return { allowed: attributes.verb !== 'delete' }
         },
       },
     })
     await api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'old' } })
-    authorized.length = 0
+    authorizedRequests.length = 0
     const deleteOld = { verb: 'delete', apiVersion: 'v1', resource: 'configmaps', namespace: 'default', name: 'old' }
     const { status, json } = await api.post(COMMITS, { writes: [create('a'), deleteOld] })
     expect(status).toBe(403)
     expect(json.details.causes).toMatchObject([{ field: 'writes[1]' }])
-    expect(authorized).toEqual(['create commits', 'create configmaps', 'delete configmaps/old'])
+    expect(authorizedRequests).toEqual(['create commits', 'create configmaps', 'delete configmaps/old'])
     expect((await get('a')).status).toBe(404)
   })
 

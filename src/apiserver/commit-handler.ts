@@ -9,7 +9,7 @@ import { objectMeta } from '../api/kinds/shared/meta-schema.ts'
 import { object, req } from '../api/schema.ts'
 import { badRequest, noSuchPath } from '../api/status-error.ts'
 import { commitWriteFailed } from '../client/client.ts'
-import { type BodySender, bodyOfValue, inTurn, parseJsonBody, pauseAfter } from './http/body.ts'
+import { type BodySender, bodyOfValue, parseInTurn, parseJsonBody, pauseAfter } from './http/body.ts'
 import { type ApiRequest, type ApiResponse, bytesResponse } from './http/messages.ts'
 import { parseDeleteOptions, parseWriteOptions } from './http/options.ts'
 import type { ResourceRequest, Verb } from './http/route.ts'
@@ -59,7 +59,7 @@ export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<
   const { dryRun, fieldManager } = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   if (dryRun) throw badRequest('a commit has no dry run: dry-run its writes one by one')
   const bytes = await request.readBody()
-  const body = await inTurn(bytes, sender, () => parseJsonBody(bytes, COMMIT_KEYS_MAX))
+  const body = await parseInTurn(bytes, sender, () => parseJsonBody(bytes, COMMIT_KEYS_MAX))
   const writes: RequestedWrite[] = []
   for (const [index, raw] of parseWrites(body.value).entries()) {
     try {
@@ -93,7 +93,7 @@ const RESPONSE_TAIL = Buffer.from(']}')
 const COMMA = Buffer.from(',')
 const withSeparator = (bytes: Buffer, index: number): Buffer[] => (index > 0 ? [COMMA, bytes] : [bytes])
 
-/** Fields of all writes together. */
+/** Maximum number of fields in all writes of a commit. */
 const COMMIT_KEYS_MAX = 100_000
 
 function parseWrites(body: unknown): readonly unknown[] {
@@ -183,7 +183,7 @@ export function withCommits(resources: Resources): Resources {
     version: VERSION,
     plural: PLURAL,
     apiVersion: `${GROUP}/${VERSION}`,
-    stored: kind,
+    storedKind: kind,
   }
   const hasGroup = groups.some(({ group }) => group === GROUP)
   return {

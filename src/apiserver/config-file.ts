@@ -12,7 +12,7 @@ export interface ConfigFormat<T> {
   readonly isSecret?: boolean
 }
 
-/** The messages of its errors do not name the file; the caller adds it. */
+/** Returns the decoded object. Error messages do not name the file; the caller adds its name. */
 export async function decodeConfigFile<T>(text: string, format: ConfigFormat<T>): Promise<T> {
   const { apiVersion, kind, type, isSecret = false } = format
   const { value, duplicateKeys } = await parseYaml(text).catch((error) => {

@@ -1,5 +1,5 @@
 // Serves /healthz, /livez and /readyz, which report the liveness and readiness of the process. `?verbose` lists the checks
-// by name, and `?exclude=` skips one. Clients without credentials can read them too, so a check can keep details from those.
+// by name, and `?exclude=` skips a check. Clients without credentials can read the reports, so a check can withhold details.
 import { type ApiResponse, textResponse } from './http/messages.ts'
 
 export interface Health {
@@ -26,10 +26,10 @@ export function createHealth(): Health {
   const nonReadiness = new Set<string>()
 
   const report = async (names: readonly string[], title: string, { query, reader }: Report): Promise<ApiResponse> => {
-    const excluded = new Set(query.getAll('exclude'))
+    const excludedNames = new Set(query.getAll('exclude'))
     let hasFailed = false
     const reportLine = async (name: string) => {
-      if (excluded.has(name)) return `[+]${name} excluded: ok`
+      if (excludedNames.has(name)) return `[+]${name} excluded: ok`
       const problem = await checks.get(name)?.(reader)
       if (problem === undefined) return `[+]${name} ok`
       hasFailed = true
@@ -61,9 +61,9 @@ export function createHealth(): Health {
       const match = /^\/(healthz|livez|readyz)(?:\/([^/]+))?\/?$/.exec(path)
       if (!match) return undefined
       const [, endpoint, check] = match
-      const reported =
+      const reportedNames =
         endpoint === 'readyz' ? [...checks.keys()].filter((name) => !nonReadiness.has(name)) : [...checks.keys()]
-      const names = endpoint === 'livez' ? ['ping'] : reported
+      const names = endpoint === 'livez' ? ['ping'] : reportedNames
       if (check === undefined) return report(names, endpoint!, { query, reader })
       return names.includes(check) ? report([check], endpoint!, { query, reader }) : undefined
     },

@@ -36,31 +36,31 @@ export interface PublishedService {
 const NAME = 'kubernetes'
 const NAMESPACE = 'default'
 /** The records of servers that share the store. No resource has this prefix. */
-const SERVERS = 'stowage.dev/servers/'
-const RENEW_MS = 20_000
-const EXPIRE_MS = 60_000
+const SERVERS_PREFIX = 'stowage.dev/servers/'
+const RENEW_INTERVAL_MS = 20_000
+const RECORD_TTL_MS = 60_000
 
 /** Resolves when the objects are written. On a shared store, renews the record of this server until it is stopped. */
 export async function publishKubernetesService(options: KubernetesServiceOptions): Promise<PublishedService> {
   const { store, clock, log, endpoint, isShared } = options
-  const ownKey = `${SERVERS}${endpoint.address}:${endpoint.port}`
+  const ownKey = `${SERVERS_PREFIX}${endpoint.address}:${endpoint.port}`
   let isStopped = false
   let cancelRenewal = () => {}
 
   const write = (isRegistered: boolean) =>
     store.transact((view) => {
-      const others = isShared ? view.list(SERVERS).filter(({ key }) => key !== ownKey) : []
-      const endpoints = [...others.map(({ key }) => endpointOfKey(key)), ...(isRegistered ? [endpoint] : [])]
+      const otherRecords = isShared ? view.list(SERVERS_PREFIX).filter(({ key }) => key !== ownKey) : []
+      const endpoints = [...otherRecords.map(({ key }) => endpointOfKey(key)), ...(isRegistered ? [endpoint] : [])]
       const record: Write[] = !isShared
         ? []
         : isRegistered
-          ? [{ put: ownKey, value: encodeStored({ metadata: {} }), expiresAtMs: clock.nowMs() + EXPIRE_MS }]
+          ? [{ put: ownKey, value: encodeStored({ metadata: {} }), expiresAtMs: clock.nowMs() + RECORD_TTL_MS }]
           : [{ delete: ownKey }]
       return [...record, ...objectWrites(view, endpoints, options)]
     })
 
   const renewLater = () => {
-    cancelRenewal = clock.after(RENEW_MS, async () => {
+    cancelRenewal = clock.after(RENEW_INTERVAL_MS, async () => {
       try {
         if (!isStopped) await write(true)
       } catch (error) {
@@ -82,7 +82,7 @@ export async function publishKubernetesService(options: KubernetesServiceOptions
 }
 
 function endpointOfKey(key: string): ServerEndpoint {
-  const text = key.slice(SERVERS.length)
+  const text = key.slice(SERVERS_PREFIX.length)
   const colon = text.lastIndexOf(':')
   return { address: text.slice(0, colon), port: Number(text.slice(colon + 1)) }
 }
@@ -102,8 +102,8 @@ function objectWrites(
   ]
   return contents.flatMap(([kind, { labels, ...fields }]) => {
     const key = objectKey(kind, NAMESPACE, NAME)
-    const existing = view.get(key)
-    const previous = existing && decodeStored(existing).metadata
+    const existingEntry = view.get(key)
+    const previous = existingEntry && decodeStored(existingEntry).metadata
     const metadata: KubeObject['metadata'] = {
       name: NAME,
       namespace: NAMESPACE,
@@ -112,7 +112,7 @@ function objectWrites(
       labels,
     }
     const value = encodeStored({ metadata, ...fields } as KubeObject)
-    return existing && sameContent(existing.value, value) ? [] : [{ put: key, value }]
+    return existingEntry && sameContent(existingEntry.value, value) ? [] : [{ put: key, value }]
   })
 }
 

@@ -13,6 +13,7 @@ export interface RequestLabels {
 export interface ApiMetrics {
   readonly registry: Registry
   observeRequest(labels: RequestLabels, code: number, seconds: number): void
+  /** Counts an open watch until the returned function is called. */
   recordWatchOpened(labels: RequestLabels): () => void
   readonly inFlight: { mutating: number; readOnly: number }
 }
@@ -87,7 +88,7 @@ export function createApiMetrics(store: Store): ApiMetrics {
     'Superseded versions kept for watches and reads at old revisions.',
     () => store.stats().historyEntries,
   )
-  addGauge('stowage_store_history_bytes', 'Bytes of these versions.', () => store.stats().historyBytes)
+  addGauge('stowage_store_history_bytes', 'Bytes of the superseded versions.', () => store.stats().historyBytes)
   addGauge('apiserver_storage_size_bytes', 'Size of the store on disk.', () => store.stats().bytesOnDisk)
   addGauge('stowage_store_watchers', 'Watches on the store.', () => store.stats().watchers)
   addGauge(

@@ -32,7 +32,7 @@ async function recordEvent(
   involvedObject: InvolvedObject,
 ): Promise<void> {
   const id = createHash('sha256').update(`${involvedObject.uid} ${quotaName}`).digest('hex').slice(0, 16)
-  const resource = deps.resources.preferred(eventKind.group, eventKind.plural)
+  const resource = deps.resources.findPreferred(eventKind.group, eventKind.plural)
   if (!resource) return
   const target: WriteTarget = {
     resource,

@@ -30,7 +30,7 @@ import { decodeStored } from './objects/stored-object.ts'
 import { updateLimits } from './objects/update-values.ts'
 import type { WriteTarget } from './objects/write-verb.ts'
 import type { Resource, Resources } from './resources.ts'
-import { type ReviewDeps, review } from './reviews.ts'
+import { performReview, type ReviewDeps } from './reviews.ts'
 import type { UserInfo } from './security/index.ts'
 import { checkScope } from './verbs/check-scope.ts'
 import { createVerb } from './verbs/create.ts'
@@ -97,18 +97,18 @@ const targetOf = (
 
 async function handleGet(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
-  const accepted = negotiateForm(request, ['table', 'partial'])
+  const acceptedForm = negotiateForm(request, ['table', 'partial'])
   const entry = await getObject(deps, resource, route.namespace, route.name, parseGetVersion(request.query))
-  return objectResponse(deps, call, accepted, 200, entry.value, entry.modRevision, [])
+  return objectResponse(deps, call, acceptedForm, 200, entry.value, entry.modRevision, [])
 }
 
 async function handleList(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
-  const accepted = negotiateForm(request, ['table', 'partialList'])
+  const acceptedForm = negotiateForm(request, ['table', 'partialList'])
   const namespace = resource.kind.namespaced ? route.namespace : ''
   const list = await listObjects(deps, resource, namespace, parseListOptions(request.query, false))
   return withWarnings(
-    await listResponse(deps, call, accepted, list),
+    await listResponse(deps, call, acceptedForm, list),
     isDefinitionList(resource) ? apiVersionWarnings(deps.resources) : [],
   )
 }
@@ -126,7 +126,7 @@ const isDefinitionList = ({ group, plural }: Resource): boolean =>
 function apiVersionWarnings(resources: Resources): string[] {
   const kinds = new Map<string, string[]>()
   for (const { kind, group, plural, apiVersion } of resources.all) {
-    if (kind.isReview || kind.isForeign || resources.preferred(group, plural)?.apiVersion !== apiVersion) continue
+    if (kind.isReview || kind.isForeign || resources.findPreferred(group, plural)?.apiVersion !== apiVersion) continue
     kinds.set(apiVersion, [...(kinds.get(apiVersion) ?? []), kind.kind])
   }
   return [
@@ -137,7 +137,7 @@ function apiVersionWarnings(resources: Resources): string[] {
 
 async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
-  const accepted = withoutYaml(negotiateForm(request, ['table', 'partial']))
+  const acceptedForm = withoutYaml(negotiateForm(request, ['table', 'partial']))
   const options = parseListOptions(request.query, true)
   const stream = await openWatch(deps, {
     resource,
@@ -145,20 +145,20 @@ async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
     options: route.name
       ? { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: route.name }] }
       : options,
-    accepted,
-    include: accepted.form === 'table' ? parseIncludeObject(request) : 'Metadata',
+    acceptedForm,
+    include: acceptedForm.form === 'table' ? parseIncludeObject(request) : 'Metadata',
   })
-  const contentType = accepted.media === 'protobuf' ? `${PROTOBUF_MEDIA};stream=watch` : JSON_TYPE
+  const contentType = acceptedForm.media === 'protobuf' ? `${PROTOBUF_MEDIA};stream=watch` : JSON_TYPE
   return { status: 200, headers: { 'content-type': contentType, 'cache-control': 'no-cache, private' }, stream }
 }
 
-/** The events of a watch in YAML are JSON, which is YAML too. */
-const withoutYaml = (accepted: AcceptedForm): AcceptedForm =>
-  accepted.media === 'yaml' ? { ...accepted, media: 'json' } : accepted
+/** A watch that accepts only YAML gets its events in JSON, which is valid YAML. */
+const withoutYaml = (acceptedForm: AcceptedForm): AcceptedForm =>
+  acceptedForm.media === 'yaml' ? { ...acceptedForm, media: 'json' } : acceptedForm
 
 async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, sender } = call
-  const accepted = negotiateForm(request, ['table', 'partial'])
+  const acceptedForm = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   const bytes = await request.readBody()
   const body = await parseBody(bytes, request.headers['content-type'], sender)
@@ -166,29 +166,29 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   if (isTokenRequest(target)) {
     const { object, warnings } = await createToken(deps, target, body, options.fieldValidation)
     const value = { ...TOKEN_REQUEST_TYPE, ...object }
-    return valueResponse(deps, accepted, 201, value, tokenRequest, warningHeaders(warnings))
+    return valueResponse(deps, acceptedForm, 201, value, tokenRequest, warningHeaders(warnings))
   }
   const verb = createVerb(target, body, options.fieldValidation)
   await pauseAfter(bytes, sender)
   const result = await executeWrite(deps, verb)
-  if (route.subresource !== '') return successResponse(deps, accepted, 201, { code: 201 })
-  return writeResponse(deps, call, accepted, verb.warnings, result)
+  if (route.subresource !== '') return successResponse(deps, acceptedForm, 201, { code: 201 })
+  return writeResponse(deps, call, acceptedForm, verb.warnings, result)
 }
 
 /** A review is returned only in its own form, because it has no metadata and no columns. */
 async function handleReview(deps: ReviewDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource, user, sender } = call
-  const accepted = negotiateForm(request, [])
+  const acceptedForm = negotiateForm(request, [])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   const body = await parseBody(await request.readBody(), request.headers['content-type'], sender)
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
-  const reviewed = await review(deps, resource, route.namespace, user, object)
-  return valueResponse(deps, accepted, 201, reviewed, resource.kind.type, warningHeaders(warnings))
+  const reviewedObject = await performReview(deps, resource, route.namespace, user, object)
+  return valueResponse(deps, acceptedForm, 201, reviewedObject, resource.kind.type, warningHeaders(warnings))
 }
 
 async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, sender } = call
-  const accepted = negotiateForm(request, ['table', 'partial'])
+  const acceptedForm = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('UpdateOptions', request.query, request.headers['user-agent'])
   const target = targetOf(call, options)
   const bytes = await request.readBody()
@@ -197,12 +197,12 @@ async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   const verb = updateVerb(target, body, options.fieldValidation, valuesMax)
   await pauseAfter(bytes, sender)
   const result = await executeWrite(deps, verb)
-  return writeResponse(deps, call, accepted, verb.warnings, result)
+  return writeResponse(deps, call, acceptedForm, verb.warnings, result)
 }
 
 async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, sender } = call
-  const accepted = negotiateForm(request, ['table', 'partial'])
+  const acceptedForm = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('PatchOptions', request.query, request.headers['user-agent'])
   const contentType = request.headers['content-type']
   checkPatchOptions(request.query, isApply(contentType))
@@ -211,31 +211,31 @@ async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
   const verb = patchVerb(targetOf(call, options), patch, options)
   await pauseAfter(bytes, sender)
   const result = await executeWrite(deps, verb)
-  return writeResponse(deps, call, accepted, verb.warnings, result)
+  return writeResponse(deps, call, acceptedForm, verb.warnings, result)
 }
 
 async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, resource, route } = call
-  const accepted = negotiateForm(request, ['table', 'partial'])
+  const acceptedForm = negotiateForm(request, ['table', 'partial'])
   const options = await readDeleteOptions(call)
   const result = await executeWrite(deps, deleteVerb(targetOf(call, options), options))
   if (resource.kind.deleteReturnsObject || !result.deleted) {
-    return objectResponse(deps, call, accepted, 200, result.value, result.revision, [])
+    return objectResponse(deps, call, acceptedForm, 200, result.value, result.revision, [])
   }
   const { uid } = decodeStored({ value: result.value, modRevision: 0 }).metadata
   const details = { name: route.name, group: resource.group || undefined, kind: resource.plural, uid } // JSON omits undefined
-  return successResponse(deps, accepted, 200, { details })
+  return successResponse(deps, acceptedForm, 200, { details })
 }
 
 async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request } = call
-  const accepted = negotiateForm(request, ['table', 'partialList'])
+  const acceptedForm = negotiateForm(request, ['table', 'partialList'])
   const options = await readDeleteOptions(call)
   const selection = parseListOptions(request.query, false)
   return listResponse(
     deps,
     call,
-    accepted,
+    acceptedForm,
     await deleteCollection(deps, targetOf(call, options), { selection, options }),
   )
 }
@@ -245,5 +245,5 @@ async function readDeleteOptions({ request, sender }: ResourceCall) {
   if (bytes.length === 0) return parseDeleteOptions(undefined, request.query)
   const body = await parseBody(bytes, request.headers['content-type'], sender)
   checkKind(body, 'DeleteOptions')
-  return parseDeleteOptions(body.as(deleteOptions).value, request.query)
+  return parseDeleteOptions(body.readAs(deleteOptions).value, request.query)
 }

@@ -15,7 +15,7 @@ describe('createResources', () => {
         kind: { kind: 'VolumeAttributesClass' },
       })
     }
-    expect(createWithConfig('').preferred('storage.k8s.io', 'volumeattributesclasses')?.version).toBe('v1')
+    expect(createWithConfig('').findPreferred('storage.k8s.io', 'volumeattributesclasses')?.version).toBe('v1')
   })
 
   it('PROV-1 serves storage classes as v1beta1, but not as v1alpha1', () => {
@@ -25,7 +25,7 @@ describe('createResources', () => {
 
   it('stores events.k8s.io events as core events', () => {
     const { find } = createWithConfig('')
-    expect(find('events.k8s.io', 'v1', 'events')?.stored).toBe(find('', 'v1', 'events')?.kind)
+    expect(find('events.k8s.io', 'v1', 'events')?.storedKind).toBe(find('', 'v1', 'events')?.kind)
   })
 })
 

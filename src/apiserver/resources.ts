@@ -10,20 +10,20 @@ export interface Resource {
   /** Group and version, such as `v1` or `storage.k8s.io/v1beta1`. */
   readonly apiVersion: string
   /** The kind of the stored objects. Differs from `kind` for events.k8s.io, whose events are stored as core events. */
-  readonly stored: Kind
+  readonly storedKind: Kind
 }
 
 export interface Resources {
   find(group: string, version: string, plural: string): Resource | undefined
   /** Returns the kind in its preferred version. */
-  preferred(group: string, plural: string): Resource | undefined
+  findPreferred(group: string, plural: string): Resource | undefined
   /** All resources that discovery lists, in order of declaration. Most foreign kinds are served, but not listed. */
   readonly all: readonly Resource[]
   /** The group versions of `all`: groups in order of declaration, versions in order of preference. */
   readonly groups: readonly { readonly group: string; readonly versions: readonly string[] }[]
 }
 
-export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeConfig = allEnabled): Resources {
+export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeConfig = ALL_SERVED): Resources {
   const all: Resource[] = []
   const byPath = new Map<string, Resource>()
   const versionsByGroup = new Map<string, string[]>()
@@ -36,7 +36,7 @@ export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeCo
         version,
         plural: kind.plural,
         apiVersion: kind.group ? `${kind.group}/${version}` : version,
-        stored: kind.viewOf?.kind ?? kind,
+        storedKind: kind.viewOf?.kind ?? kind,
       }
       if (kind.isForeign && !kind.isDiscoverable) {
         byPath.set(`${kind.group}/${version}/${kind.plural}`, resource)
@@ -51,7 +51,7 @@ export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeCo
   }
   return {
     find: (group, version, plural) => byPath.get(`${group}/${version}/${plural}`),
-    preferred: (group, plural) => all.find((resource) => resource.group === group && resource.plural === plural),
+    findPreferred: (group, plural) => all.find((resource) => resource.group === group && resource.plural === plural),
     all,
     groups: [...versionsByGroup].map(([group, versions]) => ({ group, versions: versions.sort(byPreference) })),
   }
@@ -65,7 +65,7 @@ export interface RuntimeConfig {
   serves(group: string, version: string, plural: string): boolean
 }
 
-const allEnabled: RuntimeConfig = { serves: () => true }
+const ALL_SERVED: RuntimeConfig = { serves: () => true }
 
 /**
  * Parses `storage.k8s.io/v1alpha1=false,storage.k8s.io/v1/volumeattributesclasses=false,v1=true`.

@@ -4,7 +4,7 @@ import { ALL_KINDS } from '../api/kinds/index.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { createBootstrapAuthorizer } from './rbac/bootstrap-authorizer.fixture.ts'
 import { createResources } from './resources.ts'
-import { review } from './reviews.ts'
+import { performReview } from './reviews.ts'
 import type { Authenticator, UserInfo } from './security/index.ts'
 import { createServerFixture, type Json } from './server.fixture.ts'
 
@@ -17,7 +17,7 @@ const resources = createResources(ALL_KINDS)
 
 const createReview = (plural: string, body: object, { user = VIEWER, namespace = '' } = {}): Promise<Json> => {
   const group = plural.includes('access') || plural.includes('rules') ? 'authorization.k8s.io' : 'authentication.k8s.io'
-  return review(deps, resources.find(group, 'v1', plural)!, namespace, user, { metadata: {}, ...body })
+  return performReview(deps, resources.find(group, 'v1', plural)!, namespace, user, { metadata: {}, ...body })
 }
 
 describe('reviews', () => {
@@ -95,13 +95,13 @@ describe('reviews', () => {
 describe('the API server', () => {
   it('returns a review with 201 and its spec, and does not store it', async () => {
     const { post, get, store } = await createServerFixture()
-    const previous = store.revision
+    const previousRevision = store.revision
     const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
     const spec = { resourceAttributes: { verb: 'get', resource: 'pods' } }
     const { status, json } = await post(path, { spec })
     expect([status, json.kind, json.spec, json.status.allowed]).toEqual([201, 'SelfSubjectAccessReview', spec, true])
     expect((await get(path)).status).toBe(405)
-    expect(store.revision).toBe(previous)
+    expect(store.revision).toBe(previousRevision)
   })
 
   it.each([

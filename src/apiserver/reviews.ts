@@ -18,7 +18,8 @@ export interface ReviewDeps {
   readonly operations?: Pick<OperationBoard, 'applyReport'>
 }
 
-export async function review(
+/** Returns the body with its status. */
+export async function performReview(
   deps: ReviewDeps,
   resource: Resource,
   namespace: string,
@@ -79,29 +80,31 @@ async function reviewAccess({ authorizer }: ReviewDeps, resource: Resource, user
 }
 
 function attributesOf(resource: Resource, user: UserInfo, spec: AnyObject): AuthorizationAttributes {
-  const { resourceAttributes: requested, nonResourceAttributes: nonResource } = spec ?? {}
-  if (!requested === !nonResource) {
+  const { resourceAttributes, nonResourceAttributes } = spec ?? {}
+  if (!resourceAttributes === !nonResourceAttributes) {
     throw invalidReview(resource, (errors) =>
       errors.invalid(
         'spec.resourceAttributes',
-        requested ?? null,
-        requested
+        resourceAttributes ?? null,
+        resourceAttributes
           ? 'cannot be specified in combination with nonResourceAttributes'
           : 'exactly one of nonResourceAttributes or resourceAttributes must be specified',
       ),
     )
   }
-  if (nonResource) return { user, verb: nonResource.verb ?? '', path: nonResource.path ?? '' }
+  if (nonResourceAttributes) {
+    return { user, verb: nonResourceAttributes.verb ?? '', path: nonResourceAttributes.path ?? '' }
+  }
   return {
     user,
-    verb: requested.verb ?? '',
-    group: requested.group ?? '',
-    version: requested.version ?? '',
-    resource: requested.resource ?? '',
-    subresource: requested.subresource || undefined,
-    name: requested.name || undefined,
-    namespace: requested.namespace || undefined,
-    fieldSelector: fieldSelectorOf(requested.fieldSelector),
+    verb: resourceAttributes.verb ?? '',
+    group: resourceAttributes.group ?? '',
+    version: resourceAttributes.version ?? '',
+    resource: resourceAttributes.resource ?? '',
+    subresource: resourceAttributes.subresource || undefined,
+    name: resourceAttributes.name || undefined,
+    namespace: resourceAttributes.namespace || undefined,
+    fieldSelector: fieldSelectorOf(resourceAttributes.fieldSelector),
   }
 }
 

@@ -22,7 +22,7 @@ import { wholeBody } from './http/whole-body.fixture.ts'
 import { inProcessClient } from './in-process/client.ts'
 import { createNodeAuthorization } from './node-authorizer/index.ts'
 import { type OperationBoard, openOperationBoard } from './operations/operation-board.ts'
-import { componentAuthorizer, recordUse } from './rbac/component-access.fixture.ts'
+import { componentAuthorizer, recordRuleUse } from './rbac/component-access.fixture.ts'
 import { isInProcess, userOf } from './rbac/component-roles.ts'
 import type { Component } from './rbac/component-rules.ts'
 import { createBootstrapRoles, createRbac } from './rbac/index.ts'
@@ -59,7 +59,7 @@ export interface ServerFixtureOptions {
   readonly audit?: Audit
   /** Admission plugins beside the standard ones, if `usesRbac` is not set. */
   readonly admissionPlugins?: readonly AdmissionPlugin[]
-  /** Issues and accepts the tokens of ServiceAccounts. A request with an Authorization header has the user of its token. */
+  /** Issues and accepts the tokens of ServiceAccounts. A request with an Authorization header is authenticated by its token. */
   readonly hasAccountTokens?: boolean
   /** The API server that the clients of the fixture emulate. Default: the environment variable SERVER_ANSWERS, or Stowage. */
   readonly answers?: 'stowage' | 'stock'
@@ -135,8 +135,8 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   })
   const rbac = options.usesRbac ? createRbac({ store, clock, log: silentLog }) : undefined
   const nodes = rbac && createNodeAuthorization({ store, clock, log: silentLog, next: rbac.authorizer })
-  const decide = nodes?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }
-  const authorizer = options.recordsRuleUse ? recordUse(decide) : decide
+  const requestAuthorizer = nodes?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }
+  const authorizer = options.recordsRuleUse ? recordRuleUse(requestAuthorizer) : requestAuthorizer
   const accountTokens = options.hasAccountTokens ? createTestAccountTokens({ store, clock }) : undefined
   const operations = await openOperationBoard({ clock })
   const server = createApiServer({
@@ -303,11 +303,11 @@ function readFrames(chunk: Uint8Array): FixtureEvent[] {
     const event = new ProtobufReader(bytes.subarray(offset + 4, end))
     let type = ''
     let object: Json
-    while (event.next()) {
-      if (event.number === 1) type = event.string()
+    while (event.moveToNextField()) {
+      if (event.number === 1) type = event.readString()
       else {
-        const raw = event.message()
-        while (raw.next()) object = decodeEnvelope(raw.bytes())
+        const raw = event.readMessage()
+        while (raw.moveToNextField()) object = decodeEnvelope(raw.readBytes())
       }
     }
     events.push({ type, object })

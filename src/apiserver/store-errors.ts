@@ -1,5 +1,5 @@
-// The response to each error of the store, the same for HTTP requests and for the in-process client: a component must not
-// handle an outage differently because it shares the process of the server.
+// Converts errors of the store to API errors. HTTP requests and the in-process client use the same conversion: a component must
+// not handle an outage differently because it shares the process of the server.
 import {
   type ApiError,
   expired,

@@ -157,10 +157,10 @@ describe('a disabled version or feature', () => {
     const created = (await api.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json
     await api.store.close()
 
-    const disabled = ['v1', 'v1beta1', 'v1alpha1'].map(
+    const disabledNames = ['v1', 'v1beta1', 'v1alpha1'].map(
       (version) => `storage.k8s.io/${version}/volumeattributesclasses=false`,
     )
-    api = await createServerFixture({ medium, runtimeConfig: disabled.join(',') })
+    api = await createServerFixture({ medium, runtimeConfig: disabledNames.join(',') })
     for (const url of ['/silver', '', '?watch=1']) {
       expect((await api.get(`${STORAGE}/v1/volumeattributesclasses${url}`)).json).toMatchObject({
         code: 404,
@@ -186,12 +186,12 @@ describe('a disabled version or feature', () => {
     )
     const anyConfig = fc.subarray([...new Set(settings)], { maxLength: 8 })
     await fc.assert(
-      fc.asyncProperty(anyConfig, async (disabled) => {
-        api = await createServerFixture({ runtimeConfig: disabled.map((name) => `${name}=false`).join(',') })
+      fc.asyncProperty(anyConfig, async (disabledNames) => {
+        api = await createServerFixture({ runtimeConfig: disabledNames.map((name) => `${name}=false`).join(',') })
         const readJson = async (path: string) => (await api.get(path)).json
-        const aggregated = { accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList' }
+        const aggregatedAccept = { accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList' }
         const discoveredGroups = (
-          await Promise.all(['/api', '/apis'].map(async (path) => (await api.get(path, aggregated)).json.items))
+          await Promise.all(['/api', '/apis'].map(async (path) => (await api.get(path, aggregatedAccept)).json.items))
         ).flat()
         const documents = (await readJson('/openapi/v3')).paths
         const { paths: v2 } = await readJson('/openapi/v2')
@@ -199,8 +199,9 @@ describe('a disabled version or feature', () => {
           for (const version of kind.versions) {
             const base = kind.group ? `apis/${kind.group}/${version}` : `api/${version}`
             const groupVersion = kind.group ? `${kind.group}/${version}` : version
-            const isEnabled = !disabled.includes(groupVersion) && !disabled.includes(`${groupVersion}/${kind.plural}`)
-            const label = `${groupVersion}/${kind.plural} with ${disabled} disabled`
+            const isEnabled =
+              !disabledNames.includes(groupVersion) && !disabledNames.includes(`${groupVersion}/${kind.plural}`)
+            const label = `${groupVersion}/${kind.plural} with ${disabledNames} disabled`
 
             const legacy = await api.get(`/${base}`)
             const names = legacy.status === 200 ? legacy.json.resources.map(({ name }: Json) => name) : []
@@ -238,14 +239,16 @@ describe('a disabled version or feature', () => {
   it('VAC-12 drops the attributes class of new claims, and keeps that of existing claims', async () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
-    const existing = (await api.post(CLAIMS, aClaim('old', { volumeAttributesClassName: 'silver' }))).json
+    const existingClaim = (await api.post(CLAIMS, aClaim('old', { volumeAttributesClassName: 'silver' }))).json
     await api.store.close()
     api = await createServerFixture({ medium, gates: 'VolumeAttributesClass=false' })
     expect(
       (await api.post(CLAIMS, aClaim('new', { volumeAttributesClassName: 'silver' }))).json.spec
         .volumeAttributesClassName,
     ).toBeUndefined()
-    expect((await api.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec).toEqual(existing.spec)
+    expect((await api.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec).toEqual(
+      existingClaim.spec,
+    )
   })
 
   it('REX-10 keeps the high-water mark of existing claims, and sets none on new claims', async () => {

@@ -23,7 +23,7 @@ export interface LogFlags {
 }
 
 /** Adds the log and the environment, for commands that run until they are stopped. */
-export async function processDeps(
+export async function createProcessDeps(
   { clock, random, signal }: ProgramDeps,
   { logLevel = 'info', logFormat }: LogFlags,
 ): Promise<ProcessDeps> {

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../base/manual-clock.ts'
 import { exitCodesOf } from './exit-codes.ts'
-import { commandsBelow, createProgram } from './program.ts'
+import { createProgram, listCommandsBelow } from './program.ts'
 import { runCommandLine } from './run.ts'
 
 const deps = { clock: manualClock(), random: () => 0.5, signal: new AbortController().signal, write() {} }
@@ -13,7 +13,7 @@ const nameOf = (command: Command): string =>
   command.parent?.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
 
 /** Commands that a user runs. A command that only groups others, such as `store`, is none. */
-const COMMANDS = commandsBelow(createProgram(deps)).filter(
+const COMMANDS = listCommandsBelow(createProgram(deps)).filter(
   (command) =>
     !command.name().startsWith('__') &&
     command.name() !== 'help' &&

@@ -79,7 +79,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .showHelpAfterError('(stowage --help lists the commands)')
     .exitOverride()
   for (const add of COMMANDS) add(program, deps)
-  for (const command of commandsBelow(program)) addConventions(command)
+  for (const command of listCommandsBelow(program)) addConventions(command)
   program
     .command('help')
     .summary('print the help of a command')
@@ -94,9 +94,9 @@ export function createProgram(deps: ProgramDeps): Command {
   return program
 }
 
-/** Returns the commands of a command, and theirs: `stowage rbac`, `stowage rbac print`. */
-export const commandsBelow = (command: Command): Command[] =>
-  command.commands.flatMap((child) => [child, ...commandsBelow(child)])
+/** Returns the commands below a command at all levels: `stowage rbac` and `stowage rbac print`. */
+export const listCommandsBelow = (command: Command): Command[] =>
+  command.commands.flatMap((child) => [child, ...listCommandsBelow(child)])
 
 /** Adds what all commands have: the hint after an error, --no-color if they print a result, and the exit codes in the help. */
 function addConventions(command: Command): void {

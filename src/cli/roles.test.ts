@@ -29,7 +29,7 @@ const GI = 1024 ** 3
 /** Longer than the default, so that no process loses its lease on a busy machine. */
 const LEASE_DURATION = '60s'
 
-/** The roles of each controller of `stowage controllers`. capacity-cleanup has no counterpart: its rights are in EXTRA. */
+/** The roles of each controller of `stowage controllers`. capacity-cleanup is not tested, because upstream has no counterpart. */
 const CONTROLLER_ROLES: Readonly<Partial<Record<ControllerName, readonly string[]>>> = {
   attaching: ['attachdetach-controller'],
   binding: ['persistent-volume-binder'],
@@ -61,8 +61,8 @@ const ROLES: Readonly<Record<string, Role>> = {
 }
 
 /** A server that knows a user for each command, whose bearer token is the name of the command, and records denied requests. */
-function roleServer(hasCommits: boolean): { options: ServerFixtureOptions; denied: Record<string, Set<string>> } {
-  const denied: Record<string, Set<string>> = {}
+function createRoleServer(hasCommits: boolean): { options: ServerFixtureOptions; denied: Record<string, Set<string>> } {
+  const deniedRequests: Record<string, Set<string>> = {}
   const options: ServerFixtureOptions = {
     authenticator: {
       authenticate({ authorization }) {
@@ -76,21 +76,21 @@ function roleServer(hasCommits: boolean): { options: ServerFixtureOptions; denie
       authorize(request) {
         const role = ROLES[request.user.name]
         if (!role || request.path !== undefined) return { allowed: true }
-        const { resource: plural, fieldSelector = [], ...rest } = request
+        const { resource: plural, fieldSelector = [], ...requestFields } = request
         if (plural === 'commits') return { allowed: hasCommits }
-        const roleRequest = { ...rest, plural, fieldSelector: formatFieldSelector(fieldSelector) }
+        const roleRequest = { ...requestFields, plural, fieldSelector: formatFieldSelector(fieldSelector) }
         if (role.allows(roleRequest)) return { allowed: true }
-        denied[request.user.name] ??= new Set()
-        denied[request.user.name]!.add(nameOfRequest(roleRequest))
+        deniedRequests[request.user.name] ??= new Set()
+        deniedRequests[request.user.name]!.add(nameOfRequest(roleRequest))
         return { allowed: false }
       },
     },
   }
-  return { options, denied }
+  return { options, denied: deniedRequests }
 }
 
 /** Patches that are denied once and are updates from then on (client/patch-by-update.ts). */
-const REPLACED = [
+const REPLACED_PATCHES = [
   'patch leases.coordination.k8s.io',
   'patch persistentvolumeclaims',
   'patch persistentvolumeclaims/status',
@@ -100,10 +100,10 @@ const REPLACED = [
 ]
 
 /** Sent only if an operation takes longer than a second. Without the right, operations are not reported. */
-const REPORT = 'create operationreports.stowage.dev'
+const REPORT_REQUEST = 'create operationreports.stowage.dev'
 
 /** Rights beyond the role that a feature uses, and what happens without them. */
-const EXTRA: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const EXTRA_RIGHTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   resizer: {
     'get storageclasses.storage.k8s.io':
       'Modifications use the secret and the initial attributes in the parameters of the class of a volume.',
@@ -120,7 +120,7 @@ const EXTRA: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 /** Starts all commands, each with its role. */
 async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = false, hasOneSidecar = false } = {}) {
-  const { options, denied } = roleServer(hasCommits)
+  const { options, denied: deniedRequests } = createRoleServer(hasCommits)
   const program = await startProgramFixture(options)
   const { api, signal } = program
   const { fake, endpoint } = await program.serveFakeDriver(driver)
@@ -194,7 +194,7 @@ async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = f
     fake,
     post,
     /** The requests of a command that its role does not grant. */
-    denied: (command: string) => [...(denied[command] ?? [])].sort(),
+    denied: (command: string) => [...(deniedRequests[command] ?? [])].sort(),
     problems,
     waitUntil: (path: string, check: (object: Json) => void) =>
       vi.waitFor(async () => {
@@ -209,10 +209,10 @@ async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = f
 
 async function createNode(post: (path: string, body: object) => Promise<Json>): Promise<void> {
   const now = new Date().toISOString()
-  const ready = { type: 'Ready', status: 'True', lastHeartbeatTime: now, lastTransitionTime: now }
+  const readyCondition = { type: 'Ready', status: 'True', lastHeartbeatTime: now, lastTransitionTime: now }
   await post('/api/v1/nodes', {
     metadata: { name: 'node-1', labels: { zone: 'a' } },
-    status: { allocatable: { cpu: '1', pods: '9' }, conditions: [ready] },
+    status: { allocatable: { cpu: '1', pods: '9' }, conditions: [readyCondition] },
   })
   await post(`${STORAGE}/csinodes`, {
     metadata: { name: 'node-1' },
@@ -300,21 +300,23 @@ describe("the commands with the rights of upstream's roles", () => {
     await api.delete('/api/v1/namespaces/shop')
     await waitUntilDeleted('/api/v1/namespaces/shop')
 
-    const unused = options.hasOneSidecar ? ['provisioner', 'resizer', 'attacher'] : ['sidecar']
-    for (const command of Object.keys(ROLES).filter((name) => !unused.includes(name))) {
-      const denied = cluster.denied(command).filter((request) => !REPLACED.includes(request) && request !== REPORT)
-      expect(denied, command).toEqual(Object.keys(EXTRA[command] ?? {}))
+    const unusedCommands = options.hasOneSidecar ? ['provisioner', 'resizer', 'attacher'] : ['sidecar']
+    for (const command of Object.keys(ROLES).filter((name) => !unusedCommands.includes(name))) {
+      const deniedRequests = cluster
+        .denied(command)
+        .filter((request) => !REPLACED_PATCHES.includes(request) && request !== REPORT_REQUEST)
+      expect(deniedRequests, command).toEqual(Object.keys(EXTRA_RIGHTS[command] ?? {}))
     }
-    const extra = Object.entries(EXTRA).flatMap(([command, rights]) =>
+    const extraDenials = Object.entries(EXTRA_RIGHTS).flatMap(([command, rights]) =>
       Object.keys(rights).map((right) => [command, `cannot ${right.replace('update', 'patch')}`] as const),
     )
     const isExtra = (problem: string) =>
-      extra.some(([command, denial]) => problem.startsWith(`${command}: `) && problem.includes(denial))
+      extraDenials.some(([command, denial]) => problem.startsWith(`${command}: `) && problem.includes(denial))
     expect(cluster.problems.filter((problem) => !isExtra(problem))).toEqual([])
   })
 
   it('SYS-29 the provisioner provisions all other claims without the right to read attributes classes', async () => {
-    const { post, waitUntil, denied } = await startCluster(POOLS)
+    const { post, waitUntil, denied: deniedRequests } = await startCluster(POOLS)
     await post(`${STORAGE}/volumeattributesclasses`, {
       metadata: { name: 'gold' },
       driverName: DRIVER,
@@ -330,12 +332,22 @@ describe("the commands with the rights of upstream's roles", () => {
     await post(CLAIMS, claimOf('without-class', 'immediate'))
     await waitUntil(`${CLAIMS}/without-class`, ({ status }) => expect(status.phase).toBe('Bound'))
     await waitUntil(`${CLAIMS}/with-class`, ({ status }) => expect(status.phase).toBe('Pending'))
-    expect(denied('provisioner')).toContain('get volumeattributesclasses.storage.k8s.io')
+    expect(deniedRequests('provisioner')).toContain('get volumeattributesclasses.storage.k8s.io')
   })
 
   it('SYS-29 the node agent runs a pod without the right to list claims and volumes', async () => {
-    const { deps, dir, kubeconfigOf, track, post, waitUntil, waitUntilDeleted, api, denied, problems } =
-      await startCluster(POOLS)
+    const {
+      deps,
+      dir,
+      kubeconfigOf,
+      track,
+      post,
+      waitUntil,
+      waitUntilDeleted,
+      api,
+      denied: deniedRequests,
+      problems,
+    } = await startCluster(POOLS)
     const kubeconfig = await kubeconfigOf('node')
     const flags = { kubeconfig, nodeName: 'left', rootDir: join(dir, 'left'), runCommands: false, maxPods: '10' }
     track(runNode(flags, { ...deps('node'), onReady: () => {} }))
@@ -346,8 +358,8 @@ describe("the commands with the rights of upstream's roles", () => {
     await api.delete(`${PODS}/web`)
     await waitUntilDeleted(`${PODS}/web`)
     const resources = ['persistentvolumeclaims', 'persistentvolumes', 'volumeattachments.storage.k8s.io']
-    const reviewed = ['list', 'watch'].flatMap((verb) => resources.map((resource) => `${verb} ${resource}`))
-    expect(denied('node'), 'the agent asks for these rights in a review').toEqual(reviewed)
+    const reviewedRequests = ['list', 'watch'].flatMap((verb) => resources.map((resource) => `${verb} ${resource}`))
+    expect(deniedRequests('node'), 'the agent asks for these rights in a review').toEqual(reviewedRequests)
     expect(problems.filter((problem) => problem.startsWith('node:'))).toEqual([])
   })
 })

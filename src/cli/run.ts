@@ -5,7 +5,7 @@ import { ApiError } from '../api/status-error.ts'
 import { UsageError } from '../base/usage-error.ts'
 import type { ProgramDeps } from './command.ts'
 import { ExitError } from './exit-error.ts'
-import { commandsBelow, createProgram } from './program.ts'
+import { createProgram, listCommandsBelow } from './program.ts'
 
 export interface CommandLineDeps extends ProgramDeps {
   /** Writes to standard error. */
@@ -20,7 +20,7 @@ const WRAPPED_COLUMNS_MIN = 20
 
 export async function runCommandLine(argv: readonly string[], deps: CommandLineDeps): Promise<number> {
   const program = createProgram(deps)
-  for (const command of [program, ...commandsBelow(program)]) {
+  for (const command of [program, ...listCommandsBelow(program)]) {
     command
       .configureHelp({ minWidthToWrap: WRAPPED_COLUMNS_MIN })
       .exitOverride()

@@ -6,10 +6,10 @@ import { type ListenAddress, parseListen } from '../base/listen-address.ts'
 import { LOG_FORMATS } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
 import type { SidecarRun, SidecarSettings } from '../processes/run-sidecar.ts'
-import { type ProgramDeps, processDeps } from './command.ts'
+import { createProcessDeps, type ProgramDeps } from './command.ts'
 import { logFormatOption, logLevelOption } from './flags/common.ts'
 import { addFlags, type FlagTable, invalidFlag } from './flags/flag-types.ts'
-import { addIgnoredFlags, findIgnored } from './flags/ignored-flags.ts'
+import { addIgnoredFlags, findIgnoredFlags } from './flags/ignored-flags.ts'
 
 export interface SidecarCommand<Settings extends SidecarSettings> {
   readonly name: string
@@ -49,8 +49,8 @@ export function addSidecarCommand<Settings extends SidecarSettings>(
       const run = await sidecar.loadRun()
       const logLevel = flags.logLevel ?? (Number(flags.v ?? 2) >= 4 ? 'debug' : 'info')
       const logFormat = flags.logFormat ?? flags.loggingFormat
-      const sidecarDeps = await processDeps(deps, { logLevel, logFormat })
-      const ignoredFlags = findIgnored(flags, sidecar.ignoredFlags)
+      const sidecarDeps = await createProcessDeps(deps, { logLevel, logFormat })
+      const ignoredFlags = findIgnoredFlags(flags, sidecar.ignoredFlags)
       if (ignoredFlags.length > 0)
         sidecarDeps.log.warn({ flags: ignoredFlags }, 'these flags of the upstream sidecar have no effect here')
       await run({ settings, ...sidecarDeps, write: deps.write })

@@ -8,7 +8,7 @@ import { applyJsonPatch } from '../api/patch/json-patch.ts'
 import { applyMergePatch } from '../api/patch/merge-patch.ts'
 import { mergeShapeOf } from '../api/patch/merge-shape.ts'
 import { PatchError } from '../api/patch/patch-error.ts'
-import { strategicMerge } from '../api/patch/strategic-merge.ts'
+import { applyStrategicMerge } from '../api/patch/strategic-merge.ts'
 import { badRequest, changedSinceRead, isConflict, isMissingRight } from '../api/status-error.ts'
 import {
   type Client,
@@ -184,7 +184,7 @@ function patchedObject<T extends KubeObject>(kind: Kind<T>, object: Readonly<Sto
     if (change.type === 'json') return applyJsonPatch(document, change.body as unknown as JsonValue) as unknown as T
     const body = change.body as JsonObject
     if (change.type === 'merge') return applyMergePatch(document, body) as unknown as T
-    return strategicMerge(document, body, mergeShapeOf(kind.type)) as unknown as T
+    return applyStrategicMerge(document, body, mergeShapeOf(kind.type)) as unknown as T
   } catch (error) {
     if (error instanceof PatchError)
       throw badRequest(`the patch of ${kind.plural} could not be applied: ${error.message}`)

@@ -19,8 +19,8 @@ export function describeLimitViolations(range: Readonly<LimitRange>, violations:
 export function describeQuotaExcess(account: QuotaAccount, changes: readonly Change[], message: string): Diagnosis {
   const { namespace = '', name = '' } = account.quota.metadata
   const used = formatAmounts(account.used)
-  const amounts = changes.flatMap(({ key, after }) => [
-    [`${key} requested`, formatQuantity(after)],
+  const amounts = changes.flatMap(({ key, newAmount }) => [
+    [`${key} requested`, formatQuantity(newAmount)],
     [`${key} used`, used[key] ?? '0'],
     [`${key} limit`, account.quota.spec?.hard?.[key] ?? '0'],
   ])

@@ -62,12 +62,12 @@ function diagnoseLimits(claim: PersistentVolumeClaim, { snapshot }: Cluster): Di
 }
 
 function diagnoseQuotas(claim: PersistentVolumeClaim, { snapshot }: Cluster): Diagnosis[] {
-  const changesOf = createChangeCalculator({ kind: SNAPSHOT_KINDS.claims, before: undefined, after: claim })
+  const changesOf = createChangeCalculator({ kind: SNAPSHOT_KINDS.claims, oldObject: undefined, newObject: claim })
   const listObjects = listObjectsOf(snapshot, claim.metadata.namespace)
   return snapshot.quotas.filter(isInNamespaceOf(claim)).flatMap((quota): Diagnosis[] => {
-    const account = QuotaAccount.of(quota)
+    const account = QuotaAccount.create(quota)
     const changes = changesOf(account)
-    const result = chargeQuota({ account, changes, uid: '', mayReject: true, listObjects })
+    const result = chargeQuota({ account, changes, uid: '', canReject: true, listObjects })
     return result.is === 'exceeded' ? [describeQuotaExcess(account, changes, result.message)] : []
   })
 }

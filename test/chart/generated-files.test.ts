@@ -56,7 +56,7 @@ it('SYS-9 the schema of the chart allows the features and controllers of the sid
   const { rbac, sidecar } = (await readSchema()).properties
   const features = featuresOf('sidecar').filter((name) => !(componentsOf('sidecar') as string[]).includes(name))
   expect(rbac.properties.features.items.enum).toEqual(features)
-  expect(sidecar.properties.controllers.items.enum).toEqual([...parseControllers('*').enabled])
+  expect(sidecar.properties.controllers.items.enum).toEqual([...parseControllers('*').enabledNames])
   // `release` is for a single command, and `operations` and `transactions` for a Stowage server.
   const defaults: readonly string[] = (await readValues()).rbac.features
   expect(features.filter((feature) => !defaults.includes(feature))).toEqual(['operations', 'release', 'transactions'])

@@ -2,7 +2,7 @@
 // and with the flags of the program. `npx vitest run test/chart -u` writes deploy/.
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { commandsBelow, createProgram } from '../../src/cli/program.ts'
+import { createProgram, listCommandsBelow } from '../../src/cli/program.ts'
 import { helmSkipReason, listValueSets, type Manifest, parseManifests, renderChart, runHelm } from '../helpers/helm.ts'
 
 const DEPLOY = new URL('../../deploy', import.meta.url).pathname
@@ -37,7 +37,7 @@ describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, 
   })
 
   it.each(POD_SETS)('SYS-12 starts the program with flags that it has, with the values %s', (set) => {
-    const commands = commandsBelow(createProgram({} as never))
+    const commands = listCommandsBelow(createProgram({} as never))
     for (const { args } of containersOf(set)) {
       const [name, ...flags] = args
       const command = commands.find((candidate) => candidate.name() === name)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { anyConfig, type Config, disjointConfigs, emptyMachine, ManagedObject, machineShape } from './apply.fixture.ts'
 import { ConflictError } from './apply-config.ts'
-import { compare } from './compare.ts'
+import { compareStates } from './compare.ts'
 import { pathsOf } from './field-set.ts'
 import { describePath } from './path-element.ts'
 import { appliedFields } from './value-fields.ts'
@@ -29,9 +29,9 @@ const sortItems = ({ parts, tags, ...otherFields }: Config) => ({
 describe('apply (properties)', () => {
   it('sets all fields of the configuration and makes the manager their owner', () => {
     fc.assert(
-      fc.property(anyConfig, anyConfig, (first, config) => {
-        const { object, entries } = emptyMachine.applyAs('other', first).applyAs('me', config, { force: true })
-        const { removed, modified } = compare(machineShape, config, object)
+      fc.property(anyConfig, anyConfig, (firstConfig, config) => {
+        const { object, entries } = emptyMachine.applyAs('other', firstConfig).applyAs('me', config, { force: true })
+        const { removed, modified } = compareStates(machineShape, config, object)
         expect({ removed, modified }).toEqual({ removed: {}, modified: {} })
         const ownFields = entries.find(({ manager }) => manager === 'me')?.fieldsV1 ?? {}
         expect(ownFields).toEqual(appliedFields(machineShape, config))
@@ -41,11 +41,11 @@ describe('apply (properties)', () => {
 
   it('changes neither the object nor the timestamp when the same configuration is applied again', () => {
     fc.assert(
-      fc.property(anyConfig, anyConfig, (first, config) => {
-        const applied = emptyMachine.applyAs('other', first).applyAs('me', config, { force: true })
-        const reapplied = applied.applyAs('me', config)
-        expect(reapplied.object).toEqual(applied.object)
-        expect(reapplied.entries).toEqual(applied.entries)
+      fc.property(anyConfig, anyConfig, (firstConfig, config) => {
+        const appliedMachine = emptyMachine.applyAs('other', firstConfig).applyAs('me', config, { force: true })
+        const reappliedMachine = appliedMachine.applyAs('me', config)
+        expect(reappliedMachine.object).toEqual(appliedMachine.object)
+        expect(reappliedMachine.entries).toEqual(appliedMachine.entries)
       }),
     )
   })
@@ -53,10 +53,10 @@ describe('apply (properties)', () => {
   it('does not conflict with a manager of other fields, and keeps those fields when the configuration becomes empty', () => {
     fc.assert(
       fc.property(disjointConfigs, ([ownConfig, otherConfig]) => {
-        const before = emptyMachine.applyAs('other', otherConfig)
-        const after = before.applyAs('me', ownConfig).applyAs('me', {})
-        expect(sortItems(after.object)).toEqual(sortItems(before.object))
-        expect(after.entries).toEqual(before.entries)
+        const machineBefore = emptyMachine.applyAs('other', otherConfig)
+        const machineAfter = machineBefore.applyAs('me', ownConfig).applyAs('me', {})
+        expect(sortItems(machineAfter.object)).toEqual(sortItems(machineBefore.object))
+        expect(machineAfter.entries).toEqual(machineBefore.entries)
       }),
     )
   })
@@ -74,11 +74,11 @@ describe('apply (properties)', () => {
 
   it('gives the same result as if the previous configuration had never been applied', () => {
     fc.assert(
-      fc.property(anyConfig, anyConfig, (first, second) => {
-        const viaFirst = emptyMachine.applyAs('me', first).applyAs('me', second)
-        const direct = emptyMachine.applyAs('me', second)
-        expect(sortItems(viaFirst.object)).toEqual(sortItems(direct.object))
-        expect(viaFirst.owners).toEqual(direct.owners)
+      fc.property(anyConfig, anyConfig, (firstConfig, secondConfig) => {
+        const viaFirst = emptyMachine.applyAs('me', firstConfig).applyAs('me', secondConfig)
+        const directMachine = emptyMachine.applyAs('me', secondConfig)
+        expect(sortItems(viaFirst.object)).toEqual(sortItems(directMachine.object))
+        expect(viaFirst.owners).toEqual(directMachine.owners)
       }),
     )
   })
@@ -86,9 +86,9 @@ describe('apply (properties)', () => {
   it('conflicts on exactly the fields of other managers that would change', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, (otherConfig, ownConfig) => {
-        const before = emptyMachine.applyAs('other', otherConfig)
-        const conflicts = catchConflicts(() => before.applyAs('me', ownConfig))
-        const { entries } = before.applyAs('me', ownConfig, { force: true })
+        const machineBefore = emptyMachine.applyAs('other', otherConfig)
+        const conflicts = catchConflicts(() => machineBefore.applyAs('me', ownConfig))
+        const { entries } = machineBefore.applyAs('me', ownConfig, { force: true })
         const keptPaths = pathsOf(entries.find(({ manager }) => manager === 'other')?.fieldsV1 ?? {}).map(describePath)
         const ownedPaths = pathsOf(appliedFields(machineShape, otherConfig)).map(describePath)
         expect(conflicts.sort()).toEqual(
@@ -104,7 +104,7 @@ describe('apply (properties)', () => {
 
 describe('apply', () => {
   it('rejects a change to a field of another manager, with the path of the field, unless it is forced', () => {
-    const machine = ManagedObject.createdBy('creator', { colour: 'red', parts: [{ name: 'arm', weight: 1 }] })
+    const machine = ManagedObject.createAs('creator', { colour: 'red', parts: [{ name: 'arm', weight: 1 }] })
     const config = { colour: 'blue', parts: [{ name: 'arm', weight: 2 }] }
     expect(catchConflicts(() => machine.applyAs('me', config))).toEqual([
       'creator: .colour',
@@ -117,11 +117,11 @@ describe('apply', () => {
   })
 
   it('shares a field with a manager that has set it to the same value', () => {
-    const shared = emptyMachine.applyAs('a', { colour: 'red' }).applyAs('b', { colour: 'red' })
-    expect(shared.owners).toEqual({ 'a Apply': { 'f:colour': {} }, 'b Apply': { 'f:colour': {} } })
-    const released = shared.applyAs('a', {})
-    expect(released.object.colour).toBe('red')
-    expect(released.applyAs('b', {}).object.colour).toBeUndefined()
+    const sharedMachine = emptyMachine.applyAs('a', { colour: 'red' }).applyAs('b', { colour: 'red' })
+    expect(sharedMachine.owners).toEqual({ 'a Apply': { 'f:colour': {} }, 'b Apply': { 'f:colour': {} } })
+    const releasedMachine = sharedMachine.applyAs('a', {})
+    expect(releasedMachine.object.colour).toBe('red')
+    expect(releasedMachine.applyAs('b', {}).object.colour).toBeUndefined()
   })
 
   it('removes fields that it no longer sets, but not those that other managers set', () => {
@@ -134,8 +134,8 @@ describe('apply', () => {
 
   it('keeps fields that an update added below a field that it no longer sets', () => {
     const machine = emptyMachine.applyAs('me', { engine: { fuel: 'oil' } })
-    const updated = machine.updateAs('other', { ...machine.object, engine: { fuel: 'oil', power: 3 } })
-    expect(updated.applyAs('me', {}).object.engine).toEqual({ power: 3 })
+    const updatedMachine = machine.updateAs('other', { ...machine.object, engine: { fuel: 'oil', power: 3 } })
+    expect(updatedMachine.applyAs('me', {}).object.engine).toEqual({ power: 3 })
   })
 
   /** Adds fields without an owner, as defaulting in the server does. */
@@ -150,8 +150,8 @@ describe('apply', () => {
   })
 
   it('keeps fields that the server added beside fields of other managers', () => {
-    const applied = emptyMachine.applyAs('me', { labels: { a: '1' } }).applyAs('other', { labels: { b: '2' } })
-    const machine = withUnowned(applied, { labels: { a: '1', b: '2', added: '3' } })
+    const appliedMachine = emptyMachine.applyAs('me', { labels: { a: '1' } }).applyAs('other', { labels: { b: '2' } })
+    const machine = withUnowned(appliedMachine, { labels: { a: '1', b: '2', added: '3' } })
     expect(machine.applyAs('me', {}).object.labels).toEqual({ b: '2', added: '3' })
   })
 

@@ -1,7 +1,7 @@
 // Server-side apply: merges a manager's configuration into the stored object. The manager then owns the fields that it
 // sets. Fields that it set before and no longer sets are removed, unless another manager owns them. A field that another
 // manager owns with a different value is a conflict, unless the apply is forced. Pure.
-import { compare } from './compare.ts'
+import { compareStates } from './compare.ts'
 import { difference, type FieldSet, intersection, isEmptySet, pathsOf, sameSet, union } from './field-set.ts'
 import { createEntry, type Entry, isEntryOf, sortEntries, type Writer } from './managed-fields.ts'
 import { mergeConfig } from './merge.ts'
@@ -9,7 +9,7 @@ import { withParents } from './parent-fields.ts'
 import { removeFields } from './remove.ts'
 import type { ObjectShape } from './shape.ts'
 import { removeOwnership } from './track-update.ts'
-import { withoutUntracked } from './untracked.ts'
+import { withoutUntrackedFields } from './untracked.ts'
 import { appliedFields } from './value-fields.ts'
 
 export interface ApplyOptions {
@@ -50,28 +50,31 @@ export function applyConfig(
   { shape, writer, time, force, complete }: ApplyOptions,
   { live, config, entries }: { live: Value; config: Value; entries: readonly Entry[] },
 ): ApplyResult {
-  const previous = entries.find((entry) => isEntryOf(entry, writer, 'Apply'))
-  const otherEntries = entries.filter((entry) => entry !== previous)
-  const ownFields = withoutUntracked(appliedFields(shape, config))
-  const merged = mergeConfig(shape, live, config)
-  const pruned = previous ? prune(shape, merged, { previous: previous.fieldsV1, ownFields, otherEntries }) : merged
-  const object = complete(pruned)
+  const previousEntry = entries.find((entry) => isEntryOf(entry, writer, 'Apply'))
+  const otherEntries = entries.filter((entry) => entry !== previousEntry)
+  const ownFields = withoutUntrackedFields(appliedFields(shape, config))
+  const mergedObject = mergeConfig(shape, live, config)
+  const prunedObject = previousEntry
+    ? prune(shape, mergedObject, { previous: previousEntry.fieldsV1, ownFields, otherEntries })
+    : mergedObject
+  const object = complete(prunedObject)
 
-  const { removed, modified, added } = compare(shape, live, object)
-  const changed = union(modified, added)
-  const conflicts = findConflicts(otherEntries, changed)
+  const { removed, modified, added } = compareStates(shape, live, object)
+  const changedFields = union(modified, added)
+  const conflicts = findConflicts(otherEntries, changedFields)
   if (conflicts.length > 0 && !force) throw new ConflictError(conflicts)
 
-  const remaining = removeOwnership(otherEntries, union(changed, removed))
-  if (isEmptySet(ownFields)) return { object, entries: sortEntries(remaining) }
-  const isUnchanged = previous && isEmptySet(changed) && isEmptySet(removed) && sameSet(previous.fieldsV1, ownFields)
-  const entry = createEntry(writer, 'Apply', ownFields, isUnchanged ? (previous.time ?? time) : time)
-  return { object, entries: sortEntries([...remaining, entry]) }
+  const remainingEntries = removeOwnership(otherEntries, union(changedFields, removed))
+  if (isEmptySet(ownFields)) return { object, entries: sortEntries(remainingEntries) }
+  const isUnchanged =
+    previousEntry && isEmptySet(changedFields) && isEmptySet(removed) && sameSet(previousEntry.fieldsV1, ownFields)
+  const entry = createEntry(writer, 'Apply', ownFields, isUnchanged ? (previousEntry.time ?? time) : time)
+  return { object, entries: sortEntries([...remainingEntries, entry]) }
 }
 
-const findConflicts = (otherEntries: readonly Entry[], changed: FieldSet): Conflict[] =>
+const findConflicts = (otherEntries: readonly Entry[], changedFields: FieldSet): Conflict[] =>
   otherEntries.flatMap((entry) =>
-    pathsOf(intersection(entry.fieldsV1, changed)).map((path) => ({ owner: entry, path })),
+    pathsOf(intersection(entry.fieldsV1, changedFields)).map((path) => ({ owner: entry, path })),
   )
 
 /**
@@ -80,17 +83,21 @@ const findConflicts = (otherEntries: readonly Entry[], changed: FieldSet): Confl
  */
 function prune(
   shape: ObjectShape,
-  merged: Value,
-  { previous, ownFields, otherEntries }: { previous: FieldSet; ownFields: FieldSet; otherEntries: readonly Entry[] },
+  mergedObject: Value,
+  {
+    previous: previousEntry,
+    ownFields,
+    otherEntries,
+  }: { previous: FieldSet; ownFields: FieldSet; otherEntries: readonly Entry[] },
 ): Value {
   const includeParents = (set: FieldSet) => withParents(shape, set)
   const fieldsIn = (object: Value) => includeParents(appliedFields(shape, object))
-  const mergedFields = fieldsIn(merged)
+  const mergedFields = fieldsIn(mergedObject)
   const ownedFields = otherEntries.reduce((set, entry) => union(set, entry.fieldsV1), ownFields)
 
-  const withoutPrevious = removeFields(shape, merged, includeParents(previous))
+  const withoutPrevious = removeFields(shape, mergedObject, includeParents(previousEntry))
   const unownedFields = difference(mergedFields, union(fieldsIn(withoutPrevious), includeParents(ownedFields)))
-  const withoutUnowned = removeFields(shape, merged, unownedFields)
+  const withoutUnowned = removeFields(shape, mergedObject, unownedFields)
   const removedFields = difference(mergedFields, fieldsIn(withoutUnowned))
-  return removeFields(shape, merged, intersection(removedFields, includeParents(previous)))
+  return removeFields(shape, mergedObject, intersection(removedFields, includeParents(previousEntry)))
 }

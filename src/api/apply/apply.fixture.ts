@@ -103,10 +103,10 @@ export class ManagedObject {
     this.steps = steps
   }
 
-  static createdBy(manager: string, object: Config): ManagedObject {
-    const completed = complete(object)
+  static createAs(manager: string, object: Config): ManagedObject {
+    const completedObject = complete(object)
     const write = { shape: machineShape, writer: writerOf(manager), time: timeOf(0) }
-    return new ManagedObject(completed, trackCreate(write, completed), 1)
+    return new ManagedObject(completedObject, trackCreate(write, completedObject), 1)
   }
 
   applyAs(manager: string, config: Config, { force = false } = {}): ManagedObject {

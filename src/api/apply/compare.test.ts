@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { anyConfig, machineShape } from './apply.fixture.ts'
-import { compare } from './compare.ts'
+import { compareStates } from './compare.ts'
 
-const compareMachines = (before: object, after: object) => compare(machineShape, before, after)
+const compareMachines = (before: object, after: object) => compareStates(machineShape, before, after)
 
 describe('compare', () => {
   it('finds no difference between equal objects', () => {

@@ -14,7 +14,7 @@ export interface Comparison {
   readonly added: FieldSet
 }
 
-export function compare(shape: ObjectShape, before: object, after: object): Comparison {
+export function compareStates(shape: ObjectShape, before: object, after: object): Comparison {
   const comparison = { removed: {}, modified: {}, added: {} }
   compareObjects(shape, before as Value, after as Value, { ...comparison, path: [] })
   return comparison
@@ -56,10 +56,10 @@ function compareValues(shape: Shape, before: DeclaredValue, after: DeclaredValue
       }
       return
     case 'set':
-      compareKeyed({ is: 'leaf' }, indexByKey(before, valueElement), indexByKey(after, valueElement), walk)
+      compareKeyedItems({ is: 'leaf' }, indexByKey(before, valueElement), indexByKey(after, valueElement), walk)
       return
     case 'items':
-      compareKeyed(shape.item, indexByKey(before, shape.keyOf), indexByKey(after, shape.keyOf), walk)
+      compareKeyedItems(shape.item, indexByKey(before, shape.keyOf), indexByKey(after, shape.keyOf), walk)
       return
   }
 }
@@ -82,21 +82,21 @@ function compareObjects(shape: ObjectShape, before: Value, after: Value, walk: W
 
 type ItemsByKey = ReadonlyMap<string, readonly unknown[]>
 
-function compareKeyed(shape: Shape, before: ItemsByKey, after: ItemsByKey, walk: Walk): void {
+function compareKeyedItems(shape: Shape, before: ItemsByKey, after: ItemsByKey, walk: Walk): void {
   for (const [key, oldItems] of before) {
     const newItems = after.get(key) ?? []
     if (oldItems.length <= 1 && newItems.length <= 1) compareAt(shape, key, oldItems[0], newItems[0], walk)
-    else compareRepeated(shape, key, oldItems, newItems, walk)
+    else compareRepeatedItems(shape, key, oldItems, newItems, walk)
   }
   for (const [key, newItems] of after) {
     if (before.has(key)) continue
     if (newItems.length === 1) compareAt(shape, key, undefined, newItems[0], walk)
-    else compareRepeated(shape, key, [], newItems, walk)
+    else compareRepeatedItems(shape, key, [], newItems, walk)
   }
 }
 
 /** Compares items of which several have the same key. These cannot be distinguished, so they are one leaf. */
-function compareRepeated(
+function compareRepeatedItems(
   shape: Shape,
   key: string,
   oldItems: readonly unknown[],
@@ -117,8 +117,8 @@ function indexByKey(items: readonly DeclaredValue[], keyOf: (item: DeclaredValue
   const byKey = new Map<string, unknown[]>()
   for (const item of items) {
     const key = keyOf(item)
-    const existing = byKey.get(key)
-    if (existing) existing.push(item)
+    const existingItems = byKey.get(key)
+    if (existingItems) existingItems.push(item)
     else byKey.set(key, [item])
   }
   return byKey

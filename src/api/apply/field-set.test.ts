@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { anySet } from './apply.fixture.ts'
 import {
   difference,
-  EMPTY,
+  EMPTY_SET,
   type FieldSet,
   hasPath,
   intersection,
@@ -48,7 +48,7 @@ describe('field sets', () => {
   it('are returned unchanged by a difference or union without effect', () => {
     const set = { 'f:labels': { '.': {}, 'f:app': {} } }
     expect(difference(set, { 'f:labels': { 'f:other': {} }, 'f:spec': {} })).toBe(set)
-    expect(union(set, EMPTY)).toBe(set)
+    expect(union(set, EMPTY_SET)).toBe(set)
   })
 })
 
@@ -91,9 +91,9 @@ describe('sortSet', () => {
   it('keeps the paths, and returns a sorted set unchanged', () => {
     fc.assert(
       fc.property(anySet, (set) => {
-        const sorted = sortSet(set)
-        expect(sameSet(sorted, set)).toBe(true)
-        expect(sortSet(sorted)).toBe(sorted)
+        const sortedSet = sortSet(set)
+        expect(sameSet(sortedSet, set)).toBe(true)
+        expect(sortSet(sortedSet)).toBe(sortedSet)
       }),
     )
   })

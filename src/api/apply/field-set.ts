@@ -14,10 +14,10 @@ export interface DraftSet {
   [element: string]: FieldSet
 }
 
-export const ITSELF = '.'
+export const SELF_ELEMENT = '.'
 /** A member without children. */
 export const LEAF: FieldSet = Object.freeze({})
-export const EMPTY: FieldSet = LEAF
+export const EMPTY_SET: FieldSet = LEAF
 
 export const isEmptySet = (set: FieldSet): boolean => {
   for (const _ in set) return false
@@ -25,79 +25,79 @@ export const isEmptySet = (set: FieldSet): boolean => {
 }
 
 /** Returns whether the node itself is a member of the set, and not only its descendants. */
-export const isMember = (node: FieldSet): boolean => ITSELF in node || isEmptySet(node)
+export const isMember = (node: FieldSet): boolean => SELF_ELEMENT in node || isEmptySet(node)
 
 /** Returns a node, or undefined if neither the node nor a descendant is a member of the set. */
 export function nodeOf(includesSelf: boolean, children: DraftSet): FieldSet | undefined {
   if (isEmptySet(children)) return includesSelf ? LEAF : undefined
-  return includesSelf ? { [ITSELF]: LEAF, ...children } : children
+  return includesSelf ? { [SELF_ELEMENT]: LEAF, ...children } : children
 }
 
 export function union(a: FieldSet, b: FieldSet): FieldSet {
   if (isEmptySet(a)) return b
-  let merged: DraftSet | undefined
+  let mergedSet: DraftSet | undefined
   for (const element in b) {
-    if (element === ITSELF) continue
+    if (element === SELF_ELEMENT) continue
     const nodeA = a[element]
     const nodeB = b[element]!
     const node = nodeA ? unionOfNodes(nodeA, nodeB) : nodeB
     if (node === nodeA) continue
-    merged ??= { ...a }
-    merged[element] = node
+    mergedSet ??= { ...a }
+    mergedSet[element] = node
   }
-  return merged ?? a
+  return mergedSet ?? a
 }
 
 function unionOfNodes(a: FieldSet, b: FieldSet): FieldSet {
   const addsSelf = isMember(b) && !isMember(a)
-  if (isEmptySet(b)) return addsSelf ? { [ITSELF]: LEAF, ...a } : a
-  if (isEmptySet(a)) return ITSELF in b ? b : { [ITSELF]: LEAF, ...b }
-  const merged = union(a, b)
-  return addsSelf ? { [ITSELF]: LEAF, ...merged } : merged
+  if (isEmptySet(b)) return addsSelf ? { [SELF_ELEMENT]: LEAF, ...a } : a
+  if (isEmptySet(a)) return SELF_ELEMENT in b ? b : { [SELF_ELEMENT]: LEAF, ...b }
+  const mergedSet = union(a, b)
+  return addsSelf ? { [SELF_ELEMENT]: LEAF, ...mergedSet } : mergedSet
 }
 
 export function intersection(a: FieldSet, b: FieldSet): DraftSet {
-  const shared: DraftSet = {}
+  const sharedSet: DraftSet = {}
   for (const element in a) {
     const nodeA = a[element]!
     const nodeB = b[element]
-    if (element === ITSELF || !nodeB) continue
+    if (element === SELF_ELEMENT || !nodeB) continue
     const node = nodeOf(isMember(nodeA) && isMember(nodeB), intersection(nodeA, nodeB))
-    if (node) shared[element] = node
+    if (node) sharedSet[element] = node
   }
-  return shared
+  return sharedSet
 }
 
 /** Returns the members of `a` that are not in `b`. A member of `b` removes only that path, not the paths below it. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   let hasChanged = false
-  const remaining: DraftSet = {}
+  const remainingSet: DraftSet = {}
   for (const element in a) {
-    if (element === ITSELF) continue
+    if (element === SELF_ELEMENT) continue
     const nodeA = a[element]!
     const nodeB = b[element]
     const node = nodeB ? differenceOfNodes(nodeA, nodeB) : nodeA
-    if (node) remaining[element] = node
+    if (node) remainingSet[element] = node
     if (node !== nodeA) hasChanged = true
   }
-  return hasChanged ? remaining : a
+  return hasChanged ? remainingSet : a
 }
 
 function differenceOfNodes(a: FieldSet, b: FieldSet): FieldSet | undefined {
   const children = difference(a, b)
   const isStillMember = isMember(a) && !isMember(b)
   if (children === a && isStillMember === isMember(a)) return a
-  return nodeOf(isStillMember, withoutItself(children))
+  return nodeOf(isStillMember, withoutSelf(children))
 }
 
 /** Returns the set with its elements in the order of compareElements, as Kubernetes stores it, or a sorted set unchanged. */
 export function sortSet(set: FieldSet): FieldSet {
   if (isSortedSet(set)) return set
-  const sorted: DraftSet = {}
+  const sortedSet: DraftSet = {}
   for (const { element } of Object.keys(set).map(sortableElement).sort(compareElements)) {
-    sorted[element] = sortSet(set[element]!)
+    sortedSet[element] = sortSet(set[element]!)
   }
-  return sorted
+  return sortedSet
 }
 
 /** Whether the elements of all levels are sorted. */
@@ -123,7 +123,7 @@ export function sameSet(a: FieldSet, b: FieldSet): boolean {
 export function pathsOf(set: FieldSet, parentPath: readonly string[] = []): (readonly string[])[] {
   const paths: (readonly string[])[] = []
   for (const element in set) {
-    if (element === ITSELF) continue
+    if (element === SELF_ELEMENT) continue
     const node = set[element]!
     const path = [...parentPath, element]
     if (isMember(node)) paths.push(path)
@@ -151,7 +151,7 @@ export function insertNode(draft: DraftSet, path: readonly string[], node: Field
   parent[path.at(-1)!] = node
 }
 
-export function withoutItself(node: FieldSet): DraftSet {
-  const { [ITSELF]: _, ...children } = node
+export function withoutSelf(node: FieldSet): DraftSet {
+  const { [SELF_ELEMENT]: _, ...children } = node
   return children
 }

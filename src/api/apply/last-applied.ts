@@ -3,7 +3,7 @@
 import { decode } from '../decode.ts'
 import { isJsonObject, type JsonObject } from '../json-value.ts'
 import type { DeclaredValue, ObjectType } from '../schema.ts'
-import { compare } from './compare.ts'
+import { compareStates } from './compare.ts'
 import { difference, type FieldSet } from './field-set.ts'
 import { objectShape } from './shape.ts'
 import { appliedFields } from './value-fields.ts'
@@ -19,7 +19,7 @@ export function lastAppliedFields(type: ObjectType, live: DeclaredValue, apiVers
   const shape = objectShape(type)
   const object = decodePartial(type, config)
   if (!object) return undefined
-  const { removed, modified } = compare(shape, object, live)
+  const { removed, modified } = compareStates(shape, object, live)
   return difference(difference(appliedFields(shape, object), modified), removed)
 }
 
@@ -43,7 +43,7 @@ function parseConfig(text: unknown): JsonObject | undefined {
 
 function decodePartial(type: ObjectType, config: JsonObject): Record<string, unknown> | undefined {
   try {
-    const { object, unknownFields } = decode(type, config, ['apiVersion', 'kind'], { partial: true })
+    const { object, unknownFields } = decode(type, config, ['apiVersion', 'kind'], { isPartial: true })
     return unknownFields.length > 0 ? undefined : (object as Record<string, unknown>)
   } catch {
     return undefined

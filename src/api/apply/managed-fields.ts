@@ -48,11 +48,12 @@ export const ownsFields = ({ fieldsV1 }: Entry): boolean => !isEmptySet(fieldsV1
 /** The change that a client requests: a reset, new entries, or no change if its entries are absent or invalid. */
 export type RequestedEntries = { is: 'reset' } | { is: 'entries'; entries: readonly Entry[] } | { is: 'unchanged' }
 
-export function readEntries(requested: readonly ManagedFieldsEntry[] | undefined): RequestedEntries {
-  if (!requested) return { is: 'unchanged' }
-  if (requested.length === 0 || (requested.length === 1 && isBlank(requested[0]!))) return { is: 'reset' }
+export function readEntries(requestedEntries: readonly ManagedFieldsEntry[] | undefined): RequestedEntries {
+  if (!requestedEntries) return { is: 'unchanged' }
+  if (requestedEntries.length === 0 || (requestedEntries.length === 1 && isBlank(requestedEntries[0]!)))
+    return { is: 'reset' }
   const entries: Entry[] = []
-  for (const entry of requested) {
+  for (const entry of requestedEntries) {
     const { manager = '', operation, apiVersion, fieldsType } = entry
     const fieldsV1 = decodeFieldsV1(entry.fieldsV1 ?? {})
     if ((operation !== 'Apply' && operation !== 'Update') || !apiVersion || fieldsType !== 'FieldsV1' || !fieldsV1) {
@@ -91,7 +92,7 @@ const UPDATERS_MAX = 10 // if there are more, the oldest are merged and lose the
 const MERGED_MANAGER = 'ancient-changes' // the name that Kubernetes uses
 
 /** Merges the oldest Update entries if there are more than UPDATERS_MAX. Entries of different API versions are not merged. */
-export function mergeOldest(entries: readonly Entry[]): readonly Entry[] {
+export function mergeOldestEntries(entries: readonly Entry[]): readonly Entry[] {
   const updaters = sortEntries(entries.filter(({ operation }) => operation === 'Update'))
   let excess = updaters.length - UPDATERS_MAX
   if (excess <= 0) return entries

@@ -1,18 +1,18 @@
 // Adds the object fields above the members to a field set.
-import { type FieldSet, ITSELF, isMember } from './field-set.ts'
+import { type FieldSet, isMember, SELF_ELEMENT } from './field-set.ts'
 import type { Shape } from './shape.ts'
 
 export function withParents(shape: Shape, set: FieldSet): FieldSet {
   const result: Record<string, FieldSet> = {}
   for (const element in set) {
     const node = set[element]!
-    if (element === ITSELF) {
-      result[ITSELF] = node
+    if (element === SELF_ELEMENT) {
+      result[SELF_ELEMENT] = node
       continue
     }
     const inner = childShape(shape, element)
     const children = inner ? withParents(inner, node) : node
-    result[element] = shape.is === 'object' && inner && !isMember(node) ? { [ITSELF]: {}, ...children } : children
+    result[element] = shape.is === 'object' && inner && !isMember(node) ? { [SELF_ELEMENT]: {}, ...children } : children
   }
   return result
 }

@@ -61,9 +61,9 @@ function compareValues(a: JsonValue, b: JsonValue): number {
   if (isJsonObject(a) && isJsonObject(b)) {
     const [fieldsA, fieldsB] = [Object.entries(a), Object.entries(b)]
     for (const [index, [name, value]] of fieldsA.entries()) {
-      const other = fieldsB[index]
-      if (!other) return 1
-      const order = compareText(name, other[0]) || compareValues(value, other[1])
+      const otherField = fieldsB[index]
+      if (!otherField) return 1
+      const order = compareText(name, otherField[0]) || compareValues(value, otherField[1])
       if (order !== 0) return order
     }
     return fieldsA.length - fieldsB.length

@@ -19,27 +19,27 @@ function removeAt(shape: Shape, value: DeclaredValue, set: FieldSet): unknown {
     case 'leaf':
       return undefined
     case 'object': {
-      const remaining: Value = { ...value }
+      const remainingValue: Value = { ...value }
       for (const element in set) {
         const field = shape.byElement.get(element)
-        if (!field || remaining[field.name] === undefined) continue
+        if (!field || remainingValue[field.name] === undefined) continue
         const inner = isMember(set[element]!)
           ? undefined
-          : removeAt(field.shape(), remaining[field.name], set[element]!)
-        if (inner === undefined) delete remaining[field.name]
-        else remaining[field.name] = inner
+          : removeAt(field.shape(), remainingValue[field.name], set[element]!)
+        if (inner === undefined) delete remainingValue[field.name]
+        else remainingValue[field.name] = inner
       }
-      return undefinedIfEmpty(remaining)
+      return undefinedIfEmpty(remainingValue)
     }
     case 'map': {
-      const remaining: Value = {}
+      const remainingValue: Value = {}
       for (const key of Object.keys(value)) {
         const node = set[fieldElement(key)]
         if (node && isMember(node)) continue
         const inner = node ? removeAt(shape.value, value[key], node) : value[key]
-        if (inner !== undefined) setOwnProperty(remaining, key, inner)
+        if (inner !== undefined) setOwnProperty(remainingValue, key, inner)
       }
-      return undefinedIfEmpty(remaining)
+      return undefinedIfEmpty(remainingValue)
     }
     case 'set':
       return undefinedIfEmpty(value.filter((item: DeclaredValue) => !set[valueElement(item)]))
@@ -49,12 +49,12 @@ function removeAt(shape: Shape, value: DeclaredValue, set: FieldSet): unknown {
           const node = set[shape.keyOf(item)]
           if (!node) return [item]
           if (isMember(node)) return []
-          const remaining = removeAt(shape.item, item, node)
-          return remaining === undefined ? [] : [remaining]
+          const remainingValue = removeAt(shape.item, item, node)
+          return remainingValue === undefined ? [] : [remainingValue]
         }),
       )
   }
 }
 
-const undefinedIfEmpty = (remaining: object): object | undefined =>
-  Object.keys(remaining).length > 0 ? remaining : undefined
+const undefinedIfEmpty = (remainingValue: object): object | undefined =>
+  Object.keys(remainingValue).length > 0 ? remainingValue : undefined

@@ -6,13 +6,13 @@ import { intersection } from './field-set.ts'
 describe('managedFields after a create or update', () => {
   it('the creator owns all fields except those that identify the object', () => {
     const metadata = { name: 'm', uid: 'u', labels: { a: '1' } }
-    expect(ManagedObject.createdBy('me', { metadata, colour: 'red' }).owners).toEqual({
+    expect(ManagedObject.createAs('me', { metadata, colour: 'red' }).owners).toEqual({
       'me Update': { 'f:metadata': { 'f:labels': { '.': {}, 'f:a': {} } }, 'f:colour': {} },
     })
   })
 
   it('a manager that changes a field becomes its only owner', () => {
-    const machine = ManagedObject.createdBy('me', { colour: 'red', size: 1 }).applyAs('applier', { colour: 'red' })
+    const machine = ManagedObject.createAs('me', { colour: 'red', size: 1 }).applyAs('applier', { colour: 'red' })
     expect(machine.updateAs('other', { colour: 'blue', size: 1 }).owners).toEqual({
       'me Update': { 'f:size': {} },
       'other Update': { 'f:colour': {} },
@@ -20,7 +20,7 @@ describe('managedFields after a create or update', () => {
   })
 
   it('a removed field has no owner', () => {
-    const machine = ManagedObject.createdBy('me', { colour: 'red', size: 1 })
+    const machine = ManagedObject.createAs('me', { colour: 'red', size: 1 })
     expect(machine.updateAs('other', { size: 1 }).owners).toEqual({ 'me Update': { 'f:size': {} } })
     expect(machine.updateAs('other', {}).owners).toEqual({})
   })
@@ -28,7 +28,7 @@ describe('managedFields after a create or update', () => {
   it('an update without changes keeps the entries, including their times', () => {
     fc.assert(
       fc.property(anyConfig, (config) => {
-        const machine = ManagedObject.createdBy('me', config)
+        const machine = ManagedObject.createAs('me', config)
         expect(machine.updateAs('other', machine.object).entries).toBe(machine.entries)
       }),
     )
@@ -37,7 +37,7 @@ describe('managedFields after a create or update', () => {
   it('every field has at most one owner if there was no apply', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, anyConfig, (a, b, c) => {
-        const { entries } = ManagedObject.createdBy('a', a).updateAs('b', b).updateAs('c', c)
+        const { entries } = ManagedObject.createAs('a', a).updateAs('b', b).updateAs('c', c)
         for (const entry of entries) {
           for (const otherEntry of entries) {
             if (entry !== otherEntry) expect(intersection(entry.fieldsV1, otherEntry.fieldsV1)).toEqual({})
@@ -48,7 +48,7 @@ describe('managedFields after a create or update', () => {
   })
 
   it('an update of a subresource moves the changed fields to an entry of the subresource', () => {
-    const { entries } = ManagedObject.createdBy('me', { size: 1 }).updateAs('me', { size: 2 }, 'status')
+    const { entries } = ManagedObject.createAs('me', { size: 1 }).updateAs('me', { size: 2 }, 'status')
     expect(entries.map(({ manager, subresource }) => [manager, subresource])).toEqual([['me', 'status']])
   })
 
@@ -57,7 +57,7 @@ describe('managedFields after a create or update', () => {
   })
 
   it('the entries of the oldest updaters are merged if there are more than ten', () => {
-    let machine = ManagedObject.createdBy('u00', { colour: 'red' })
+    let machine = ManagedObject.createAs('u00', { colour: 'red' })
     for (let n = 1; n <= 12; n++) {
       const labels = { ...machine.object.labels, [`l${n}`]: 'x' }
       machine = machine.updateAs(`u${String(n).padStart(2, '0')}`, { ...machine.object, labels })

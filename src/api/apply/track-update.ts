@@ -1,19 +1,19 @@
 // Computes managedFields after a create, update or patch: the writer becomes the only owner of the fields that it changes,
 // and removed fields have no owner. An object without managedFields stays without them until the first apply.
-import { compare } from './compare.ts'
+import { compareStates } from './compare.ts'
 import { difference, type FieldSet, isEmptySet, union } from './field-set.ts'
 import {
   createEntry,
   type Entry,
   isEntryOf,
-  mergeOldest,
+  mergeOldestEntries,
   ownsFields,
   sortEntries,
   type Writer,
   withFields,
 } from './managed-fields.ts'
 import type { ObjectShape } from './shape.ts'
-import { withoutUntracked } from './untracked.ts'
+import { withoutUntrackedFields } from './untracked.ts'
 import { createdFields } from './value-fields.ts'
 
 export interface TrackedWrite {
@@ -25,7 +25,7 @@ export interface TrackedWrite {
 
 /** Returns the entries of a new object. */
 export function trackCreate(write: TrackedWrite, object: object): Entry[] {
-  const fields = withoutUntracked(createdFields(write.shape, object as Record<string, unknown>))
+  const fields = withoutUntrackedFields(createdFields(write.shape, object as Record<string, unknown>))
   return isEmptySet(fields) ? [] : [createEntry(write.writer, 'Update', fields, write.time)]
 }
 
@@ -36,22 +36,30 @@ export function trackUpdate(
   { before, after }: { before: object; after: object },
 ): readonly Entry[] {
   if (entries.length === 0) return entries
-  const { removed, modified, added } = compare(shape, before, after)
-  const remaining = removeOwnership(entries, removed)
-  const changed = union(modified, added)
-  const ownFields = withoutUntracked(changed)
-  if (isEmptySet(ownFields)) return remaining === entries ? entries : sortEntries(remaining)
-  const previous = remaining.find((entry) => isEntryOf(entry, writer, 'Update'))
-  const entry = createEntry(writer, 'Update', previous ? union(previous.fieldsV1, ownFields) : ownFields, time)
-  const otherEntries = remaining.filter((candidate) => candidate !== previous)
-  return sortEntries(mergeOldest([...removeOwnership(otherEntries, changed), entry]))
+  const { removed, modified, added } = compareStates(shape, before, after)
+  const remainingEntries = removeOwnership(entries, removed)
+  const changedFields = union(modified, added)
+  const ownFields = withoutUntrackedFields(changedFields)
+  if (isEmptySet(ownFields)) return remainingEntries === entries ? entries : sortEntries(remainingEntries)
+  const previousEntry = remainingEntries.find((entry) => isEntryOf(entry, writer, 'Update'))
+  const entry = createEntry(
+    writer,
+    'Update',
+    previousEntry ? union(previousEntry.fieldsV1, ownFields) : ownFields,
+    time,
+  )
+  const otherEntries = remainingEntries.filter((candidate) => candidate !== previousEntry)
+  return sortEntries(mergeOldestEntries([...removeOwnership(otherEntries, changedFields), entry]))
 }
 
 /** Removes the fields from all entries, and removes entries without fields. */
 export function removeOwnership(entries: readonly Entry[], fields: FieldSet): readonly Entry[] {
   if (isEmptySet(fields)) return entries
-  const remaining = entries.map((entry) => withFields(entry, difference(entry.fieldsV1, fields))).filter(ownsFields)
-  return remaining.length === entries.length && remaining.every((entry, index) => entry === entries[index])
+  const remainingEntries = entries
+    .map((entry) => withFields(entry, difference(entry.fieldsV1, fields)))
+    .filter(ownsFields)
+  return remainingEntries.length === entries.length &&
+    remainingEntries.every((entry, index) => entry === entries[index])
     ? entries
-    : remaining
+    : remainingEntries
 }

@@ -13,7 +13,7 @@ const METADATA_FIELDS = [
   'resourceVersion',
 ]
 
-const UNTRACKED: FieldSet = {
+const UNTRACKED_FIELDS: FieldSet = {
   [fieldElement('apiVersion')]: LEAF,
   [fieldElement('kind')]: LEAF,
   [fieldElement('metadata')]: {
@@ -22,4 +22,4 @@ const UNTRACKED: FieldSet = {
   },
 }
 
-export const withoutUntracked = (set: FieldSet): FieldSet => difference(set, UNTRACKED)
+export const withoutUntrackedFields = (set: FieldSet): FieldSet => difference(set, UNTRACKED_FIELDS)

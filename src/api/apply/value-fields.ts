@@ -3,7 +3,7 @@
 //   allFields      the fields that a new value adds: the same fields and all their parents
 //   createdFields  the fields that a new object adds: as allFields, without metadata and similar objects
 import type { DeclaredValue } from '../schema.ts'
-import { type DraftSet, type FieldSet, ITSELF, isEmptySet, LEAF } from './field-set.ts'
+import { type DraftSet, type FieldSet, isEmptySet, LEAF, SELF_ELEMENT } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'
 import type { ItemsShape, ObjectShape, Shape } from './shape.ts'
 
@@ -79,13 +79,13 @@ function addItems(shape: ItemsShape, items: readonly Value[], includesParents: b
   return children
 }
 
-const startNode = (includesSelf: boolean): DraftSet => (includesSelf ? { [ITSELF]: LEAF } : {})
+const startNode = (includesSelf: boolean): DraftSet => (includesSelf ? { [SELF_ELEMENT]: LEAF } : {})
 
 /** Returns the finished node. A node without children is a leaf if it is a member itself, and undefined otherwise. */
 function finishNode(node: DraftSet): FieldSet | undefined {
   let includesSelf = false
   for (const element in node) {
-    if (element !== ITSELF) return node
+    if (element !== SELF_ELEMENT) return node
     includesSelf = true
   }
   return includesSelf ? LEAF : undefined

@@ -117,8 +117,8 @@ const cache = new Map<string, Arbitrary<object>>()
 
 /** Generates objects of a type. Below `depth`, only required fields are generated. */
 function anyObject(type: ObjectType, depth: number): Arbitrary<object> {
-  const cached = cache.get(`${depth} ${type.name}`)
-  if (cached) return cached
+  const cachedArbitrary = cache.get(`${depth} ${type.name}`)
+  if (cachedArbitrary) return cachedArbitrary
   const fields = Object.entries(type.fields).filter(([, field]) => depth > 0 || field.required)
   const values = Object.fromEntries(fields.map(([name, field]) => [name, anyValue(field.type, depth - 1)]))
   const requiredKeys = fields.filter(([, field]) => field.required).map(([name]) => name)

@@ -46,14 +46,14 @@ export type Draft = any
 /** Updates an object. `change` edits a copy of the stored object, as a client would. */
 export function tryUpdate<T extends KubeObject>(
   kind: Kind<T>,
-  stored: T,
+  storedObject: T,
   change: (draft: Draft) => void,
   options: TryOptions = {},
 ): WriteResult<T> {
   const context = contextOf(options)
-  const old = frozenCopy(stored)
-  const next = applyChange(kind, stored, change) as T & { status?: unknown }
-  if (kind.status) next.status = clone((stored as { status?: unknown }).status)
+  const old = frozenCopy(storedObject)
+  const next = applyChange(kind, storedObject, change) as T & { status?: unknown }
+  if (kind.status) next.status = clone((storedObject as { status?: unknown }).status)
   const droppedWarnings = kind.droppedFieldWarnings?.(next, old, context) ?? []
   kind.prepareForUpdate?.(next, old, context)
   const errors = new FieldErrors()
@@ -64,21 +64,24 @@ export function tryUpdate<T extends KubeObject>(
 
 export function tryStatus<T extends KubeObject>(
   kind: Kind<T>,
-  stored: T,
+  storedObject: T,
   change: (draft: Draft) => void,
   options: TryOptions = {},
 ): WriteResult<T> {
   const context = contextOf(options)
-  const old = frozenCopy(stored)
-  const next = { ...clone(stored), status: (applyChange(kind, stored, change) as { status?: unknown }).status }
+  const old = frozenCopy(storedObject)
+  const next = {
+    ...clone(storedObject),
+    status: (applyChange(kind, storedObject, change) as { status?: unknown }).status,
+  }
   kind.status?.prepare?.(next, old, context)
   const errors = new FieldErrors()
   kind.status?.validate?.(next, old, errors, context)
   return createResult(next, errors)
 }
 
-function applyChange<T extends KubeObject>(kind: Kind<T>, stored: T, change: (draft: Draft) => void): T {
-  const draft = clone(stored)
+function applyChange<T extends KubeObject>(kind: Kind<T>, storedObject: T, change: (draft: Draft) => void): T {
+  const draft = clone(storedObject)
   change(draft)
   const { object } = decode(kind.type, draft)
   applyDefaults(kind.type, object as unknown as Record<string, unknown>)

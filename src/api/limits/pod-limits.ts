@@ -26,8 +26,8 @@ export function applyPodDefaults(pod: Pod, range: Readonly<LimitRange>): void {
     recordDefaults('limit', limits, container.resources?.limits)
     return { ...container, resources: { ...container.resources, ...omitEmpty({ limits, requests }) } }
 
-    function recordDefaults(resourceField: string, defaulted: object, original: object = {}): void {
-      const names = Object.keys(defaulted).filter((name) => !Object.hasOwn(original, name))
+    function recordDefaults(resourceField: string, defaultedAmounts: object, originalAmounts: object = {}): void {
+      const names = Object.keys(defaultedAmounts).filter((name) => !Object.hasOwn(originalAmounts, name))
       if (names.length > 0) messages.push(`${names.sort().join(', ')} ${resourceField} for ${type} ${container.name}`)
     }
   }
@@ -51,7 +51,8 @@ export function findPodViolations({ spec }: Pod, range: Readonly<LimitRange>): s
       findItemViolations('Container', item, parseAmounts(resources?.requests), parseAmounts(resources?.limits)),
     ),
   )
-  const podTotals = (resourceField: 'requests' | 'limits') => podResources(spec, resourceField, { withOverhead: false })
+  const podTotals = (resourceField: 'requests' | 'limits') =>
+    podResources(spec, resourceField, { includesOverhead: false })
   const podItemViolations = (range.spec?.limits ?? [])
     .filter(({ type }) => type === 'Pod')
     .flatMap((item) => findItemViolations('Pod', item, podTotals('requests'), podTotals('limits')))

@@ -284,11 +284,13 @@ describe('applyJsonPatch', () => {
   })
 
   it('rejects patches whose result is nested too deep', () => {
-    const nested = JSON.parse('['.repeat(JSON_DEPTH_MAX - 1) + ']'.repeat(JSON_DEPTH_MAX - 1))
+    const nestedList = JSON.parse('['.repeat(JSON_DEPTH_MAX - 1) + ']'.repeat(JSON_DEPTH_MAX - 1))
     const copyOperations = Array(60).fill({ op: 'copy', from: '', path: '/0' })
     expect(() => applyJsonPatch([], copyOperations)).toThrow(/nested more than|copying would add/)
     const path = `/a${'/0'.repeat(JSON_DEPTH_MAX - 2)}/0`
-    expect(() => applyJsonPatch({ a: nested }, [{ op: 'add', path, value: nested }])).toThrow('nested more than')
+    expect(() => applyJsonPatch({ a: nestedList }, [{ op: 'add', path, value: nestedList }])).toThrow(
+      'nested more than',
+    )
   })
 
   it('applies thousands of operations to a large object without modifying it', () => {
@@ -301,10 +303,10 @@ describe('applyJsonPatch', () => {
 
   it('transforms any document into any other without modifying the original', () => {
     fc.assert(
-      fc.property(anyJson, anyJson, (from, to) => {
-        const before = JSON.stringify(from)
-        expect(applyJsonPatch(from, createPatch(from, to))).toEqual(to)
-        expect(JSON.stringify(from)).toBe(before)
+      fc.property(anyJson, anyJson, (oldDocument, newDocument) => {
+        const originalText = JSON.stringify(oldDocument)
+        expect(applyJsonPatch(oldDocument, createPatch(oldDocument, newDocument))).toEqual(newDocument)
+        expect(JSON.stringify(oldDocument)).toBe(originalText)
       }),
     )
   })
@@ -323,30 +325,32 @@ describe('pointers', () => {
 const anyJson = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<JsonValue>
 
 /** Creates a patch from one document to another that uses add, remove, replace and test. */
-function createPatch(from: JsonValue, to: JsonValue, path: string[] = []): JsonObject[] {
+function createPatch(oldDocument: JsonValue, newDocument: JsonValue, path: string[] = []): JsonObject[] {
   const pointerTo = (key: string | number) => formatPointer([...path, String(key)])
-  if (isJsonObject(from) && isJsonObject(to)) {
+  if (isJsonObject(oldDocument) && isJsonObject(newDocument)) {
     return [
-      ...Object.keys(from)
-        .filter((key) => !Object.hasOwn(to, key))
+      ...Object.keys(oldDocument)
+        .filter((key) => !Object.hasOwn(newDocument, key))
         .map((key) => ({ op: 'remove', path: pointerTo(key) })),
-      ...Object.keys(to).flatMap((key) =>
-        Object.hasOwn(from, key)
-          ? createPatch(from[key]!, to[key]!, [...path, key])
-          : [{ op: 'add', path: pointerTo(key), value: to[key]! }],
+      ...Object.keys(newDocument).flatMap((key) =>
+        Object.hasOwn(oldDocument, key)
+          ? createPatch(oldDocument[key]!, newDocument[key]!, [...path, key])
+          : [{ op: 'add', path: pointerTo(key), value: newDocument[key]! }],
       ),
     ]
   }
-  if (isJsonArray(from) && isJsonArray(to)) {
-    const commonLength = Math.min(from.length, to.length)
+  if (isJsonArray(oldDocument) && isJsonArray(newDocument)) {
+    const commonLength = Math.min(oldDocument.length, newDocument.length)
     return [
-      ...from.slice(commonLength).map(() => ({ op: 'remove', path: pointerTo(commonLength) })),
-      ...to.slice(commonLength).map((value) => ({ op: 'add', path: pointerTo('-'), value })),
-      ...to.slice(0, commonLength).flatMap((value, i) => createPatch(from[i]!, value, [...path, String(i)])),
+      ...oldDocument.slice(commonLength).map(() => ({ op: 'remove', path: pointerTo(commonLength) })),
+      ...newDocument.slice(commonLength).map((value) => ({ op: 'add', path: pointerTo('-'), value })),
+      ...newDocument
+        .slice(0, commonLength)
+        .flatMap((value, i) => createPatch(oldDocument[i]!, value, [...path, String(i)])),
     ]
   }
   const pointer = formatPointer(path)
-  return jsonEquals(from, to)
-    ? [{ op: 'test', path: pointer, value: to }]
-    : [{ op: 'replace', path: pointer, value: to }]
+  return jsonEquals(oldDocument, newDocument)
+    ? [{ op: 'test', path: pointer, value: newDocument }]
+    : [{ op: 'replace', path: pointer, value: newDocument }]
 }

@@ -31,7 +31,7 @@ export function applyJsonPatch(document: JsonValue, patch: JsonValue, options: J
   patch.forEach((item, index) => {
     const operation = parseOperation(item, index)
     try {
-      apply(state, operation)
+      applyOperation(state, operation)
     } catch (error) {
       if (!(error instanceof OperationError)) throw error
       throw new PatchError(error.failure, `operation ${index} (${describeOperation(operation)}): ${error.message}`)
@@ -53,29 +53,29 @@ interface PatchState {
   readonly copyBytesMax: number
 }
 
-function apply(state: PatchState, operation: Operation): void {
+function applyOperation(state: PatchState, operation: Operation): void {
   switch (operation.op) {
     case 'add':
-      add(state, operation.path, operation.value)
+      addValue(state, operation.path, operation.value)
       break
     case 'remove':
-      remove(state, operation.path)
+      removeValue(state, operation.path)
       break
     case 'replace':
-      replace(state, operation.path, operation.value)
+      replaceValue(state, operation.path, operation.value)
       break
     case 'move':
-      move(state, operation.from, operation.path)
+      moveValue(state, operation.from, operation.path)
       break
     case 'copy':
-      add(state, operation.path, deepCopy(state, get(state, operation.from)))
+      addValue(state, operation.path, deepCopy(state, getValue(state, operation.from)))
       break
     case 'test':
-      test(state, operation.path, operation.value)
+      testValue(state, operation.path, operation.value)
   }
 }
 
-function add(state: PatchState, path: Pointer, value: JsonValue): void {
+function addValue(state: PatchState, path: Pointer, value: JsonValue): void {
   if (path.length === 0) {
     state.root = value
     return
@@ -86,16 +86,16 @@ function add(state: PatchState, path: Pointer, value: JsonValue): void {
   else setOwnProperty(parent, key, value)
 }
 
-function remove(state: PatchState, path: Pointer): JsonValue {
+function removeValue(state: PatchState, path: Pointer): JsonValue {
   if (path.length === 0) throw new OperationError('the whole document cannot be removed')
   const { parent, key } = writableParent(state, path)
-  const removed = getChild(parent, key)
+  const removedValue = getChild(parent, key)
   if (Array.isArray(parent)) parent.splice(parseIndex(parent, key, parent.length - 1), 1)
   else delete parent[key]
-  return removed
+  return removedValue
 }
 
-function replace(state: PatchState, path: Pointer, value: JsonValue): void {
+function replaceValue(state: PatchState, path: Pointer, value: JsonValue): void {
   if (path.length === 0) {
     state.root = value
     return
@@ -105,22 +105,22 @@ function replace(state: PatchState, path: Pointer, value: JsonValue): void {
   else setOwnProperty(parent, key, value)
 }
 
-function move(state: PatchState, from: Pointer, path: Pointer): void {
-  if (from.length <= path.length && from.every((key, i) => key === path[i])) {
-    get(state, from) // throws if the value does not exist
-    if (from.length === path.length) return
+function moveValue(state: PatchState, fromPath: Pointer, path: Pointer): void {
+  if (fromPath.length <= path.length && fromPath.every((key, i) => key === path[i])) {
+    getValue(state, fromPath) // throws if the value does not exist
+    if (fromPath.length === path.length) return
     throw new OperationError('a value cannot be moved into itself')
   }
-  add(state, path, remove(state, from))
+  addValue(state, path, removeValue(state, fromPath))
 }
 
 // A test for null succeeds if the field is absent, because clients use it as an assertion of absence.
-function test(state: PatchState, path: Pointer, value: JsonValue): void {
-  const parent = path.length === 0 ? undefined : get(state, path.slice(0, -1))
+function testValue(state: PatchState, path: Pointer, value: JsonValue): void {
+  const parent = path.length === 0 ? undefined : getValue(state, path.slice(0, -1))
   if (value === null && isJsonObject(parent) && !Object.hasOwn(parent, path.at(-1)!)) return
-  const actual = get(state, path)
-  checkDepth(actual)
-  if (!jsonEquals(actual, value)) throw new OperationError('the value differs')
+  const actualValue = getValue(state, path)
+  checkDepth(actualValue)
+  if (!jsonEquals(actualValue, value)) throw new OperationError('the value differs')
 }
 
 /** Returns a deep copy, so that later operations on the copy do not affect the original. */
@@ -143,7 +143,7 @@ function checkDepth(value: JsonValue): void {
 
 type Container = JsonValue[] | { [key: string]: JsonValue }
 
-function get(state: PatchState, path: Pointer): JsonValue {
+function getValue(state: PatchState, path: Pointer): JsonValue {
   return path.reduce((value: JsonValue, key) => getChild(value, key), state.root)
 }
 
@@ -160,10 +160,10 @@ function writableParent(state: PatchState, path: Pointer): { parent: Container; 
   let parent = state.root as Container
   for (let depth = 1; depth < path.length; depth++) {
     const key = path[depth - 1]!
-    const inner = ensureWritable(state, getChild(parent, key), path[depth]!)
-    if (Array.isArray(parent)) parent[parseIndex(parent, key, parent.length - 1)] = inner
-    else setOwnProperty(parent, key, inner)
-    parent = inner as Container
+    const innerValue = ensureWritable(state, getChild(parent, key), path[depth]!)
+    if (Array.isArray(parent)) parent[parseIndex(parent, key, parent.length - 1)] = innerValue
+    else setOwnProperty(parent, key, innerValue)
+    parent = innerValue as Container
   }
   return { parent, key: path.at(-1)! }
 }
@@ -196,14 +196,15 @@ type Operation =
   | { op: 'move' | 'copy'; path: Pointer; from: Pointer }
 
 function parseOperation(item: JsonValue, index: number): Operation {
-  const malformed = (reason: string) => new PatchError('malformed', `operation ${index}: ${reason}`)
-  if (!isJsonObject(item)) throw malformed('an operation must be an object')
+  const createMalformedError = (reason: string) => new PatchError('malformed', `operation ${index}: ${reason}`)
+  if (!isJsonObject(item)) throw createMalformedError('an operation must be an object')
   const getMember = (key: string) => (Object.hasOwn(item, key) ? item[key] : undefined)
   const getPointer = (key: 'path' | 'from'): Pointer => {
     const text = getMember(key)
-    if (typeof text !== 'string') throw malformed(`"${key}" must be a string`)
+    if (typeof text !== 'string') throw createMalformedError(`"${key}" must be a string`)
     const tokens = parsePointer(text)
-    if (!tokens) throw malformed(`"${key}" must be a JSON pointer, empty or starting with "/", not ${quote(text)}`)
+    if (!tokens)
+      throw createMalformedError(`"${key}" must be a JSON pointer, empty or starting with "/", not ${quote(text)}`)
     return tokens
   }
   const op = getMember('op')
@@ -212,7 +213,7 @@ function parseOperation(item: JsonValue, index: number): Operation {
     case 'replace':
     case 'test': {
       const value = getMember('value')
-      if (value === undefined) throw malformed(`"value" is missing, and "${op}" needs one`)
+      if (value === undefined) throw createMalformedError(`"value" is missing, and "${op}" needs one`)
       return { op, path: getPointer('path'), value }
     }
     case 'remove':
@@ -221,7 +222,7 @@ function parseOperation(item: JsonValue, index: number): Operation {
     case 'copy':
       return { op, path: getPointer('path'), from: getPointer('from') }
     default:
-      throw malformed(`"op" must be one of add, remove, replace, move, copy, test, not ${quote(op)}`)
+      throw createMalformedError(`"op" must be one of add, remove, replace, move, copy, test, not ${quote(op)}`)
   }
 }
 
@@ -249,8 +250,8 @@ class OperationError extends Error {
 }
 
 function describeOperation(operation: Operation): string {
-  const from = 'from' in operation ? ` ${quote(formatPointer(operation.from))} to` : ''
-  return `${operation.op}${from} ${quote(formatPointer(operation.path))}`
+  const fromText = 'from' in operation ? ` ${quote(formatPointer(operation.from))} to` : ''
+  return `${operation.op}${fromText} ${quote(formatPointer(operation.path))}`
 }
 
 const QUOTED_LENGTH_MAX = 200 // longer values are truncated in messages

@@ -52,8 +52,8 @@ describe('applyMergePatch', () => {
   it('is idempotent', () => {
     fc.assert(
       fc.property(anyJson, anyJson, (document, patch) => {
-        const patched = applyMergePatch(document, patch)
-        expect(applyMergePatch(patched, patch)).toEqual(patched)
+        const patchedDocument = applyMergePatch(document, patch)
+        expect(applyMergePatch(patchedDocument, patch)).toEqual(patchedDocument)
       }),
     )
   })
@@ -61,9 +61,9 @@ describe('applyMergePatch', () => {
   it('transforms any document without nulls into any other', () => {
     const anyJsonWithoutNulls = anyJson.map((value) => applyMergePatch(undefined, value))
     fc.assert(
-      fc.property(anyJsonWithoutNulls, anyJsonWithoutNulls, (from, to) => {
-        fc.pre(from !== null && to !== null)
-        expect(applyMergePatch(from, createPatch(from, to))).toEqual(to)
+      fc.property(anyJsonWithoutNulls, anyJsonWithoutNulls, (oldDocument, newDocument) => {
+        fc.pre(oldDocument !== null && newDocument !== null)
+        expect(applyMergePatch(oldDocument, createPatch(oldDocument, newDocument))).toEqual(newDocument)
       }),
     )
   })
@@ -71,13 +71,13 @@ describe('applyMergePatch', () => {
 
 const anyJson = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<JsonValue>
 
-function createPatch(from: JsonValue, to: JsonValue): JsonValue {
-  if (!isJsonObject(from) || !isJsonObject(to)) return to
-  const removals = Object.keys(from)
-    .filter((key) => !Object.hasOwn(to, key))
+function createPatch(oldDocument: JsonValue, newDocument: JsonValue): JsonValue {
+  if (!isJsonObject(oldDocument) || !isJsonObject(newDocument)) return newDocument
+  const removals = Object.keys(oldDocument)
+    .filter((key) => !Object.hasOwn(newDocument, key))
     .map((key) => [key, null] as const)
-  const changes = Object.entries(to).map(
-    ([key, value]) => [key, createPatch(getOwnProperty(from, key) ?? null, value)] as const,
+  const changes = Object.entries(newDocument).map(
+    ([key, value]) => [key, createPatch(getOwnProperty(oldDocument, key) ?? null, value)] as const,
   )
   return Object.fromEntries([...removals, ...changes])
 }

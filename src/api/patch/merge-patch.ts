@@ -4,10 +4,10 @@ import { getOwnProperty, isJsonObject, type JsonValue, setOwnProperty } from '..
 
 export function applyMergePatch(document: JsonValue | undefined, patch: JsonValue): JsonValue {
   if (!isJsonObject(patch)) return patch
-  const merged: { [key: string]: JsonValue } = isJsonObject(document) ? { ...document } : {}
+  const mergedObject: { [key: string]: JsonValue } = isJsonObject(document) ? { ...document } : {}
   for (const [key, change] of Object.entries(patch)) {
-    if (change === null) delete merged[key]
-    else setOwnProperty(merged, key, applyMergePatch(getOwnProperty(merged, key), change))
+    if (change === null) delete mergedObject[key]
+    else setOwnProperty(mergedObject, key, applyMergePatch(getOwnProperty(mergedObject, key), change))
   }
-  return merged
+  return mergedObject
 }

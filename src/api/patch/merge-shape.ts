@@ -9,10 +9,10 @@ export function mergeShapeOf(type: ObjectType): MergeShape {
   if (!shape) {
     const fields = new Map<string, MergeField>()
     shape = {
-      field(name) {
-        const declared = Object.hasOwn(type.fields, name) ? type.fields[name] : undefined
-        if (!declared) return undefined
-        const field = fields.get(name) ?? mergeFieldOf(declared)
+      findField(name) {
+        const declaredField = Object.hasOwn(type.fields, name) ? type.fields[name] : undefined
+        if (!declaredField) return undefined
+        const field = fields.get(name) ?? mergeFieldOf(declaredField)
         fields.set(name, field)
         return field
       },
@@ -23,8 +23,8 @@ export function mergeShapeOf(type: ObjectType): MergeShape {
 }
 
 function mergeFieldOf({ merge, type }: Field): MergeField {
-  const inner = objectTypeOf(type)
-  return { merge, shape: inner && mergeShapeOf(inner) }
+  const innerType = objectTypeOf(type)
+  return { merge, shape: innerType && mergeShapeOf(innerType) }
 }
 
 /** Returns the object type of a field or of the items of its list. */

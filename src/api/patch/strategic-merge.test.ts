@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type JsonObject, type JsonValue, jsonEquals } from '../json-value.ts'
-import { type MergeField, type MergeShape, strategicMerge } from './strategic-merge.ts'
+import { applyStrategicMerge, type MergeField, type MergeShape } from './strategic-merge.ts'
 
-const createShape = (fields: Record<string, MergeField>): MergeShape => ({ field: (name) => fields[name] })
+const createShape = (fields: Record<string, MergeField>): MergeShape => ({ findField: (name) => fields[name] })
 
 const container = createShape({
   env: { merge: 'name' },
@@ -22,9 +22,10 @@ const pod = createShape({
   status: { shape: createShape({ conditions: { merge: 'type' } }) },
 })
 
-const merge = (document: unknown, patch: unknown) => strategicMerge(document as JsonObject, patch as JsonValue, pod)
+const merge = (document: unknown, patch: unknown) =>
+  applyStrategicMerge(document as JsonObject, patch as JsonValue, pod)
 
-describe('strategicMerge of objects', () => {
+describe('applyStrategicMerge of objects', () => {
   it.each([
     ['an empty patch changes nothing', { a: { b: 1 } }, {}, { a: { b: 1 } }],
     ['a value is replaced and other fields are kept', { a: 1, b: 2 }, { b: 3, c: 4 }, { a: 1, b: 3, c: 4 }],
@@ -64,7 +65,7 @@ describe('strategicMerge of objects', () => {
   })
 })
 
-describe('strategicMerge of lists by key', () => {
+describe('applyStrategicMerge of lists by key', () => {
   const web = {
     name: 'web',
     image: 'web:1',
@@ -156,16 +157,16 @@ describe('strategicMerge of lists by key', () => {
       { containers: [log, web] },
     ],
     ['an order for an absent list changes nothing', { '$setElementOrder/volumes': [{ name: 'a' }] }, {}],
-  ])('%s', (_, patch, changed) => {
-    expect(merge({ spec }, { spec: patch })).toEqual({ spec: { ...spec, ...(changed as object) } })
+  ])('%s', (_, patch, changedFields) => {
+    expect(merge({ spec }, { spec: patch })).toEqual({ spec: { ...spec, ...(changedFields as object) } })
   })
 
   it('merges items with numeric keys', () => {
     const document = { spec: { containers: [{ name: 'web', ports: [{ containerPort: 80, name: 'http' }] }] } }
-    const patched = merge(document, {
+    const patchedPod = merge(document, {
       spec: { containers: [{ name: 'web', ports: [{ containerPort: 80, protocol: 'TCP' }, { containerPort: 443 }] }] },
     })
-    expect(patched).toEqual({
+    expect(patchedPod).toEqual({
       spec: {
         containers: [
           { name: 'web', ports: [{ containerPort: 80, name: 'http', protocol: 'TCP' }, { containerPort: 443 }] },
@@ -175,12 +176,12 @@ describe('strategicMerge of lists by key', () => {
   })
 })
 
-describe('strategicMerge of patches by kubectl and controllers', () => {
-  const lastApplied = { 'kubectl.kubernetes.io/last-applied-configuration': '{}\n' }
+describe('applyStrategicMerge of patches by kubectl and controllers', () => {
+  const lastAppliedAnnotation = { 'kubectl.kubernetes.io/last-applied-configuration': '{}\n' }
 
   it('removes a container, a label and an environment variable, and keeps an injected sidecar (kubectl apply)', () => {
-    const live = {
-      metadata: { labels: { app: 'web', old: 'yes' }, annotations: lastApplied },
+    const liveObject = {
+      metadata: { labels: { app: 'web', old: 'yes' }, annotations: lastAppliedAnnotation },
       spec: {
         containers: [
           {
@@ -197,7 +198,7 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
       },
     }
     const patch = {
-      metadata: { annotations: lastApplied, labels: { old: null } },
+      metadata: { annotations: lastAppliedAnnotation, labels: { old: null } },
       spec: {
         '$setElementOrder/containers': [{ name: 'web' }],
         containers: [
@@ -211,8 +212,8 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
         ],
       },
     }
-    expect(merge(live, patch)).toEqual({
-      metadata: { labels: { app: 'web' }, annotations: lastApplied },
+    expect(merge(liveObject, patch)).toEqual({
+      metadata: { labels: { app: 'web' }, annotations: lastAppliedAnnotation },
       spec: {
         containers: [
           { name: 'web', image: 'web:2', env: [{ name: 'B', value: '2' }] },
@@ -223,7 +224,7 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
   })
 
   it('changes the type of a volume (kubectl edit)', () => {
-    const live = {
+    const liveObject = {
       spec: {
         volumes: [
           { name: 'data', emptyDir: { medium: 'Memory' } },
@@ -244,7 +245,7 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
         ],
       },
     }
-    expect(merge(live, patch)).toEqual({
+    expect(merge(liveObject, patch)).toEqual({
       spec: {
         volumes: [
           { name: 'data', persistentVolumeClaim: { claimName: 'c' } },
@@ -255,7 +256,7 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
   })
 
   it('removes the finalizer of a provisioner', () => {
-    const live = {
+    const liveObject = {
       metadata: { finalizers: ['kubernetes.io/pv-protection', 'external-provisioner.volume.kubernetes.io/finalizer'] },
     }
     const patch = {
@@ -264,7 +265,7 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
         '$setElementOrder/finalizers': ['kubernetes.io/pv-protection'],
       },
     }
-    expect(merge(live, patch)).toEqual({ metadata: { finalizers: ['kubernetes.io/pv-protection'] } })
+    expect(merge(liveObject, patch)).toEqual({ metadata: { finalizers: ['kubernetes.io/pv-protection'] } })
   })
 
   it('adds a finalizer and keeps one that is missing from $setElementOrder', () => {
@@ -276,7 +277,7 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
   })
 
   it('sets one condition and removes another', () => {
-    const live = {
+    const liveObject = {
       status: {
         conditions: [
           { type: 'Resizing', status: 'True' },
@@ -293,7 +294,7 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
         ],
       },
     }
-    expect(merge(live, patch)).toEqual({
+    expect(merge(liveObject, patch)).toEqual({
       status: {
         conditions: [
           { type: 'FileSystemResizePending', status: 'True' },
@@ -304,7 +305,7 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
   })
 
   it('merges owner references by uid', () => {
-    const live = { metadata: { ownerReferences: [{ uid: '1', name: 'a' }] } }
+    const liveObject = { metadata: { ownerReferences: [{ uid: '1', name: 'a' }] } }
     const patch = {
       metadata: {
         ownerReferences: [
@@ -313,7 +314,7 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
         ],
       },
     }
-    expect(merge(live, patch)).toEqual({
+    expect(merge(liveObject, patch)).toEqual({
       metadata: {
         ownerReferences: [
           { uid: '2', name: 'b' },
@@ -324,8 +325,8 @@ describe('strategicMerge of patches by kubectl and controllers', () => {
   })
 })
 
-describe('SYS-10 strategicMerge rejects', () => {
-  const live = {
+describe('SYS-10 applyStrategicMerge rejects', () => {
+  const liveObject = {
     metadata: { finalizers: ['a'] },
     spec: { containers: [{ name: 'web', env: [{ name: 'A' }] }], s: { a: 1 } },
   }
@@ -404,19 +405,19 @@ describe('SYS-10 strategicMerge rejects', () => {
       'spec.s contains "b", which is not listed in its $retainKeys',
     ],
   ])('%s', (_, patch, message) => {
-    expect(() => merge(live, patch)).toThrow(message)
+    expect(() => merge(liveObject, patch)).toThrow(message)
   })
 })
 
-describe('strategicMerge (properties)', () => {
+describe('applyStrategicMerge (properties)', () => {
   it('is idempotent, removes all directives and does not modify its input', () => {
     fc.assert(
       fc.property(anyDocument, anyPatch, (document, patch) => {
         const original = JSON.stringify([document, patch])
-        const merged = merge(document, patch)
+        const mergedPod = merge(document, patch)
         expect(JSON.stringify([document, patch])).toBe(original)
-        expect(JSON.stringify(merged)).not.toMatch(/\$|null/)
-        expect(merge(merged, patch)).toEqual(merged)
+        expect(JSON.stringify(mergedPod)).not.toMatch(/\$|null/)
+        expect(merge(mergedPod, patch)).toEqual(mergedPod)
       }),
       { numRuns: 500 },
     )
@@ -442,8 +443,8 @@ describe('strategicMerge (properties)', () => {
 
 const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'))
 const namedItems = <T extends object>(fields: fc.Arbitrary<T>) =>
-  names.chain((selected) =>
-    fc.tuple(...selected.map((name) => fields.map((otherFields) => ({ name, ...otherFields })))),
+  names.chain((selectedNames) =>
+    fc.tuple(...selectedNames.map((name) => fields.map((otherFields) => ({ name, ...otherFields })))),
   )
 const anyEnv = namedItems(fc.record({ value: fc.constantFrom('1', '2') }))
 const anyContainers = namedItems(
@@ -478,12 +479,15 @@ const anyPatch = fc
     containers: containersPatch,
     labels: fc.dictionary(fc.constantFrom('k', 'l'), fc.constantFrom('w', null)),
   })
-  .map(({ added, deleted, containers, labels }) => ({
+  .map(({ added: addedNames, deleted: deletedNames, containers, labels }) => ({
     metadata: {
       labels,
-      finalizers: added,
-      '$deleteFromPrimitiveList/finalizers': deleted,
-      '$setElementOrder/finalizers': [...added, ...deleted.filter((finalizer) => !added.includes(finalizer))],
+      finalizers: addedNames,
+      '$deleteFromPrimitiveList/finalizers': deletedNames,
+      '$setElementOrder/finalizers': [
+        ...addedNames,
+        ...deletedNames.filter((finalizer) => !addedNames.includes(finalizer)),
+      ],
     },
     spec: { containers, '$setElementOrder/containers': containers.map(({ name }) => ({ name })) },
   }))

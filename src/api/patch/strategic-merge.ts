@@ -14,7 +14,7 @@ import { orderItems } from './strategic-order.ts'
 
 /** The merge rules of an object. Unknown fields are merged as in a JSON merge patch. */
 export interface MergeShape {
-  field(name: string): MergeField | undefined
+  findField(name: string): MergeField | undefined
 }
 
 export interface MergeField {
@@ -31,7 +31,7 @@ export interface MergeField {
 //   $retainKeys: [k, …]                 delete all keys that are not listed
 //   $setElementOrder/<list>: [k, …]     the order of the listed items
 //   $deleteFromPrimitiveList/<list>     scalars to delete
-export function strategicMerge(document: JsonObject, patch: JsonValue, shape: MergeShape): JsonObject {
+export function applyStrategicMerge(document: JsonObject, patch: JsonValue, shape: MergeShape): JsonObject {
   if (!isJsonObject(patch)) throw new PatchError('malformed', 'a strategic merge patch must be an object')
   return mergeObject(document, patch, { shape, path: '' })
 }
@@ -46,27 +46,27 @@ function mergeObject(original: JsonObject, patch: JsonObject, context: MergeCont
   const directive = parseDirective(patch, context)
   if (directive === 'delete') return {}
   const base = directive === 'replace' ? {} : retainKeys(original, patch, context)
-  const merged: { [key: string]: JsonValue } = { ...base }
+  const mergedObject: { [key: string]: JsonValue } = { ...base }
   for (const [key, change] of Object.entries(patch)) {
     if (isDirective(key)) continue
-    if (change === null) delete merged[key]
-    else if (typeof change !== 'object') setOwnProperty(merged, key, change)
-    else setField(merged, key, mergeField(getOwnProperty(base, key), change, patch, fieldContext(context, key)))
+    if (change === null) delete mergedObject[key]
+    else if (typeof change !== 'object') setOwnProperty(mergedObject, key, change)
+    else setField(mergedObject, key, mergeField(getOwnProperty(base, key), change, patch, fieldContext(context, key)))
   }
   for (const [key, change] of Object.entries(patch)) {
     const listName = parseListName(key, ORDER_PREFIX, context)
-    if (listName !== undefined) orderField(merged, listName, change, { base, context })
+    if (listName !== undefined) orderField(mergedObject, listName, change, { base, context })
   }
   for (const [key, change] of Object.entries(patch)) {
     const listName = parseListName(key, DELETE_PREFIX, context)
-    if (listName !== undefined) deleteScalars(merged, listName, change, context)
+    if (listName !== undefined) deleteScalars(mergedObject, listName, change, context)
   }
-  return merged
+  return mergedObject
 }
 
-function setField(merged: { [key: string]: JsonValue }, key: string, value: JsonValue | undefined): void {
-  if (value === undefined) delete merged[key]
-  else setOwnProperty(merged, key, value)
+function setField(mergedObject: { [key: string]: JsonValue }, key: string, value: JsonValue | undefined): void {
+  if (value === undefined) delete mergedObject[key]
+  else setOwnProperty(mergedObject, key, value)
 }
 
 type FieldContext = MergeField & { readonly key: string; readonly path: string }
@@ -97,7 +97,7 @@ function mergeScalars(
 ): JsonValue[] {
   for (const item of change) {
     if (typeof item === 'object' && item !== null)
-      throw inapplicable(context, 'is a list of scalars, but the patch contains an object or a list')
+      throw createInapplicableError(context, 'is a list of scalars, but the patch contains an object or a list')
   }
   const items = [...new Set([...original, ...change])]
   return orderItems({ items, patchKeys: change, previousKeys: original, keyOf: (item) => item })
@@ -110,8 +110,8 @@ function mergeItems(original: readonly JsonValue[], change: readonly JsonValue[]
   const deletedKeys = new Set(change.filter((_, i) => directives[i] === 'delete').map(keyOf))
   const changes = change.filter((_, i) => directives[i] !== 'delete' && directives[i] !== 'replace') as JsonObject[]
 
-  const remaining = directives.includes('replace') ? [] : original.filter((item) => !deletedKeys.has(keyOf(item)))
-  const items = [...remaining] as JsonObject[]
+  const remainingItems = directives.includes('replace') ? [] : original.filter((item) => !deletedKeys.has(keyOf(item)))
+  const items = [...remainingItems] as JsonObject[]
   const positions = new Map<unknown, number>()
   for (const [i, item] of items.entries()) if (!positions.has(keyOf(item))) positions.set(keyOf(item), i)
   for (const patchItem of changes) {
@@ -125,29 +125,35 @@ function mergeItems(original: readonly JsonValue[], change: readonly JsonValue[]
 }
 
 function mergeKeyOf(item: JsonValue, mergeKey: string, { path }: MergeContext): JsonValue {
-  if (!isJsonObject(item)) throw inapplicable({ path }, 'is merged by key, so its items must be objects')
+  if (!isJsonObject(item)) throw createInapplicableError({ path }, 'is merged by key, so its items must be objects')
   const key = getOwnProperty(item, mergeKey)
-  if (key === undefined || key === null) throw inapplicable({ path }, `has an item without its merge key "${mergeKey}"`)
-  if (typeof key === 'object') throw inapplicable({ path }, `has an item whose merge key "${mergeKey}" is not a scalar`)
+  if (key === undefined || key === null)
+    throw createInapplicableError({ path }, `has an item without its merge key "${mergeKey}"`)
+  if (typeof key === 'object')
+    throw createInapplicableError({ path }, `has an item whose merge key "${mergeKey}" is not a scalar`)
   return key
 }
 
 // $setElementOrder
 
 function orderField(
-  merged: { [key: string]: JsonValue },
+  mergedObject: { [key: string]: JsonValue },
   key: string,
   order: JsonValue,
   { base, context }: { base: JsonObject; context: MergeContext },
 ): void {
   const field = fieldContext(context, key)
-  if (!isJsonArray(order)) throw inapplicable(field, `has a ${ORDER_PREFIX} that is not a list`)
-  const items = getOwnProperty(merged, key)
+  if (!isJsonArray(order)) throw createInapplicableError(field, `has a ${ORDER_PREFIX} that is not a list`)
+  const items = getOwnProperty(mergedObject, key)
   if (!isJsonArray(items) || field.merge === undefined) return // a replaced list already has the order of the patch
   const keyOf = (item: JsonValue) => (field.merge === '' ? item : mergeKeyOf(item, field.merge!, field))
   const original = getOwnProperty(base, key)
   const originalKeys = isJsonArray(original) ? original.map(keyOf) : []
-  setOwnProperty(merged, key, orderItems({ items, patchKeys: order.map(keyOf), previousKeys: originalKeys, keyOf }))
+  setOwnProperty(
+    mergedObject,
+    key,
+    orderItems({ items, patchKeys: order.map(keyOf), previousKeys: originalKeys, keyOf }),
+  )
 }
 
 /** Rejects a patch whose $setElementOrder does not list its items in the same order. */
@@ -158,10 +164,10 @@ function checkOrder(change: readonly JsonValue[], order: JsonValue | undefined, 
   for (const item of change) {
     if (isJsonObject(item) && Object.hasOwn(item, '$patch')) continue
     const key = keyOf(item)
-    let next = orderedKeys.next()
-    while (!next.done && next.value !== key) next = orderedKeys.next()
-    if (next.done) {
-      throw inapplicable(
+    let entry = orderedKeys.next()
+    while (!entry.done && entry.value !== key) entry = orderedKeys.next()
+    if (entry.done) {
+      throw createInapplicableError(
         context,
         `has ${JSON.stringify(key)} in the patch, but not at the same position in its ${ORDER_PREFIX}`,
       )
@@ -180,7 +186,7 @@ const isDirective = (key: string): boolean =>
 function parseDirective(patch: JsonObject, context: MergeContext): 'replace' | 'delete' | 'merge' {
   const directive = getOwnProperty(patch, '$patch') ?? 'merge'
   if (directive === 'replace' || directive === 'delete' || directive === 'merge') return directive
-  throw inapplicable(
+  throw createInapplicableError(
     context,
     `has the unknown directive $patch: ${JSON.stringify(directive)}; expected replace, delete or merge`,
   )
@@ -189,33 +195,35 @@ function parseDirective(patch: JsonObject, context: MergeContext): 'replace' | '
 function retainKeys(original: JsonObject, patch: JsonObject, context: MergeContext): JsonObject {
   const keys = getOwnProperty(patch, '$retainKeys')
   if (keys === undefined) return original
-  if (!isJsonArray(keys)) throw inapplicable(context, 'has a $retainKeys that is not a list')
+  if (!isJsonArray(keys)) throw createInapplicableError(context, 'has a $retainKeys that is not a list')
   const retainedKeys = new Set<unknown>(keys)
   for (const [key, change] of Object.entries(patch)) {
     if (change === null || isDirective(key) || retainedKeys.has(key)) continue
-    throw inapplicable(context, `contains "${key}", which is not listed in its $retainKeys`)
+    throw createInapplicableError(context, `contains "${key}", which is not listed in its $retainKeys`)
   }
   return Object.fromEntries(Object.entries(original).filter(([key]) => retainedKeys.has(key)))
 }
 
 function parseListName(key: string, prefix: string, context: MergeContext): string | undefined {
   if (!key.startsWith(prefix)) return undefined
-  if (key[prefix.length] !== '/') throw inapplicable(context, `has "${key}", which must have the form ${prefix}/<list>`)
+  if (key[prefix.length] !== '/')
+    throw createInapplicableError(context, `has "${key}", which must have the form ${prefix}/<list>`)
   return key.slice(prefix.length + 1)
 }
 
 function deleteScalars(
-  merged: { [key: string]: JsonValue },
+  mergedObject: { [key: string]: JsonValue },
   key: string,
   change: JsonValue,
   context: MergeContext,
 ): void {
-  if (!isJsonArray(change)) throw inapplicable(fieldContext(context, key), `has a ${DELETE_PREFIX} that is not a list`)
-  const items = getOwnProperty(merged, key)
+  if (!isJsonArray(change))
+    throw createInapplicableError(fieldContext(context, key), `has a ${DELETE_PREFIX} that is not a list`)
+  const items = getOwnProperty(mergedObject, key)
   if (!isJsonArray(items)) return
   const deletedItems = new Set(change)
   setOwnProperty(
-    merged,
+    mergedObject,
     key,
     items.filter((item) => !deletedItems.has(item)),
   )
@@ -232,12 +240,12 @@ function withoutDirectives(list: readonly JsonValue[], context: MergeContext): J
 }
 
 const fieldContext = ({ shape, path }: MergeContext, key: string): FieldContext => ({
-  ...shape?.field(key),
+  ...shape?.findField(key),
   key,
   path: path === '' ? key : `${path}.${key}`,
 })
 
-const inapplicable = ({ path }: { path: string }, reason: string): PatchError =>
+const createInapplicableError = ({ path }: { path: string }, reason: string): PatchError =>
   new PatchError(
     'inapplicable',
     `cannot apply the strategic merge patch: ${path === '' ? 'the object' : path} ${reason}`,

@@ -51,8 +51,8 @@ describe('orderItems', () => {
   it('is idempotent', () => {
     fc.assert(
       fc.property(keys, keys, (previousKeys, patchKeys) => {
-        const ordered = orderText([...new Set(previousKeys + patchKeys)].join(''), { patchKeys, previousKeys })
-        expect(orderText(ordered, { patchKeys, previousKeys: ordered })).toBe(ordered)
+        const orderedText = orderText([...new Set(previousKeys + patchKeys)].join(''), { patchKeys, previousKeys })
+        expect(orderText(orderedText, { patchKeys, previousKeys: orderedText })).toBe(orderedText)
       }),
     )
   })

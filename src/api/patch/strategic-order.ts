@@ -30,18 +30,18 @@ export function orderItems<Item>({ items, patchKeys, previousKeys, keyOf }: Merg
       : positionOf(a, previousPositions) - positionOf(b, previousPositions),
   )
 
-  const ordered: Item[] = []
+  const orderedItems: Item[] = []
   let nextIndex = 0
   for (const item of otherItems) {
     while (
       nextIndex < patchItems.length &&
       !(positionOf(item, previousPositions) < (previousPositions.get(keyOf(patchItems[nextIndex]!)) ?? -1))
     ) {
-      ordered.push(patchItems[nextIndex++]!)
+      orderedItems.push(patchItems[nextIndex++]!)
     }
-    ordered.push(item)
+    orderedItems.push(item)
   }
-  return [...ordered, ...patchItems.slice(nextIndex)]
+  return [...orderedItems, ...patchItems.slice(nextIndex)]
 }
 
 /** Returns the first position of each key. */

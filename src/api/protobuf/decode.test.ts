@@ -35,7 +35,7 @@ import { createProtobufWriter, type ProtobufWriter } from './writer.ts'
 const encode = (write: (writer: ProtobufWriter) => void): Buffer => {
   const writer = createProtobufWriter()
   write(writer)
-  return writer.bytes()
+  return writer.toBytes()
 }
 const decodeFields = (fields: Fields, write: (writer: ProtobufWriter) => void) =>
   decodeProtobuf(object('test.Message', '', fields), encode(write))
@@ -57,10 +57,10 @@ describe('decodeProtobuf', () => {
       amount: ptr(8, quantity, ''),
     }
     const writeZeros = (writer: ProtobufWriter) => {
-      for (const number of [1, 2]) writer.boolean(number, false)
-      for (const number of [3, 4]) writer.int(number, 0)
-      for (const number of [5, 6]) writer.string(number, '')
-      for (const number of [7, 8]) writer.message(number, () => writer.string(1, '0'))
+      for (const number of [1, 2]) writer.writeBoolean(number, false)
+      for (const number of [3, 4]) writer.writeInt(number, 0)
+      for (const number of [5, 6]) writer.writeString(number, '')
+      for (const number of [7, 8]) writer.writeMessage(number, () => writer.writeString(1, '0'))
     }
     expect(decodeFields(fields, writeZeros)).toEqual({ flag: false, count: 0, text: '', amount: '0' })
     expect(decodeFields(fields, () => {})).toEqual({})
@@ -68,20 +68,20 @@ describe('decodeProtobuf', () => {
 
   it('omits required zero values, which decode adds', () => {
     const type = object('test.Message', '', { name: req(1, string, ''), port: req(2, int32, '') })
-    const decoded = decodeProtobuf(
+    const decodedValue = decodeProtobuf(
       type,
-      encode((writer) => writer.string(1, '')),
+      encode((writer) => writer.writeString(1, '')),
     )
-    expect(decode(type, decoded).object).toEqual({ name: '', port: 0 })
+    expect(decode(type, decodedValue).object).toEqual({ name: '', port: 0 })
   })
 
   it('omits messages with only zero values, unless they are pointers', () => {
     const inner = object('test.Inner', '', { name: opt(1, string, ''), flag: ptr(2, boolean, '') })
     const fields = { empty: opt(1, inner, ''), pointer: ptr(2, inner, ''), full: opt(3, inner, '') }
     const value = decodeFields(fields, (writer) => {
-      writer.message(1, () => writer.string(1, ''))
-      writer.message(2, () => writer.string(1, ''))
-      writer.message(3, () => writer.boolean(2, false))
+      writer.writeMessage(1, () => writer.writeString(1, ''))
+      writer.writeMessage(2, () => writer.writeString(1, ''))
+      writer.writeMessage(3, () => writer.writeBoolean(2, false))
     })
     expect(value).toEqual({ pointer: {}, full: { flag: false } })
   })
@@ -95,14 +95,14 @@ describe('decodeProtobuf', () => {
       extra: opt(4, map(list(string)), ''),
     }
     const value = decodeFields(fields, (writer) => {
-      for (const name of ['a', '', 'a']) writer.string(1, name)
-      writer.message(2, () => {})
-      writer.message(3, () => writer.string(1, 'key'))
-      writer.message(3, () => writer.string(2, 'value without key'))
-      writer.message(3, () => writer.string(1, '__proto__'))
-      writer.message(4, () => {
-        writer.string(1, 'groups')
-        writer.message(2, () => writer.string(1, 'one'))
+      for (const name of ['a', '', 'a']) writer.writeString(1, name)
+      writer.writeMessage(2, () => {})
+      writer.writeMessage(3, () => writer.writeString(1, 'key'))
+      writer.writeMessage(3, () => writer.writeString(2, 'value without key'))
+      writer.writeMessage(3, () => writer.writeString(1, '__proto__'))
+      writer.writeMessage(4, () => {
+        writer.writeString(1, 'groups')
+        writer.writeMessage(2, () => writer.writeString(1, 'one'))
       })
     })
     expect(JSON.stringify(value)).toBe(
@@ -112,13 +112,13 @@ describe('decodeProtobuf', () => {
 
   it('decodes lists of numbers that are unpacked, packed, or both', () => {
     const value = decodeFields({ ids: opt(1, list(int64), '') }, (writer) => {
-      writer.int(1, 0)
-      writer.bytesField(1, Buffer.from([1, 2, 0x80, 1]))
-      writer.int(1, -5)
+      writer.writeInt(1, 0)
+      writer.writeBytes(1, Buffer.from([1, 2, 0x80, 1]))
+      writer.writeInt(1, -5)
     })
     expect(value).toEqual({ ids: [0, 1, 2, 128, -5] })
     const flags = decodeFields({ flags: opt(1, list(boolean), '') }, (writer) =>
-      writer.bytesField(1, Buffer.from([1, 0])),
+      writer.writeBytes(1, Buffer.from([1, 0])),
     )
     expect(flags).toEqual({ flags: [true, false] })
   })
@@ -126,9 +126,9 @@ describe('decodeProtobuf', () => {
   it('inlines the fields of embedded messages', () => {
     const fields = { ...within(1, { name: opt(1, string, '') }), key: req(2, string, ''), size: ptr(3, double, '') }
     const value = decodeFields(fields, (writer) => {
-      writer.message(1, () => writer.string(1, 'settings'))
-      writer.string(2, 'colour')
-      writer.double(3, 0.5)
+      writer.writeMessage(1, () => writer.writeString(1, 'settings'))
+      writer.writeString(2, 'colour')
+      writer.writeDouble(3, 0.5)
     })
     expect(value).toEqual({ name: 'settings', key: 'colour', size: 0.5 })
   })
@@ -145,24 +145,24 @@ describe('decodeProtobuf', () => {
     }
     const value = decodeFields(fields, (writer) => {
       for (const number of [1, 2]) {
-        writer.message(number, () => {
-          writer.int(1, 1_767_225_600)
-          writer.int(2, 1_234_999)
+        writer.writeMessage(number, () => {
+          writer.writeInt(1, 1_767_225_600)
+          writer.writeInt(2, 1_234_999)
         })
       }
-      writer.message(3, () => writer.string(1, '10Gi'))
-      writer.bytesField(4, Buffer.from([0xff, 0xfe]))
+      writer.writeMessage(3, () => writer.writeString(1, '10Gi'))
+      writer.writeBytes(4, Buffer.from([0xff, 0xfe]))
       for (const [number, type] of [
         [5, 0],
         [6, 1],
       ] as const) {
-        writer.message(number, () => {
-          writer.int(1, type)
-          writer.int(2, 80)
-          writer.string(3, 'http')
+        writer.writeMessage(number, () => {
+          writer.writeInt(1, type)
+          writer.writeInt(2, 80)
+          writer.writeString(3, 'http')
         })
       }
-      writer.message(7, () => writer.string(1, '{"f:spec":{}}'))
+      writer.writeMessage(7, () => writer.writeString(1, '{"f:spec":{}}'))
     })
     expect(value).toEqual({
       time: '2026-01-01T00:00:00Z',
@@ -183,8 +183,8 @@ describe('decodeProtobuf', () => {
       epoch: opt(4, time, ''),
     }
     const value = decodeFields(fields, (writer) => {
-      for (const number of [1, 2, 3]) writer.message(number, () => {})
-      writer.message(4, () => writer.int(1, 0))
+      for (const number of [1, 2, 3]) writer.writeMessage(number, () => {})
+      writer.writeMessage(4, () => writer.writeInt(1, 0))
     })
     expect(value).toEqual({ epoch: '1970-01-01T00:00:00Z' })
   })
@@ -192,22 +192,22 @@ describe('decodeProtobuf', () => {
   it('merges the parts of a split message and keeps the last value of a singular field that occurs twice', () => {
     const inner = object('test.Inner', '', { a: opt(1, string, ''), b: opt(2, string, '') })
     const value = decodeFields({ inner: opt(1, inner, ''), name: opt(2, string, '') }, (writer) => {
-      writer.message(1, () => writer.string(1, 'x'))
-      writer.message(1, () => writer.string(2, 'y'))
-      for (const name of ['one', 'two']) writer.string(2, name)
+      writer.writeMessage(1, () => writer.writeString(1, 'x'))
+      writer.writeMessage(1, () => writer.writeString(2, 'y'))
+      for (const name of ['one', 'two']) writer.writeString(2, name)
     })
     expect(value).toEqual({ inner: { a: 'x', b: 'y' }, name: 'two' })
-    const reset = decodeFields({ name: opt(2, string, '') }, (writer) => {
-      for (const name of ['one', '']) writer.string(2, name)
+    const resetValue = decodeFields({ name: opt(2, string, '') }, (writer) => {
+      for (const name of ['one', '']) writer.writeString(2, name)
     })
-    expect(reset).toEqual({})
+    expect(resetValue).toEqual({})
   })
 
   it('skips unknown fields of newer clients', () => {
     const value = decodeFields({ name: opt(1, string, '') }, (writer) => {
-      writer.string(99, 'new')
-      writer.string(1, 'known')
-      writer.message(500, () => writer.int(1, 1))
+      writer.writeString(99, 'new')
+      writer.writeString(1, 'known')
+      writer.writeMessage(500, () => writer.writeInt(1, 1))
     })
     expect(value).toEqual({ name: 'known' })
   })
@@ -221,8 +221,10 @@ describe('decodeProtobuf', () => {
 
 describe('decodeProtobuf rejects', () => {
   it('a value of the wrong wire type, with the path of the field', () => {
-    const malformed = encode((writer) => writer.message(2, () => writer.message(2, () => writer.int(2, 7))))
-    expect(() => decodeProtobuf(persistentVolumeClaim, malformed)).toThrow(
+    const malformedBytes = encode((writer) =>
+      writer.writeMessage(2, () => writer.writeMessage(2, () => writer.writeInt(2, 7))),
+    )
+    expect(() => decodeProtobuf(persistentVolumeClaim, malformedBytes)).toThrow(
       'spec.resources.requests: field 2 before byte 5 has a varint; expected a length and bytes',
     )
   })
@@ -231,31 +233,31 @@ describe('decodeProtobuf rejects', () => {
     [
       'a time after the year 9999',
       { at: opt(1, time, '') },
-      (writer) => writer.message(1, () => writer.int(1, 253_402_300_800)),
+      (writer) => writer.writeMessage(1, () => writer.writeInt(1, 253_402_300_800)),
       'at: 253402300800 seconds since 1970 are outside the years 0 to 9999',
     ],
     [
       'a time before the year 0',
       { at: opt(1, time, '') },
-      (writer) => writer.message(1, () => writer.int(1, -62_167_219_201)),
+      (writer) => writer.writeMessage(1, () => writer.writeInt(1, -62_167_219_201)),
       'outside the years 0 to 9999',
     ],
     [
       'more nanoseconds than a second has',
       { at: opt(1, microTime, '') },
-      (writer) => writer.message(1, () => writer.int(2, 1_000_000_000)),
+      (writer) => writer.writeMessage(1, () => writer.writeInt(2, 1_000_000_000)),
       'at: 1000000000 nanoseconds are not within one second',
     ],
     [
       'invalid JSON',
       { raw: ptr(1, fieldsV1, '') },
-      (writer) => writer.message(1, () => writer.string(1, '{')),
+      (writer) => writer.writeMessage(1, () => writer.writeString(1, '{')),
       'raw: invalid JSON',
     ],
     [
       'JSON that is nested too deep',
       { raw: ptr(1, fieldsV1, '') },
-      (writer) => writer.message(1, () => writer.string(1, '['.repeat(100_000))),
+      (writer) => writer.writeMessage(1, () => writer.writeString(1, '['.repeat(100_000))),
       'raw: invalid JSON: objects and lists are nested more than 500 levels deep',
     ],
   ])('%s', (_, fields, write, message) => {
@@ -269,11 +271,11 @@ describe('decodeProtobuf rejects', () => {
     fields.child = ptr(1, tree, '')
     const encodeNested = (depth: number): Buffer => {
       const writer = createProtobufWriter()
-      const write = (remaining: number): void => {
-        if (remaining > 0) writer.message(1, () => write(remaining - 1))
+      const write = (remainingDepth: number): void => {
+        if (remainingDepth > 0) writer.writeMessage(1, () => write(remainingDepth - 1))
       }
       write(depth)
-      return writer.bytes()
+      return writer.toBytes()
     }
     expect(() => decodeProtobuf(tree, encodeNested(MESSAGE_DEPTH_MAX))).not.toThrow()
     expect(() => decodeProtobuf(tree, encodeNested(MESSAGE_DEPTH_MAX + 1))).toThrow(
@@ -282,7 +284,7 @@ describe('decodeProtobuf rejects', () => {
   })
 })
 
-describe('decodeProtobuf', () => {
+describe('decodeProtobuf of damaged input', () => {
   it('decodes truncated samples or throws a ProtobufError', () => {
     for (const { type, bytes } of PROTOBUF_SAMPLES) {
       const { raw } = decodeEnvelope(bytes)
@@ -300,9 +302,9 @@ describe('decodeProtobuf', () => {
         fc.constantFrom(...PROTOBUF_SAMPLES),
         fc.array(anyEdit, { minLength: 1 }),
         ({ type, bytes }, edits) => {
-          const corrupted = Buffer.from(decodeEnvelope(bytes).raw)
-          for (const { index, byte } of edits) corrupted[index % corrupted.length] = byte
-          expectDecodedOrRejected(() => decodeProtobuf(type, corrupted))
+          const corruptedBytes = Buffer.from(decodeEnvelope(bytes).raw)
+          for (const { index, byte } of edits) corruptedBytes[index % corruptedBytes.length] = byte
+          expectDecodedOrRejected(() => decodeProtobuf(type, corruptedBytes))
         },
       ),
       { numRuns: 1_000 },

@@ -30,10 +30,10 @@ function readMessage(fields: WireFields, reader: ProtobufReader, object: JsonRec
   if (path.length > MESSAGE_DEPTH_MAX) {
     throw new ProtobufError(`messages are nested more than ${MESSAGE_DEPTH_MAX} deep`)
   }
-  while (reader.next()) {
+  while (reader.moveToNextField()) {
     const wireField = fields.get(reader.number)
-    if (!wireField) reader.skip()
-    else if (wireField.is === 'embedded') readMessage(wireField.fields, reader.message(), object, path)
+    if (!wireField) reader.skipField()
+    else if (wireField.is === 'embedded') readMessage(wireField.fields, reader.readMessage(), object, path)
     else {
       path.push(wireField.name) // after an error, the path remains for the message
       readField(wireField.name, wireField.field, reader, object, path)
@@ -54,7 +54,7 @@ function readField(name: string, field: Field, reader: ProtobufReader, object: J
   } else {
     const value =
       type.is === 'object'
-        ? readMessage(wireFieldsOf(type), reader.message(), (object[name] ?? {}) as JsonRecord, path)
+        ? readMessage(wireFieldsOf(type), reader.readMessage(), (object[name] ?? {}) as JsonRecord, path)
         : readValue(type, reader, path)
     if (value !== undefined && (isPointer(field) || !isZero(type, value))) object[name] = value
     else if (object[name] !== undefined) delete object[name] // a later zero value overrides an earlier value
@@ -71,19 +71,19 @@ function isZero(type: Type, value: unknown): boolean {
 
 function readItem(item: Type, reader: ProtobufReader, items: unknown[], path: string[]): void {
   const { is } = item
-  const mayBePacked = is === 'boolean' || is === 'int32' || is === 'int64' || is === 'double'
-  if (mayBePacked && reader.wireType === LENGTH_DELIMITED) for (const value of reader.packed(is)) items.push(value)
+  const canBePacked = is === 'boolean' || is === 'int32' || is === 'int64' || is === 'double'
+  if (canBePacked && reader.wireType === LENGTH_DELIMITED) for (const value of reader.readPacked(is)) items.push(value)
   else items.push(readValue(item, reader, path))
 }
 
 function readEntry(type: MapType, reader: ProtobufReader, map: JsonRecord, path: string[]): void {
-  const entry = reader.message()
+  const entry = reader.readMessage()
   let key = ''
   let value = zeroOf(type.value)
-  while (entry.next()) {
-    if (entry.number === 1) key = entry.string()
+  while (entry.moveToNextField()) {
+    if (entry.number === 1) key = entry.readString()
     else if (entry.number === 2) value = readValue(type.value, entry, path)
-    else entry.skip()
+    else entry.skipField()
   }
   setOwnProperty(map, key, value)
 }
@@ -91,9 +91,9 @@ function readEntry(type: MapType, reader: ProtobufReader, map: JsonRecord, path:
 /** Reads a list in a map, which is wrapped in a message that contains only the items. */
 function readListMessage({ item }: ListType, message: ProtobufReader, path: string[]): unknown[] {
   const items: unknown[] = []
-  while (message.next()) {
+  while (message.moveToNextField()) {
     if (message.number === 1) readItem(item, message, items, path)
-    else message.skip()
+    else message.skipField()
   }
   return items
 }
@@ -102,11 +102,11 @@ function readListMessage({ item }: ListType, message: ProtobufReader, path: stri
 function readValue(type: Type, reader: ProtobufReader, path: string[]): unknown {
   switch (type.is) {
     case 'object':
-      return readMessage(wireFieldsOf(type), reader.message(), {}, path)
+      return readMessage(wireFieldsOf(type), reader.readMessage(), {}, path)
     case 'json':
-      return readJson(reader.message())
+      return readJson(reader.readMessage())
     case 'list':
-      return readListMessage(type, reader.message(), path)
+      return readListMessage(type, reader.readMessage(), path)
     case 'map':
       throw new ProtobufError('a map in a list or map cannot be encoded in protobuf')
     default:
@@ -117,33 +117,33 @@ function readValue(type: Type, reader: ProtobufReader, path: string[]): unknown 
 function readScalar(type: Scalar, reader: ProtobufReader): unknown {
   switch (type) {
     case 'string':
-      return reader.string()
+      return reader.readString()
     case 'boolean':
-      return reader.boolean()
+      return reader.readBoolean()
     case 'int32':
-      return reader.int32()
+      return reader.readInt32()
     case 'int64':
-      return reader.int64()
+      return reader.readInt64()
     case 'double':
-      return reader.double()
+      return reader.readDouble()
     case 'bytes':
-      return reader.bytes().toString('base64')
+      return reader.readBytes().toString('base64')
     case 'quantity':
-      return readQuantity(reader.message())
+      return readQuantity(reader.readMessage())
     case 'time':
-      return readTime(reader.message(), 0)
+      return readTime(reader.readMessage(), 0)
     case 'microTime':
-      return readTime(reader.message(), 6)
+      return readTime(reader.readMessage(), 6)
     case 'intOrString':
-      return readIntOrString(reader.message())
+      return readIntOrString(reader.readMessage())
   }
 }
 
 function readQuantity(message: ProtobufReader): string {
   let text = ''
-  while (message.next()) {
-    if (message.number === 1) text = message.string()
-    else message.skip()
+  while (message.moveToNextField()) {
+    if (message.number === 1) text = message.readString()
+    else message.skipField()
   }
   return text === '' ? '0' : text
 }
@@ -156,11 +156,11 @@ function readTime(message: ProtobufReader, fractionDigits: 0 | 6): string | unde
   let isSet = false
   let seconds = 0
   let nanos = 0
-  while (message.next()) {
+  while (message.moveToNextField()) {
     isSet = true
-    if (message.number === 1) seconds = message.int64()
-    else if (message.number === 2) nanos = message.int32()
-    else message.skip()
+    if (message.number === 1) seconds = message.readInt64()
+    else if (message.number === 2) nanos = message.readInt32()
+    else message.skipField()
   }
   if (!isSet) return undefined
   if (seconds < YEAR_0_SECONDS || seconds >= YEAR_10000_SECONDS) {
@@ -175,11 +175,11 @@ function readIntOrString(message: ProtobufReader): number | string {
   let isString = false
   let number = 0
   let text = ''
-  while (message.next()) {
-    if (message.number === 1) isString = message.int64() === 1
-    else if (message.number === 2) number = message.int32()
-    else if (message.number === 3) text = message.string()
-    else message.skip()
+  while (message.moveToNextField()) {
+    if (message.number === 1) isString = message.readInt64() === 1
+    else if (message.number === 2) number = message.readInt32()
+    else if (message.number === 3) text = message.readString()
+    else message.skipField()
   }
   return isString ? text : number
 }
@@ -187,9 +187,9 @@ function readIntOrString(message: ProtobufReader): number | string {
 /** Reads JSON that is embedded as text. */
 function readJson(message: ProtobufReader): unknown {
   let text: Uint8Array | undefined
-  while (message.next()) {
-    if (message.number === 1) text = message.bytes()
-    else message.skip()
+  while (message.moveToNextField()) {
+    if (message.number === 1) text = message.readBytes()
+    else message.skipField()
   }
   if (!text || text.length === 0) return undefined
   try {

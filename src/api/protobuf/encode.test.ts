@@ -35,8 +35,8 @@ describe('encodeProtobuf', () => {
     for (const type of TYPES) {
       const roundTrip = fc.property(anyObject(type, 0), (value) => {
         const object = decode(type, value).object as object
-        const decoded = decode(type, decodeProtobuf(type, encodeProtobuf(type, object))).object
-        expect({ type: type.name, object: decoded }).toEqual({ type: type.name, object })
+        const decodedObject = decode(type, decodeProtobuf(type, encodeProtobuf(type, object))).object
+        expect({ type: type.name, object: decodedObject }).toEqual({ type: type.name, object })
       })
       fc.assert(roundTrip, { numRuns: 30 })
     }
@@ -72,11 +72,11 @@ function anyObject(type: ObjectType, depth: number): fc.Arbitrary<Record<string,
 
 function anyField(field: Field, depth: number): fc.Arbitrary<unknown> {
   const isPointer = field.keepsEmpty && !field.required
-  const value = anyValue(field.type, depth + 1).map((plain) => {
-    if (field.type.is === 'list' || field.type.is === 'map') return isZeroValue(plain) ? undefined : plain
-    if (plain === undefined || isPointer) return plain
-    if (field.type.is === 'object') return isZeroMessage(field.type, plain as object) ? undefined : plain
-    return isZeroValue(plain) || (field.type.is === 'quantity' && plain === '0') ? undefined : plain
+  const value = anyValue(field.type, depth + 1).map((plainValue) => {
+    if (field.type.is === 'list' || field.type.is === 'map') return isZeroValue(plainValue) ? undefined : plainValue
+    if (plainValue === undefined || isPointer) return plainValue
+    if (field.type.is === 'object') return isZeroMessage(field.type, plainValue as object) ? undefined : plainValue
+    return isZeroValue(plainValue) || (field.type.is === 'quantity' && plainValue === '0') ? undefined : plainValue
   })
   return fc.option(value, { nil: undefined, freq: depth > 2 ? 1 : 2 })
 }

@@ -9,14 +9,14 @@ import { createProtobufWriter, type ProtobufWriter } from './writer.ts'
 export function encodeProtobuf(type: ObjectType, object: object): Buffer {
   const writer = createProtobufWriter()
   writeMessage(wireFieldsOf(type), object as JsonRecord, writer)
-  return writer.bytes()
+  return writer.toBytes()
 }
 
 type JsonRecord = Readonly<Record<string, DeclaredValue>>
 
 function writeMessage(fields: WireFields, object: JsonRecord, writer: ProtobufWriter): void {
   for (const [number, wireField] of fields) {
-    if (wireField.is === 'embedded') writer.message(number, () => writeMessage(wireField.fields, object, writer))
+    if (wireField.is === 'embedded') writer.writeMessage(number, () => writeMessage(wireField.fields, object, writer))
     else {
       const { type } = wireField.field
       const value = object[wireField.name]
@@ -29,8 +29,8 @@ function writeMessage(fields: WireFields, object: JsonRecord, writer: ProtobufWr
 
 function writeMap(number: number, type: Type, map: JsonRecord, writer: ProtobufWriter): void {
   for (const key of Object.keys(map).sort(compareBytes)) {
-    writer.message(number, () => {
-      writer.string(1, key)
+    writer.writeMessage(number, () => {
+      writer.writeString(1, key)
       writeValue(2, type, map[key], writer)
     })
   }
@@ -43,15 +43,15 @@ const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.fro
 function writeValue(number: number, type: Type, value: DeclaredValue, writer: ProtobufWriter): void {
   switch (type.is) {
     case 'object':
-      writer.message(number, () => writeMessage(wireFieldsOf(type), value ?? {}, writer))
+      writer.writeMessage(number, () => writeMessage(wireFieldsOf(type), value ?? {}, writer))
       break
     case 'json':
-      writer.message(number, () => {
-        if (value !== undefined) writer.bytesField(1, Buffer.from(JSON.stringify(value)))
+      writer.writeMessage(number, () => {
+        if (value !== undefined) writer.writeBytes(1, Buffer.from(JSON.stringify(value)))
       })
       break
     case 'list':
-      writer.message(number, () => {
+      writer.writeMessage(number, () => {
         for (const item of value ?? []) writeValue(1, type.item, item, writer)
       })
       break
@@ -65,44 +65,44 @@ function writeValue(number: number, type: Type, value: DeclaredValue, writer: Pr
 function writeScalar(number: number, type: Scalar, value: DeclaredValue, writer: ProtobufWriter): void {
   switch (type) {
     case 'string':
-      writer.string(number, value ?? '')
+      writer.writeString(number, value ?? '')
       break
     case 'boolean':
-      writer.boolean(number, value ?? false)
+      writer.writeBoolean(number, value ?? false)
       break
     case 'int32':
     case 'int64':
-      writer.int(number, value ?? 0)
+      writer.writeInt(number, value ?? 0)
       break
     case 'double':
-      writer.double(number, value ?? 0)
+      writer.writeDouble(number, value ?? 0)
       break
     case 'bytes':
-      if (value !== undefined) writer.bytesField(number, Buffer.from(value, 'base64'))
+      if (value !== undefined) writer.writeBytes(number, Buffer.from(value, 'base64'))
       break
     case 'quantity':
-      writer.message(number, () => writer.string(1, value ?? '0'))
+      writer.writeMessage(number, () => writer.writeString(1, value ?? '0'))
       break
     case 'time':
     case 'microTime':
-      writer.message(number, () => {
+      writer.writeMessage(number, () => {
         if (value !== undefined) writeTime(value, writer)
       })
       break
     case 'intOrString':
-      writer.message(number, () => writeIntOrString(value ?? 0, writer))
+      writer.writeMessage(number, () => writeIntOrString(value ?? 0, writer))
   }
 }
 
 function writeIntOrString(value: number | string, writer: ProtobufWriter): void {
   const isString = typeof value === 'string'
-  writer.int(1, isString ? 1 : 0)
-  writer.int(2, isString ? 0 : value)
-  writer.string(3, isString ? value : '')
+  writer.writeInt(1, isString ? 1 : 0)
+  writer.writeInt(2, isString ? 0 : value)
+  writer.writeString(3, isString ? value : '')
 }
 
 function writeTime(text: string, writer: ProtobufWriter): void {
   const [dateTime = '', fraction = ''] = text.replace('Z', '').split('.')
-  writer.int(1, Date.parse(`${dateTime}Z`) / 1000)
-  writer.int(2, Number(fraction.padEnd(9, '0')))
+  writer.writeInt(1, Date.parse(`${dateTime}Z`) / 1000)
+  writer.writeInt(2, Number(fraction.padEnd(9, '0')))
 }

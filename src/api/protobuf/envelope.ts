@@ -23,14 +23,14 @@ export function decodeEnvelope(bytes: Uint8Array): ProtobufEnvelope {
   let raw: Uint8Array = new Uint8Array()
   const seenNumbers = new Set<number>()
   const reader = new ProtobufReader(bytes, MAGIC.length)
-  while (reader.next()) {
+  while (reader.moveToNextField()) {
     if (reader.number > 4) throw new ProtobufError(`the envelope has the unknown field ${reader.number}`)
     if (seenNumbers.has(reader.number)) throw new ProtobufError(`the envelope has field ${reader.number} twice`)
     seenNumbers.add(reader.number)
-    if (reader.number === 1) type = readTypeMeta(reader.message())
-    else if (reader.number === 2) raw = reader.bytes()
-    else if (reader.number === 3) checkSupported('contentEncoding', reader.string(), '')
-    else checkSupported('contentType', reader.string(), PROTOBUF_MEDIA)
+    if (reader.number === 1) type = readTypeMeta(reader.readMessage())
+    else if (reader.number === 2) raw = reader.readBytes()
+    else if (reader.number === 3) checkSupported('contentEncoding', reader.readString(), '')
+    else checkSupported('contentType', reader.readString(), PROTOBUF_MEDIA)
   }
   if (seenNumbers.size === 0) throw new ProtobufError('the envelope is empty')
   return { ...type, raw }
@@ -39,38 +39,38 @@ export function decodeEnvelope(bytes: Uint8Array): ProtobufEnvelope {
 function readTypeMeta(message: ProtobufReader): { apiVersion: string; kind: string } {
   let apiVersion = ''
   let kind = ''
-  while (message.next()) {
-    if (message.number === 1) apiVersion = message.string()
-    else if (message.number === 2) kind = message.string()
-    else message.skip()
+  while (message.moveToNextField()) {
+    if (message.number === 1) apiVersion = message.readString()
+    else if (message.number === 2) kind = message.readString()
+    else message.skipField()
   }
   return { apiVersion, kind }
 }
 
-function checkSupported(field: string, value: string, supported: string): void {
-  if (value === '' || value === supported) return
+function checkSupported(field: string, value: string, supportedValue: string): void {
+  if (value === '' || value === supportedValue) return
   throw new ProtobufError(`the envelope has ${field} ${JSON.stringify(value.slice(0, 100))}, which is not supported`)
 }
 
 export function encodeEnvelope({ apiVersion, kind, raw }: ProtobufEnvelope): Buffer {
-  const { head, tail } = envelopeAround({ apiVersion, kind, rawLength: raw.length })
+  const { head, tail } = encodeEnvelopeParts({ apiVersion, kind, rawLength: raw.length })
   return Buffer.concat([head, raw, tail])
 }
 
 /** Returns the bytes of an envelope before and after an object of this length. */
-export function envelopeAround({
+export function encodeEnvelopeParts({
   apiVersion,
   kind,
   rawLength,
 }: Pick<ProtobufEnvelope, 'apiVersion' | 'kind'> & { readonly rawLength: number }): { head: Buffer; tail: Buffer } {
   const head = createProtobufWriter()
-  head.message(1, () => {
-    head.string(1, apiVersion)
-    head.string(2, kind)
+  head.writeMessage(1, () => {
+    head.writeString(1, apiVersion)
+    head.writeString(2, kind)
   })
-  head.bytesHead(2, rawLength)
+  head.writeBytesHead(2, rawLength)
   const tail = createProtobufWriter()
-  tail.string(3, '')
-  tail.string(4, '')
-  return { head: Buffer.concat([MAGIC, head.bytes()]), tail: tail.bytes() }
+  tail.writeString(3, '')
+  tail.writeString(4, '')
+  return { head: Buffer.concat([MAGIC, head.toBytes()]), tail: tail.toBytes() }
 }

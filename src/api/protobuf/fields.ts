@@ -24,16 +24,17 @@ export function wireFieldsOf(type: ObjectType): WireFields {
 export const isPointer = (field: Field): boolean => field.keepsEmpty && !field.required
 
 function collectFields(type: ObjectType): WireFields {
-  const topLevel: [number, WireField][] = []
-  const embedded = new Map<number, [number, WireField][]>()
+  const topLevelFields: [number, WireField][] = []
+  const embeddedFields = new Map<number, [number, WireField][]>()
   for (const [name, field] of Object.entries(type.fields)) {
     if (field.tag === 0) continue
     const numberedField: [number, WireField] = [field.tag, { is: 'field', name, field }]
-    if (field.within === undefined) topLevel.push(numberedField)
-    else embedded.set(field.within, [...(embedded.get(field.within) ?? []), numberedField])
+    if (field.within === undefined) topLevelFields.push(numberedField)
+    else embeddedFields.set(field.within, [...(embeddedFields.get(field.within) ?? []), numberedField])
   }
-  for (const [number, fields] of embedded) topLevel.push([number, { is: 'embedded', fields: sortByNumber(fields) }])
-  return sortByNumber(topLevel)
+  for (const [number, fields] of embeddedFields)
+    topLevelFields.push([number, { is: 'embedded', fields: sortByNumber(fields) }])
+  return sortByNumber(topLevelFields)
 }
 
 const sortByNumber = (fields: readonly [number, WireField][]): WireFields =>

@@ -19,7 +19,7 @@ const WIRE_TYPES: Readonly<Record<number, string>> = {
   [FIXED32]: 'four bytes',
 }
 
-/** Reads one message. For each field, the caller calls `next` and then exactly one of the other methods. */
+/** Reads one message. For each field, the caller calls `moveToNextField` and then exactly one of the other methods. */
 export class ProtobufReader {
   /** Number of the current field. */
   number = 0
@@ -35,7 +35,7 @@ export class ProtobufReader {
   }
 
   /** Advances to the next field. Returns false at the end of the message. */
-  next(): boolean {
+  moveToNextField(): boolean {
     if (this.#offset === this.#end) return false
     const start = this.#offset
     const key = this.#varint()
@@ -46,32 +46,32 @@ export class ProtobufReader {
     return true
   }
 
-  boolean(): boolean {
+  readBoolean(): boolean {
     this.#expect(VARINT)
     return this.#varint() !== 0
   }
 
-  int32(): number {
+  readInt32(): number {
     this.#expect(VARINT)
     return this.#int32()
   }
 
-  int64(): number {
+  readInt64(): number {
     this.#expect(VARINT)
     return this.#int64()
   }
 
-  double(): number {
+  readDouble(): number {
     this.#expect(FIXED64)
     return this.#bytes.readDoubleLE(this.#advance(8))
   }
 
-  bytes(): Buffer {
+  readBytes(): Buffer {
     const start = this.#lengthDelimited()
     return this.#bytes.subarray(start, this.#offset)
   }
 
-  string(): string {
+  readString(): string {
     const start = this.#lengthDelimited()
     const text = this.#bytes.toString('utf8', start, this.#offset)
     // toString replaces invalid bytes with this character, which the text may also contain.
@@ -81,24 +81,24 @@ export class ProtobufReader {
     return text
   }
 
-  message(): ProtobufReader {
+  readMessage(): ProtobufReader {
     const start = this.#lengthDelimited()
     return new ProtobufReader(this.#bytes, start, this.#offset)
   }
 
   /** Reads several numbers that are packed into one field. */
-  packed(item: 'boolean' | 'int32' | 'int64' | 'double'): (number | boolean)[] {
-    const inner = this.message()
+  readPacked(item: 'boolean' | 'int32' | 'int64' | 'double'): (number | boolean)[] {
+    const innerReader = this.readMessage()
     const items: (number | boolean)[] = []
-    while (inner.#offset < inner.#end) {
-      if (item === 'double') items.push(inner.#bytes.readDoubleLE(inner.#advance(8)))
-      else if (item === 'boolean') items.push(inner.#varint() !== 0)
-      else items.push(item === 'int32' ? inner.#int32() : inner.#int64())
+    while (innerReader.#offset < innerReader.#end) {
+      if (item === 'double') items.push(innerReader.#bytes.readDoubleLE(innerReader.#advance(8)))
+      else if (item === 'boolean') items.push(innerReader.#varint() !== 0)
+      else items.push(item === 'int32' ? innerReader.#int32() : innerReader.#int64())
     }
     return items
   }
 
-  skip(): void {
+  skipField(): void {
     if (this.wireType === VARINT) this.#varint()
     else if (this.wireType === FIXED64) this.#advance(8)
     else if (this.wireType === LENGTH_DELIMITED) this.#lengthDelimited()
@@ -123,10 +123,10 @@ export class ProtobufReader {
 
   #advance(length: number): number {
     const start = this.#offset
-    const available = this.#end - start
-    if (length < 0 || length > available) {
+    const availableBytes = this.#end - start
+    if (length < 0 || length > availableBytes) {
       throw new ProtobufError(
-        `field ${this.number} at byte ${start} has length ${length}, but only ${available} bytes are left`,
+        `field ${this.number} at byte ${start} has length ${length}, but only ${availableBytes} bytes are left`,
       )
     }
     this.#offset = start + length

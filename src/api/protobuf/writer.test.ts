@@ -6,15 +6,15 @@ type Tree = { number: number; value: string | boolean | readonly Tree[] }
 
 const writeFields = (writer: ProtobufWriter, fields: readonly Tree[]): void => {
   for (const { number, value } of fields) {
-    if (typeof value === 'string') writer.string(number, value)
-    else if (typeof value === 'boolean') writer.boolean(number, value)
-    else writer.message(number, () => writeFields(writer, value))
+    if (typeof value === 'string') writer.writeString(number, value)
+    else if (typeof value === 'boolean') writer.writeBoolean(number, value)
+    else writer.writeMessage(number, () => writeFields(writer, value))
   }
 }
 const encode = (fields: readonly Tree[]): Buffer => {
   const writer = createProtobufWriter()
   writeFields(writer, fields)
-  return writer.bytes()
+  return writer.toBytes()
 }
 
 describe('protobuf writer', () => {
@@ -45,7 +45,7 @@ describe('protobuf writer', () => {
     }))
     fc.assert(
       fc.property(fc.array(tree, { maxLength: 10 }), (fields) => {
-        expect(decodeLike(fields, encode(fields))).toEqual(fields)
+        expect(decodeFields(fields, encode(fields))).toEqual(fields)
       }),
     )
   })
@@ -53,12 +53,12 @@ describe('protobuf writer', () => {
   it('grows its buffer', () => {
     const longText = 'x'.repeat(20_000)
     const fields = [{ number: 1, value: [{ number: 2, value: [{ number: 3, value: longText }] }] }]
-    expect(decodeLike(fields, encode(fields))).toEqual(fields)
+    expect(decodeFields(fields, encode(fields))).toEqual(fields)
   })
 })
 
 /** Decodes the fields. The expected tree is the schema, because the format does not distinguish strings from messages. */
-function decodeLike(expected: readonly Tree[], bytes: Buffer): Tree[] {
+function decodeFields(expectedFields: readonly Tree[], bytes: Buffer): Tree[] {
   let offset = 0
   const readVarint = (): number => {
     let value = 0
@@ -68,7 +68,7 @@ function decodeLike(expected: readonly Tree[], bytes: Buffer): Tree[] {
       if (byte < 0x80) return value
     }
   }
-  const fields = expected.map((expectedField): Tree => {
+  const fields = expectedFields.map((expectedField): Tree => {
     const number = readVarint() >>> 3
     if (typeof expectedField.value === 'boolean') return { number, value: readVarint() === 1 }
     const length = readVarint()
@@ -76,7 +76,7 @@ function decodeLike(expected: readonly Tree[], bytes: Buffer): Tree[] {
     offset += length
     return {
       number,
-      value: typeof expectedField.value === 'string' ? content.toString() : decodeLike(expectedField.value, content),
+      value: typeof expectedField.value === 'string' ? content.toString() : decodeFields(expectedField.value, content),
     }
   })
   expect(offset).toBe(bytes.length)

@@ -2,17 +2,17 @@
 // buffer: an embedded message is written after one byte for its length, and moved if the length needs more bytes.
 
 export interface ProtobufWriter {
-  boolean(number: number, value: boolean): void
+  writeBoolean(number: number, value: boolean): void
   /** Writes a safe integer. A negative one has ten bytes. */
-  int(number: number, value: number): void
-  double(number: number, value: number): void
-  string(number: number, value: string): void
-  bytesField(number: number, value: Uint8Array): void
+  writeInt(number: number, value: number): void
+  writeDouble(number: number, value: number): void
+  writeString(number: number, value: string): void
+  writeBytes(number: number, value: Uint8Array): void
   /** Writes what precedes bytes of this length, which the caller adds. */
-  bytesHead(number: number, length: number): void
+  writeBytesHead(number: number, length: number): void
   /** Writes an embedded message, whose fields `write` writes. */
-  message(number: number, write: () => void): void
-  bytes(): Buffer
+  writeMessage(number: number, write: () => void): void
+  toBytes(): Buffer
 }
 
 const VARINT = 0
@@ -28,9 +28,9 @@ export function createProtobufWriter(): ProtobufWriter {
 
   const reserve = (byteCount: number): void => {
     if (end + byteCount <= buffer.length) return
-    const larger = Buffer.allocUnsafe(Math.max(buffer.length * 2, end + byteCount))
-    buffer.copy(larger, 0, 0, end)
-    buffer = larger
+    const largerBuffer = Buffer.allocUnsafe(Math.max(buffer.length * 2, end + byteCount))
+    buffer.copy(largerBuffer, 0, 0, end)
+    buffer = largerBuffer
   }
   /** Writes seven bits per byte, lowest first. The high bit is set on all bytes except the last. */
   const writeVarint = (value: number): void => {
@@ -47,38 +47,38 @@ export function createProtobufWriter(): ProtobufWriter {
   const writeTag = (number: number, wireType: number): void => writeVarint(number * 8 + wireType)
 
   return {
-    boolean(number, value) {
+    writeBoolean(number, value) {
       writeTag(number, VARINT)
       writeVarint(value ? 1 : 0)
     },
-    int(number, value) {
+    writeInt(number, value) {
       writeTag(number, VARINT)
       writeVarint(value)
     },
-    double(number, value) {
+    writeDouble(number, value) {
       writeTag(number, FIXED64)
       reserve(8)
       end = buffer.writeDoubleLE(value, end)
     },
-    string(number, value) {
+    writeString(number, value) {
       writeTag(number, LENGTH_DELIMITED)
       const length = Buffer.byteLength(value)
       writeVarint(length)
       reserve(length)
       end += buffer.write(value, end)
     },
-    bytesField(number, value) {
+    writeBytes(number, value) {
       writeTag(number, LENGTH_DELIMITED)
       writeVarint(value.length)
       reserve(value.length)
       buffer.set(value, end)
       end += value.length
     },
-    bytesHead(number, length) {
+    writeBytesHead(number, length) {
       writeTag(number, LENGTH_DELIMITED)
       writeVarint(length)
     },
-    message(number, write) {
+    writeMessage(number, write) {
       writeTag(number, LENGTH_DELIMITED)
       reserve(1)
       const start = ++end
@@ -90,12 +90,12 @@ export function createProtobufWriter(): ProtobufWriter {
       writeVarint(length)
       end += length
     },
-    bytes: () => Buffer.from(buffer.subarray(0, end)),
+    toBytes: () => Buffer.from(buffer.subarray(0, end)),
   }
 }
 
 function varintLength(value: number): number {
   let bytes = 1
-  for (let remaining = value >>> 7; remaining > 0; remaining >>>= 7) bytes++
+  for (let remainingBits = value >>> 7; remainingBits > 0; remainingBits >>>= 7) bytes++
   return bytes
 }

@@ -17,17 +17,17 @@ export function calculateUsage(
   keys: readonly string[],
   listObjects: ListObjects,
 ): Map<string, Quantity> {
-  const used = new Map<string, Quantity>(keys.map((key) => [key, ZERO]))
+  const usedAmounts = new Map<string, Quantity>(keys.map((key) => [key, ZERO]))
   for (const kind of kindsOfKeys(keys)) {
     for (const object of listObjects(kind)) {
       if (!isInScope(spec, kind, object)) continue
       for (const [key, amount] of usageOf(kind, object)) {
-        const total = used.get(key)
-        if (total) used.set(key, isPerClaimKey(key) ? maximum(total, amount) : addQuantities(total, amount))
+        const total = usedAmounts.get(key)
+        if (total) usedAmounts.set(key, isPerClaimKey(key) ? maximum(total, amount) : addQuantities(total, amount))
       }
     }
   }
-  return used
+  return usedAmounts
 }
 
 const maximum = (a: Quantity, b: Quantity): Quantity => (compareQuantities(a, b) >= 0 ? a : b)

@@ -12,37 +12,37 @@ import { type CountedKind, usageOf, ZERO } from './usage.ts'
 /** An object before and after a write; undefined if it does not exist. */
 export interface ObjectWrite {
   readonly kind: CountedKind
-  readonly before: KubeObject | undefined
-  readonly after: KubeObject | undefined
+  readonly oldObject: KubeObject | undefined
+  readonly newObject: KubeObject | undefined
 }
 
 /** A change to the usage of one key. */
 export interface Change {
   readonly key: string
-  readonly before: Quantity
-  readonly after: Quantity
+  readonly oldAmount: Quantity
+  readonly newAmount: Quantity
 }
 
 /** Returns a function that computes the changes for a quota. The usage of the object is computed once for all quotas. */
 export function createChangeCalculator({
   kind,
-  before,
-  after,
+  oldObject,
+  newObject,
 }: ObjectWrite): (account: QuotaAccount) => readonly Change[] {
-  const usageBefore = usageOf(kind, before)
-  const usageAfter = usageOf(kind, after)
+  const oldUsageByKey = usageOf(kind, oldObject)
+  const newUsageByKey = usageOf(kind, newObject)
   return ({ quota: { spec }, limits }) => {
     let changes: Change[] | undefined
     let wasCounted: boolean | undefined
     let isCounted: boolean | undefined
     for (const key of limits.keys()) {
-      const oldUsage = usageBefore.get(key)
-      const newUsage = usageAfter.get(key)
+      const oldUsage = oldUsageByKey.get(key)
+      const newUsage = newUsageByKey.get(key)
       if (!oldUsage && !newUsage) continue
-      wasCounted ??= before !== undefined && isInScope(spec, kind, before)
-      isCounted ??= after !== undefined && isInScope(spec, kind, after)
-      const change = { key, before: (wasCounted && oldUsage) || ZERO, after: (isCounted && newUsage) || ZERO }
-      if (compareQuantities(change.before, change.after) === 0) continue
+      wasCounted ??= oldObject !== undefined && isInScope(spec, kind, oldObject)
+      isCounted ??= newObject !== undefined && isInScope(spec, kind, newObject)
+      const change = { key, oldAmount: (wasCounted && oldUsage) || ZERO, newAmount: (isCounted && newUsage) || ZERO }
+      if (compareQuantities(change.oldAmount, change.newAmount) === 0) continue
       changes ??= []
       changes.push(change)
     }
@@ -58,7 +58,7 @@ export interface Charge {
   /** UID of the written object. */
   readonly uid: string
   /** False for status writes, because a rejection would not change the usage that they report. */
-  readonly mayReject: boolean
+  readonly canReject: boolean
   /** The objects of the namespace before this write. */
   readonly listObjects: ListObjects
 }
@@ -68,27 +68,27 @@ export type ChargeResult =
   | { readonly is: 'exceeded'; readonly message: string }
 
 export function chargeQuota(charge: Charge): ChargeResult {
-  const { account, changes, mayReject } = charge
+  const { account, changes, canReject } = charge
   const used = currentUsage(charge)
   let excesses: Excess[] | undefined
   for (const change of changes) {
-    const { key, before, after } = change
-    const current = used.get(key) ?? ZERO
+    const { key, oldAmount, newAmount } = change
+    const currentAmount = used.get(key) ?? ZERO
     const limit = account.limits.get(key) ?? ZERO
-    const requested = isPerClaimKey(key) ? after : subtractQuantities(after, before)
-    const updated = isPerClaimKey(key)
-      ? computeLargest(charge, change, current)
-      : atLeastZero(addQuantities(current, requested))
-    used.set(key, updated)
-    const chargedAmount = isPerClaimKey(key) ? after : updated
-    const isIncrease = compareQuantities(after, before) > 0
+    const requestedAmount = isPerClaimKey(key) ? newAmount : subtractQuantities(newAmount, oldAmount)
+    const updatedAmount = isPerClaimKey(key)
+      ? computeLargestAmount(charge, change, currentAmount)
+      : raiseToZero(addQuantities(currentAmount, requestedAmount))
+    used.set(key, updatedAmount)
+    const chargedAmount = isPerClaimKey(key) ? newAmount : updatedAmount
+    const isIncrease = compareQuantities(newAmount, oldAmount) > 0
     if (isIncrease && compareQuantities(chargedAmount, limit) > 0) {
       excesses ??= []
-      excesses.push({ key, requested, used: current, limited: limit })
+      excesses.push({ key, requested: requestedAmount, used: currentAmount, limited: limit })
     }
   }
-  if (mayReject && excesses) return { is: 'exceeded', message: describeExcesses(account.name, excesses) }
-  return { is: 'charged', account: account.with(used) }
+  if (canReject && excesses) return { is: 'exceeded', message: describeExcesses(account.name, excesses) }
+  return { is: 'charged', account: account.withUsage(used) }
 }
 
 /** Returns the usage in the status of the quota. Keys that the status does not have are counted. */
@@ -101,19 +101,19 @@ function currentUsage({ account, listObjects }: Charge): Map<string, Quantity> {
 }
 
 /** Returns the largest amount after the write. Lists the other claims only if the largest claim shrinks or is deleted. */
-function computeLargest(
+function computeLargestAmount(
   { account, uid, listObjects }: Charge,
-  { key, before, after }: Change,
-  current: Quantity,
+  { key, oldAmount, newAmount }: Change,
+  currentAmount: Quantity,
 ): Quantity {
-  if (compareQuantities(after, current) >= 0) return after
-  if (compareQuantities(before, current) < 0) return current
-  const listOthers: ListObjects = (kind) => listObjects(kind).filter(({ metadata }) => metadata.uid !== uid)
-  const largest = calculateUsage(account.quota.spec, [key], listOthers).get(key) ?? ZERO
-  return compareQuantities(after, largest) > 0 ? after : largest
+  if (compareQuantities(newAmount, currentAmount) >= 0) return newAmount
+  if (compareQuantities(oldAmount, currentAmount) < 0) return currentAmount
+  const listOtherObjects: ListObjects = (kind) => listObjects(kind).filter(({ metadata }) => metadata.uid !== uid)
+  const largest = calculateUsage(account.quota.spec, [key], listOtherObjects).get(key) ?? ZERO
+  return compareQuantities(newAmount, largest) > 0 ? newAmount : largest
 }
 
-const atLeastZero = (amount: Quantity): Quantity => (amount.nanos < 0n ? ZERO : amount)
+const raiseToZero = (amount: Quantity): Quantity => (amount.nanos < 0n ? ZERO : amount)
 
 interface Excess {
   readonly key: string
@@ -124,8 +124,8 @@ interface Excess {
 
 /** Returns `exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10`. */
 function describeExcesses(name: string, excesses: readonly Excess[]): string {
-  const sorted = [...excesses].sort((a, b) => (a.key < b.key ? -1 : 1))
+  const sortedExcesses = [...excesses].sort((a, b) => (a.key < b.key ? -1 : 1))
   const formatPart = (field: 'requested' | 'used' | 'limited') =>
-    `${field}: ${sorted.map((excess) => `${excess.key}=${formatQuantity(excess[field])}`).join(',')}`
+    `${field}: ${sortedExcesses.map((excess) => `${excess.key}=${formatQuantity(excess[field])}`).join(',')}`
   return `exceeded quota: ${name}, ${formatPart('requested')}, ${formatPart('used')}, ${formatPart('limited')}`
 }

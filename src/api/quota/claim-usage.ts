@@ -7,7 +7,7 @@ import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import { retainedIoOf } from '../kinds/claim/retained-io.ts'
 import { claimClassName } from '../kinds/shared/class-names.ts'
 import { amountOf, IO_RESOURCES, type ResourceList } from '../kinds/shared/provisioned-io.ts'
-import { compareQuantities, parseQuantity, type Quantity, quantityIsInteger, quantityToBytes } from '../quantity.ts'
+import { compareQuantities, isIntegerQuantity, parseQuantity, type Quantity, quantityToBytes } from '../quantity.ts'
 
 const NANOS_PER_UNIT = 1_000_000_000n
 
@@ -59,4 +59,4 @@ function roundedAmountOf(list: ResourceList | undefined, name: string): Quantity
 
 /** Rounds up to integers: 1001m is charged as 2. */
 const roundUp = (amount: Quantity): Quantity =>
-  quantityIsInteger(amount) ? amount : { nanos: quantityToBytes(amount) * NANOS_PER_UNIT, format: amount.format }
+  isIntegerQuantity(amount) ? amount : { nanos: quantityToBytes(amount) * NANOS_PER_UNIT, format: amount.format }

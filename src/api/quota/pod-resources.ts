@@ -11,7 +11,7 @@ type Amounts = Map<string, Quantity>
 export function podResources(
   spec: PodSpec,
   field: ResourcesField,
-  { withOverhead }: { withOverhead: boolean },
+  { includesOverhead }: { includesOverhead: boolean },
 ): Amounts {
   const total: Amounts = new Map()
   for (const { resources } of spec.containers) addAmounts(total, resources?.[field])
@@ -23,36 +23,36 @@ export function podResources(
       addAmounts(sidecars, resources?.[field])
       raiseAmounts(initPeak, sidecars)
     } else {
-      const concurrent: Amounts = new Map(sidecars)
-      addAmounts(concurrent, resources?.[field])
-      raiseAmounts(initPeak, concurrent)
+      const concurrentAmounts: Amounts = new Map(sidecars)
+      addAmounts(concurrentAmounts, resources?.[field])
+      raiseAmounts(initPeak, concurrentAmounts)
     }
   }
   raiseAmounts(total, initPeak)
   // Pod-level resources override those of the containers.
   for (const [name, amount] of Object.entries(spec.resources?.[field] ?? {})) total.set(name, parseQuantity(amount))
-  if (withOverhead) addOverhead(total, spec, field)
+  if (includesOverhead) addOverhead(total, spec, field)
   return total
 }
 
 /** Adds the overhead of the pod to all requests, but only to limits that are set. */
 function addOverhead(amounts: Amounts, { overhead = {} }: PodSpec, field: ResourcesField): void {
   for (const [name, amount] of Object.entries(overhead)) {
-    const current = amounts.get(name)
-    if (field === 'requests' || current) amounts.set(name, addQuantities(current ?? '0', amount))
+    const currentAmount = amounts.get(name)
+    if (field === 'requests' || currentAmount) amounts.set(name, addQuantities(currentAmount ?? '0', amount))
   }
 }
 
-function addAmounts(amounts: Amounts, added: Readonly<Record<string, string>> | undefined): void {
-  for (const [name, amount] of Object.entries(added ?? {})) {
-    const current = amounts.get(name)
-    amounts.set(name, current ? addQuantities(current, amount) : parseQuantity(amount))
+function addAmounts(amounts: Amounts, addedAmounts: Readonly<Record<string, string>> | undefined): void {
+  for (const [name, amount] of Object.entries(addedAmounts ?? {})) {
+    const currentAmount = amounts.get(name)
+    amounts.set(name, currentAmount ? addQuantities(currentAmount, amount) : parseQuantity(amount))
   }
 }
 
 function raiseAmounts(amounts: Amounts, minimum: Amounts): void {
   for (const [name, amount] of minimum) {
-    const current = amounts.get(name)
-    if (!current || compareQuantities(amount, current) > 0) amounts.set(name, amount)
+    const currentAmount = amounts.get(name)
+    if (!currentAmount || compareQuantities(amount, currentAmount) > 0) amounts.set(name, amount)
   }
 }

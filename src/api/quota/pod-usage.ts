@@ -10,8 +10,8 @@ const COMPUTE_RESOURCES = ['cpu', 'memory', 'ephemeral-storage']
 
 export function podAmounts(pod: Pod): [string, Quantity][] {
   if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed' || !pod.spec) return []
-  const requests = podResources(pod.spec, 'requests', { withOverhead: true })
-  const limits = podResources(pod.spec, 'limits', { withOverhead: true })
+  const requests = podResources(pod.spec, 'requests', { includesOverhead: true })
+  const limits = podResources(pod.spec, 'limits', { includesOverhead: true })
   return [['pods', parseQuantity('1')], ...amountsByQuotaKey(requests, limits)]
 }
 

@@ -18,14 +18,14 @@ export class QuotaAccount {
     this.used = used
   }
 
-  static of(quota: Readonly<ResourceQuota>): QuotaAccount {
+  static create(quota: Readonly<ResourceQuota>): QuotaAccount {
     const limits = parseAmounts(Object.entries(quota.spec?.hard ?? {}))
     const knownUsage = Object.entries(quota.status?.used ?? {}).filter(([key]) => limits.has(key))
     return new QuotaAccount({ quota, limits, used: parseAmounts(knownUsage) })
   }
 
   /** Returns an account of the same quota with another usage. */
-  with(used: ReadonlyMap<string, Quantity>): QuotaAccount {
+  withUsage(used: ReadonlyMap<string, Quantity>): QuotaAccount {
     return new QuotaAccount({ quota: this.quota, limits: this.limits, used })
   }
 

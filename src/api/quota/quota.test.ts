@@ -51,7 +51,7 @@ describe('the usage of an object', () => {
     )
     expect(usedAmounts).toEqual({ 'requests.storage': String(21n * 2n ** 60n) })
     const quota = { metadata: { name: 'q' }, spec: { hard }, status: { used: usedAmounts } } as ResourceQuota
-    expect(formatAmounts(QuotaAccount.of(quota).used)).toEqual(usedAmounts)
+    expect(formatAmounts(QuotaAccount.create(quota).used)).toEqual(usedAmounts)
   })
 
   it('REX-4 has only the documented keys, and similar keys belong to no kind', () => {
@@ -103,7 +103,8 @@ describe('the usage of an object', () => {
       initContainers: [container('sidecar', '1', { restartPolicy: 'Always' }), container('setup', '5')],
       overhead: { cpu: '250m' },
     } as never
-    const podRequests = (withOverhead: boolean) => formatAmounts(podResources(spec, 'requests', { withOverhead }))
+    const podRequests = (includesOverhead: boolean) =>
+      formatAmounts(podResources(spec, 'requests', { includesOverhead }))
     expect(podRequests(false)).toEqual({ cpu: '6' })
     expect(podRequests(true)).toEqual({ cpu: '6250m' })
   })
@@ -233,24 +234,24 @@ describe('chargeQuota', () => {
           spec: { hard, scopeSelector: { matchExpressions } },
           ...(isNewQuota ? {} : { status: { hard, used } }),
         } as unknown as ResourceQuota
-        let account = QuotaAccount.of(quota)
-        const stored = new Map<string, KubeObject>()
-        const listObjects = () => [...stored.values()]
+        let account = QuotaAccount.create(quota)
+        const storedObjects = new Map<string, KubeObject>()
+        const listObjects = () => [...storedObjects.values()]
         let mayExceed = false
         for (const { name, next, isStatus, endsCommit } of writes) {
-          const before = stored.get(name)
-          const after = next && claimOf(name, next)
-          const changes = createChangeCalculator({ kind: CLAIMS, before, after })(account)
-          const mayReject = !isStatus || !before
+          const oldObject = storedObjects.get(name)
+          const newObject = next && claimOf(name, next)
+          const changes = createChangeCalculator({ kind: CLAIMS, oldObject, newObject })(account)
+          const canReject = !isStatus || !oldObject
           if (changes.length > 0) {
-            const result = chargeQuota({ account, changes, uid: name, mayReject, listObjects })
+            const result = chargeQuota({ account, changes, uid: name, canReject, listObjects })
             if (result.is === 'exceeded') continue
             // The next group commit starts from the stored quota.
-            account = endsCommit ? QuotaAccount.of(result.account.toObject()) : result.account
+            account = endsCommit ? QuotaAccount.create(result.account.toObject()) : result.account
           }
-          if (!mayReject) mayExceed = true
-          if (after) stored.set(name, after)
-          else stored.delete(name)
+          if (!canReject) mayExceed = true
+          if (newObject) storedObjects.set(name, newObject)
+          else storedObjects.delete(name)
           if (account.used.size === 0) continue
           const { status } = account.toObject()
           expect(status?.used).toEqual(formatAmounts(calculateUsage(quota.spec, KEYS, listObjects)))

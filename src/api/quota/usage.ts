@@ -23,9 +23,9 @@ export const isSameKind = (a: CountedKind, b: CountedKind): boolean => a.plural 
 export const isCounted = ({ plural }: CountedKind): boolean => plural !== 'events'
 
 /** Kinds that have a quota key without the prefix `count/`. */
-const COUNTED_BY_NAME = ['persistentvolumeclaims', 'configmaps', 'secrets', 'resourcequotas']
+const PLURALS_WITH_NAME_KEY = ['persistentvolumeclaims', 'configmaps', 'secrets', 'resourcequotas']
 
-export const isCountedByName = (key: string): boolean => COUNTED_BY_NAME.includes(key)
+export const isCountedByName = (key: string): boolean => PLURALS_WITH_NAME_KEY.includes(key)
 
 const ONE = parseQuantity('1')
 export const ZERO = parseQuantity('0')
@@ -43,8 +43,8 @@ export function usageOf(kind: CountedKind, object: KubeObject | undefined): Usag
 
 /** Returns the quota keys that count objects of the kind. */
 function countKeysOf(kind: CountedKind): readonly string[] {
-  const cached = countKeysByKind.get(kind)
-  if (cached) return cached
+  const cachedKeys = countKeysByKind.get(kind)
+  if (cachedKeys) return cachedKeys
   const { group, plural } = kind
   const keys = [group ? `count/${plural}.${group}` : `count/${plural}`]
   if (group === '' && isCountedByName(plural)) keys.push(plural)

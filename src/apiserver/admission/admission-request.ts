@@ -11,14 +11,20 @@ export function admissionRequest(
   deps: ObjectDeps,
   view: TransactionView,
   target: WriteTarget,
-  { operation, name, object, old, after }: Pick<AdmissionRequest, 'operation' | 'name' | 'object' | 'old' | 'after'>,
+  {
+    operation,
+    name,
+    object,
+    oldObject,
+    resultingObject,
+  }: Pick<AdmissionRequest, 'operation' | 'name' | 'object' | 'oldObject' | 'resultingObject'>,
 ): AdmissionRequest {
   return {
     operation,
     name,
     object,
-    old,
-    after,
+    oldObject,
+    resultingObject,
     resource: target.resource,
     subresource: target.subresource,
     namespace: target.namespace,
@@ -39,7 +45,7 @@ export function admissionRequest(
 
 type Find = (kind: Collection, namespace: string, name: string) => Shared<AnyObject> | undefined
 
-const MEMOIZED_MAX = 4
+const LOOKUPS_MAX = 4
 
 /** Caches the first lookups: plugins look up the same few objects, which do not change within a transaction. */
 function memoize(find: Find): Find {
@@ -49,7 +55,7 @@ function memoize(find: Find): Find {
       if (args[2] === name && args[0] === kind && args[1] === namespace) return object
     }
     const object = find(kind, namespace, name)
-    if (lookups.length < MEMOIZED_MAX) lookups.push({ args: [kind, namespace, name], object })
+    if (lookups.length < LOOKUPS_MAX) lookups.push({ args: [kind, namespace, name], object })
     return object
   }
 }

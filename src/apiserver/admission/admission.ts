@@ -25,9 +25,9 @@ export interface AdmissionRequest {
   /** The draft to be written; absent on delete. `mutate` may change it. `validate` gets it in stored form. */
   readonly object?: AnyObject
   /** The object before the write; absent on create. */
-  readonly old?: Shared<AnyObject>
+  readonly oldObject?: Shared<AnyObject>
   /** The object after the write, for `validate`. Absent if the object is removed rather than marked for deletion. */
-  readonly after?: AnyObject
+  readonly resultingObject?: AnyObject
   readonly user: UserInfo
   readonly dryRun: boolean
   readonly nowMs: number
@@ -68,8 +68,8 @@ export function createAdmissionChain(plugins: readonly AdmissionPlugin[]): Admis
     validate(request) {
       let writes: readonly Write[] | undefined
       for (const plugin of plugins) {
-        const additional = plugin.validate?.(request)
-        if (additional && additional.length > 0) writes = writes ? [...writes, ...additional] : additional
+        const pluginWrites = plugin.validate?.(request)
+        if (pluginWrites && pluginWrites.length > 0) writes = writes ? [...writes, ...pluginWrites] : pluginWrites
       }
       return writes ?? []
     },

@@ -209,9 +209,12 @@ describe('lowering a request', () => {
 
   it('REX-2 returns a conflict if the update is based on a stale version', async () => {
     await createBoundClaim('15Gi', { capacity: '10Gi' })
-    const stale = await getClaim()
+    const staleClaim = await getClaim()
     await expectAccepted('20Gi')
-    const { status } = await api.put(`${CLAIMS}/a`, { ...stale, spec: { ...stale.spec, ...storageRequest('12Gi') } })
+    const { status } = await api.put(`${CLAIMS}/a`, {
+      ...staleClaim,
+      spec: { ...staleClaim.spec, ...storageRequest('12Gi') },
+    })
     expect(status).toBe(409)
     expect((await getClaim()).spec).toMatchObject(storageRequest('20Gi'))
   })

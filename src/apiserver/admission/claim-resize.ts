@@ -8,7 +8,7 @@ import type { AdmissionPlugin } from './admission.ts'
 
 export const claimResize: AdmissionPlugin = {
   name: 'PersistentVolumeClaimResize',
-  validate({ operation, resource, subresource, name, object, old, find }) {
+  validate({ operation, resource, subresource, name, object, oldObject, find }) {
     if (
       operation !== 'UPDATE' ||
       subresource !== '' ||
@@ -18,14 +18,14 @@ export const claimResize: AdmissionPlugin = {
       return undefined
     }
     const newRequest = storageRequestOf(object)
-    const oldRequest = storageRequestOf(old as PersistentVolumeClaim)
+    const oldRequest = storageRequestOf(oldObject as PersistentVolumeClaim)
     if (newRequest === undefined || oldRequest === undefined || compareQuantities(newRequest, oldRequest) <= 0)
       return undefined
-    if (old?.status?.phase !== 'Bound') {
+    if (oldObject?.status?.phase !== 'Bound') {
       throw forbidden(resource, name, 'Only bound persistent volume claims can be expanded')
     }
     const className = storageClassOf(object)
-    const isSameClass = className && className === storageClassOf(old as PersistentVolumeClaim)
+    const isSameClass = className && className === storageClassOf(oldObject as PersistentVolumeClaim)
     if (!isSameClass || find(storageClassKind, '', className)?.allowVolumeExpansion !== true) {
       throw forbidden(
         resource,

@@ -16,7 +16,7 @@ const createRange = async (name: string, ...limits: object[]) => {
   const response = await api.post(RANGES, { metadata: { name }, spec: { limits } })
   expect(response.status, response.text).toBe(201)
 }
-const forClaims = (item: object) => ({ type: 'PersistentVolumeClaim', ...item })
+const claimLimit = (item: object) => ({ type: 'PersistentVolumeClaim', ...item })
 const createClaim = (name: string, requests: object, spec: object = {}) =>
   api.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], resources: { requests }, ...spec } })
 const resourcesOf = async (response: ReturnType<typeof createClaim>) => {
@@ -32,7 +32,7 @@ const createPod = (name: string, ...containers: object[]) =>
 
 describe('limit ranges of claims', () => {
   it('PIO-7 accepts values from min to max, and rejects others with the messages of Kubernetes', async () => {
-    await createRange('sizes', forClaims({ min: { storage: '1Gi' }, max: { storage: '10Gi' } }))
+    await createRange('sizes', claimLimit({ min: { storage: '1Gi' }, max: { storage: '10Gi' } }))
     expect((await createClaim('a', { storage: '1Gi' })).status).toBe(201)
     expect((await createClaim('b', { storage: '10Gi' })).status).toBe(201)
     const tooSmall = await createClaim('c', { storage: '1023Mi' })
@@ -46,15 +46,18 @@ describe('limit ranges of claims', () => {
   })
 
   it('PIO-7 applies the min and max of different ranges', async () => {
-    await createRange('least', forClaims({ min: { storage: '2Gi' } }))
-    await createRange('most', forClaims({ max: { storage: '5Gi' } }))
+    await createRange('least', claimLimit({ min: { storage: '2Gi' } }))
+    await createRange('most', claimLimit({ max: { storage: '5Gi' } }))
     expect((await createClaim('a', { storage: '1Gi' })).status).toBe(403)
     expect((await createClaim('a', { storage: '6Gi' })).status).toBe(403)
     expect((await createClaim('a', { storage: '3Gi' })).status).toBe(201)
   })
 
   it('PIO-7 reports all violations of a range together', async () => {
-    await createRange('io', forClaims({ max: { storage: '5Gi', iops: '1500', throughput: '10' }, min: { iops: '10' } }))
+    await createRange(
+      'io',
+      claimLimit({ max: { storage: '5Gi', iops: '1500', throughput: '10' }, min: { iops: '10' } }),
+    )
     expect((await createClaim('a', { storage: '6Gi', iops: '5', throughput: '20' })).json.message).toBe(
       'persistentvolumeclaims "a" is forbidden: [minimum iops usage per PersistentVolumeClaim is 10, but request is 5, ' +
         'maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi, ' +
@@ -63,11 +66,11 @@ describe('limit ranges of claims', () => {
   })
 
   it('PIO-7 accepts a claim without iops despite a bound, and sets the default if there is one', async () => {
-    await createRange('bounds', forClaims({ min: { iops: '10' }, max: { iops: '1500' } }))
+    await createRange('bounds', claimLimit({ min: { iops: '10' }, max: { iops: '1500' } }))
     expect(await resourcesOf(createClaim('a', { storage: '1Gi' }))).toEqual({ requests: { storage: '1Gi' } })
     await createRange(
       'defaults',
-      forClaims({ default: { iops: '500', throughput: '5' }, defaultRequest: { iops: '100' }, max: { iops: '1500' } }),
+      claimLimit({ default: { iops: '500', throughput: '5' }, defaultRequest: { iops: '100' }, max: { iops: '1500' } }),
     )
     expect(await resourcesOf(createClaim('b', { storage: '1Gi' }))).toEqual({
       requests: { storage: '1Gi', iops: '100', throughput: '5Mi' },
@@ -81,7 +84,7 @@ describe('limit ranges of claims', () => {
   })
 
   it('PIO-7 sets no limit for a request above the default limit, in MiB/s or bytes/s', async () => {
-    await createRange('defaults', forClaims({ default: { throughput: '50Mi' }, max: { throughput: '200' } }))
+    await createRange('defaults', claimLimit({ default: { throughput: '50Mi' }, max: { throughput: '200' } }))
     for (const throughput of ['100', '100Mi']) {
       const resources = await resourcesOf(
         createClaim(`asks-${throughput.toLowerCase()}`, { storage: '1Gi', throughput }),
@@ -96,7 +99,7 @@ describe('limit ranges of claims', () => {
       driverName: 'd.example.com',
       parameters: { iops: '9000' },
     })
-    await createRange('defaults', forClaims({ default: { iops: '500', throughput: '5' }, max: { iops: '1500' } }))
+    await createRange('defaults', claimLimit({ default: { iops: '500', throughput: '5' }, max: { iops: '1500' } }))
     const spec = { volumeAttributesClassName: 'gold' }
     expect((await resourcesOf(createClaim('a', { storage: '1Gi' }, spec))).requests).toEqual({
       storage: '1Gi',
@@ -124,7 +127,7 @@ describe('limit ranges of claims', () => {
   })
 
   it('PIO-7 bounds the ratio of limit to request if both are set', async () => {
-    await createRange('ratio', forClaims({ maxLimitRequestRatio: { iops: '2' } }))
+    await createRange('ratio', claimLimit({ maxLimitRequestRatio: { iops: '2' } }))
     const iopsSpec = (request: string, limit?: string) => ({
       resources: { requests: { storage: '1Gi', iops: request }, ...(limit ? { limits: { iops: limit } } : {}) },
     })
@@ -136,7 +139,7 @@ describe('limit ranges of claims', () => {
   })
 
   it('PIO-7 sets the default size if the claim has none', async () => {
-    await createRange('sizes', forClaims({ defaultRequest: { storage: '5Gi' }, max: { storage: '10Gi' } }))
+    await createRange('sizes', claimLimit({ defaultRequest: { storage: '5Gi' }, max: { storage: '10Gi' } }))
     expect(await resourcesOf(createClaim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
   })
 
@@ -153,7 +156,7 @@ describe('limit ranges of claims', () => {
       (await api.patch(`${CLAIMS}/a`, { spec: { resources } }, 'merge')).json.message
     expect(await patchResources({ requests: { storage: '300Gi' } })).toBeUndefined()
     const item = { max: { storage: '4Gi' }, min: { iops: '100' }, maxLimitRequestRatio: { iops: '2' } }
-    await createRange('late', forClaims(item))
+    await createRange('late', claimLimit(item))
     expect(await patchResources({ requests: { storage: '301Gi', iops: '49' } })).toBe(
       'persistentvolumeclaims "a" is forbidden: [minimum iops usage per PersistentVolumeClaim is 100, but request is 49, ' +
         'maximum storage usage per PersistentVolumeClaim is 4Gi, but request is 301Gi]',
@@ -172,7 +175,7 @@ describe('limit ranges of claims', () => {
     })
     await createClaim('a', { storage: '5Gi' }, { storageClassName: 'expandable' })
     await api.patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound', capacity: { storage: '5Gi' } } }, 'merge')
-    await createRange('late', forClaims({ max: { storage: '4Gi' } }))
+    await createRange('late', claimLimit({ max: { storage: '4Gi' } }))
     const patchClaim = (body: object) => api.patch(`${CLAIMS}/a`, body, 'merge')
     expect((await patchClaim({ metadata: { labels: { x: 'y' } } })).status).toBe(200)
     expect((await patchClaim({ spec: { resources: { requests: { storage: '6Gi' } } } })).status).toBe(403)
@@ -183,8 +186,8 @@ describe('limit ranges of claims', () => {
   })
 
   it('SYS-4 applies a range from its creation until its deletion, including changes', async () => {
-    const max = (storage: string) => ({ spec: { limits: [forClaims({ max: { storage } })] } })
-    await createRange('sizes', forClaims({ max: { storage: '1Gi' } }))
+    const max = (storage: string) => ({ spec: { limits: [claimLimit({ max: { storage } })] } })
+    await createRange('sizes', claimLimit({ max: { storage: '1Gi' } }))
     expect((await createClaim('a', { storage: '2Gi' })).status).toBe(403)
     await api.patch(`${RANGES}/sizes`, max('2Gi'), 'merge')
     expect((await createClaim('a', { storage: '2Gi' })).status).toBe(201)
@@ -194,14 +197,14 @@ describe('limit ranges of claims', () => {
   })
 
   it('SYS-4 limits the number of ranges of a namespace', async () => {
-    for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await createRange(`r${n}`, forClaims({ max: { storage: '1Ti' } }))
+    for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await createRange(`r${n}`, claimLimit({ max: { storage: '1Ti' } }))
     const { status, json } = await api.post(RANGES, { metadata: { name: 'more' }, spec: { limits: [] } })
     expect(status).toBe(403)
     expect(json.message).toContain('the namespace already has 100 limitranges, the maximum')
   })
 
   it('SYS-4 rejects a default above its max, with both values', async () => {
-    const limits = [forClaims({ default: { iops: '2k' }, max: { iops: '1k' } })]
+    const limits = [claimLimit({ default: { iops: '2k' }, max: { iops: '1k' } })]
     const { status, json } = await api.post(RANGES, { metadata: { name: 'wrong' }, spec: { limits } })
     expect(status).toBe(422)
     expect(json.message).toContain('default value 2k is greater than max value 1k')

@@ -22,15 +22,15 @@ export const limitRange: AdmissionPlugin = {
     }
   },
   validate(request) {
-    const { resource, name, object, old } = request
+    const { resource, name, object, oldObject } = request
     const plural = limitedPluralOf(request)
-    if (!plural || !object || old?.metadata.deletionTimestamp || (old && !haveRequestsChanged(request)))
+    if (!plural || !object || oldObject?.metadata.deletionTimestamp || (oldObject && !haveRequestsChanged(request)))
       return undefined
     for (const range of limitRangesOf(request)) {
       const violations =
         plural === 'pods'
           ? findPodViolations(object, range)
-          : findClaimViolations(object, range, old as PersistentVolumeClaim | undefined)
+          : findClaimViolations(object, range, oldObject as PersistentVolumeClaim | undefined)
       if (violations.length === 1) throw forbidden(resource, name, violations[0] as string)
       if (violations.length > 1) throw forbidden(resource, name, `[${violations.join(', ')}]`)
     }
@@ -45,9 +45,9 @@ function limitedPluralOf({ resource, subresource }: AdmissionRequest): 'pods' | 
 }
 
 /** The requests of a pod are immutable, so only those of a claim can change. */
-function haveRequestsChanged({ resource, object, old }: AdmissionRequest): boolean {
+function haveRequestsChanged({ resource, object, oldObject }: AdmissionRequest): boolean {
   const resourcesOf = ({ spec }: AnyObject): JsonValue => spec?.resources ?? null
-  return resource.plural === 'persistentvolumeclaims' && !jsonEquals(resourcesOf(object), resourcesOf(old))
+  return resource.plural === 'persistentvolumeclaims' && !jsonEquals(resourcesOf(object), resourcesOf(oldObject))
 }
 
 /** Whether the claim's VolumeAttributesClass has the parameter; a default must not override it. */

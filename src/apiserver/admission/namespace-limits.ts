@@ -34,7 +34,7 @@ export function quotaAccountsOf(request: AdmissionRequest): readonly QuotaAccoun
   if (!hasLimits(request, 'resourcequotas')) return NO_ACCOUNTS
   const quotas = request.listLive(resourceQuotaKind, request.namespace)
   return quotas.map((quota) =>
-    quota instanceof QuotaAccount ? quota : QuotaAccount.of(quota as Shared<ResourceQuota>),
+    quota instanceof QuotaAccount ? quota : QuotaAccount.create(quota as Shared<ResourceQuota>),
   )
 }
 
@@ -53,7 +53,7 @@ const recordOf = ({ find, namespace }: AdmissionRequest): Shared<LimitsRecord> |
 export const namespaceLimits: AdmissionPlugin = {
   name: 'NamespaceLimits',
   validate(request) {
-    const { resource, operation, old, after, name } = request
+    const { resource, operation, oldObject, resultingObject, name } = request
     const plural = RECORDED_PLURALS.find(
       (recordedPlural) => resource.group === '' && resource.plural === recordedPlural,
     )
@@ -64,10 +64,10 @@ export const namespaceLimits: AdmissionPlugin = {
       const message = `the namespace already has ${NAMESPACE_LIMITS_MAX} ${plural}, the maximum; delete one or merge two`
       throw forbidden(resource, name, message)
     }
-    const isSameSpec = old && after && jsonEquals(specOf(old), specOf(after))
+    const isSameSpec = oldObject && resultingObject && jsonEquals(specOf(oldObject), specOf(resultingObject))
     if (isSameSpec && names.includes(name)) return undefined
     const otherNames = names.filter((otherName) => otherName !== name)
-    return [writeOfRecord(request, record, { [plural]: after ? [...otherNames, name] : otherNames })]
+    return [writeOfRecord(request, record, { [plural]: resultingObject ? [...otherNames, name] : otherNames })]
   },
 }
 
@@ -81,6 +81,6 @@ function writeOfRecord(
   const { resourcequotas = [], limitranges = [] } = { ...record, ...change }
   const key = objectKey(RECORD_COLLECTION, '', namespace)
   if (resourcequotas.length === 0 && limitranges.length === 0) return { delete: key }
-  const updated: LimitsRecord = { metadata: { name: namespace }, resourcequotas, limitranges }
-  return { put: key, value: encodeStored(updated) }
+  const newRecord: LimitsRecord = { metadata: { name: namespace }, resourcequotas, limitranges }
+  return { put: key, value: encodeStored(newRecord) }
 }

@@ -26,9 +26,9 @@ export class QuotaExceededError extends ApiError {
 }
 
 export function quotaExceeded(request: AdmissionRequest, quotaName: string, detail: string): QuotaExceededError {
-  const { resource, namespace, name, old, dryRun } = request
+  const { resource, namespace, name, oldObject, dryRun } = request
   const { apiVersion, kind } = resource
   const involvedObject =
-    old && !dryRun ? { apiVersion, kind: kind.kind, namespace, name, uid: old.metadata.uid } : undefined
+    oldObject && !dryRun ? { apiVersion, kind: kind.kind, namespace, name, uid: oldObject.metadata.uid } : undefined
   return new QuotaExceededError(forbidden(resource, name, detail), { quotaName, detail, involvedObject })
 }

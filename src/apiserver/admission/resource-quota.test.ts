@@ -7,8 +7,8 @@ const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PODS = '/api/v1/namespaces/default/pods'
 const EVENTS = '/api/v1/namespaces/default/events'
-/** At least the turns of the event loop that a request takes until it is in the store. */
-const TURNS_OF_A_REQUEST = 20
+/** Turns of the event loop after which a request has reached the store. */
+const REQUEST_TURNS = 20
 
 let api: ServerFixture
 beforeEach(async () => {
@@ -20,7 +20,7 @@ const createQuota = async (name: string, spec: object) => {
   const response = await api.post(QUOTAS, { metadata: { name }, spec })
   expect(response.status, response.text).toBe(201)
 }
-const getUsed = async (name: string) => (await api.get(`${QUOTAS}/${name}`)).json.status?.used
+const getUsage = async (name: string) => (await api.get(`${QUOTAS}/${name}`)).json.status?.used
 const storageRequest = (size: string) => ({ resources: { requests: { storage: size } } })
 const postClaim = (name: string, spec: object = {}) =>
   api.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], ...storageRequest('1Gi'), ...spec } })
@@ -61,11 +61,11 @@ describe('a quota of claims', () => {
     await createQuota('team', { hard: { 'requests.storage': '10Gi', persistentvolumeclaims: '5' } })
     await createClaim('a', storageRequest('3Gi'))
     await createClaim('b', storageRequest('4Gi'))
-    expect(await getUsed('team')).toEqual({ 'requests.storage': '7Gi', persistentvolumeclaims: '2' })
+    expect(await getUsage('team')).toEqual({ 'requests.storage': '7Gi', persistentvolumeclaims: '2' })
     await api.delete(`${CLAIMS}/a`)
-    expect(await getUsed('team')).toMatchObject({ 'requests.storage': '7Gi' })
+    expect(await getUsage('team')).toMatchObject({ 'requests.storage': '7Gi' })
     await api.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
-    expect(await getUsed('team')).toEqual({ 'requests.storage': '4Gi', persistentvolumeclaims: '1' })
+    expect(await getUsage('team')).toEqual({ 'requests.storage': '4Gi', persistentvolumeclaims: '1' })
   })
 
   it('REX-4 rejects a claim that exceeds it with the message of Kubernetes, and does not charge the claim', async () => {
@@ -81,7 +81,7 @@ describe('a quota of claims', () => {
         'limited: persistentvolumeclaims=1,requests.storage=100Gi',
       details: { name: 'b', kind: 'persistentvolumeclaims' },
     })
-    expect(await getUsed('team')).toEqual({ 'requests.storage': '95Gi', persistentvolumeclaims: '1' })
+    expect(await getUsage('team')).toEqual({ 'requests.storage': '95Gi', persistentvolumeclaims: '1' })
   })
 
   it('REX-4 names only the exceeded resources in the message', async () => {
@@ -131,7 +131,7 @@ describe('a quota of claims', () => {
     }
     expect((await apply('a')).status).toBe(201)
     expect((await apply('a')).status).toBe(200)
-    expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '1' })
+    expect(await getUsage('team')).toEqual({ persistentvolumeclaims: '1' })
     expect((await apply('b')).status).toBe(403)
   })
 
@@ -140,7 +140,7 @@ describe('a quota of claims', () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '0', 'requests.storage': '0' } })
     expect((await postClaim('d')).status).toBe(403)
     for (const name of ['a', 'b']) await deleteClaim(name)
-    expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
+    expect(await getUsage('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
   })
 
   it('SYS-4 is written fewer times than there are concurrent creates, while each claim has its own version', async () => {
@@ -158,7 +158,7 @@ describe('a quota of claims', () => {
     expect(new Set(versions).size).toBe(29)
     expect(events.at(-1).status.used).toEqual({ persistentvolumeclaims: '30', 'requests.storage': '30Gi' })
     expect(events.length).toBeLessThan(10)
-    expect(await getUsed('team')).toEqual(events.at(-1).status.used)
+    expect(await getUsage('team')).toEqual(events.at(-1).status.used)
     watch.close()
     for (const version of versions) {
       const { json } = await api.get(`${CLAIMS}?resourceVersion=${version}&resourceVersionMatch=Exact`)
@@ -172,28 +172,30 @@ describe('a quota of claims', () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '3' } })
     await createClaim('first')
     let release = () => {}
-    const released = new Promise<void>((resolve) => {
+    const releasePromise = new Promise<void>((resolve) => {
       release = resolve
     })
     const write = medium.write.bind(medium)
     medium.write = async (batch) => {
-      await released
+      await releasePromise
       return write(batch)
     }
     /** Sends requests that wait in the store for the write before them. */
     const send = async <T>(requests: () => T): Promise<T> => {
-      const sent = requests()
-      for (let turn = 0; turn < TURNS_OF_A_REQUEST; turn++) await api.clock.nextTurn()
-      return sent
+      const responses = requests()
+      for (let turn = 0; turn < REQUEST_TURNS; turn++) await api.clock.nextTurn()
+      return responses
     }
-    const blocking = await send(() => [api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'x' } })])
+    const blockingRequests = await send(() => [
+      api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'x' } }),
+    ])
     const firstCreates = await send(() => ['a', 'b', 'c'].map((name) => postClaim(name)))
     const quota = { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '5' } } }
     const edits = await send(() => [api.put(`${QUOTAS}/team`, quota)])
     const laterCreates = await send(() => ['d', 'e', 'f'].map((name) => postClaim(name)))
     release()
     const statuses = async (requests: typeof edits) => (await Promise.all(requests)).map(({ status }) => status)
-    expect(await statuses([...blocking, ...edits])).toEqual([201, 200])
+    expect(await statuses([...blockingRequests, ...edits])).toEqual([201, 200])
     expect(await statuses(firstCreates)).toEqual([201, 201, 403])
     expect(await statuses(laterCreates)).toEqual([201, 201, 403])
     expect((await api.get(`${QUOTAS}/team`)).json.status).toEqual({
@@ -210,10 +212,10 @@ describe('a quota of claims', () => {
       'exceeded quota: late, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=3',
     )
     await deleteClaim('a')
-    expect(await getUsed('late')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '2Gi' })
+    expect(await getUsage('late')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '2Gi' })
     await deleteClaim('b')
     await createClaim('e')
-    expect(await getUsed('late')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '2Gi' })
+    expect(await getUsage('late')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '2Gi' })
   })
 
   it('REX-4 rejects only additional usage after a limit is lowered below the current usage', async () => {
@@ -234,16 +236,16 @@ describe('a quota of claims', () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '10' } })
     await createClaim('a', storageRequest('5Gi'))
     await api.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '7Gi' } } }, 'merge')
-    expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '1' })
+    expect(await getUsage('team')).toEqual({ persistentvolumeclaims: '1' })
     expect((await postClaim('b', storageRequest('3Gi'))).json.message).toContain('used: requests.storage=5Gi')
     await createClaim('b', storageRequest('2Gi'))
-    expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '7Gi' })
+    expect(await getUsage('team')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '7Gi' })
 
     const matchExpressions = [{ scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }]
     await api.patch(`${QUOTAS}/team`, { spec: { scopeSelector: { matchExpressions } } }, 'merge')
-    expect(await getUsed('team')).toEqual({})
+    expect(await getUsage('team')).toEqual({})
     await createClaim('c', { volumeAttributesClassName: 'gold', ...storageRequest('7Gi') })
-    expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '7Gi' })
+    expect(await getUsage('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '7Gi' })
   })
 
   it('REX-4 charges the largest of the request and both allocated sizes, rounded up to whole bytes', async () => {
@@ -252,12 +254,12 @@ describe('a quota of claims', () => {
     await createBoundClaim('a')
     expect((await patchSpec('a', storageRequest('10Gi'))).status).toBe(200)
     expect((await patchSpec('a', storageRequest('2Gi'))).status).toBe(200)
-    expect(await getUsed('team')).toEqual({ 'requests.storage': '10Gi' })
+    expect(await getUsage('team')).toEqual({ 'requests.storage': '10Gi' })
     await setStatus('a', { allocatedResources: { storage: '20Gi' } })
-    expect(await getUsed('team')).toEqual({ 'requests.storage': '20Gi' })
+    expect(await getUsage('team')).toEqual({ 'requests.storage': '20Gi' })
     await deleteClaim('a')
     await createClaim('tiny', storageRequest('1001m'))
-    expect(await getUsed('team')).toEqual({ 'requests.storage': '2' })
+    expect(await getUsage('team')).toEqual({ 'requests.storage': '2' })
   })
 
   it('REX-4 charges the difference of an expansion, and is not written when a request is lowered', async () => {
@@ -268,7 +270,7 @@ describe('a quota of claims', () => {
       'exceeded quota: team, requested: requests.storage=6Gi, used: requests.storage=10Gi, limited: requests.storage=15Gi',
     )
     expect((await patchSpec('a', storageRequest('15Gi'))).status).toBe(200)
-    expect(await getUsed('team')).toEqual({ 'requests.storage': '15Gi', persistentvolumeclaims: '1' })
+    expect(await getUsage('team')).toEqual({ 'requests.storage': '15Gi', persistentvolumeclaims: '1' })
     const { resourceVersion } = (await api.get(`${QUOTAS}/team`)).json.metadata
     expect((await patchSpec('a', storageRequest('12Gi'))).status).toBe(200)
     expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
@@ -311,7 +313,7 @@ describe('a quota of claims', () => {
     const annotations = { 'volume.beta.kubernetes.io/storage-class': 'gold' }
     const spec = { accessModes: ['ReadWriteOnce'], ...storageRequest('1Gi') }
     expect((await api.post(CLAIMS, { metadata: { name: 'c', annotations }, spec })).status).toBe(201)
-    expect(await getUsed('classes')).toEqual({
+    expect(await getUsage('classes')).toEqual({
       'gold.storageclass.storage.k8s.io/requests.storage': '4Gi',
       'gold.storageclass.storage.k8s.io/persistentvolumeclaims': '2',
       'requests.storage': '54Gi',
@@ -375,9 +377,9 @@ describe('a quota of claims', () => {
     const { status, json } = await commit('a', 'b', 'c')
     expect(status).toBe(403)
     expect(json.details.causes).toMatchObject([{ field: 'writes[2]' }])
-    expect(await getUsed('team')).toBeUndefined()
+    expect(await getUsage('team')).toBeUndefined()
     expect((await commit('a', 'b')).status).toBe(200)
-    expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '2' })
+    expect(await getUsage('team')).toEqual({ persistentvolumeclaims: '2' })
   })
 
   it('SYS-4 is rejected if the namespace already has the maximum number of quotas', async () => {
@@ -387,7 +389,7 @@ describe('a quota of claims', () => {
     expect(status).toBe(403)
     expect(json.message).toContain('the namespace already has 100 resourcequotas, the maximum')
     await createClaim('a')
-    expect(await getUsed('q99')).toEqual({ persistentvolumeclaims: '1' })
+    expect(await getUsage('q99')).toEqual({ persistentvolumeclaims: '1' })
   })
 })
 
@@ -397,7 +399,7 @@ describe('a quota scoped to an attributes class', () => {
     scopeSelector: { matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator: 'In', values }] },
   })
   const getClaimCounts = async (...names: string[]) =>
-    Promise.all(names.map(async (name) => (await getUsed(name))?.persistentvolumeclaims ?? '0'))
+    Promise.all(names.map(async (name) => (await getUsage(name))?.persistentvolumeclaims ?? '0'))
 
   beforeEach(async () => {
     await createExpandableClass()
@@ -406,7 +408,7 @@ describe('a quota scoped to an attributes class', () => {
 
   it('VAC-10 counts only the claims of its class', async () => {
     await createClaim('a', { volumeAttributesClassName: 'gold' })
-    expect(await getUsed('gold')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
+    expect(await getUsage('gold')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
     expect(await getClaimCounts('gold', 'silver', 'copper')).toEqual(['1', '0', '0'])
     expect((await postClaim('b', { volumeAttributesClassName: 'gold' })).json.message).toContain('exceeded quota: gold')
   })
@@ -434,7 +436,7 @@ describe('a quota scoped to an attributes class', () => {
     await setStatus('a', { currentVolumeAttributesClassName: 'bronze' })
     for (const name of ['gold', 'silver', 'copper']) {
       expect((await patchSpec('a', { volumeAttributesClassName: name })).status).toBe(200)
-      expect(await getUsed(name)).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '3Gi' })
+      expect(await getUsage(name)).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '3Gi' })
       const previous = await getVersions()
       await setStatus('a', { modifyVolumeStatus: { targetVolumeAttributesClassName: name, status: 'InProgress' } })
       expect(await getVersions(), name).toEqual(previous)
@@ -452,7 +454,7 @@ describe('a quota scoped to an attributes class', () => {
     })
     await createClaim('a', claimSpec({ iops: '900', throughput: '40Mi' }, 'gold'))
     await createClaim('b', claimSpec({ iops: '900' }, 'silver'))
-    expect(await getUsed('io')).toEqual({ 'limits.iops': '900', 'requests.throughput': '40Mi' })
+    expect(await getUsage('io')).toEqual({ 'limits.iops': '900', 'requests.throughput': '40Mi' })
     await api.delete(`${QUOTAS}/gold`)
     expect((await postClaim('c', claimSpec({ iops: '200' }, 'gold'))).json.message).toContain(
       'exceeded quota: io, requested: limits.iops=200, used: limits.iops=900, limited: limits.iops=1k',
@@ -468,7 +470,7 @@ describe('a quota scoped to an attributes class', () => {
     })
     await createClaim('a', { volumeAttributesClassName: 'gold' })
     await createClaim('b', { resources: { requests: { storage: '1Gi', iops: '10' } } })
-    expect(await getUsed('io')).toEqual({ 'limits.iops': '10', 'requests.iops': '10' })
+    expect(await getUsage('io')).toEqual({ 'limits.iops': '10', 'requests.iops': '10' })
   })
 
   it('VAC-10 PIO-7 records an event on a claim whose change of class or iops is rejected', async () => {
@@ -495,7 +497,7 @@ describe('a quota scoped to an attributes class', () => {
     await createBoundClaim('a')
     expect((await patchSpec('a', { volumeAttributesClassName: 'silver' })).status).toBe(403)
     await setStatus('a', { currentVolumeAttributesClassName: 'silver' })
-    expect(await getUsed('silver')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '11Gi' })
+    expect(await getUsage('silver')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '11Gi' })
   })
 })
 
@@ -508,7 +510,7 @@ describe('a quota of iops and throughput', () => {
     })
     await createClaim('plain')
     await createClaim('a', ioRequests({ iops: '1500', throughput: '50' }))
-    expect(await getUsed('io')).toEqual({
+    expect(await getUsage('io')).toEqual({
       'limits.iops': '1500',
       'requests.iops': '1500',
       'limits.throughput': '50Mi',
@@ -521,19 +523,19 @@ describe('a quota of iops and throughput', () => {
       'requested: limits.iops=1501, used',
     )
     await createClaim('b', ioRequests({ iops: '1500' }))
-    expect(await getUsed('io')).toMatchObject({ 'limits.iops': '3k', 'requests.iops': '1500' })
+    expect(await getUsage('io')).toMatchObject({ 'limits.iops': '3k', 'requests.iops': '1500' })
   })
 
   it('PIO-7 recomputes the maximum when the largest claim is deleted', async () => {
     await createQuota('io', { hard: { 'requests.iops': '2k' } })
     for (const [name, iops] of Object.entries({ a: '100', b: '700', c: '500' }))
       await createClaim(name, ioRequests({ iops }))
-    expect(await getUsed('io')).toEqual({ 'requests.iops': '700' })
+    expect(await getUsage('io')).toEqual({ 'requests.iops': '700' })
     await deleteClaim('b')
-    expect(await getUsed('io')).toEqual({ 'requests.iops': '500' })
+    expect(await getUsage('io')).toEqual({ 'requests.iops': '500' })
     await deleteClaim('a')
     await deleteClaim('c')
-    expect(await getUsed('io')).toEqual({ 'requests.iops': '0' })
+    expect(await getUsage('io')).toEqual({ 'requests.iops': '0' })
   })
 
   it('PIO-7 charges allocated iops until the allocation is lowered, not only the request', async () => {
@@ -541,9 +543,9 @@ describe('a quota of iops and throughput', () => {
     await createBoundClaim('a', ioRequests({ iops: '800' }))
     await setStatus('a', { allocatedResources: { iops: '800' } })
     expect((await patchSpec('a', ioRequests({ iops: '100' }))).status).toBe(200)
-    expect(await getUsed('io')).toEqual({ 'limits.iops': '800' })
+    expect(await getUsage('io')).toEqual({ 'limits.iops': '800' })
     await setStatus('a', { allocatedResources: { iops: '100' } })
-    expect(await getUsed('io')).toEqual({ 'limits.iops': '100' })
+    expect(await getUsage('io')).toEqual({ 'limits.iops': '100' })
   })
 
   it('PIO-7 charges the amounts of the volume after the request is removed, until a class sets them', async () => {
@@ -551,10 +553,10 @@ describe('a quota of iops and throughput', () => {
     await createBoundClaim('a', ioRequests({ iops: '800' }))
     await setStatus('a', { capacity: { iops: '800' } })
     expect((await patchSpec('a', ioRequests({ iops: null }))).status).toBe(200)
-    expect(await getUsed('io')).toEqual({ 'limits.iops': '800', 'requests.iops': '800' })
+    expect(await getUsage('io')).toEqual({ 'limits.iops': '800', 'requests.iops': '800' })
     expect((await postClaim('b', ioRequests({ iops: '300' }))).status).toBe(403)
     await setStatus('a', { capacity: { iops: null }, currentVolumeAttributesClassName: 'gold' })
-    expect(await getUsed('io')).toEqual({ 'limits.iops': '0', 'requests.iops': '0' })
+    expect(await getUsage('io')).toEqual({ 'limits.iops': '0', 'requests.iops': '0' })
     await createClaim('b', ioRequests({ iops: '300' }))
   })
 })
@@ -582,7 +584,7 @@ describe('a quota of other objects', () => {
     expect((await api.post('/api/v1/namespaces/default/secrets', { metadata: { name: 's' } })).status).toBe(403)
     await createQuota('second', { hard: {} })
     expect((await api.post(QUOTAS, { metadata: { name: 'third' }, spec: {} })).status).toBe(403)
-    expect(await getUsed('objects')).toEqual({
+    expect(await getUsage('objects')).toEqual({
       'count/configmaps': '1',
       configmaps: '1',
       'count/leases.coordination.k8s.io': '1',
@@ -601,7 +603,7 @@ describe('a quota of other objects', () => {
     })
     const podSpec = (cpu: string, memory: string) => ({ containers: [aContainer('c', { cpu }, { memory })] })
     expect((await postPod('a', podSpec('600m', '500Mi'))).status).toBe(201)
-    expect(await getUsed('compute')).toEqual({
+    expect(await getUsage('compute')).toEqual({
       pods: '1',
       'requests.cpu': '600m',
       'limits.memory': '500Mi',
@@ -611,7 +613,7 @@ describe('a quota of other objects', () => {
       'exceeded quota: compute, requested: requests.cpu=600m, used: requests.cpu=600m, limited: requests.cpu=1',
     )
     expect((await api.patch(`${PODS}/a/status`, { status: { phase: 'Succeeded' } }, 'merge')).status).toBe(200)
-    expect(await getUsed('compute')).toEqual({
+    expect(await getUsage('compute')).toEqual({
       pods: '0',
       'requests.cpu': '0',
       'limits.memory': '0',
@@ -619,7 +621,7 @@ describe('a quota of other objects', () => {
     })
     expect((await postPod('b', podSpec('1', '1Gi'))).status).toBe(201)
     await api.delete(`${PODS}/a`, { gracePeriodSeconds: 0 })
-    expect(await getUsed('compute')).toMatchObject({ 'count/pods': '1', 'requests.cpu': '1' })
+    expect(await getUsage('compute')).toMatchObject({ 'count/pods': '1', 'requests.cpu': '1' })
   })
 
   it('SYS-4 requires containers to specify the cpu and memory that it limits', async () => {

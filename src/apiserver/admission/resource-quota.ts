@@ -34,18 +34,22 @@ import { quotaExceeded } from './quota-exceeded-error.ts'
 
 export const resourceQuota: AdmissionPlugin = {
   name: 'ResourceQuota',
-  mutate({ operation, resource, subresource, object, old }) {
+  mutate({ operation, resource, subresource, object, oldObject }) {
     const isSpecUpdate = operation === 'UPDATE' && subresource === '' && isQuota(resource)
-    if (isSpecUpdate && object.status) object.status = statusAfterSpecUpdate(object, old as ResourceQuota)
+    if (isSpecUpdate && object.status) object.status = statusAfterSpecUpdate(object, oldObject as ResourceQuota)
   },
   validate(request) {
-    const { resource, operation, old, after } = request
-    const kind = resource.stored
+    const { resource, operation, oldObject, resultingObject } = request
+    const kind = resource.storedKind
     if (!kind.namespaced || !isCounted(kind)) return undefined
     const accounts = quotaAccountsOf(request)
     if (accounts.length === 0) return undefined
     if (operation === 'CREATE') checkConstraints(request, accounts)
-    const changesOf = createChangeCalculator({ kind, before: old as KubeObject | undefined, after })
+    const changesOf = createChangeCalculator({
+      kind,
+      oldObject: oldObject as KubeObject | undefined,
+      newObject: resultingObject,
+    })
     const listObjects: ListObjects = ({ group, plural }) =>
       request.list({ group, plural, namespaced: true }, request.namespace)
     const writes: Write[] = []
@@ -65,19 +69,22 @@ const isQuota = ({ group, plural }: AdmissionRequest['resource']): boolean =>
  * Returns the status with the new limits and without the usage that the update invalidates: that of new keys, or all of
  * it after a change of scope.
  */
-function statusAfterSpecUpdate(updated: ResourceQuota, old: Readonly<ResourceQuota>): ResourceQuota['status'] {
-  const hard = updated.spec?.hard ?? {}
+function statusAfterSpecUpdate(newQuota: ResourceQuota, old: Readonly<ResourceQuota>): ResourceQuota['status'] {
+  const hard = newQuota.spec?.hard ?? {}
   const scopeOf = (quota: Readonly<ResourceQuota>) => (quota.spec?.scopeSelector ?? null) as JsonValue
-  const isSameScope = jsonEquals(scopeOf(updated), scopeOf(old))
-  const validUsage = Object.entries(updated.status?.used ?? {}).filter(
+  const isSameScope = jsonEquals(scopeOf(newQuota), scopeOf(old))
+  const validUsage = Object.entries(newQuota.status?.used ?? {}).filter(
     ([key]) => isSameScope && Object.hasOwn(hard, key),
   )
   return { hard, used: Object.fromEntries(validUsage) }
 }
 
-function checkConstraints({ resource, name, after }: AdmissionRequest, accounts: readonly QuotaAccount[]): void {
+function checkConstraints(
+  { resource, name, resultingObject }: AdmissionRequest,
+  accounts: readonly QuotaAccount[],
+): void {
   for (const { quota } of accounts) {
-    const missingMessage = describeMissingConstraints(quota, resource.stored, after)
+    const missingMessage = describeMissingConstraints(quota, resource.storedKind, resultingObject)
     if (missingMessage) throw forbidden(resource, name, `failed quota: ${quota.metadata.name}: ${missingMessage}`)
   }
 }
@@ -88,10 +95,10 @@ function planCharge(
   changes: readonly Change[],
   listObjects: ListObjects,
 ): Write {
-  const { namespace, subresource, old, after, find } = request
+  const { namespace, subresource, oldObject, resultingObject, find } = request
   const { name } = account
-  const { uid } = (after ?? old).metadata
-  const outcome = chargeQuota({ account, changes, uid, mayReject: subresource !== 'status', listObjects })
+  const { uid } = (resultingObject ?? oldObject).metadata
+  const outcome = chargeQuota({ account, changes, uid, canReject: subresource !== 'status', listObjects })
   if (outcome.is === 'exceeded') {
     find(resourceQuotaKind, namespace, name) // retries the rejection if the quota has changed
     throw quotaExceeded(request, name, outcome.message)

@@ -7,7 +7,7 @@ import { manualClock } from '../../base/manual-clock.ts'
 import { type AuditSink, createAuditLog } from './audit-log.ts'
 import { openRotatingFile } from './rotating-file.ts'
 
-/** A batch shares its bytes with the buffer, so that it must be copied. */
+/** Copies the text of a batch, because the batch shares its bytes with the buffer. */
 const textOf = (lines: Uint8Array): string => Buffer.from(lines).toString('utf8')
 
 function createLogOn(sink: Partial<AuditSink> = {}) {
@@ -36,12 +36,12 @@ describe('the audit log', () => {
   })
 
   it('SYS-21 keeps lines while the disk is full and writes them in order afterwards', async () => {
-    const written: string[] = []
+    const writtenTexts: string[] = []
     let isFull = true
     const { log, clock } = createLogOn({
       write: async (lines) => {
         if (isFull) throw new Error('ENOSPC: no space left on device')
-        written.push(textOf(lines))
+        writtenTexts.push(textOf(lines))
       },
     })
     log.write('a\n')
@@ -50,16 +50,16 @@ describe('the audit log', () => {
     expect(log.stats()).toEqual({ events: 2, errors: 1, dropped: 0 })
     isFull = false
     await clock.advance(1_000)
-    expect(written).toEqual(['a\nb\n'])
+    expect(writtenTexts).toEqual(['a\nb\n'])
   })
 
   it('SYS-21 counts the events that do not fit in the buffer, and records their number when writing works again', async () => {
-    const written: string[] = []
+    const writtenTexts: string[] = []
     let isFull = true
     const { log, clock } = createLogOn({
       write: async (lines) => {
         if (isFull) throw new Error('ENOSPC: no space left on device')
-        written.push(textOf(lines))
+        writtenTexts.push(textOf(lines))
       },
     })
     const line = `${'x'.repeat(1024 * 1024 - 1)}\n`
@@ -68,7 +68,7 @@ describe('the audit log', () => {
     expect(log.stats()).toEqual({ events: 19, errors: 1, dropped: 3 })
     isFull = false
     await clock.advance(1_000)
-    const lines = written.join('').split('\n').slice(0, -1)
+    const lines = writtenTexts.join('').split('\n').slice(0, -1)
     expect(lines).toHaveLength(17)
     expect(JSON.parse(lines.at(-1)!)).toMatchObject({
       kind: 'Event',
@@ -80,7 +80,7 @@ describe('the audit log', () => {
     })
     log.write('after\n')
     await clock.advance(100)
-    expect(written.at(-1)).toBe('after\n')
+    expect(writtenTexts.at(-1)).toBe('after\n')
   })
 })
 
@@ -120,7 +120,7 @@ describe('the audit file', () => {
     expect((await readdir(dir)).sort()[0]).toMatch(/^audit-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}\.log$/)
   })
 
-  it('SYS-21 deletes rotated files by age, also if none is rotated', async () => {
+  it('SYS-21 deletes rotated files by age, even if the current file is not rotated', async () => {
     const clock = manualClock()
     const ageMsMax = 24 * 60 * 60 * 1_000
     const file = await openRotatingFile({ path: join(dir, 'audit.log'), ...limits, ageMsMax, clock })

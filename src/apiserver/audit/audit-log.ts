@@ -46,7 +46,7 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
   let dropped = 0
   let droppedSinceWrite = 0
   let lastError = ''
-  let flushing: Promise<void> | undefined
+  let pendingFlush: Promise<void> | undefined
   let cancelTimer: (() => void) | undefined
 
   function write(line: string): void {
@@ -56,7 +56,7 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
       droppedSinceWrite++
       return
     }
-    if (!flushing && !cancelTimer) schedule()
+    if (!pendingFlush && !cancelTimer) schedule()
   }
 
   function schedule(): void {
@@ -66,11 +66,11 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
   function flush(): Promise<void> {
     cancelTimer?.()
     cancelTimer = undefined
-    flushing ??= flushBuffer().finally(() => {
-      flushing = undefined
-      if (buffer.lines > 0) schedule()
+    pendingFlush ??= flushBuffer().finally(() => {
+      pendingFlush = undefined
+      if (buffer.lineCount > 0) schedule()
     })
-    return flushing
+    return pendingFlush
   }
 
   async function flushBuffer(): Promise<void> {
@@ -97,10 +97,11 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
     write,
     stats: () => ({ events, errors, dropped }),
     async close() {
-      await flushing
-      if (buffer.lines > 0) await flush()
+      await pendingFlush
+      if (buffer.lineCount > 0) await flush()
       cancelTimer?.()
-      if (buffer.lines > 0) log.error({ events: buffer.lines, reason: lastError }, 'audit events were lost at the stop')
+      if (buffer.lineCount > 0)
+        log.error({ events: buffer.lineCount, reason: lastError }, 'audit events were lost at the stop')
       await sink.close()
     },
   }

@@ -123,7 +123,7 @@ describe('an audited request', () => {
     expect(events()[0]).not.toHaveProperty('requestObject')
   })
 
-  it('SYS-21 omits managed fields if the policy says so', async () => {
+  it('SYS-21 is recorded without managed fields if the policy has omitManagedFields', async () => {
     const { server, events } = await createAuditedServer(
       'omitStages: [RequestReceived]\nomitManagedFields: true\nrules: [{level: RequestResponse}]',
     )
@@ -190,13 +190,13 @@ describe('an audited request', () => {
     expect(events()[0].auditID).toBe(events()[1].auditID)
   })
 
-  it('SYS-21 masks query parameters that may hold credentials', async () => {
+  it('SYS-21 is recorded with masked values of query parameters that may hold credentials', async () => {
     const { server, events } = await createAuditedServer(METADATA)
     await server.get('/version?access_token=abc123&pretty=true')
     expect(events()[0].requestURI).toBe('/version?access_token=REDACTED&pretty=true')
   })
 
-  it('SYS-21 that commits writes names them without their contents', async () => {
+  it('SYS-21 that commits writes is recorded with their names, but without their contents', async () => {
     const { server, events } = await createAuditedServer(
       'omitStages: [RequestReceived]\nrules: [{level: RequestResponse, resources: [{group: "", resources: [secrets]}]}]',
     )

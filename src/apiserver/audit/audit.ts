@@ -31,7 +31,7 @@ export interface AuditedRequest {
   /** Sets the authenticated user, which selects the rule. Returns the request to process, whose body may be recorded. */
   setUser(user: UserInfo): ApiRequest
   setImpersonatedUser(user: UserInfo): void
-  /** Sets the decision of the authorizer. The first one counts. */
+  /** Sets the decision of the authorizer. Later calls have no effect. */
   setDecision(decision: Decision): void
   /** Adds a write of a commit. If its rule has a higher level than that of the commit, the rule applies to the commit. */
   addWrite(write: ResourceRequest): void
@@ -60,7 +60,7 @@ const DECISION = 'authorization.k8s.io/decision'
 const REASON = 'authorization.k8s.io/reason'
 const TRUNCATED = 'audit.k8s.io/truncated'
 const WRITES = 'audit.stowage.dev/writes'
-/** Further writes of a commit are counted only. */
+/** Further writes of a commit are counted, but not listed. */
 const LISTED_WRITES_MAX = 100
 /** A client can choose the ID of its request to find it in the log; other values are replaced. */
 const CLIENT_AUDIT_ID = /^[\x21-\x7e]{1,128}$/
@@ -100,7 +100,7 @@ class RequestRecord implements AuditedRequest {
   setUser(user: UserInfo): ApiRequest {
     this.#user = user
     this.#findRule()
-    if (this.#records('RequestReceived')) this.#write('RequestReceived', undefined)
+    if (this.#shouldRecord('RequestReceived')) this.#write('RequestReceived', undefined)
     if (this.#level === 'None' || this.#level === 'Metadata') return this.#request
     const request = this.#request
     return {
@@ -139,8 +139,8 @@ class RequestRecord implements AuditedRequest {
       this.#complete(response, outcome)
       return { ...response, headers }
     }
-    if (this.#records('ResponseStarted')) this.#write('ResponseStarted', { code: response.status })
-    if (!this.#records('ResponseComplete')) return { ...response, headers }
+    if (this.#shouldRecord('ResponseStarted')) this.#write('ResponseStarted', { code: response.status })
+    if (!this.#shouldRecord('ResponseComplete')) return { ...response, headers }
     return {
       ...response,
       headers,
@@ -153,7 +153,7 @@ class RequestRecord implements AuditedRequest {
 
   #complete(response: ApiResponse, { status, isPanic, resource }: AuditOutcome): void {
     const stage = isPanic ? 'Panic' : 'ResponseComplete'
-    if (!this.#records(stage)) return
+    if (!this.#shouldRecord(stage)) return
     const responseStatus = { code: response.status, status: this.#isSensitive ? withoutDetails(status) : status }
     const createdName = this.#route?.verb === 'create' ? createdNameOf(response) : ''
     if (this.#level === 'Metadata') this.#write(stage, responseStatus, { createdName })
@@ -169,7 +169,7 @@ class RequestRecord implements AuditedRequest {
     const responseBody = this.#level === 'RequestResponse' ? response.body : undefined
     const isTruncated =
       (this.#level === 'RequestResponse' && response.longBody !== undefined) ||
-      this.#deps.turns.waiting > BODIES_WAITING_MAX ||
+      this.#deps.turns.waitingCount > BODIES_WAITING_MAX ||
       [this.#requestBody, responseBody].some((body) => body && body.length > BODY_BYTES_MAX)
     const sender = { user: this.#user?.name ?? '', turns: this.#deps.turns }
     const jsonOf = async (body: Uint8Array | undefined, contentType: string | undefined) =>
@@ -191,7 +191,7 @@ class RequestRecord implements AuditedRequest {
     this.#level = level === 'None' || !this.#isSensitive ? level : 'Metadata'
   }
 
-  #records(stage: Stage): boolean {
+  #shouldRecord(stage: Stage): boolean {
     return this.#level !== 'None' && !this.#rule!.omitStages.includes(stage)
   }
 
@@ -227,8 +227,8 @@ class RequestRecord implements AuditedRequest {
     const annotations = this.#decision ? decisionAnnotations(this.#decision) : {}
     if (isTruncated) annotations[TRUNCATED] = 'true'
     if (this.#writes) {
-      const unlisted = this.#writeCount - this.#writes.length
-      annotations[WRITES] = [...this.#writes, ...(unlisted > 0 ? [`and ${unlisted} more`] : [])].join(', ')
+      const unlistedWrites = this.#writeCount - this.#writes.length
+      annotations[WRITES] = [...this.#writes, ...(unlistedWrites > 0 ? [`and ${unlistedWrites} more`] : [])].join(', ')
     }
     return JSON.stringify(annotations)
   }
@@ -239,7 +239,7 @@ const decisionAnnotations = ({ allowed, reason = '' }: Decision): Record<string,
   [REASON]: reason,
 })
 
-/** The authorizer returns the same decision for most requests of a user. */
+/** Caches the JSON of decisions: the authorizer returns the same decision object for most requests of a user. */
 const decisionJsons = new WeakMap<Decision, string>()
 
 function decisionJson(decision: Decision): string {
@@ -251,6 +251,6 @@ function decisionJson(decision: Decision): string {
   return json
 }
 
-/** Removes what may quote a value of the object. */
+/** Removes the fields that may quote values of the object. */
 const withoutDetails = (status: Status | undefined): Status | undefined =>
   status && { ...status, message: undefined, details: undefined }

@@ -1,4 +1,4 @@
-// Reads bodies for the audit log: converts those of requests and responses to JSON, and finds the name of a created object.
+// Reads bodies for the audit log: converts request and response bodies to JSON, and finds the name of a created object.
 import { isRecord } from '../../api/decode.ts'
 import { decodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { ProtobufReader } from '../../api/protobuf/reader.ts'
@@ -35,7 +35,7 @@ async function parseValue(bytes: Uint8Array, { contentType, resource, sender }: 
   const media = mediaType(contentType)
   if (media.endsWith('+json')) return JSON.parse(Buffer.from(bytes).toString('utf8'))
   const body = await parseBody(bytes, media.endsWith('+yaml') ? 'application/yaml' : contentType, sender)
-  return resource ? body.as(resource.kind.type).value : undefined
+  return resource ? body.readAs(resource.kind.type).value : undefined
 }
 
 function withoutManagedFields(value: unknown): unknown {
@@ -61,9 +61,9 @@ export function createdNameOf({ status, body, headers }: ApiResponse): string {
 function nameInProtobuf(body: Uint8Array): string {
   try {
     const object = new ProtobufReader(decodeEnvelope(body).raw)
-    if (!object.next() || object.number !== 1) return ''
-    const metadata = object.message()
-    return metadata.next() && metadata.number === 1 ? metadata.string() : ''
+    if (!object.moveToNextField() || object.number !== 1) return ''
+    const metadata = object.readMessage()
+    return metadata.moveToNextField() && metadata.number === 1 ? metadata.readString() : ''
   } catch {
     return ''
   }

@@ -1,5 +1,5 @@
 // The audit policy of a server without --audit-policy-file: the metadata of writes and of every access to Secrets. It omits
-// writes that components repeat all the time and reviews, which change nothing.
+// reviews, which change nothing, and the writes that components repeat all the time.
 import { parseAuditPolicy } from './policy.ts'
 
 export const DEFAULT_AUDIT_POLICY = `apiVersion: audit.k8s.io/v1

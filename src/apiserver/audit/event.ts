@@ -94,7 +94,7 @@ function sourceAddresses({ headers, remoteAddress }: ApiRequest): string[] {
   return addresses.length > ADDRESSES_MAX ? addresses.slice(-ADDRESSES_MAX) : addresses
 }
 
-const ADDRESSES_MAX = 20 // of those that the client claims, the first are dropped
+const ADDRESSES_MAX = 20 // beyond this, the first addresses that the client claims are dropped
 
 const truncateUserAgent = (text: string): string =>
   text.length > USER_AGENT_CHARACTERS_MAX ? `${text.slice(0, USER_AGENT_CHARACTERS_MAX)}...TRUNCATED` : text

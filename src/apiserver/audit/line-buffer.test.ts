@@ -18,19 +18,19 @@ describe('the line buffer', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
         const buffer = createLineBuffer(Number.POSITIVE_INFINITY, 64)
-        let expected = ''
-        let waiting = 0
-        let written = ''
+        let expectedText = ''
+        let lineCount = 0
+        let writtenText = ''
         const add = (lines: string[]) => {
           for (const text of lines) {
-            expected += `${text}\n`
-            waiting++
+            expectedText += `${text}\n`
+            lineCount++
             expect(buffer.add(`${text}\n`)).toBe(true)
           }
         }
         for (const { lines, added, fails } of steps) {
           add(lines)
-          const batchLines = waiting
+          const batchLines = lineCount
           const batch = buffer.takeBatch()
           const text = textOf(batch)
           add(added)
@@ -38,13 +38,13 @@ describe('the line buffer', () => {
           if (fails) batch.putBack()
           else {
             batch.release()
-            written += text
-            waiting -= batchLines
+            writtenText += text
+            lineCount -= batchLines
           }
-          expect(buffer.lines).toBe(waiting)
+          expect(buffer.lineCount).toBe(lineCount)
         }
-        written += textOf(buffer.takeBatch())
-        expect(written).toBe(Buffer.from(expected).toString('utf8'))
+        writtenText += textOf(buffer.takeBatch())
+        expect(writtenText).toBe(Buffer.from(expectedText).toString('utf8'))
       }),
       { seed: 1, numRuns: 100 },
     )

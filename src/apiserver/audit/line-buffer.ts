@@ -1,17 +1,17 @@
-// Holds lines as UTF-8 until they are written. A string that waits would be copied by the garbage collector; its bytes are not.
+// Buffers lines as UTF-8 bytes until they are written. Unlike strings, the bytes are not copied by the garbage collector.
 
-/** The lines that a write takes out of the buffer. Exactly one of its functions is called when the write has ended. */
+/** The lines that a write takes out of the buffer. Exactly one of its functions must be called when the write has ended. */
 export interface LineBatch {
   readonly chunks: readonly Uint8Array[]
   /** Drops the lines, because they are written. */
   release(): void
-  /** Puts the lines back before those added since. */
+  /** Puts the lines back in front of the lines that were added since. */
   putBack(): void
 }
 
 export interface LineBuffer {
   /** The number of lines in the buffer. */
-  readonly lines: number
+  readonly lineCount: number
   /** Adds a line with its newline, or returns false if it does not fit. Lines of a batch occupy the buffer until its end. */
   add(line: string): boolean
   takeBatch(): LineBatch
@@ -19,8 +19,8 @@ export interface LineBuffer {
 
 interface Chunk {
   readonly bytes: Buffer
-  used: number
-  lines: number
+  usedBytes: number
+  lineCount: number
 }
 
 const CHUNK_BYTES = 128 * 1024
@@ -29,63 +29,63 @@ const BYTES_PER_CHARACTER_MAX = 3
 
 export function createLineBuffer(bytesMax: number, chunkBytes = CHUNK_BYTES): LineBuffer {
   let chunks: Chunk[] = []
-  let last: Chunk | undefined
-  /** A chunk that is written, to be used again. */
+  let lastChunk: Chunk | undefined
+  /** A chunk whose lines are written and that can be used again. */
   let spare: Chunk | undefined
   let bytes = 0
-  let lines = 0
+  let lineCount = 0
 
   function chunkFor(line: string): Chunk {
-    if (last) {
-      const free = last.bytes.length - last.used
-      if (line.length * BYTES_PER_CHARACTER_MAX <= free || Buffer.byteLength(line) <= free) return last
+    if (lastChunk) {
+      const freeBytes = lastChunk.bytes.length - lastChunk.usedBytes
+      if (line.length * BYTES_PER_CHARACTER_MAX <= freeBytes || Buffer.byteLength(line) <= freeBytes) return lastChunk
     }
     const isShort = line.length * BYTES_PER_CHARACTER_MAX <= chunkBytes
     const chunk =
       isShort && spare ? spare : newChunk(isShort ? chunkBytes : Math.max(chunkBytes, Buffer.byteLength(line)))
     if (chunk === spare) spare = undefined
     chunks.push(chunk)
-    last = chunk
+    lastChunk = chunk
     return chunk
   }
 
   return {
-    get lines() {
-      return lines
+    get lineCount() {
+      return lineCount
     },
 
     add(line) {
       if (bytes + line.length > bytesMax) return false
       const chunk = chunkFor(line)
-      const written = chunk.bytes.write(line, chunk.used)
-      chunk.used += written
-      chunk.lines++
-      bytes += written
-      lines++
+      const byteCount = chunk.bytes.write(line, chunk.usedBytes)
+      chunk.usedBytes += byteCount
+      chunk.lineCount++
+      bytes += byteCount
+      lineCount++
       return true
     },
 
     takeBatch() {
       const batchChunks = chunks
       chunks = []
-      last = undefined
+      lastChunk = undefined
       return {
-        chunks: batchChunks.map((chunk) => chunk.bytes.subarray(0, chunk.used)),
+        chunks: batchChunks.map((chunk) => chunk.bytes.subarray(0, chunk.usedBytes)),
         release() {
           for (const chunk of batchChunks) {
-            bytes -= chunk.used
-            lines -= chunk.lines
+            bytes -= chunk.usedBytes
+            lineCount -= chunk.lineCount
           }
-          const reused = batchChunks.find((chunk) => chunk.bytes.length === chunkBytes)
-          if (reused) spare = { bytes: reused.bytes, used: 0, lines: 0 }
+          const reusableChunk = batchChunks.find((chunk) => chunk.bytes.length === chunkBytes)
+          if (reusableChunk) spare = { bytes: reusableChunk.bytes, usedBytes: 0, lineCount: 0 }
         },
         putBack() {
           chunks = [...batchChunks, ...chunks]
-          last = chunks.at(-1)
+          lastChunk = chunks.at(-1)
         },
       }
     },
   }
 }
 
-const newChunk = (size: number): Chunk => ({ bytes: Buffer.allocUnsafeSlow(size), used: 0, lines: 0 })
+const newChunk = (size: number): Chunk => ({ bytes: Buffer.allocUnsafeSlow(size), usedBytes: 0, lineCount: 0 })

@@ -11,10 +11,13 @@ export interface AuditAttributes {
 
 export type FindRule = (attributes: AuditAttributes) => AuditRule | undefined
 
-/** When a user has sent this many different requests, their rules are found again. */
+/** Maximum number of cached rules of a user. The cache of the user is then cleared. */
 const CACHED_RULES_MAX = 500
 
-/** Returns a function that finds the first rule that matches. It remembers the rules of a user's requests for resources. */
+/**
+ * Returns a function that finds the first rule that matches. It caches the rules of each user's requests for resources,
+ * unless a rule of the policy depends on the names of objects.
+ */
 export function createRuleFinder(policy: AuditPolicy): FindRule {
   const rulesByUser = new WeakMap<UserInfo, Map<string, AuditRule | undefined>>()
   const find: FindRule = (attributes) => policy.find((rule) => matches(rule, attributes))
@@ -26,8 +29,8 @@ export function createRuleFinder(policy: AuditPolicy): FindRule {
     const rules = rulesByUser.get(user) ?? new Map<string, AuditRule | undefined>()
     rulesByUser.set(user, rules)
     const key = keyOf(route)
-    const known = rules.get(key)
-    if (known || rules.has(key)) return known
+    const cachedRule = rules.get(key)
+    if (cachedRule || rules.has(key)) return cachedRule
     const rule = find(attributes)
     if (rules.size >= CACHED_RULES_MAX) rules.clear()
     rules.set(key, rule)
@@ -64,10 +67,10 @@ function includesResource(
   if (group !== requestGroup && group !== '*') return false
   if (!resources) return true
   if (resourceNames && !resourceNames.includes(name)) return false
-  const combined = subresource ? `${plural}/${subresource}` : plural
+  const requestResource = subresource ? `${plural}/${subresource}` : plural
   return resources.some(
     (resource) =>
-      resource === combined ||
+      resource === requestResource ||
       resource === '*' ||
       resource === `${plural}/*` ||
       (subresource !== '' && resource === `*/${subresource}`),

@@ -38,7 +38,7 @@ describe('an audit policy', () => {
     await expect(parseAuditPolicy(`${HEAD}${rules}`)).rejects.toThrow(message)
   })
 
-  it('SYS-21 gives each request of a user the rule that it would get as the first one', async () => {
+  it('SYS-21 applies the same rule to a request whether or not rules of its user are cached', async () => {
     const rules = await parseAuditPolicy(
       `${HEAD}rules: [{level: None, namespaces: [ab]}, {level: Request, resources: [{group: "", resources: [ab, b/c]}]}, {level: Metadata}]`,
     )
@@ -47,7 +47,7 @@ describe('an audit policy', () => {
     const parts = ['a', 'b', 'ab', 'bc', 'a b']
     const paths = parts.flatMap((namespace) =>
       parts.flatMap((plural) =>
-        ['', '/x/c', '/x/bc'].map((rest) => `/api/v1/namespaces/${namespace}/${plural}${rest}`),
+        ['', '/x/c', '/x/bc'].map((suffix) => `/api/v1/namespaces/${namespace}/${plural}${suffix}`),
       ),
     )
     for (const path of [...paths, ...paths]) {
@@ -57,9 +57,9 @@ describe('an audit policy', () => {
     const names = await parseAuditPolicy(
       `${HEAD}rules: [{level: Request, resources: [{group: "", resources: [pods], resourceNames: [a]}]}, {level: Metadata}]`,
     )
-    const findNamed = createRuleFinder(names)
+    const findRuleByName = createRuleFinder(names)
     const levels = ['b', 'a'].map(
-      (name) => findNamed({ user, route: parseRoute('GET', `${PODS}/${name}`, new URLSearchParams()) })?.level,
+      (name) => findRuleByName({ user, route: parseRoute('GET', `${PODS}/${name}`, new URLSearchParams()) })?.level,
     )
     expect(levels).toEqual(['Metadata', 'Request'])
   })
@@ -102,7 +102,7 @@ describe('an audit policy', () => {
     expect(await levelOf('rules: [{level: Metadata, nonResourceURLs: [/health*]}]', `GET ${PODS}`)).toBe('None')
   })
 
-  it('SYS-21 unites omitted stages, and a rule overrides omitManagedFields', async () => {
+  it('SYS-21 adds the omitStages of a rule to its own, and lets a rule override omitManagedFields', async () => {
     const rules =
       'omitStages: [RequestReceived]\nomitManagedFields: true\nrules:\n- {level: Request, omitStages: [Panic], omitManagedFields: false}\n- {level: Request}\n'
     expect(await parseAuditPolicy(`${HEAD}${rules}`)).toMatchObject([

@@ -30,11 +30,11 @@ export async function openRotatingFile(options: RotatingFileOptions): Promise<Au
   let cleanedAtMs = clock.monotonicMs()
 
   async function openFile(): Promise<FileHandle> {
-    const opened = await open(path, 'a', PRIVATE_MODE)
-    await opened.chmod(PRIVATE_MODE)
-    bytes = (await opened.stat()).size
-    file = opened
-    return opened
+    const handle = await open(path, 'a', PRIVATE_MODE)
+    await handle.chmod(PRIVATE_MODE)
+    bytes = (await handle.stat()).size
+    file = handle
+    return handle
   }
 
   async function rotate(): Promise<void> {
@@ -80,18 +80,21 @@ async function deleteOldFiles({ path, backupsMax, ageMsMax, clock }: RotatingFil
   const extension = extname(path)
   const prefix = `${basename(path, extension)}-`
   const names = await readdir(dirname(path))
-  const rotated = names
-    .map((name) => ({ name, atMs: name.startsWith(prefix) ? timeIn(name.slice(prefix.length), extension) : undefined }))
+  const rotatedFiles = names
+    .map((name) => ({
+      name,
+      atMs: name.startsWith(prefix) ? timeOfName(name.slice(prefix.length), extension) : undefined,
+    }))
     .filter((file): file is { name: string; atMs: number } => file.atMs !== undefined)
     .sort((a, b) => b.atMs - a.atMs)
-  for (const [index, { name, atMs }] of rotated.entries()) {
+  for (const [index, { name, atMs }] of rotatedFiles.entries()) {
     const isOld = ageMsMax > 0 && clock.nowMs() - atMs > ageMsMax
     if (isOld || (backupsMax > 0 && index >= backupsMax)) await rm(join(dirname(path), name), { force: true })
   }
 }
 
 /** Returns the time in the name of a rotated file, or undefined for any other file. */
-function timeIn(name: string, extension: string): number | undefined {
+function timeOfName(name: string, extension: string): number | undefined {
   const [, date, hour, minute, second] =
     /^(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d\.\d{3})/.exec(name.endsWith(extension) ? name : '') ?? []
   return date ? Date.parse(`${date}T${hour}:${minute}:${second}Z`) : undefined

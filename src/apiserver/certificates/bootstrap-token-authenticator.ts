@@ -22,10 +22,10 @@ import { userOfBootstrapToken } from './bootstrap-token-user.ts'
 export interface BootstrapTokens {
   readonly authenticate: TokenAuthenticator
   /** Loads the tokens and follows them until the signal is aborted. */
-  start(options: BootstrapTokenFollowing): Promise<void>
+  start(options: FollowTokensOptions): Promise<void>
 }
 
-export interface BootstrapTokenFollowing {
+export interface FollowTokensOptions {
   readonly objects: StoredObjects
   readonly signal: AbortSignal
   /** Called after a token was changed or deleted. */

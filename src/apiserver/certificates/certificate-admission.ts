@@ -23,7 +23,7 @@ export const certificateAdmission = (authorizer: Authorizer): AdmissionPlugin =>
   name: 'CertificateRights',
   mutate(request) {
     if (!isCertificateRequest(request)) return
-    const message = request.operation === 'CREATE' ? restrictCreate(request) : restrictUpdate(request, authorizer)
+    const message = request.operation === 'CREATE' ? checkCreate(request) : checkUpdate(request, authorizer)
     if (message) throw forbidden(request.resource, request.name, message)
   },
 })
@@ -31,7 +31,8 @@ export const certificateAdmission = (authorizer: Authorizer): AdmissionPlugin =>
 const isCertificateRequest = ({ resource }: AdmissionRequest): boolean =>
   resource.group === certificateSigningRequestKind.group && resource.plural === certificateSigningRequestKind.plural
 
-function restrictCreate({ object, user }: AdmissionRequest): string | undefined {
+/** Returns why the user cannot create the request, or undefined if the create is allowed. */
+function checkCreate({ object, user }: AdmissionRequest): string | undefined {
   const { spec } = object as CertificateSigningRequest
   const { signerName } = spec
   const request = parse(spec.request)
@@ -50,23 +51,24 @@ function restrictCreate({ object, user }: AdmissionRequest): string | undefined 
   return `the bootstrap token is for node ${JSON.stringify(boundNode)}: it can only request a certificate with CN=${NODE_USER_PREFIX}${boundNode}`
 }
 
-function restrictUpdate(
-  { subresource, object, old, user }: AdmissionRequest,
+/** Returns why the user cannot approve or sign the request, or undefined if the update is allowed. */
+function checkUpdate(
+  { subresource, object, oldObject, user }: AdmissionRequest,
   authorizer: Authorizer,
 ): string | undefined {
-  const isSigning = subresource === 'status' && isChanged(object, old as CertificateSigningRequest)
+  const isSigning = subresource === 'status' && hasStatusChanged(object, oldObject as CertificateSigningRequest)
   const verb = subresource === 'approval' ? 'approve' : isSigning ? 'sign' : undefined
   if (!verb) return undefined
-  const { signerName } = (old as CertificateSigningRequest).spec
+  const { signerName } = (oldObject as CertificateSigningRequest).spec
   const isAllowed = (name: string) =>
     authorizer.authorize({ user, verb, group: 'certificates.k8s.io', version: '*', resource: 'signers', name }).allowed
   if (isAllowed(signerName) || isAllowed(`${signerName.split('/')[0]}/*`)) return undefined
   return `user not permitted to ${verb} requests with signerName ${JSON.stringify(signerName)}`
 }
 
-const isChanged = (next: CertificateSigningRequest, old: CertificateSigningRequest): boolean =>
+const hasStatusChanged = (newRequest: CertificateSigningRequest, old: CertificateSigningRequest): boolean =>
   !jsonEquals(
-    [next.status?.certificate ?? '', (next.status?.conditions ?? []) as unknown as JsonValue],
+    [newRequest.status?.certificate ?? '', (newRequest.status?.conditions ?? []) as unknown as JsonValue],
     [old.status?.certificate ?? '', (old.status?.conditions ?? []) as unknown as JsonValue],
   )
 

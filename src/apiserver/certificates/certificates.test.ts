@@ -15,52 +15,54 @@ const SPEC = {
   signerName: 'kubernetes.io/kube-apiserver-client',
   usages: ['client auth'],
 }
-const open = () => createServerFixture({ usesRbac: true })
+const createServer = () => createServerFixture({ usesRbac: true })
 const create = (api: ServerFixture, spec: object, name = 'a') => api.post(REQUESTS, { metadata: { name }, spec })
 
 describe('CertificateSigningRequest', () => {
   it.each<[string, object, string]>([
-    ['a request that is no PEM', { request: 'YQ==' }, 'spec.request: Invalid value: "YQ==": PEM block type must be'],
+    ['a request that is not PEM', { request: 'YQ==' }, 'spec.request: Invalid value: "YQ==": PEM block type must be'],
     ['no usages', { usages: [] }, 'spec.usages: Required value'],
     ['an unknown usage', { usages: ['x'] }, 'spec.usages[0]: Unsupported value: "x"'],
     ['a repeated usage', { usages: ['any', 'any'] }, 'spec.usages[1]: Duplicate value: "any"'],
     ['a signer without a domain', { signerName: 'x' }, 'spec.signerName: Invalid value: "x"'],
     ['a lifetime below ten minutes', { expirationSeconds: 599 }, 'may not specify a duration less than 600 seconds'],
   ])('SYS-19 rejects %s', async (_name, change, message) => {
-    const api = await open()
+    const api = await createServer()
     const { status, json } = await create(api, { ...SPEC, ...change })
     expect(status).toBe(422)
     expect(json.message).toContain(message)
   })
 
-  it('SYS-19 records the requester, ignores a submitted one, and keeps the spec', async () => {
-    const api = await open()
+  it('SYS-19 records the requester, ignores a submitted one, and keeps the spec on update', async () => {
+    const api = await createServer()
     const { json } = await create(api, { ...SPEC, username: 'root', groups: ['system:masters'], uid: 'u' })
     expect(json.spec).toMatchObject({ username: 'tester', groups: ['system:masters', 'system:authenticated'] })
     expect(json.spec.uid).toBeUndefined()
-    const changed = { ...json, spec: { ...json.spec, username: 'root', signerName: 'example.com/x' } }
-    expect((await api.put(`${REQUESTS}/a`, changed)).json.spec).toEqual(json.spec)
+    const changedRequest = { ...json, spec: { ...json.spec, username: 'root', signerName: 'example.com/x' } }
+    expect((await api.put(`${REQUESTS}/a`, changedRequest)).json.spec).toEqual(json.spec)
   })
 
   it('SYS-19 accepts Approved through approval but not through status, and ignores the certificate in an approval', async () => {
-    const api = await open()
+    const api = await createServer()
     const { json } = await create(api, SPEC)
     const put = (subresource: string, status: object) =>
       api.put(`${REQUESTS}/a/${subresource}`, { ...json, metadata: { name: 'a' }, status })
-    const approved = { type: 'Approved', status: 'True' }
-    expect((await put('status', { conditions: [approved] })).json.message).toContain(
+    const approvedCondition = { type: 'Approved', status: 'True' }
+    expect((await put('status', { conditions: [approvedCondition] })).json.message).toContain(
       'updates may not add a condition of type "Approved"',
     )
-    const approval = (await put('approval', { conditions: [approved], certificate: 'YQ==' })).json
-    expect(approval.status).toMatchObject({ conditions: [{ ...approved, lastUpdateTime: expect.any(String) }] })
+    const approval = (await put('approval', { conditions: [approvedCondition], certificate: 'YQ==' })).json
+    expect(approval.status).toMatchObject({
+      conditions: [{ ...approvedCondition, lastUpdateTime: expect.any(String) }],
+    })
     expect(approval.status.certificate).toBeUndefined()
     expect((await put('approval', { conditions: [] })).json.message).toContain(
       'may not remove a condition of type "Approved"',
     )
     expect(
-      (await put('approval', { conditions: [approved, { type: 'Denied', status: 'True' }] })).json.message,
+      (await put('approval', { conditions: [approvedCondition, { type: 'Denied', status: 'True' }] })).json.message,
     ).toContain('Approved and Denied conditions are mutually exclusive')
-    expect((await put('approval', { conditions: [{ ...approved, status: 'False' }] })).json.message).toContain(
+    expect((await put('approval', { conditions: [{ ...approvedCondition, status: 'False' }] })).json.message).toContain(
       'Unsupported value: "False": supported values: "True"',
     )
     expect((await put('status', { ...approval.status, certificate: 'YQ==' })).json.message).toContain(
@@ -69,7 +71,7 @@ describe('CertificateSigningRequest', () => {
   })
 
   it('SYS-19 requires the verbs approve and sign on the signer', async () => {
-    const api = await open()
+    const api = await createServer()
     await create(api, SPEC)
     const ann = { 'impersonate-user': 'ann', 'content-type': 'application/json' }
     const rules = [{ verbs: ['update'], apiGroups: ['certificates.k8s.io'], resources: ['*'] }]
@@ -95,7 +97,7 @@ describe('CertificateSigningRequest', () => {
   })
 
   it('SYS-19 rejects a request for a certificate with the group system:masters', async () => {
-    const api = await open()
+    const api = await createServer()
     const { status, json } = await create(api, { ...SPEC, request: requestOf('ann', 'system:masters') })
     expect(status).toBe(403)
     expect(json.message).toContain('signer with system:masters group is not allowed')
@@ -107,7 +109,7 @@ describe('bootstrap tokens', () => {
   const TOKEN = 'abcdef.0123456789abcdef'
 
   async function openTokens(stringData: Readonly<Record<string, string>> = {}) {
-    const api = await open()
+    const api = await createServer()
     const tokens = createBootstrapTokens({ store: api.store, clock: api.clock, log: silentLog })
     const revocations: unknown[] = []
     await tokens.start({
@@ -187,9 +189,9 @@ describe('bootstrap tokens', () => {
       return api.call('POST', REQUESTS, JSON.stringify({ metadata: { generateName: 'r' }, spec }), headers)
     }
     expect((await request('n1')).status).toBe(201)
-    const other = await request('n2')
-    expect(other.status).toBe(403)
-    expect(other.json.message).toContain('the bootstrap token is for node "n1"')
+    const otherNodeResponse = await request('n2')
+    expect(otherNodeResponse.status).toBe(403)
+    expect(otherNodeResponse.json.message).toContain('the bootstrap token is for node "n1"')
     expect((await request('n1', 'kubernetes.io/kube-apiserver-client')).status).toBe(403)
   })
 })

@@ -8,13 +8,17 @@ export const AGGREGATED_KIND = 'APIGroupDiscoveryList'
 export const AGGREGATED_VERSIONS = ['v2', 'v2beta1'] as const
 export type AggregatedVersion = (typeof AGGREGATED_VERSIONS)[number]
 
-/** Lists the core group if `core` is true, and all other groups if it is false. */
-export const groupDiscoveryList = (resources: Resources, version: AggregatedVersion, { core }: { core: boolean }) => ({
+/** Returns the document of the core group if `isCore` is true, and of all other groups if it is false. */
+export const groupDiscoveryList = (
+  resources: Resources,
+  version: AggregatedVersion,
+  { isCore }: { isCore: boolean },
+) => ({
   kind: AGGREGATED_KIND,
   apiVersion: `${AGGREGATED_GROUP}/${version}`,
   metadata: {},
   items: resources.groups
-    .filter(({ group }) => (group === '') === core)
+    .filter(({ group }) => (group === '') === isCore)
     .map(({ group, versions }) => ({
       metadata: group ? { name: group } : {},
       versions: versions.map((servedVersion) => ({

@@ -215,23 +215,27 @@ describe('a disabled version', () => {
   const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
   it('SYS-15 is neither listed nor served', () => {
-    const limited = discoveryWithConfig('storage.k8s.io/v1beta1=false')
-    expect(readDocument('/apis', undefined, limited).groups[0].versions).toHaveLength(1)
-    expect(readDocument('/apis', accept, limited).items[0].versions.map(({ version }: Json) => version)).toEqual(['v1'])
-    expect(readDocument('/apis/storage.k8s.io', undefined, limited).versions).toHaveLength(1)
-    expect(readDocument('/apis/storage.k8s.io/v1beta1', undefined, limited)).toBeUndefined()
+    const limitedDiscovery = discoveryWithConfig('storage.k8s.io/v1beta1=false')
+    expect(readDocument('/apis', undefined, limitedDiscovery).groups[0].versions).toHaveLength(1)
+    expect(
+      readDocument('/apis', accept, limitedDiscovery).items[0].versions.map(({ version }: Json) => version),
+    ).toEqual(['v1'])
+    expect(readDocument('/apis/storage.k8s.io', undefined, limitedDiscovery).versions).toHaveLength(1)
+    expect(readDocument('/apis/storage.k8s.io/v1beta1', undefined, limitedDiscovery)).toBeUndefined()
   })
 
   it('SYS-15 is removed together with its group if the group has no other version', () => {
-    const limited = discoveryWithConfig('coordination.k8s.io/v1=false')
-    expect(readDocument('/apis', undefined, limited).groups.map(({ name }: Json) => name)).toEqual(['storage.k8s.io'])
-    expect(readDocument('/apis/coordination.k8s.io', undefined, limited)).toBeUndefined()
+    const limitedDiscovery = discoveryWithConfig('coordination.k8s.io/v1=false')
+    expect(readDocument('/apis', undefined, limitedDiscovery).groups.map(({ name }: Json) => name)).toEqual([
+      'storage.k8s.io',
+    ])
+    expect(readDocument('/apis/coordination.k8s.io', undefined, limitedDiscovery)).toBeUndefined()
   })
 
   it('SYS-15 of one resource omits the resource and its subresources', () => {
-    const limited = discoveryWithConfig('v1/pods=false')
+    const limitedDiscovery = discoveryWithConfig('v1/pods=false')
     expect(
-      resourceNames(readDocument('/api/v1', undefined, limited)).filter((name) => name.startsWith('pods')),
+      resourceNames(readDocument('/api/v1', undefined, limitedDiscovery)).filter((name) => name.startsWith('pods')),
     ).toEqual([])
   })
 })

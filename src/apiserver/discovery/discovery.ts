@@ -28,9 +28,9 @@ export interface Discovery {
 export function createDiscovery(resources: Resources): Discovery {
   const documents = new Map<string, Document>()
   /** Calls `content` on first use only. Undefined content is not cached. */
-  const cached = (name: string, content: () => object | undefined, contentType?: string): Document | undefined => {
-    const existing = documents.get(name)
-    if (existing) return existing
+  const getOrBuild = (name: string, content: () => object | undefined, contentType?: string): Document | undefined => {
+    const existingDocument = documents.get(name)
+    if (existingDocument) return existingDocument
     const value = content()
     if (!value) return undefined
     const document = jsonDocument(value, contentType)
@@ -41,20 +41,21 @@ export function createDiscovery(resources: Resources): Discovery {
   const rootDocument = (path: '/api' | '/apis', headers: RequestHeaders): Document | undefined => {
     const form = negotiateDiscovery(headerOf(headers, 'accept'))
     if (form !== 'legacy') {
-      const list = () => groupDiscoveryList(resources, form, { core: path === '/api' })
-      return cached(`${path} ${form}`, list, contentTypeOf(form))
+      const list = () => groupDiscoveryList(resources, form, { isCore: path === '/api' })
+      return getOrBuild(`${path} ${form}`, list, contentTypeOf(form))
     }
-    if (path === '/apis') return cached(path, () => apiGroupList(resources))
+    if (path === '/apis') return getOrBuild(path, () => apiGroupList(resources))
     return jsonDocument(apiVersions(resources, headerOf(headers, 'host') ?? ''))
   }
 
   const listDocument = (path: string): Document | undefined => {
     const [top, ...names] = path.split('/').slice(1)
     const [groupOrVersion = '', version = ''] = names
-    if (top === 'api' && names.length === 1) return cached(path, () => apiResourceList(resources, '', groupOrVersion))
-    if (top === 'apis' && names.length === 1) return cached(path, () => apiGroup(resources, groupOrVersion))
+    if (top === 'api' && names.length === 1)
+      return getOrBuild(path, () => apiResourceList(resources, '', groupOrVersion))
+    if (top === 'apis' && names.length === 1) return getOrBuild(path, () => apiGroup(resources, groupOrVersion))
     if (top === 'apis' && names.length === 2)
-      return cached(path, () => apiResourceList(resources, groupOrVersion, version))
+      return getOrBuild(path, () => apiResourceList(resources, groupOrVersion, version))
     return undefined
   }
 

@@ -9,7 +9,7 @@ export const AES_KEY_BYTES = [16, 24, 32] as const
 type Algorithm = 'aes-128-gcm' | 'aes-192-gcm' | 'aes-256-gcm'
 const algorithmOf = (secret: Uint8Array) => `aes-${secret.length * 8}-gcm` as Algorithm
 
-/** Random bytes for the next nonces: one call for many is faster. */
+/** Random bytes for the next nonces. One call that fills all of them is faster than a call per nonce. */
 const nonces = Buffer.alloc(256 * NONCE_BYTES)
 let usedBytes = nonces.length
 
@@ -31,8 +31,8 @@ export function encryptAesGcm(
   const nonce = nextNonce()
   const cipher = createCipheriv(algorithmOf(secret), secret, nonce).setAAD(Buffer.from(storeKey))
   const ciphertext = cipher.update(value)
-  const rest = cipher.final()
-  return Buffer.concat([prefix, nonce, ciphertext, rest, cipher.getAuthTag()])
+  const finalBytes = cipher.final()
+  return Buffer.concat([prefix, nonce, ciphertext, finalBytes, cipher.getAuthTag()])
 }
 
 /** Returns undefined if the data was not encrypted with this secret for this key of the store. */

@@ -48,7 +48,7 @@ export interface EncryptionRule {
   readonly providers: readonly Provider[]
 }
 
-/** The first rule with a prefix of a key applies. */
+/** The rules in order. The first rule that has a prefix of a store key applies to its values. */
 export type EncryptionRules = readonly EncryptionRule[]
 
 export const ENCRYPTED_PREFIX = 'k8s:enc:'
@@ -87,8 +87,8 @@ function prefixOf(name: string, path: string): string {
 
 function checkOverlap(prefixes: readonly string[], names: readonly string[], path: string): void {
   for (const [index, prefix] of prefixes.entries()) {
-    const other = prefixes.findIndex((candidate, position) => position !== index && prefix.startsWith(candidate))
-    if (other >= 0) throw new Error(`${path}.resources: ${names[other]} already includes ${names[index]}`)
+    const otherIndex = prefixes.findIndex((candidate, position) => position !== index && prefix.startsWith(candidate))
+    if (otherIndex >= 0) throw new Error(`${path}.resources: ${names[otherIndex]} already includes ${names[index]}`)
   }
 }
 

@@ -10,8 +10,8 @@ const HEAD = 'apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfigurat
 const KEY = Buffer.alloc(32, 7).toString('base64')
 const OTHER_KEY = Buffer.alloc(32, 8).toString('base64')
 const SECRETS = 'core/secrets/default/'
-const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString()
-const bytes = (value: string) => Buffer.from(value)
+const textOf = (value: Uint8Array | undefined) => value && Buffer.from(value).toString()
+const bytesOf = (value: string) => Buffer.from(value)
 
 const aesgcm = (...keys: [name: string, secret: string][]) =>
   `{aesgcm: {keys: [${keys.map(([name, secret]) => `{name: ${name}, secret: ${secret}}`).join(', ')}]}}`
@@ -80,11 +80,11 @@ describe('an encryption configuration', () => {
     const rules = await parseEncryptionConfiguration(
       `${HEAD}resources: [{resources: [${resource}], providers: [${providers}]}]`,
     )
-    const stored = createEncryption(rules).encode(key, bytes('{}'))
-    expect(text(stored)!.startsWith('k8s:enc:aesgcm:v1:a:')).toBe(expected)
+    const storedBytes = createEncryption(rules).encode(key, bytesOf('{}'))
+    expect(textOf(storedBytes)!.startsWith('k8s:enc:aesgcm:v1:a:')).toBe(expected)
   })
 
-  it('SYS-9 that is generated encrypts Secrets and reads plain ones', async () => {
+  it('SYS-9 that is generated has a key for Secrets, and the provider identity to read plain ones', async () => {
     const rules = await parseEncryptionConfiguration(await formatSecretsConfiguration([generateKey('key-1')]))
     expect(rules).toMatchObject([
       { prefixes: ['core/secrets/'], providers: [{ is: 'aesgcm', keys: [{ name: 'key-1' }] }, { is: 'identity' }] },
@@ -95,59 +95,61 @@ describe('an encryption configuration', () => {
 describe('a plain value', () => {
   it('SYS-9 of a configured resource is read only with the provider identity', async () => {
     const withIdentity = createEncryption(await secretsWith(aesgcm(['a', KEY]), '{identity: {}}'))
-    expect(text(withIdentity.decode(`${SECRETS}x`, bytes('{}')))).toBe('{}')
-    const without = createEncryption(await secretsWith(aesgcm(['a', KEY])))
-    expect(() => without.decode(`${SECRETS}x`, bytes('{}'))).toThrow('it is not encrypted')
+    expect(textOf(withIdentity.decode(`${SECRETS}x`, bytesOf('{}')))).toBe('{}')
+    const reduced = createEncryption(await secretsWith(aesgcm(['a', KEY])))
+    expect(() => reduced.decode(`${SECRETS}x`, bytesOf('{}'))).toThrow('it is not encrypted')
   })
 })
 
 describe('an encrypted value', () => {
   it('SYS-9 has the length of the Kubernetes format and a fresh nonce, and is bound to its key in the store', async () => {
     const encryption = createEncryption(await secretsWith(aesgcm(['a', KEY])))
-    const stored = encryption.encode(`${SECRETS}x`, bytes('{"a":1}'))
-    expect(stored.length).toBe('k8s:enc:aesgcm:v1:a:'.length + 12 + 7 + 16)
-    expect(text(stored)).not.toContain('{"a":1}')
-    expect(encryption.encode(`${SECRETS}x`, bytes('{"a":1}'))).not.toEqual(stored)
-    expect(text(encryption.decode(`${SECRETS}x`, stored))).toBe('{"a":1}')
-    expect(() => encryption.decode(`${SECRETS}y`, stored)).toThrow(
+    const storedBytes = encryption.encode(`${SECRETS}x`, bytesOf('{"a":1}'))
+    expect(storedBytes.length).toBe('k8s:enc:aesgcm:v1:a:'.length + 12 + 7 + 16)
+    expect(textOf(storedBytes)).not.toContain('{"a":1}')
+    expect(encryption.encode(`${SECRETS}x`, bytesOf('{"a":1}'))).not.toEqual(storedBytes)
+    expect(textOf(encryption.decode(`${SECRETS}x`, storedBytes))).toBe('{"a":1}')
+    expect(() => encryption.decode(`${SECRETS}y`, storedBytes)).toThrow(
       `the stored value of ${SECRETS}y cannot be decrypted: key "a" of provider aesgcm of the encryption configuration does not fit, or the value was changed`,
     )
   })
 
   it('SYS-9 is read with the key that it names, in any position, and fails with the name of a missing key', async () => {
-    const stored = createEncryption(await secretsWith(aesgcm(['old', KEY]))).encode(`${SECRETS}x`, bytes('{}'))
-    const both = createEncryption(await secretsWith('{identity: {}}', aesgcm(['new', OTHER_KEY], ['old', KEY])))
-    expect(text(both.decode(`${SECRETS}x`, stored))).toBe('{}')
-    const without = createEncryption(await secretsWith(aesgcm(['new', OTHER_KEY])))
-    expect(() => without.decode(`${SECRETS}x`, stored)).toThrow('does not have key "old" of provider aesgcm')
-    expect(() => createEncryption().decode(`${SECRETS}x`, stored)).toThrow('does not have key "old"')
+    const storedBytes = createEncryption(await secretsWith(aesgcm(['old', KEY]))).encode(`${SECRETS}x`, bytesOf('{}'))
+    const bothKeys = createEncryption(await secretsWith('{identity: {}}', aesgcm(['new', OTHER_KEY], ['old', KEY])))
+    expect(textOf(bothKeys.decode(`${SECRETS}x`, storedBytes))).toBe('{}')
+    const reduced = createEncryption(await secretsWith(aesgcm(['new', OTHER_KEY])))
+    expect(() => reduced.decode(`${SECRETS}x`, storedBytes)).toThrow('does not have key "old" of provider aesgcm')
+    expect(() => createEncryption().decode(`${SECRETS}x`, storedBytes)).toThrow('does not have key "old"')
   })
 
   it('SYS-9 is stale unless the first key of the first provider encrypts it', async () => {
-    const old = createEncryption(await secretsWith(aesgcm(['old', KEY])))
-    const rotated = createEncryption(await secretsWith(aesgcm(['new', OTHER_KEY], ['old', KEY])))
+    const oldEncryption = createEncryption(await secretsWith(aesgcm(['old', KEY])))
+    const rotatedEncryption = createEncryption(await secretsWith(aesgcm(['new', OTHER_KEY], ['old', KEY])))
     const key = `${SECRETS}x`
-    const stored = old.encode(key, bytes('{}'))
-    expect(old.isStale(key, stored)).toBe(false)
-    expect(rotated.isStale(key, stored)).toBe(true)
-    expect(rotated.isStale(key, bytes('{}'))).toBe(true)
-    expect(createEncryption(await secretsWith('{identity: {}}', aesgcm(['old', KEY]))).isStale(key, stored)).toBe(true)
+    const storedBytes = oldEncryption.encode(key, bytesOf('{}'))
+    expect(oldEncryption.isStale(key, storedBytes)).toBe(false)
+    expect(rotatedEncryption.isStale(key, storedBytes)).toBe(true)
+    expect(rotatedEncryption.isStale(key, bytesOf('{}'))).toBe(true)
+    expect(createEncryption(await secretsWith('{identity: {}}', aesgcm(['old', KEY]))).isStale(key, storedBytes)).toBe(
+      true,
+    )
   })
 })
 
 /** A medium whose stored bytes a test can search. */
 function spyMedium(): { medium: Medium; contains(marker: string): boolean } {
-  const written: Buffer[] = []
+  const writtenValues: Buffer[] = []
   const medium = memoryMedium()
   return {
     medium: {
       ...medium,
       write: (batch) => {
-        for (const { value } of batch.append) written.push(Buffer.from(value))
+        for (const { value } of batch.append) writtenValues.push(Buffer.from(value))
         return medium.write(batch)
       },
     },
-    contains: (marker) => written.some((value) => value.includes(marker)),
+    contains: (marker) => writtenValues.some((value) => value.includes(marker)),
   }
 }
 
@@ -158,17 +160,17 @@ async function openStore(medium: Medium, rules: Awaited<ReturnType<typeof secret
   return { store, encryption }
 }
 
-const put = (store: Store, key: string, value: string) => store.transact(() => [{ put: key, value: bytes(value) }])
+const put = (store: Store, key: string, value: string) => store.transact(() => [{ put: key, value: bytesOf(value) }])
 
 describe('a store with encryption', () => {
-  it('SYS-9 stores no plain value of a configured resource, and leaves others as they are', async () => {
+  it('SYS-9 stores no plain value of a configured resource, and does not encrypt other resources', async () => {
     const { medium, contains } = spyMedium()
     const { store } = await openStore(medium, await secretsWith(aesgcm(['a', KEY])))
     const events: string[] = []
     store.watch({
       prefix: 'core/',
       afterRevision: 0,
-      onEvents: (batch) => void events.push(...batch.map(({ entry }) => text(entry?.value) ?? 'deleted')),
+      onEvents: (batch) => void events.push(...batch.map(({ entry }) => textOf(entry?.value) ?? 'deleted')),
       onEnd: () => {},
     })
     await put(store, `${SECRETS}x`, '{"v":"marker-1"}')
@@ -176,33 +178,33 @@ describe('a store with encryption', () => {
     await put(store, 'core/configmaps/default/x', '{"v":"plain"}')
     expect(contains('marker')).toBe(false)
     expect(contains('plain')).toBe(true)
-    expect(text((await store.get(`${SECRETS}x`))?.value)).toBe('{"v":"marker-2"}')
+    expect(textOf((await store.get(`${SECRETS}x`))?.value)).toBe('{"v":"marker-2"}')
     const { entries } = await store.list({ prefix: SECRETS, atRevision: 1 })
-    expect(entries.map(({ value }) => text(value))).toEqual(['{"v":"marker-1"}'])
+    expect(entries.map(({ value }) => textOf(value))).toEqual(['{"v":"marker-1"}'])
     expect(events).toEqual(['{"v":"marker-1"}', '{"v":"marker-2"}', '{"v":"plain"}'])
   })
 
-  it('SYS-9 rotates by rewriting: afterwards the old key is not needed', async () => {
+  it('SYS-9 does not need the old key after stale values were rewritten with the new one', async () => {
     const { medium } = spyMedium()
-    const plain = await openStore(medium)
-    await put(plain.store, `${SECRETS}a`, '{"n":1}')
-    await plain.store.close()
+    const plainServer = await openStore(medium)
+    await put(plainServer.store, `${SECRETS}a`, '{"n":1}')
+    await plainServer.store.close()
     const first = await openStore(medium, await secretsWith(aesgcm(['old', KEY]), '{identity: {}}'))
     await put(first.store, `${SECRETS}b`, '{"n":2}')
     await put(first.store, 'core/pods/default/a', '{}')
-    const rotated = await secretsWith(aesgcm(['new', OTHER_KEY], ['old', KEY]), '{identity: {}}')
-    first.encryption.setRules(rotated)
-    const onlyNew = await secretsWith(aesgcm(['new', OTHER_KEY]))
-    const findLost = () =>
-      findUndecryptable(first.store, { current: first.encryption, candidate: createEncryption(onlyNew) })
-    expect((await findLost())?.message).toContain(`${SECRETS}a`)
+    const rotatedEncryption = await secretsWith(aesgcm(['new', OTHER_KEY], ['old', KEY]), '{identity: {}}')
+    first.encryption.setRules(rotatedEncryption)
+    const newKeyRules = await secretsWith(aesgcm(['new', OTHER_KEY]))
+    const findUndecryptableValue = () =>
+      findUndecryptable(first.store, { current: first.encryption, candidate: createEncryption(newKeyRules) })
+    expect((await findUndecryptableValue())?.message).toContain(`${SECRETS}a`)
     expect(await rewriteStaleValues(first.store, first.encryption, () => expect.fail())).toBe(2)
     expect(await rewriteStaleValues(first.store, first.encryption, () => expect.fail())).toBe(0)
-    expect(await findLost()).toBeUndefined()
+    expect(await findUndecryptableValue()).toBeUndefined()
     await first.store.close()
-    const second = await openStore(medium, onlyNew)
+    const second = await openStore(medium, newKeyRules)
     const { entries } = await second.store.list({ prefix: SECRETS })
-    expect(entries.map(({ value }) => text(value))).toEqual(['{"n":1}', '{"n":2}'])
+    expect(entries.map(({ value }) => textOf(value))).toEqual(['{"n":1}', '{"n":2}'])
   })
 
   it('SYS-9 with a lost key fails only the requests that read the value, with its name', async () => {
@@ -244,17 +246,17 @@ describe('a store with encryption', () => {
 
   it('SYS-9 encrypts a plain Secret with an update that changes nothing', async () => {
     const { medium } = spyMedium()
-    const plain = await createServerFixture({ medium })
+    const plainServer = await createServerFixture({ medium })
     const secrets = '/api/v1/namespaces/default/secrets'
-    await plain.post(secrets, { metadata: { name: 'a' }, data: { key: 'dmFsdWU=' } })
-    await plain.store.close()
+    await plainServer.post(secrets, { metadata: { name: 'a' }, data: { key: 'dmFsdWU=' } })
+    await plainServer.store.close()
     const rules = await secretsWith(aesgcm(['a', KEY]), '{identity: {}}')
     const server = await createServerFixture({ medium, transformer: createEncryption(rules) })
-    const before = (await server.get(`${secrets}/a`)).json
-    const after = (await server.put(`${secrets}/a`, before)).json
-    expect(after.metadata.resourceVersion).not.toBe(before.metadata.resourceVersion)
+    const secretBefore = (await server.get(`${secrets}/a`)).json
+    const secretAfter = (await server.put(`${secrets}/a`, secretBefore)).json
+    expect(secretAfter.metadata.resourceVersion).not.toBe(secretBefore.metadata.resourceVersion)
     expect((await server.store.get('core/secrets/default/a'))?.isStale).toBe(false)
-    const unchanged = (await server.put(`${secrets}/a`, after)).json
-    expect(unchanged.metadata.resourceVersion).toBe(after.metadata.resourceVersion)
+    const unchangedSecret = (await server.put(`${secrets}/a`, secretAfter)).json
+    expect(unchangedSecret.metadata.resourceVersion).toBe(secretAfter.metadata.resourceVersion)
   })
 })

@@ -15,7 +15,7 @@ export function createEncryption(initialRules: EncryptionRules = []): Encryption
   const ruleOf = (storeKey: string) =>
     rules.find(({ prefixes }) => prefixes.some((prefix) => storeKey.startsWith(prefix)))
 
-  /** Returns the key that encrypts new values of the store's key, or undefined if they are stored in plain. */
+  /** Returns the key that encrypts new values of the store key, or undefined if they are stored unencrypted. */
   function writeKeyOf(storeKey: string): EncryptionKey | undefined {
     const provider = ruleOf(storeKey)?.providers[0]
     return provider?.is === 'aesgcm' ? provider.keys[0] : undefined
@@ -32,25 +32,25 @@ export function createEncryption(initialRules: EncryptionRules = []): Encryption
       return key ? encryptAesGcm(value, { secret: key.secret, storeKey, prefix: key.prefix }) : value
     },
 
-    isTransformed: (storeKey, stored) => isEncrypted(stored) || ruleOf(storeKey) !== undefined,
+    isTransformed: (storeKey, storedBytes) => isEncrypted(storedBytes) || ruleOf(storeKey) !== undefined,
 
-    decode(storeKey, stored) {
+    decode(storeKey, storedBytes) {
       const providers = ruleOf(storeKey)?.providers ?? []
-      if (!isEncrypted(stored)) {
-        if (providers.length === 0 || providers.some(({ is }) => is === 'identity')) return stored
+      if (!isEncrypted(storedBytes)) {
+        if (providers.length === 0 || providers.some(({ is }) => is === 'identity')) return storedBytes
         throw new UndecryptableError(storeKey, 'it is not encrypted, and the configuration has no provider identity')
       }
       let hasKey = false
       for (const provider of providers) {
         if (provider.is !== 'aesgcm') continue
         for (const key of provider.keys) {
-          if (!startsWith(stored, key.prefix)) continue
+          if (!startsWith(storedBytes, key.prefix)) continue
           hasKey = true
-          const value = decryptAesGcm(stored.subarray(key.prefix.length), { secret: key.secret, storeKey })
+          const value = decryptAesGcm(storedBytes.subarray(key.prefix.length), { secret: key.secret, storeKey })
           if (value) return value
         }
       }
-      const name = describeKey(stored)
+      const name = describeEncryptionKey(storedBytes)
       throw new UndecryptableError(
         storeKey,
         hasKey
@@ -59,17 +59,17 @@ export function createEncryption(initialRules: EncryptionRules = []): Encryption
       )
     },
 
-    isStale(storeKey, stored) {
+    isStale(storeKey, storedBytes) {
       const key = writeKeyOf(storeKey)
-      return key ? !startsWith(stored, key.prefix) : isEncrypted(stored)
+      return key ? !startsWith(storedBytes, key.prefix) : isEncrypted(storedBytes)
     },
   }
 }
 
 const MAGIC = Buffer.from(ENCRYPTED_PREFIX)
 
-/** Returns whether the value is encrypted by any provider. Stored objects are JSON, so their first byte is another one. */
-const isEncrypted = (stored: Uint8Array): boolean => stored[0] === MAGIC[0] && startsWith(stored, MAGIC)
+/** Returns whether the value is encrypted by any provider. Unencrypted objects are JSON and begin with another byte. */
+const isEncrypted = (storedBytes: Uint8Array): boolean => storedBytes[0] === MAGIC[0] && startsWith(storedBytes, MAGIC)
 
 function startsWith(bytes: Uint8Array, prefix: Uint8Array): boolean {
   if (bytes.length < prefix.length) return false
@@ -80,8 +80,8 @@ function startsWith(bytes: Uint8Array, prefix: Uint8Array): boolean {
 const PREFIX_CHARACTERS_MAX = 300
 
 /** Returns `key "NAME" of provider PROVIDER` from the prefix of an encrypted value. */
-export function describeKey(stored: Uint8Array): string {
-  const start = Buffer.from(stored.subarray(0, PREFIX_CHARACTERS_MAX)).toString('latin1')
+export function describeEncryptionKey(storedBytes: Uint8Array): string {
+  const start = Buffer.from(storedBytes.subarray(0, PREFIX_CHARACTERS_MAX)).toString('latin1')
   const [, , provider, , name] = start.split(':')
   return `key ${JSON.stringify(name ?? '')} of provider ${provider}`
 }

@@ -16,7 +16,7 @@ export async function rewriteStaleValues(
   encryption: Encryption,
   onError: (error: UndecryptableError) => void,
 ): Promise<number> {
-  let rewritten = 0
+  let rewriteCount = 0
   for await (const { key, isStale } of entriesBelow(store, encryption.prefixes())) {
     if (!isStale || BRIEF_HISTORY_PREFIXES.some((prefix) => key.startsWith(prefix))) continue
     try {
@@ -24,13 +24,13 @@ export async function rewriteStaleValues(
         const entry = view.get(key)
         return entry?.isStale ? [{ put: key, value: entry.value }] : []
       })
-      rewritten += revisions.length
+      rewriteCount += revisions.length
     } catch (error) {
       if (!(error instanceof UndecryptableError)) throw error
       onError(error)
     }
   }
-  return rewritten
+  return rewriteCount
 }
 
 /**
@@ -55,11 +55,11 @@ export async function findUndecryptable(
 
 async function* entriesBelow(store: Store, prefixes: readonly string[]): AsyncGenerator<Entry> {
   for (const prefix of new Set(prefixes)) {
-    let after: string | undefined
+    let lastKey: string | undefined
     for (;;) {
-      const { entries, more } = await store.list({ prefix, after, limit: PAGE_ENTRIES })
+      const { entries, more } = await store.list({ prefix, after: lastKey, limit: PAGE_ENTRIES })
       yield* entries
-      after = entries.at(-1)?.key
+      lastKey = entries.at(-1)?.key
       if (!more) break
     }
   }

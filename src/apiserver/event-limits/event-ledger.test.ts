@@ -12,7 +12,7 @@ const anEvent = (index: number, { namespace = 'a', bytes = 10 } = {}) => ({
 })
 
 describe('EventLedger', () => {
-  it('SYS-20 takes no event while all limits are kept', () => {
+  it('SYS-20 takes no event while all events are within the limits', () => {
     const ledger = new EventLedger(LIMITS)
     for (let index = 0; index < 10; index++) ledger.put(anEvent(index))
     expect(ledger.takeExcess()).toEqual([])
@@ -25,7 +25,7 @@ describe('EventLedger', () => {
     expect(ledger.takeExcess().map(({ revision, limit }) => [revision, limit])).toEqual([
       [0, 'namespace'],
       [1, 'namespace'],
-      [2, 'namespace'], // for the room of one percent
+      [2, 'namespace'], // one percent of the limit is freed too
     ])
     expect(ledger.takeExcess()).toEqual([])
   })
@@ -72,20 +72,21 @@ describe('EventLedger', () => {
             ledger.put({ key, namespace, bytes, revision })
             model.set(key, { namespace, bytes, revision })
           }
-          for (const { key: takenKey, namespace: itsNamespace, limit } of ledger.takeExcess()) {
-            const candidates = [...model].filter(([, event]) => limit === 'total' || event.namespace === itsNamespace)
+          for (const { key: takenKey, namespace: takenNamespace, limit } of ledger.takeExcess()) {
+            const candidates = [...model].filter(([, event]) => limit === 'total' || event.namespace === takenNamespace)
             expect(candidates[0]?.[0]).toBe(takenKey)
             model.delete(takenKey)
           }
-          const remaining = [...model.values()]
-          const sum = (events: typeof remaining) => events.reduce((bytesOfAll, event) => bytesOfAll + event.bytes, 0)
-          expect([ledger.events, ledger.bytes]).toEqual([model.size, sum(remaining)])
+          const remainingEvents = [...model.values()]
+          const sum = (events: typeof remainingEvents) =>
+            events.reduce((sumOfBytes, event) => sumOfBytes + event.bytes, 0)
+          expect([ledger.events, ledger.bytes]).toEqual([model.size, sum(remainingEvents)])
           expect(model.size).toBeLessThanOrEqual(LIMITS.total.events)
-          expect(sum(remaining)).toBeLessThanOrEqual(LIMITS.total.bytes)
-          for (const itsNamespace of ['a', 'b', 'c']) {
-            const ofNamespace = remaining.filter((event) => event.namespace === itsNamespace)
-            expect(ofNamespace.length).toBeLessThanOrEqual(LIMITS.namespace.events)
-            expect(sum(ofNamespace)).toBeLessThanOrEqual(LIMITS.namespace.bytes)
+          expect(sum(remainingEvents)).toBeLessThanOrEqual(LIMITS.total.bytes)
+          for (const checkedNamespace of ['a', 'b', 'c']) {
+            const namespaceEvents = remainingEvents.filter((event) => event.namespace === checkedNamespace)
+            expect(namespaceEvents.length).toBeLessThanOrEqual(LIMITS.namespace.events)
+            expect(sum(namespaceEvents)).toBeLessThanOrEqual(LIMITS.namespace.bytes)
           }
         }
       }),

@@ -1,5 +1,5 @@
-// EventLedger: the stored events by age, with their number and bytes in each namespace and in total. It decides which events
-// exceed the limits: the oldest by last change.
+// Tracks the stored events by age, with their number and bytes in each namespace and in total, and decides which events
+// exceed the limits: those with the oldest last change.
 import type { Revision } from '../../store/index.ts'
 
 interface Limit {
@@ -54,8 +54,8 @@ class Events {
     return this.size > limit.events || this.bytes > limit.bytes
   }
 
-  /** Returns the oldest events without which the others are within the limit and leave some room. */
-  excess({ events, bytes }: Limit): StoredEvent[] {
+  /** Returns the oldest events, so many that the others are below the limit by FREED_SHARE. */
+  findExcess({ events, bytes }: Limit): StoredEvent[] {
     const target = { events: events * (1 - FREED_SHARE), bytes: bytes * (1 - FREED_SHARE) }
     const excess: StoredEvent[] = []
     let remainingBytes = this.bytes
@@ -112,7 +112,7 @@ export class EventLedger {
     const excess: ExcessEvent[] = []
     const take = (events: Events, limit: keyof EventLimits) => {
       if (!events.exceeds(this.#limits[limit])) return
-      for (const event of events.excess(this.#limits[limit])) {
+      for (const event of events.findExcess(this.#limits[limit])) {
         excess.push({ ...event, limit })
         this.remove(event.key)
       }

@@ -56,7 +56,7 @@ describe('limitEvents', () => {
     expect(await registry.metrics()).toContain('stowage_events 149')
   })
 
-  it('SYS-20 counts only events that it deletes, and no event that has changed meanwhile', async () => {
+  it('SYS-20 keeps an event that changes before its deletion, and does not count it as removed', async () => {
     await putEvents('busy', 0, 150)
     const changedKey = keyOf('busy', 3)
     let isChanged = false

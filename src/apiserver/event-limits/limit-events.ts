@@ -1,4 +1,4 @@
-// Deletes the oldest events of a namespace, and of all namespaces, beyond a number and a size.
+// Deletes the oldest events when the events of a namespace, or of all namespaces, exceed a number or a size.
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -33,7 +33,7 @@ export interface EventLimitOptions {
 export async function limitEvents(options: EventLimitOptions): Promise<void> {
   const { store, clock, log, registry, signal, limits = LIMITS } = options
   const ledger = new EventLedger(limits)
-  const removed = registerMetrics(registry, ledger)
+  const removedTotal = registerMetrics(registry, ledger)
   let isDeleting = false
 
   async function deleteExcess(): Promise<void> {
@@ -45,7 +45,7 @@ export async function limitEvents(options: EventLimitOptions): Promise<void> {
         if (excess.length === 0) excess = ledger.takeExcess()
         if (excess.length === 0) break
         const batch = excess.slice(0, DELETIONS_MAX)
-        for (const { limit } of await deleteUnchanged(store, batch)) removed.inc({ limit })
+        for (const { limit } of await deleteUnchangedEvents(store, batch)) removedTotal.inc({ limit })
         excess = excess.slice(DELETIONS_MAX)
       }
     } catch (error) {
@@ -75,7 +75,7 @@ export async function limitEvents(options: EventLimitOptions): Promise<void> {
 }
 
 /** Deletes the events that have not changed since they were counted, and returns them. */
-async function deleteUnchanged(store: Store, events: readonly ExcessEvent[]): Promise<readonly ExcessEvent[]> {
+async function deleteUnchangedEvents(store: Store, events: readonly ExcessEvent[]): Promise<readonly ExcessEvent[]> {
   let unchangedEvents: readonly ExcessEvent[] = []
   await store.transact((view) => {
     unchangedEvents = events.filter(({ key, revision }) => view.get(key)?.modRevision === revision)

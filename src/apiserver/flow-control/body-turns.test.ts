@@ -4,14 +4,14 @@ import { manualClock } from '../../base/manual-clock.ts'
 import { createServerFixture } from '../server.fixture.ts'
 import { createBodyTurns } from './body-turns.ts'
 
-/** A clock whose turns of the event loop end on request, and turns on it. */
+/** Returns body turns on a clock whose turn of the event loop ends when the test calls `endTurn`. */
 function turnsFixture() {
-  const waiting: (() => void)[] = []
-  const clock = { ...manualClock(), nextTurn: () => new Promise<void>((resolve) => void waiting.push(resolve)) }
+  const turnEnds: (() => void)[] = []
+  const clock = { ...manualClock(), nextTurn: () => new Promise<void>((resolve) => void turnEnds.push(resolve)) }
   return {
     turns: createBodyTurns(clock),
     endTurn: async () => {
-      for (const resolve of waiting.splice(0)) resolve()
+      for (const resolve of turnEnds.splice(0)) resolve()
       await new Promise((resolve) => setImmediate(resolve))
     },
   }
@@ -20,13 +20,13 @@ function turnsFixture() {
 describe('body turns', () => {
   it('SYS-19 run one computation per turn of the event loop', async () => {
     const { turns, endTurn } = turnsFixture()
-    const done: number[] = []
-    const results = [0, 1, 2].map((index) => turns.run('ann', () => done.push(index)))
+    const completedIndexes: number[] = []
+    const results = [0, 1, 2].map((index) => turns.run('ann', () => completedIndexes.push(index)))
     for (const count of [0, 1, 2, 3]) {
-      expect(done).toHaveLength(count)
+      expect(completedIndexes).toHaveLength(count)
       await endTurn()
     }
-    expect(done).toEqual([0, 1, 2])
+    expect(completedIndexes).toEqual([0, 1, 2])
     await Promise.all(results)
   })
 
@@ -50,17 +50,17 @@ describe('body turns', () => {
     for (const user of ['ann', 'ann', 'ann', 'bob', 'bob', 'cleo']) void turns.run(user, () => order.push(user))
     for (let turn = 0; turn < 7; turn++) await endTurn()
     expect(order).toEqual(['ann', 'bob', 'cleo', 'ann', 'bob', 'ann'])
-    expect(turns.waiting).toBe(0)
+    expect(turns.waitingCount).toBe(0)
   })
 
   it('SYS-19 return the result or the error of a computation, and continue after an error', async () => {
     const { turns, endTurn } = turnsFixture()
-    const failed = expect(turns.run('ann', () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
-    const computed = turns.run('ann', () => 42)
+    const failure = expect(turns.run('ann', () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
+    const result = turns.run('ann', () => 42)
     await endTurn()
     await endTurn()
-    await failed
-    expect(await computed).toBe(42)
+    await failure
+    expect(await result).toBe(42)
   })
 })
 
@@ -72,16 +72,16 @@ describe('the API server', () => {
   const review = { spec: { nonResourceAttributes: { path: '/api', verb: 'get' } } }
   const map = { metadata: { name: 'map' }, data: { text: LONG_TEXT } }
   const write = { verb: 'patch', apiVersion: 'v1', resource: 'configmaps', namespace: 'default', name: 'map' }
-  const inYaml = (fields: string) => `${fields}\nmetadata:\n  annotations:\n    text: ${'x'.repeat(4_000)}\n`
+  const yamlBody = (fields: string) => `${fields}\nmetadata:\n  annotations:\n    text: ${'x'.repeat(4_000)}\n`
 
   it.each([
-    ['a review in YAML', 'POST', REVIEWS, 'application/yaml', inYaml(`spec: ${JSON.stringify(review.spec)}`)],
+    ['a review in YAML', 'POST', REVIEWS, 'application/yaml', yamlBody(`spec: ${JSON.stringify(review.spec)}`)],
     ['a review', 'POST', REVIEWS, 'application/json', { ...review, metadata: { annotations: { text: LONG_TEXT } } }],
     ['a create', 'POST', `${MAPS}?dryRun=All`, 'application/json', { ...map, metadata: { name: 'other' } }],
     ['an update', 'PUT', MAP, 'application/json', map],
     ['a merge patch', 'PATCH', MAP, 'application/merge-patch+json', map],
     ['an apply', 'PATCH', MAP, 'application/apply-patch+yaml', { apiVersion: 'v1', kind: 'ConfigMap', ...map }],
-    ['an apply in YAML', 'PATCH', MAP, 'application/apply-patch+yaml', inYaml('apiVersion: v1\nkind: ConfigMap')],
+    ['an apply in YAML', 'PATCH', MAP, 'application/apply-patch+yaml', yamlBody('apiVersion: v1\nkind: ConfigMap')],
     ['a delete', 'DELETE', MAP, 'application/json', { dryRun: ['All'], text: LONG_TEXT }],
     [
       'a commit',
@@ -99,13 +99,13 @@ describe('the API server', () => {
     const REQUESTS = 5
     let responses = 0
     for (let request = 0; request < REQUESTS; request++) void send().then(() => responses++)
-    let most = 0
+    let responsesPerTurnMax = 0
     while (responses < REQUESTS) {
-      const before = responses
+      const previousResponses = responses
       await new Promise((resolve) => setImmediate(resolve))
-      most = Math.max(most, responses - before)
+      responsesPerTurnMax = Math.max(responsesPerTurnMax, responses - previousResponses)
     }
-    expect(most).toBe(1)
+    expect(responsesPerTurnMax).toBe(1)
     await api.store.close()
   })
 })

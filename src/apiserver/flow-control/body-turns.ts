@@ -9,7 +9,7 @@ export interface BodyTurns {
   /** Ends the turn of the event loop. */
   pause(): Promise<void>
   /** The number of computations that wait. */
-  readonly waiting: number
+  readonly waitingCount: number
 }
 
 /** A waiting computation. It never rejects. */
@@ -18,7 +18,7 @@ type Computation = () => Promise<void>
 export function createBodyTurns(clock: Clock): BodyTurns {
   /** Waiting computations by user. The first user in the map is the next one. */
   const queues = new Map<string, Fifo<Computation>>()
-  let waiting = 0
+  let waitingCount = 0
   let isRunning = false
 
   function takeNext(): Computation {
@@ -26,13 +26,13 @@ export function createBodyTurns(clock: Clock): BodyTurns {
     const computation = queue.take()!
     queues.delete(user)
     if (queue.size > 0) queues.set(user, queue) // at the end, so that the other users come first
-    waiting--
+    waitingCount--
     return computation
   }
 
   async function runAll(): Promise<void> {
     isRunning = true
-    while (waiting > 0) {
+    while (waitingCount > 0) {
       await clock.nextTurn()
       await takeNext()()
     }
@@ -51,12 +51,12 @@ export function createBodyTurns(clock: Clock): BodyTurns {
           }
         })
         queues.set(user, queue)
-        waiting++
+        waitingCount++
         if (!isRunning) void runAll()
       }),
     pause: () => clock.nextTurn(),
-    get waiting() {
-      return waiting
+    get waitingCount() {
+      return waitingCount
     },
   }
 }

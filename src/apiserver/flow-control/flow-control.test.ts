@@ -4,27 +4,27 @@ import { manualClock } from '../../base/manual-clock.ts'
 import type { Turn } from '../http/messages.ts'
 import { createFlowControl, type FlowRequest, type LevelName, USER_WAITING_MAX } from './flow-control.ts'
 
-const ROBOT = ['system:serviceaccounts', 'system:serviceaccounts:shop']
-const by = (name: string, groups: string[] = [], fields: Partial<FlowRequest> = {}): FlowRequest => ({
+const ACCOUNT_GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:shop']
+const aRequest = (name: string, groups: string[] = [], fields: Partial<FlowRequest> = {}): FlowRequest => ({
   user: { name, groups },
   group: '',
   resource: 'persistentvolumeclaims',
   ...fields,
 })
 
-/** Returns functions that send requests and end them, and what has happened to the requests so far. */
+/** Returns functions that send and end requests, the users whose requests have started, and the rejections. */
 function setUp(concurrency: Readonly<Record<LevelName, number>>) {
   const clock = manualClock()
   const flow = createFlowControl({ clock, concurrency })
-  const started: string[] = []
+  const startedUsers: string[] = []
   const ends: (() => void)[] = []
   const rejections: ApiError[] = []
   const send = (name: string, groups?: string[], fields?: Partial<FlowRequest>) => {
     const onStart = (turn: Turn | undefined) => {
-      started.push(name)
+      startedUsers.push(name)
       ends.push(() => turn?.end())
     }
-    const result = flow.start(by(name, groups, fields))
+    const result = flow.start(aRequest(name, groups, fields))
     if (result instanceof Promise) void result.then(onStart, (error) => rejections.push(error))
     else onStart(result)
   }
@@ -32,45 +32,45 @@ function setUp(concurrency: Readonly<Record<LevelName, number>>) {
     ends.shift()!()
     await clock.advance(0)
   }
-  return { clock, flow, started, ends, rejections, send, endFirst }
+  return { clock, flow, started: startedUsers, ends, rejections, send, endFirst }
 }
 
 describe('flow control', () => {
   it('SYS-19 lets waiting users take turns, whatever number of requests each has sent', async () => {
-    const { send, started, endFirst, ends } = setUp({ system: 0, workload: 0, default: 1 })
+    const { send, started: startedUsers, endFirst, ends } = setUp({ system: 0, workload: 0, default: 1 })
     for (let i = 0; i < 5; i++) send('flood')
     send('ann')
     send('bob')
     for (let i = 0; ends.length > 0 && i < 10; i++) await endFirst()
-    expect(started).toEqual(['flood', 'flood', 'ann', 'bob', 'flood', 'flood', 'flood'])
+    expect(startedUsers).toEqual(['flood', 'flood', 'ann', 'bob', 'flood', 'flood', 'flood'])
   })
 
   it('SYS-19 leaves room for other users while the requests of one user do not end', async () => {
-    const { send, started, rejections } = setUp({ system: 0, workload: 0, default: 8 })
+    const { send, started: startedUsers, rejections } = setUp({ system: 0, workload: 0, default: 8 })
     for (let i = 0; i < 20; i++) send('flood', [], { width: 2 })
-    expect(started).toHaveLength(3) // three quarters of 8
+    expect(startedUsers).toHaveLength(3) // three quarters of 8
     send('ann')
     send('bob')
-    expect(started.slice(3)).toEqual(['ann', 'bob'])
+    expect(startedUsers.slice(3)).toEqual(['ann', 'bob'])
     expect(rejections).toEqual([])
   })
 
   it('SYS-19 does not limit masters and paths', () => {
-    const { send, started, rejections } = setUp({ system: 0, workload: 0, default: 0 })
+    const { send, started: startedUsers, rejections } = setUp({ system: 0, workload: 0, default: 0 })
     for (let i = 0; i < 1_000; i++) send('admin', ['system:masters'])
     send('probe', [], { resource: '' })
-    expect(started).toHaveLength(1_001)
+    expect(startedUsers).toHaveLength(1_001)
     expect(rejections).toEqual([])
   })
 
   it('SYS-19 keeps a part of each level for its own requests', () => {
-    const { send, started } = setUp({ system: 4, workload: 4, default: 4 })
+    const { send, started: startedUsers } = setUp({ system: 4, workload: 4, default: 4 })
     for (let i = 0; i < 100; i++) send(`flood-${i}`)
-    expect(started).toHaveLength(10) // its own 4, and 3 from each other level
+    expect(startedUsers).toHaveLength(10) // its own 4, and 3 from each other level
     send('node', ['system:nodes'])
-    send('leader', ROBOT, { group: 'coordination.k8s.io', resource: 'leases' })
-    send('robot', ROBOT)
-    expect(started.slice(10)).toEqual(['node', 'leader', 'robot'])
+    send('leader', ACCOUNT_GROUPS, { group: 'coordination.k8s.io', resource: 'leases' })
+    send('robot', ACCOUNT_GROUPS)
+    expect(startedUsers.slice(10)).toEqual(['node', 'leader', 'robot'])
   })
 
   it('SYS-19 rejects requests beyond the queue of a user with 429, but not the requests of other users', () => {
@@ -82,8 +82,15 @@ describe('flow control', () => {
     expect(flow.stats('default')).toEqual({ running: 1, waiting: USER_WAITING_MAX + 1 })
   })
 
-  it('SYS-19 rejects a request that has waited 15 s, and forgets it', async () => {
-    const { send, clock, rejections, flow, started, endFirst } = setUp({ system: 0, workload: 0, default: 1 })
+  it('SYS-19 rejects a request that has waited 15 s, and removes it from the queue', async () => {
+    const {
+      send,
+      clock,
+      rejections,
+      flow,
+      started: startedUsers,
+      endFirst,
+    } = setUp({ system: 0, workload: 0, default: 1 })
     send('flood')
     send('ann')
     await clock.advance(15_000)
@@ -91,9 +98,9 @@ describe('flow control', () => {
     expect(rejections[0]!.code).toBe(429)
     expect(flow.stats('default')).toEqual({ running: 1, waiting: 0 })
     await endFirst()
-    expect(started).toEqual(['flood'])
+    expect(startedUsers).toEqual(['flood'])
     send('bob')
-    expect(started).toEqual(['flood', 'bob'])
+    expect(startedUsers).toEqual(['flood', 'bob'])
   })
 
   it('SYS-19 reports for 10 s that a request of the system level was rejected, but not of other levels', async () => {
@@ -109,13 +116,13 @@ describe('flow control', () => {
   })
 
   it('SYS-19 counts a wide request by its width, up to a quarter of its level', async () => {
-    const { send, flow, started, endFirst } = setUp({ system: 0, workload: 0, default: 16 })
+    const { send, flow, started: startedUsers, endFirst } = setUp({ system: 0, workload: 0, default: 16 })
     for (let i = 0; i < 4; i++) send(`lister-${i}`, [], { width: 100 })
     expect(flow.stats('default').running).toBe(16)
     send('ann')
-    expect(started).toHaveLength(4)
+    expect(startedUsers).toHaveLength(4)
     await endFirst()
-    expect(started).toHaveLength(5)
+    expect(startedUsers).toHaveLength(5)
     expect(flow.stats('default').running).toBe(13)
   })
 })

@@ -10,7 +10,7 @@ export type LevelName = 'system' | 'workload' | 'default'
 
 export interface FlowControlOptions {
   readonly clock: Clock
-  /** Number of requests that each level may run at a time, in addition to what other levels do not use. */
+  /** Number of requests that each level may run at a time, in addition to the capacity that other levels lend to it. */
   readonly concurrency?: Partial<Readonly<Record<LevelName, number>>>
 }
 
@@ -26,7 +26,7 @@ export interface FlowRequest {
 export interface FlowControl {
   /**
    * Returns the turn of the request, at once or when it begins; undefined if the request is exempt.
-   * Throws or rejects with 429 if too many requests wait, or if it has waited too long.
+   * Throws or rejects with 429 if too many requests wait, or if the request has waited too long.
    */
   start(request: FlowRequest): Promise<Turn> | Turn | undefined
   /** Returns a message if requests of the system level were rejected within the last seconds. */
@@ -44,8 +44,8 @@ export const USER_WAITING_MAX = 200
 export const LEVEL_WAITING_MAX = 2_000
 const WAIT_MS_MAX = 15_000
 /** How long a rejected request of the system level makes the server not ready. */
-const REJECTION_REPORTED_MS = 10_000
-/** Part of what a level may run that the requests of one user may occupy, so that other users need not wait for them. */
+const REJECTION_REPORT_MS = 10_000
+/** Part of the capacity of a level that the requests of one user may occupy, so that other users need not wait for them. */
 const USER_PART_MAX = 3 / 4
 /** A single request counts for at most this part of the concurrency of its level. */
 const WIDTH_PART_MAX = 1 / 4
@@ -81,18 +81,18 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
     }),
   )
 
-  /** Returns how much the level may run: its own concurrency, and what the others neither use nor reserve. */
+  /** Returns how much the level may run: its own concurrency, and the part that other levels neither use nor reserve. */
   function capacityOf(level: Level): number {
     let capacity = level.concurrency
-    for (const other of levels) {
-      if (other === level || other.waiting > 0) continue
-      const lent = other.concurrency - Math.max(other.running, other.concurrency * RESERVED_PART)
-      capacity += Math.max(0, lent)
+    for (const otherLevel of levels) {
+      if (otherLevel === level || otherLevel.waiting > 0) continue
+      const lentCapacity = otherLevel.concurrency - Math.max(otherLevel.running, otherLevel.concurrency * RESERVED_PART)
+      capacity += Math.max(0, lentCapacity)
     }
     return capacity
   }
 
-  const userHasRoom = (level: Level, user: string, capacity: number): boolean =>
+  const hasRoomForUser = (level: Level, user: string, capacity: number): boolean =>
     (level.runningByUser.get(user) ?? 0) < capacity * USER_PART_MAX
 
   function runNext(): void {
@@ -103,17 +103,17 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
         const user = nextUser(level, capacity)
         if (user === undefined) break
         const queue = level.queues.get(user)!
-        const next = queue.shift()!
+        const nextRequest = queue.shift()!
         level.queues.delete(user)
         if (queue.length > 0) level.queues.set(user, queue) // at the end, so that the other users come first
         level.waiting--
-        next.run()
+        nextRequest.run()
       }
     }
   }
 
   function nextUser(level: Level, capacity: number): string | undefined {
-    for (const user of level.queues.keys()) if (userHasRoom(level, user, capacity)) return user
+    for (const user of level.queues.keys()) if (hasRoomForUser(level, user, capacity)) return user
     return undefined
   }
 
@@ -141,7 +141,7 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
     }
   }
 
-  function wait(level: Level, user: string, width: number): Promise<Turn> {
+  function enqueue(level: Level, user: string, width: number): Promise<Turn> {
     const queue = level.queues.get(user) ?? []
     if (queue.length >= USER_WAITING_MAX || level.waiting >= LEVEL_WAITING_MAX) {
       level.rejectedAtMs = clock.monotonicMs()
@@ -180,15 +180,15 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       const width = Math.max(1, Math.min(request.width ?? 1, Math.floor(level.concurrency * WIDTH_PART_MAX)))
       const user = request.user.name
       const capacity = capacityOf(level)
-      const hasRoom = level.running < capacity && userHasRoom(level, user, capacity)
+      const hasRoom = level.running < capacity && hasRoomForUser(level, user, capacity)
       // Only requests of users who have too many running may be overtaken.
-      if (!hasRoom || (level.waiting > 0 && nextUser(level, capacity) !== undefined)) return wait(level, user, width)
+      if (!hasRoom || (level.waiting > 0 && nextUser(level, capacity) !== undefined)) return enqueue(level, user, width)
       return new LevelTurn(level, user, width)
     },
     problem() {
       const { rejectedAtMs, waiting } = levels.find(({ name }) => name === 'system')!
-      if (clock.monotonicMs() - rejectedAtMs > REJECTION_REPORTED_MS) return undefined
-      return `overloaded: requests of nodes or components were rejected within the last ${REJECTION_REPORTED_MS / 1_000} s, and ${waiting} wait`
+      if (clock.monotonicMs() - rejectedAtMs > REJECTION_REPORT_MS) return undefined
+      return `overloaded: requests of nodes or components were rejected within the last ${REJECTION_REPORT_MS / 1_000} s, and ${waiting} wait`
     },
     stats(name) {
       const { running, waiting } = levels.find((level) => level.name === name)!

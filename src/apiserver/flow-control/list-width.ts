@@ -4,7 +4,7 @@ import type { ResourceRequest } from '../http/route.ts'
 
 /** A list counts for one more request per this many bytes. */
 const BYTES_PER_WIDTH = 100_000
-/** Collections whose size is known. */
+/** Maximum number of collections whose size is remembered; beyond this, the least recently used one is forgotten. */
 const COLLECTIONS_MAX = 10_000
 
 export interface ListWidths {
@@ -28,7 +28,7 @@ export function createListWidths(): ListWidths {
   }
 }
 
-/** Lists with different limits have different sizes. Selectors do not reduce the work. */
+/** Returns a key with the limit, because it changes the size of a list, and without selectors, which do not reduce the work. */
 const collectionOf = ({ group, plural, namespace }: ResourceRequest, query: URLSearchParams): string =>
   `${group}/${plural}/${namespace}/${query.get('limit')?.slice(0, LIMIT_CHARACTERS_MAX) ?? ''}`
 const LIMIT_CHARACTERS_MAX = 6

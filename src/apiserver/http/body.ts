@@ -14,9 +14,9 @@ import type { Resource } from '../resources.ts'
 import type { FieldValidation } from './options.ts'
 
 /** Larger bodies are parsed one per turn of the event loop; smaller ones at once. */
-const PARSED_AT_ONCE_BYTES_MAX = 32 * 1024
+const SMALL_BODY_BYTES_MAX = 32 * 1024
 /** YAML takes longer to parse. */
-const YAML_PARSED_AT_ONCE_BYTES_MAX = 2 * 1024
+const SMALL_YAML_BYTES_MAX = 2 * 1024
 
 const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as const
 
@@ -26,7 +26,7 @@ export interface RequestBody {
   readonly apiVersion: unknown
   readonly kind: unknown
   /** Returns the parsed body. Protobuf needs the type because it has field numbers instead of names. */
-  as(type: ObjectType): ParsedBody
+  readAs(type: ObjectType): ParsedBody
 }
 
 /** A parsed body: plain data, and the duplicate keys of its text. */
@@ -53,23 +53,23 @@ export function parseBody(
 ): RequestBody | Promise<RequestBody> {
   const media = mediaType(contentType)
   if (media === '' || media === 'application/json') {
-    return inTurn(bytes, sender, () => bodyOfAnyType(parseJsonBody(bytes, keysMax)))
+    return parseInTurn(bytes, sender, () => bodyOfAnyType(parseJsonBody(bytes, keysMax)))
   }
   if (media === 'application/yaml' || media === 'application/x-yaml') {
     return parseYamlBody(bytes, sender).then(bodyOfAnyType)
   }
-  if (media === PROTOBUF_MEDIA) return inTurn(bytes, sender, () => parseProtobufBody(bytes))
+  if (media === PROTOBUF_MEDIA) return parseInTurn(bytes, sender, () => parseProtobufBody(bytes))
   throw unsupportedMediaType(media, OBJECT_MEDIA)
 }
 
 /** Ends the turn of the event loop after a large body was decoded, so that its write is planned in the next one. */
 export const pauseAfter = async ({ length }: Uint8Array, { turns }: BodySender): Promise<void> => {
-  if (length > PARSED_AT_ONCE_BYTES_MAX) await turns.pause()
+  if (length > SMALL_BODY_BYTES_MAX) await turns.pause()
 }
 
 /** Calls `parse` for a JSON or protobuf body: at once if it is small, otherwise when the turn of its sender has come. */
-export const inTurn = <T>({ length }: Uint8Array, { user, turns }: BodySender, parse: () => T): T | Promise<T> =>
-  length <= PARSED_AT_ONCE_BYTES_MAX ? parse() : turns.run(user, parse)
+export const parseInTurn = <T>({ length }: Uint8Array, { user, turns }: BodySender, parse: () => T): T | Promise<T> =>
+  length <= SMALL_BODY_BYTES_MAX ? parse() : turns.run(user, parse)
 
 /** Returns the body of an in-process write or of a write in a commit, whose value is already parsed. */
 export const bodyOfValue = (value: unknown): RequestBody => bodyOfAnyType(parsedValue(value))
@@ -79,7 +79,7 @@ const NO_DUPLICATES = (): readonly string[] => []
 
 function bodyOfAnyType(parsed: ParsedBody): RequestBody {
   const { apiVersion, kind } = isRecord(parsed.value) ? parsed.value : {}
-  return { apiVersion, kind, as: () => parsed }
+  return { apiVersion, kind, readAs: () => parsed }
 }
 
 export const mediaType = (contentType: string | undefined): string =>
@@ -102,7 +102,7 @@ export async function parseYamlBody(bytes: Uint8Array, { user, turns }: BodySend
   const { parseYaml, YamlError } = await import('../../api/yaml-body.ts')
   try {
     const parse = () => parseYaml(bytes, turns.pause)
-    const isSmall = bytes.length <= YAML_PARSED_AT_ONCE_BYTES_MAX
+    const isSmall = bytes.length <= SMALL_YAML_BYTES_MAX
     const { value, duplicateKeys } = await (isSmall ? parse() : turns.run(user, parse))
     return { value, keyCount: undefined, duplicates: () => duplicateKeys }
   } catch (error) {
@@ -117,7 +117,7 @@ function parseProtobufBody(bytes: Uint8Array): RequestBody {
   return {
     apiVersion,
     kind,
-    as(type) {
+    readAs(type) {
       const value = { apiVersion, kind, ...decodeProtobufBody(() => decodeProtobuf(type, raw)) }
       return { value, keyCount: undefined, duplicates: () => [] }
     },
@@ -157,7 +157,7 @@ export function decodeAs<T>(
   validation: FieldValidation,
   valuesMax = VALUES_MAX,
 ): DecodedBody<T> {
-  const { value, keyCount, duplicates } = body.as(type)
+  const { value, keyCount, duplicates } = body.readAs(type)
   let decoded: ReturnType<typeof decode<T>>
   try {
     decoded = decode(type, value, ['apiVersion', 'kind'], { valuesMax: () => valuesMax })

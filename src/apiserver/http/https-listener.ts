@@ -16,7 +16,7 @@ import { createWebsocketWatches } from './websocket-watch.ts'
 
 const HEADER_BYTES_MAX = 64 * 1024
 const CONNECTIONS_MAX = 20_000
-/** Bytes that wait to be sent, of all counted responses together. */
+/** Maximum number of bytes that wait to be sent in all counted responses; beyond this, connections are closed. */
 const RESPONSE_BYTES_TOTAL_MAX = 128 * 1024 * 1024
 // Go clients keep idle connections for 90 s. Closing a connection earlier could cut off a request in transit.
 const KEEP_ALIVE_MS = 120_000
@@ -24,7 +24,7 @@ const HEADERS_TIMEOUT_MS = 10_000
 /** Time to send a request with its body. */
 const REQUEST_TIMEOUT_MS = 30_000
 const CONNECTION_CHECK_MS = 2_000
-/** Smaller responses are not counted. */
+/** Responses with fewer pending bytes are not counted, except those of watches. */
 const COUNTED_BYTES_MIN = 16 * 1024
 const CLIENT_ERROR_STATUSES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
@@ -58,7 +58,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
   const pendingBytes = createPendingBytes(RESPONSE_BYTES_TOTAL_MAX, (bytes) =>
     log.debug({ bytes }, 'closed the connection of a client that does not read its response'),
   )
-  const slices = createSliceSender({ clock, log })
+  const sliceSender = createSliceSender({ clock, log })
   const readBody = createBodyReader()
   const requestOf = (incoming: IncomingMessage) => toApiRequest(incoming, readBody)
   let isStopping = false
@@ -74,11 +74,11 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     },
     (incoming, outgoing) => {
       if (isStopping) outgoing.setHeader('connection', 'close')
-      inOrder(incoming, outgoing, () => void respond(incoming, outgoing))
+      runInOrder(incoming, outgoing, () => void respond(incoming, outgoing))
     },
   )
   server.maxConnections = CONNECTIONS_MAX
-  const inOrder = createRequestOrder()
+  const runInOrder = createRequestOrder()
   const websockets = createWebsocketWatches({ handle, requestOf, pendingBytes, log })
   server.on('upgrade', (incoming, socket, head) => {
     websockets.upgrade(incoming, socket, head).catch((error) => {
@@ -132,7 +132,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     const length = body.byteLength === undefined ? {} : { 'content-length': body.byteLength }
     outgoing.writeHead(response.status, { ...(response.headers as Record<string, string | string[]>), ...length })
     if (incoming.method === 'HEAD') outgoing.end()
-    else slices.send(outgoing, body, response.turn)
+    else sliceSender.send(outgoing, body, response.turn)
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -152,12 +152,12 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
 }
 
 async function drain(server: Server, streams: Set<ServerResponse>, clock: Clock): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  const serverClosed = new Promise<void>((resolve) => server.close(() => resolve()))
   for (const stream of streams) stream.end()
   server.closeIdleConnections()
   const cancelTimer = clock.after(DRAIN_MS_MAX, () => server.closeAllConnections())
   const stopSweep = startInterval(clock, 50, () => server.closeIdleConnections())
-  await closed
+  await serverClosed
   stopSweep()
   cancelTimer()
 }

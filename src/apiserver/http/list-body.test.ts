@@ -92,19 +92,19 @@ describe('the body of a long list', () => {
     ['application/yaml', 10],
     ['application/json;as=Table;v=v1;g=meta.k8s.io', 130],
   ])('SYS-19 is encoded in slices as %s', async (accept, entriesMax) => {
-    let decoded = 0
+    let decodedCount = 0
     const { objects, clock } = api.server.objects
     const decode = (entry: Entry) => {
-      decoded++
+      decodedCount++
       return objects.decode(entry)
     }
-    const counting = { clock, objects: { decode } }
+    const countingDeps = { clock, objects: { decode } }
     const list = { resource: maps, entries: entriesOf(400, KIBIBYTE), meta: META }
-    const body = (await encodeList(counting, list, negotiate(accept, FORMS), 'None')) as LongBody
+    const body = (await encodeList(countingDeps, list, negotiate(accept, FORMS), 'None')) as LongBody
     let sliceCount = 0
     for (let slice = body.next(); slice; slice = body.next()) {
       sliceCount++
-      expect(decoded).toBeLessThanOrEqual(sliceCount * entriesMax)
+      expect(decodedCount).toBeLessThanOrEqual(sliceCount * entriesMax)
       expect(slice.length).toBeLessThan(160 * KIBIBYTE)
     }
     expect(sliceCount).toBeGreaterThan(2)
@@ -118,9 +118,9 @@ describe('the body of a long list', () => {
       const value = encodeStored({ metadata, provisioner: 'p', parameters: { x: 'x'.repeat(KIBIBYTE) } } as Json)
       return { key: `classes/${index}`, value, modRevision: index + 1, createRevision: index + 1 }
     })
-    const accepted = negotiate('application/json;as=Table;v=v1;g=meta.k8s.io', FORMS)
+    const acceptedForm = negotiate('application/json;as=Table;v=v1;g=meta.k8s.io', FORMS)
     const list = { resource: classes, entries, meta: META }
-    const body = (await encodeList(api.server.objects, list, accepted, 'None')) as LongBody
+    const body = (await encodeList(api.server.objects, list, acceptedForm, 'None')) as LongBody
     const { rows } = JSON.parse(textOf(body))
     expect(rows.filter(({ cells }: Json) => cells[0].includes('(default)'))).toHaveLength(1)
   })
@@ -128,11 +128,11 @@ describe('the body of a long list', () => {
 
 describe('the body of a short or empty list', () => {
   it('is complete', async () => {
-    const empty = (await encode('application/yaml', [])) as Buffer
-    expect(empty.toString()).toBe(
+    const emptyBody = (await encode('application/yaml', [])) as Buffer
+    expect(emptyBody.toString()).toBe(
       'apiVersion: v1\nitems: []\nkind: ConfigMapList\nmetadata:\n  resourceVersion: "5000"\n',
     )
-    const short = (await encode('application/json', entriesOf(2, 10))) as Buffer
-    expect(JSON.parse(short.toString()).items).toHaveLength(2)
+    const shortBody = (await encode('application/json', entriesOf(2, 10))) as Buffer
+    expect(JSON.parse(shortBody.toString()).items).toHaveLength(2)
   })
 })

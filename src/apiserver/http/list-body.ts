@@ -1,9 +1,9 @@
-// Encodes lists. The body of a long list is encoded slice by slice, so that it does not hold the event loop. JSON and YAML are
-// encoded while they are sent, so that the body does not exist in memory as a whole; protobuf is encoded before.
+// Encodes lists. The body of a long list is encoded slice by slice, so that it does not block the event loop. JSON and YAML are
+// encoded while they are sent, so that the body does not exist in memory as a whole; protobuf is encoded before it is sent.
 import type { JsonValue } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import { encodeProtobuf } from '../../api/protobuf/encode.ts'
-import { envelopeAround } from '../../api/protobuf/envelope.ts'
+import { encodeEnvelopeParts } from '../../api/protobuf/envelope.ts'
 import { createProtobufWriter } from '../../api/protobuf/writer.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Entry } from '../../store/index.ts'
@@ -38,13 +38,13 @@ type EncodeSlice = (entries: readonly Entry[], isFirst: boolean) => Uint8Array
 export async function encodeList(
   deps: ListBodyDeps,
   list: ListedEntries,
-  accepted: AcceptedForm,
+  acceptedForm: AcceptedForm,
   include: IncludeObject,
 ): Promise<Uint8Array | LongBody> {
   const { entries } = list
-  const sliceBytes = accepted.media === 'yaml' ? YAML_SLICE_BYTES : SLICE_BYTES
-  if (accepted.media === 'protobuf') return encodeProtobufList(deps, list, accepted)
-  const encoder = await encoderOf(deps, list, accepted, include)
+  const sliceBytes = acceptedForm.media === 'yaml' ? YAML_SLICE_BYTES : SLICE_BYTES
+  if (acceptedForm.media === 'protobuf') return encodeProtobufList(deps, list, acceptedForm)
+  const encoder = await encoderOf(deps, list, acceptedForm, include)
   const isShort = endOfSlice(entries, 0, sliceBytes) === entries.length
   if (isShort) return Buffer.concat([encoder.head, encoder.encode(entries, true), encoder.tail])
   return longBodyOf(entries, sliceBytes, encoder)
@@ -61,11 +61,11 @@ interface ListEncoder {
 async function encoderOf(
   deps: ListBodyDeps,
   { resource, entries, meta }: ListedEntries,
-  accepted: AcceptedForm,
+  acceptedForm: AcceptedForm,
   include: IncludeObject,
 ): Promise<ListEncoder> {
   const { kind, apiVersion } = resource
-  const { form, media, metaVersion } = accepted
+  const { form, media, metaVersion } = acceptedForm
   const decode = (entry: Entry): KubeObject => viewOf(resource, deps.objects.decode(entry))
   const listHead = { kind: `${kind.kind}List`, apiVersion, metadata: meta }
   if (form === 'table') {
@@ -165,13 +165,13 @@ async function encodeProtobufList(
     const writer = createProtobufWriter()
     for (const entry of entries.slice(start, end)) {
       const object = viewOf(resource, deps.objects.decode(entry))
-      writer.bytesField(ITEMS_FIELD, encodeProtobuf(type, isObject ? object : partialOf(object, metaVersion)))
+      writer.writeBytes(ITEMS_FIELD, encodeProtobuf(type, isObject ? object : partialOf(object, metaVersion)))
     }
-    slices.push(writer.bytes())
+    slices.push(writer.toBytes())
     start = end
   }
   const rawLength = slices.reduce((sum, { length }) => sum + length, 0)
-  const { head, tail } = envelopeAround({
+  const { head, tail } = encodeEnvelopeParts({
     apiVersion: isObject ? resource.apiVersion : `meta.k8s.io/${metaVersion}`,
     kind: isObject ? `${resource.kind.kind}List` : 'PartialObjectMetadataList',
     rawLength,

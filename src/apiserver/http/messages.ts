@@ -1,4 +1,5 @@
-// API requests and responses, independent of the transport. The HTTPS listener converts them; tests build them directly.
+// API requests and responses, independent of the transport. The HTTPS listener converts HTTP messages to and from them; tests
+// build them directly.
 import type { Status } from '../../api/status-error.ts'
 import type { ClientCertificate } from '../security/index.ts'
 
@@ -17,7 +18,7 @@ export interface ApiRequest {
   readonly remoteAddress?: string | undefined
   /** Throws 413 if the body is too large. */
   readBody(): Promise<Uint8Array>
-  /** The server sets it when it has authenticated the request. */
+  /** The name of the user, which the server sets when it has authenticated the request. */
   userName?: string
   /** Returns whether the client has closed the connection. Default: false. */
   isClosed?(): boolean
@@ -31,7 +32,7 @@ export interface ApiResponse {
   readonly longBody?: LongBody
   /** Writes to the open connection until it ends. Ends the turn of the request after the initial events. */
   readonly stream?: (sink: StreamSink, turn?: Turn) => void
-  /** The turn of the request, if it lasts until the response is sent. The transport ends it, also if it sends nothing. */
+  /** The turn of the request, if it lasts until the response is sent. The transport ends it, even if it sends nothing. */
   readonly turn?: Turn
 }
 

@@ -18,25 +18,25 @@ export interface AcceptClause {
   readonly parameters: ReadonlyMap<string, string>
 }
 
-const PLAIN: AcceptedForm = { form: 'object', media: 'json', metaVersion: 'v1' }
-const SUPPORTED = ['application/json', 'application/yaml', PROTOBUF_MEDIA]
+const PLAIN_JSON: AcceptedForm = { form: 'object', media: 'json', metaVersion: 'v1' }
+const SUPPORTED_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA]
 
 /** Returns the accepted form. `forms` are those that the endpoint supports besides the plain object. */
 export function negotiate(accept: string | undefined, forms: readonly Form[]): AcceptedForm {
-  if (!accept || accept === 'application/json' || accept === '*/*') return PLAIN
+  if (!accept || accept === 'application/json' || accept === '*/*') return PLAIN_JSON
   for (const clause of parseAccept(accept)) {
     const media = mediaOf(clause.type)
     if (!media) continue
-    const as = clause.parameters.get('as')
-    if (!as) return { form: 'object', media, metaVersion: 'v1' }
-    const form = FORMS[as]
+    const requestedForm = clause.parameters.get('as')
+    if (!requestedForm) return { form: 'object', media, metaVersion: 'v1' }
+    const form = FORMS[requestedForm]
     const metaVersion = clause.parameters.get('v') ?? ''
     if (!form || !forms.includes(form) || !mediaOfForm(form).includes(media)) continue
     if (clause.parameters.get('g') !== 'meta.k8s.io' || (metaVersion !== 'v1' && metaVersion !== 'v1beta1')) continue
     return { form, media, metaVersion }
   }
   throw notAcceptable(
-    `only the following media types are accepted: ${SUPPORTED.join(', ')}; the request accepts ${accept.slice(0, 200)}`,
+    `only the following media types are accepted: ${SUPPORTED_MEDIA.join(', ')}; the request accepts ${accept.slice(0, 200)}`,
   )
 }
 

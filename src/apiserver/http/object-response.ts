@@ -38,9 +38,9 @@ interface ResponseCall {
 
 /** Returns the form that the client accepts. A write calls it first, so that an unsupported form rejects the write. */
 export function negotiateForm(request: ApiRequest, forms: readonly Form[]): AcceptedForm {
-  const accepted = negotiate(request.headers.accept, forms)
-  if (accepted.form === 'table') parseIncludeObject(request)
-  return accepted
+  const acceptedForm = negotiate(request.headers.accept, forms)
+  if (acceptedForm.form === 'table') parseIncludeObject(request)
+  return acceptedForm
 }
 
 export function parseIncludeObject({ query }: ApiRequest): IncludeObject {
@@ -53,12 +53,12 @@ export function parseIncludeObject({ query }: ApiRequest): IncludeObject {
 /** Builds the response of a request that succeeded and returns no object. */
 export const successResponse = (
   deps: Pick<ResponseDeps, 'clock'>,
-  accepted: AcceptedForm,
+  acceptedForm: AcceptedForm,
   code: number,
   fields: Pick<Status, 'details' | 'code'>,
 ): Promise<ApiResponse> => {
   const status: Status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...fields }
-  return valueResponse(deps, accepted, code, status, statusType)
+  return valueResponse(deps, acceptedForm, code, status, statusType)
 }
 
 /** Returns an error in protobuf if the client prefers it, otherwise in JSON, even if the client accepts neither. */
@@ -81,33 +81,33 @@ function prefersProtobuf(accept: string | undefined): boolean {
 export const writeResponse = (
   deps: ResponseDeps,
   call: ResponseCall,
-  accepted: AcceptedForm,
+  acceptedForm: AcceptedForm,
   verbWarnings: readonly string[],
   { created, value, revision, warnings }: WriteResult,
 ): ApiResponse | Promise<ApiResponse> =>
-  objectResponse(deps, call, accepted, created ? 201 : 200, value, revision, [...verbWarnings, ...warnings])
+  objectResponse(deps, call, acceptedForm, created ? 201 : 200, value, revision, [...verbWarnings, ...warnings])
 
 /** Builds the response with one object. */
 export function objectResponse(
   deps: ResponseDeps,
   { request, resource }: ResponseCall,
-  accepted: AcceptedForm,
+  acceptedForm: AcceptedForm,
   status: number,
   value: Uint8Array,
   revision: number,
   warnings: readonly string[],
 ): ApiResponse | Promise<ApiResponse> {
   const headers = warningHeaders(warnings)
-  if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.viewOf) {
+  if (acceptedForm.form === 'object' && acceptedForm.media === 'json' && !resource.kind.viewOf) {
     return bytesResponse(status, objectBytes(resource, value, revision), headers)
   }
-  const stored = JSON.parse(Buffer.from(value).toString('utf8'))
-  if (revision > 0) stored.metadata.resourceVersion = String(revision)
-  const object = viewOf(resource, stored)
-  switch (accepted.form) {
+  const storedObject = JSON.parse(Buffer.from(value).toString('utf8'))
+  if (revision > 0) storedObject.metadata.resourceVersion = String(revision)
+  const object = viewOf(resource, storedObject)
+  switch (acceptedForm.form) {
     case 'table': {
       const options = {
-        metaVersion: accepted.metaVersion,
+        metaVersion: acceptedForm.metaVersion,
         include: parseIncludeObject(request),
         nowMs: deps.clock.nowMs(),
       }
@@ -122,15 +122,15 @@ export function objectResponse(
     case 'partialList':
       return valueResponse(
         deps,
-        accepted,
+        acceptedForm,
         status,
-        partialOf(object, accepted.metaVersion),
+        partialOf(object, acceptedForm.metaVersion),
         partialObjectMetadata,
         headers,
       )
     default: {
       const value = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object }
-      return valueResponse(deps, accepted, status, value, resource.kind.type, headers)
+      return valueResponse(deps, acceptedForm, status, value, resource.kind.type, headers)
     }
   }
 }
@@ -138,17 +138,17 @@ export function objectResponse(
 export async function listResponse(
   deps: ResponseDeps,
   { request, resource }: ResponseCall,
-  accepted: AcceptedForm,
+  acceptedForm: AcceptedForm,
   list: ListedObjects,
 ): Promise<ApiResponse> {
   const meta = {
     resourceVersion: String(list.revision),
     ...(list.continueToken ? { continue: list.continueToken } : {}),
-    ...(list.remaining ? { remainingItemCount: list.remaining } : {}),
+    ...(list.remainingCount ? { remainingItemCount: list.remainingCount } : {}),
   }
-  const include = accepted.form === 'table' ? parseIncludeObject(request) : 'Metadata'
-  const body = await encodeList(deps, { resource, entries: list.entries, meta }, accepted, include)
-  const headers = { 'content-type': MEDIA_TYPES[accepted.media], 'cache-control': NO_CACHE }
+  const include = acceptedForm.form === 'table' ? parseIncludeObject(request) : 'Metadata'
+  const body = await encodeList(deps, { resource, entries: list.entries, meta }, acceptedForm, include)
+  const headers = { 'content-type': MEDIA_TYPES[acceptedForm.media], 'cache-control': NO_CACHE }
   return 'next' in body ? { status: 200, headers, longBody: body } : { status: 200, headers, body }
 }
 
@@ -157,14 +157,14 @@ const MEDIA_TYPES = { json: JSON_TYPE, yaml: 'application/yaml', protobuf: PROTO
 /** Builds the response with a value of the type: one that is not stored, or that needs a form other than the stored one. */
 export async function valueResponse(
   { clock }: Pick<ResponseDeps, 'clock'>,
-  accepted: AcceptedForm,
+  acceptedForm: AcceptedForm,
   status: number,
   value: TypedValue,
   type: ObjectType,
   headers: ApiResponse['headers'] = {},
 ): Promise<ApiResponse> {
-  if (accepted.media === 'json') return jsonResponse(status, value, headers)
-  if (accepted.media === 'protobuf') {
+  if (acceptedForm.media === 'json') return jsonResponse(status, value, headers)
+  if (acceptedForm.media === 'protobuf') {
     return bytesResponse(status, encodeTypedValue(type, value), { 'content-type': PROTOBUF_MEDIA, ...headers })
   }
   const { printYamlInSlices } = await import('../../api/print-yaml.ts')

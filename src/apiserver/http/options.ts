@@ -4,7 +4,7 @@ import type { FieldRequirement, LabelSelector } from '../../api/selectors.ts'
 import { badRequest, invalid } from '../../api/status-error.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
 import { parseSelectors } from './parse-selectors.ts'
-import { booleanQuery } from './route.ts'
+import { parseBooleanQuery } from './route.ts'
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
 
@@ -27,7 +27,7 @@ export function parseWriteOptions(kind: string, query: URLSearchParams, userAgen
   if (!['', 'Ignore', 'Warn', 'Strict'].includes(validation)) {
     errors.notSupported('fieldValidation', validation, ['', 'Ignore', 'Strict', 'Warn'])
   }
-  const force = booleanQuery(query, 'force')
+  const force = parseBooleanQuery(query, 'force')
   if (errors.hasErrors) throw invalid({ group: META_GROUP, kind }, '', errors.list)
   return {
     dryRun,
@@ -48,14 +48,15 @@ export function checkFieldManager(manager: string, field: string, errors: FieldE
 export function checkPatchOptions(query: URLSearchParams, isApply: boolean): void {
   const errors = new FieldErrors()
   if (isApply && !query.get('fieldManager')) errors.required('fieldManager', 'is required for apply patch')
-  if (!isApply && booleanQuery(query, 'force')) errors.forbidden('force', 'may not be specified for non-apply patch')
+  if (!isApply && parseBooleanQuery(query, 'force'))
+    errors.forbidden('force', 'may not be specified for non-apply patch')
   if (errors.hasErrors) throw invalid({ group: META_GROUP, kind: 'PatchOptions' }, '', errors.list)
 }
 
 function parseDryRun(values: readonly string[], errors: FieldErrors): boolean {
-  const requested = values.filter((value) => value !== '')
-  for (const value of requested) if (value !== 'All') errors.notSupported('dryRun', value, ['All'])
-  return requested.length > 0
+  const requestedValues = values.filter((value) => value !== '')
+  for (const value of requestedValues) if (value !== 'All') errors.notSupported('dryRun', value, ['All'])
+  return requestedValues.length > 0
 }
 
 export interface ListOptions {
@@ -77,7 +78,7 @@ export function parseListOptions(query: URLSearchParams, watch: boolean): ListOp
   const resourceVersion = parseResourceVersion(query.get('resourceVersion'), errors)
   const match = query.get('resourceVersionMatch') ?? ''
   const continueToken = watch ? '' : (query.get('continue') ?? '')
-  const sendInitialEvents = query.has('sendInitialEvents') ? booleanQuery(query, 'sendInitialEvents') : undefined
+  const sendInitialEvents = query.has('sendInitialEvents') ? parseBooleanQuery(query, 'sendInitialEvents') : undefined
 
   if (match !== '') {
     if (resourceVersion === undefined && !watch) {
@@ -121,7 +122,7 @@ export function parseListOptions(query: URLSearchParams, watch: boolean): ListOp
     limit: parseCount(query, 'limit') ?? 0,
     continueToken,
     watch,
-    allowBookmarks: booleanQuery(query, 'allowWatchBookmarks'),
+    allowBookmarks: parseBooleanQuery(query, 'allowWatchBookmarks'),
     sendInitialEvents,
     timeoutSeconds: parseCount(query, 'timeoutSeconds'),
   }
@@ -199,7 +200,7 @@ function deleteOptionsFromQuery(query: URLSearchParams): RawDeleteOptions {
   return {
     gracePeriodSeconds: gracePeriod ? Number(gracePeriod) : undefined,
     propagationPolicy: query.get('propagationPolicy') || undefined,
-    orphanDependents: query.has('orphanDependents') ? booleanQuery(query, 'orphanDependents') : undefined,
+    orphanDependents: query.has('orphanDependents') ? parseBooleanQuery(query, 'orphanDependents') : undefined,
   }
 }
 

@@ -17,7 +17,7 @@ describe('parseSelectors', () => {
   it.each([
     ['labelSelector', (index: number) => `label-${index}=a`],
     ['fieldSelector', (index: number) => `metadata.name!=a${index}`],
-  ])('SYS-19 rejects a %s with more than 100 requirements, and a long one', (parameter, text) => {
+  ])('SYS-19 rejects a %s with more than 100 requirements or too many characters', (parameter, text) => {
     expect(() => parse({ [parameter]: requirements(100, text) })).not.toThrow()
     expect(() => parse({ [parameter]: requirements(101, text) })).toThrow(
       expect.objectContaining({ code: 400, message: `${parameter} has 101 requirements; the maximum is 100` }),

@@ -12,9 +12,9 @@ import { badRequest } from '../../api/status-error.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 
 const SELECTOR_CHARACTERS_MAX = 16_384
-/** Bounded, because objects of a list and events of a watch are compared with the requirements. */
+/** Bounded, because every object of a list and every event of a watch is compared with all requirements. */
 const REQUIREMENTS_MAX = 100
-/** Parsed selectors of labels, and as many of fields, that are shared. */
+/** Maximum number of shared label selectors, and of shared field selectors. */
 const SHARED_SELECTORS_MAX = 250
 
 export interface Selectors {
@@ -31,21 +31,26 @@ export function parseSelectors(query: URLSearchParams): Selectors {
   const labels = query.get('labelSelector')
   const fields = query.get('fieldSelector')
   return {
-    labels: labels ? parseShared('labelSelector', labels, sharedLabels, parseLabels) : EVERYTHING,
-    fields: fields ? parseShared('fieldSelector', fields, sharedFields, parseFields) : NO_FIELDS,
+    labels: labels ? parseSelector('labelSelector', labels, sharedLabels, parseLabels) : EVERYTHING,
+    fields: fields ? parseSelector('fieldSelector', fields, sharedFields, parseFields) : NO_FIELDS,
   }
 }
 
-function parseShared<T>(parameter: string, text: string, shared: LruCache<string, T>, parse: (text: string) => T): T {
+function parseSelector<T>(
+  parameter: string,
+  text: string,
+  sharedSelectors: LruCache<string, T>,
+  parse: (text: string) => T,
+): T {
   if (text.length > SELECTOR_CHARACTERS_MAX) {
     throw badRequest(`${parameter} has ${text.length} characters; the maximum is ${SELECTOR_CHARACTERS_MAX}`)
   }
-  const known = shared.get(text)
-  if (known !== undefined) return known
+  const sharedSelector = sharedSelectors.get(text)
+  if (sharedSelector !== undefined) return sharedSelector
   try {
-    const parsed = parse(text)
-    shared.set(text, parsed)
-    return parsed
+    const selector = parse(text)
+    sharedSelectors.set(text, selector)
+    return selector
   } catch (error) {
     if (error instanceof SelectorError) throw badRequest(error.message)
     throw error

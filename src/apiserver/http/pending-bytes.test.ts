@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { createPendingBytes } from './pending-bytes.ts'
 
 describe('pending bytes', () => {
-  const closed: string[] = []
-  const response = (name: string) => ({ destroy: () => closed.push(name) })
+  const closedNames: string[] = []
+  const response = (name: string) => ({ destroy: () => closedNames.push(name) })
 
   it('SYS-19 close the response that has waited the longest when the limit is exceeded', () => {
     const [a, b, c] = ['a', 'b', 'c'].map(response) as [
@@ -17,24 +17,24 @@ describe('pending bytes', () => {
     pending.update(a, 0, 'ann') // its client has read everything
     pending.update(a, 20, 'ann')
     pending.update(c, 60, 'ann')
-    expect(closed).toEqual(['b'])
+    expect(closedNames).toEqual(['b'])
     expect(pending.total).toBe(80)
     pending.remove(c)
     expect(pending.total).toBe(20)
   })
 
   it('SYS-19 close responses of the user with the most bytes, although another user waits longer', () => {
-    closed.length = 0
+    closedNames.length = 0
     const pending = createPendingBytes(100, () => {})
     pending.update(response('slow'), 30, 'ann')
     for (const name of ['flood-1', 'flood-2', 'flood-3']) pending.update(response(name), 30, 'bob')
-    expect(closed).toEqual(['flood-1'])
+    expect(closedNames).toEqual(['flood-1'])
   })
 
   it('SYS-19 do not close a single response that exceeds the limit alone', () => {
-    closed.length = 0
+    closedNames.length = 0
     const pending = createPendingBytes(100, () => {})
     pending.update(response('large'), 1_000, 'ann')
-    expect(closed).toEqual([])
+    expect(closedNames).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
 // Limits the bytes of all responses that clients have not received yet. If the limit is exceeded, it closes connections of the
-// user with the most pending bytes, first the one that has waited the longest for its client.
+// user with the most pending bytes, first the one that has waited the longest for its client. It never closes the only response.
 
 export interface PendingBytes {
   /** Sets the number of bytes that a response to this user still has to send. */
@@ -22,7 +22,7 @@ interface UserResponses {
 
 export function createPendingBytes(bytesMax: number, onClosed: (bytes: number) => void): PendingBytes {
   const users = new Map<string, UserResponses>()
-  const userOf = new Map<ClosableResponse, UserResponses>()
+  const userByResponse = new Map<ClosableResponse, UserResponses>()
   let total = 0
 
   function set(responses: UserResponses, response: ClosableResponse, bytes: number): void {
@@ -33,18 +33,21 @@ export function createPendingBytes(bytesMax: number, onClosed: (bytes: number) =
   }
 
   function remove(response: ClosableResponse): void {
-    const responses = userOf.get(response)
+    const responses = userByResponse.get(response)
     if (!responses) return
     set(responses, response, 0)
     responses.bytesByResponse.delete(response)
-    userOf.delete(response)
+    userByResponse.delete(response)
     if (responses.bytesByResponse.size === 0) users.delete(responses.user)
   }
 
-  function largest(): UserResponses {
-    let largest: UserResponses | undefined
-    for (const responses of users.values()) if (!largest || responses.bytes > largest.bytes) largest = responses
-    return largest!
+  /** Returns the responses of the user with the most pending bytes. */
+  function findLargest(): UserResponses {
+    let largestResponses: UserResponses | undefined
+    for (const responses of users.values()) {
+      if (!largestResponses || responses.bytes > largestResponses.bytes) largestResponses = responses
+    }
+    return largestResponses!
   }
 
   return {
@@ -52,10 +55,10 @@ export function createPendingBytes(bytesMax: number, onClosed: (bytes: number) =
       if (bytes === 0) return remove(response)
       const responses = users.get(user) ?? { user, bytes: 0, bytesByResponse: new Map() }
       users.set(user, responses)
-      userOf.set(response, responses)
+      userByResponse.set(response, responses)
       set(responses, response, bytes)
-      while (total > bytesMax && userOf.size > 1) {
-        const [slowest, slowestBytes] = largest().bytesByResponse.entries().next().value!
+      while (total > bytesMax && userByResponse.size > 1) {
+        const [slowest, slowestBytes] = findLargest().bytesByResponse.entries().next().value!
         remove(slowest)
         slowest.destroy()
         onClosed(slowestBytes)

@@ -65,23 +65,23 @@ describe('a protobuf body', () => {
     )
     expect(created).toMatchObject({ status: 201, json: { spec } })
     const { metadata } = created.json
-    const renewed = { ...spec, holderIdentity: '', renewTime: '2026-01-01T00:00:02.000001Z' }
-    const body = encode('coordination.k8s.io/v1', 'Lease', lease, { metadata, spec: renewed })
-    expect(await send('PUT', `${url}/l`, body)).toMatchObject({ status: 200, json: { spec: renewed } })
+    const renewedSpec = { ...spec, holderIdentity: '', renewTime: '2026-01-01T00:00:02.000001Z' }
+    const body = encode('coordination.k8s.io/v1', 'Lease', lease, { metadata, spec: renewedSpec })
+    expect(await send('PUT', `${url}/l`, body)).toMatchObject({ status: 200, json: { spec: renewedSpec } })
     expect(await send('PUT', `${url}/l`, body)).toMatchObject({ status: 409, json: { reason: 'Conflict' } })
   })
 
   it('preserves stored fields of a claim that have no protobuf field', async () => {
     const resources = { requests: { storage: '1Gi' } }
-    const allocated = { storage: '1Gi' }
-    const spec = { accessModes: ['ReadWriteOnce'], resources, allocatedResources: allocated }
+    const allocatedResources = { storage: '1Gi' }
+    const spec = { accessModes: ['ReadWriteOnce'], resources, allocatedResources: allocatedResources }
     const created = (await api.post(CLAIMS, { metadata: { name: 'orders' }, spec })).json
-    expect(created.spec.allocatedResources).toEqual(allocated)
-    const labelled = { ...created, metadata: { ...created.metadata, labels: { seen: 'yes' } } }
+    expect(created.spec.allocatedResources).toEqual(allocatedResources)
+    const labelledClaim = { ...created, metadata: { ...created.metadata, labels: { seen: 'yes' } } }
     const { status, json } = await send(
       'PUT',
       `${CLAIMS}/orders`,
-      encode('v1', 'PersistentVolumeClaim', persistentVolumeClaim, labelled),
+      encode('v1', 'PersistentVolumeClaim', persistentVolumeClaim, labelledClaim),
     )
     expect(status).toBe(200)
     expect(json.metadata.labels).toEqual({ seen: 'yes' })

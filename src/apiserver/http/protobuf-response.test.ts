@@ -74,8 +74,8 @@ describe('protobuf responses', () => {
     const { metadata: _, ...expected } = (await api.get(`${MAPS}/absent`)).json // an empty message is read as absent
     expect([failure.status, decodeResponse(failure, statusType)]).toEqual([404, expected])
     await api.post(CLASSES, { metadata: { name: 'x' }, provisioner: 'example.com/p' })
-    const deleted = await api.call('DELETE', `${MAPS}/a`, undefined, ACCEPT)
-    expect(decodeResponse(deleted, statusType)).toMatchObject({
+    const deleteResponse = await api.call('DELETE', `${MAPS}/a`, undefined, ACCEPT)
+    expect(decodeResponse(deleteResponse, statusType)).toMatchObject({
       kind: 'Status',
       status: 'Success',
       details: { name: 'a' },

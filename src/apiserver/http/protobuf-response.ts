@@ -41,9 +41,9 @@ const FRAME_HEAD_BYTES = 4
 /** Encodes one event of a watch: its length in four bytes, and the event without an envelope of its own. */
 export function encodeFrame(type: string, object: Uint8Array): Buffer {
   const writer = createProtobufWriter()
-  writer.string(1, type)
-  writer.message(2, () => writer.bytesField(1, object))
-  const event = writer.bytes()
+  writer.writeString(1, type)
+  writer.writeMessage(2, () => writer.writeBytes(1, object))
+  const event = writer.toBytes()
   const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + event.length)
   frame.writeUInt32BE(event.length, 0)
   event.copy(frame, FRAME_HEAD_BYTES)

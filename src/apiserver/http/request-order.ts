@@ -15,9 +15,9 @@ export function createRequestOrder() {
   return ({ socket }: IncomingMessage, outgoing: ServerResponse, run: () => void): void => {
     // The HTTP server assigns the connection to one response at a time, and emits the event `socket` when it does.
     if (outgoing.socket) return void run()
-    const waiting = waitingBySocket.get(socket) ?? 0
-    if (waiting >= PIPELINED_REQUESTS_MAX) return void socket.destroy()
-    waitingBySocket.set(socket, waiting + 1)
+    const waitingCount = waitingBySocket.get(socket) ?? 0
+    if (waitingCount >= PIPELINED_REQUESTS_MAX) return void socket.destroy()
+    waitingBySocket.set(socket, waitingCount + 1)
     outgoing.once('socket', () => {
       waitingBySocket.set(socket, waitingBySocket.get(socket)! - 1)
       run()

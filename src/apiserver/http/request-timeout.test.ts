@@ -39,17 +39,19 @@ describe('withTimeout', () => {
     expect(await result).toMatchObject({ code: 504, reason: 'Timeout' })
   })
 
-  it('SYS-19 discards a late result, so that it can release what it occupies', async () => {
+  it('SYS-19 passes a late result to discard, which can release its turn', async () => {
     const clock = manualClock()
-    const discarded: string[] = []
+    const discardedResults: string[] = []
     let resolve = (_: string) => {}
-    const late = new Promise<string>((resolveLate) => (resolve = resolveLate))
-    const result = withTimeout(late, 5_000, clock, (value) => discarded.push(value)).catch((error) => error)
+    const latePromise = new Promise<string>((resolveLate) => (resolve = resolveLate))
+    const result = withTimeout(latePromise, 5_000, clock, (value) => discardedResults.push(value)).catch(
+      (error) => error,
+    )
     await clock.advance(5_000)
     expect(await result).toMatchObject({ code: 504 })
     resolve('late')
     await clock.nextTurn()
-    expect(discarded).toEqual(['late'])
+    expect(discardedResults).toEqual(['late'])
   })
 
   it('returns a result or an error that arrives in time, and leaves no timer', async () => {

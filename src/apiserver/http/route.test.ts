@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { booleanQuery, parseRoute } from './route.ts'
+import { parseBooleanQuery, parseRoute } from './route.ts'
 
 const describeRoute = (request: string) => {
   const [method = '', url = ''] = request.split(' ')
   const [path = '', query = ''] = url.split('?')
-  const parsed = parseRoute(method, path, new URLSearchParams(query))
-  if (!parsed) return undefined
-  if (parsed.is === 'path') return `path ${parsed.verb} ${parsed.path}`
-  const { verb, group, version, plural, namespace, name, subresource } = parsed
+  const route = parseRoute(method, path, new URLSearchParams(query))
+  if (!route) return undefined
+  if (route.is === 'path') return `path ${route.verb} ${route.path}`
+  const { verb, group, version, plural, namespace, name, subresource } = route
   const scope = namespace ? ` in ${namespace}` : ''
   return `${verb} ${[group || 'core', version, plural].join('/')}${name ? ` ${name}` : ''}${subresource ? `/${subresource}` : ''}${scope}`
 }
@@ -63,7 +63,7 @@ describe('parseRoute', () => {
   )
 })
 
-describe('booleanQuery', () => {
+describe('parseBooleanQuery', () => {
   it.each([
     ['', false],
     ['watch=true', true],
@@ -75,6 +75,6 @@ describe('booleanQuery', () => {
     ['watch=false', false],
     ['watch=False', false],
   ])('parses %j as %s', (query, expected) => {
-    expect(booleanQuery(new URLSearchParams(query), 'watch')).toBe(expected)
+    expect(parseBooleanQuery(new URLSearchParams(query), 'watch')).toBe(expected)
   })
 })

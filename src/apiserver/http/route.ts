@@ -51,8 +51,8 @@ export function parseRoute(
 
   let namespace = ''
   // /namespaces/x, /namespaces/x/status and /namespaces/x/finalize refer to the namespace, not to resources in it.
-  const isNamespaceItself = segments.length === 3 && (segments[2] === 'status' || segments[2] === 'finalize')
-  if (group === '' && segments[0] === 'namespaces' && segments.length > 2 && !isNamespaceItself) {
+  const isNamespaceSubresource = segments.length === 3 && (segments[2] === 'status' || segments[2] === 'finalize')
+  if (group === '' && segments[0] === 'namespaces' && segments.length > 2 && !isNamespaceSubresource) {
     namespace = segments[1]!
     segments = segments.slice(2)
   } else if (group !== '' && segments[0] === 'namespaces' && segments.length > 2) {
@@ -71,7 +71,7 @@ function verbOf(method: string, name: string, query: URLSearchParams): Verb | un
   switch (method) {
     case 'GET':
     case 'HEAD':
-      if (booleanQuery(query, 'watch')) return 'watch'
+      if (parseBooleanQuery(query, 'watch')) return 'watch'
       return name ? 'get' : 'list'
     case 'POST':
       return 'create'
@@ -87,7 +87,7 @@ function verbOf(method: string, name: string, query: URLSearchParams): Verb | un
 }
 
 /** Returns false if the parameter is absent, `0` or `false`, and true for any other value, including an empty one. */
-export function booleanQuery(query: URLSearchParams, name: string): boolean {
+export function parseBooleanQuery(query: URLSearchParams, name: string): boolean {
   const value = query.get(name)
   return value !== null && value !== '0' && value.toLowerCase() !== 'false'
 }

@@ -14,11 +14,11 @@ beforeEach(() => {
 
 /** A response whose client receives nothing until the test emits `drain`. */
 class FakeResponse extends EventEmitter implements SlicedResponse {
-  readonly written: string[] = []
+  readonly chunks: string[] = []
   destroyed = false
   isEnded = false
   write(chunk: Uint8Array) {
-    this.written.push(Buffer.from(chunk).toString())
+    this.chunks.push(Buffer.from(chunk).toString())
     return false
   }
   end() {
@@ -45,10 +45,10 @@ describe('the slice sender', () => {
     const response = new FakeResponse()
     sender.send(response, bodyOf('a', 'b'))
     await settle()
-    expect(response.written).toEqual(['a'])
+    expect(response.chunks).toEqual(['a'])
     response.emit('drain')
     await settle()
-    expect(response.written).toEqual(['a', 'b'])
+    expect(response.chunks).toEqual(['a', 'b'])
     response.emit('drain')
     await settle()
     expect(response.isEnded).toBe(true)
@@ -56,15 +56,15 @@ describe('the slice sender', () => {
 
   it('SYS-19 disconnects a client that does not read after a minute, and after 5 s if other requests wait', async () => {
     const turn = { isAwaited: false, end: () => {} }
-    const [patient, awaited] = [new FakeResponse(), new FakeResponse()]
-    sender.send(patient, bodyOf('a', 'b'), turn)
-    sender.send(awaited, bodyOf('a', 'b'), { ...turn, isAwaited: true })
+    const [idleResponse, contendedResponse] = [new FakeResponse(), new FakeResponse()]
+    sender.send(idleResponse, bodyOf('a', 'b'), turn)
+    sender.send(contendedResponse, bodyOf('a', 'b'), { ...turn, isAwaited: true })
     await clock.advance(4_000)
-    expect([patient.destroyed, awaited.destroyed]).toEqual([false, false])
+    expect([idleResponse.destroyed, contendedResponse.destroyed]).toEqual([false, false])
     await clock.advance(2_000)
-    expect([patient.destroyed, awaited.destroyed]).toEqual([false, true])
+    expect([idleResponse.destroyed, contendedResponse.destroyed]).toEqual([false, true])
     await clock.advance(60_000)
-    expect(patient.destroyed).toBe(true)
+    expect(idleResponse.destroyed).toBe(true)
   })
 
   it('keeps a slow client that reads', async () => {

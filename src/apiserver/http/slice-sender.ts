@@ -6,8 +6,8 @@ import type { LongBody, Turn } from './messages.ts'
 
 /** A client that receives nothing for this long is disconnected. */
 const STALL_MS_MAX = 60_000
-/** The same while other requests wait. */
-const AWAITED_STALL_MS_MAX = 5_000
+/** The limit that applies instead while other requests wait for the capacity of the response. */
+const CONTENDED_STALL_MS_MAX = 5_000
 const CHECK_MS = 1_000
 
 export interface SliceSenderOptions {
@@ -15,7 +15,7 @@ export interface SliceSenderOptions {
   readonly log: Logger
 }
 
-/** The part of a ServerResponse that is used. */
+/** The members of ServerResponse that the sender uses. */
 export interface SlicedResponse {
   write(chunk: Uint8Array): boolean
   end(): unknown
@@ -24,42 +24,42 @@ export interface SlicedResponse {
   on(event: 'drain' | 'close', run: () => void): unknown
 }
 
-interface Sending {
+interface ActiveResponse {
   readonly response: SlicedResponse
   readonly turn: Turn | undefined
   sentMs: number
 }
 
 export function createSliceSender({ clock, log }: SliceSenderOptions) {
-  const sendings = new Set<Sending>()
+  const activeResponses = new Set<ActiveResponse>()
   let isTimerSet = false
 
-  function disconnectStalled(): void {
+  function disconnectStalledClients(): void {
     isTimerSet = false
     const nowMs = clock.monotonicMs()
-    for (const sending of sendings) {
-      const stallMs = nowMs - sending.sentMs
-      if (stallMs < (sending.turn?.isAwaited ? AWAITED_STALL_MS_MAX : STALL_MS_MAX)) continue
+    for (const activeResponse of activeResponses) {
+      const stallMs = nowMs - activeResponse.sentMs
+      if (stallMs < (activeResponse.turn?.isAwaited ? CONTENDED_STALL_MS_MAX : STALL_MS_MAX)) continue
       log.debug({ stallMs }, 'closed the connection of a client that does not read its response')
-      sending.response.destroy()
+      activeResponse.response.destroy()
     }
     startTimer()
   }
 
   function startTimer(): void {
-    if (isTimerSet || sendings.size === 0) return
+    if (isTimerSet || activeResponses.size === 0) return
     isTimerSet = true
-    clock.after(CHECK_MS, disconnectStalled)
+    clock.after(CHECK_MS, disconnectStalledClients)
   }
 
   return {
     /** Sends the body after the headers. */
     send(response: SlicedResponse, body: LongBody, turn?: Turn): void {
-      const sending: Sending = { response, turn, sentMs: clock.monotonicMs() }
+      const activeResponse: ActiveResponse = { response, turn, sentMs: clock.monotonicMs() }
       const continueLater = () => void clock.nextTurn().then(sendNext)
       const sendNext = (): void => {
         if (response.destroyed) return
-        sending.sentMs = clock.monotonicMs()
+        activeResponse.sentMs = clock.monotonicMs()
         try {
           const slice = body.next()
           if (!slice) response.end()
@@ -69,10 +69,10 @@ export function createSliceSender({ clock, log }: SliceSenderOptions) {
           response.destroy()
         }
       }
-      sendings.add(sending)
+      activeResponses.add(activeResponse)
       startTimer()
       response.on('drain', continueLater)
-      response.on('close', () => sendings.delete(sending))
+      response.on('close', () => activeResponses.delete(activeResponse))
       continueLater()
     },
   }

@@ -30,7 +30,7 @@ const aClass = (name: string, isDefault: boolean, creationTimestamp = '2026-01-0
   reclaimPolicy: 'Delete',
   volumeBindingMode: 'Immediate',
 })
-const firstCells = (rendered: Json) => rendered.rows.map(({ cells }: Json) => cells[0])
+const firstCells = (table: Json) => table.rows.map(({ cells }: Json) => cells[0])
 
 describe('tableOf', () => {
   it('SYS-2 defines the columns, with priority 1 for wide ones', () => {

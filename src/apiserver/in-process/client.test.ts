@@ -14,30 +14,30 @@ import { WATCH_BACKLOG_EVENTS_MAX } from './watch.ts'
 
 const REVIEW_KIND = ALL_KINDS.find(({ kind }) => kind === 'SelfSubjectAccessReview')!
 
-const open = async () => {
+const openClient = async () => {
   const api = await createServerFixture({ history: { entriesMax: 50 } })
   return { api, client: inProcessClient(api.server.objects, SYSTEM_USER), stop: () => api.store.close() }
 }
 
 describe('the in-process client', () => {
-  clientContract(open)
+  clientContract(openClient)
 
   const aConfigMap = (name: string) => ({ metadata: { namespace: 'default', name }, data: { k: 'v' } })
 
   it('shares one object among all readers of the same version', async () => {
-    const { client } = await open()
-    const created = await client.create(configMapKind, aConfigMap('a'))
-    const closing = new AbortController()
-    expect(await client.get(configMapKind, { namespace: 'default', name: 'a' })).toBe(created)
-    expect((await client.list(configMapKind)).items[0]).toBe(created)
-    for await (const event of client.watch(configMapKind, { sendInitialEvents: true, signal: closing.signal })) {
-      expect(event.type === 'added' && event.object).toBe(created)
+    const { client } = await openClient()
+    const createdMap = await client.create(configMapKind, aConfigMap('a'))
+    const abort = new AbortController()
+    expect(await client.get(configMapKind, { namespace: 'default', name: 'a' })).toBe(createdMap)
+    expect((await client.list(configMapKind)).items[0]).toBe(createdMap)
+    for await (const event of client.watch(configMapKind, { sendInitialEvents: true, signal: abort.signal })) {
+      expect(event.type === 'added' && event.object).toBe(createdMap)
       break
     }
   })
 
   it('rejects unknown fields', async () => {
-    const { client } = await open()
+    const { client } = await openClient()
     await expect(client.create(configMapKind, { ...aConfigMap('a'), dta: {} } as Json)).rejects.toMatchObject({
       code: 400,
       message: expect.stringContaining('unknown field "dta"'),
@@ -47,10 +47,10 @@ describe('the in-process client', () => {
   it('ends a watch with too many unread events, which can be resumed without a gap', async () => {
     const { server, store } = await createServerFixture()
     const client = inProcessClient(server.objects, SYSTEM_USER)
-    const closing = new AbortController()
+    const abort = new AbortController()
     const initialVersion = String(store.revision)
     const events = client
-      .watch(configMapKind, { resourceVersion: initialVersion, signal: closing.signal })
+      .watch(configMapKind, { resourceVersion: initialVersion, signal: abort.signal })
       [Symbol.asyncIterator]()
     const firstResult = events.next()
     const maps = Array.from({ length: WATCH_BACKLOG_EVENTS_MAX + 2 * COMMIT_WRITES_MAX }, (_, index) =>
@@ -69,7 +69,7 @@ describe('the in-process client', () => {
     }
     expect(names.length).toBeGreaterThanOrEqual(WATCH_BACKLOG_EVENTS_MAX)
     expect(names.length).toBeLessThan(maps.length)
-    for await (const event of client.watch(configMapKind, { resourceVersion: version, signal: closing.signal })) {
+    for await (const event of client.watch(configMapKind, { resourceVersion: version, signal: abort.signal })) {
       if (event.type !== 'bookmark') names.push(event.object.metadata.name!)
       if (names.length === maps.length) break
     }
@@ -77,7 +77,7 @@ describe('the in-process client', () => {
   })
 
   it('SYS-10 rejects subresources that a kind lacks and review kinds, also in a commit', async () => {
-    const { client, api } = await open()
+    const { client, api } = await openClient()
     const object = await client.create(configMapKind, aConfigMap('a'))
     const { revision } = api.store
     const patch = { type: 'merge', body: { data: { k: 'w' } } } as const
@@ -94,7 +94,7 @@ describe('the in-process client', () => {
   })
 
   it('fails with 503 after the store is closed', async () => {
-    const { client, api } = await open()
+    const { client, api } = await openClient()
     await api.store.close()
     const error = await client.create(configMapKind, aConfigMap('a')).catch((reason) => reason)
     expect(error).toBeInstanceOf(ApiError)
@@ -127,14 +127,14 @@ describe('the in-process client', () => {
       apiGroups: [apiGroup],
     })
     const ref = { namespace: 'default', name: 'a' }
-    const merge = { type: 'merge', body: { data: { k: 'w' } } } as const
-    const asAnn = { 'impersonate-user': 'ann', 'content-type': 'application/json' }
+    const mergePatch = { type: 'merge', body: { data: { k: 'w' } } } as const
+    const annHeaders = { 'impersonate-user': 'ann', 'content-type': 'application/json' }
     const statusOf = (error: unknown) => (error as ApiError).toStatus()
 
-    it('SYS-9 denies what HTTP denies, with the same status', async () => {
+    it('SYS-9 denies the requests that HTTP denies, with the same Status', async () => {
       const { api, client } = await openForAnn()
       const object = JSON.stringify(aConfigMap('b'))
-      const patchHeaders = { ...asAnn, 'content-type': 'application/merge-patch+json' }
+      const patchHeaders = { ...annHeaders, 'content-type': 'application/merge-patch+json' }
       const signal = new AbortController().signal
       const firstEvent = (request: object) =>
         client
@@ -152,11 +152,11 @@ describe('the in-process client', () => {
         [() => firstEvent({ namespace, fieldSelector }), 'GET', `${MAPS}?watch=1&${selector}`],
         [() => client.create(configMapKind, aConfigMap('b')), 'POST', MAPS, object],
         [() => client.update(configMapKind, aConfigMap('b')), 'PUT', `${MAPS}/b`, object],
-        [() => client.patch(configMapKind, ref, merge), 'PATCH', `${MAPS}/a`, '{"data":{"k":"w"}}'],
+        [() => client.patch(configMapKind, ref, mergePatch), 'PATCH', `${MAPS}/a`, '{"data":{"k":"w"}}'],
         [() => client.delete(configMapKind, ref), 'DELETE', `${MAPS}/a`],
       ]
       for (const [send, method, url, body] of requests) {
-        const response = await api.call(method, url, body, method === 'PATCH' ? patchHeaders : asAnn)
+        const response = await api.call(method, url, body, method === 'PATCH' ? patchHeaders : annHeaders)
         expect(response.status, `${method} ${url}`).toBe(403)
         expect(statusOf(await send().catch((error) => error))).toEqual(response.json)
       }
@@ -167,7 +167,7 @@ describe('the in-process client', () => {
       await expect(client.get(configMapKind, ref)).rejects.toMatchObject({ code: 403 })
       await grant(allow(['get', 'patch', 'list', 'watch']))
       expect((await client.get(configMapKind, ref)).data).toEqual({ k: 'v' })
-      expect((await client.patch(configMapKind, ref, merge)).data).toEqual({ k: 'w' })
+      expect((await client.patch(configMapKind, ref, mergePatch)).data).toEqual({ k: 'w' })
       expect((await client.list(configMapKind, { namespace: 'default' })).items).toHaveLength(1)
       await expect(client.list(configMapKind)).rejects.toMatchObject({ code: 403 })
       await expect(client.delete(configMapKind, ref)).rejects.toMatchObject({ code: 403 })
@@ -196,7 +196,7 @@ describe('the in-process client', () => {
     it('SYS-9 authorizes a commit and each of its writes, and names the denied write', async () => {
       const { api, client, grant } = await openForAnn()
       const writes = [
-        { do: 'patch', kind: configMapKind, ref, patch: merge },
+        { do: 'patch', kind: configMapKind, ref, patch: mergePatch },
         { do: 'delete', kind: configMapKind, ref },
       ] as const
       await grant(allow(['patch']))

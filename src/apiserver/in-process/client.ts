@@ -1,6 +1,6 @@
 // The client for components in the API server's process. It calls the verbs without HTTP: reads return the server's frozen
-// objects, and a commit is one transaction of the store. Requests are sent as `user`. With an
-// authorizer they need the same rights as over HTTP; without one, as the server uses it for itself, all are allowed.
+// objects, and a commit is one transaction of the store. Requests are sent as `user`. With an authorizer they need the same
+// rights as over HTTP; without an authorizer, as in the client of the server itself, all requests are allowed.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { operationReportKind } from '../../api/kinds/operation/operation-report.ts'
 import type { OperationReport } from '../../api/kinds/operation/operation-schema.ts'
@@ -35,7 +35,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
     if (authorizer) authorizeRequest(authorizer, { user, route, fieldSelector })
   }
   const resourceOf = (kind: Kind): Resource => {
-    const resource = deps.resources.preferred(kind.group, kind.plural)
+    const resource = deps.resources.findPreferred(kind.group, kind.plural)
     if (!resource) throw noSuchPath()
     return resource
   }
@@ -76,12 +76,12 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
         return deleteVerb(target, deleteOptionsOf(write))
     }
   }
-  const report = (kind: Kind, object: OperationReport): OperationReport => {
+  const applyReport = (kind: Kind, object: OperationReport): OperationReport => {
     const resource = resourceOf(kind)
     authorize(routeOf(resource, 'create', {}))
     return { ...object, status: deps.operations!.applyReport(user.name, object.spec) }
   }
-  const execute = async (verb: WriteVerb): Promise<AnyObject> =>
+  const executeVerb = async (verb: WriteVerb): Promise<AnyObject> =>
     resultObject(deps, verb, await executeWrite(deps, verb))
 
   return {
@@ -111,24 +111,26 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
     create: (kind, object, options = {}) =>
       withApiErrors(async () => {
         if (kind.plural === operationReportKind.plural && kind.group === operationReportKind.group)
-          return report(kind, object as unknown as OperationReport) as AnyObject
+          return applyReport(kind, object as unknown as OperationReport) as AnyObject
         const target = targetOf({ do: 'create', kind, object }, options)
         if (isTokenRequest(target)) {
           return deepFreeze((await createToken(deps, target, bodyOfValue(object), 'Strict')).object) as AnyObject
         }
-        const created = await execute(createVerb(target, bodyOfValue(object), 'Strict'))
-        return options.subresource ? object : created
+        const createdObject = await executeVerb(createVerb(target, bodyOfValue(object), 'Strict'))
+        return options.subresource ? object : createdObject
       }),
 
     update: (kind, object, options = {}) =>
-      withApiErrors(() => execute(verbOf({ do: 'update', kind, object }, options))),
+      withApiErrors(() => executeVerb(verbOf({ do: 'update', kind, object }, options))),
 
     patch: (kind, ref, patch, options = {}) =>
-      withApiErrors(() => execute(verbOf({ do: 'patch', kind, ref, patch }, options))),
+      withApiErrors(() => executeVerb(verbOf({ do: 'patch', kind, ref, patch }, options))),
 
     delete: (kind, ref, request = {}) =>
       withApiErrors(() =>
-        execute(verbOf({ do: 'delete', kind, ref, ...request }, { dryRun: request.dryRun, fences: request.fences })),
+        executeVerb(
+          verbOf({ do: 'delete', kind, ref, ...request }, { dryRun: request.dryRun, fences: request.fences }),
+        ),
       ),
 
     watch: (kind, request) => {
@@ -153,7 +155,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
       }),
 
     commitsAtomically: async () => true,
-    serves: async (kind) => deps.resources.preferred(kind.group, kind.plural) !== undefined,
+    serves: async (kind) => deps.resources.findPreferred(kind.group, kind.plural) !== undefined,
   }
 }
 
@@ -191,12 +193,12 @@ function resultObject(deps: ObjectDeps, { target }: WriteVerb, { value, revision
   const { resource, namespace, dryRun } = target
   if (dryRun) return frozenViewOf(resource, decodeStored({ value, modRevision: revision }))
   const name = target.name || decodeStored({ value, modRevision: revision }).metadata.name! // a generated name is only in the result
-  const key = objectKey(resource.stored, namespace, name)
+  const key = objectKey(resource.storedKind, namespace, name)
   return frozenViewOf(resource, deps.objects.decode({ key, value, modRevision: revision, createRevision: revision }))
 }
 
-const frozenViewOf = (resource: Resource, stored: Readonly<KubeObject>): AnyObject =>
-  deepFreeze(viewOf(resource, stored))
+const frozenViewOf = (resource: Resource, storedObject: Readonly<KubeObject>): AnyObject =>
+  deepFreeze(viewOf(resource, storedObject))
 
 async function withApiErrors<T>(run: () => Promise<T>): Promise<T> {
   try {

@@ -35,7 +35,7 @@ export async function* watchInProcess<T extends KubeObject>(
     const options = parseListOptions(watchQuery(request), true)
     const namespace = resource.kind.namespaced ? (request.namespace ?? '') : ''
     const matches = selectorOf(resource, options)
-    const frozenView = (stored: Readonly<KubeObject>): Stored<T> => deepFreeze(viewOf(resource, stored))
+    const frozenView = (storedObject: Readonly<KubeObject>): Stored<T> => deepFreeze(viewOf(resource, storedObject))
     const version = Number(request.resourceVersion ?? 0)
     const store = storeOf(deps, resource)
     await waitForRevision({ store, clock: deps.clock }, version)
@@ -58,7 +58,7 @@ export async function* watchInProcess<T extends KubeObject>(
     if (request.signal.aborted) return
 
     watch = store.watch({
-      prefix: collectionPrefix(resource.stored, namespace),
+      prefix: collectionPrefix(resource.storedKind, namespace),
       afterRevision: startRevision,
       onEvents: (events) => {
         const watchEvents: WatchEvent<T>[] = []
@@ -96,9 +96,9 @@ function watchEventOf(
   matches: ((object: Readonly<KubeObject>) => boolean) | undefined,
 ): { type: 'added' | 'modified' | 'deleted'; object: Readonly<KubeObject> } | undefined {
   const current = event.entry && objects.decode(event.entry)
-  const matchedBefore = event.previous !== undefined && (!matches || matches(objects.decode(event.previous)))
-  if (current && (!matches || matches(current))) return { type: matchedBefore ? 'modified' : 'added', object: current }
-  if (!matchedBefore) return undefined
+  const didMatch = event.previous !== undefined && (!matches || matches(objects.decode(event.previous)))
+  if (current && (!matches || matches(current))) return { type: didMatch ? 'modified' : 'added', object: current }
+  if (!didMatch) return undefined
   const previous = objects.decode(event.previous!)
   const metadata = { ...previous.metadata, resourceVersion: String(event.revision) }
   return { type: 'deleted', object: { ...previous, metadata } }
@@ -124,10 +124,10 @@ function createBacklog<E>(): Backlog<E> {
   let readIndex = 0
   let isEnded = false
   let failure: Error | undefined
-  let resolveWaiting: (() => void) | undefined
+  let resolveRead: (() => void) | undefined
   const wakeReader = () => {
-    resolveWaiting?.()
-    resolveWaiting = undefined
+    resolveRead?.()
+    resolveRead = undefined
   }
   return {
     push(events) {
@@ -155,7 +155,7 @@ function createBacklog<E>(): Backlog<E> {
         if (failure) throw failure
         if (isEnded) return undefined
         await new Promise<void>((resolve) => {
-          resolveWaiting = resolve
+          resolveRead = resolve
         })
       }
     },

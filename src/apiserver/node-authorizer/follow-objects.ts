@@ -23,13 +23,13 @@ export interface FollowObjectsOptions {
 
 /** Resolves when the graph is loaded. Continues to follow changes until the signal is aborted. */
 export async function followObjects({ objects, graph, ...options }: FollowObjectsOptions): Promise<void> {
-  const followed = [
+  const followedKinds = [
     { kind: podKind, set: graph.setPod },
     { kind: persistentVolumeKind, set: graph.setVolume },
     { kind: volumeAttachmentKind, set: graph.setAttachment },
   ]
   await Promise.all(
-    followed.map(({ kind, set }) => {
+    followedKinds.map(({ kind, set }) => {
       const prefix = collectionPrefix(kind)
       return followStore({
         ...options,

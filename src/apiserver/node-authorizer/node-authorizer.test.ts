@@ -9,7 +9,10 @@ const VOLUMES = '/api/v1/persistentvolumes'
 const STORAGE = '/apis/storage.k8s.io/v1'
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
 
-const asNode = (name: string) => ({ 'impersonate-user': `system:node:${name}`, 'impersonate-group': 'system:nodes' })
+const nodeHeaders = (name: string) => ({
+  'impersonate-user': `system:node:${name}`,
+  'impersonate-group': 'system:nodes',
+})
 
 interface NodeServer {
   readonly api: ServerFixture
@@ -29,7 +32,7 @@ async function openServer(): Promise<NodeServer> {
     api,
     async send(method, url, body, type = 'application/json') {
       const text = body && JSON.stringify(body)
-      const { status, json } = await api.call(method, url, text, { ...asNode('n1'), 'content-type': type })
+      const { status, json } = await api.call(method, url, text, { ...nodeHeaders('n1'), 'content-type': type })
       return { status, message: json.message, json }
     },
     async create(url, object) {
@@ -154,10 +157,10 @@ describe('the node authorizer', () => {
     await create(PODS, aPod('p', 'n1', { volumes: [claimVolume('a'), { name: 'v', ephemeral }] }))
     for (const path of paths) expect((await send('GET', path)).status, path).toBe(200)
     expect((await send('GET', `${SECRETS}/controller`)).status).toBe(403)
-    const individual = 'can only get individual resources of this type'
-    expect((await send('GET', `${CLAIMS}?fieldSelector=metadata.name%3Da`)).message).toContain(individual)
-    expect((await send('GET', VOLUMES)).message).toContain(individual)
-    expect((await send('DELETE', `${VOLUMES}/pv-a`)).message).toContain(individual)
+    const individualMessage = 'can only get individual resources of this type'
+    expect((await send('GET', `${CLAIMS}?fieldSelector=metadata.name%3Da`)).message).toContain(individualMessage)
+    expect((await send('GET', VOLUMES)).message).toContain(individualMessage)
+    expect((await send('DELETE', `${VOLUMES}/pv-a`)).message).toContain(individualMessage)
     expect((await send('GET', `${CLAIMS}/a/status`)).message).toContain('can only get/update/patch this type')
   })
 
@@ -176,9 +179,9 @@ describe('the node authorizer', () => {
     const { send, create, api } = await openServer()
     await create(PODS, aPod('ours', 'n1'))
     await create(PODS, aPod('theirs', 'n2'))
-    const own = await send('GET', '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1')
-    expect(own.json.items.map(({ metadata }: Json) => metadata.name)).toEqual(['ours'])
-    const watch = await api.watch('/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn1', asNode('n1'))
+    const ownPods = await send('GET', '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1')
+    expect(ownPods.json.items.map(({ metadata }: Json) => metadata.name)).toEqual(['ours'])
+    const watch = await api.watch('/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn1', nodeHeaders('n1'))
     watch.close()
     expect((await send('GET', `${PODS}/ours`)).status).toBe(200)
     expect((await send('GET', `${PODS}?fieldSelector=metadata.name%3Dours`)).status).toBe(200)
@@ -191,7 +194,7 @@ describe('the node authorizer', () => {
     expect((await send('DELETE', PODS)).status).toBe(403)
   })
 
-  it('SYS-19 lets a node read its own Node, Lease and CSINode, also before they exist', async () => {
+  it('SYS-19 lets a node read its own Node, Lease and CSINode, even before they exist', async () => {
     const { send } = await openServer()
     expect((await send('GET', '/api/v1/nodes/n1')).status).toBe(404)
     expect((await send('GET', '/api/v1/nodes?fieldSelector=metadata.name%3Dn1')).status).toBe(200)
@@ -225,8 +228,8 @@ describe('the node authorizer', () => {
     const { api } = await openServer()
     const url = '/api/v1/nodes/n1'
     expect((await api.get(url, { 'impersonate-user': 'system:node:n1' })).status).toBe(403)
-    expect((await api.get(url, { ...asNode('n1'), 'impersonate-user': 'n1' })).status).toBe(403)
-    expect((await api.get(url, asNode(''))).json.message).toContain('unknown node for user "system:node:"')
+    expect((await api.get(url, { ...nodeHeaders('n1'), 'impersonate-user': 'n1' })).status).toBe(403)
+    expect((await api.get(url, nodeHeaders(''))).json.message).toContain('unknown node for user "system:node:"')
   })
 
   it('SYS-19 answers access reviews of a node with its reason, and rule reviews as incomplete', async () => {
@@ -249,8 +252,8 @@ describe('the node authorizer', () => {
       allowed: true,
     })
     const body = { spec: { namespace: 'default' } }
-    const rules = await send('POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', body)
-    expect(rules.json.status).toMatchObject({
+    const rulesReview = await send('POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', body)
+    expect(rulesReview.json.status).toMatchObject({
       incomplete: true,
       evaluationError: 'node authorizer does not support user rule resolution',
     })
@@ -296,22 +299,22 @@ describe('NodeRestriction', () => {
     expect((await send('POST', '/api/v1/nodes', { metadata: { name: 'n1' }, spec: { taints } })).status).toBe(201)
     const patch = (body: object) => send('PATCH', '/api/v1/nodes/n1', body, MERGE)
     const label = (key: string) => patch({ metadata: { labels: { [key]: '1' } } })
-    const allowed = [
+    const allowedKeys = [
       'topology.kubernetes.io/zone',
       'kubernetes.io/hostname',
       'x.node.kubernetes.io/y',
       'example.com/a',
       'a',
     ]
-    for (const key of allowed) expect((await label(key)).status, key).toBe(200)
-    const forbidden = [
+    for (const key of allowedKeys) expect((await label(key)).status, key).toBe(200)
+    const forbiddenKeys = [
       'node-restriction.kubernetes.io/x',
       'a.node-restriction.kubernetes.io/x',
       'node-role.kubernetes.io/control-plane',
       'kubernetes.io/x',
       'my.k8s.io/x',
     ]
-    for (const key of forbidden) {
+    for (const key of forbiddenKeys) {
       expect((await label(key)).message, key).toContain(`is not allowed to modify labels: ${key}`)
       await api.patch('/api/v1/nodes/n1', { metadata: { labels: { [key]: '1' } } }, 'merge')
       const removal = await patch({ metadata: { labels: { [key]: null } } })
@@ -393,7 +396,10 @@ describe('NodeRestriction', () => {
     expect((await patch('a', { status: { conditions: [{ type: 'Resizing', status: 'True' }] } })).status).toBe(200)
     expect((await patch('b', { status: { capacity: { storage: '1Gi' } } })).message).toContain('no relationship found')
     expect((await send('PATCH', `${CLAIMS}/a`, { metadata: { labels: { a: 'b' } } }, MERGE)).status).toBe(403)
-    const labelled = await patch('a', { metadata: { labels: { a: 'b' } }, status: { capacity: { storage: '1Gi' } } })
-    expect(labelled.json.metadata?.labels).toBeUndefined()
+    const labelledClaim = await patch('a', {
+      metadata: { labels: { a: 'b' } },
+      status: { capacity: { storage: '1Gi' } },
+    })
+    expect(labelledClaim.json.metadata?.labels).toBeUndefined()
   })
 })

@@ -32,7 +32,7 @@ export function createNodeAuthorizer({ graph, rules, next }: NodeAuthorizerOptio
       const nextDecision = next.authorize(attributes)
       if (nextDecision.allowed) return nextDecision
       const reasons = [decision.reason, nextDecision.reason].filter((reason) => reason !== undefined)
-      return reasons.length > 0 ? denied(reasons.join('\n')) : DENIED
+      return reasons.length > 0 ? deny(reasons.join('\n')) : DENIED
     },
     rulesFor(user, namespace) {
       const rulesOfNext = next.rulesFor?.(user, namespace) ?? {
@@ -47,7 +47,7 @@ export function createNodeAuthorizer({ graph, rules, next }: NodeAuthorizerOptio
   }
 
   function authorizeNode(nodeName: string, attributes: AuthorizationAttributes): Decision {
-    if (nodeName === '') return denied(`unknown node for user ${JSON.stringify(attributes.user.name)}`)
+    if (nodeName === '') return deny(`unknown node for user ${JSON.stringify(attributes.user.name)}`)
     if (attributes.path === undefined) {
       const authorizeResource = RESOURCE_AUTHORIZERS[`${attributes.group}/${attributes.resource}`]
       if (authorizeResource) return authorizeResource({ graph, nodeName, attributes })
@@ -64,7 +64,7 @@ interface NodeRequest {
 
 const ALLOWED: Decision = { allowed: true, reason: 'allowed for the node' }
 const DENIED: Decision = { allowed: false }
-const denied = (reason: string): Decision => ({ allowed: false, reason })
+const deny = (reason: string): Decision => ({ allowed: false, reason })
 
 /** The resources of which a node may use only some objects, by `GROUP/RESOURCE`. */
 const RESOURCE_AUTHORIZERS: Readonly<Record<string, (request: NodeRequest) => Decision>> = {
@@ -85,55 +85,55 @@ const RESOURCE_AUTHORIZERS: Readonly<Record<string, (request: NodeRequest) => De
 
 function authorizeRelated({ graph, nodeName, attributes }: NodeRequest, resource: GraphResource): Decision {
   const { namespace = '', name } = attributes
-  if (!name) return denied('No Object name found')
+  if (!name) return deny('No Object name found')
   return graph.isRelated(nodeName, { resource, namespace, name })
     ? ALLOWED
-    : denied(`no relationship found between node '${nodeName}' and this object`)
+    : deny(`no relationship found between node '${nodeName}' and this object`)
 }
 
 function authorizeGet(request: NodeRequest, resource: GraphResource): Decision {
   const { verb, subresource } = request.attributes
-  if (verb !== 'get') return denied('can only get individual resources of this type')
-  if (subresource) return denied('cannot get subresource')
+  if (verb !== 'get') return deny('can only get individual resources of this type')
+  if (subresource) return deny('cannot get subresource')
   return authorizeRelated(request, resource)
 }
 
 /** Allows a list or watch too, if it selects one object by name. */
 function authorizeRead(request: NodeRequest, resource: GraphResource): Decision {
   const { verb, subresource, namespace } = request.attributes
-  if (!isRead(verb)) return denied('can only read resources of this type')
-  if (subresource) return denied('cannot read subresource')
-  if (!namespace) return denied('can only read namespaced object of this type')
+  if (!isRead(verb)) return deny('can only read resources of this type')
+  if (subresource) return deny('cannot read subresource')
+  if (!namespace) return deny('can only read namespaced object of this type')
   return authorizeRelated(request, resource)
 }
 
 function authorizeClaimStatus(request: NodeRequest): Decision {
   const { verb } = request.attributes
-  if (verb !== 'update' && verb !== 'patch') return denied('can only get/update/patch this type')
+  if (verb !== 'update' && verb !== 'patch') return deny('can only get/update/patch this type')
   return authorizeRelated(request, 'persistentvolumeclaims')
 }
 
 function authorizeServiceAccount(request: NodeRequest): Decision {
   const { verb, subresource, name } = request.attributes
   if (verb === 'get' && !subresource) return authorizeRead(request, 'serviceaccounts')
-  if (verb !== 'create' || !name) return denied('can only create tokens for individual service accounts')
-  if (subresource !== 'token') return denied('can only create token subresource of serviceaccount')
+  if (verb !== 'create' || !name) return deny('can only create tokens for individual service accounts')
+  if (subresource !== 'token') return deny('can only create token subresource of serviceaccount')
   return authorizeRelated(request, 'serviceaccounts')
 }
 
 function authorizeLease({ nodeName, attributes }: NodeRequest): Decision {
   const { verb, namespace, name } = attributes
-  if (!OWN_OBJECT_VERBS.has(verb)) return denied('can only get, create, update, patch, or delete a node lease')
-  if (namespace !== NODE_LEASE_NAMESPACE) return denied(LEASE_NAMESPACE_MESSAGE)
-  if (verb !== 'create' && name !== nodeName) return denied(LEASE_NAME_MESSAGE)
+  if (!OWN_OBJECT_VERBS.has(verb)) return deny('can only get, create, update, patch, or delete a node lease')
+  if (namespace !== NODE_LEASE_NAMESPACE) return deny(LEASE_NAMESPACE_MESSAGE)
+  if (verb !== 'create' && name !== nodeName) return deny(LEASE_NAME_MESSAGE)
   return ALLOWED
 }
 
 function authorizeCsiNode({ nodeName, attributes }: NodeRequest): Decision {
   const { verb, subresource, name } = attributes
-  if (!OWN_OBJECT_VERBS.has(verb)) return denied('can only get, create, update, patch, or delete a CSINode')
-  if (subresource) return denied('cannot authorize CSINode subresources')
-  if (verb !== 'create' && name !== nodeName) return denied(CSI_NODE_NAME_MESSAGE)
+  if (!OWN_OBJECT_VERBS.has(verb)) return deny('can only get, create, update, patch, or delete a CSINode')
+  if (subresource) return deny('cannot authorize CSINode subresources')
+  if (verb !== 'create' && name !== nodeName) return deny(CSI_NODE_NAME_MESSAGE)
   return ALLOWED
 }
 
@@ -148,7 +148,7 @@ function authorizeOwnNode({ nodeName, attributes }: NodeRequest): Decision {
   if (verb === 'create' || isChange(verb)) return ALLOWED
   if (!isRead(verb)) return DENIED
   if (name === nodeName) return ALLOWED
-  return denied(
+  return deny(
     name
       ? `node '${nodeName}' cannot read '${name}', only its own Node object`
       : `node '${nodeName}' cannot read all nodes, only its own Node object`,
@@ -165,5 +165,5 @@ function authorizePod(request: NodeRequest): Decision {
   if (!isRead(verb)) return DENIED
   if (requiredFieldValue(fieldSelector, 'spec.nodeName') === request.nodeName) return ALLOWED
   if (name) return authorizeRelated(request, 'pods')
-  return denied('can only list/watch pods with spec.nodeName field selector')
+  return deny('can only list/watch pods with spec.nodeName field selector')
 }

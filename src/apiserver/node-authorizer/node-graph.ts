@@ -1,5 +1,5 @@
-// The objects that each node may read: its pods, what they name, the volumes of their claims, the secrets of these volumes,
-// and its attachments. follow-objects.ts updates the graph, and node-authorizer.ts queries it.
+// The objects that each node may read: its pods, the objects that they name, the volumes of their claims, the secrets of these
+// volumes, and its attachments. follow-objects.ts updates the graph, and node-authorizer.ts queries it.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
@@ -12,6 +12,7 @@ export interface NodeGraph {
   setPod(key: string, pod: Readonly<Pod> | undefined): void
   setVolume(name: string, volume: Readonly<PersistentVolume> | undefined): void
   setAttachment(name: string, attachment: Readonly<VolumeAttachment> | undefined): void
+  /** Returns whether the node may read the object. */
   isRelated(nodeName: string, object: { resource: GraphResource; namespace: string; name: string }): boolean
 }
 

@@ -40,26 +40,27 @@ function restrict(request: AdmissionRequest): void {
   if (message) throw forbidden(resource, request.name, message)
 }
 
-/** Returns the reason why a node must not make this write, or undefined if it may. `quoted` is the name for messages. */
-type Restriction = (quoted: string, nodeName: string, request: AdmissionRequest) => string | undefined
+/** Returns why the node must not make this write, or undefined if it may. `quotedName` is the node name for messages. */
+type Restriction = (quotedName: string, nodeName: string, request: AdmissionRequest) => string | undefined
 
 const RESTRICTIONS: Readonly<Record<string, Restriction>> = {
   '/pods': restrictPod,
   '/nodes': restrictNode,
   '/persistentvolumeclaims': restrictClaim,
-  'coordination.k8s.io/leases': (_quoted, nodeName, { namespace, name }) => {
+  'coordination.k8s.io/leases': (_quotedName, nodeName, { namespace, name }) => {
     if (namespace !== NODE_LEASE_NAMESPACE) return LEASE_NAMESPACE_MESSAGE
     return name === nodeName ? undefined : LEASE_NAME_MESSAGE
   },
-  'storage.k8s.io/csinodes': (_quoted, nodeName, { name }) => (name === nodeName ? undefined : CSI_NODE_NAME_MESSAGE),
+  'storage.k8s.io/csinodes': (_quotedName, nodeName, { name }) =>
+    name === nodeName ? undefined : CSI_NODE_NAME_MESSAGE,
 }
 
-function restrictPod(quoted: string, nodeName: string, request: AdmissionRequest): string | undefined {
-  const { operation, subresource, object, old } = request
-  const isOwn = (old as Pod | undefined)?.spec?.nodeName === nodeName
+function restrictPod(quotedName: string, nodeName: string, request: AdmissionRequest): string | undefined {
+  const { operation, subresource, object, oldObject } = request
+  const isOwn = (oldObject as Pod | undefined)?.spec?.nodeName === nodeName
   if (subresource === 'status') {
-    if (!isOwn) return `node ${quoted} can only update pod status for pods with spec.nodeName set to itself`
-    return restrictPodStatus(quoted, object, old)
+    if (!isOwn) return `node ${quotedName} can only update pod status for pods with spec.nodeName set to itself`
+    return restrictPodStatus(quotedName, object, oldObject)
   }
   if (subresource === 'eviction') {
     return isOwn ? undefined : `node ${nodeName} can only evict pods with spec.nodeName set to itself`
@@ -67,49 +68,54 @@ function restrictPod(quoted: string, nodeName: string, request: AdmissionRequest
   if (subresource !== '') {
     return `unexpected pod subresource ${JSON.stringify(subresource)}, only 'status' and 'eviction' are allowed`
   }
-  if (operation === 'CREATE') return restrictMirrorPod(quoted, nodeName, request)
+  if (operation === 'CREATE') return restrictMirrorPod(quotedName, nodeName, request)
   if (operation === 'DELETE') {
-    return isOwn ? undefined : `node ${quoted} can only delete pods with spec.nodeName set to itself`
+    return isOwn ? undefined : `node ${quotedName} can only delete pods with spec.nodeName set to itself`
   }
-  return `unexpected operation "${operation}", node ${quoted} can only create and delete mirror pods`
+  return `unexpected operation "${operation}", node ${quotedName} can only create and delete mirror pods`
 }
 
-function restrictPodStatus(quoted: string, pod: Pod, old: AnyObject): string | undefined {
+function restrictPodStatus(quotedName: string, pod: Pod, old: AnyObject): string | undefined {
   if (!equals(pod.metadata.labels ?? {}, old.metadata.labels ?? {})) {
-    return `node ${quoted} cannot update labels through pod status`
+    return `node ${quotedName} cannot update labels through pod status`
   }
   if (!equals(pod.status?.resourceClaimStatuses ?? [], old.status?.resourceClaimStatuses ?? [])) {
-    return `node ${quoted} cannot update resource claim statues`
+    return `node ${quotedName} cannot update resource claim statues`
   }
   if (!equals(pod.status?.extendedResourceClaimStatus, old.status?.extendedResourceClaimStatus)) {
-    return `node ${quoted} cannot update extended resource claim status`
+    return `node ${quotedName} cannot update extended resource claim status`
   }
   return undefined
 }
 
-/** A node may create only the mirror of a pod that it runs on its own account, and which names no other objects. */
-function restrictMirrorPod(quoted: string, nodeName: string, { object, find }: AdmissionRequest): string | undefined {
+/** A node may create only the mirror pods of its static pods, which must not name other objects. */
+function restrictMirrorPod(
+  quotedName: string,
+  nodeName: string,
+  { object, find }: AdmissionRequest,
+): string | undefined {
   const { metadata, spec } = object as Pod
   if (metadata.annotations?.[MIRROR_POD_ANNOTATION] === undefined) {
-    return `pod does not have "${MIRROR_POD_ANNOTATION}" annotation, node ${quoted} can only create mirror pods`
+    return `pod does not have "${MIRROR_POD_ANNOTATION}" annotation, node ${quotedName} can only create mirror pods`
   }
-  if (spec?.nodeName !== nodeName) return `node ${quoted} can only create pods with spec.nodeName set to itself`
+  if (spec?.nodeName !== nodeName) return `node ${quotedName} can only create pods with spec.nodeName set to itself`
   const [owner, ...otherOwners] = metadata.ownerReferences ?? []
   if (otherOwners.length > 0) {
-    return `node ${quoted} can only create pods with a single owner reference set to itself`
+    return `node ${quotedName} can only create pods with a single owner reference set to itself`
   }
   if (owner?.apiVersion !== 'v1' || owner.kind !== 'Node' || owner.name !== nodeName) {
-    return `node ${quoted} can only create pods with an owner reference set to itself`
+    return `node ${quotedName} can only create pods with an owner reference set to itself`
   }
-  if (!owner.controller) return `node ${quoted} can only create pods with a controller owner reference set to itself`
-  if (owner.blockOwnerDeletion) return `node ${quoted} must not set blockOwnerDeletion on an owner reference`
+  if (!owner.controller)
+    return `node ${quotedName} can only create pods with a controller owner reference set to itself`
+  if (owner.blockOwnerDeletion) return `node ${quotedName} must not set blockOwnerDeletion on an owner reference`
   const node = find(nodeKind, '', nodeName)
   if (!node) throw notFound(nodeKind, nodeName)
   if (owner.uid !== node.metadata.uid) {
     return `node ${nodeName} UID mismatch: expected ${owner.uid} got ${node.metadata.uid}`
   }
   const resource = referencedResource(object)
-  return resource && `node ${quoted} can not create pods that reference ${resource}`
+  return resource && `node ${quotedName} can not create pods that reference ${resource}`
 }
 
 function referencedResource(pod: Pod): string | undefined {
@@ -128,25 +134,25 @@ function referencedResource(pod: Pod): string | undefined {
   return undefined
 }
 
-function restrictNode(quoted: string, nodeName: string, request: AdmissionRequest): string | undefined {
-  const { operation, name, object, old } = request
-  if (name !== nodeName) return `node ${quoted} is not allowed to modify node ${JSON.stringify(name)}`
+function restrictNode(quotedName: string, nodeName: string, request: AdmissionRequest): string | undefined {
+  const { operation, name, object, oldObject } = request
+  if (name !== nodeName) return `node ${quotedName} is not allowed to modify node ${JSON.stringify(name)}`
   const { metadata, spec } = (object ?? { metadata: {} }) as Node
   if (operation === 'CREATE') {
-    if (spec?.configSource) return `node ${quoted} is not allowed to create pods with a non-nil configSource`
+    if (spec?.configSource) return `node ${quotedName} is not allowed to create pods with a non-nil configSource`
     const labels = forbiddenLabelChanges(metadata.labels)
-    if (labels.length > 0) return `node ${quoted} is not allowed to set the following labels: ${labels.join(', ')}`
+    if (labels.length > 0) return `node ${quotedName} is not allowed to set the following labels: ${labels.join(', ')}`
   }
   if (operation === 'UPDATE') {
-    const oldNode = old as Node
+    const oldNode = oldObject as Node
     if (spec?.configSource && !equals(spec.configSource, oldNode.spec?.configSource)) {
-      return `node ${quoted} is not allowed to update configSource to a new non-nil configSource`
+      return `node ${quotedName} is not allowed to update configSource to a new non-nil configSource`
     }
     if (!equals(spec?.taints ?? [], oldNode.spec?.taints ?? [])) {
-      return `node ${quoted} is not allowed to modify taints`
+      return `node ${quotedName} is not allowed to modify taints`
     }
     if (!equals(metadata.ownerReferences ?? [], oldNode.metadata.ownerReferences ?? [])) {
-      return `node ${quoted} is not allowed to modify ownerReferences`
+      return `node ${quotedName} is not allowed to modify ownerReferences`
     }
     const labels = forbiddenLabelChanges(metadata.labels, oldNode.metadata.labels)
     if (labels.length > 0) return `is not allowed to modify labels: ${labels.join(', ')}`
@@ -154,12 +160,12 @@ function restrictNode(quoted: string, nodeName: string, request: AdmissionReques
   return undefined
 }
 
-function restrictClaim(quoted: string, _nodeName: string, request: AdmissionRequest): string | undefined {
-  const { subresource, operation, object, old } = request
+function restrictClaim(quotedName: string, _nodeName: string, request: AdmissionRequest): string | undefined {
+  const { subresource, operation, object, oldObject } = request
   if (subresource !== 'status') return 'may only update PVC status'
   if (operation !== 'UPDATE') return `unexpected operation "${operation}"`
-  if (equals(withoutNodeFields(object), withoutNodeFields(old))) return undefined
-  return `node ${quoted} is not allowed to update fields other than status.quantity and status.conditions`
+  if (equals(withoutNodeFields(object), withoutNodeFields(oldObject))) return undefined
+  return `node ${quotedName} is not allowed to update fields other than status.quantity and status.conditions`
 }
 
 /** Returns a claim without the fields that a node may change. */

@@ -57,17 +57,17 @@ async function createPod(volumes: readonly object[] = [], nodeName = 'n1') {
   }
 }
 
-const projected = (audience?: string) => ({
+const tokenVolume = (audience?: string) => ({
   name: 'token',
   projected: { sources: [{ serviceAccountToken: { path: 'token', ...(audience ? { audience } : {}) } }] },
 })
 
 describe('the token request of a node', () => {
   it('SYS-19 must be bound to a pod on the node, with its uid', async () => {
-    const { request, boundObjectRef } = await createPod([projected()])
+    const { request, boundObjectRef } = await createPod([tokenVolume()])
     expect((await request()).status).toBe(201)
-    const unbound = 'node requested token not bound to a pod'
-    expect((await request({ boundObjectRef: undefined })).message).toContain(unbound)
+    const unboundMessage = 'node requested token not bound to a pod'
+    expect((await request({ boundObjectRef: undefined })).message).toContain(unboundMessage)
     const withoutUid = { ...boundObjectRef, uid: undefined }
     expect(await request({ boundObjectRef: withoutUid })).toMatchObject({
       status: 403,
@@ -76,7 +76,7 @@ describe('the token request of a node', () => {
   })
 
   it('SYS-19 is denied for a pod on another node, whose account the node cannot reach', async () => {
-    const { request } = await createPod([projected()], 'n2')
+    const { request } = await createPod([tokenVolume()], 'n2')
     expect((await request()).status).toBe(403)
   })
 
@@ -86,7 +86,7 @@ describe('the token request of a node', () => {
   })
 
   it.each([
-    ['a projected volume', projected('vault')],
+    ['a projected volume', tokenVolume('vault')],
     ['the driver of an inline volume', { name: 'v', csi: { driver: DRIVER } }],
     ['the driver of a claim', { name: 'v', persistentVolumeClaim: { claimName: 'data' } }],
     [
@@ -112,9 +112,9 @@ describe('the token request of a node', () => {
     expect((await request({ audiences: ['vault', 'bank'] })).message).toContain('may only request 0 or 1 audiences')
   })
 
-  it('SYS-19 for the API server needs a volume or driver that asks for such a token', async () => {
+  it('SYS-19 for the API server needs a volume or driver that requests such a token', async () => {
     expect((await (await createPod()).request()).status).toBe(403)
-    expect((await (await createPod([projected('vault')])).request()).status).toBe(403)
+    expect((await (await createPod([tokenVolume('vault')])).request()).status).toBe(403)
     expect((await (await createPod([{ name: 'v', csi: { driver: DRIVER } }])).request()).status).toBe(201)
   })
 

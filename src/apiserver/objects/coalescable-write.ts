@@ -25,18 +25,18 @@ export class CoalescableWrite implements Put {
   get value(): Uint8Array {
     if (!this.#value) {
       this.#value = encodeStored(this.object.toObject())
-      lastEncoded.set(this.put, this)
+      lastEncodedWrites.set(this.put, this)
     }
     return this.#value
   }
 }
 
-/** The last encoded write of each key. Compare its bytes with the stored ones, because it may have failed. */
-const lastEncoded = new LruCache<string, CoalescableWrite>(1_000)
+/** The last encoded write of each key. Its bytes must be compared with the stored bytes, because the write may have failed. */
+const lastEncodedWrites = new LruCache<string, CoalescableWrite>(1_000)
 
 /** Returns the live object of the last write if it is current, otherwise the decoded object. */
 export function liveObjectOf(entry: Entry, objects: StoredObjects): LiveObject | Shared {
   if (entry.coalescable instanceof CoalescableWrite) return entry.coalescable.object
-  const lastWrite = lastEncoded.get(entry.key)
+  const lastWrite = lastEncodedWrites.get(entry.key)
   return lastWrite && sameBytes(lastWrite.value, entry.value) ? lastWrite.object : objects.decode(entry)
 }

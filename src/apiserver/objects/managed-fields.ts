@@ -30,7 +30,7 @@ export const trackedWrite = (deps: ObjectDeps, target: WriteTarget): TrackedWrit
   time: timestamp(deps.clock.nowMs()),
 })
 
-export function trackCreated(deps: ObjectDeps, target: WriteTarget, object: AnyObject): void {
+export function trackCreatedObject(deps: ObjectDeps, target: WriteTarget, object: AnyObject): void {
   if (!deps.trackManagedFields) return
   const entries = trackCreate(trackedWrite(deps, target), withoutStatus(target, object))
   if (entries.length > 0) object.metadata.managedFields = entries
@@ -41,43 +41,44 @@ const withoutStatus = ({ resource }: WriteTarget, object: AnyObject): AnyObject 
   resource.kind.status && object.status !== undefined ? { ...object, status: undefined } : object
 
 /** Sets the managedFields of `next`. The entries sent by the client (`requested`) are ignored for subresources. */
-export function trackUpdated(
+export function trackUpdatedObject(
   deps: ObjectDeps,
   target: WriteTarget,
   { next, old, requested }: { next: AnyObject; old: AnyObject; requested: readonly ManagedFieldsEntry[] | undefined },
 ): void {
-  const live: readonly Entry[] = old.metadata.managedFields ?? []
+  const liveEntries: readonly Entry[] = old.metadata.managedFields ?? []
   if (!deps.trackManagedFields) {
-    if (live.length > 0) next.metadata.managedFields = live
+    if (liveEntries.length > 0) next.metadata.managedFields = liveEntries
     return
   }
   const { served, foreign } = splitEntries(
     target,
-    target.subresource === '' ? mergeRequested(target, requested, live) : live,
+    target.subresource === '' ? mergeRequestedEntries(target, requested, liveEntries) : liveEntries,
   )
   const previous = { ...old, metadata: { ...old.metadata, managedFields: undefined, resourceVersion: undefined } }
   const entries = [...trackUpdate(trackedWrite(deps, target), served, { before: previous, after: next }), ...foreign]
   if (entries.length > 0) next.metadata.managedFields = entries
 }
 
-function mergeRequested(
+function mergeRequestedEntries(
   target: WriteTarget,
   requested: readonly ManagedFieldsEntry[] | undefined,
-  live: readonly Entry[],
+  liveEntries: readonly Entry[],
 ): readonly Entry[] {
-  if (requested === undefined || jsonEquals(requested as JsonValue, live as unknown as JsonValue)) return live
-  const parsed = readEntries(requested)
-  if (parsed.is === 'reset') return []
-  if (parsed.is === 'unchanged') return live
+  if (requested === undefined || jsonEquals(requested as JsonValue, liveEntries as unknown as JsonValue))
+    return liveEntries
+  const parsedEntries = readEntries(requested)
+  if (parsedEntries.is === 'reset') return []
+  if (parsedEntries.is === 'unchanged') return liveEntries
   const errors = new FieldErrors()
-  for (const [index, { manager, subresource = '' }] of parsed.entries.entries()) {
+  for (const [index, { manager, subresource = '' }] of parsedEntries.entries.entries()) {
     checkFieldManager(manager, `metadata.managedFields[${index}].manager`, errors)
     if (subresource.length > SUBRESOURCE_LENGTH_MAX) {
       errors.tooLong(`metadata.managedFields[${index}].subresource`, SUBRESOURCE_LENGTH_MAX)
     }
   }
   if (errors.hasErrors) throw invalid(target.resource.kind, target.name, errors.list)
-  return parsed.entries
+  return parsedEntries.entries
 }
 
 const SUBRESOURCE_LENGTH_MAX = 256

@@ -21,7 +21,7 @@ export interface ObjectDeps {
   readonly objects: StoredObjects
   readonly resources: Resources
   readonly admission: AdmissionChain
-  /** Decides on what a request implies beyond its verb and resource, such as the audience of a token. */
+  /** Authorizes what a request needs beyond its verb and resource, such as the audience of a token. */
   readonly authorizer: Authorizer
   /** Whether objects record which client set which field. An apply always records its fields. */
   readonly trackManagedFields: boolean
@@ -40,13 +40,14 @@ export const ruleContext = ({ clock, gates, expansionQuota }: ObjectDeps): RuleC
 })
 
 /** Converts a stored object to the requested kind; for example, a core event to an events.k8s.io event. */
-export const viewOf = (resource: Resource, stored: Shared): AnyObject =>
-  resource.kind.viewOf?.fromStored(stored) ?? stored
-export const storedOf = (resource: Resource, object: AnyObject): KubeObject =>
+export const viewOf = (resource: Resource, storedObject: Shared): AnyObject =>
+  resource.kind.viewOf?.fromStored(storedObject) ?? storedObject
+/** Converts an object of the requested kind to the stored kind. */
+export const storedObjectOf = (resource: Resource, object: AnyObject): KubeObject =>
   resource.kind.viewOf?.toStored(object) ?? object
 
 /** Returns the put of an encoded object, with an expiry time if objects of its kind expire. */
 export function putOf(deps: ObjectDeps, resource: Resource, key: string, object: KubeObject, value: Uint8Array): Write {
-  const expiresAtMs = resource.stored.expiresAtMs?.(object, ruleContext(deps))
+  const expiresAtMs = resource.storedKind.expiresAtMs?.(object, ruleContext(deps))
   return expiresAtMs === undefined ? { put: key, value } : { put: key, value, expiresAtMs }
 }

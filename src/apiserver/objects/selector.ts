@@ -11,11 +11,11 @@ export function selectorOf(
   resource: Resource,
   { labels, fields }: Pick<ListOptions, 'labels' | 'fields'>,
 ): ((object: Shared) => boolean) | undefined {
-  const selectable = selectableFields(resource)
+  const fieldReaders = selectableFields(resource)
   for (const { field } of fields) {
-    if (!selectable.has(field)) {
+    if (!fieldReaders.has(field)) {
       throw badRequest(
-        `field label not supported: "${field}"; ${resource.kind.plural} can be selected by ${[...selectable.keys()].join(', ')}`,
+        `field label not supported: "${field}"; ${resource.kind.plural} can be selected by ${[...fieldReaders.keys()].join(', ')}`,
       )
     }
   }
@@ -25,16 +25,16 @@ export function selectorOf(
     if (!matchesAllLabels && !matchesLabels(labels, object.metadata.labels)) return false
     if (fields.length === 0) return true
     const view = resource.kind.viewOf?.fromStored(object) ?? object
-    return matchesFields(fields, (field) => selectable.get(field)!(view))
+    return matchesFields(fields, (field) => fieldReaders.get(field)!(view))
   }
 }
 
 type FieldReader = (object: AnyObject) => string | undefined
 
-const selectableCache = new WeakMap<Resource, ReadonlyMap<string, FieldReader>>()
+const fieldReadersCache = new WeakMap<Resource, ReadonlyMap<string, FieldReader>>()
 
 function selectableFields(resource: Resource): ReadonlyMap<string, FieldReader> {
-  let fields = selectableCache.get(resource)
+  let fields = fieldReadersCache.get(resource)
   if (!fields) {
     fields = new Map<string, FieldReader>([
       ['metadata.name', (object) => object.metadata.name],
@@ -43,7 +43,7 @@ function selectableFields(resource: Resource): ReadonlyMap<string, FieldReader> 
         : []),
       ...Object.entries(resource.kind.selectableFields ?? {}),
     ])
-    selectableCache.set(resource, fields)
+    fieldReadersCache.set(resource, fields)
   }
   return fields
 }

@@ -37,15 +37,15 @@ describe('the stored form', () => {
   })
 
   it('becomes an item of a list by a prefix with resourceVersion', () => {
-    const newest = Number.MAX_SAFE_INTEGER
-    const entries = [anEntry(encodeStored(anObject('ä'))), anEntry(encodeStored(anObject('b')), newest)]
+    const newestRevision = Number.MAX_SAFE_INTEGER
+    const entries = [anEntry(encodeStored(anObject('ä'))), anEntry(encodeStored(anObject('b')), newestRevision)]
     const items = [
       { metadata: { name: 'ä', uid: 'u', resourceVersion: '7' }, spec: { volumeName: 'v' } },
-      { metadata: { name: 'b', uid: 'u', resourceVersion: String(newest) }, spec: { volumeName: 'v' } },
+      { metadata: { name: 'b', uid: 'u', resourceVersion: String(newestRevision) }, spec: { volumeName: 'v' } },
     ]
-    const bytes = itemBytes(entries)
-    expect(JSON.parse(`[${bytes}]`)).toEqual(items)
-    expect(itemBytesLength(entries)).toBe(bytes.length)
+    const bytesOf = itemBytes(entries)
+    expect(JSON.parse(`[${bytesOf}]`)).toEqual(items)
+    expect(itemBytesLength(entries)).toBe(bytesOf.length)
     expect(itemBytes([])).toHaveLength(itemBytesLength([]))
   })
 
@@ -69,16 +69,16 @@ describe('the stored form', () => {
 })
 
 describe('createStoredObjects', () => {
-  it('SYS-19 keeps decoded objects, except large ones', () => {
+  it('SYS-19 caches decoded objects, except large ones', () => {
     const objects = createStoredObjects(manualClock())
-    const decodeAgain = (entry: ReturnType<typeof anEntry>) => {
+    const isCached = (entry: ReturnType<typeof anEntry>) => {
       const first = objects.decode(entry)
       for (let i = 0; i < 10; i++) objects.decode(anEntry(encodeStored(anObject()), 100 + i)) // evicts the most recent ones
       return objects.decode(entry) === first
     }
-    const entryOf = (bytes: number) => anEntry(Buffer.from(`{"metadata":{"name":"${'a'.repeat(bytes)}"}}`))
-    expect(decodeAgain(entryOf(10))).toBe(true)
-    expect(decodeAgain(entryOf(20_000))).toBe(false)
+    const entryOf = (bytesOf: number) => anEntry(Buffer.from(`{"metadata":{"name":"${'a'.repeat(bytesOf)}"}}`))
+    expect(isCached(entryOf(10))).toBe(true)
+    expect(isCached(entryOf(20_000))).toBe(false)
   })
 
   it('SYS-1 distinguishes a committed object from an uncommitted one of the same revision', () => {
@@ -145,12 +145,12 @@ describe('createStoredObjects', () => {
 })
 
 describe('sameContent', () => {
-  const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
+  const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))
   it('ignores the order of keys, but not of items', () => {
-    expect(sameContent(bytes({ a: 1, b: 2 }), bytes({ a: 1, b: 2 }))).toBe(true)
-    expect(sameContent(bytes({ a: 1, b: 2 }), bytes({ b: 2, a: 1 }))).toBe(true)
-    expect(sameContent(bytes({ a: [1, 2] }), bytes({ a: [2, 1] }))).toBe(false)
-    expect(sameContent(bytes({ a: 1 }), bytes({ a: 2 }))).toBe(false)
-    expect(sameContent(bytes({ a: 1 }), bytes({ a: 1, b: 2 }))).toBe(false)
+    expect(sameContent(bytesOf({ a: 1, b: 2 }), bytesOf({ a: 1, b: 2 }))).toBe(true)
+    expect(sameContent(bytesOf({ a: 1, b: 2 }), bytesOf({ b: 2, a: 1 }))).toBe(true)
+    expect(sameContent(bytesOf({ a: [1, 2] }), bytesOf({ a: [2, 1] }))).toBe(false)
+    expect(sameContent(bytesOf({ a: 1 }), bytesOf({ a: 2 }))).toBe(false)
+    expect(sameContent(bytesOf({ a: 1 }), bytesOf({ a: 1, b: 2 }))).toBe(false)
   })
 })

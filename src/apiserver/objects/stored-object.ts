@@ -19,17 +19,17 @@ export type Shared<T extends KubeObject = KubeObject> = Readonly<T>
 /**
  * The last encoded objects by their bytes, because they are often decoded soon, for the response and for watchers.
  */
-const recentlyEncoded = new LruCache<Uint8Array, Shared>(500)
+const encodedObjects = new LruCache<Uint8Array, Shared>(500)
 /** After this many encodes without a decode, caching stops until the next decode, to reduce garbage collection. */
 const ENCODES_WITHOUT_DECODE_MAX = 2_000
 let encodesSinceDecode = 0
 
 /** Encodes an object. The caller must not change the object afterwards, because it may be returned by a decode. */
 export function encodeStored(object: KubeObject): Buffer {
-  const stored = storedForm(object)
-  const value = Buffer.from(JSON.stringify(stored), 'utf8')
+  const storedObject = storedForm(object)
+  const value = Buffer.from(JSON.stringify(storedObject), 'utf8')
   if (encodesSinceDecode < ENCODES_WITHOUT_DECODE_MAX) {
-    recentlyEncoded.set(value, stored)
+    encodedObjects.set(value, storedObject)
     encodesSinceDecode++
   }
   return value
@@ -65,19 +65,19 @@ function freezeAsDecoded<T extends object>(value: T): T {
 
 /**
  * Decodes entries, with a cache by revision and key. A hit also compares the bytes: transactions read uncommitted entries
- * of their group commit, and if the commit fails, other entries get the same revisions. `recent` looks up by identity the
+ * of their group commit, and if the commit fails, other entries get the same revisions. `recentEntries` finds by identity the
  * few entries that the transactions of a group commit decode repeatedly.
  */
 export function createStoredObjects(clock: Pick<Clock, 'monotonicMs'>, entriesMax = CACHED_ENTRIES_MAX) {
   const cache = new LruCache<string, DecodedEntry>(entriesMax, weightOf)
   let evictedAtMs = clock.monotonicMs()
-  const recent: { readonly entry: Entry; readonly object: Shared }[] = []
-  let oldest = 0
-  const decodeCached = (entry: Entry): Shared => {
+  const recentEntries: { readonly entry: Entry; readonly object: Shared }[] = []
+  let oldestIndex = 0
+  const decodeWithCache = (entry: Entry): Shared => {
     const id = `${entry.modRevision} ${entry.key}`
-    const cached = cache.get(id)
-    if (cached && sameBytes(cached.value, entry.value)) return cached.object
-    if (clock.monotonicMs() - evictedAtMs >= UNUSED_MS) {
+    const cachedEntry = cache.get(id)
+    if (cachedEntry && sameBytes(cachedEntry.value, entry.value)) return cachedEntry.object
+    if (clock.monotonicMs() - evictedAtMs >= EVICTION_INTERVAL_MS) {
       cache.evictOld()
       evictedAtMs = clock.monotonicMs()
     }
@@ -87,10 +87,10 @@ export function createStoredObjects(clock: Pick<Clock, 'monotonicMs'>, entriesMa
   }
   return {
     decode(entry: Entry): Shared {
-      for (const cached of recent) if (cached.entry === entry) return cached.object
-      const object = decodeCached(entry)
-      recent[oldest] = { entry, object }
-      oldest = (oldest + 1) % RECENT_MAX
+      for (const cachedEntry of recentEntries) if (cachedEntry.entry === entry) return cachedEntry.object
+      const object = decodeWithCache(entry)
+      recentEntries[oldestIndex] = { entry, object }
+      oldestIndex = (oldestIndex + 1) % RECENT_ENTRIES_MAX
       return object
     },
   }
@@ -101,23 +101,24 @@ interface DecodedEntry {
   readonly object: Shared
 }
 
-const RECENT_MAX = 4
+const RECENT_ENTRIES_MAX = 4
 const CACHED_ENTRIES_MAX = 8_000
 /** An entry of this size counts as one, and larger ones as more: the cache holds at most 32 MiB of stored bytes. */
 const WEIGHT_BYTES = 4 * 1024
 const weightOf = ({ value }: DecodedEntry): number => Math.max(1, value.length / WEIGHT_BYTES)
 /** How often unused entries are evicted, so that the memory of a burst is returned. */
-const UNUSED_MS = 60_000
+const EVICTION_INTERVAL_MS = 60_000
 /** Larger objects are not cached. */
 const CACHED_BYTES_MAX = 16 * 1024
 
 export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || Buffer.compare(a, b) === 0
 
-/** Decodes bytes without the cache by revision. Revision 0 stands for an object that is not stored yet, or not any more. */
+/** Decodes bytes without the cache by revision. Revision 0 stands for an object that is not stored yet, or no longer stored. */
 export function decodeStored({ value, modRevision }: Pick<Entry, 'value' | 'modRevision'>): Shared {
   encodesSinceDecode = 0
-  const cached = recentlyEncoded.get(value)
-  if (cached) return modRevision > 0 ? withVersion(freezeAsDecoded(cached), modRevision) : freezeAsDecoded(cached)
+  const cachedEntry = encodedObjects.get(value)
+  if (cachedEntry)
+    return modRevision > 0 ? withVersion(freezeAsDecoded(cachedEntry), modRevision) : freezeAsDecoded(cachedEntry)
   const object = JSON.parse(bufferOf(value).toString('utf8'))
   if (modRevision > 0) object.metadata.resourceVersion = String(modRevision)
   return deepFreeze(object)

@@ -1,4 +1,4 @@
-// Updates, patches and applies of objects that were stored with more values than new objects may have.
+// Tests updates, patches and applies of objects that were stored with more values than new objects may have.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { objectKey } from '../keys.ts'
@@ -16,8 +16,8 @@ beforeEach(async () => {
   await server.post(MAPS, { metadata: { name: 'large' } })
   const key = objectKey(configMapKind, 'default', 'large')
   await server.store.transact((view) => {
-    const stored = JSON.parse(Buffer.from(view.get(key)!.value).toString('utf8'))
-    return [{ put: key, value: encodeStored({ ...stored, data: keysOf(STORED_KEYS) }) }]
+    const storedMap = JSON.parse(Buffer.from(view.get(key)!.value).toString('utf8'))
+    return [{ put: key, value: encodeStored({ ...storedMap, data: keysOf(STORED_KEYS) }) }]
   })
   return () => server.store.close()
 })
@@ -27,18 +27,18 @@ const readLarge = async (): Promise<Json> => (await server.get(LARGE)).json
 describe('an object that was stored with more than 10,000 values', () => {
   it('SYS-19 can be updated if the number of its values does not grow', async () => {
     const object = await readLarge()
-    const changed = { ...object, data: { ...object.data, 'key-0': 'b' } }
-    expect((await server.put(LARGE, changed)).status).toBe(200)
+    const changedMap = { ...object, data: { ...object.data, 'key-0': 'b' } }
+    expect((await server.put(LARGE, changedMap)).status).toBe(200)
     expect((await readLarge()).data['key-0']).toBe('b')
-    const smaller = { ...(await readLarge()), data: keysOf(STORED_KEYS - 1_000) }
-    expect((await server.put(LARGE, smaller)).status).toBe(200)
+    const smallerMap = { ...(await readLarge()), data: keysOf(STORED_KEYS - 1_000) }
+    expect((await server.put(LARGE, smallerMap)).status).toBe(200)
   })
 
   it('SYS-19 cannot be updated if the number of its values grows', async () => {
     const object = await readLarge()
-    const larger = await server.put(LARGE, { ...object, data: keysOf(2 * STORED_KEYS) })
-    expect(larger.status).toBe(400)
-    expect(larger.json.message).toContain('fields')
+    const largerResponse = await server.put(LARGE, { ...object, data: keysOf(2 * STORED_KEYS) })
+    expect(largerResponse.status).toBe(400)
+    expect(largerResponse.json.message).toContain('fields')
     const list = { ...object, metadata: { ...object.metadata, finalizers: Array(2 * STORED_KEYS).fill('a/b') } }
     expect((await server.put(LARGE, list)).status).toBe(400)
   })
@@ -78,8 +78,8 @@ describe('an object that was stored with more than 10,000 values', () => {
     const commit = await server.post('/apis/stowage.dev/v1/commits', { writes: [{ ...write, body }] })
     expect(commit.status).toBe(200)
     expect((await readLarge()).data['key-0']).toBe('b')
-    const { kind: _, apiVersion: __, ...next } = { ...(await readLarge()), data: keysOf(STORED_KEYS) }
-    await server.client().update(configMapKind, next)
+    const { kind: _, apiVersion: __, ...nextMap } = { ...(await readLarge()), data: keysOf(STORED_KEYS) }
+    await server.client().update(configMapKind, nextMap)
     expect((await readLarge()).data['key-0']).toBe('a')
   })
 })

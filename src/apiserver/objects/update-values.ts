@@ -28,19 +28,19 @@ export async function updateLimits(
   bodyBytes: number,
 ): Promise<UpdateLimits> {
   if (bodyBytes < LARGE_BYTES_MIN) return NEW_OBJECT_LIMITS
-  const entry = await store.get(objectKey(resource.stored, resource.kind.namespaced ? namespace : '', name))
+  const entry = await store.get(objectKey(resource.storedKind, resource.kind.namespaced ? namespace : '', name))
   if (!entry || entry.value.length < LARGE_BYTES_MIN) return NEW_OBJECT_LIMITS
-  const stored = viewOf(resource, objects.decode(entry))
+  const storedObject = viewOf(resource, objects.decode(entry))
   return {
-    valuesMax: Math.max(VALUES_MAX, countObjectValues(stored) + ADDED_VALUES),
-    keysMax: Math.max(VALUES_MAX, countValues(stored) + ADDED_VALUES),
+    valuesMax: Math.max(VALUES_MAX, countObjectValues(storedObject) + BODY_ONLY_VALUES),
+    keysMax: Math.max(VALUES_MAX, countValues(storedObject) + BODY_ONLY_VALUES),
   }
 }
 
 const NEW_OBJECT_LIMITS: UpdateLimits = { valuesMax: VALUES_MAX, keysMax: VALUES_MAX }
 
-/** Objects are stored without kind, apiVersion and the field managedFields of an object without managers. */
-const ADDED_VALUES = 3
+/** The fields that a body can have and the stored object lacks: kind, apiVersion, and managedFields if it has no managers. */
+const BODY_ONLY_VALUES = 3
 
 /** Returns the number of fields and list items of an object, without those of managedFields, which the server adds. */
 export const countObjectValues = (object: AnyObject): number =>

@@ -58,4 +58,5 @@ export interface WritePlan {
   readonly result: WriteResult
 }
 
-export const keyOf = ({ resource, namespace, name }: WriteTarget): string => objectKey(resource.stored, namespace, name)
+export const keyOf = ({ resource, namespace, name }: WriteTarget): string =>
+  objectKey(resource.storedKind, namespace, name)

@@ -74,7 +74,7 @@ const entriesOf = (
       decodeValue(messageOf(parseMessage(bytes), 2)!),
     ]),
   )
-const parseYaml = (any: Message): unknown => JSON.parse(textOf(any, 2)!)
+const parseYaml = (anyMessage: Message): unknown => JSON.parse(textOf(anyMessage, 2)!)
 
 /** Removes undefined properties. */
 const withoutUndefined = (object: object): object =>
@@ -151,7 +151,7 @@ function readParameter(item: Buffer): object {
 }
 
 function readSchema(schema: Message): object {
-  const readWrapped = (number: number) => {
+  const readWrappedSchema = (number: number) => {
     const wrapper = messageOf(schema, number)
     return wrapper && readSchema(messageOf(wrapper, 1)!)
   }
@@ -161,10 +161,10 @@ function readSchema(schema: Message): object {
     format: textOf(schema, 2),
     description: textOf(schema, 4),
     required: textsOf(schema, 19),
-    enum: schema.has(20) ? valuesOf(schema, 20).map((any) => parseYaml(parseMessage(any))) : undefined,
-    additionalProperties: readWrapped(21),
+    enum: schema.has(20) ? valuesOf(schema, 20).map((anyMessage) => parseYaml(parseMessage(anyMessage))) : undefined,
+    additionalProperties: readWrappedSchema(21),
     type: type && textOf(type, 1),
-    items: readWrapped(23),
+    items: readWrappedSchema(23),
     properties: entriesOf(messageOf(schema, 25), 1, readSchema),
     ...entriesOf(schema, 31, parseYaml),
   })

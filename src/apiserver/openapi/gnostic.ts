@@ -148,7 +148,7 @@ const MESSAGES: Readonly<Record<MessageName, Message>> = {
 export function encodeDocument(document: object): Buffer {
   const writer = createProtobufWriter()
   writeMessage(writer, 'Document', document)
-  return writer.bytes()
+  return writer.toBytes()
 }
 
 function writeMessage(writer: ProtobufWriter, name: MessageName, value: Value): void {
@@ -170,7 +170,7 @@ function writeMessage(writer: ProtobufWriter, name: MessageName, value: Value): 
 function writeRule(writer: ProtobufWriter, rule: FieldRule, value: Value, depth = 0): void {
   const number = rule.numbers[depth]!
   if (depth < rule.numbers.length - 1) {
-    writer.message(number, () => writeRule(writer, rule, value, depth + 1))
+    writer.writeMessage(number, () => writeRule(writer, rule, value, depth + 1))
   } else if (rule.items) {
     for (const item of value) writeField(writer, number, rule.items, item)
   } else if (rule.entries) {
@@ -181,8 +181,8 @@ function writeRule(writer: ProtobufWriter, rule: FieldRule, value: Value, depth 
 }
 
 function writeEntry(writer: ProtobufWriter, number: number, form: ValueForm, [name, value]: [string, unknown]): void {
-  writer.message(number, () => {
-    writer.string(1, name)
+  writer.writeMessage(number, () => {
+    writer.writeString(1, name)
     writeField(writer, 2, form, value)
   })
 }
@@ -190,15 +190,15 @@ function writeEntry(writer: ProtobufWriter, number: number, form: ValueForm, [na
 function writeField(writer: ProtobufWriter, number: number, form: ValueForm, value: Value): void {
   switch (form) {
     case 'string':
-      writer.string(number, value)
+      writer.writeString(number, value)
       break
     case 'boolean':
-      writer.boolean(number, value)
+      writer.writeBoolean(number, value)
       break
     case 'any': // field 2 of Any is YAML, and JSON is valid YAML
-      writer.message(number, () => writer.string(2, JSON.stringify(value)))
+      writer.writeMessage(number, () => writer.writeString(2, JSON.stringify(value)))
       break
     default:
-      writer.message(number, () => writeMessage(writer, form, value))
+      writer.writeMessage(number, () => writeMessage(writer, form, value))
   }
 }

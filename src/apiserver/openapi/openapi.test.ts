@@ -29,12 +29,12 @@ const KINDS = [
 const openApi = createOpenApi(createResources(KINDS))
 const NO_QUERY = new URLSearchParams()
 
-const request = (url: string, headers: Record<string, string> = {}, source: OpenApi = openApi) => {
-  const [path = '', query] = url.split('?')
+const request = (documentUrl: string, headers: Record<string, string> = {}, source: OpenApi = openApi) => {
+  const [path = '', query] = documentUrl.split('?')
   return source.handle(path, new URLSearchParams(query), headers)
 }
-const readJson = (url: string, headers?: Record<string, string>): Json =>
-  JSON.parse(request(url, headers)!.body.toString())
+const readJson = (documentUrl: string, headers?: Record<string, string>): Json =>
+  JSON.parse(request(documentUrl, headers)!.body.toString())
 
 /** Yields all string values of a property at any depth of a document. */
 function* stringValues(document: Json, property: string): Generator<Json> {
@@ -58,25 +58,27 @@ describe('the index of OpenAPI 3', () => {
   })
 
   it('SYS-15 does not list disabled versions', () => {
-    const limited = createOpenApi(createResources(KINDS, parseRuntimeConfig('storage.k8s.io/v1beta1=false', KINDS)))
-    expect(request('/openapi/v3', {}, limited)!.body.toString()).not.toContain('v1beta1')
-    expect(request('/openapi/v3/apis/storage.k8s.io/v1beta1', {}, limited)).toBeUndefined()
-    expect(request('/openapi/v2', {}, limited)!.body.toString()).not.toContain('/v1beta1/')
+    const limitedOpenApi = createOpenApi(
+      createResources(KINDS, parseRuntimeConfig('storage.k8s.io/v1beta1=false', KINDS)),
+    )
+    expect(request('/openapi/v3', {}, limitedOpenApi)!.body.toString()).not.toContain('v1beta1')
+    expect(request('/openapi/v3/apis/storage.k8s.io/v1beta1', {}, limitedOpenApi)).toBeUndefined()
+    expect(request('/openapi/v2', {}, limitedOpenApi)!.body.toString()).not.toContain('/v1beta1/')
   })
 })
 
 describe('the document of a group version', () => {
-  const url = () => readJson('/openapi/v3').paths['apis/storage.k8s.io/v1'].serverRelativeURL
+  const documentUrl = () => readJson('/openapi/v3').paths['apis/storage.k8s.io/v1'].serverRelativeURL
 
   it('is cacheable forever if requested with its hash', () => {
-    const response = request(url(), { accept: 'application/json' })!
+    const response = request(documentUrl(), { accept: 'application/json' })!
     expect(response.status).toBe(200)
     expect(response.headers).toMatchObject({
       'content-type': 'application/json',
       'cache-control': 'public, immutable, max-age=31536000',
       vary: 'Accept',
     })
-    expect(url()).toContain(response.headers.etag!.replaceAll('"', ''))
+    expect(documentUrl()).toContain(response.headers.etag!.replaceAll('"', ''))
   })
 
   it('is not cacheable forever if requested without a hash', () => {
@@ -86,17 +88,17 @@ describe('the document of a group version', () => {
   it('is redirected to from an old hash', () => {
     const response = request('/openapi/v3/apis/storage.k8s.io/v1?hash=OLD')!
     expect(response.status).toBe(301)
-    expect(response.headers.location).toBe(url())
+    expect(response.headers.location).toBe(documentUrl())
   })
 
   it('is not sent to a client that has it', () => {
-    const { etag } = request(url())!.headers
-    expect(request(url(), { 'if-none-match': etag! })).toMatchObject({ status: 304, body: Buffer.alloc(0) })
+    const { etag } = request(documentUrl())!.headers
+    expect(request(documentUrl(), { 'if-none-match': etag! })).toMatchObject({ status: 304, body: Buffer.alloc(0) })
   })
 
   it('is available as JSON only', () => {
     const accept = 'application/com.github.proto-openapi.spec.v3@v1.0+protobuf'
-    expect(() => request(url(), { accept })).toThrow(expect.objectContaining({ code: 406 }))
+    expect(() => request(documentUrl(), { accept })).toThrow(expect.objectContaining({ code: 406 }))
   })
 
   it('does not exist for a group version that is not served', () => {
@@ -131,8 +133,8 @@ describe('each OpenAPI 3 document', () => {
       for (const { group, version, apiVersion, kind } of resources.all) {
         if (name !== (group ? `apis/${apiVersion}` : `api/${apiVersion}`)) continue
         const gvk = { group, version, kind: kind.kind }
-        const ofKind = (value: Json) => isDeepStrictEqual(value['x-kubernetes-group-version-kind'], gvk)
-        const hasPatch = Object.values<Json>(document.paths).some(({ patch }) => patch && ofKind(patch))
+        const isOfKind = (value: Json) => isDeepStrictEqual(value['x-kubernetes-group-version-kind'], gvk)
+        const hasPatch = Object.values<Json>(document.paths).some(({ patch }) => patch && isOfKind(patch))
         expect(hasPatch, kind.kind).toBe(kind.isForeign || verbsOf(kind).includes('patch'))
         const schemas = Object.values<Json>(document.components.schemas)
         const kindSchemas = schemas.filter((schema) =>
@@ -209,8 +211,10 @@ describe('Swagger 2', () => {
   it('has no dangling references', () => {
     const document = readJson('/openapi/v2')
     const names = new Set(Object.keys(document.definitions))
-    const missing = [...stringValues(document, '$ref')].filter((ref) => !names.has(ref.replace('#/definitions/', '')))
-    expect(missing).toEqual([])
+    const danglingRefs = [...stringValues(document, '$ref')].filter(
+      (ref) => !names.has(ref.replace('#/definitions/', '')),
+    )
+    expect(danglingRefs).toEqual([])
   })
 
   it('has no type next to a reference, which clients would reject', () => {

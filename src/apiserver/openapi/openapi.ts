@@ -90,14 +90,14 @@ export function createOpenApi(resources: Resources): OpenApi {
 }
 
 /** Returns the first accepted media type that is supported, or the first supported one if there is no Accept header. */
-function chooseMedia(headers: RequestHeaders, supported: readonly [string, ...string[]]): string {
+function chooseMedia(headers: RequestHeaders, supportedMedia: readonly [string, ...string[]]): string {
   const accept = headerOf(headers, 'accept')
-  if (!accept) return supported[0]
+  if (!accept) return supportedMedia[0]
   for (const { type } of parseAccept(accept)) {
-    if (type === '*/*' || type === 'application/*') return supported[0]
-    if (supported.includes(type)) return type
+    if (type === '*/*' || type === 'application/*') return supportedMedia[0]
+    if (supportedMedia.includes(type)) return type
   }
   throw notAcceptable(
-    `only the following media types are accepted: ${supported.join(', ')}; the request accepts ${accept.slice(0, 200)}`,
+    `only the following media types are accepted: ${supportedMedia.join(', ')}; the request accepts ${accept.slice(0, 200)}`,
   )
 }

@@ -93,7 +93,7 @@ const FOREIGN_VERBS: readonly Verb[] = ['create', 'get', 'list', 'patch', 'watch
 
 function collectionOperations(resource: Resource, verbs: readonly Verb[], schemas: Schemas): PathItem['operations'] {
   const { kind } = resource.kind
-  const name = schemas.kind(resource)
+  const name = schemas.addKind(resource)
   return {
     ...(verbs.includes('list') ? { get: listOperation(resource, schemas, `list${resourceId(resource)}`) } : {}),
     ...(verbs.includes('create')
@@ -115,8 +115,8 @@ function collectionOperations(resource: Resource, verbs: readonly Verb[], schema
             id: `delete${groupId(resource)}Collection${objectId(resource)}`,
             doc: `Delete all objects of kind ${kind} that match.`,
             parameters: DELETE_COLLECTION_PARAMETERS,
-            body: { ...bodyOf(schemas.type(deleteOptions)), required: false },
-            responses: { 200: schemas.type(status) },
+            body: { ...bodyOf(schemas.addType(deleteOptions)), required: false },
+            responses: { 200: schemas.addType(status) },
           },
         }
       : {}),
@@ -124,21 +124,21 @@ function collectionOperations(resource: Resource, verbs: readonly Verb[], schema
 }
 
 function listOperation(resource: Resource, schemas: Schemas, id: string): Operation {
-  schemas.type(watchEvent)
+  schemas.addType(watchEvent)
   return {
     ...commonFields(resource, 'list'),
     id,
     doc: `List or watch objects of kind ${resource.kind.kind}.`,
     parameters: LIST_PARAMETERS,
-    responses: { 200: schemas.list(resource) },
+    responses: { 200: schemas.addList(resource) },
     streams: true,
   }
 }
 
 function itemOperations(resource: Resource, verbs: readonly Verb[], schemas: Schemas): PathItem['operations'] {
   const { kind, deleteReturnsObject } = resource.kind
-  const name = schemas.kind(resource)
-  const deleteResponse = deleteReturnsObject ? name : schemas.type(status)
+  const name = schemas.addKind(resource)
+  const deleteResponse = deleteReturnsObject ? name : schemas.addType(status)
   return {
     ...objectOperations(resource, verbs, schemas, { suffix: '', subject: `the ${kind}` }),
     ...(verbs.includes('delete')
@@ -148,7 +148,7 @@ function itemOperations(resource: Resource, verbs: readonly Verb[], schemas: Sch
             id: `delete${resourceId(resource)}`,
             doc: `Delete the ${kind}.`,
             parameters: DELETE_PARAMETERS,
-            body: { ...bodyOf(schemas.type(deleteOptions)), required: false },
+            body: { ...bodyOf(schemas.addType(deleteOptions)), required: false },
             responses: { 200: deleteResponse, 202: deleteResponse },
           },
         }
@@ -167,7 +167,7 @@ function subresourceOperations(
   const type = BODY_TYPES[body.kind]
   if (!type)
     throw new Error(`subresource ${resource.plural}/${name}: there is no declared type for its body, ${body.kind}`)
-  const schema = schemas.type(type)
+  const schema = schemas.addType(type)
   return {
     post: {
       ...commonFields(resource, 'post'),
@@ -194,7 +194,7 @@ function objectOperations(
   schemas: Schemas,
   { suffix, subject }: { suffix: string; subject: string },
 ): PathItem['operations'] {
-  const name = schemas.kind(resource)
+  const name = schemas.addKind(resource)
   const responses = { 200: name, 201: name }
   return {
     ...(verbs.includes('get')
@@ -227,7 +227,7 @@ function objectOperations(
             id: `patch${resourceId(resource)}${suffix}`,
             doc: `Patch ${subject}.`,
             parameters: PATCH_PARAMETERS,
-            body: { schema: schemas.patch(), required: true, media: PATCH_MEDIA },
+            body: { schema: schemas.addPatch(), required: true, media: PATCH_MEDIA },
             responses,
           },
         }

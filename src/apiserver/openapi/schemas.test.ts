@@ -39,7 +39,7 @@ const house = (fields: ObjectType['fields']) => object('io.example.v1.House', 'A
 
 /** Returns the published schema of a type. */
 const schemaOf = (schemas: Schemas, type: ObjectType): Json => {
-  const name = schemas.type(type)
+  const name = schemas.addType(type)
   return schemas.all()[name]
 }
 
@@ -76,12 +76,12 @@ describe('schemas of values', () => {
     ],
   ]
   for (const [description, type, schema] of CASES) {
-    it(`SYS-2 publish ${description}`, () => expect(publishedFieldSchema(type)).toEqual(schema))
+    it(`SYS-2 describe ${description}`, () => expect(publishedFieldSchema(type)).toEqual(schema))
   }
 
   it('include the schemas they refer to', () => {
     const schemas = createOpenApi3Schemas()
-    schemas.type(house({ rooms: opt(1, list(room), ''), size: opt(2, quantity, '') }))
+    schemas.addType(house({ rooms: opt(1, list(room), ''), size: opt(2, quantity, '') }))
     expect(schemas.all()).toMatchObject({
       'io.example.v1.Room': { description: 'A room.', required: ['doors'] },
       'io.k8s.apimachinery.pkg.api.resource.Quantity': { oneOf: [{ type: 'string' }, { type: 'number' }] },
@@ -90,8 +90,8 @@ describe('schemas of values', () => {
 
   it('must have unique names', () => {
     const schemas = createOpenApi3Schemas()
-    schemas.type(house({}))
-    expect(() => schemas.type(house({ rooms: opt(1, list(room), '') }))).toThrow(
+    schemas.addType(house({}))
+    expect(() => schemas.addType(house({ rooms: opt(1, list(room), '') }))).toThrow(
       'two types are declared with the name io.example.v1.House',
     )
   })
@@ -116,9 +116,9 @@ describe('schemas of fields', () => {
       'merge,retainKeys',
     )
     expect(publishedFieldSchema(room, { retainKeys: true })['x-kubernetes-patch-strategy']).toBe('retainKeys')
-    const asSet = publishedFieldSchema(list(string), { merge: '' })
-    expect(asSet['x-kubernetes-patch-strategy']).toBe('merge')
-    expect(asSet).not.toHaveProperty('x-kubernetes-patch-merge-key')
+    const setSchema = publishedFieldSchema(list(string), { merge: '' })
+    expect(setSchema['x-kubernetes-patch-strategy']).toBe('merge')
+    expect(setSchema).not.toHaveProperty('x-kubernetes-patch-merge-key')
   })
 
   it('SYS-2 contain the server-side apply extensions', () => {
@@ -154,7 +154,7 @@ describe('schemas of fields', () => {
 
   it('contain the default of a field', () => {
     const schemas = createOpenApi3Schemas()
-    const name = schemas.type(
+    const name = schemas.addType(
       house({
         owner: req(1, string, ''),
         floors: req(2, int32, ''),
@@ -178,7 +178,7 @@ describe('schemas of fields', () => {
 
   it('are strings in Swagger 2 if two types are possible', () => {
     const schemas = createSwagger2Schemas()
-    schemas.type(house({ size: opt(1, quantity, ''), number: opt(2, intOrString, '') }))
+    schemas.addType(house({ size: opt(1, quantity, ''), number: opt(2, intOrString, '') }))
     expect(schemas.all()).toMatchObject({
       'io.k8s.apimachinery.pkg.api.resource.Quantity': { type: 'string' },
       'io.k8s.apimachinery.pkg.util.intstr.IntOrString': { type: 'string', format: 'int-or-string' },
@@ -193,7 +193,7 @@ describe('schemas of kinds', () => {
 
   it('SYS-2 contain their group, version and kind', () => {
     const schemas = createOpenApi3Schemas()
-    const name = schemas.kind(v1)
+    const name = schemas.addKind(v1)
     expect(name).toBe('io.k8s.api.storage.v1.StorageClass')
     expect(schemas.all()[name]).toMatchObject({
       type: 'object',
@@ -205,14 +205,14 @@ describe('schemas of kinds', () => {
 
   it('have the same properties in each version', () => {
     const schemas = createOpenApi3Schemas()
-    const [v1beta1Name, v1Name] = [schemas.kind(v1beta1), schemas.kind(v1)]
+    const [v1beta1Name, v1Name] = [schemas.addKind(v1beta1), schemas.addKind(v1)]
     expect(v1beta1Name).toBe('io.k8s.api.storage.v1beta1.StorageClass')
     expect((schemas.all()[v1beta1Name] as Json).properties).toEqual((schemas.all()[v1Name] as Json).properties)
   })
 
   it('include the list of the kind', () => {
     const schemas = createOpenApi3Schemas()
-    const name = schemas.list(v1)
+    const name = schemas.addList(v1)
     expect(name).toBe('io.k8s.api.storage.v1.StorageClassList')
     expect(schemas.all()[name]).toMatchObject({
       required: ['items'],

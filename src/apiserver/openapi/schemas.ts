@@ -8,13 +8,13 @@ import { type Envelope, envelopeOf, type GroupVersionKind, listMeta } from './en
 
 export interface Schemas {
   /** Adds the schema of a kind if it is new, and returns its name. */
-  kind(resource: Resource): string
+  addKind(resource: Resource): string
   /** Adds the schema of a kind's list if it is new, and returns its name. */
-  list(resource: Resource): string
+  addList(resource: Resource): string
   /** Adds the schema of a type if it is new, and returns its name. */
-  type(type: ObjectType): string
+  addType(type: ObjectType): string
   /** Adds the schema of a patch if it is new, and returns its name. */
-  patch(): string
+  addPatch(): string
   /** Returns all added schemas by name. */
   all(): Readonly<Record<string, Schema>>
 }
@@ -40,8 +40,8 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
 
   const typesByName = new Map<string, ObjectType>()
   const addType = (type: ObjectType): string => {
-    const existing = typesByName.get(type.name)
-    if (existing && existing !== type) throw new Error(`two types are declared with the name ${type.name}`)
+    const existingType = typesByName.get(type.name)
+    if (existingType && existingType !== type) throw new Error(`two types are declared with the name ${type.name}`)
     typesByName.set(type.name, type)
     return add(type.name, () => objectSchema(type, envelopeOf(type, envelopeVersions)))
   }
@@ -52,11 +52,11 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
       ...(envelope?.hasTypeMeta ? TYPE_META : {}),
       ...Object.fromEntries(entries.map(([name, field]) => [name, fieldSchema(field)])),
     }
-    const required = entries.filter(([name, field]) => field.required && !isSetByServer(type, name))
+    const requiredFields = entries.filter(([name, field]) => field.required && !isSetByServer(type, name))
     return {
       ...descriptionOf(type.doc),
       type: 'object',
-      ...(required.length > 0 ? { required: required.map(([name]) => name) } : {}),
+      ...(requiredFields.length > 0 ? { required: requiredFields.map(([name]) => name) } : {}),
       ...(Object.keys(properties).length > 0 ? { properties } : {}),
       ...(envelope ? { 'x-kubernetes-group-version-kind': envelope.kinds } : {}),
       ...(type.atomic ? { 'x-kubernetes-map-type': 'atomic' } : {}),
@@ -143,18 +143,18 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
   const gvkOf = ({ group, version, kind }: Resource): GroupVersionKind => ({ group, version, kind: kind.kind })
 
   const schemas: Schemas = {
-    kind: (resource) =>
+    addKind: (resource) =>
       add(versionedName(resource), () =>
         objectSchema(resource.kind.type, { kinds: [gvkOf(resource)], hasTypeMeta: true }),
       ),
-    list: (resource) =>
+    addList: (resource) =>
       add(`${versionedName(resource)}List`, () => ({
         description: `A list of objects of kind ${resource.kind.kind}.`,
         type: 'object',
         required: ['items'],
         properties: {
           ...TYPE_META,
-          items: { description: 'The objects.', type: 'array', items: dialect.ref(schemas.kind(resource)) },
+          items: { description: 'The objects.', type: 'array', items: dialect.ref(schemas.addKind(resource)) },
           metadata: dialect.refWith(addType(listMeta), {
             description: 'Version of the list, and a continue token if it is not complete.',
             ...(dialect.publishesDefaults ? { default: {} } : {}),
@@ -162,8 +162,8 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
         },
         'x-kubernetes-group-version-kind': [{ ...gvkOf(resource), kind: `${resource.kind.kind}List` }],
       })),
-    type: addType,
-    patch: () =>
+    addType: addType,
+    addPatch: () =>
       add(`${APIMACHINERY}.apis.meta.v1.Patch`, () => ({
         description: 'A patch, in the format of its media type.',
         type: 'object',
@@ -205,11 +205,14 @@ const SET_BY_SERVER: ReadonlySet<string> = new Set([
 
 const descriptionOf = (doc: string): Schema => (doc ? { description: doc } : {})
 
-function defaultOf(dialect: Dialect, { type, default: declared, required, keepsEmpty }: Field): Schema {
+function defaultOf(
+  dialect: Dialect,
+  { type, default: declaredDefault, required: requiredFields, keepsEmpty }: Field,
+): Schema {
   if (!dialect.publishesDefaults) return {}
-  if (declared !== undefined) return { default: declared }
-  if (type.is === 'object' && (required || !keepsEmpty)) return { default: {} }
-  if (!required || (type.is === 'string' && type.values)) return {}
+  if (declaredDefault !== undefined) return { default: declaredDefault }
+  if (type.is === 'object' && (requiredFields || !keepsEmpty)) return { default: {} }
+  if (!requiredFields || (type.is === 'string' && type.values)) return {}
   const zero = ZERO_VALUES[type.is]
   return zero === undefined ? {} : { default: zero }
 }

@@ -1,5 +1,5 @@
 // Keeps the operations that processes report, in a store in memory that serves their lists and watches. The operations of a
-// process that reports over the API are removed when it has been silent for too long.
+// process that reports over the API are removed when it has not reported for too long.
 import { FieldErrors } from '../../api/field-errors.ts'
 import { operationKind } from '../../api/kinds/operation/operation.ts'
 import { operationReportKind, REPORTED_OPERATIONS_MAX } from '../../api/kinds/operation/operation-report.ts'
@@ -17,11 +17,11 @@ import { memoryMedium, openMemoryStore, type Store, type Write } from '../../sto
 import { objectKey } from '../keys.ts'
 import { encodeStored } from '../objects/stored-object.ts'
 
-/** Longer messages are cut. */
+/** Longer messages are truncated. */
 const MESSAGE_LENGTH_MAX = 2_000
-/** Bounds the operations of all processes. Further ones are not listed until others are done. */
+/** Bounds the operations of all processes. Further operations are not listed until others have ended. */
 const OPERATIONS_MAX = 50_000
-/** Bounds the processes that report. A report of a further one is rejected. */
+/** Bounds the processes that report. The reports of further processes are rejected. */
 const REPORTERS_MAX = 10_000
 /** The operations of a process that does not report for this time are removed. Processes report every 30 s. */
 export const SILENCE_MS_MAX = 90_000
@@ -44,7 +44,7 @@ interface Reporter {
 }
 
 /** The reporter of this process. The names of users are not empty. */
-const LOCAL = ''
+const LOCAL_REPORTER = ''
 
 export async function openOperationBoard({ clock }: { readonly clock: Clock }): Promise<OperationBoard> {
   const store = await openMemoryStore({ clock, history: HISTORY, medium: memoryMedium(firstRevision(clock)) })
@@ -89,7 +89,7 @@ export async function openOperationBoard({ clock }: { readonly clock: Clock }): 
 
   return {
     store,
-    applyLocal: (changes) => apply(LOCAL, changes),
+    applyLocal: (changes) => apply(LOCAL_REPORTER, changes),
     applyReport(user, { process, isComplete = false, operations = [], removed = [] }) {
       if (operations.length + removed.length > REPORTED_OPERATIONS_MAX)
         throw badRequest(`a report has at most ${REPORTED_OPERATIONS_MAX} operations; send the others in another one`)
@@ -99,7 +99,7 @@ export async function openOperationBoard({ clock }: { readonly clock: Clock }): 
       else if (!reporters.has(id)) return { isKnown: false }
       if (!reporters.has(id) && reporters.size >= REPORTERS_MAX)
         throw badRequest(`more than ${REPORTERS_MAX} processes report operations`)
-      apply(id, { changed: operations.map(withoutExcess), removed })
+      apply(id, { changed: operations.map(sanitizeOperation), removed })
       const reporter = reporters.get(id)!
       reporter.cancelExpiry()
       reporter.cancelExpiry = clock.after(SILENCE_MS_MAX, () => removeReporter(id))
@@ -113,8 +113,8 @@ export async function openOperationBoard({ clock }: { readonly clock: Clock }): 
 }
 
 /**
- * Revisions start at the time of the start, so that those of an earlier start are older and get 410. Fewer than 1,000
- * operations change per second, on average.
+ * Returns the current time, so that the revisions of an earlier start are older and get 410. This assumes that fewer than
+ * 1,000 operations change per second, on average.
  */
 const firstRevision = (clock: Clock): number => clock.nowMs()
 
@@ -134,8 +134,8 @@ function checkOperations(process: string, operations: readonly Operation[]): voi
   if (errors.hasErrors) throw invalid(operationReportKind, '', errors.list)
 }
 
-/** Returns the operation without metadata that only the server or its stored objects have. */
-function withoutExcess({ metadata, message, ...fields }: Operation): Operation {
+/** Returns the operation with only the metadata that reporters set, and with a bounded message. */
+function sanitizeOperation({ metadata, message, ...fields }: Operation): Operation {
   const { name, namespace, uid, creationTimestamp, labels } = metadata
   return {
     metadata: { name, namespace, uid, creationTimestamp, labels },

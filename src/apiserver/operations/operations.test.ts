@@ -34,7 +34,7 @@ beforeEach(async () => {
 })
 
 /** Puts operations on the board and waits until they are listed. */
-async function put(...operations: readonly Operation[]): Promise<void> {
+async function putOperations(...operations: readonly Operation[]): Promise<void> {
   const { revision } = api.operations.store
   api.operations.applyLocal({ changed: operations, removed: [] })
   await api.waitUntil(() => api.operations.store.revision > revision, 'the operations to be listed')
@@ -50,7 +50,11 @@ const asUser = (name: string) => ({ 'impersonate-user': name, 'impersonate-group
 
 describe('operations', () => {
   it('PLUS-15 are listed by namespace, by labels and by fields', async () => {
-    await put(anOperation('shop', 'a'), anOperation('shop', 'b', { phase: 'Waiting' }), anOperation('bank', 'c'))
+    await putOperations(
+      anOperation('shop', 'a'),
+      anOperation('shop', 'b', { phase: 'Waiting' }),
+      anOperation('bank', 'c'),
+    )
     expect(namesIn((await api.get(`${ROOT}/operations`)).json)).toEqual(['bank/c', 'shop/a', 'shop/b'])
     expect(namesIn((await api.get(`${ROOT}/namespaces/shop/operations`)).json)).toEqual(['shop/a', 'shop/b'])
     const select = async (query: string) => namesIn((await api.get(`${ROOT}/operations?${query}`)).json)
@@ -64,7 +68,7 @@ describe('operations', () => {
   })
 
   it('PLUS-15 are printed as a table', async () => {
-    await put(anOperation('shop', 'a', { message: 'x'.repeat(300) }))
+    await putOperations(anOperation('shop', 'a', { message: 'x'.repeat(300) }))
     const { json } = await api.get(`${ROOT}/operations`, TABLE)
     const titles = json.columnDefinitions.map(({ name, priority }: Json) => (priority === 0 ? name : `(${name})`))
     expect(titles.join(' ')).toBe(
@@ -76,8 +80,8 @@ describe('operations', () => {
     ])
   })
 
-  it('PLUS-15 cannot be written, and are in no list of the store', async () => {
-    await put(anOperation('shop', 'a'))
+  it('PLUS-15 cannot be written, and are not in the durable store', async () => {
+    await putOperations(anOperation('shop', 'a'))
     const path = `${ROOT}/namespaces/shop/operations`
     expect((await api.post(path, anOperation('shop', 'b'))).status).toBe(405)
     expect((await api.delete(`${path}/a.0a1b2c3d4e`)).status).toBe(405)
@@ -85,11 +89,11 @@ describe('operations', () => {
     expect((await api.store.list({ prefix: 'stowage.dev/' })).entries).toEqual([])
   })
 
-  it('PLUS-15 a watch sends changes and removals', async () => {
-    await put(anOperation('shop', 'a'))
+  it('PLUS-15 are sent by a watch when they are added, changed and removed', async () => {
+    await putOperations(anOperation('shop', 'a'))
     const { json } = await api.get(`${ROOT}/operations`)
     const watch = await api.watch(`${ROOT}/operations?watch=1&resourceVersion=${json.metadata.resourceVersion}`)
-    await put(anOperation('shop', 'a', { attempts: 4 }), anOperation('shop', 'b'))
+    await putOperations(anOperation('shop', 'a', { attempts: 4 }), anOperation('shop', 'b'))
     api.operations.applyLocal({ changed: [], removed: [{ namespace: 'shop', name: 'a.0a1b2c3d4e' }] })
     await watch.waitUntil((events) => events.length === 3)
     expect(watch.events.map(({ type, object }) => [type, object.object.name, object.attempts])).toEqual([
@@ -100,14 +104,14 @@ describe('operations', () => {
     watch.close()
   })
 
-  it('PLUS-15 a watch from a version of an earlier start gets 410', async () => {
+  it('PLUS-15 cannot be watched from a version of an earlier start: the watch gets 410', async () => {
     const watch = await api.watch(`${ROOT}/operations?watch=1&resourceVersion=1`)
     await watch.waitUntil((events) => events.length === 1)
     expect(watch.events[0]).toMatchObject({ type: 'ERROR', object: { code: 410, reason: 'Expired' } })
   })
 
-  it('PLUS-15 a user with the role view in one namespace reads the operations of that namespace only', async () => {
-    await put(anOperation('shop', 'a'), anOperation('bank', 'b'))
+  it('PLUS-15 can be read by a user with the role view in one namespace only in that namespace', async () => {
+    await putOperations(anOperation('shop', 'a'), anOperation('bank', 'b'))
     await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await api.post('/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings', {
       metadata: { name: 'ann' },
@@ -127,10 +131,10 @@ describe('operations', () => {
 })
 
 describe('reports of operations', () => {
-  const listed = async () => namesIn((await api.get(`${ROOT}/operations`)).json)
+  const listNames = async () => namesIn((await api.get(`${ROOT}/operations`)).json)
 
   it('PLUS-15 add, change and remove the operations of a process', async () => {
-    const complete = {
+    const completeReport = {
       process: 'p',
       isComplete: true,
       operations: [anOperation('shop', 'a'), anOperation('shop', 'b')],
@@ -138,28 +142,28 @@ describe('reports of operations', () => {
     expect((await report({ process: 'p', operations: [anOperation('shop', 'a')] })).json.status).toEqual({
       isKnown: false,
     })
-    expect(await listed()).toEqual([])
-    expect(await report(complete)).toMatchObject({ status: 201, json: { status: { isKnown: true } } })
-    await api.waitUntil(async () => (await listed()).length === 2, 'the operations')
+    expect(await listNames()).toEqual([])
+    expect(await report(completeReport)).toMatchObject({ status: 201, json: { status: { isKnown: true } } })
+    await api.waitUntil(async () => (await listNames()).length === 2, 'the operations')
     const { json } = await report({
       process: 'p',
       operations: [anOperation('shop', 'c')],
       removed: [{ namespace: 'shop', name: 'a.0a1b2c3d4e' }],
     })
     expect(json.status).toEqual({ isKnown: true })
-    await api.waitUntil(async () => (await listed()).join() === 'shop/b,shop/c', 'the change')
+    await api.waitUntil(async () => (await listNames()).join() === 'shop/b,shop/c', 'the change')
     await report({ process: 'p', isComplete: true })
-    await api.waitUntil(async () => (await listed()).length === 0, 'no operation')
+    await api.waitUntil(async () => (await listNames()).length === 0, 'no operation')
   })
 
-  it('PLUS-15 expire when the process is silent', async () => {
+  it('PLUS-15 expire when the process stops reporting', async () => {
     await report({ process: 'p', isComplete: true, operations: [anOperation('shop', 'a')] })
     await api.clock.advance(SILENCE_MS_MAX - 1_000)
     await report({ process: 'p' })
     await api.clock.advance(SILENCE_MS_MAX - 1_000)
-    expect(await listed()).toEqual(['shop/a'])
+    expect(await listNames()).toEqual(['shop/a'])
     await api.clock.advance(1_000)
-    await api.waitUntil(async () => (await listed()).length === 0, 'no operation')
+    await api.waitUntil(async () => (await listNames()).length === 0, 'no operation')
     expect((await report({ process: 'p' })).json.status).toEqual({ isKnown: false })
   })
 
@@ -167,7 +171,7 @@ describe('reports of operations', () => {
     await report({ process: 'p', isComplete: true, operations: [anOperation('shop', 'a')] }, 'ann')
     await report({ process: 'p', isComplete: true, operations: [anOperation('shop', 'a', { attempts: 9 })] }, 'bob')
     await report({ process: 'p', removed: [{ namespace: 'shop', name: 'a.0a1b2c3d4e' }] }, 'bob')
-    await api.waitUntil(async () => (await listed()).length === 1, 'the operation')
+    await api.waitUntil(async () => (await listNames()).length === 1, 'the operation')
     expect((await api.get(`${ROOT}/operations`)).json.items[0].attempts).toBe(3)
   })
 
@@ -178,10 +182,10 @@ describe('reports of operations', () => {
     ['spec.operations[0].metadata.namespace', { operations: [anOperation('a/b', 'a')] }, 422],
     ['spec.operations[0].process', { operations: [anOperation('shop', 'a', { process: 'other' })] }, 422],
     ['at most 500', { removed: Array.from({ length: 501 }, () => ({ namespace: 'shop', name: 'a' })) }, 400],
-  ])('PLUS-15 are rejected: %s', async (text, spec, status) => {
+  ])('PLUS-15 are rejected if they are invalid: %s', async (text, spec, status) => {
     const response = await report({ process: 'p', isComplete: true, ...spec })
     expect(response.status).toBe(status)
     expect(response.json.message).toContain(text)
-    expect(await listed()).toEqual([])
+    expect(await listNames()).toEqual([])
   })
 })

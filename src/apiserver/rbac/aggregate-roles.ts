@@ -10,7 +10,7 @@ import type { RoleIndex } from './role-index.ts'
 
 const FIELD_MANAGER = 'clusterrole-aggregation-controller'
 
-/** Updates the roles whose rules differ. A role that changes meanwhile is updated after its change has been watched. */
+/** Updates the roles whose rules differ. A role that changes meanwhile is updated after the index has its change. */
 export async function aggregateRoles(index: RoleIndex, client: Client): Promise<void> {
   const roles = index.clusterRoles()
   for (const role of roles) {

@@ -26,7 +26,7 @@ function attributesOf(target: string) {
 }
 
 describe('the bootstrap authorizer', () => {
-  it('allows masters all requests', () => {
+  it('allows every request of system:masters', () => {
     for (const verb of VERBS) expect(isAllowed(ADMIN, `${verb} secrets`)).toBe(true)
     expect(isAllowed(ADMIN, '* *')).toBe(true)
     expect(isAllowed(ADMIN, 'post /anything')).toBe(true)
@@ -90,7 +90,7 @@ describe('the bootstrap authorizer', () => {
     }
   })
 
-  it('SYS-9 allows users without further groups no other requests', () => {
+  it('SYS-9 denies all other requests of users without further groups', () => {
     for (const verb of VERBS) expect(isAllowed(ANN, `${verb} persistentvolumeclaims`)).toBe(false)
     expect(isAllowed(ANN, 'create subjectaccessreviews.authorization.k8s.io')).toBe(false)
     expect(isAllowed(ANN, 'create selfsubjectreviews')).toBe(false)

@@ -1,5 +1,5 @@
-// The roles and bindings that the server creates. Names and rules are those of Kubernetes, restricted to what concerns
-// storage. Stowage adds the role `stowage:viewer`, the roles of the components in the server's process (component-roles.ts)
+// The roles and bindings that the server creates. Names and rules are those of Kubernetes, without the rules that a storage
+// control plane does not need. Stowage adds the role `stowage:viewer`, the roles of the components in the server's process (component-roles.ts)
 // and the bindings of joining nodes (certificate-policy.ts).
 import { STOWAGE_GROUP } from '../../api/kinds/operation/operation.ts'
 import type { PolicyRule, Subject } from '../../api/kinds/rbac/rbac-schema.ts'
@@ -62,8 +62,8 @@ const DELEGATE_AUTH: readonly PolicyRule[] = [
   allow(['create'], AUTHORIZATION, 'subjectaccessreviews'),
 ]
 
-const aggregateTo = (role: string) => `${RBAC_GROUP}/aggregate-to-${role}`
-const aggregatedTo = (role: string) => ({ [aggregateTo(role)]: 'true' })
+const aggregationLabel = (role: string) => `${RBAC_GROUP}/aggregate-to-${role}`
+const aggregationLabels = (role: string) => ({ [aggregationLabel(role)]: 'true' })
 
 const PUBLIC_PATHS = ['/healthz', '/livez', '/readyz', '/version', '/version/']
 
@@ -282,19 +282,19 @@ export const bootstrapRoles = (resources: readonly Resource[]): readonly Bootstr
       allow(['create'], AUTHENTICATION, 'selfsubjectreviews'),
     ],
   },
-  { name: 'admin', rules: [], aggregatesLabel: aggregateTo('admin') },
-  { name: 'edit', labels: aggregatedTo('admin'), rules: [], aggregatesLabel: aggregateTo('edit') },
-  { name: 'view', labels: aggregatedTo('edit'), rules: [], aggregatesLabel: aggregateTo('view') },
+  { name: 'admin', rules: [], aggregatesLabel: aggregationLabel('admin') },
+  { name: 'edit', labels: aggregationLabels('admin'), rules: [], aggregatesLabel: aggregationLabel('edit') },
+  { name: 'view', labels: aggregationLabels('edit'), rules: [], aggregatesLabel: aggregationLabel('view') },
   {
     name: 'system:aggregate-to-admin',
-    labels: aggregatedTo('admin'),
+    labels: aggregationLabels('admin'),
     rules: [
       allow(['create'], AUTHORIZATION, 'localsubjectaccessreviews'),
       allow([...READ, ...WRITE], RBAC_GROUP, 'rolebindings', 'roles'),
     ],
   },
-  { name: 'system:aggregate-to-edit', labels: aggregatedTo('edit'), rules: EDIT_RULES },
-  { name: 'system:aggregate-to-view', labels: aggregatedTo('view'), rules: VIEW_RULES },
+  { name: 'system:aggregate-to-edit', labels: aggregationLabels('edit'), rules: EDIT_RULES },
+  { name: 'system:aggregate-to-view', labels: aggregationLabels('view'), rules: VIEW_RULES },
   { name: 'system:auth-delegator', rules: DELEGATE_AUTH },
   { name: 'system:node', rules: NODE_RULES },
   {

@@ -1,5 +1,5 @@
-// Creates the bootstrap roles and bindings, and adds what they lack at every start. The annotation autoupdate: "false" on an
-// object prevents this.
+// Creates the bootstrap roles and bindings, and adds missing rules, subjects, labels and annotations at every start. The
+// annotation autoupdate: "false" on an object prevents this.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { clusterRoleKind } from '../../api/kinds/rbac/cluster-role.ts'
@@ -31,13 +31,13 @@ export async function createBootstrapRoles(client: Client, resources: Resources)
   await Promise.all([
     ...bootstrapRoles(resources.all).map((role) =>
       role.namespace
-        ? repair<Role>(client, roleKind, toRole(role), repairRole)
-        : repair<ClusterRole>(client, clusterRoleKind, toRole(role), repairRole),
+        ? repairObject<Role>(client, roleKind, toRole(role), repairRole)
+        : repairObject<ClusterRole>(client, clusterRoleKind, toRole(role), repairRole),
     ),
     ...BOOTSTRAP_BINDINGS.map((binding) =>
       binding.namespace
-        ? repair<RoleBinding>(client, roleBindingKind, toBinding(binding), repairBinding)
-        : repair<ClusterRoleBinding>(client, clusterRoleBindingKind, toBinding(binding), repairBinding),
+        ? repairObject<RoleBinding>(client, roleBindingKind, toBinding(binding), repairBinding)
+        : repairObject<ClusterRoleBinding>(client, clusterRoleBindingKind, toBinding(binding), repairBinding),
     ),
   ])
 }
@@ -56,13 +56,13 @@ const toBinding = ({ name, namespace, role, subjects }: BootstrapBinding): Clust
   roleRef: { apiGroup: RBAC_GROUP, kind: namespace ? 'Role' : 'ClusterRole', name: role },
 })
 
-/** Adds what `object` lacks of `expected`. */
+/** Adds the parts of `expected` that `object` lacks. */
 type Repair<T> = (object: T, expected: T) => void
 
 const ATTEMPTS_MAX = 5
 
-/** Creates the object if it does not exist, or adds what it lacks. Several servers may start at once. */
-async function repair<T extends KubeObject>(
+/** Creates the object if it does not exist, or adds the parts that it lacks. Several servers may start at once. */
+async function repairObject<T extends KubeObject>(
   client: Client,
   kind: Kind<T>,
   expected: T,
@@ -71,20 +71,21 @@ async function repair<T extends KubeObject>(
   const { name = '', namespace } = expected.metadata
   for (let attempt = 1; ; attempt++) {
     try {
-      const stored = await client.get(kind, { name, namespace }).catch((error) => {
+      const storedObject = await client.get(kind, { name, namespace }).catch((error) => {
         if (isNotFound(error)) return undefined
         throw error
       })
-      if (!stored) {
+      if (!storedObject) {
         await client.create(kind, expected)
         return
       }
-      if (stored.metadata.annotations?.[AUTO_UPDATE] === 'false') return
-      const next: T = clone(stored)
-      next.metadata.labels = { ...next.metadata.labels, ...expected.metadata.labels }
-      next.metadata.annotations = { ...next.metadata.annotations, ...expected.metadata.annotations }
-      repairContent(next, expected)
-      if (!jsonEquals(next as unknown as JsonValue, stored as unknown as JsonValue)) await client.update(kind, next)
+      if (storedObject.metadata.annotations?.[AUTO_UPDATE] === 'false') return
+      const updatedObject: T = clone(storedObject)
+      updatedObject.metadata.labels = { ...updatedObject.metadata.labels, ...expected.metadata.labels }
+      updatedObject.metadata.annotations = { ...updatedObject.metadata.annotations, ...expected.metadata.annotations }
+      repairContent(updatedObject, expected)
+      if (!jsonEquals(updatedObject as unknown as JsonValue, storedObject as unknown as JsonValue))
+        await client.update(kind, updatedObject)
       return
     } catch (error) {
       if (attempt >= ATTEMPTS_MAX || !(isAlreadyExists(error) || isConflict(error))) throw error
@@ -97,11 +98,13 @@ const repairRole: Repair<ClusterRole> = (role, expected) => {
   else role.rules.push(...uncoveredRules(role.rules, expected.rules))
 }
 
-/** A binding to another role is left alone: its role cannot be changed. */
+/** Leaves a binding to another role unchanged, because the role of a binding is immutable. */
 const repairBinding: Repair<ClusterRoleBinding> = (binding, expected) => {
   if (!jsonEquals(binding.roleRef, expected.roleRef)) return
-  const missing = expected.subjects?.filter(
-    (subject) => !binding.subjects?.some((other) => jsonEquals(other as JsonValue, subject as JsonValue)),
+  const missingSubjects = expected.subjects?.filter(
+    (subject) =>
+      !binding.subjects?.some((existingSubject) => jsonEquals(existingSubject as JsonValue, subject as JsonValue)),
   )
-  if (missing && missing.length > 0) binding.subjects = [...(binding.subjects ?? []), ...missing]
+  if (missingSubjects && missingSubjects.length > 0)
+    binding.subjects = [...(binding.subjects ?? []), ...missingSubjects]
 }

@@ -12,7 +12,7 @@ import { ruleUsage } from './rule-usage.fixture.ts'
 
 /** A right that a rule grants: one verb on one resource in one scope. */
 interface Grant {
-  /** `COMPONENT: VERB RESOURCE`, with the name and the namespace of a rule that holds for one only. */
+  /** `COMPONENT: VERB RESOURCE`, followed by the name and the namespace if the rule is limited to one. */
   readonly id: string
   allows(attributes: AuthorizationAttributes): boolean
 }
@@ -54,10 +54,10 @@ export function componentAuthorizer(...components: readonly Component[]): Author
     authorize(attributes) {
       let isAllowed = true
       for (const { component, grants } of grantsByComponent) {
-        const used = grants.filter((grant) => grant.allows(attributes))
-        for (const { id } of used) ruleUsage.used.add(id)
-        if (used.length > 0) continue
-        ruleUsage.denied.add(`${component}: ${describe(attributes)}`)
+        const usedGrants = grants.filter((grant) => grant.allows(attributes))
+        for (const { id } of usedGrants) ruleUsage.used.add(id)
+        if (usedGrants.length > 0) continue
+        ruleUsage.denied.add(`${component}: ${describeRequest(attributes)}`)
         isAllowed = false
       }
       return { allowed: isAllowed }
@@ -66,19 +66,19 @@ export function componentAuthorizer(...components: readonly Component[]): Author
 }
 
 /** Returns an authorizer that records which rules of the components of the server's process are used. */
-export function recordUse(authorizer: Authorizer): Authorizer {
-  const byUser = new Map(
+export function recordRuleUse(authorizer: Authorizer): Authorizer {
+  const authorizersByUser = new Map(
     IN_PROCESS_COMPONENTS.map((component) => [userOf(component).name, componentAuthorizer(component)]),
   )
   return {
     authorize(attributes) {
-      byUser.get(attributes.user.name)?.authorize(attributes)
+      authorizersByUser.get(attributes.user.name)?.authorize(attributes)
       return authorizer.authorize(attributes)
     },
   }
 }
 
-function describe(attributes: AuthorizationAttributes): string {
+function describeRequest(attributes: AuthorizationAttributes): string {
   if (attributes.path !== undefined) return `${attributes.verb} ${attributes.path}`
   const { verb, group, resource, subresource, namespace } = attributes
   const id = `${resource}${group ? `.${group}` : ''}${subresource ? `/${subresource}` : ''}`
@@ -86,8 +86,8 @@ function describe(attributes: AuthorizationAttributes): string {
 }
 
 /**
- * Returns a client that also authorizes requests for kinds that the server does not have, such as snapshots. Tests answer
- * them in a client around that of the server.
+ * Returns a client that also authorizes requests for kinds that the server does not have, such as snapshots. Tests handle
+ * these requests in a client that wraps the client of the server.
  */
 export function authorizeUnservedKinds(client: Client, component: Component): Client {
   const authorizer = componentAuthorizer(component)

@@ -1,5 +1,5 @@
 // The users of the components that run in the server's process, and the roles `stowage:COMPONENT` that grant them the rules
-// of component-rules.ts. Rules of the namespace `own` hold in kube-system.
+// of component-rules.ts. Rules with the namespace `own` apply in kube-system.
 import { type PolicyRule, RBAC_GROUP, type Subject } from '../../api/kinds/rbac/rbac-schema.ts'
 import { AUTHENTICATED_GROUP, accountUser, type UserInfo } from '../security/index.ts'
 import { type Component, type ComponentRule, rulesOf } from './component-rules.ts'
@@ -64,9 +64,9 @@ export interface RoleRules {
 export function roleRulesOf(rules: readonly ComponentRule[], ownNamespace: string): RoleRules[] {
   const namespaces = [...new Set(rules.flatMap(({ namespace }) => namespace ?? []))].sort().reverse()
   return [undefined, ...namespaces].flatMap((scope) => {
-    const scoped = rules.filter(({ namespace }) => namespace === scope)
-    if (scoped.length === 0) return []
-    const policyRules = toPolicyRules(scoped)
+    const scopedRules = rules.filter(({ namespace }) => namespace === scope)
+    if (scopedRules.length === 0) return []
+    const policyRules = toPolicyRules(scopedRules)
     return [scope ? { namespace: scope === 'own' ? ownNamespace : scope, rules: policyRules } : { rules: policyRules }]
   })
 }
@@ -78,17 +78,17 @@ const VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'a
  * names are merged with those of the same names only.
  */
 function toPolicyRules(rules: readonly ComponentRule[]): PolicyRule[] {
-  const merged = new Map<string, { id: string; names?: readonly string[]; verbs: Set<string> }>()
+  const mergedResources = new Map<string, { id: string; names?: readonly string[]; verbs: Set<string> }>()
   for (const { verbs, resources, names } of rules) {
     for (const id of resources) {
       const key = `${id} ${names?.join() ?? ''}`
-      const resource = merged.get(key) ?? { id, ...(names ? { names } : {}), verbs: new Set() }
+      const resource = mergedResources.get(key) ?? { id, ...(names ? { names } : {}), verbs: new Set() }
       for (const verb of verbs) resource.verbs.add(verb)
-      merged.set(key, resource)
+      mergedResources.set(key, resource)
     }
   }
   const policyRules = new Map<string, PolicyRule & { resources: string[] }>()
-  for (const [, { id, names, verbs }] of [...merged].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [, { id, names, verbs }] of [...mergedResources].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const { group, resource } = parseResource(id)
     const sortedVerbs = VERBS.filter((verb) => verbs.has(verb))
     const key = `${group} ${sortedVerbs.join()} ${names?.join() ?? ''}`

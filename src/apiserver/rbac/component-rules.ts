@@ -1,5 +1,5 @@
-// The rules of every component: the source of the roles `stowage:COMPONENT`, of those that `stowage rbac print` prints, of
-// docs/reference/roles.md, and of those under which the tests run.
+// The rules of every component. The roles `stowage:COMPONENT`, the output of `stowage rbac print` and docs/reference/roles.md
+// are generated from them, and the tests of components run with them.
 // A test fails if a component sends a request that no rule here grants, or if a rule here is used by no test.
 import {
   API_CLIENT_SIGNER,
@@ -14,7 +14,7 @@ export interface ComponentRule {
   readonly resources: readonly string[]
   /** The names of the objects. Absent for all objects. */
   readonly names?: readonly string[]
-  /** The feature that needs the rule. Absent for what the component always does. */
+  /** The feature that needs the rule. Absent if the component always needs it. */
   readonly feature?: string
   /** The namespace in which the rule holds; `own` is that of the component. Absent for the whole cluster. */
   readonly namespace?: 'own' | 'kube-node-lease' | 'kube-public'
@@ -34,7 +34,7 @@ const ELECT_LEADER = rule('get create update patch', 'leases.coordination.k8s.io
   feature: 'leader-election',
   namespace: 'own',
 })
-/** Writes of several objects in one transaction. Only Stowage serves it; elsewhere they are single writes. */
+/** Writes of several objects in one transaction. Only Stowage serves commits; other API servers get single writes. */
 const COMMIT = rule('create', 'commits.stowage.dev', { feature: 'transactions' })
 /** Reports of the operations of a process. Only Stowage serves them. */
 const REPORT_OPERATIONS = rule('create', 'operationreports.stowage.dev', { feature: 'operations' })

@@ -40,7 +40,7 @@ function createAuthorizer() {
 }
 
 describe('the decision cache', () => {
-  it('SYS-9 gives each request the decision that it would get as the first one, also after a role changes', () => {
+  it('SYS-9 returns the decision that an empty cache would return, even after a role changes', () => {
     const changes = fc.array(fc.record({ rules: fc.array(rule, { maxLength: 3 }), requests: fc.array(request) }), {
       maxLength: 4,
     })
@@ -49,13 +49,13 @@ describe('the decision cache', () => {
         const authorizer = createAuthorizer()
         for (const { rules, requests } of roles) {
           authorizer.setRules(rules)
-          for (const { subresource, name, ...others } of requests) {
-            const attributes: ResourceAttributes = { user: USER, version: 'v1', ...others }
+          for (const { subresource, name, ...otherAttributes } of requests) {
+            const attributes: ResourceAttributes = { user: USER, version: 'v1', ...otherAttributes }
             if (subresource) attributes.subresource = subresource
             if (name) attributes.name = name
-            const first = createAuthorizer()
-            first.setRules(rules)
-            expect(authorizer.authorize(attributes)).toEqual(first.authorize(attributes))
+            const freshAuthorizer = createAuthorizer()
+            freshAuthorizer.setRules(rules)
+            expect(authorizer.authorize(attributes)).toEqual(freshAuthorizer.authorize(attributes))
           }
         }
       }),

@@ -1,20 +1,20 @@
-// Remembers the decisions on the requests of a user. The role index returns the same list of grants until a role or binding
-// changes, so decisions are kept by that list. If a rule names objects, decisions on named objects are not kept.
+// Caches the decisions on the requests of a user. The role index returns the same list of grants until a role or binding
+// changes, so that list is the key of the cache. If a rule names objects, decisions on named objects are not cached.
 import type { AuthorizationAttributes, Decision, ResourceAttributes } from '../security/index.ts'
 import type { Grant } from './role-index.ts'
 
 export interface DecisionCache {
-  /** Returns the decision that was made with these grants on an equal request, or makes and keeps it. */
+  /** Returns the cached decision on an equal request with these grants, or makes and caches it. */
   get(grants: readonly Grant[], attributes: AuthorizationAttributes, decide: () => Decision): Decision
 }
 
 interface GrantDecisions {
-  /** Whether a rule is for objects of given names. */
+  /** Whether a rule applies only to objects with certain names. */
   readonly hasNames: boolean
   readonly byRequest: Map<string, Decision>
 }
 
-/** When a client has sent this many different requests, its decisions are made again. */
+/** Maximum number of cached decisions for a list of grants. They are then discarded. */
 const DECISIONS_MAX = 500
 
 export function createDecisionCache(): DecisionCache {

@@ -1,5 +1,5 @@
-// Rejects writes with which a user would grant rules that the user does not hold: of roles, unless the user has the verb
-// `escalate`, and of bindings, unless the user has the verb `bind` on the role.
+// Rejects writes of roles and bindings with which users would grant rules that they do not hold, unless they have the verb
+// `escalate` on the role, or `bind` on the role of the binding.
 
 import { FieldErrors } from '../../api/field-errors.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
@@ -14,22 +14,23 @@ import { FULL_ACCESS, heldRules, type RbacAuthorizer } from './rbac-authorizer.t
 import type { RoleIndex } from './role-index.ts'
 import { countParts, describeRules, quoteList, uncoveredRules } from './rule-cover.ts'
 
-/** Combinations of verb, group, resource and name in one role. A role with more is rejected. */
+/** Maximum number of combinations of verb, group, resource and name in one role. A role with more is rejected. */
 export const ROLE_PARTS_MAX = 100_000
 
 export function escalationCheck(index: RoleIndex, authorizer: RbacAuthorizer): AdmissionPlugin {
   function checkRole(request: AdmissionRequest, role: AnyObject): void {
-    const { user, namespace, name, resource, old } = request
+    const { user, namespace, name, resource, oldObject } = request
     checkSize(request, role.rules)
     const { plural } = resource.kind
     const permission = { user, verb: 'escalate', group: RBAC_GROUP, version: 'v1', resource: plural, name, namespace }
     if (isPrivileged(user) || authorizer.authorize(permission).allowed) return
     const ownRules = heldRules(index, user, namespace)
-    const isAggregated = (role as ClusterRole).aggregationRule ?? (old as ClusterRole | undefined)?.aggregationRule
+    const isAggregated =
+      (role as ClusterRole).aggregationRule ?? (oldObject as ClusterRole | undefined)?.aggregationRule
     if (isAggregated && uncoveredRules(ownRules, FULL_ACCESS, { max: 1 }).length > 0) {
       throw forbidden(resource, name, 'must have cluster-admin privileges to use the aggregationRule')
     }
-    checkCovered(request, ownRules, role.rules)
+    checkHeldRules(request, ownRules, role.rules)
   }
 
   function checkBinding(request: AdmissionRequest, { roleRef }: { roleRef: RoleRef }): void {
@@ -47,15 +48,15 @@ export function escalationCheck(index: RoleIndex, authorizer: RbacAuthorizer): A
     if (isPrivileged(user) || authorizer.authorize(permission).allowed) return
     const role = request.find<AnyObject>(kind, kind.namespaced ? namespace : '', roleRef.name)
     if (!role) throw notFound(kind, roleRef.name)
-    checkCovered(request, heldRules(index, user, namespace), role.rules)
+    checkHeldRules(request, heldRules(index, user, namespace), role.rules)
   }
 
   return {
     name: 'RBACEscalation',
     validate(request) {
-      const { resource, operation, object, old } = request
+      const { resource, operation, object, oldObject } = request
       if (resource.group !== RBAC_GROUP || operation === 'DELETE' || !object) return undefined
-      if (old && !isContentChanged(object, old)) return undefined
+      if (oldObject && !isContentChanged(object, oldObject)) return undefined
       if (resource.plural.endsWith('bindings')) checkBinding(request, object)
       else checkRole(request, object)
       return undefined
@@ -74,18 +75,18 @@ function checkSize({ resource, name }: AdmissionRequest, rules: readonly PolicyR
   throw invalid(resource.kind, name, errors.list)
 }
 
-function checkCovered(
+function checkHeldRules(
   { resource, name, user }: AdmissionRequest,
   ownRules: readonly PolicyRule[],
   rules: readonly PolicyRule[],
 ): void {
-  const missing = uncoveredRules(ownRules, rules, { max: NAMED_PARTS_MAX })
-  if (missing.length === 0) return
+  const missingRules = uncoveredRules(ownRules, rules, { max: NAMED_PARTS_MAX })
+  if (missingRules.length === 0) return
   throw forbidden(
     resource,
     name,
     `user ${JSON.stringify(user.name)} (groups=${quoteList(user.groups)}) is attempting to grant RBAC permissions not currently held:\n` +
-      describeRules(missing).join('\n'),
+      describeRules(missingRules).join('\n'),
   )
 }
 

@@ -1,4 +1,4 @@
-// Tests RBAC through the API server: users get what bindings grant them, and cannot grant more than they hold.
+// Tests RBAC through the API server: users have the rights that bindings grant, and cannot grant rights that they do not hold.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 
@@ -30,7 +30,7 @@ describe('RBAC', () => {
     api = await createServerFixture({ usesRbac: true })
   })
 
-  const as = (user: string, groups: readonly string[] = []) => ({
+  const userHeaders = (user: string, groups: readonly string[] = []) => ({
     'impersonate-user': user,
     ...(groups.length > 0 ? { 'impersonate-group': groups[0]! } : {}),
   })
@@ -47,7 +47,7 @@ describe('RBAC', () => {
   it('SYS-9 denies a request that no binding allows, without revealing whether the object exists', async () => {
     await create(CLAIMS, aClaim('a'))
     for (const name of ['a', 'missing']) {
-      const { status, json } = await api.get(`${CLAIMS}/${name}`, as('ann'))
+      const { status, json } = await api.get(`${CLAIMS}/${name}`, userHeaders('ann'))
       expect(status).toBe(403)
       expect(json.message).toBe(
         `persistentvolumeclaims "${name}" is forbidden: User "ann" cannot get resource "persistentvolumeclaims" in API group "" in the namespace "default"`,
@@ -55,39 +55,41 @@ describe('RBAC', () => {
     }
   })
 
-  it('SYS-9 allows what a role binding grants, in its namespace only, until it is deleted', async () => {
+  it('SYS-9 allows the requests that a role binding grants, in its namespace only, until it is deleted', async () => {
     await create(ROLES, aRole('reader', READ_CLAIMS))
     await create(BINDINGS, aBinding('readers', 'Role', 'reader'))
-    await waitForStatus(200, () => api.get(CLAIMS, as('ann')))
-    expect((await api.get('/api/v1/persistentvolumeclaims', as('ann'))).status).toBe(403)
-    expect((await api.get('/api/v1/namespaces/kube-system/persistentvolumeclaims', as('ann'))).status).toBe(403)
-    expect((await api.get(`${CLAIMS}?watch=1`, as('ann'))).status).toBe(403)
-    expect((await api.get(CLAIMS, as('bob'))).status).toBe(403)
+    await waitForStatus(200, () => api.get(CLAIMS, userHeaders('ann')))
+    expect((await api.get('/api/v1/persistentvolumeclaims', userHeaders('ann'))).status).toBe(403)
+    expect((await api.get('/api/v1/namespaces/kube-system/persistentvolumeclaims', userHeaders('ann'))).status).toBe(
+      403,
+    )
+    expect((await api.get(`${CLAIMS}?watch=1`, userHeaders('ann'))).status).toBe(403)
+    expect((await api.get(CLAIMS, userHeaders('bob'))).status).toBe(403)
     await api.delete(`${BINDINGS}/readers`)
-    await waitForStatus(403, () => api.get(CLAIMS, as('ann')))
+    await waitForStatus(403, () => api.get(CLAIMS, userHeaders('ann')))
   })
 
   it('SYS-9 applies a cluster role within the namespace of a role binding', async () => {
     await create(CLUSTER_ROLES, aRole('everything', FULL_ACCESS))
     await create(BINDINGS, aBinding('all', 'ClusterRole', 'everything', [{ kind: 'Group', name: 'team' }]))
-    await waitForStatus(200, () => api.get(SECRETS, as('ann', ['team'])))
-    expect((await api.get('/api/v1/nodes', as('ann', ['team']))).status).toBe(403)
-    expect((await api.get('/metrics', as('ann', ['team']))).status).toBe(403)
+    await waitForStatus(200, () => api.get(SECRETS, userHeaders('ann', ['team'])))
+    expect((await api.get('/api/v1/nodes', userHeaders('ann', ['team']))).status).toBe(403)
+    expect((await api.get('/metrics', userHeaders('ann', ['team']))).status).toBe(403)
   })
 
   it('SYS-9 grants a role to a service account of the namespace of the binding', async () => {
     await create(ROLES, aRole('reader', READ_CLAIMS))
     await create(BINDINGS, aBinding('robots', 'Role', 'reader', [{ kind: 'ServiceAccount', name: 'robot' }]))
-    await waitForStatus(200, () => api.get(CLAIMS, as('system:serviceaccount:default:robot')))
-    expect((await api.get(CLAIMS, as('system:serviceaccount:other:robot'))).status).toBe(403)
+    await waitForStatus(200, () => api.get(CLAIMS, userHeaders('system:serviceaccount:default:robot')))
+    expect((await api.get(CLAIMS, userHeaders('system:serviceaccount:other:robot'))).status).toBe(403)
   })
 
   it('SYS-9 stores a binding to a role that does not exist, which grants nothing and is named in the denial', async () => {
     await create(CLUSTER_BINDINGS, aBinding('dangling', 'ClusterRole', 'missing'))
-    await waitForStatus(403, () => api.get(CLAIMS, as('ann')))
+    await waitForStatus(403, () => api.get(CLAIMS, userHeaders('ann')))
     await api.waitUntil(
       async () =>
-        (await api.get(CLAIMS, as('ann'))).json.message.endsWith(
+        (await api.get(CLAIMS, userHeaders('ann'))).json.message.endsWith(
           ': RBAC: clusterrole.rbac.authorization.k8s.io "missing" not found',
         ),
       'the reason',
@@ -103,23 +105,25 @@ describe('RBAC', () => {
       aRole('one', { apiGroups: [''], resources: ['secrets'], resourceNames: ['a'], verbs: ['get', 'list', 'delete'] }),
     )
     await create(BINDINGS, aBinding('one', 'Role', 'one'))
-    await waitForStatus(200, () => api.get(`${SECRETS}?fieldSelector=metadata.name%3Da`, as('ann')))
-    const { json } = await api.get(`${SECRETS}?fieldSelector=metadata.name%3Da`, as('ann'))
+    await waitForStatus(200, () => api.get(`${SECRETS}?fieldSelector=metadata.name%3Da`, userHeaders('ann')))
+    const { json } = await api.get(`${SECRETS}?fieldSelector=metadata.name%3Da`, userHeaders('ann'))
     expect(json.items.map(({ metadata }: Json) => metadata.name)).toEqual(['a'])
-    expect((await api.get(SECRETS, as('ann'))).status).toBe(403)
+    expect((await api.get(SECRETS, userHeaders('ann'))).status).toBe(403)
     const contradiction = 'metadata.name%3Da%2Cmetadata.name!%3Da'
-    expect((await api.get(`${SECRETS}?fieldSelector=${contradiction}`, as('ann'))).json.items).toEqual([])
+    expect((await api.get(`${SECRETS}?fieldSelector=${contradiction}`, userHeaders('ann'))).json.items).toEqual([])
     const collection = `${SECRETS}?fieldSelector=metadata.name%3Da`
-    expect((await api.call('DELETE', collection, undefined, as('ann'))).json.message).toContain('deletecollection')
+    expect((await api.call('DELETE', collection, undefined, userHeaders('ann'))).json.message).toContain(
+      'deletecollection',
+    )
   })
 
   it('SYS-9 does not create an object by an apply if the user may only patch', async () => {
     await create(ROLES, aRole('patcher', { ...READ_CLAIMS, verbs: ['get', 'patch', 'update'] }))
     await create(BINDINGS, aBinding('patchers', 'Role', 'patcher'))
-    await waitForStatus(404, () => api.get(`${CLAIMS}/x`, as('ann')))
+    await waitForStatus(404, () => api.get(`${CLAIMS}/x`, userHeaders('ann')))
     const config = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...aClaim('x') }
     const { status, json } = await api.call('PATCH', `${CLAIMS}/x?fieldManager=test`, JSON.stringify(config), {
-      ...as('ann'),
+      ...userHeaders('ann'),
       'content-type': 'application/apply-patch+yaml',
     })
     expect(json.message).toContain('cannot create resource "persistentvolumeclaims"')
@@ -132,57 +136,59 @@ describe('RBAC', () => {
       const manageWithoutEscalation = { ...manage, verbs: ['get', 'create', 'update', 'patch', 'delete'] }
       await create(ROLES, aRole('manager', manageWithoutEscalation, READ_CLAIMS))
       await create(BINDINGS, aBinding('managers', 'Role', 'manager'))
-      await waitForStatus(200, () => api.get(CLAIMS, as('ann')))
+      await waitForStatus(200, () => api.get(CLAIMS, userHeaders('ann')))
     })
 
-    it('SYS-9 lets a user grant what the user holds', async () => {
-      await create(ROLES, aRole('reader', READ_CLAIMS), as('ann'))
-      await create(BINDINGS, aBinding('readers', 'Role', 'reader', [{ kind: 'User', name: 'bob' }]), as('ann'))
+    it('SYS-9 lets a user grant rules that the user holds', async () => {
+      await create(ROLES, aRole('reader', READ_CLAIMS), userHeaders('ann'))
+      await create(BINDINGS, aBinding('readers', 'Role', 'reader', [{ kind: 'User', name: 'bob' }]), userHeaders('ann'))
     })
 
     it('SYS-9 rejects a role with rules that the user does not hold, also by update, patch, apply and dry run', async () => {
       await create(ROLES, aRole('reader', READ_CLAIMS))
       const denial = (missing: string) =>
         `roles.rbac.authorization.k8s.io "reader" is forbidden: user "ann" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n${missing}`
-      const more = aRole('reader', READ_CLAIMS, { ...READ_CLAIMS, resources: ['secrets'] })
+      const extendedRole = aRole('reader', READ_CLAIMS, { ...READ_CLAIMS, resources: ['secrets'] })
       const expected = denial('{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}')
       for (const query of ['', '?dryRun=All']) {
-        expect((await api.put(`${ROLES}/reader${query}`, more, as('ann'))).json.message).toBe(expected)
+        expect((await api.put(`${ROLES}/reader${query}`, extendedRole, userHeaders('ann'))).json.message).toBe(expected)
       }
       const patch = [{ op: 'add', path: '/rules/-', value: FULL_ACCESS }]
       const sendPatch = (type: string, body: object, query = '') =>
         api.call('PATCH', `${ROLES}/reader${query}`, JSON.stringify(body), {
-          ...as('ann'),
+          ...userHeaders('ann'),
           'content-type': type,
         })
       expect((await sendPatch('application/json-patch+json', patch)).json.message).toBe(
         denial('{APIGroups:["*"], Resources:["*"], Verbs:["*"]}'),
       )
-      const config = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', ...more }
+      const config = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', ...extendedRole }
       expect((await sendPatch('application/apply-patch+yaml', config, '?fieldManager=t&force=true')).json.message).toBe(
         expected,
       )
-      expect((await api.post(ROLES, { ...more, metadata: { name: 'new' } }, as('ann'))).status).toBe(403)
+      expect((await api.post(ROLES, { ...extendedRole, metadata: { name: 'new' } }, userHeaders('ann'))).status).toBe(
+        403,
+      )
     })
 
     it('SYS-9 rejects a binding to a role with more rules, unless the user may bind that role', async () => {
       const binding = aBinding('x', 'ClusterRole', 'cluster-admin')
-      const rejected = await api.post(BINDINGS, binding, as('ann'))
-      expect(rejected.status).toBe(403)
-      expect(rejected.json.message).toContain('attempting to grant RBAC permissions not currently held')
-      expect((await api.post(BINDINGS, aBinding('x', 'ClusterRole', 'missing'), as('ann'))).status).toBe(404)
+      const rejectedResponse = await api.post(BINDINGS, binding, userHeaders('ann'))
+      expect(rejectedResponse.status).toBe(403)
+      expect(rejectedResponse.json.message).toContain('attempting to grant RBAC permissions not currently held')
+      expect((await api.post(BINDINGS, aBinding('x', 'ClusterRole', 'missing'), userHeaders('ann'))).status).toBe(404)
 
       const bind = { apiGroups: ['rbac.authorization.k8s.io'], resources: ['clusterroles'], verbs: ['bind'] }
       await create(ROLES, aRole('binder', { ...bind, resourceNames: ['cluster-admin'] }))
       await create(BINDINGS, aBinding('binders', 'Role', 'binder'))
-      await waitForStatus(201, () => api.post(BINDINGS, binding, as('ann')))
+      await waitForStatus(201, () => api.post(BINDINGS, binding, userHeaders('ann')))
     })
 
     it('SYS-9 lets a user with the verb escalate write any role', async () => {
       const escalate = { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles'], verbs: ['escalate'] }
       await create(ROLES, aRole('escalator', escalate))
       await create(BINDINGS, aBinding('escalators', 'Role', 'escalator'))
-      await waitForStatus(201, () => api.post(ROLES, aRole('all', FULL_ACCESS), as('ann')))
+      await waitForStatus(201, () => api.post(ROLES, aRole('all', FULL_ACCESS), userHeaders('ann')))
     })
 
     it('SYS-9 rejects a role with too many combinations to check', async () => {
@@ -225,9 +231,9 @@ describe('RBAC', () => {
   it('SYS-9 SelfSubjectRulesReview lists the rules of the user in a namespace', async () => {
     await create(ROLES, aRole('reader', READ_CLAIMS))
     await create(BINDINGS, aBinding('readers', 'Role', 'reader'))
-    await waitForStatus(200, () => api.get(CLAIMS, as('ann')))
+    await waitForStatus(200, () => api.get(CLAIMS, userHeaders('ann')))
     const url = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews'
-    const { json } = await api.post(url, { spec: { namespace: 'default' } }, as('ann'))
+    const { json } = await api.post(url, { spec: { namespace: 'default' } }, userHeaders('ann'))
     expect(json.status.resourceRules).toContainEqual({
       verbs: READ_CLAIMS.verbs,
       apiGroups: [''],

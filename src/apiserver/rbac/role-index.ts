@@ -66,8 +66,8 @@ export function createRoleIndex(): RoleIndex {
     const key = `${namespace}/${name}`
     const bySubject = byNamespace.get(namespace) ?? new Map<string, SubjectBinding[]>()
     for (const subject of subjectsOfBinding.get(key) ?? []) {
-      const others = (bySubject.get(subject) ?? []).filter((other) => other.key !== key)
-      if (others.length > 0) bySubject.set(subject, others)
+      const otherBindings = (bySubject.get(subject) ?? []).filter((other) => other.key !== key)
+      if (otherBindings.length > 0) bySubject.set(subject, otherBindings)
       else bySubject.delete(subject)
     }
     subjectsOfBinding.delete(key)
@@ -116,12 +116,12 @@ export function createRoleIndex(): RoleIndex {
     setClusterRoleBinding: (name, binding) => setBinding('', name, binding),
     setRoleBinding: setBinding,
     grantsOf(user, namespace) {
-      const byUser = grantsByUser.get(user) ?? new Map<string, readonly Grant[]>()
-      grantsByUser.set(user, byUser)
-      let grants = byUser.get(namespace)
+      const grantsByNamespace = grantsByUser.get(user) ?? new Map<string, readonly Grant[]>()
+      grantsByUser.set(user, grantsByNamespace)
+      let grants = grantsByNamespace.get(namespace)
       if (!grants) {
         grants = [...grantsIn('', user), ...(namespace ? grantsIn(namespace, user) : [])]
-        if (byUser.size < NAMESPACES_PER_USER_MAX) byUser.set(namespace, grants)
+        if (grantsByNamespace.size < NAMESPACES_PER_USER_MAX) grantsByNamespace.set(namespace, grants)
       }
       return grants
     },

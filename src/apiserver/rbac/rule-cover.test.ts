@@ -21,8 +21,8 @@ describe('uncoveredRules', () => {
     ['all names', rule('get', '', 'secrets'), rule('get', '', 'secrets', 'a b')],
     ['more names', rule('get', '', 'secrets', 'a b'), rule('get', '', 'secrets', 'b')],
     ['a path prefix', paths('get', '/a/*'), paths('get', '/a/b')],
-  ])('SYS-9 accepts a rule that is covered by %s', (_, ownRule, requested) => {
-    expect(uncoveredRules([ownRule], [requested])).toEqual([])
+  ])('SYS-9 accepts a rule that is covered by %s', (_, ownRule, requestedRule) => {
+    expect(uncoveredRules([ownRule], [requestedRule])).toEqual([])
   })
 
   it.each([
@@ -35,11 +35,11 @@ describe('uncoveredRules', () => {
     ['a subresource by its resource', rule('get', '', 'pods'), rule('get', '', 'pods/log')],
     ['all objects by named ones', rule('get', '', 'secrets', 'a'), rule('get', '', 'secrets')],
     ['a path above a prefix', paths('get', '/a/*'), paths('get', '/a')],
-  ])('SYS-9 does not cover %s', (_, ownRule, requested) => {
-    expect(uncoveredRules([ownRule], [requested])).not.toEqual([])
+  ])('SYS-9 does not cover %s', (_, ownRule, requestedRule) => {
+    expect(uncoveredRules([ownRule], [requestedRule])).not.toEqual([])
   })
 
-  it('SYS-9 returns all parts, or as many as the caller asks for', () => {
+  it('SYS-9 returns all uncovered parts, or at most `max` of them', () => {
     const names = Array.from({ length: 300 }, (_, index) => `name-${index}`)
     const rules = [rule('get', '', 'nodes', names.join(' '))]
     expect(uncoveredRules([], rules)).toHaveLength(300)

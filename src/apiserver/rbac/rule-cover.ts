@@ -11,16 +11,16 @@ export function uncoveredRules(
   rules: readonly PolicyRule[],
   { max = Number.POSITIVE_INFINITY }: { readonly max?: number } = {},
 ): PolicyRule[] {
-  const uncovered: PolicyRule[] = []
+  const uncoveredParts: PolicyRule[] = []
   for (const rule of rules) {
-    if (ownRules.some((holder) => covers(holder, rule))) continue
+    if (ownRules.some((heldRule) => covers(heldRule, rule))) continue
     for (const part of partsOf(rule)) {
-      if (ownRules.some((holder) => covers(holder, part))) continue
-      uncovered.push(part)
-      if (uncovered.length >= max) return uncovered
+      if (ownRules.some((heldRule) => covers(heldRule, part))) continue
+      uncoveredParts.push(part)
+      if (uncoveredParts.length >= max) return uncoveredParts
     }
   }
-  return uncovered
+  return uncoveredParts
 }
 
 /** Returns how many parts a role has. A role with too many of them takes too long to check. */
@@ -52,16 +52,16 @@ function* partsOf({
 }
 
 /** A requested `*` is covered by a held `*` only, not by a list of all values. */
-function covers(holder: PolicyRule, rule: PolicyRule): boolean {
-  const heldNames = holder.resourceNames ?? []
+function covers(heldRule: PolicyRule, rule: PolicyRule): boolean {
+  const heldNames = heldRule.resourceNames ?? []
   const names = rule.resourceNames ?? []
   return (
-    includesAll(holder.verbs, rule.verbs) &&
-    includesAll(holder.apiGroups, rule.apiGroups) &&
-    coversResources(holder.resources ?? [], rule.resources ?? []) &&
+    includesAll(heldRule.verbs, rule.verbs) &&
+    includesAll(heldRule.apiGroups, rule.apiGroups) &&
+    coversResources(heldRule.resources ?? [], rule.resources ?? []) &&
     (heldNames.length === 0 || (names.length > 0 && names.every((name) => heldNames.includes(name)))) &&
     (rule.nonResourceURLs ?? []).every((url) =>
-      (holder.nonResourceURLs ?? []).some((pattern) => matchesPath(pattern, url)),
+      (heldRule.nonResourceURLs ?? []).some((pattern) => matchesPath(pattern, url)),
     )
   )
 }
@@ -78,15 +78,15 @@ const coversResources = (heldResources: readonly string[], resources: readonly s
 
 /** Describes rules in the form of Kubernetes: `{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`. */
 export function describeRules(parts: readonly PolicyRule[]): string[] {
-  const merged = new Map<string, PolicyRule>()
+  const mergedRules = new Map<string, PolicyRule>()
   for (const part of parts) {
     const { verbs, ...target } = part
     const key = JSON.stringify(target)
-    const previous = part.nonResourceURLs ? undefined : merged.get(key)
-    if (previous) merged.set(key, { ...previous, verbs: [...previous.verbs, ...verbs] })
-    else merged.set(part.nonResourceURLs ? `${key}${verbs}` : key, part)
+    const previous = part.nonResourceURLs ? undefined : mergedRules.get(key)
+    if (previous) mergedRules.set(key, { ...previous, verbs: [...previous.verbs, ...verbs] })
+    else mergedRules.set(part.nonResourceURLs ? `${key}${verbs}` : key, part)
   }
-  return [...new Set([...merged.values()].map(describeRule))].sort()
+  return [...new Set([...mergedRules.values()].map(describeRule))].sort()
 }
 
 function describeRule({ apiGroups, resources, nonResourceURLs, resourceNames, verbs }: PolicyRule): string {

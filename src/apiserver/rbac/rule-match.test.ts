@@ -41,11 +41,11 @@ describe('ruleAllows', () => {
   })
 
   it('SYS-9 allows only the named objects, and no request without a name', () => {
-    const named = rule({ verbs: ['*'], resourceNames: ['a'] })
-    expect(ruleAllows(named, request('get', 'pods', { name: 'a' }))).toBe(true)
-    expect(ruleAllows(named, request('get', 'pods', { name: 'b' }))).toBe(false)
-    expect(ruleAllows(named, request('list', 'pods'))).toBe(false)
-    expect(ruleAllows(named, request('deletecollection', 'pods'))).toBe(false)
+    const namedRule = rule({ verbs: ['*'], resourceNames: ['a'] })
+    expect(ruleAllows(namedRule, request('get', 'pods', { name: 'a' }))).toBe(true)
+    expect(ruleAllows(namedRule, request('get', 'pods', { name: 'b' }))).toBe(false)
+    expect(ruleAllows(namedRule, request('list', 'pods'))).toBe(false)
+    expect(ruleAllows(namedRule, request('deletecollection', 'pods'))).toBe(false)
   })
 
   it('SYS-9 matches paths exactly or by prefix', () => {

@@ -4,7 +4,7 @@
 export interface RuleUsage {
   /** `COMPONENT: VERB RESOURCE` of each right that granted a request. */
   readonly used: Set<string>
-  /** The same form of each request that no rule granted. */
+  /** Each request that no rule granted, in the same form. */
   readonly denied: Set<string>
 }
 

@@ -84,17 +84,17 @@ describe('a client certificate', () => {
   it('SYS-22 is accepted if any CA of the bundle has issued it, until the bundle is replaced', () => {
     const bundle = `${foreignPki.caCert}${pki.caCert}`
     const authenticator = createAuthenticator({ caCert: bundle, tokenAuthenticators: [], clock: systemClock() })
-    const [own, foreign] = [pki, foreignPki].map(({ admin }) => ({
+    const [ownCert, foreignCert] = [pki, foreignPki].map(({ admin }) => ({
       der: new X509Certificate(admin.cert).raw,
       trusted: true,
     }))
-    expect(authenticator.authenticate({ clientCert: own! }).is).toBe('authenticated')
-    expect(authenticator.authenticate({ clientCert: foreign! }).is).toBe('authenticated')
+    expect(authenticator.authenticate({ clientCert: ownCert! }).is).toBe('authenticated')
+    expect(authenticator.authenticate({ clientCert: foreignCert! }).is).toBe('authenticated')
     authenticator.setCaCert(pki.caCert)
-    expect(authenticator.authenticate({ clientCert: own! }).is).toBe('authenticated')
-    expect(authenticator.authenticate({ clientCert: foreign! }).is).toBe('rejected')
+    expect(authenticator.authenticate({ clientCert: ownCert! }).is).toBe('authenticated')
+    expect(authenticator.authenticate({ clientCert: foreignCert! }).is).toBe('rejected')
     expect(() => authenticator.setCaCert('nonsense')).toThrow()
-    expect(authenticator.authenticate({ clientCert: own! }).is).toBe('authenticated')
+    expect(authenticator.authenticate({ clientCert: ownCert! }).is).toBe('authenticated')
   })
 
   it('is parsed once for many connections', () => {
@@ -157,8 +157,8 @@ describe('a client certificate', () => {
   })
 
   it('is rejected after it has expired, with the time of expiry', async () => {
-    const expired = issueClientCertificate({ commonName: 'ann' }, { notAfterMs: Date.UTC(2026, 0, 2) })
-    expect(await server.send({ tls: expired })).toMatchObject({
+    const expiredCert = issueClientCertificate({ commonName: 'ann' }, { notAfterMs: Date.UTC(2026, 0, 2) })
+    expect(await server.send({ tls: expiredCert })).toMatchObject({
       authentication: {
         status: {
           code: 401,

@@ -45,7 +45,7 @@ export interface AuthenticatorOptions {
   clock: Clock
 }
 
-const CERTIFICATES_CACHED_MAX = 10_000
+const CACHED_CERTIFICATES_MAX = 10_000
 
 export function createAuthenticator({
   caCert,
@@ -56,18 +56,18 @@ export function createAuthenticator({
   let issuers = parseIssuers(caCert)
   let isRevoked = NO_REVOCATIONS
   let identities = new WeakMap<ClientCertificate, ConnectionIdentity>()
-  let validCertificates = new LruCache<string, CertificateIdentity>(CERTIFICATES_CACHED_MAX)
+  let validCertificates = new LruCache<string, CertificateIdentity>(CACHED_CERTIFICATES_MAX)
   const authenticateToken = firstTokenAuthenticator(tokenAuthenticators, apiAudiences)
 
   const identityOf = (clientCert: ClientCertificate): ConnectionIdentity => {
-    const cached = identities.get(clientCert)
-    if (cached) return cached
+    const cachedIdentity = identities.get(clientCert)
+    if (cachedIdentity) return cachedIdentity
     const { der, trusted } = clientCert
     const fingerprint = createHash('sha256').update(der).digest('hex')
-    const parsed = validCertificates.get(fingerprint) ?? parseCertificate(der, { fingerprint, issuers })
+    const certificateIdentity = validCertificates.get(fingerprint) ?? parseCertificate(der, { fingerprint, issuers })
     // Cache only valid certificates, because unknown clients can send any number of invalid ones.
-    if (!('rejection' in parsed)) validCertificates.set(fingerprint, parsed)
-    const identity = 'rejection' in parsed ? parsed : { ...parsed, trusted }
+    if (!('rejection' in certificateIdentity)) validCertificates.set(fingerprint, certificateIdentity)
+    const identity = 'rejection' in certificateIdentity ? certificateIdentity : { ...certificateIdentity, trusted }
     identities.set(clientCert, identity)
     return identity
   }
@@ -84,7 +84,7 @@ export function createAuthenticator({
     setCaCert(newCaCert) {
       issuers = parseIssuers(newCaCert)
       identities = new WeakMap()
-      validCertificates = new LruCache(CERTIFICATES_CACHED_MAX)
+      validCertificates = new LruCache(CACHED_CERTIFICATES_MAX)
     },
     setRevocations(revocations) {
       isRevoked = revocations
@@ -117,14 +117,14 @@ type ConnectionIdentity =
 
 /** Checks validity and revocation on every request, because a connection can outlive its certificate. */
 function authenticateIdentity(identity: ConnectionIdentity, isRevoked: Revocations, nowMs: number): Authentication {
-  if ('rejection' in identity) return rejected(identity.rejection)
+  if ('rejection' in identity) return reject(identity.rejection)
   const { user, notBeforeMs, notAfterMs, trusted, id } = identity
   const certificate = `the client certificate of "${user.name}"`
-  if (isRevoked(id)) return rejected(`${certificate} is revoked`)
+  if (isRevoked(id)) return reject(`${certificate} is revoked`)
   if (trusted && nowMs >= notBeforeMs && nowMs <= notAfterMs) return { is: 'authenticated', user }
-  if (nowMs < notBeforeMs) return rejected(`${certificate} is not valid before ${new Date(notBeforeMs).toISOString()}`)
-  if (nowMs > notAfterMs) return rejected(`${certificate} expired at ${new Date(notAfterMs).toISOString()}`)
-  return rejected(`${certificate} is not a client certificate, or the TLS handshake found it invalid`)
+  if (nowMs < notBeforeMs) return reject(`${certificate} is not valid before ${new Date(notBeforeMs).toISOString()}`)
+  if (nowMs > notAfterMs) return reject(`${certificate} expired at ${new Date(notAfterMs).toISOString()}`)
+  return reject(`${certificate} is not a client certificate, or the TLS handshake found it invalid`)
 }
 
 const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id'
@@ -162,15 +162,15 @@ function parseCertificate(
 
 function authenticateHeader(header: string, authenticateToken: Authenticator['authenticateToken']): Authentication {
   const [scheme = '', token] = header.trim().split(/ +/)
-  if (scheme.toLowerCase() !== 'bearer') return rejected('only bearer tokens are accepted in the Authorization header')
-  if (!token) return rejected('the bearer token in the Authorization header is empty')
+  if (scheme.toLowerCase() !== 'bearer') return reject('only bearer tokens are accepted in the Authorization header')
+  if (!token) return reject('the bearer token in the Authorization header is empty')
   const authentication = authenticateToken(token)
-  if (!authentication) return rejected('the bearer token is not known')
-  if ('rejection' in authentication) return rejected(authentication.rejection)
+  if (!authentication) return reject('the bearer token is not known')
+  if ('rejection' in authentication) return reject(authentication.rejection)
   return { is: 'authenticated', user: authentication.user }
 }
 
-const rejected = (reason: string): Authentication => ({ is: 'rejected', status: unauthorized(reason) })
+const reject = (reason: string): Authentication => ({ is: 'rejected', status: unauthorized(reason) })
 
 const toArray = (value: string | string[] | undefined): string[] =>
   value === undefined ? [] : Array.isArray(value) ? value : [value]

@@ -15,7 +15,7 @@ export interface RequestToAuthorize {
   readonly fieldSelector?: string | null
 }
 
-/** Throws 403 if the authorizer denies the request. Passes the decision to `onDecision` before. */
+/** Throws 403 if the authorizer denies the request. Passes the decision to `onDecision` first. */
 export function authorizeRequest(
   authorizer: Authorizer,
   request: RequestToAuthorize,
@@ -45,7 +45,7 @@ function attributesOf({ user, route, fieldSelector }: RequestToAuthorize): Autho
   return attributes
 }
 
-/** The fields whose required value counts: a rule for one object name applies, or a node lists its own pods. */
+/** The fields whose required value affects a decision: rules may name objects, and nodes may list the pods on them. */
 const AUTHORIZED_FIELDS = ['metadata.name', 'spec.nodeName']
 
 /** Returns the requirements of a selector if it names an authorized field. */

@@ -31,7 +31,7 @@ interface NonResourceAttributes {
   path: string
 }
 
-/** The decision on a request. `reason` says why it is allowed or denied, if there is more to say. */
+/** The decision on a request. `reason` explains why it is allowed or denied, if the authorizer has an explanation. */
 export interface Decision {
   allowed: boolean
   reason?: string

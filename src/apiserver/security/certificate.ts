@@ -52,8 +52,8 @@ function encodeExtensions(request: CertificateRequest): Uint8Array[] {
   const isCa = use === 'ca'
   const leafUsage = canEncipherKeys ? LEAF_KEY_USAGE_WITH_ENCIPHERMENT : LEAF_KEY_USAGE
   const result = [
-    critical('2.5.29.15', isCa ? CA_KEY_USAGE : leafUsage), // key usage
-    critical('2.5.29.19', isCa ? der.sequence(der.TRUE) : der.sequence()), // basic constraints
+    criticalExtension('2.5.29.15', isCa ? CA_KEY_USAGE : leafUsage), // key usage
+    criticalExtension('2.5.29.19', isCa ? der.sequence(der.TRUE) : der.sequence()), // basic constraints
     extension('2.5.29.14', der.octetString(keyId(key))), // subject key identifier
     extension('2.5.29.35', der.sequence(der.implicit(0, keyId(issuerKey)))), // authority key identifier
   ]
@@ -64,7 +64,8 @@ function encodeExtensions(request: CertificateRequest): Uint8Array[] {
 }
 
 const extension = (id: string, value: Uint8Array) => der.sequence(der.objectId(id), der.octetString(value))
-const critical = (id: string, value: Uint8Array) => der.sequence(der.objectId(id), der.TRUE, der.octetString(value))
+const criticalExtension = (id: string, value: Uint8Array) =>
+  der.sequence(der.objectId(id), der.TRUE, der.octetString(value))
 
 const alternativeName = (host: string) =>
   isIP(host) ? der.implicit(7, der.ipAddressBytes(host)) : der.implicit(2, Buffer.from(host, 'ascii'))

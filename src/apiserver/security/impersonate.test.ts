@@ -7,16 +7,16 @@ import type { UserInfo } from './user.ts'
 const ADMIN: UserInfo = { name: 'stowage-admin', groups: ['system:masters', 'system:authenticated'] }
 const VIEWER: UserInfo = { name: 'stowage-viewer', groups: ['stowage:viewers', 'system:authenticated'] }
 
-const asAdmin = (headers: DistinctHeaders) =>
+const impersonateAsAdmin = (headers: DistinctHeaders) =>
   resolveImpersonation({ user: ADMIN, headers, authorizer: createBootstrapAuthorizer() })
 
 describe('impersonation', () => {
   it('keeps the user of a request without impersonation headers', async () => {
-    expect(await asAdmin({ accept: ['*/*'], 'impersonate-user': [''] })).toEqual({ is: 'self', user: ADMIN })
+    expect(await impersonateAsAdmin({ accept: ['*/*'], 'impersonate-user': [''] })).toEqual({ is: 'self', user: ADMIN })
   })
 
   it('replaces the user and returns the original one as well', async () => {
-    expect(await asAdmin({ 'impersonate-user': ['ann'] })).toEqual({
+    expect(await impersonateAsAdmin({ 'impersonate-user': ['ann'] })).toEqual({
       is: 'impersonated',
       user: { name: 'ann', groups: ['system:authenticated'] },
       by: ADMIN,
@@ -24,7 +24,7 @@ describe('impersonation', () => {
   })
 
   it('sets groups, uid and extra values, one per header value', async () => {
-    const impersonation = await asAdmin({
+    const impersonation = await impersonateAsAdmin({
       'impersonate-user': ['ann'],
       'impersonate-group': ['shop', 'a, b'],
       'impersonate-uid': ['u-1'],
@@ -63,7 +63,7 @@ describe('impersonation', () => {
       'impersonate-user': [name],
       ...(requestedGroups.length > 0 && { 'impersonate-group': requestedGroups }),
     }
-    expect(await asAdmin(headers)).toMatchObject({ user: { name, groups } })
+    expect(await impersonateAsAdmin(headers)).toMatchObject({ user: { name, groups } })
   })
 
   it('SYS-9 is forbidden without the verb impersonate', async () => {
@@ -87,11 +87,11 @@ describe('impersonation', () => {
       'impersonate-uid': ['u-1'],
     }
     const checks = ['users ann', 'groups shop', 'groups staff', 'userextras/scopes view', 'uids u-1']
-    for (const forbidden of checks) {
-      const authorizer = authorizerForbidding(forbidden)
+    for (const forbiddenCheck of checks) {
+      const authorizer = authorizerForbidding(forbiddenCheck)
       const impersonation = await resolveImpersonation({ user: VIEWER, headers: allHeaders, authorizer })
       expect(impersonation.is).toBe('rejected')
-      expect(authorizer.checks).toEqual(checks.slice(0, checks.indexOf(forbidden) + 1))
+      expect(authorizer.checks).toEqual(checks.slice(0, checks.indexOf(forbiddenCheck) + 1))
     }
     const authorizer = authorizerForbidding('nothing')
     await resolveImpersonation({ user: VIEWER, headers: allHeaders, authorizer })
@@ -108,7 +108,7 @@ describe('impersonation', () => {
   it.each(['impersonate-group', 'impersonate-uid', 'impersonate-extra-scopes'])(
     'is rejected with 400 if there is %s but no user',
     async (header) => {
-      expect(await asAdmin({ [header]: ['x'] })).toEqual({
+      expect(await impersonateAsAdmin({ [header]: ['x'] })).toEqual({
         is: 'rejected',
         status: {
           code: 400,
@@ -120,7 +120,7 @@ describe('impersonation', () => {
   )
 })
 
-function authorizerForbidding(forbidden: string): Authorizer & { checks: string[] } {
+function authorizerForbidding(forbiddenCheck: string): Authorizer & { checks: string[] } {
   const checks: string[] = []
   const describeCheck = (attributes: AuthorizationAttributes) => {
     if (attributes.path !== undefined || attributes.verb !== 'impersonate') throw new Error('unexpected request')
@@ -131,7 +131,7 @@ function authorizerForbidding(forbidden: string): Authorizer & { checks: string[
     checks,
     authorize(attributes) {
       checks.push(describeCheck(attributes))
-      return { allowed: describeCheck(attributes) !== forbidden }
+      return { allowed: describeCheck(attributes) !== forbiddenCheck }
     },
   }
 }

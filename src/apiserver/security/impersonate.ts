@@ -24,19 +24,19 @@ export async function resolveImpersonation({
   headers,
   authorizer,
 }: ImpersonationRequest): Promise<Impersonation> {
-  const impersonated = readHeaders(headers)
-  if (!impersonated.userName) {
+  const impersonationHeaders = readHeaders(headers)
+  if (!impersonationHeaders.userName) {
     const otherHeaders = Object.keys(headers).filter(isOtherHeader)
     return otherHeaders.length > 0
       ? { is: 'rejected', status: missingImpersonatedUser(otherHeaders) }
       : { is: 'self', user }
   }
-  for (const permission of requiredPermissions(impersonated)) {
+  for (const permission of requiredPermissions(impersonationHeaders)) {
     const attributes = { user, verb: 'impersonate', ...permission }
     const { allowed, reason } = await authorizer.authorize(attributes)
     if (!allowed) return { is: 'rejected', status: forbidden(attributes, reason) }
   }
-  return { is: 'impersonated', user: impersonatedUser(impersonated), by: user }
+  return { is: 'impersonated', user: impersonatedUser(impersonationHeaders), by: user }
 }
 
 interface ImpersonationHeaders {

@@ -30,8 +30,8 @@ const loadPki = (dir: string, overrides: Partial<Parameters<typeof loadOrCreateP
 
 const parseCert = (pem: string) => new X509Certificate(pem)
 const modeOf = (path: string) => statSync(path).mode & 0o777
-const filesWritten = (pki: Pki) => pki.writtenFiles.map(({ file }) => file)
-const withoutWritten = ({ writtenFiles: _, signCertificate: __, ...material }: Pki) => material
+const writtenFileNames = (pki: Pki) => pki.writtenFiles.map(({ file }) => file)
+const materialOf = ({ writtenFiles: _, signCertificate: __, ...material }: Pki) => material
 
 function expectConsistent(pki: Pki) {
   const ca = parseCert(pki.caCert)
@@ -46,7 +46,7 @@ describe('the first start', () => {
   it('SYS-9 creates a CA, a serving certificate, two client certificates and two tokens', async () => {
     const pki = await loadPki(createDirectory())
     expectConsistent(pki)
-    expect(filesWritten(pki)).toEqual(FILES_IN_ORDER)
+    expect(writtenFileNames(pki)).toEqual(FILES_IN_ORDER)
     expect(parseCert(pki.caCert).ca).toBe(true)
     expect(parseCert(pki.admin.cert).subject).toBe('O=system:masters\nCN=stowage-admin')
     expect(parseCert(pki.viewer.cert).subject).toBe('O=stowage:viewers\nCN=stowage-viewer')
@@ -97,7 +97,7 @@ describe('a later start', () => {
     const first = await loadPki(dir)
     const second = await loadPki(dir)
     expect(second.writtenFiles).toEqual([])
-    expect(withoutWritten(second)).toEqual(withoutWritten(first))
+    expect(materialOf(second)).toEqual(materialOf(first))
   })
 
   it('restores the permissions of the directory', async () => {
@@ -138,7 +138,7 @@ describe('renewal', () => {
     await clock.advance(335 * DAY_MS)
     expect((await loadPki(dir, { clock })).writtenFiles).toEqual([])
     await clock.advance(1_000)
-    expect(filesWritten(await loadPki(dir, { clock }))).toEqual(['serving.crt', 'admin.crt', 'viewer.crt'])
+    expect(writtenFileNames(await loadPki(dir, { clock }))).toEqual(['serving.crt', 'admin.crt', 'viewer.crt'])
   })
 
   it('reissues expired certificates from the same CA, for the same keys', async () => {
@@ -174,7 +174,7 @@ describe('renewal', () => {
     const dir = createDirectory()
     await loadPki(dir, { clock: manualClock(Date.UTC(2040, 0, 1)) })
     const pki = await loadPki(dir)
-    expect(filesWritten(pki)).toEqual(['ca.crt', 'serving.crt', 'admin.crt', 'viewer.crt'])
+    expect(writtenFileNames(pki)).toEqual(['ca.crt', 'serving.crt', 'admin.crt', 'viewer.crt'])
     expectConsistent(pki)
   })
 })
@@ -190,7 +190,7 @@ describe('an interrupted start', () => {
 
       const pki = await loadPki(dir)
       expectConsistent(pki)
-      expect(filesWritten(pki)).toEqual(FILES_IN_ORDER.slice(index))
+      expect(writtenFileNames(pki)).toEqual(FILES_IN_ORDER.slice(index))
       expect(existingFiles.map((name) => readFileSync(join(dir, name), 'utf8'))).toEqual(contents)
       expect(readdirSync(dir).sort()).toEqual([...FILES_IN_ORDER].sort())
       expect((await loadPki(dir)).writtenFiles).toEqual([])
@@ -207,7 +207,7 @@ describe('an interrupted start', () => {
 
       const pki = await loadPki(dir, { clock })
       expectConsistent(pki)
-      expect(filesWritten(pki)[0]).toBe(file)
+      expect(writtenFileNames(pki)[0]).toBe(file)
       expect(pki.admin.key).toBe(first.admin.key)
       expect((await loadPki(dir, { clock })).writtenFiles).toEqual([])
     })
@@ -249,7 +249,7 @@ describe('a damaged directory', () => {
     const second = await loadPki(dir)
     expectConsistent(second)
     expect(second.caCert).toBe(first.caCert)
-    expect(filesWritten(second)).toEqual(file.endsWith('.key') ? [file, file.replace('.key', '.crt')] : [file])
+    expect(writtenFileNames(second)).toEqual(file.endsWith('.key') ? [file, file.replace('.key', '.crt')] : [file])
   })
 
   it('is rejected if the key of the CA is missing', async () => {
@@ -277,10 +277,10 @@ describe('a damaged directory', () => {
   })
 
   it('is repaired by reissuing a certificate of another CA or with another subject', async () => {
-    const [dir, other] = [createDirectory(), createDirectory()]
-    const [first, foreign] = [await loadPki(dir), await loadPki(other)]
-    writeFileSync(join(dir, 'serving.key'), foreign.servingKey)
-    writeFileSync(join(dir, 'serving.crt'), foreign.servingCert)
+    const [dir, otherDir] = [createDirectory(), createDirectory()]
+    const [first, foreignPki] = [await loadPki(dir), await loadPki(otherDir)]
+    writeFileSync(join(dir, 'serving.key'), foreignPki.servingKey)
+    writeFileSync(join(dir, 'serving.crt'), foreignPki.servingCert)
     writeFileSync(join(dir, 'viewer.key'), first.admin.key)
     writeFileSync(join(dir, 'viewer.crt'), first.admin.cert)
     const second = await loadPki(dir)

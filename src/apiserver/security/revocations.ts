@@ -14,7 +14,7 @@ export type Revocations = (certificate: CertificateId) => boolean
 
 export const NO_REVOCATIONS: Revocations = () => false
 
-/** Throws an error that names the line. */
+/** Throws an error that names the first invalid line. */
 export function parseRevocations(text: string): Revocations {
   const serialNumbers = new Set<string>()
   const fingerprints = new Set<string>()

@@ -28,8 +28,8 @@ const certificatesBySocket = new WeakMap<TLSSocket, ClientCertificate>()
 
 /** Returns the same object for all requests on a connection, so that callers can use it as a cache key. */
 export function clientCertificateOf(socket: TLSSocket): ClientCertificate | undefined {
-  const cached = certificatesBySocket.get(socket)
-  if (cached) return cached
+  const cachedCertificate = certificatesBySocket.get(socket)
+  if (cachedCertificate) return cachedCertificate
   // Node.js also sets `authorized` on a resumed session without a client certificate, so check for the certificate first.
   const x509 = socket.getPeerX509Certificate()
   if (!x509) return undefined

@@ -26,8 +26,9 @@ export function firstTokenAuthenticator(
       const authentication = authenticate(token, audiences)
       if (!authentication) continue
       if ('rejection' in authentication || authentication.audiences) return authentication
-      const accepted = audiences.filter((audience) => apiAudiences.includes(audience))
-      if (accepted.length > 0 || audiences === apiAudiences) return { ...authentication, audiences: accepted }
+      const acceptedAudiences = audiences.filter((audience) => apiAudiences.includes(audience))
+      if (acceptedAudiences.length > 0 || audiences === apiAudiences)
+        return { ...authentication, audiences: acceptedAudiences }
       return { rejection: 'the bearer token is not valid for the requested audiences' }
     }
     return undefined

@@ -33,7 +33,7 @@ export const ANONYMOUS: UserInfo = Object.freeze({
   groups: Object.freeze([UNAUTHENTICATED_GROUP]),
 })
 
-/** Adds system:authenticated, or system:unauthenticated for the anonymous user. A user in system:unauthenticated stays so. */
+/** Adds system:authenticated, or system:unauthenticated for the anonymous user, unless the user already has either group. */
 export function withAuthenticationGroup(user: UserInfo): UserInfo {
   const group = user.name === ANONYMOUS_NAME ? UNAUTHENTICATED_GROUP : AUTHENTICATED_GROUP
   const hasGroup = user.groups.includes(group) || user.groups.includes(UNAUTHENTICATED_GROUP)

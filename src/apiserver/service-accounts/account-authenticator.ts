@@ -11,7 +11,7 @@ import { type VerifiedJwt, verifyJwt } from './jwt.ts'
 import { hashToken, type SecretTokenSubject, subjectOfSecretToken, userOfSecretToken } from './secret-token.ts'
 import type { TokenKeys } from './token-keys.ts'
 
-const TOKENS_CACHED_MAX = 10_000
+const CACHED_TOKENS_MAX = 10_000
 /** Tolerated difference between the clocks of servers. */
 const CLOCK_LEEWAY_SECONDS = 60
 
@@ -31,13 +31,13 @@ type VerifiedToken = { readonly kid: string; readonly user: UserInfo } & (
 
 export function createAccountAuthenticator(deps: AccountAuthenticatorDeps): TokenAuthenticator {
   const { keys, issuer, boundObjects, clock } = deps
-  const verifiedTokens = new LruCache<string, VerifiedToken>(TOKENS_CACHED_MAX)
+  const verifiedTokens = new LruCache<string, VerifiedToken>(CACHED_TOKENS_MAX)
 
   function verify(token: string, hash: string): VerifiedToken | undefined {
-    const cached = verifiedTokens.get(hash)
-    if (cached) return keys().verificationKeys.has(cached.kid) ? cached : undefined
-    const verified = verifyJwt(token, (kid) => keys().verificationKeys.get(kid))
-    const result = verified && readClaims(verified)
+    const cachedToken = verifiedTokens.get(hash)
+    if (cachedToken) return keys().verificationKeys.has(cachedToken.kid) ? cachedToken : undefined
+    const verifiedToken = verifyJwt(token, (kid) => keys().verificationKeys.get(kid))
+    const result = verifiedToken && readClaims(verifiedToken)
     if (result) verifiedTokens.set(hash, result)
     return result
   }
@@ -52,29 +52,29 @@ export function createAccountAuthenticator(deps: AccountAuthenticatorDeps): Toke
   return (token, audiences): TokenAuthentication | undefined => {
     if (!hasJwtForm(token)) return undefined
     const hash = hashToken(token)
-    const verified = verify(token, hash)
-    if (!verified) return undefined
-    const { user } = verified
-    const rejected = (message: string) => ({ rejection: `the token of ${user.name} ${message}` })
-    if ('secretToken' in verified) {
+    const verifiedToken = verify(token, hash)
+    if (!verifiedToken) return undefined
+    const { user } = verifiedToken
+    const reject = (message: string) => ({ rejection: `the token of ${user.name} ${message}` })
+    if ('secretToken' in verifiedToken) {
       // Such a token is for the API server, although it names no audience.
-      const accepted = audiences.filter((audience) => audience === issuer)
-      if (accepted.length === 0) return rejected('is for other audiences')
-      if (boundObjects.secretHasToken(verified.secretToken, hash)) return { user, audiences: accepted }
-      return rejected('is not valid any more: the account or the Secret was deleted, or the Secret has another token')
+      const acceptedAudiences = audiences.filter((audience) => audience === issuer)
+      if (acceptedAudiences.length === 0) return reject('is for other audiences')
+      if (boundObjects.secretHasToken(verifiedToken.secretToken, hash)) return { user, audiences: acceptedAudiences }
+      return reject('is not valid any more: the account or the Secret was deleted, or the Secret has another token')
     }
-    const { claims } = verified
+    const { claims } = verifiedToken
     const nowMs = clock.nowMs()
     if (nowMs > (claims.exp + CLOCK_LEEWAY_SECONDS) * 1_000) {
-      return rejected(`expired at ${new Date(claims.exp * 1_000).toISOString()}`)
+      return reject(`expired at ${new Date(claims.exp * 1_000).toISOString()}`)
     }
-    if (nowMs < (claims.nbf - CLOCK_LEEWAY_SECONDS) * 1_000) return rejected('is not valid yet')
-    const accepted = audiences.filter((audience) => claims.aud.includes(audience))
-    if (accepted.length === 0) return rejected('is for other audiences')
+    if (nowMs < (claims.nbf - CLOCK_LEEWAY_SECONDS) * 1_000) return reject('is not valid yet')
+    const acceptedAudiences = audiences.filter((audience) => claims.aud.includes(audience))
+    if (acceptedAudiences.length === 0) return reject('is for other audiences')
     if (!boundObjects.exist(claims['kubernetes.io'], nowMs)) {
-      return rejected('is not valid any more: the account, or the object that the token is bound to, was deleted')
+      return reject('is not valid any more: the account, or the object that the token is bound to, was deleted')
     }
-    return { user, audiences: accepted }
+    return { user, audiences: acceptedAudiences }
   }
 }
 

@@ -66,15 +66,15 @@ describe('TokenRequest', () => {
   })
 
   it('SYS-23 stores nothing', async () => {
-    const before = server.store.revision
+    const previousRevision = server.store.revision
     await issueToken()
-    expect(server.store.revision).toBe(before)
+    expect(server.store.revision).toBe(previousRevision)
   })
 
   it('is available to components in the process of the server', async () => {
     const object = { metadata: { namespace: 'shop', name: 'robot' }, spec: { audiences: ['vault'] } } as Json
-    const issued: Json = await server.client().create(serviceAccountKind, object, { subresource: 'token' })
-    expect(claimsOf(issued.status.token).aud).toEqual(['vault'])
+    const tokenRequest: Json = await server.client().create(serviceAccountKind, object, { subresource: 'token' })
+    expect(claimsOf(tokenRequest.status.token).aud).toEqual(['vault'])
   })
 
   it('shortens a lifetime above the maximum and warns', async () => {
@@ -103,7 +103,7 @@ describe('TokenRequest', () => {
     expect(response.json.message).toContain(message)
   })
 
-  it('answers 404 for an account that does not exist', async () => {
+  it('returns 404 for an account that does not exist', async () => {
     expect((await server.post(`${ACCOUNTS}/missing/token`, { spec: {} })).status).toBe(404)
   })
 })
@@ -167,13 +167,13 @@ describe('a ServiceAccount token', () => {
       else if (kind !== 'account') await server.post(collection, { metadata: { name: 'bound' } })
       const watchAs = (token: string) => server.watch(watchUrl(), { authorization: `Bearer ${token}` })
       const watch = await watchAs(await issueToken(spec))
-      const others = [
+      const otherWatches = [
         await server.watch(watchUrl()),
         await watchAs((await server.post(`${ACCOUNTS}/other/token`, { spec: {} })).json.status.token),
       ]
       await server.delete(`${collection}/${name}`, { gracePeriodSeconds: 0 })
       expect(watch.isEnded).toBe(true)
-      expect(others.map(({ isEnded }) => isEnded)).toEqual([false, false])
+      expect(otherWatches.map(({ isEnded }) => isEnded)).toEqual([false, false])
     },
   )
 
@@ -226,11 +226,11 @@ describe('a ServiceAccount token', () => {
     const { kid } = partOf(token, 0)
     const jwks = (await server.get('/openid/v1/jwks')).text
     const stranger = generateSigningKey()
-    const hmacSigned = `${encode({ alg: 'HS256', kid })}.${payload}`
+    const hmacInput = `${encode({ alg: 'HS256', kid })}.${payload}`
     const forgeries = {
       'alg none': `${encode({ alg: 'none', kid })}.${payload}.`,
       'alg none with a signature': `${encode({ alg: 'none', kid })}.${payload}.${signature}`,
-      'HS256 keyed with the public key': `${hmacSigned}.${createHmac('sha256', jwks).update(hmacSigned).digest('base64url')}`,
+      'HS256 keyed with the public key': `${hmacInput}.${createHmac('sha256', jwks).update(hmacInput).digest('base64url')}`,
       'unknown kid': signJwt(claimsOf(token), stranger),
       'signature of another key': signJwt(claimsOf(token), { ...stranger, kid }),
       'no kid': `${encode({ alg: 'ES256' })}.${payload}.${signature}`,

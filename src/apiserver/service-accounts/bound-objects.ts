@@ -18,7 +18,7 @@ import { hashToken, type SecretTokenSubject } from './secret-token.ts'
 
 /** A token stays valid for this long after the deletionTimestamp of its object, if the object still exists. */
 const DELETION_LEEWAY_MS = 60_000
-/** How long the issue of a token waits until the index has its objects. */
+/** How long issuing a token waits for its objects to be in the index. */
 const INDEX_WAIT_MS_MAX = 1_000
 
 interface IndexedObject {
@@ -38,7 +38,7 @@ export interface BoundObjects {
    * Resolves when the index has the objects, which were read from the store, or after INDEX_WAIT_MS_MAX. On etcd the index
    * follows with a delay.
    */
-  whenIndexed(subject: TokenSubject): Promise<void>
+  waitUntilIndexed(subject: TokenSubject): Promise<void>
   /**
    * Calls the listener when tokens may have become invalid. `namespace` is that of their accounts; undefined if it may be any.
    * There is one listener.
@@ -47,7 +47,7 @@ export interface BoundObjects {
   follow(signal: AbortSignal): Promise<void>
 }
 
-const SECRETS = collectionPrefix(secretKind)
+const SECRETS_PREFIX = collectionPrefix(secretKind)
 const KINDS: readonly Kind[] = [serviceAccountKind, podKind, secretKind, nodeKind]
 
 export function createBoundObjects({ store, clock, log }: { store: Store; clock: Clock; log: Logger }): BoundObjects {
@@ -57,23 +57,25 @@ export function createBoundObjects({ store, clock, log }: { store: Store; clock:
 
   /** Indexes the entry. Returns whether the object, or the token, that the key had before has ceased to exist. */
   function setEntry(key: string, entry: Entry | undefined): boolean {
-    const previous = objects.get(key)
+    const previousObject = objects.get(key)
     if (!entry) return objects.delete(key)
     const object = decodeStored(entry)
     const { uid = '', deletionTimestamp } = object.metadata
     const deletionMs = deletionTimestamp ? Date.parse(deletionTimestamp) : undefined
-    const tokenHash = key.startsWith(SECRETS) ? tokenHashOf(object as Secret) : undefined
+    const tokenHash = key.startsWith(SECRETS_PREFIX) ? tokenHashOf(object as Secret) : undefined
     objects.set(key, {
       uid,
       ...(deletionMs === undefined ? {} : { deletionMs }),
       ...(tokenHash === undefined ? {} : { tokenHash }),
     })
-    if (deletionMs !== undefined && deletionMs !== previous?.deletionMs) {
+    if (deletionMs !== undefined && deletionMs !== previousObject?.deletionMs) {
       const leewayMs = deletionMs + DELETION_LEEWAY_MS + 1 - clock.nowMs()
       if (leewayMs > 0) clock.after(leewayMs, () => notifyEnd(namespaceOf(key)))
     }
-    if (!previous) return false
-    return previous.uid !== uid || (previous.tokenHash !== undefined && previous.tokenHash !== tokenHash)
+    if (!previousObject) return false
+    return (
+      previousObject.uid !== uid || (previousObject.tokenHash !== undefined && previousObject.tokenHash !== tokenHash)
+    )
   }
 
   const exist = (subject: TokenSubject, nowMs: number): boolean =>
@@ -89,7 +91,7 @@ export function createBoundObjects({ store, clock, log }: { store: Store; clock:
       const secret = objects.get(objectKey(secretKind, namespace, secretName))
       return account?.uid === serviceaccount.uid && !account.deletionMs && secret?.tokenHash === tokenHash
     },
-    async whenIndexed(subject) {
+    async waitUntilIndexed(subject) {
       if (exist(subject, clock.nowMs())) return
       await new Promise<void>((resolve) => {
         const stop = () => {
@@ -132,7 +134,7 @@ function namespaceOf(key: string): string | undefined {
   return name === undefined ? undefined : namespace
 }
 
-/** Returns the objects that must exist. The node of a pod-bound token is information only. */
+/** Returns the keys of the objects that must exist. The node of a pod-bound token is informational. */
 function boundKeys({ namespace, serviceaccount, pod, secret, node }: TokenSubject) {
   const keys = [{ key: objectKey(serviceAccountKind, namespace, serviceaccount.name), uid: serviceaccount.uid }]
   if (pod) keys.push({ key: objectKey(podKind, namespace, pod.name), uid: pod.uid })

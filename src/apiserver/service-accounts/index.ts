@@ -86,7 +86,7 @@ export function createAccountTokens(options: AccountTokensOptions): AccountToken
         nbf: nowSeconds,
         sub: accountUserName(subject.namespace, subject.serviceaccount.name),
       }
-      await boundObjects.whenIndexed(subject)
+      await boundObjects.waitUntilIndexed(subject)
       return { token: signJwt(claims, currentKeys.signingKey), expiresAtMs: claims.exp * 1_000 }
     },
     createSecretToken: (subject) => signJwt(secretTokenClaims(subject), currentKeys.signingKey),
@@ -94,8 +94,8 @@ export function createAccountTokens(options: AccountTokensOptions): AccountToken
     onRevocation: (listener) => {
       notifyRevocation = listener
     },
-    setKeys: (next) => {
-      currentKeys = next
+    setKeys: (newKeys) => {
+      currentKeys = newKeys
       notifyRevocation(({ groups }) => groups.includes(ACCOUNTS_GROUP))
     },
     start: boundObjects.follow,

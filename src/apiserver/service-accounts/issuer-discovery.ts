@@ -5,7 +5,7 @@ import type { TokenKeys } from './token-keys.ts'
 export const ISSUER_PATHS = ['/.well-known/openid-configuration', '/openid/v1/jwks'] as const
 const [CONFIGURATION_PATH, JWKS_PATH] = ISSUER_PATHS
 
-const CACHING = { 'cache-control': 'public, max-age=3600' }
+const CACHE_HEADERS = { 'cache-control': 'public, max-age=3600' }
 
 export interface IssuerDiscoveryOptions {
   readonly issuer: string
@@ -17,7 +17,7 @@ export interface IssuerDiscoveryOptions {
 /** Returns a function that handles the two paths and returns undefined for all others. */
 export function createIssuerDiscovery({ issuer, serverUrl, keys }: IssuerDiscoveryOptions) {
   const json = (value: object, contentType: string) =>
-    bytesResponse(200, Buffer.from(JSON.stringify(value)), { 'content-type': contentType, ...CACHING })
+    bytesResponse(200, Buffer.from(JSON.stringify(value)), { 'content-type': contentType, ...CACHE_HEADERS })
   return (path: string): ApiResponse | undefined => {
     if (path === CONFIGURATION_PATH) {
       return json(

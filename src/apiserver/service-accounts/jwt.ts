@@ -38,8 +38,8 @@ function algorithmOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): Jw
 }
 
 export function signJwt(claims: object, { kid, algorithm, privateKey }: SigningKey): string {
-  const signed = `${encode({ alg: algorithm, kid })}.${encode(claims)}`
-  return `${signed}.${sign('sha256', Buffer.from(signed), signatureKey(privateKey)).toString('base64url')}`
+  const signingInput = `${encode({ alg: algorithm, kid })}.${encode(claims)}`
+  return `${signingInput}.${sign('sha256', Buffer.from(signingInput), signatureKey(privateKey)).toString('base64url')}`
 }
 
 export interface VerifiedJwt {
@@ -53,13 +53,14 @@ export function verifyJwt(
   token: string,
   findKey: (kid: string) => VerificationKey | undefined,
 ): VerifiedJwt | undefined {
-  const [header = '', payload = '', signature = '', ...rest] = token.split('.')
-  if (rest.length > 0 || signature === '') return undefined
+  const [header = '', payload = '', signature = '', ...extraParts] = token.split('.')
+  if (extraParts.length > 0 || signature === '') return undefined
   const { alg, kid, crit } = decode(header) ?? {}
   const key = typeof kid === 'string' ? findKey(kid) : undefined
   if (!key || alg !== key.algorithm || crit !== undefined) return undefined
-  const signed = Buffer.from(`${header}.${payload}`)
-  if (!verify('sha256', signed, signatureKey(key.publicKey), Buffer.from(signature, 'base64url'))) return undefined
+  const signingInput = Buffer.from(`${header}.${payload}`)
+  if (!verify('sha256', signingInput, signatureKey(key.publicKey), Buffer.from(signature, 'base64url')))
+    return undefined
   const claims = decode(payload)
   return claims && { claims, kid: key.kid }
 }

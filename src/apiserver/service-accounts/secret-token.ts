@@ -40,5 +40,5 @@ export const userOfSecretToken = ({ namespace, serviceaccount }: SecretTokenSubj
     groups: accountGroups(namespace),
   })
 
-/** The form in which indexes hold a token. */
+/** Returns the form in which indexes store a token. */
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('base64')

@@ -85,9 +85,9 @@ function mountToken({ spec }: Pod, random: Random): void {
     ({ volumeMounts = [] }) => !volumeMounts.some(({ mountPath }) => mountPath === MOUNT_PATH),
   )
   if (containers.length === 0) return
-  const existing = tokenVolumeOf({ spec })
-  const name = existing?.name ?? generateName(VOLUME_PREFIX, random)
-  if (!existing) spec!.volumes = [...(spec!.volumes ?? []), tokenVolume(name)]
+  const existingVolume = tokenVolumeOf({ spec })
+  const name = existingVolume?.name ?? generateName(VOLUME_PREFIX, random)
+  if (!existingVolume) spec!.volumes = [...(spec!.volumes ?? []), tokenVolume(name)]
   for (const container of containers) {
     container.volumeMounts = [...(container.volumeMounts ?? []), { name, mountPath: MOUNT_PATH, readOnly: true }]
   }

@@ -10,9 +10,9 @@ import { type SigningKey, signingKeyOf } from './jwt.ts'
 export const generateSigningKey = (): SigningKey =>
   signingKeyOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)!
 
-export const tokenKeysOf = (signingKey: SigningKey, ...older: readonly SigningKey[]): TokenKeys => ({
+export const tokenKeysOf = (signingKey: SigningKey, ...olderKeys: readonly SigningKey[]): TokenKeys => ({
   signingKey,
-  verificationKeys: new Map([signingKey, ...older].map((key) => [key.kid, key])),
+  verificationKeys: new Map([signingKey, ...olderKeys].map((key) => [key.kid, key])),
 })
 
 export const createTestAccountTokens = ({ store, clock }: { store: Store; clock: Clock }): AccountTokens =>

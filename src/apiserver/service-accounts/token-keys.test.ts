@@ -26,16 +26,16 @@ describe('loadTokenKeys', () => {
   })
 
   it('SYS-23 accepts the key before a rotation until its last token has expired', async () => {
-    const { signingKey: first } = await load()
+    const { signingKey: firstKey } = await load()
     await rm(join(dir, 'service-account.key'))
     await clock.advance(HOUR_MS * 2) // the age of the key does not count, only the time since it was replaced
-    const { signingKey: second, verificationKeys } = await load()
-    expect(second.kid).not.toBe(first.kid)
-    expect([...verificationKeys.keys()]).toEqual([second.kid, first.kid])
+    const { signingKey: secondKey, verificationKeys } = await load()
+    expect(secondKey.kid).not.toBe(firstKey.kid)
+    expect([...verificationKeys.keys()]).toEqual([secondKey.kid, firstKey.kid])
     await clock.advance(HOUR_MS)
-    expect([...(await load()).verificationKeys.keys()]).toEqual([second.kid, first.kid])
+    expect([...(await load()).verificationKeys.keys()]).toEqual([secondKey.kid, firstKey.kid])
     await clock.advance(1_000)
-    expect([...(await load()).verificationKeys.keys()]).toEqual([second.kid])
+    expect([...(await load()).verificationKeys.keys()]).toEqual([secondKey.kid])
     expect(await readFile(join(dir, 'service-account.pub'), 'utf8')).toMatch(
       /^# since \S+\n-----BEGIN PUBLIC KEY-----\n/,
     )

@@ -36,11 +36,11 @@ export async function loadTokenKeys({ dir, tokenLifetimeMsMax, clock }: TokenKey
   const nowMs = clock.nowMs()
   const signingKey = await loadSigningKey(keyFile)
   const publicText = await readTextIfPresent(publicFile)
-  const published = parsePublicKeys(publicText ?? '', publicFile)
-  const isPublished = published[0]?.key.kid === signingKey.kid
-  const older = published.filter(({ key }) => key.kid !== signingKey.kid)
-  const newest = isPublished ? published[0]! : { key: signingKey, sinceMs: nowMs }
-  const keys = [newest, ...older].filter(
+  const publishedKeys = parsePublicKeys(publicText ?? '', publicFile)
+  const isPublished = publishedKeys[0]?.key.kid === signingKey.kid
+  const olderKeys = publishedKeys.filter(({ key }) => key.kid !== signingKey.kid)
+  const newestKey = isPublished ? publishedKeys[0]! : { key: signingKey, sinceMs: nowMs }
+  const keys = [newestKey, ...olderKeys].filter(
     (_, index, all) => index === 0 || all[index - 1]!.sinceMs + tokenLifetimeMsMax >= nowMs,
   )
   const text = formatPublicKeys(keys)
@@ -67,7 +67,7 @@ async function loadSigningKey(file: string): Promise<SigningKey> {
   return signingKey
 }
 
-const SINCE = '# since '
+const SINCE_PREFIX = '# since '
 const PUBLIC_KEY = /^(?:# since (\S+)\n)?(-----BEGIN PUBLIC KEY-----\n[^-]+-----END PUBLIC KEY-----)$/gm
 
 /** A key without a time, which an operator added, counts as used since the epoch. */
@@ -90,7 +90,7 @@ const formatPublicKeys = (keys: readonly PublishedKey[]): string =>
   keys
     .map(({ key, sinceMs }) => {
       const pem = key.publicKey.export({ type: 'spki', format: 'pem' }) as string
-      return `${SINCE}${timestamp(sinceMs)}\n${pem.trimEnd()}\n`
+      return `${SINCE_PREFIX}${timestamp(sinceMs)}\n${pem.trimEnd()}\n`
     })
     .join('')
 

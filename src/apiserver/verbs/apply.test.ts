@@ -30,7 +30,7 @@ const ownersOf = ({ metadata: { managedFields = [] } }: Json) =>
       fieldsV1,
     ]),
   )
-const getStored = async (url: string) => (await api.get(url)).json
+const getObject = async (url: string) => (await api.get(url)).json
 
 describe('apply', () => {
   it('PIO-1 lets two managers own an amount that they specify in different units', async () => {
@@ -85,7 +85,7 @@ describe('apply', () => {
     const previous = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json
     const dryRun = await apply(`${MAPS}/a`, aConfigMap({ k: '2' }), 'fieldManager=me&dryRun=All')
     expect(dryRun.json.data).toEqual({ k: '2' })
-    expect(await getStored(`${MAPS}/a`)).toEqual(previous)
+    expect(await getObject(`${MAPS}/a`)).toEqual(previous)
   })
 
   it('SYS-2 conflicts on a field of another manager, unless forced', async () => {
@@ -100,9 +100,9 @@ describe('apply', () => {
         },
       },
     })
-    const forced = await apply(`${MAPS}/a`, aConfigMap({ k: '2' }), 'fieldManager=me&force=true')
-    expect(forced.json.data).toEqual({ k: '2', other: 'x' })
-    expect(ownersOf(forced.json)).toEqual({
+    const forcedResponse = await apply(`${MAPS}/a`, aConfigMap({ k: '2' }), 'fieldManager=me&force=true')
+    expect(forcedResponse.json.data).toEqual({ k: '2', other: 'x' })
+    expect(ownersOf(forcedResponse.json)).toEqual({
       'me Apply': { 'f:data': { 'f:k': {} } },
       'creator Update': { 'f:data': { '.': {}, 'f:other': {} } },
     })
@@ -128,7 +128,7 @@ describe('apply', () => {
     expect((await apply(`${PODS}/p`, pod(image))).status).toBe(201)
     const withProtocol = { ...image, ports: [{ containerPort: 80, protocol: 'TCP' }] }
     expect((await apply(`${PODS}/p`, pod(withProtocol), 'fieldManager=other')).status).toBe(200)
-    expect(ownersOf(await getStored(`${PODS}/p`))['other Apply']['f:spec']['f:containers']).toMatchObject({
+    expect(ownersOf(await getObject(`${PODS}/p`))['other Apply']['f:spec']['f:containers']).toMatchObject({
       'k:{"name":"web"}': {
         'f:ports': { 'k:{"containerPort":80,"protocol":"TCP"}': { '.': {}, 'f:containerPort': {}, 'f:protocol': {} } },
         'f:env': { 'k:{"name":"A"}': { '.': {}, 'f:name': {}, 'f:value': {} } },
@@ -157,9 +157,9 @@ describe('apply', () => {
   it('SYS-2 assigns all fields to before-first-apply if there are no managedFields', async () => {
     await api.post(MAPS, aConfigMap({ k: '1' }))
     await api.put(`${MAPS}/a`, aConfigMap({ k: '1' }, { managedFields: [] }))
-    expect(await getStored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
+    expect(await getObject(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
     await api.put(`${MAPS}/a`, aConfigMap({ k: '2' }))
-    expect(await getStored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
+    expect(await getObject(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
     const { message } = (await apply(`${MAPS}/a`, aConfigMap({ k: '3' }))).json
     expect(message).toBe('Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k')
   })
@@ -245,7 +245,7 @@ describe('managedFields', () => {
     await api.post(MAPS, aConfigMap({ k: '1', l: '1' }), agent)
     await api.patch(`${MAPS}/a?fieldManager=patcher`, { data: { l: '2' } }, 'merge')
     await api.put(`${MAPS}/a?fieldManager=putter`, aConfigMap({ k: '1', l: '2', m: '1' }))
-    expect(ownersOf(await getStored(`${MAPS}/a`))).toEqual({
+    expect(ownersOf(await getObject(`${MAPS}/a`))).toEqual({
       'builder Update': { 'f:data': { '.': {}, 'f:k': {} } },
       'patcher Update': { 'f:data': { 'f:l': {} } },
       'putter Update': { 'f:data': { 'f:m': {} } },
@@ -274,15 +274,15 @@ describe('managedFields', () => {
       status: { conditions },
     })
     const url = '/api/v1/nodes/n'
-    expect(Object.keys(ownersOf(await getStored(url))['kubelet Update'])).toEqual(['f:metadata'])
+    expect(Object.keys(ownersOf(await getObject(url))['kubelet Update'])).toEqual(['f:metadata'])
     await api.patch(`${url}/status?fieldManager=kubelet`, { status: { phase: 'Running' } })
-    expect(ownersOf(await getStored(url))['kubelet Update status']).toEqual({ 'f:status': { 'f:phase': {} } })
+    expect(ownersOf(await getObject(url))['kubelet Update status']).toEqual({ 'f:status': { 'f:phase': {} } })
   })
 
   it('SYS-2 can be changed by a JSON patch', async () => {
     await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, aConfigMap({ k: '1' }))
-    const previous = await getStored(`${MAPS}/a`)
-    const transferred = previous.metadata.managedFields.map((entry: Json) => ({
+    const previous = await getObject(`${MAPS}/a`)
+    const transferredEntries = previous.metadata.managedFields.map((entry: Json) => ({
       ...entry,
       manager: 'kubectl',
       operation: 'Apply',
@@ -290,7 +290,7 @@ describe('managedFields', () => {
     const { status, json } = await api.patch(
       `${MAPS}/a?fieldManager=kubectl`,
       [
-        { op: 'replace', path: '/metadata/managedFields', value: transferred },
+        { op: 'replace', path: '/metadata/managedFields', value: transferredEntries },
         { op: 'replace', path: '/metadata/resourceVersion', value: previous.metadata.resourceVersion },
       ],
       'json',
@@ -314,10 +314,10 @@ describe('managedFields', () => {
     ],
   ])('SYS-2 are not changed by an entry with %s', async (_, entry) => {
     await api.post(`${MAPS}?fieldManager=me`, aConfigMap({ k: '1' }))
-    const previous = await getStored(`${MAPS}/a`)
+    const previous = await getObject(`${MAPS}/a`)
     const { status } = await api.put(`${MAPS}/a`, aConfigMap({ k: '1' }, { managedFields: [entry] }))
     expect(status).toBe(200)
-    expect(await getStored(`${MAPS}/a`)).toEqual(previous)
+    expect(await getObject(`${MAPS}/a`)).toEqual(previous)
   })
 
   it('SYS-2 are rejected if an entry has an invalid manager', async () => {
@@ -338,6 +338,6 @@ describe('managedFields', () => {
     const { json } = await api.post(`${CLAIMS}?fieldManager=me`, claim)
     const body = { ...json, metadata: { ...json.metadata, managedFields: [{}] } }
     await api.put(`${CLAIMS}/c/status`, body)
-    expect(ownersOf(await getStored(`${CLAIMS}/c`))).toEqual(ownersOf(json))
+    expect(ownersOf(await getObject(`${CLAIMS}/c`))).toEqual(ownersOf(json))
   })
 })

@@ -19,7 +19,7 @@ import { applyDefaults } from '../../api/defaults.ts'
 import type { JsonObject } from '../../api/json-value.ts'
 import { ANNOTATIONS_BYTES_MAX } from '../../api/meta.ts'
 import { type ApiError, applyConflict, badRequest } from '../../api/status-error.ts'
-import { type BodySender, inTurn, type ParsedBody, parseJsonBody, parseYamlBody } from '../http/body.ts'
+import { type BodySender, type ParsedBody, parseInTurn, parseJsonBody, parseYamlBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
 import { splitEntries, trackedWrite } from '../objects/managed-fields.ts'
 import type { AnyObject, ObjectDeps } from '../objects/object-deps.ts'
@@ -36,7 +36,7 @@ export interface ApplyOptions {
 export async function parseApplyBody(bytes: Uint8Array, sender: BodySender): Promise<ParsedBody> {
   if (bytes[0] !== OPEN_BRACE) return parseYamlBody(bytes, sender)
   try {
-    return await inTurn(bytes, sender, () => parseJsonBody(bytes))
+    return await parseInTurn(bytes, sender, () => parseJsonBody(bytes))
   } catch {
     return parseYamlBody(bytes, sender)
   }
@@ -86,7 +86,7 @@ function decodeConfig(sentConfig: JsonObject, target: WriteTarget): AnyObject {
     )
   try {
     const { object, unknownFields } = decode<AnyObject>(kind.type, sentConfig, ['apiVersion', 'kind'], {
-      partial: true,
+      isPartial: true,
     })
     const problems = [
       ...unknownFields.map((path) => `.${path}: field not declared in schema`),
@@ -127,53 +127,54 @@ interface ApplyRequest {
 function applyTo(request: ApplyRequest, old: AnyObject): AnyObject {
   const { deps, target, sentConfig } = request
   const { managedFields = [], ...metadata } = old?.metadata ?? {}
-  const live = old ? { ...old, metadata } : {}
+  const liveObject = old ? { ...old, metadata } : {}
   const { served, foreign } = splitEntries(target, managedFields as readonly Entry[])
-  const entries = old && served.length === 0 ? createInitialEntries(deps, target, live) : served
+  const entries = old && served.length === 0 ? createInitialEntries(deps, target, liveObject) : served
   const { object, entries: updatedEntries }: { object: AnyObject; entries: readonly Entry[] } = merge(
     request,
-    live,
+    liveObject,
     entries,
   )
   const owners = [...updatedEntries, ...foreign]
-  if (target.fieldManager === LAST_APPLIED_MANAGER) updateLastApplied(object, sentConfig)
+  if (target.fieldManager === LAST_APPLIED_MANAGER) updateLastAppliedAnnotation(object, sentConfig)
   return { ...object, metadata: { ...object.metadata, managedFields: owners } }
 }
 
 /** Assigns all fields of an object without managedFields to the manager "before-first-apply". */
-function createInitialEntries(deps: ObjectDeps, target: WriteTarget, live: AnyObject): readonly Entry[] {
+function createInitialEntries(deps: ObjectDeps, target: WriteTarget, liveObject: AnyObject): readonly Entry[] {
   const firstApplyTarget: WriteTarget = { ...target, fieldManager: 'before-first-apply' }
-  return trackCreate(trackedWrite(deps, firstApplyTarget), limitToEndpoint(live, target))
+  return trackCreate(trackedWrite(deps, firstApplyTarget), limitToEndpoint(liveObject, target))
 }
 
-function merge({ deps, target, force, config }: ApplyRequest, live: AnyObject, entries: readonly Entry[]) {
+function merge({ deps, target, force, config }: ApplyRequest, liveObject: AnyObject, entries: readonly Entry[]) {
   const { kind, apiVersion } = target.resource
   const options = {
     ...trackedWrite(deps, target),
-    complete: (object: AnyObject) => completeObject(target.resource, object, live),
+    complete: (object: AnyObject) => completeObject(target.resource, object, liveObject),
   }
   try {
-    return applyConfig({ ...options, force }, { live, config, entries })
+    return applyConfig({ ...options, force }, { live: liveObject, config, entries })
   } catch (error) {
     if (error instanceof DecodeError) throw badRequest(`the result of the apply cannot be handled: ${error.message}`)
     if (!(error instanceof ConflictError)) throw error
-    const lastApplied = target.fieldManager === LAST_APPLIED_MANAGER && lastAppliedFields(kind.type, live, apiVersion)
-    const conflicts = error.conflicts.filter(({ path }) => !lastApplied || !hasPath(lastApplied, path))
+    const clientSideFields =
+      target.fieldManager === LAST_APPLIED_MANAGER && lastAppliedFields(kind.type, liveObject, apiVersion)
+    const conflicts = error.conflicts.filter(({ path }) => !clientSideFields || !hasPath(clientSideFields, path))
     if (conflicts.length > 0)
       throw applyConflict(conflicts.map((conflict) => ({ ...conflict, field: describePath(conflict.path) })))
-    return applyConfig({ ...options, force: true }, { live, config, entries })
+    return applyConfig({ ...options, force: true }, { live: liveObject, config, entries })
   }
 }
 
-function completeObject({ kind }: Resource, object: AnyObject, live: AnyObject): AnyObject {
-  const complete: AnyObject = decode(kind.type, object, [], { valuesMax: () => countValues(live) }).object
-  applyDefaults(kind.type, complete)
-  kind.defaults?.(complete)
-  return complete
+function completeObject({ kind }: Resource, object: AnyObject, liveObject: AnyObject): AnyObject {
+  const completedObject: AnyObject = decode(kind.type, object, [], { valuesMax: () => countValues(liveObject) }).object
+  applyDefaults(kind.type, completedObject)
+  kind.defaults?.(completedObject)
+  return completedObject
 }
 
 /** Updates the last-applied annotation, which client-side `kubectl apply` uses. */
-function updateLastApplied(object: AnyObject, sentConfig: JsonObject): void {
+function updateLastAppliedAnnotation(object: AnyObject, sentConfig: JsonObject): void {
   const { annotations } = object.metadata
   if (!annotations?.[LAST_APPLIED]) return
   annotations[LAST_APPLIED] = lastAppliedText(sentConfig)

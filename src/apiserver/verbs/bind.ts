@@ -50,16 +50,17 @@ export function planBinding(
     throw conflictError(`pod ${target.name} is already assigned to node ${JSON.stringify(old.spec.nodeName)}`)
   if (old.spec.schedulingGates?.length > 0)
     throw conflictError(`pod ${target.name} has non-empty .spec.schedulingGates`)
-  const updated = clone(old)
-  updated.spec.nodeName = node?.name // does not change metadata.generation: the user's part of the spec is the same
-  if (metadata?.annotations) updated.metadata.annotations = { ...updated.metadata.annotations, ...metadata.annotations }
-  const { nominatedNodeName: _, ...status } = updated.status ?? {}
-  updated.status = { ...status, conditions: withPodScheduled(status.conditions ?? [], deps.clock.nowMs()) }
+  const boundPod = clone(old)
+  boundPod.spec.nodeName = node?.name // does not change metadata.generation: the user's part of the spec is the same
+  if (metadata?.annotations)
+    boundPod.metadata.annotations = { ...boundPod.metadata.annotations, ...metadata.annotations }
+  const { nominatedNodeName: _, ...status } = boundPod.status ?? {}
+  boundPod.status = { ...status, conditions: withPodScheduled(status.conditions ?? [], deps.clock.nowMs()) }
   const errors = new FieldErrors()
-  validateMeta(target.resource.kind, updated.metadata, errors)
-  target.resource.kind.validate(updated, errors, ruleContext(deps), old)
+  validateMeta(target.resource.kind, boundPod.metadata, errors)
+  target.resource.kind.validate(boundPod, errors, ruleContext(deps), old)
   if (errors.hasErrors) throw invalid(target.resource.kind, target.name, errors.list)
-  const value = encodeStored(updated)
+  const value = encodeStored(boundPod)
   return {
     writes: [{ put: keyOf(target), value }],
     result: { value, revision: 0, created: false, deleted: false, warnings: NO_WARNINGS },

@@ -7,7 +7,7 @@ import type { Resource } from '../resources.ts'
 
 export type Scope = Pick<ResourceRequest, 'verb' | 'namespace' | 'name' | 'subresource'>
 
-/** Only lists and watches may span all namespaces. */
+/** Throws 404 or 405 if the resource does not serve the request. Only lists and watches may span all namespaces. */
 export function checkScope(resource: Resource, { verb, namespace, name, subresource }: Scope): void {
   const { namespaced } = resource.kind
   const isNamespaceKind = resource.group === '' && resource.plural === 'namespaces'
@@ -24,7 +24,7 @@ export function checkScope(resource: Resource, { verb, namespace, name, subresou
   if ((verb === 'update' || verb === 'patch') && !name) throw methodNotAllowed()
 }
 
-/** Also rejects review kinds, which are not stored. */
+/** Checks the scope of a write, and also rejects review kinds, which are not stored. */
 export function checkStoredScope(resource: Resource, scope: Scope): void {
   checkScope(resource, scope)
   if (resource.kind.isReview) throw methodNotAllowed()

@@ -53,7 +53,7 @@ export async function createToken(
   const { object: request, warnings } = decodeAs<TokenRequest>(body, tokenRequest, subjectText, validation)
   checkTokenRequest(target, request)
 
-  const account = await read(deps, keyOf(target))
+  const account = await readObject(deps, keyOf(target))
   if (!account) throw notFound(target.resource, target.name)
   const { uid } = account.metadata
   const requestedUid = request.metadata?.uid
@@ -69,7 +69,7 @@ export async function createToken(
   const { user, namespace, name: accountName } = target
   const problem = await nodeTokenProblem(
     { user, namespace, accountName, spec: request.spec },
-    { authorizer: deps.authorizer, find: (kind, ...ref) => read(deps, objectKey(kind, ...ref)) },
+    { authorizer: deps.authorizer, find: (kind, ...ref) => readObject(deps, objectKey(kind, ...ref)) },
   )
   if (problem) throw forbidden(target.resource, target.name, problem)
   const requestedSeconds = request.spec.expirationSeconds ?? LIFETIME_SECONDS_DEFAULT
@@ -131,7 +131,7 @@ async function boundObjectOf(
     throw badRequest(`cannot bind token to object of type ${type}`)
   }
   const name = ref.name ?? ''
-  const object = await read(deps, objectKey(kind, kind.namespaced ? namespace : '', name))
+  const object = await readObject(deps, objectKey(kind, kind.namespaced ? namespace : '', name))
   if (!object) throw notFound(kind, name)
   const { uid } = object.metadata
   if (kind === podKind && object.spec?.serviceAccountName !== accountName) {
@@ -152,11 +152,11 @@ async function boundObjectOf(
 async function nodeOf(deps: ObjectDeps, { spec }: Pod): Promise<Pick<TokenSubject, 'node'>> {
   const name = spec?.nodeName
   if (!name) return {}
-  const node = await read(deps, objectKey(nodeKind, '', name))
+  const node = await readObject(deps, objectKey(nodeKind, '', name))
   return { node: node ? { name, uid: node.metadata.uid } : { name } }
 }
 
-async function read({ store, objects }: ObjectDeps, key: string): Promise<AnyObject> {
+async function readObject({ store, objects }: ObjectDeps, key: string): Promise<AnyObject> {
   const entry = await store.get(key)
   return entry && objects.decode(entry)
 }

@@ -12,8 +12,8 @@ import type { TransactionView } from '../../store/index.ts'
 import { admissionRequest } from '../admission/admission-request.ts'
 import { decodeObjectBody, type RequestBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
-import { trackCreated } from '../objects/managed-fields.ts'
-import { type AnyObject, type ObjectDeps, putOf, ruleContext, storedOf } from '../objects/object-deps.ts'
+import { trackCreatedObject } from '../objects/managed-fields.ts'
+import { type AnyObject, type ObjectDeps, putOf, ruleContext, storedObjectOf } from '../objects/object-deps.ts'
 import { encodeStored } from '../objects/stored-object.ts'
 import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
 import { bindVerb } from './bind.ts'
@@ -66,8 +66,8 @@ export function planCreate(
   applyDefaults(kind.type, object)
   kind.defaults?.(object)
   if (owners) metadata.managedFields = owners
-  else trackCreated(deps, target, object)
-  const admissionInput = { operation: 'CREATE', name, object, old: undefined } as const
+  else trackCreatedObject(deps, target, object)
+  const admissionInput = { operation: 'CREATE', name, object, oldObject: undefined } as const
   const request = admissionRequest(deps, view, target, admissionInput)
   deps.admission.mutate(request)
   const droppedWarnings = kind.droppedFieldWarnings?.(object, undefined, context) ?? []
@@ -78,15 +78,15 @@ export function planCreate(
   kind.validate(object, errors, context)
   if (errors.hasErrors) throw invalid(kind, name, errors.list)
 
-  const stored = storedOf(resource, object)
-  const admissionWrites = deps.admission.validate({ ...request, object: stored, after: stored })
+  const storedObject = storedObjectOf(resource, object)
+  const admissionWrites = deps.admission.validate({ ...request, object: storedObject, resultingObject: storedObject })
   const key = keyOf({ ...target, name })
   // Check the name last, as Kubernetes does: an invalid object is rejected as invalid even if its name is taken.
   if (view.get(key)) throw alreadyExists(resource, name)
-  const value = encodeStored(stored)
+  const value = encodeStored(storedObject)
   const warnings = [...droppedWarnings, ...(kind.warnings?.(object, undefined) ?? [])]
   return {
-    writes: [putOf(deps, resource, key, stored, value), ...admissionWrites],
+    writes: [putOf(deps, resource, key, storedObject, value), ...admissionWrites],
     result: { value, revision: 0, created: true, deleted: false, warnings },
   }
 }

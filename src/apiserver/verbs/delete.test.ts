@@ -83,18 +83,18 @@ describe('finalizers', () => {
     await create('a', { finalizers: ['example.com/one', 'example.com/two'] })
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.clock.advance(5_000)
-    const terminating = await api.delete(`${MAPS}/a`)
-    expect(terminating.status).toBe(200)
-    expect(terminating.json).toMatchObject({
+    const terminatingResponse = await api.delete(`${MAPS}/a`)
+    expect(terminatingResponse.status).toBe(200)
+    expect(terminatingResponse.json).toMatchObject({
       kind: 'ConfigMap',
       metadata: { deletionTimestamp: '2026-01-01T00:00:05Z', deletionGracePeriodSeconds: 0 },
     })
     await api.clock.advance(5_000)
-    expect((await api.delete(`${MAPS}/a`)).json).toEqual(terminating.json) // a second delete changes nothing
+    expect((await api.delete(`${MAPS}/a`)).json).toEqual(terminatingResponse.json) // a second delete changes nothing
     await api.patch(`${MAPS}/a`, { metadata: { finalizers: ['example.com/two'] } }, 'merge')
-    const final = await api.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
-    expect(final.status).toBe(200)
-    expect(final.json.metadata.name).toBe('a')
+    const finalResponse = await api.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
+    expect(finalResponse.status).toBe(200)
+    expect(finalResponse.json.metadata.name).toBe('a')
     expect((await api.get(`${MAPS}/a`)).status).toBe(404)
     await watch.waitUntil((events) => events.length === 3)
     expect(watch.events.map(({ type }) => type)).toEqual(['MODIFIED', 'MODIFIED', 'DELETED'])
@@ -111,14 +111,14 @@ describe('finalizers', () => {
     })
   })
 
-  it('SYS-4 increase the generation when the object is marked for deletion', async () => {
+  it('SYS-4 keep an object whose generation increases once, when it is marked for deletion', async () => {
     const url = '/apis/storage.k8s.io/v1/csidrivers'
     await api.post(url, { metadata: { name: 'd', finalizers: ['example.com/one'] }, spec: {} })
     expect((await api.delete(`${url}/d`)).json.metadata.generation).toBe(2)
     expect((await api.delete(`${url}/d`)).json.metadata.generation).toBe(2)
   })
 
-  it('SYS-4 do not allow the removal of the deletionTimestamp', async () => {
+  it('SYS-4 keep an object whose deletionTimestamp cannot be removed', async () => {
     await create('a', { finalizers: ['example.com/one'] })
     const { json } = await api.delete(`${MAPS}/a`)
     const { deletionTimestamp: _, ...metadata } = json.metadata
@@ -155,10 +155,10 @@ describe('DELETE of a pod', () => {
     await api.post(PODS, aPod({ nodeName: 'n', terminationGracePeriodSeconds: 30 }))
     const { json } = await api.delete(`${PODS}/p`)
     expect(json.metadata).toMatchObject({ deletionGracePeriodSeconds: 30, deletionTimestamp: '2026-01-01T00:00:30Z' })
-    const longer = await api.delete(`${PODS}/p`, { gracePeriodSeconds: 60 })
-    expect(longer.json.metadata.deletionGracePeriodSeconds).toBe(30)
-    const shorter = await api.delete(`${PODS}/p`, { gracePeriodSeconds: 5 })
-    expect(shorter.json.metadata).toMatchObject({
+    const longerResponse = await api.delete(`${PODS}/p`, { gracePeriodSeconds: 60 })
+    expect(longerResponse.json.metadata.deletionGracePeriodSeconds).toBe(30)
+    const shorterResponse = await api.delete(`${PODS}/p`, { gracePeriodSeconds: 5 })
+    expect(shorterResponse.json.metadata).toMatchObject({
       deletionGracePeriodSeconds: 5,
       deletionTimestamp: '2026-01-01T00:00:05Z',
     })

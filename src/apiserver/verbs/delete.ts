@@ -28,21 +28,27 @@ export function planDelete(
   if (!entry) throw notFound(target.resource, target.name)
   const current: AnyObject = deps.objects.decode(entry)
   checkPreconditions(target, options, current, entry)
-  const updated = markForDeletion(deps, target, options, current)
-  const isRemoved = isRemovable(updated)
-  const remaining = isRemoved ? undefined : updated
-  const request = { operation: 'DELETE', name: target.name, object: undefined, old: current, after: remaining } as const
+  const markedObject = markForDeletion(deps, target, options, current)
+  const isRemoved = isRemovable(markedObject)
+  const remainingObject = isRemoved ? undefined : markedObject
+  const request = {
+    operation: 'DELETE',
+    name: target.name,
+    object: undefined,
+    oldObject: current,
+    resultingObject: remainingObject,
+  } as const
   const admissionWrites = deps.admission.validate(admissionRequest(deps, view, target, request))
   const result = { created: false, deleted: isRemoved, warnings: NO_WARNINGS }
   const revision = target.dryRun ? entry.modRevision : 0
   if (isRemoved) {
     return { writes: [{ delete: key }, ...admissionWrites], result: { ...result, value: entry.value, revision } }
   }
-  const value = encodeStored(updated)
+  const value = encodeStored(markedObject)
   if (sameContent(value, entry.value)) {
     return { writes: [], result: { ...result, value, revision: entry.modRevision } }
   }
-  const put = putOf(deps, target.resource, key, updated, value)
+  const put = putOf(deps, target.resource, key, markedObject, value)
   return { writes: [put, ...admissionWrites], result: { ...result, value, revision } }
 }
 
@@ -75,10 +81,10 @@ function markForDeletion(
   options: DeleteOptions,
   current: AnyObject,
 ): AnyObject {
-  const updated = clone(current)
-  const { metadata } = updated
+  const markedObject = clone(current)
+  const { metadata } = markedObject
   const nowMs = deps.clock.nowMs()
-  const graceSeconds = resource.stored.gracePeriodSeconds?.(current, options.gracePeriodSeconds) ?? 0
+  const graceSeconds = resource.storedKind.gracePeriodSeconds?.(current, options.gracePeriodSeconds) ?? 0
 
   metadata.finalizers = propagationFinalizers(metadata.finalizers ?? [], options.propagation)
   if (metadata.finalizers.length === 0) delete metadata.finalizers
@@ -92,10 +98,10 @@ function markForDeletion(
     if (earlierTimestamp < metadata.deletionTimestamp) metadata.deletionTimestamp = earlierTimestamp
     metadata.deletionGracePeriodSeconds = graceSeconds
   }
-  if (resource.stored.group === '' && resource.stored.plural === 'namespaces') {
-    updated.status = { ...updated.status, phase: 'Terminating' }
+  if (resource.storedKind.group === '' && resource.storedKind.plural === 'namespaces') {
+    markedObject.status = { ...markedObject.status, phase: 'Terminating' }
   }
-  return updated
+  return markedObject
 }
 
 /** Adds the finalizer of the propagation policy. The garbage collector removes it after processing the dependents. */

@@ -8,7 +8,7 @@ import { NO_WARNINGS, type WriteTarget, type WriteVerb } from '../objects/write-
 
 export function evictVerb(target: WriteTarget, body: RequestBody): WriteVerb {
   checkKind(body, 'Eviction')
-  const { metadata, deleteOptions }: AnyObject = body.as(eviction).value ?? {}
+  const { metadata, deleteOptions }: AnyObject = body.readAs(eviction).value ?? {}
   const name = metadata?.name
   if (name && name !== target.name) {
     throw badRequest(`name in URL does not match name in Eviction object: ${JSON.stringify(name).slice(0, 100)}`)

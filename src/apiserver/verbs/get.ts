@@ -14,7 +14,7 @@ export async function getObject(
 ): Promise<Entry> {
   const store = storeOf(deps, resource)
   await waitForRevision({ store, clock: deps.clock }, minimumRevision)
-  const entry = await store.get(objectKey(resource.stored, namespace, name))
+  const entry = await store.get(objectKey(resource.storedKind, namespace, name))
   if (!entry) throw notFound(resource, name)
   return entry
 }

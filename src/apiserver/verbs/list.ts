@@ -12,7 +12,7 @@ export interface ListedObjects {
   readonly entries: readonly Entry[]
   readonly revision: number
   readonly continueToken: string
-  readonly remaining: number | undefined
+  readonly remainingCount: number | undefined
 }
 
 /** Number of entries per read of the store if there is a selector. */
@@ -26,7 +26,7 @@ export async function listObjects(
   namespace: string,
   options: ListOptions,
 ): Promise<ListedObjects> {
-  const prefix = collectionPrefix(resource.stored, namespace)
+  const prefix = collectionPrefix(resource.storedKind, namespace)
   const matches = selectorOf(resource, options)
   const store = storeOf(deps, resource)
   const start = await resolveStart({ store, clock: deps.clock }, prefix, options)
@@ -39,7 +39,7 @@ export async function listObjects(
       entries: page.entries,
       revision: page.revision,
       continueToken: page.more ? continueToken(page.revision, page.entries.at(-1)!.key, prefix) : '',
-      remaining: page.more ? page.remaining : undefined,
+      remainingCount: page.more ? page.remaining : undefined,
     }
   }
   const entries: Entry[] = []
@@ -63,11 +63,11 @@ export async function listObjects(
           entries,
           revision,
           continueToken: isLast ? '' : continueToken(revision, entry.key, prefix),
-          remaining: undefined,
+          remainingCount: undefined,
         }
       }
     }
-    if (!page.more) return { entries, revision, continueToken: '', remaining: undefined }
+    if (!page.more) return { entries, revision, continueToken: '', remainingCount: undefined }
     lastKey = page.entries.at(-1)!.key
   }
 }

@@ -5,10 +5,10 @@ const MAPS = '/api/v1/namespaces/default/configmaps'
 const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts'
 
 let api: ServerFixture
-let stored: Json
+let storedMap: Json
 beforeEach(async () => {
   api = await createServerFixture()
-  stored = (await api.post(MAPS, { metadata: { name: 'a' }, data: { k: '1', l: '2' } })).json
+  storedMap = (await api.post(MAPS, { metadata: { name: 'a' }, data: { k: '1', l: '2' } })).json
 })
 afterEach(() => api.store.close())
 
@@ -64,7 +64,7 @@ describe('PATCH', () => {
   })
 
   it('SYS-4 returns 409 if the patch has a stale resourceVersion', async () => {
-    const patch = { metadata: { resourceVersion: stored.metadata.resourceVersion }, data: { k: '2' } }
+    const patch = { metadata: { resourceVersion: storedMap.metadata.resourceVersion }, data: { k: '2' } }
     expect((await api.patch(`${MAPS}/a`, patch)).status).toBe(200)
     expect((await api.patch(`${MAPS}/a`, patch)).json).toMatchObject({ code: 409, reason: 'Conflict' })
     expect((await api.patch(`${MAPS}/a`, patch, 'merge')).json).toMatchObject({ code: 409, reason: 'Conflict' })
@@ -121,7 +121,7 @@ describe('PATCH', () => {
   ])('SYS-10 rejects a patch with %s', async (_, body, type, code) => {
     const { status, json } = await sendPatch(body, `application/${type}-patch+json`)
     expect({ status, kind: json.kind, code: json.code }).toEqual({ status: code, kind: 'Status', code })
-    expect((await api.get(`${MAPS}/a`)).json).toEqual(stored)
+    expect((await api.get(`${MAPS}/a`)).json).toEqual(storedMap)
   })
 
   it('returns 404 for an object that does not exist', async () => {

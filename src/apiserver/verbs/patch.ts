@@ -7,10 +7,10 @@ import { applyJsonPatch } from '../../api/patch/json-patch.ts'
 import { applyMergePatch } from '../../api/patch/merge-patch.ts'
 import { mergeShapeOf } from '../../api/patch/merge-shape.ts'
 import { PatchError } from '../../api/patch/patch-error.ts'
-import { strategicMerge } from '../../api/patch/strategic-merge.ts'
+import { applyStrategicMerge } from '../../api/patch/strategic-merge.ts'
 import { badRequest, invalid, patchTooLarge, unsupportedMediaType } from '../../api/status-error.ts'
 import type { Patch } from '../../client/client.ts'
-import { type BodySender, inTurn, mediaType, type ParsedBody, parsedValue, parseJsonBody } from '../http/body.ts'
+import { type BodySender, mediaType, type ParsedBody, parsedValue, parseInTurn, parseJsonBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
 import { countObjectValues } from '../objects/update-values.ts'
@@ -39,7 +39,7 @@ export interface PatchBody {
 
 export const isApply = (contentType: string | undefined): boolean => mediaType(contentType) === APPLY_MEDIA
 
-/** Operations have up to four fields, besides their values. */
+/** Maximum number of fields in a JSON patch: up to four per operation, besides those of their values. */
 const JSON_PATCH_KEYS_MAX = 50_000
 
 export async function parsePatch(
@@ -52,7 +52,7 @@ export async function parsePatch(
   if (!type) throw unsupportedMediaType(media, PATCH_MEDIA)
   if (type === 'apply') return { type, body: await parseApplyBody(bytes, sender) }
   const keysMax = type === 'json' ? JSON_PATCH_KEYS_MAX : undefined
-  return { type, body: await inTurn(bytes, sender, () => parseJsonBody(bytes, keysMax)) }
+  return { type, body: await parseInTurn(bytes, sender, () => parseJsonBody(bytes, keysMax)) }
 }
 
 /** Returns the patch of an in-process write or of a write in a commit. Adds apiVersion and kind to an apply configuration. */
@@ -88,17 +88,17 @@ function createPatch(type: PatchType, body: ParsedBody, { resource, name }: Writ
     apply(old: AnyObject): AnyObject {
       // A patch may contain apiVersion and kind, but must not change them.
       const withTypeMeta = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...old }
-      let patched: unknown
+      let patchedObject: unknown
       try {
-        patched = transform(withTypeMeta)
+        patchedObject = transform(withTypeMeta)
       } catch (error) {
         if (!(error instanceof PatchError)) throw error
         if (error.failure === 'malformed') throw badRequest(`the patch could not be read: ${error.message}`)
         if (error.failure === 'too large') throw patchTooLarge(error.message)
         throw patchError(resource, name, error.message)
       }
-      checkKindUnchanged(patched, resource)
-      const result = decodePatched(patched, old, { resource, name, validation, duplicates })
+      checkKindUnchanged(patchedObject, resource)
+      const result = decodePatchedObject(patchedObject, old, { resource, name, validation, duplicates })
       warnings = result.warnings
       return result.object
     },
@@ -117,7 +117,7 @@ function createTransform(type: PatchType, body: ParsedBody, resource: Resource):
     }
     default: {
       const patch = objectOf(body)
-      return (old) => strategicMerge(old, patch, mergeShapeOf(resource.kind.type))
+      return (old) => applyStrategicMerge(old, patch, mergeShapeOf(resource.kind.type))
     }
   }
 }
@@ -127,10 +127,13 @@ function objectOf(body: ParsedBody): JsonObject {
   return body.value as JsonObject
 }
 
-function checkKindUnchanged(patched: unknown, resource: Resource): asserts patched is Record<string, unknown> {
-  if (!isRecord(patched))
+function checkKindUnchanged(
+  patchedObject: unknown,
+  resource: Resource,
+): asserts patchedObject is Record<string, unknown> {
+  if (!isRecord(patchedObject))
     throw badRequest(`the result of the patch is not an object; a ${resource.kind.kind} must be one`)
-  if (patched.kind !== resource.kind.kind || patched.apiVersion !== resource.apiVersion) {
+  if (patchedObject.kind !== resource.kind.kind || patchedObject.apiVersion !== resource.apiVersion) {
     throw badRequest(
       `a patch cannot change kind and apiVersion; they are ${resource.kind.kind} and ${resource.apiVersion}`,
     )
@@ -145,9 +148,13 @@ interface PatchContext {
 }
 
 /** Decodes the fields that the patch has changed. All other fields are those of the stored object, which is valid. */
-function decodePatched(patched: unknown, old: object, { resource, name, validation, duplicates }: PatchContext) {
+function decodePatchedObject(
+  patchedObject: unknown,
+  old: object,
+  { resource, name, validation, duplicates }: PatchContext,
+) {
   try {
-    const { object, unknownFields } = decode<AnyObject>(resource.kind.type, patched, ['apiVersion', 'kind'], {
+    const { object, unknownFields } = decode<AnyObject>(resource.kind.type, patchedObject, ['apiVersion', 'kind'], {
       previous: old,
       valuesMax: () => countObjectValues(old),
     })

@@ -29,11 +29,11 @@ describe('pods/binding', () => {
 
   it('SYS-4 keeps metadata.generation, and clears status.nominatedNodeName', async () => {
     await api.patch(`${PODS}/p/status`, { status: { nominatedNodeName: 'n2' } }, 'merge')
-    const before = await getPod()
-    expect(before.status.nominatedNodeName).toBe('n2')
+    const podBefore = await getPod()
+    expect(podBefore.status.nominatedNodeName).toBe('n2')
     await bind({ kind: 'Node', name: 'n1' })
     const { metadata, status } = await getPod()
-    expect(metadata.generation).toBe(before.metadata.generation)
+    expect(metadata.generation).toBe(podBefore.metadata.generation)
     expect(status.nominatedNodeName).toBe(undefined)
   })
 
@@ -64,14 +64,14 @@ describe('pods/binding', () => {
 
 describe('pods/status', () => {
   it('SYS-4 keeps observedGeneration of status and conditions if a write omits it', async () => {
-    const ready = { type: 'Ready', status: 'False', observedGeneration: 1 }
-    await api.patch(`${PODS}/p/status`, { status: { observedGeneration: 1, conditions: [ready] } }, 'merge')
-    const { observedGeneration: _, ...withoutGeneration } = ready
+    const readyCondition = { type: 'Ready', status: 'False', observedGeneration: 1 }
+    await api.patch(`${PODS}/p/status`, { status: { observedGeneration: 1, conditions: [readyCondition] } }, 'merge')
+    const { observedGeneration: _, ...withoutGeneration } = readyCondition
     const body = { ...(await getPod()), status: { conditions: [{ ...withoutGeneration, status: 'True' }] } }
     expect((await api.put(`${PODS}/p/status`, body)).status).toBe(200)
     expect((await getPod()).status).toMatchObject({
       observedGeneration: 1,
-      conditions: [{ ...ready, status: 'True' }],
+      conditions: [{ ...readyCondition, status: 'True' }],
     })
   })
 })
@@ -91,9 +91,15 @@ describe('pods/eviction', () => {
 describe('namespaces/finalize', () => {
   it('removes a terminating namespace when its finalizers are empty', async () => {
     await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
-    const terminating = (await api.delete('/api/v1/namespaces/shop')).json
-    expect(terminating).toMatchObject({ status: { phase: 'Terminating' }, spec: { finalizers: ['kubernetes'] } })
-    const { status } = await api.put('/api/v1/namespaces/shop/finalize', { ...terminating, spec: { finalizers: [] } })
+    const terminatingNamespace = (await api.delete('/api/v1/namespaces/shop')).json
+    expect(terminatingNamespace).toMatchObject({
+      status: { phase: 'Terminating' },
+      spec: { finalizers: ['kubernetes'] },
+    })
+    const { status } = await api.put('/api/v1/namespaces/shop/finalize', {
+      ...terminatingNamespace,
+      spec: { finalizers: [] },
+    })
     expect(status).toBe(200)
     expect((await api.get('/api/v1/namespaces/shop')).status).toBe(404)
   })

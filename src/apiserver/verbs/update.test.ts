@@ -139,15 +139,15 @@ describe('PUT', () => {
   it('SYS-4 keeps the resourceVersion and sends no event if nothing changes', async () => {
     const old = await createConfigMap()
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
-    const unchanged = await api.put(`${MAPS}/a`, old)
-    expect(unchanged.status).toBe(200)
-    expect(unchanged.json).toEqual(old)
+    const unchangedResponse = await api.put(`${MAPS}/a`, old)
+    expect(unchangedResponse.status).toBe(200)
+    expect(unchangedResponse.json).toEqual(old)
     const {
       kind: _,
       apiVersion: __,
-      ...reordered
+      ...reorderedMap
     } = { data: old.data, ...old, metadata: Object.fromEntries(Object.entries(old.metadata).reverse()) }
-    expect((await api.put(`${MAPS}/a`, reordered)).json).toEqual(old)
+    expect((await api.put(`${MAPS}/a`, reorderedMap)).json).toEqual(old)
     expect((await api.patch(`${MAPS}/a`, { data: { k: '1' } })).json).toEqual(old)
     await api.post(MAPS, { metadata: { name: 'b' } })
     await watch.waitUntil((events) => events.length > 0)
@@ -181,10 +181,10 @@ describe('PUT', () => {
 describe('generation', () => {
   it('of a driver increases only with its spec', async () => {
     const driver = await createObject(`${STORAGE}/csidrivers`, { metadata: { name: 'd' }, spec: {} })
-    const labelled = (await api.patch(`${STORAGE}/csidrivers/d`, { metadata: { labels: { a: 'b' } } })).json
-    expect(labelled.metadata.generation).toBe(driver.metadata.generation)
-    const changed = (await api.patch(`${STORAGE}/csidrivers/d`, { spec: { storageCapacity: true } })).json
-    expect(changed.metadata.generation).toBe(driver.metadata.generation + 1)
+    const labelledDriver = (await api.patch(`${STORAGE}/csidrivers/d`, { metadata: { labels: { a: 'b' } } })).json
+    expect(labelledDriver.metadata.generation).toBe(driver.metadata.generation)
+    const changedDriver = (await api.patch(`${STORAGE}/csidrivers/d`, { spec: { storageCapacity: true } })).json
+    expect(changedDriver.metadata.generation).toBe(driver.metadata.generation + 1)
   })
 })
 

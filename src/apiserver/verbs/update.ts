@@ -12,8 +12,8 @@ import type { Entry, TransactionView } from '../../store/index.ts'
 import { admissionRequest } from '../admission/admission-request.ts'
 import { decodeObjectBody, type RequestBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
-import { equalExceptTimes, trackUpdated } from '../objects/managed-fields.ts'
-import { type AnyObject, type ObjectDeps, putOf, ruleContext, storedOf, viewOf } from '../objects/object-deps.ts'
+import { equalExceptTimes, trackUpdatedObject } from '../objects/managed-fields.ts'
+import { type AnyObject, type ObjectDeps, putOf, ruleContext, storedObjectOf, viewOf } from '../objects/object-deps.ts'
 import { decodeStored, encodeStored, sameBytes } from '../objects/stored-object.ts'
 import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
 import { checkCreateBody, planCreate } from './create.ts'
@@ -28,7 +28,7 @@ export interface Update {
   /** Whether the body must have a resourceVersion if the kind does not allow unconditional updates. */
   readonly requiresVersion: boolean
   /** Merges the part that a subresource such as finalize may change. Default: the rules of the kind. */
-  merge?(next: AnyObject, old: AnyObject): AnyObject
+  merge?(newObject: AnyObject, old: AnyObject): AnyObject
 }
 
 /** `valuesMax` bounds the values of the object; see update-values.ts. */
@@ -55,8 +55,8 @@ export function planUpdate(deps: ObjectDeps, target: WriteTarget, update: Update
   const entry = view.get(keyOf(target))
   if (!entry) return planCreateFromUpdate(deps, target, update, view)
   const { writes, result } = planChange(deps, target, update, entry, view)
-  const isUnchanged = target.dryRun || writes.length === 0
-  return { writes, result: isUnchanged ? { ...result, revision: entry.modRevision } : result }
+  const isNotWritten = target.dryRun || writes.length === 0
+  return { writes, result: isNotWritten ? { ...result, revision: entry.modRevision } : result }
 }
 
 function planCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
@@ -103,42 +103,45 @@ function planChange(
   const { kind } = resource
   const context = ruleContext(deps)
   const old = viewOf(resource, deps.objects.decode(entry))
-  const requested = update.compute(old, deps)
-  checkIdentity(target, requested, old, entry, update.requiresVersion)
+  const requestedObject = update.compute(old, deps)
+  checkIdentity(target, requestedObject, old, entry, update.requiresVersion)
 
-  let next = mergeRequested(target, update, requested, old)
-  next.metadata = keepServerOwned(next.metadata, old.metadata)
-  applyDefaults(kind.type, next)
-  kind.defaults?.(next)
-  if (update.isApply) next.metadata.managedFields = requested.metadata.managedFields
-  else trackUpdated(deps, target, { next, old, requested: requested.metadata.managedFields })
-  const admissionInput = { operation: 'UPDATE', name, object: next, old } as const
+  let newObject = mergeRequestedObject(target, update, requestedObject, old)
+  newObject.metadata = keepServerOwnedMetadata(newObject.metadata, old.metadata)
+  applyDefaults(kind.type, newObject)
+  kind.defaults?.(newObject)
+  if (update.isApply) newObject.metadata.managedFields = requestedObject.metadata.managedFields
+  else trackUpdatedObject(deps, target, { next: newObject, old, requested: requestedObject.metadata.managedFields })
+  const admissionInput = { operation: 'UPDATE', name, object: newObject, oldObject: old } as const
   const request = admissionRequest(deps, view, target, admissionInput)
   deps.admission.mutate(request)
 
   const errors = new FieldErrors()
-  const droppedWarnings = subresource === '' ? (kind.droppedFieldWarnings?.(next, old, context) ?? []) : []
-  if (subresource === '') kind.prepareForUpdate?.(next, old, context)
-  else subresourceRules(target)?.prepare?.(next, old, context)
-  validateMeta(kind, next.metadata, errors)
-  validateMetaUpdate(next.metadata, old.metadata, errors)
+  const droppedWarnings = subresource === '' ? (kind.droppedFieldWarnings?.(newObject, old, context) ?? []) : []
+  if (subresource === '') kind.prepareForUpdate?.(newObject, old, context)
+  else subresourceRules(target)?.prepare?.(newObject, old, context)
+  validateMeta(kind, newObject.metadata, errors)
+  validateMetaUpdate(newObject.metadata, old.metadata, errors)
   if (subresource === '') {
-    kind.validate(next, errors, context, old)
-    kind.validateUpdate?.(next, old, errors, context)
-  } else if (subresource === 'finalize') kind.validate(next, errors, context, old)
-  else subresourceRules(target)?.validate?.(next, old, errors, context)
+    kind.validate(newObject, errors, context, old)
+    kind.validateUpdate?.(newObject, old, errors, context)
+  } else if (subresource === 'finalize') kind.validate(newObject, errors, context, old)
+  else subresourceRules(target)?.validate?.(newObject, old, errors, context)
   if (errors.hasErrors) throw invalid(kind, name, errors.list)
 
-  if (kind.generationOf && !jsonEquals(kind.generationOf(next) as JsonValue, kind.generationOf(old) as JsonValue)) {
-    next.metadata.generation = (old.metadata.generation ?? 0) + 1
+  if (
+    kind.generationOf &&
+    !jsonEquals(kind.generationOf(newObject) as JsonValue, kind.generationOf(old) as JsonValue)
+  ) {
+    newObject.metadata.generation = (old.metadata.generation ?? 0) + 1
   }
-  next = storedOf(resource, next)
-  const after = isRemovable(next) ? undefined : next
-  const admissionWrites = deps.admission.validate({ ...request, object: next, after })
-  const value = encodeStored(next)
-  const warnings = [...droppedWarnings, ...(kind.warnings?.(next, old) ?? [])]
+  newObject = storedObjectOf(resource, newObject)
+  const remainingObject = isRemovable(newObject) ? undefined : newObject
+  const admissionWrites = deps.admission.validate({ ...request, object: newObject, resultingObject: remainingObject })
+  const value = encodeStored(newObject)
+  const warnings = [...droppedWarnings, ...(kind.warnings?.(newObject, old) ?? [])]
   const key = keyOf(target)
-  if (!after) {
+  if (!remainingObject) {
     return {
       writes: [{ delete: key }, ...admissionWrites],
       result: { value, revision: 0, created: false, deleted: true, warnings },
@@ -150,12 +153,15 @@ function planChange(
     return { writes: [], result: { value: entry.value, revision: 0, created: false, deleted: false, warnings } }
   }
   return {
-    writes: [putOf(deps, resource, key, next, value), ...admissionWrites],
+    writes: [putOf(deps, resource, key, newObject, value), ...admissionWrites],
     result: { value, revision: 0, created: false, deleted: false, warnings },
   }
 }
 
-/** Compares with the stored object without the times of managedFields and the order of keys, which do not change the length. */
+/**
+ * Returns whether the value equals the stored object, apart from the times of managedFields and the order of keys, which do
+ * not change the length.
+ */
 function isSameAsStored({ objects }: ObjectDeps, value: Uint8Array, entry: Entry): boolean {
   if (value.length !== entry.value.length) return false
   return (
@@ -174,13 +180,13 @@ export function isRemovable(object: AnyObject): boolean {
 /** Rejects a body whose name differs from the URL, or whose uid or resourceVersion differs from the stored object. */
 function checkIdentity(
   target: WriteTarget,
-  requested: AnyObject,
+  requestedObject: AnyObject,
   old: AnyObject,
   entry: Entry,
   requiresVersion: boolean,
 ): void {
   const { resource, name } = target
-  const { metadata } = requested
+  const { metadata } = requestedObject
   checkAddress(target, metadata)
   if (metadata.uid && metadata.uid !== old.metadata.uid) {
     throw conflict(
@@ -216,44 +222,49 @@ function checkAddress({ resource, name, namespace }: WriteTarget, metadata: Obje
 }
 
 /** Returns the stored object with the part of the body that the endpoint may change. */
-function mergeRequested(target: WriteTarget, update: Update, requested: AnyObject, old: AnyObject): AnyObject {
-  if (update.merge) return update.merge(requested, old)
+function mergeRequestedObject(
+  target: WriteTarget,
+  update: Update,
+  requestedObject: AnyObject,
+  old: AnyObject,
+): AnyObject {
+  if (update.merge) return update.merge(requestedObject, old)
   const rules = target.resource.kind.status
   if (target.subresource === 'status') {
-    const { metadata } = rules?.acceptsMetadata ? requested : old
-    return draftOf({ ...old, metadata, status: requested.status })
+    const { metadata } = rules?.acceptsMetadata ? requestedObject : old
+    return draftOf({ ...old, metadata, status: requestedObject.status })
   }
   if (target.subresource === 'approval') {
-    return draftOf({ ...old, status: { ...old.status, conditions: requested.status?.conditions } })
+    return draftOf({ ...old, status: { ...old.status, conditions: requestedObject.status?.conditions } })
   }
-  return draftOf(rules ? { ...requested, status: old.status } : requested)
+  return draftOf(rules ? { ...requestedObject, status: old.status } : requestedObject)
 }
 
 const subresourceRules = ({ resource: { kind }, subresource }: WriteTarget) =>
   subresource === 'approval' ? kind.approval : kind.status
 
 /** PUT namespaces/NAME/finalize changes spec.finalizers only. */
-function mergeFinalize(requested: AnyObject, old: AnyObject): AnyObject {
-  const next = clone(old)
-  const finalizers = requested.spec?.finalizers ?? []
-  if (finalizers.length > 0) next.spec = { ...next.spec, finalizers: clone(finalizers) }
-  else if (next.spec) delete next.spec.finalizers
-  return next
+function mergeFinalize(requestedObject: AnyObject, old: AnyObject): AnyObject {
+  const newObject = clone(old)
+  const finalizers = requestedObject.spec?.finalizers ?? []
+  if (finalizers.length > 0) newObject.spec = { ...newObject.spec, finalizers: clone(finalizers) }
+  else if (newObject.spec) delete newObject.spec.finalizers
+  return newObject
 }
 
 /** Returns a mutable copy without managedFields, which are large and set separately. */
 function draftOf(object: AnyObject): AnyObject {
-  const next = clone({ ...object, metadata: { ...object.metadata, managedFields: undefined } })
-  if (next.status === undefined) delete next.status
-  return next
+  const newObject = clone({ ...object, metadata: { ...object.metadata, managedFields: undefined } })
+  if (newObject.status === undefined) delete newObject.status
+  return newObject
 }
 
-function keepServerOwned(meta: AnyObject, old: AnyObject): AnyObject {
+function keepServerOwnedMetadata(meta: AnyObject, old: AnyObject): AnyObject {
   const { resourceVersion: _, selfLink: __, managedFields: ___, ...otherFields } = meta
-  const merged = { ...otherFields, name: old.name, uid: old.uid, creationTimestamp: old.creationTimestamp }
+  const mergedMetadata = { ...otherFields, name: old.name, uid: old.uid, creationTimestamp: old.creationTimestamp }
   for (const field of ['namespace', 'generateName', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation']) {
-    if (old[field] === undefined) delete merged[field]
-    else merged[field] = old[field]
+    if (old[field] === undefined) delete mergedMetadata[field]
+    else mergedMetadata[field] = old[field]
   }
-  return merged
+  return mergedMetadata
 }

@@ -11,7 +11,7 @@ afterEach(() => api?.store.close())
 
 const create = async (name: string, labels: Record<string, string> = {}) =>
   (await api.post(MAPS, { metadata: { name, labels }, data: {} })).json
-const version = (object: Json): number => Number(object.metadata.resourceVersion)
+const versionOf = (object: Json): number => Number(object.metadata.resourceVersion)
 const summaryOf = (events: readonly { type: string; object: Json }[]) =>
   events.map(({ type, object }) => `${type} ${object.metadata.name} ${object.metadata.resourceVersion}`)
 
@@ -20,18 +20,18 @@ describe('a watch', () => {
     api = await createServerFixture()
     const a = await create('a')
     const b = await create('b')
-    const changed = (await api.patch(`${MAPS}/a`, { data: { k: 'v' } })).json
+    const changedMap = (await api.patch(`${MAPS}/a`, { data: { k: 'v' } })).json
     await api.delete(`${MAPS}/b`)
-    const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${version(a)}`)
+    const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${versionOf(a)}`)
     await watch.waitUntil((events) => events.length === 3)
     expect(summaryOf(watch.events)).toEqual([
-      `ADDED b ${version(b)}`,
-      `MODIFIED a ${version(changed)}`,
-      `DELETED b ${version(changed) + 1}`,
+      `ADDED b ${versionOf(b)}`,
+      `MODIFIED a ${versionOf(changedMap)}`,
+      `DELETED b ${versionOf(changedMap) + 1}`,
     ])
     const c = await create('c')
     await watch.waitUntil((events) => events.length === 4)
-    expect(summaryOf(watch.events).at(-1)).toBe(`ADDED c ${version(c)}`)
+    expect(summaryOf(watch.events).at(-1)).toBe(`ADDED c ${versionOf(c)}`)
   })
 
   it('SYS-3 resumes at the last received version without gaps and duplicates', async () => {
@@ -48,9 +48,9 @@ describe('a watch', () => {
       observedVersions.push(...watch.events.map(({ object }) => object.metadata.resourceVersion))
       last = Number(observedVersions.at(-1))
     }
-    const resumed = await api.watch(`${MAPS}?watch=1&resourceVersion=${last}`)
-    await resumed.waitUntil((events) => events.length > 0)
-    observedVersions.push(...resumed.events.map(({ object }) => object.metadata.resourceVersion))
+    const resumedWatch = await api.watch(`${MAPS}?watch=1&resourceVersion=${last}`)
+    await resumedWatch.waitUntil((events) => events.length > 0)
+    observedVersions.push(...resumedWatch.events.map(({ object }) => object.metadata.resourceVersion))
     expect(observedVersions).toEqual(Array.from({ length: 40 }, (_, index) => String(start + 1 + index)))
   })
 
@@ -86,7 +86,7 @@ describe('a watch', () => {
     await api.patch(`${MAPS}/a`, { data: { n: '1' } })
     await api.patch(`${MAPS}/a`, { data: { n: '2' } })
     await api.clock.advance(10 * 60_000)
-    const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${version(a)}`)
+    const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${versionOf(a)}`)
     await watch.waitUntil((events) => events.length === 1)
     expect(watch.events).toMatchObject([
       { type: 'ERROR', object: { kind: 'Status', status: 'Failure', code: 410, reason: 'Expired' } },
@@ -140,8 +140,8 @@ describe('a watch', () => {
   it('sends nothing after its end, even before the connection is closed', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&timeoutSeconds=5&resourceVersion=${api.store.revision}`)
-    const advanced = api.clock.advance(5_000)
-    await Promise.all([advanced, create('a'), api.store.close()]) // a late event, and a late end of the store
+    const clockAdvance = api.clock.advance(5_000)
+    await Promise.all([clockAdvance, create('a'), api.store.close()]) // a late event, and a late end of the store
     expect(watch.events.filter(({ object }) => object.code === 503)).toEqual([])
     expect(watch.isEnded).toBe(true)
   })
@@ -162,16 +162,16 @@ describe('a watch with a selector', () => {
     await create('a', { colour: 'red' })
     const watch = await api.watch(`${MAPS}?watch=1&labelSelector=colour%3Dblue&resourceVersion=${api.store.revision}`)
     const blue = (await api.patch(`${MAPS}/a`, { metadata: { labels: { colour: 'blue' } } })).json
-    const modified = (await api.patch(`${MAPS}/a`, { data: { k: 'v' } })).json
+    const modifiedMap = (await api.patch(`${MAPS}/a`, { data: { k: 'v' } })).json
     const red = (await api.patch(`${MAPS}/a`, { metadata: { labels: { colour: 'red' } } })).json
     await api.delete(`${MAPS}/a`) // the object no longer matches
     const last = await create('b', { colour: 'blue' })
     await watch.waitUntil((events) => events.length === 4)
     expect(summaryOf(watch.events)).toEqual([
-      `ADDED a ${version(blue)}`,
-      `MODIFIED a ${version(modified)}`,
-      `DELETED a ${version(red)}`,
-      `ADDED b ${version(last)}`,
+      `ADDED a ${versionOf(blue)}`,
+      `MODIFIED a ${versionOf(modifiedMap)}`,
+      `DELETED a ${versionOf(red)}`,
+      `ADDED b ${versionOf(last)}`,
     ])
     expect(watch.events[2]!.object.metadata.labels).toEqual({ colour: 'blue' })
   })
@@ -190,7 +190,7 @@ describe('a watch with a selector', () => {
 })
 
 describe('bookmarks', () => {
-  const bookmarks = (events: readonly { type: string; object: Json }[]) =>
+  const bookmarksOf = (events: readonly { type: string; object: Json }[]) =>
     events.filter(({ type }) => type === 'BOOKMARK')
 
   it('are sent every minute on request, with the newest resourceVersion', async () => {
@@ -226,9 +226,9 @@ describe('bookmarks', () => {
       await create(`n${round}`)
       await api.clock.advance(30_000)
     }
-    const versions = watch.events.map(({ object }) => version(object))
+    const versions = watch.events.map(({ object }) => versionOf(object))
     expect(versions).toEqual([...versions].sort((a, b) => a - b))
-    expect(bookmarks(watch.events)).toHaveLength(5)
+    expect(bookmarksOf(watch.events)).toHaveLength(5)
   })
 
   it('are sent two seconds before the end of the watch', async () => {
@@ -238,7 +238,7 @@ describe('bookmarks', () => {
       `${MAPS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=10&resourceVersion=${startRevision}`,
     )
     await api.clock.advance(8_000)
-    expect(bookmarks(watch.events)).toHaveLength(1)
+    expect(bookmarksOf(watch.events)).toHaveLength(1)
     expect(watch.isEnded).toBe(false)
   })
 
@@ -350,7 +350,7 @@ describe('content negotiation of a watch', () => {
     await api.patch(`${MAPS}/a`, { data: { n: '1' } })
     await api.patch(`${MAPS}/a`, { data: { n: '2' } })
     await api.clock.advance(10 * 60_000)
-    const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${version(a)}`, TABLE)
+    const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${versionOf(a)}`, TABLE)
     await watch.waitUntil((events) => events.length === 1)
     expect(watch.events[0]!.object).toMatchObject({ kind: 'Status', code: 410 })
   })

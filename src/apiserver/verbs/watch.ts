@@ -30,8 +30,8 @@ const INITIAL_SLICE_BYTES = 128 * 1024
 const INITIAL_PENDING_BYTES_MAX = 256 * 1024
 /** A client that does not read the pending initial events within this time is disconnected. */
 const INITIAL_STALL_MS_MAX = 60_000
-/** The same while other requests wait for the turn of the watch. */
-const AWAITED_STALL_MS_MAX = 5_000
+/** The limit that applies instead while other requests wait for the turn of the watch. */
+const CONTENDED_STALL_MS_MAX = 5_000
 
 export interface WatchDeps extends ReadDeps {
   readonly clock: Clock
@@ -42,7 +42,7 @@ export interface WatchRequest {
   readonly resource: Resource
   readonly namespace: string
   readonly options: ListOptions
-  readonly accepted: AcceptedForm
+  readonly acceptedForm: AcceptedForm
   readonly include: IncludeObject
 }
 
@@ -127,23 +127,23 @@ class WatchStream {
       }
       this.#write(Buffer.concat(chunks))
       await this.#deps.clock.nextTurn()
-      if (this.#sink.pendingBytes > INITIAL_PENDING_BYTES_MAX) await this.#whenDrained()
+      if (this.#sink.pendingBytes > INITIAL_PENDING_BYTES_MAX) await this.#waitUntilDrained()
     }
     if (options.sendInitialEvents && options.allowBookmarks) this.#writeBookmark(revision, true)
     return revision
   }
 
   /** Resolves when more can be written, or when the stream has ended. */
-  #whenDrained(): Promise<void> {
+  #waitUntilDrained(): Promise<void> {
     if (this.#isEnded) return Promise.resolve()
     return new Promise((resolve) => {
       let stallMs = 0
       const check = () => {
-        stallMs += AWAITED_STALL_MS_MAX
+        stallMs += CONTENDED_STALL_MS_MAX
         if (this.#turn?.isAwaited || stallMs >= INITIAL_STALL_MS_MAX) this.#cut()
-        else cancel = this.#after(AWAITED_STALL_MS_MAX, check)
+        else cancel = this.#after(CONTENDED_STALL_MS_MAX, check)
       }
-      let cancel = this.#after(AWAITED_STALL_MS_MAX, check)
+      let cancel = this.#after(CONTENDED_STALL_MS_MAX, check)
       const resolveOnce = () => {
         cancel()
         resolve()
@@ -156,7 +156,7 @@ class WatchStream {
   #follow(afterRevision: number): void {
     const { resource, namespace } = this.#request
     this.#watch = storeOf(this.#deps, resource).watch({
-      prefix: collectionPrefix(resource.stored, namespace),
+      prefix: collectionPrefix(resource.storedKind, namespace),
       afterRevision,
       onEvents: (events) => this.#onEvents(events),
       onEnd: (reason) => this.#fail(reason),
@@ -166,7 +166,7 @@ class WatchStream {
 
   #onEvents(events: readonly StoreEvent[]): void {
     if (this.#isEnded) return
-    const isShareable = !this.#matches && this.#request.accepted.form === 'object'
+    const isShareable = !this.#matches && this.#request.acceptedForm.form === 'object'
     const chunk = isShareable
       ? encodeSharedBatch(this.#request, events, (event) => this.#encodePlainEvent(event))
       : this.#encodeBatch(events)
@@ -190,10 +190,10 @@ class WatchStream {
   /** Returns ADDED for an object that starts to match the selector, and DELETED for one that stops matching. */
   #encodeSelectedEvent(event: StoreEvent, matches: (object: Shared) => boolean): Buffer | undefined {
     const { objects } = this.#deps
-    const matchedBefore = event.previous !== undefined && matches(objects.decode(event.previous))
-    const matchesNow = event.entry !== undefined && matches(objects.decode(event.entry))
-    if (matchesNow) return this.#encodeCurrent(matchedBefore ? 'MODIFIED' : 'ADDED', event)
-    if (matchedBefore) return this.#encodePrevious('DELETED', event)
+    const didMatch = event.previous !== undefined && matches(objects.decode(event.previous))
+    const isMatch = event.entry !== undefined && matches(objects.decode(event.entry))
+    if (isMatch) return this.#encodeCurrent(didMatch ? 'MODIFIED' : 'ADDED', event)
+    if (didMatch) return this.#encodePrevious('DELETED', event)
     return undefined
   }
 
@@ -216,10 +216,10 @@ class WatchStream {
   }
 
   #encodeCached(type: EventType, event: StoreEvent, encode: () => Buffer): Buffer {
-    const { accepted, resource } = this.#request
-    if (accepted.form === 'table') return encode() // it contains ages
+    const { acceptedForm, resource } = this.#request
+    if (acceptedForm.form === 'table') return encode() // it contains ages
     const encodings = encodingsOf(event)
-    const form = `${type} ${accepted.media} ${accepted.form} ${accepted.metaVersion} ${resource.apiVersion}`
+    const form = `${type} ${acceptedForm.media} ${acceptedForm.form} ${acceptedForm.metaVersion} ${resource.apiVersion}`
     let bytes = encodings.get(form)
     if (!bytes) {
       bytes = encode()
@@ -229,16 +229,16 @@ class WatchStream {
   }
 
   #eventBytes(type: EventType, value: Uint8Array, revision: number, decode: () => Shared): Buffer {
-    const { accepted, resource } = this.#request
-    if (accepted.form === 'object' && accepted.media !== 'protobuf' && !resource.kind.viewOf)
+    const { acceptedForm, resource } = this.#request
+    if (acceptedForm.form === 'object' && acceptedForm.media !== 'protobuf' && !resource.kind.viewOf)
       return encodeEvent(type, objectBytes(resource, value, revision))
     const object = viewOf(resource, decode())
-    switch (accepted.form) {
+    switch (acceptedForm.form) {
       case 'table':
         return encodeEvent(type, this.#tableOf(object, revision))
       case 'partial':
       case 'partialList':
-        return this.#encode(type, partialOf(object, accepted.metaVersion), partialObjectMetadata)
+        return this.#encode(type, partialOf(object, acceptedForm.metaVersion), partialObjectMetadata)
       default:
         return this.#encode(
           type,
@@ -249,16 +249,16 @@ class WatchStream {
   }
 
   #encode(type: EventType, value: TypedValue, valueType: ObjectType): Buffer {
-    if (this.#request.accepted.media !== 'protobuf') return encodeEvent(type, value)
+    if (this.#request.acceptedForm.media !== 'protobuf') return encodeEvent(type, value)
     return encodeFrame(type, encodeTypedValue(valueType, value))
   }
 
   /** Returns a table with one row. The first table of the stream has the columns. */
   #tableOf(object: KubeObject, revision: number): unknown {
-    const { accepted, resource, include } = this.#request
+    const { acceptedForm, resource, include } = this.#request
     const hasColumns = !this.#hasSentColumns
     this.#hasSentColumns = true
-    const { metaVersion } = accepted
+    const { metaVersion } = acceptedForm
     const meta = { resourceVersion: String(revision) }
     return tableOf(resource, [object], meta, {
       metaVersion,
@@ -269,21 +269,21 @@ class WatchStream {
     })
   }
 
-  /** A bookmark in a table is a row of an object that has nothing but metadata. */
+  /** Writes a bookmark. In a table, it is a row of an object that has only metadata. */
   #writeBookmark(revision: number, endsInitialEvents = false): void {
-    const { accepted, resource } = this.#request
+    const { acceptedForm, resource } = this.#request
     const annotations = endsInitialEvents ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}
     const meta = { resourceVersion: String(revision), ...annotations }
-    if (accepted.form === 'table') {
+    if (acceptedForm.form === 'table') {
       const object: KubeObject = { ...(zeroOf(resource.kind.type) as KubeObject), metadata: meta }
       this.#write(encodeEvent('BOOKMARK', this.#tableOf(object, revision)))
       return
     }
-    const isObject = accepted.form === 'object'
+    const isObject = acceptedForm.form === 'object'
     const value = {
       kind: isObject ? resource.kind.kind : 'PartialObjectMetadata',
-      apiVersion: isObject ? resource.apiVersion : `meta.k8s.io/${accepted.metaVersion}`,
-      metadata: accepted.media === 'protobuf' ? meta : { ...meta, creationTimestamp: null },
+      apiVersion: isObject ? resource.apiVersion : `meta.k8s.io/${acceptedForm.metaVersion}`,
+      metadata: acceptedForm.media === 'protobuf' ? meta : { ...meta, creationTimestamp: null },
     }
     this.#write(this.#encode('BOOKMARK', value, isObject ? resource.kind.type : partialObjectMetadata))
   }
@@ -385,13 +385,13 @@ const encodingsByBatch = new WeakMap<readonly StoreEvent[], Map<string, Buffer>>
 
 /** Encodes a batch of events as one chunk, which streams of the same version and media type without selectors share. */
 function encodeSharedBatch(
-  { resource, accepted }: WatchRequest,
+  { resource, acceptedForm }: WatchRequest,
   events: readonly StoreEvent[],
   encode: (event: StoreEvent) => Buffer,
 ): Buffer {
   const encodings = encodingsByBatch.get(events) ?? new Map<string, Buffer>()
   encodingsByBatch.set(events, encodings)
-  const form = `${accepted.media} ${resource.apiVersion}`
+  const form = `${acceptedForm.media} ${resource.apiVersion}`
   let bytes = encodings.get(form)
   if (!bytes) {
     bytes = events.length === 1 ? encode(events[0]!) : Buffer.concat(events.map(encode))

@@ -20,13 +20,14 @@ export async function startClaim(
   client: Client,
   claim: Claim,
   signal: AbortSignal,
-  nextStep: (current: Claim) => FinalStatus | 'follow' | (() => Promise<StartResult>),
+  nextStep: (currentClaim: Claim) => FinalStatus | 'follow' | (() => Promise<StartResult>),
 ): Promise<StartResult> {
   for (let conflicts = 0; ; conflicts++) {
-    const current = await client.get(persistentVolumeClaimKind, refOf(claim), { signal })
-    if (current.metadata.uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and recreated' }
-    const step = nextStep(current)
-    if (step === 'follow') return { version: current.metadata.resourceVersion }
+    const currentClaim = await client.get(persistentVolumeClaimKind, refOf(claim), { signal })
+    if (currentClaim.metadata.uid !== claim.metadata.uid)
+      return { is: 'failed', message: 'it was deleted and recreated' }
+    const step = nextStep(currentClaim)
+    if (step === 'follow') return { version: currentClaim.metadata.resourceVersion }
     if (typeof step !== 'function') return step
     try {
       return await step()

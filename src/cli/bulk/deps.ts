@@ -7,7 +7,7 @@ export interface BulkDeps extends ProgramDeps {
   readonly terminal: { columns(): number } | undefined
 }
 
-export const bulkDeps = (deps: ProgramDeps): BulkDeps => ({
+export const createBulkDeps = (deps: ProgramDeps): BulkDeps => ({
   ...deps,
   env: process.env,
   terminal: process.stdout.isTTY ? { columns: () => process.stdout.columns || COLUMNS_DEFAULT } : undefined,
@@ -16,4 +16,4 @@ export const bulkDeps = (deps: ProgramDeps): BulkDeps => ({
 const COLUMNS_DEFAULT = 80
 
 /** Maximum number of concurrent requests to the API server. */
-export const CONCURRENT_REQUESTS = 8
+export const CONCURRENT_REQUESTS_MAX = 8

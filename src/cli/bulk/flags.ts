@@ -25,7 +25,7 @@ export interface BulkRequest {
   readonly selector?: string
   readonly kubeconfig?: string
   /** Maximum number of claims in progress. */
-  readonly parallel: number
+  readonly claimsInProgressMax: number
   /** Minimum time between two starts. */
   readonly intervalMs: number
   /** A claim that takes longer has failed. */
@@ -44,7 +44,7 @@ export const readBulkFlags = (
   namespace,
   selector: selector === undefined ? undefined : readSelector(selector),
   kubeconfig,
-  parallel: readCount('--parallel', flags.parallel, { min: 1, max: parallelMax }),
+  claimsInProgressMax: readCount('--parallel', flags.parallel, { min: 1, max: parallelMax }),
   timeoutMs: readDuration('--timeout', flags.timeout, { minMs: 1 }),
   failuresMax: readCount('--max-failures', flags.maxFailures, { min: 0, max: FAILURES_MAX }),
   isDryRun: flags.dryRun === true,

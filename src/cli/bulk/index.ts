@@ -1,16 +1,16 @@
 // Bulk operations on claims: selection, dry run, concurrency, progress, results and exit code. The operation on a single
 // claim is in commands/grow and commands/migrate.
 export { type Claim, changeRecord, findRejection, patchClaim, refOf, startClaim } from './claim-writes.ts'
-export { type BulkDeps, CONCURRENT_REQUESTS } from './deps.ts'
+export { type BulkDeps, CONCURRENT_REQUESTS_MAX as CONCURRENT_REQUESTS } from './deps.ts'
 export type { BulkRequest } from './flags.ts'
-export { latestWarning } from './latest-warning.ts'
+export { readLatestWarning as latestWarning } from './latest-warning.ts'
 export { mapConcurrently } from './map-concurrently.ts'
 export { toSingleLine } from './progress-line.ts'
 export { type ClaimResult, countResults, isComplete, resultName } from './results.ts'
 export {
+  createInterruptedError as interruptedError,
   exitUnlessSuccessful,
   findKnownResults,
-  interruptedError,
   runBulk,
   shouldStartNothing,
   withClaims,

@@ -2,12 +2,16 @@
 import { eventKind } from '../../api/kinds/event/event.ts'
 import type { Client, ObjectRef } from '../../client/index.ts'
 
-export async function latestWarning(client: Client, { namespace = '', name }: ObjectRef): Promise<string | undefined> {
+export async function readLatestWarning(
+  client: Client,
+  { namespace = '', name }: ObjectRef,
+): Promise<string | undefined> {
   const fieldSelector = `involvedObject.kind=PersistentVolumeClaim,involvedObject.name=${name},type=Warning`
   const { items } = await client.list(eventKind, { namespace, fieldSelector })
-  const latest = items.reduce<(typeof items)[number] | undefined>(
-    (newest, event) => (!newest || (event.lastTimestamp ?? '') >= (newest.lastTimestamp ?? '') ? event : newest),
+  const latestEvent = items.reduce<(typeof items)[number] | undefined>(
+    (newestEvent, event) =>
+      !newestEvent || (event.lastTimestamp ?? '') >= (newestEvent.lastTimestamp ?? '') ? event : newestEvent,
     undefined,
   )
-  return latest?.message
+  return latestEvent?.message
 }

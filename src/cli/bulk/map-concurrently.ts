@@ -4,16 +4,16 @@
 export async function mapConcurrently<T, R>(
   items: readonly T[],
   concurrency: number,
-  map: (item: T) => Promise<R>,
+  mapItem: (item: T) => Promise<R>,
 ): Promise<R[]> {
   const results: R[] = []
   let nextIndex = 0
-  const worker = async () => {
+  const runWorker = async () => {
     while (nextIndex < items.length) {
       const index = nextIndex++
-      results[index] = await map(items[index]!)
+      results[index] = await mapItem(items[index]!)
     }
   }
-  await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, worker))
+  await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, runWorker))
   return results
 }

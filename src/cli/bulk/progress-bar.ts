@@ -11,7 +11,7 @@ const COLUMNS_MIN = 20
 const CLEAR_LINE = '\r\u001b[2K'
 
 export function createBarProgress(terminal: Terminal, totalCount: number, clock: Pick<Clock, 'monotonicMs'>): Progress {
-  const inProgress = new Set<ObjectKey>()
+  const keysInProgress = new Set<ObjectKey>()
   const startedMs = clock.monotonicMs()
   let drawnMs = Number.NEGATIVE_INFINITY
   let completedCount = 0
@@ -23,7 +23,7 @@ export function createBarProgress(terminal: Terminal, totalCount: number, clock:
     if (linesAbove === '' && !isForced && nowMs - drawnMs < REDRAW_MS) return
     drawnMs = nowMs
     const line = renderBar(
-      { totalCount, completedCount, failedCount, inProgressCount: inProgress.size, elapsedMs: nowMs - startedMs },
+      { totalCount, completedCount, failedCount, inProgressCount: keysInProgress.size, elapsedMs: nowMs - startedMs },
       terminal.columns(),
     )
     terminal.write(`${isShown ? CLEAR_LINE : ''}${linesAbove}${line}`)
@@ -32,11 +32,11 @@ export function createBarProgress(terminal: Terminal, totalCount: number, clock:
 
   return {
     update(key) {
-      inProgress.add(key)
+      keysInProgress.add(key)
       draw()
     },
     complete(result) {
-      inProgress.delete(result.key)
+      keysInProgress.delete(result.key)
       completedCount++
       if (result.is === 'failed') failedCount++
       draw(`${formatResultLine(result)}\n`)

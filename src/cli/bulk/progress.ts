@@ -65,14 +65,14 @@ export function createTerminalProgress(
   clock: Pick<Clock, 'monotonicMs'>,
 ): Progress {
   const startedMs = clock.monotonicMs()
-  const inProgress = new Map<ObjectKey, string>()
+  const messagesByKey = new Map<ObjectKey, string>()
   let drawnLineCount = 0
   let completedCount = 0
 
   function draw(linesAbove = ''): void {
-    const lines = [...inProgress].map(([key, message]) => `  ${key}: ${toSingleLine(message)}`)
+    const lines = [...messagesByKey].map(([key, message]) => `  ${key}: ${toSingleLine(message)}`)
     const speed = describeSpeed({ totalCount, completedCount, elapsedMs: clock.monotonicMs() - startedMs })
-    if (inProgress.size > 0) lines.push(`  ${[`${completedCount} of ${totalCount} done`, ...speed].join(', ')}`)
+    if (messagesByKey.size > 0) lines.push(`  ${[`${completedCount} of ${totalCount} done`, ...speed].join(', ')}`)
     const width = Math.max(columns(), COLUMNS_MIN)
     const truncatedLines = lines.map((line) => (line.length < width ? line : `${line.slice(0, width - 2)}…`)) // a wrapped line cannot be redrawn
     write(
@@ -83,11 +83,11 @@ export function createTerminalProgress(
 
   return {
     update(key, message) {
-      inProgress.set(key, message)
+      messagesByKey.set(key, message)
       draw()
     },
     complete(result) {
-      inProgress.delete(result.key)
+      messagesByKey.delete(result.key)
       completedCount++
       draw(`${formatResultLine(result)}\n`)
     },

@@ -6,7 +6,7 @@ import { loadClientConfig } from '../../client/connection/client-config.ts'
 import { type Client, httpClient, type ObjectKey } from '../../client/index.ts'
 import { type Cache, createCache } from '../../runtime/index.ts'
 import { ExitError } from '../exit-error.ts'
-import { type BulkDeps, CONCURRENT_REQUESTS } from './deps.ts'
+import { type BulkDeps, CONCURRENT_REQUESTS_MAX } from './deps.ts'
 import type { BulkRequest } from './flags.ts'
 import { mapConcurrently } from './map-concurrently.ts'
 import { createProgress, type ProgressStyle } from './progress.ts'
@@ -44,12 +44,12 @@ export async function withClaims<R>(
   run: (claims: ClaimCache) => Promise<R>,
 ): Promise<R> {
   const claims = createCache({ client, kind: persistentVolumeClaimKind, namespace, clock, random })
-  const stop = new AbortController()
-  const cacheRun = claims.run(stop.signal)
+  const stopController = new AbortController()
+  const cacheRun = claims.run(stopController.signal)
   try {
     return await run(claims)
   } finally {
-    stop.abort()
+    stopController.abort()
     await cacheRun
   }
 }
@@ -61,7 +61,7 @@ export async function findKnownResults<T extends ClaimTask>(
   tasks: readonly T[],
   find: (task: T) => Promise<FinalStatus | undefined>,
 ): Promise<KnownResults> {
-  const statuses = await mapConcurrently(tasks, CONCURRENT_REQUESTS, find)
+  const statuses = await mapConcurrently(tasks, CONCURRENT_REQUESTS_MAX, find)
   return new Map(
     tasks.flatMap(({ key }, index) => {
       const status = statuses[index]
@@ -115,8 +115,8 @@ export function exitUnlessSuccessful(
   { isDryRun }: BulkRequest,
   signal: AbortSignal,
 ): void {
-  if (signal.aborted && !isComplete(results)) throw interruptedError()
+  if (signal.aborted && !isComplete(results)) throw createInterruptedError()
   if (isDryRun ? countResults(results, 'failed') > 0 : !isComplete(results)) throw new ExitError(1)
 }
 
-export const interruptedError = (): ExitError => new ExitError(INTERRUPTED_EXIT_CODE)
+export const createInterruptedError = (): ExitError => new ExitError(INTERRUPTED_EXIT_CODE)

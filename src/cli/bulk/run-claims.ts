@@ -30,7 +30,7 @@ export interface ClaimTask {
   explain?(): Promise<string | undefined>
 }
 
-interface RunOptions extends Pick<BulkRequest, 'parallel' | 'intervalMs' | 'timeoutMs' | 'failuresMax'> {
+interface RunOptions extends Pick<BulkRequest, 'claimsInProgressMax' | 'intervalMs' | 'timeoutMs' | 'failuresMax'> {
   readonly claims: Cache<PersistentVolumeClaim>
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -40,7 +40,7 @@ interface RunOptions extends Pick<BulkRequest, 'parallel' | 'intervalMs' | 'time
 const TRANSIENT_RETRY_MS = 1_000
 
 export async function runClaims(tasks: readonly ClaimTask[], options: RunOptions): Promise<ClaimResult[]> {
-  const { parallel, intervalMs, failuresMax, clock, signal, progress } = options
+  const { claimsInProgressMax, intervalMs, failuresMax, clock, signal, progress } = options
   const results = new Map<ObjectKey, ClaimResult>()
   let nextIndex = 0
   const changes = subscribeToChanges(options.claims)
@@ -48,7 +48,7 @@ export async function runClaims(tasks: readonly ClaimTask[], options: RunOptions
   const shouldStop = () => signal.aborted || failures > failuresMax
   let nextStartMs = clock.monotonicMs()
 
-  async function worker(): Promise<void> {
+  async function runWorker(): Promise<void> {
     while (nextIndex < tasks.length && !shouldStop()) {
       const waitMs = nextStartMs - clock.monotonicMs()
       if (waitMs > 0) {
@@ -64,7 +64,7 @@ export async function runClaims(tasks: readonly ClaimTask[], options: RunOptions
   }
 
   try {
-    await Promise.all(Array.from({ length: Math.min(parallel, tasks.length) }, worker))
+    await Promise.all(Array.from({ length: Math.min(claimsInProgressMax, tasks.length) }, runWorker))
   } finally {
     changes.stop()
   }
@@ -120,7 +120,7 @@ async function startAndFollow(
   if (!startResult || 'is' in startResult) return startResult
   if (!(await claims.whenReached(startResult.version, stop))) return undefined
   while (!stop.aborted) {
-    const nextChange = changes.next(task.key, stop)
+    const nextChange = changes.waitForNext(task.key, stop)
     const status = await task.check(claims.get(task.key))
     if (isFinal(status)) return status
     report(status.message)
@@ -153,7 +153,7 @@ export const isTransient = ({ code }: ApiError): boolean => code === 429 || code
 
 interface Changes {
   /** Resolves on the next change to the claim or on abort. Must be called before the claim is read, to miss no change. */
-  next(key: ObjectKey, signal: AbortSignal): Promise<void>
+  waitForNext(key: ObjectKey, signal: AbortSignal): Promise<void>
   stop(): void
 }
 
@@ -164,7 +164,7 @@ function subscribeToChanges(claims: Cache<PersistentVolumeClaim>): Changes {
   const stop = claims.subscribe({ added: notify, updated: notify, deleted: notify })
   return {
     stop,
-    next: (key, signal) =>
+    waitForNext: (key, signal) =>
       new Promise((resolve) => {
         const endWait = () => {
           waiters.delete(key)

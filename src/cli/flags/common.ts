@@ -37,13 +37,16 @@ export const pkiDirOption = () =>
   new Option('--pki-dir <dir>', 'directory of the keys and certificates of the server (default: DATA-DIR/pki)')
 
 /** Collects the values of a flag that may be repeated. */
-export const collect = (value: string, previous: readonly string[] = []): string[] => [...previous, value]
+export const collectValues = (value: string, previousValues: readonly string[] = []): string[] => [
+  ...previousValues,
+  value,
+]
 
 export const driverSocketOption = () =>
   new Option(
     '--driver-socket <path>',
     'run the controllers of the CSI driver at this socket; may be repeated',
-  ).argParser(collect)
+  ).argParser(collectValues)
 
 export const capacityReservationOption = () =>
   new Option('--capacity-reservation <on|off>', 'reserve capacity for scheduled volumes that are not provisioned yet')

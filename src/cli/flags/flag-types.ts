@@ -88,8 +88,8 @@ export const rateFlag = (flag: string, defaultValue: number, doc: string): Flag<
   },
 })
 
-export const invalidFlag = (name: string, text: string, expected: string) =>
-  new UsageError(`${name} ${JSON.stringify(text)}: expected ${expected}`)
+export const invalidFlag = (name: string, text: string, expectation: string) =>
+  new UsageError(`${name} ${JSON.stringify(text)}: expected ${expectation}`)
 
 export type FlagTable = Readonly<Record<string, Flag<unknown>>>
 export type FlagValues<T extends FlagTable> = { [K in keyof T]: ReturnType<T[K]['read']> }
@@ -97,7 +97,8 @@ export type FlagValues<T extends FlagTable> = { [K in keyof T]: ReturnType<T[K][
 export function addFlags(command: Command, table: FlagTable): void {
   for (const { flag, doc, default: defaultValue, isJoined } of Object.values(table)) {
     const option = new Option(flag, defaultValue === '' ? doc : `${doc} (default: ${defaultValue})`)
-    if (isJoined) option.argParser((value, previous?: string) => (previous ? `${previous},${value}` : value))
+    if (isJoined)
+      option.argParser((value, previousText?: string) => (previousText ? `${previousText},${value}` : value))
     command.addOption(option)
   }
 }

@@ -33,7 +33,7 @@ export function addIgnoredFlags(command: Command, ownFlags: readonly string[] = 
 }
 
 /** Returns the ignored flags and gates that are set. */
-export function findIgnored(
+export function findIgnoredFlags(
   { featureGates = '', ...flags }: Readonly<Record<string, unknown>>,
   ownFlags: readonly string[] = [],
 ): readonly string[] {

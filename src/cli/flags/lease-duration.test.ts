@@ -3,7 +3,7 @@ import { LEASE_TIMES } from '../../runtime/lease-times.ts'
 import { parseLeaseDuration } from './lease-duration.ts'
 
 describe('parseLeaseDuration', () => {
-  it('SYS-8 has the default times, and derives the others from the duration', () => {
+  it('SYS-8 returns the default times, or those that follow from the duration', () => {
     expect(parseLeaseDuration()).toEqual(LEASE_TIMES)
     expect(parseLeaseDuration('3s')).toEqual({ leaseMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 })
   })

@@ -10,7 +10,7 @@ export interface LeaseFlags {
 
 const DEFAULT_LEASE_DURATION = '6s'
 /** A Lease has a resolution of one second, and the leader needs time for several renewals. */
-const LEASE_MIN_MS = 3_000
+const LEASE_MS_MIN = 3_000
 /** The ratios of the defaults in Kubernetes: 15 s, 10 s and 2 s. */
 const RENEW_DEADLINE_RATIO = 2 / 3
 const RETRY_RATIO = 2 / 15
@@ -23,7 +23,7 @@ export const leaseDurationOption = (): Option =>
 
 export function parseLeaseDuration(text = DEFAULT_LEASE_DURATION): LeaseTimes {
   const leaseMs = parseDuration(text)
-  if (leaseMs === undefined || leaseMs < LEASE_MIN_MS) {
+  if (leaseMs === undefined || leaseMs < LEASE_MS_MIN) {
     throw new UsageError(
       `--leader-election-lease-duration ${JSON.stringify(text)}: expected a duration of 3s or more, such as 6s`,
     )

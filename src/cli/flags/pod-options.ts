@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { isQuantity, quantityToBytes } from '../../api/quantity.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import type { PodOptions } from '../../nodeagent/index.ts'
-import { collect } from './common.ts'
+import { collectValues } from './common.ts'
 
 const DEFAULT_SIZE = '10Mi'
 const DEFAULT_FILES = '5'
@@ -15,7 +15,7 @@ export const addPodFlags = (command: Command): Command =>
     .option(
       '--allow-host-path <dir>',
       'directory whose files and subdirectories pods may mount with hostPath; may be repeated (default: none)',
-      collect,
+      collectValues,
     )
     .option('--container-log-max-size <size>', 'size at which the log of a container is rotated', DEFAULT_SIZE)
     .option('--container-log-max-files <count>', 'number of log files of a container, 2 or more', DEFAULT_FILES)

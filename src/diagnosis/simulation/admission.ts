@@ -40,7 +40,7 @@ export function createAdmission(snapshot: Snapshot): Admission {
   function accountsOf(namespace: string): QuotaAccount[] {
     let accounts = accountsByNamespace.get(namespace)
     if (!accounts) {
-      accounts = snapshot.quotas.filter(isOf(namespace)).map((quota) => QuotaAccount.of(quota))
+      accounts = snapshot.quotas.filter(isOf(namespace)).map((quota) => QuotaAccount.create(quota))
       accountsByNamespace.set(namespace, accounts)
     }
     return accounts
@@ -51,7 +51,7 @@ export function createAdmission(snapshot: Snapshot): Admission {
     const { namespace = '', uid } = object.metadata
     const accounts = accountsOf(namespace)
     if (accounts.length === 0) return undefined
-    const changesOf = createChangeCalculator({ kind, before: undefined, after: object })
+    const changesOf = createChangeCalculator({ kind, oldObject: undefined, newObject: object })
     const listObjects = listObjectsOf(snapshot, namespace)
     const charged: QuotaAccount[] = []
     for (const account of accounts) {
@@ -59,7 +59,7 @@ export function createAdmission(snapshot: Snapshot): Admission {
       if (missing) return describeMissing(account, missing)
       const changes = changesOf(account)
       const result =
-        changes.length > 0 ? chargeQuota({ account, changes, uid, mayReject: true, listObjects }) : undefined
+        changes.length > 0 ? chargeQuota({ account, changes, uid, canReject: true, listObjects }) : undefined
       if (result?.is === 'exceeded') return describeQuotaExcess(account, changes, result.message)
       charged.push(result?.account ?? account)
     }

@@ -1,5 +1,6 @@
 // Declares CertificateSigningRequest. The spec is immutable; the decision changes through /approval, the certificate through
-// /status. The admission plugin certificate-requests.ts records the requester and checks rights on signers.
+// /status. The admission plugins certificate-requester.ts and certificate-admission.ts record the requester and check rights
+// on signers.
 import { X509Certificate } from 'node:crypto'
 import { timestamp } from '../../../base/timestamps.ts'
 import { parseCertificationRequest } from '../../certification-request.ts'
@@ -41,9 +42,9 @@ export const certificateSigningRequestKind = defineKind<CertificateSigningReques
       validateCertificate(next.status?.certificate, errors)
       validateFinalConditionsKept(next, old, errors)
       for (const type of DECISIONS) {
-        if (jsonEquals(ofType(next, type), ofType(old, type))) continue
-        const isAdded = ofType(next, type).length > ofType(old, type).length
-        const isRemoved = ofType(next, type).length < ofType(old, type).length
+        if (jsonEquals(conditionsOfType(next, type), conditionsOfType(old, type))) continue
+        const isAdded = conditionsOfType(next, type).length > conditionsOfType(old, type).length
+        const isRemoved = conditionsOfType(next, type).length < conditionsOfType(old, type).length
         if (isRemoved) continue // reported above
         errors.forbidden(
           'status.conditions',
@@ -124,7 +125,7 @@ const EXPIRATION_SECONDS_MIN = 600
 const STATUSES = ['False', 'True', 'Unknown']
 
 const conditionsOf = ({ status }: CertificateSigningRequest): readonly Condition[] => status?.conditions ?? []
-const ofType = (request: CertificateSigningRequest, type: string): JsonValue[] =>
+const conditionsOfType = (request: CertificateSigningRequest, type: string): JsonValue[] =>
   conditionsOf(request).filter((condition) => condition.type === type) as unknown as JsonValue[]
 
 /** Returns whether the request has a condition of this type. */

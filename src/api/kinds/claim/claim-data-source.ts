@@ -9,15 +9,20 @@ import type { PersistentVolumeClaimSpec } from './claim-schema.ts'
 /** Drops unsupported references and copies the remaining one to the other field. */
 export function prepareDataSources(
   spec: PersistentVolumeClaimSpec,
-  stored: PersistentVolumeClaimSpec | undefined,
+  storedSpec: PersistentVolumeClaimSpec | undefined,
 ): PersistentVolumeClaimSpec {
-  const prepared = { ...spec }
+  const preparedSpec = { ...spec }
   // A source in another namespace is not supported. It is kept only if the stored claim has a reference.
-  if (prepared.dataSourceRef?.namespace && !stored?.dataSourceRef) delete prepared.dataSourceRef
-  const hasStoredSource = stored?.dataSource !== undefined || stored?.dataSourceRef !== undefined
-  if (!hasStoredSource && !prepared.dataSourceRef && prepared.dataSource && !isClaimOrSnapshot(prepared.dataSource))
-    delete prepared.dataSource
-  return mirrorDataSource(prepared)
+  if (preparedSpec.dataSourceRef?.namespace && !storedSpec?.dataSourceRef) delete preparedSpec.dataSourceRef
+  const hasStoredSource = storedSpec?.dataSource !== undefined || storedSpec?.dataSourceRef !== undefined
+  if (
+    !hasStoredSource &&
+    !preparedSpec.dataSourceRef &&
+    preparedSpec.dataSource &&
+    !isClaimOrSnapshot(preparedSpec.dataSource)
+  )
+    delete preparedSpec.dataSource
+  return mirrorDataSource(preparedSpec)
 }
 
 /** Copies one field to the other if only one is set. A reference to another namespace does not fit into dataSource. */

@@ -18,12 +18,12 @@ export interface ClaimSpecOptions {
   readonly allowsAttributesClass: boolean
   readonly allowsAnyApiGroup?: boolean
   /** The resources of the stored claim, whose amounts may exceed the maximum. */
-  readonly stored?: PersistentVolumeClaimSpec['resources']
+  readonly storedResources?: PersistentVolumeClaimSpec['resources']
 }
 
 export function validateClaimSpec(
   spec: PersistentVolumeClaimSpec,
-  { field, allowsAttributesClass, allowsAnyApiGroup = false, stored }: ClaimSpecOptions,
+  { field, allowsAttributesClass, allowsAnyApiGroup = false, storedResources }: ClaimSpecOptions,
   errors: FieldErrors,
 ): void {
   validateAccessModes(
@@ -37,7 +37,7 @@ export function validateClaimSpec(
   for (const part of REQUESTS_AND_LIMITS) {
     const fieldOf = (name: string) => `${field}.resources.${part}.${name}`
     const names = ['storage', ...IO_RESOURCES]
-    validateMaxAmounts({ amounts: spec.resources?.[part], names, stored: stored?.[part], fieldOf }, errors)
+    validateMaxAmounts({ amounts: spec.resources?.[part], names, stored: storedResources?.[part], fieldOf }, errors)
   }
   if (spec.storageClassName) {
     errors.invalidAll(

@@ -19,16 +19,16 @@ export function prepareClaimStatus(
   const { gates } = context
   const status = { ...next.status }
   status.phase ??= 'Pending'
-  const stored = old.status ?? {}
+  const storedStatus = old.status ?? {}
   if (!gates.enabled('VolumeAttributesClass')) {
-    if (stored.currentVolumeAttributesClassName === undefined) delete status.currentVolumeAttributesClassName
-    if (stored.modifyVolumeStatus === undefined) delete status.modifyVolumeStatus
+    if (storedStatus.currentVolumeAttributesClassName === undefined) delete status.currentVolumeAttributesClassName
+    if (storedStatus.modifyVolumeStatus === undefined) delete status.modifyVolumeStatus
   }
   const shouldKeep = (name: string, storedList: Record<string, unknown> = {}): boolean =>
     gates.enabled(isIoResource(name) ? 'VolumeProvisionedIO' : 'RecoverExpansionFailure') ||
     Object.keys(storedList).some((storedName) => isIoResource(storedName) === isIoResource(name))
   for (const part of ['allocatedResources', 'allocatedResourceStatuses'] as const) {
-    const keptEntries = Object.entries(status[part] ?? {}).filter(([name]) => shouldKeep(name, stored[part]))
+    const keptEntries = Object.entries(status[part] ?? {}).filter(([name]) => shouldKeep(name, storedStatus[part]))
     if (keptEntries.length > 0) Object.assign(status, { [part]: Object.fromEntries(keptEntries) })
     else delete status[part]
   }

@@ -31,10 +31,10 @@ export function validateClaimUpdate(
   const before = normalizeSpec(old.spec ?? {})
   const after = next.spec ?? {}
   const changes = changedFields(persistentVolumeClaimSpec, before, after)
-  const mayChangeClass = validateClassNameChange(next, old, errors)
+  const canChangeClass = validateClassNameChange(next, old, errors)
 
   const rejectedChanges = changes.filter(({ path }) => {
-    if (path === 'storageClassName') return !mayChangeClass
+    if (path === 'storageClassName') return !canChangeClass
     if (path === 'volumeName') return Boolean(before.volumeName)
     if (path.startsWith('allocatedResources')) return false // set by the server
     return !(isBound(old) && MUTABLE_WHEN_BOUND.has(path))

@@ -2,7 +2,7 @@
 import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
-import { quantityIsInteger } from '../../quantity.ts'
+import { isIntegerQuantity } from '../../quantity.ts'
 import { shortAccessModes } from '../shared/access-modes.ts'
 import { annotationOf, BETA_CLASS_ANNOTATION, BETA_CLASS_WARNING, claimClassName } from '../shared/class-names.ts'
 import {
@@ -52,7 +52,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
         allowsAttributesClass:
           gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
         allowsAnyApiGroup: Boolean(old?.spec?.dataSource?.apiGroup ?? old?.spec?.dataSourceRef?.apiGroup),
-        stored: old?.spec?.resources,
+        storedResources: old?.spec?.resources,
       },
       errors,
     )
@@ -109,17 +109,17 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
 
 function prepareSpec(
   spec: PersistentVolumeClaimSpec,
-  stored: PersistentVolumeClaimSpec | undefined,
+  storedSpec: PersistentVolumeClaimSpec | undefined,
   { gates }: RuleContext,
 ): PersistentVolumeClaimSpec {
-  let prepared = withClaimIoInBytes(spec)
-  if (!gates.enabled('VolumeProvisionedIO')) prepared = withoutNewClaimIo(prepared, stored)
-  if (!gates.enabled('VolumeAttributesClass') && stored?.volumeAttributesClassName === undefined) {
-    const { volumeAttributesClassName: _dropped, ...withoutClass } = prepared
-    prepared = withoutClass
+  let preparedSpec = withClaimIoInBytes(spec)
+  if (!gates.enabled('VolumeProvisionedIO')) preparedSpec = withoutNewClaimIo(preparedSpec, storedSpec)
+  if (!gates.enabled('VolumeAttributesClass') && storedSpec?.volumeAttributesClassName === undefined) {
+    const { volumeAttributesClassName: _dropped, ...withoutClass } = preparedSpec
+    preparedSpec = withoutClass
   }
-  prepared = prepareDataSources(prepared, stored)
-  return withHighWaterMark(prepared, stored, { isEnabled: gates.enabled('RecoverExpansionFailure') })
+  preparedSpec = prepareDataSources(preparedSpec, storedSpec)
+  return withHighWaterMark(preparedSpec, storedSpec, { isEnabled: gates.enabled('RecoverExpansionFailure') })
 }
 
 function droppedFieldWarnings(
@@ -146,7 +146,7 @@ function claimWarnings(claim: PersistentVolumeClaim): string[] {
   if (annotationOf(claim, BETA_CLASS_ANNOTATION) !== undefined) warnings.push(BETA_CLASS_WARNING)
   for (const part of REQUESTS_AND_LIMITS) {
     const storage = amountOf(claim.spec?.resources?.[part], 'storage')
-    if (storage === undefined || quantityIsInteger(storage)) continue
+    if (storage === undefined || isIntegerQuantity(storage)) continue
     warnings.push(
       `spec.resources.${part}[storage]: fractional byte value ${JSON.stringify(storage)} is invalid, must be an integer`,
     )

@@ -11,10 +11,10 @@ import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from './claim-s
 /** Sets the mark. While the feature gate is disabled, a claim gets no new mark, but an existing mark can rise. */
 export function withHighWaterMark(
   spec: PersistentVolumeClaimSpec,
-  stored: PersistentVolumeClaimSpec | undefined,
+  storedSpec: PersistentVolumeClaimSpec | undefined,
   { isEnabled }: { isEnabled: boolean },
 ): PersistentVolumeClaimSpec {
-  const mark = computeMark(spec, stored, isEnabled)
+  const mark = computeMark(spec, storedSpec, isEnabled)
   if (mark !== undefined) return { ...spec, allocatedResources: { storage: mark } }
   const { allocatedResources: _ignored, ...withoutMark } = spec
   return withoutMark
@@ -22,12 +22,12 @@ export function withHighWaterMark(
 
 function computeMark(
   spec: PersistentVolumeClaimSpec,
-  stored: PersistentVolumeClaimSpec | undefined,
+  storedSpec: PersistentVolumeClaimSpec | undefined,
   isEnabled: boolean,
 ): string | undefined {
-  const storedMark = amountOf(stored?.allocatedResources, 'storage')
+  const storedMark = amountOf(storedSpec?.allocatedResources, 'storage')
   if (!isEnabled && storedMark === undefined) return undefined
-  return maximum(storedMark ?? storageRequest(stored), storageRequest(spec))
+  return maximum(storedMark ?? storageRequest(storedSpec), storageRequest(spec))
 }
 
 const storageRequest = (spec: PersistentVolumeClaimSpec | undefined): string | undefined =>
@@ -60,11 +60,11 @@ export function withLoweredMark(
 }
 
 function isExpansionFinished({ spec, status }: PersistentVolumeClaim, capacity: string): boolean {
-  const allocated = amountOf(status?.allocatedResources, 'storage') ?? '0'
+  const allocatedSize = amountOf(status?.allocatedResources, 'storage') ?? '0'
   return (
     status?.phase === 'Bound' &&
     status.allocatedResourceStatuses?.storage === undefined &&
     compareQuantities(storageRequest(spec) ?? '0', capacity) <= 0 &&
-    compareQuantities(allocated, capacity) <= 0
+    compareQuantities(allocatedSize, capacity) <= 0
   )
 }

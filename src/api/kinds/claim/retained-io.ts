@@ -20,11 +20,11 @@ export function retainedIoOf({ metadata, spec }: PersistentVolumeClaim): Resourc
 
 /** Sets the annotation. `old` is the stored claim, or undefined on create. */
 export function setRetainedIo(next: PersistentVolumeClaim, old: PersistentVolumeClaim | undefined): void {
-  const retained = old ? computeRetained(next, old) : {}
-  const hasRetained = Object.keys(retained).length > 0
-  if (hasRetained || next.metadata.annotations?.[RETAINED_IO_ANNOTATION] !== undefined) {
+  const retainedAmounts = old ? computeRetainedAmounts(next, old) : {}
+  const hasRetainedAmounts = Object.keys(retainedAmounts).length > 0
+  if (hasRetainedAmounts || next.metadata.annotations?.[RETAINED_IO_ANNOTATION] !== undefined) {
     const { [RETAINED_IO_ANNOTATION]: _ignored, ...annotations } = next.metadata.annotations ?? {}
-    if (hasRetained) annotations[RETAINED_IO_ANNOTATION] = JSON.stringify(retained)
+    if (hasRetainedAmounts) annotations[RETAINED_IO_ANNOTATION] = JSON.stringify(retainedAmounts)
     if (Object.keys(annotations).length > 0) next.metadata.annotations = annotations
     else delete next.metadata.annotations
   }
@@ -35,14 +35,14 @@ export function setRetainedIo(next: PersistentVolumeClaim, old: PersistentVolume
   next.spec = storageEntries.length > 0 ? { ...spec, allocatedResources: Object.fromEntries(storageEntries) } : spec
 }
 
-function computeRetained({ spec, status }: PersistentVolumeClaim, old: PersistentVolumeClaim): ResourceList {
-  const retained: ResourceList = {}
+function computeRetainedAmounts({ spec, status }: PersistentVolumeClaim, old: PersistentVolumeClaim): ResourceList {
+  const retainedAmounts: ResourceList = {}
   for (const name of IO_RESOURCES) {
     const capacity = amountOf(status?.capacity, name)
     const isRequested = amountOf(spec?.resources?.requests, name) !== undefined
-    if (capacity !== undefined && !isRequested && wasRequested(old, name)) retained[name] = capacity
+    if (capacity !== undefined && !isRequested && wasRequested(old, name)) retainedAmounts[name] = capacity
   }
-  return retained
+  return retainedAmounts
 }
 
 /** Returns whether the claim requests the resource or requested it earlier. */

@@ -49,8 +49,8 @@ describe('Event of the core group', () => {
           involvedObject: { kind: 'X', name: 'x', namespace: objectNamespace },
         }),
       )
-      const quoted = JSON.stringify(objectNamespace ?? '')
-      const error = `involvedObject.namespace: Invalid value: ${quoted}: does not match event.namespace`
+      const quotedNamespace = JSON.stringify(objectNamespace ?? '')
+      const error = `involvedObject.namespace: Invalid value: ${quotedNamespace}: does not match event.namespace`
       expect(errors).toEqual(isValid ? [] : [error])
     },
   )
@@ -112,8 +112,8 @@ describe('Event of the core group', () => {
   })
 
   it('has a count of one if none is set', () => {
-    const { count: _, ...single } = oldStyleEvent()
-    expect(cellsOf(eventKind, tryCreate(eventKind, single).object)).toMatchObject({ Count: 1 })
+    const { count: _, ...eventWithoutCount } = oldStyleEvent()
+    expect(cellsOf(eventKind, tryCreate(eventKind, eventWithoutCount).object)).toMatchObject({ Count: 1 })
   })
 
   it('can be selected by its source, or else by its reporting component, with the field selector "source"', () => {

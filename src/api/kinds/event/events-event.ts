@@ -19,9 +19,9 @@ export const eventsEventKind = defineKind<Event>({
 
   nameErrors: dns1123SubdomainProblems,
   validate(object, errors, _context, old) {
-    const stored = toStored(object)
-    validateEvent(stored, 'reportingController', errors)
-    if (!old) validateNewStyle(stored, errors)
+    const storedEvent = toStored(object)
+    validateEvent(storedEvent, 'reportingController', errors)
+    if (!old) validateNewStyle(storedEvent, errors)
   },
   validateUpdate: (next, old, errors) => validateNewStyleUpdate(toStored(next), toStored(old), errors),
 
@@ -72,23 +72,23 @@ function toStoredSeries({ count, ...series }: EventSeries): NonNullable<StoredEv
 
 type EventSeries = NonNullable<Event['series']>
 
-function fromStored(stored: StoredEvent): Event {
+function fromStored(storedEvent: StoredEvent): Event {
   return omitUndefined<Event>({
-    metadata: stored.metadata,
-    eventTime: stored.eventTime,
-    series: stored.series && { ...stored.series, count: stored.series.count ?? 0 },
-    reportingController: stored.reportingComponent || undefined,
-    reportingInstance: stored.reportingInstance || undefined,
-    action: stored.action,
-    reason: stored.reason,
-    regarding: stored.involvedObject,
-    related: stored.related,
-    note: stored.message,
-    type: stored.type,
-    deprecatedSource: stored.source,
-    deprecatedFirstTimestamp: stored.firstTimestamp,
-    deprecatedLastTimestamp: stored.lastTimestamp,
-    deprecatedCount: stored.count,
+    metadata: storedEvent.metadata,
+    eventTime: storedEvent.eventTime,
+    series: storedEvent.series && { ...storedEvent.series, count: storedEvent.series.count ?? 0 },
+    reportingController: storedEvent.reportingComponent || undefined,
+    reportingInstance: storedEvent.reportingInstance || undefined,
+    action: storedEvent.action,
+    reason: storedEvent.reason,
+    regarding: storedEvent.involvedObject,
+    related: storedEvent.related,
+    note: storedEvent.message,
+    type: storedEvent.type,
+    deprecatedSource: storedEvent.source,
+    deprecatedFirstTimestamp: storedEvent.firstTimestamp,
+    deprecatedLastTimestamp: storedEvent.lastTimestamp,
+    deprecatedCount: storedEvent.count,
   })
 }
 

@@ -4,7 +4,7 @@ import { createdAtColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
 import { dns1123SubdomainProblems, qualifiedNameProblems } from '../../names.ts'
-import { quantityIsInteger, quantitySign } from '../../quantity.ts'
+import { isIntegerQuantity, quantitySign } from '../../quantity.ts'
 import { normalizeThroughput } from '../../throughput.ts'
 import { amountOf, isIoResource } from '../shared/provisioned-io.ts'
 import { isThroughputName, validateContainerResourceName, validateResourceName } from '../shared/resource-names.ts'
@@ -125,7 +125,7 @@ function validateClaimAmount(
 ): void {
   if (part === 'maxLimitRequestRatio') return
   const isDefault = part === 'default' || part === 'defaultRequest'
-  if (isIoResource(name) && !quantityIsInteger(amount)) {
+  if (isIoResource(name) && !isIntegerQuantity(amount)) {
     errors.invalid(`${field}.${part}[${name}]`, amount, 'must be an integer')
   } else if (isDefault && quantitySign(amount) === 0 && (isIoResource(name) || name === 'storage')) {
     errors.invalid(`${field}.${part}[${name}]`, amount, 'must be greater than zero')

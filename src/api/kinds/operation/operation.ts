@@ -14,7 +14,7 @@ export const OPERATION_LABEL = 'stowage.dev/operation'
 /** The namespace of operations on objects without a namespace, as for events. */
 export const CLUSTER_OPERATIONS_NAMESPACE = 'default'
 
-/** Cells have the first characters of longer messages. */
+/** Longer messages are truncated in cells. */
 const MESSAGE_CELL_LENGTH_MAX = 120
 
 export const operationKind = defineKind<Operation>({

@@ -57,8 +57,10 @@ describe('node affinity', () => {
   it('accepts preferences with a weight of at most 100, and with values that are not valid label values', () => {
     const errorsOfWeight = (weight: number) => {
       const preference = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not a label'] }] }
-      const preferred = [{ weight, preference }]
-      return errorsOf({ affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } })
+      const preferredTerms = [{ weight, preference }]
+      return errorsOf({
+        affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferredTerms } },
+      })
     }
     expect(errorsOfWeight(100)).toEqual([])
     expect(errorsOfWeight(101)).toEqual([

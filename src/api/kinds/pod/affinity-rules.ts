@@ -11,12 +11,12 @@ export function validateAffinity(
   field: string,
   errors: FieldErrors,
 ): void {
-  const required = nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
+  const requiredSelector = nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
   const affinityField = `${field}.nodeAffinity`
-  if (required)
-    validateNodeSelector(required, `${affinityField}.requiredDuringSchedulingIgnoredDuringExecution`, errors)
-  const preferred = nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
-  for (const [index, { weight, preference }] of preferred.entries()) {
+  if (requiredSelector)
+    validateNodeSelector(requiredSelector, `${affinityField}.requiredDuringSchedulingIgnoredDuringExecution`, errors)
+  const preferredTerms = nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
+  for (const [index, { weight, preference }] of preferredTerms.entries()) {
     const termField = `${affinityField}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
     validateWeight(weight, termField, errors)
     validateNodeSelectorTerm(preference, { field: `${termField}.preference`, allowsInvalidValues: true }, errors)

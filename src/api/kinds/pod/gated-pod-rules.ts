@@ -6,24 +6,30 @@ import { isSameValue } from '../shared/changed-fields.ts'
 import { type NodeSelectorTerm, nodeSelectorRequirement } from '../shared/references-schema.ts'
 import type { PodSpec } from './pod-schema.ts'
 
-export function validateNarrowedPlacement(after: PodSpec, before: PodSpec, errors: FieldErrors): void {
-  validateSelector(after.nodeSelector ?? {}, before.nodeSelector ?? {}, errors)
-  validateTerms(requiredTerms(after), requiredTerms(before), errors)
+export function validateNarrowedPlacement(newValue: PodSpec, oldValue: PodSpec, errors: FieldErrors): void {
+  validateSelector(newValue.nodeSelector ?? {}, oldValue.nodeSelector ?? {}, errors)
+  validateTerms(requiredTerms(newValue), requiredTerms(oldValue), errors)
 }
 
 /** Returns the old values of the fields that a gated pod may change. */
-export function oldPlacement(before: PodSpec, after: PodSpec): Partial<PodSpec> {
-  const nodeAffinity = before.affinity?.nodeAffinity
-  const affinity = { ...after.affinity, nodeAffinity }
-  const hasNoAffinity = !before.affinity && !after.affinity?.podAffinity && !after.affinity?.podAntiAffinity
-  return { nodeSelector: before.nodeSelector, affinity: hasNoAffinity ? undefined : affinity } as Partial<PodSpec>
+export function oldPlacement(oldValue: PodSpec, newValue: PodSpec): Partial<PodSpec> {
+  const nodeAffinity = oldValue.affinity?.nodeAffinity
+  const affinity = { ...newValue.affinity, nodeAffinity }
+  const hasNoAffinity = !oldValue.affinity && !newValue.affinity?.podAffinity && !newValue.affinity?.podAntiAffinity
+  return { nodeSelector: oldValue.nodeSelector, affinity: hasNoAffinity ? undefined : affinity } as Partial<PodSpec>
 }
 
-function validateSelector(after: Record<string, string>, before: Record<string, string>, errors: FieldErrors): void {
-  const areKept = Object.entries(before).every(([key, value]) => Object.hasOwn(after, key) && after[key] === value)
-  if (areKept) return
+function validateSelector(
+  newValue: Record<string, string>,
+  oldValue: Record<string, string>,
+  errors: FieldErrors,
+): void {
+  const hasOldLabels = Object.entries(oldValue).every(
+    ([key, value]) => Object.hasOwn(newValue, key) && newValue[key] === value,
+  )
+  if (hasOldLabels) return
   const detail = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)'
-  errors.invalid('spec.nodeSelector', after, detail)
+  errors.invalid('spec.nodeSelector', newValue, detail)
 }
 
 const requiredTerms = ({ affinity }: PodSpec): readonly NodeSelectorTerm[] =>
@@ -31,18 +37,18 @@ const requiredTerms = ({ affinity }: PodSpec): readonly NodeSelectorTerm[] =>
 
 /** Rejects additional terms, because they would allow more nodes, and changes of terms other than additional requirements. */
 function validateTerms(
-  after: readonly NodeSelectorTerm[],
-  before: readonly NodeSelectorTerm[],
+  newValue: readonly NodeSelectorTerm[],
+  oldValue: readonly NodeSelectorTerm[],
   errors: FieldErrors,
 ): void {
   const field = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms'
-  if (before.length === 0) return
-  if (after.length !== before.length) {
-    errors.invalid(field, after, 'no additions/deletions to non-empty NodeSelectorTerms list are allowed')
+  if (oldValue.length === 0) return
+  if (newValue.length !== oldValue.length) {
+    errors.invalid(field, newValue, 'no additions/deletions to non-empty NodeSelectorTerms list are allowed')
     return
   }
-  for (const [index, term] of before.entries()) {
-    const newTerm = after[index] ?? {}
+  for (const [index, term] of oldValue.entries()) {
+    const newTerm = newValue[index] ?? {}
     if (!hasOnlyAdditions(newTerm, term)) {
       errors.invalid(`${field}[${index}]`, newTerm, 'only additions are allowed (no mutations or deletions)')
     }
@@ -52,11 +58,11 @@ function validateTerms(
 const requirements = list(nodeSelectorRequirement)
 const TERM_FIELDS = ['matchExpressions', 'matchFields'] as const
 
-function hasOnlyAdditions(after: NodeSelectorTerm, before: NodeSelectorTerm): boolean {
-  const matchedNoNode = TERM_FIELDS.every((fieldName) => !before[fieldName]?.length)
-  if (matchedNoNode && TERM_FIELDS.some((fieldName) => after[fieldName]?.length)) return false // a term without requirements matches no node
+function hasOnlyAdditions(newValue: NodeSelectorTerm, oldValue: NodeSelectorTerm): boolean {
+  const matchedNoNode = TERM_FIELDS.every((fieldName) => !oldValue[fieldName]?.length)
+  if (matchedNoNode && TERM_FIELDS.some((fieldName) => newValue[fieldName]?.length)) return false // a term without requirements matches no node
   return TERM_FIELDS.every((fieldName) => {
-    const oldRequirements = before[fieldName] ?? []
-    return isSameValue(requirements, oldRequirements, (after[fieldName] ?? []).slice(0, oldRequirements.length))
+    const oldRequirements = oldValue[fieldName] ?? []
+    return isSameValue(requirements, oldRequirements, (newValue[fieldName] ?? []).slice(0, oldRequirements.length))
   })
 }

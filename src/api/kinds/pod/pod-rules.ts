@@ -49,9 +49,9 @@ function validatePolicies(spec: PodSpec, errors: FieldErrors): void {
     errors.notSupported('spec.os', spec.os.name, OPERATING_SYSTEMS)
 }
 
-function validateOneOf(value: string, supported: readonly string[], field: string, errors: FieldErrors): void {
+function validateOneOf(value: string, supportedValues: readonly string[], field: string, errors: FieldErrors): void {
   if (value === '') errors.required(field)
-  else if (!supported.includes(value)) errors.notSupported(field, value, supported)
+  else if (!supportedValues.includes(value)) errors.notSupported(field, value, supportedValues)
 }
 
 const SUBDOMAIN_FIELDS = ['serviceAccountName', 'nodeName', 'priorityClassName', 'runtimeClassName'] as const

@@ -6,10 +6,10 @@ import type { Pod, PodStatus } from './pod-schema.ts'
 
 export function validatePodStatus(next: Pod, old: Pod, errors: FieldErrors): void {
   const status = next.status ?? {}
-  const stored = old.status ?? {}
+  const storedStatus = old.status ?? {}
   validateConditions(status, errors)
   const nominatedNode = status.nominatedNodeName ?? ''
-  if (nominatedNode !== '' && nominatedNode !== (stored.nominatedNodeName ?? '')) {
+  if (nominatedNode !== '' && nominatedNode !== (storedStatus.nominatedNodeName ?? '')) {
     errors.invalidAll('status.nominatedNodeName', nominatedNode, dns1123SubdomainProblems(nominatedNode))
     if (old.spec?.nodeName) {
       errors.forbidden('status.nominatedNodeName', 'may not be set on pods that are already bound to a node')
@@ -18,7 +18,7 @@ export function validatePodStatus(next: Pod, old: Pod, errors: FieldErrors): voi
   if ((status.observedGeneration ?? 0) < 0) {
     errors.invalid('status.observedGeneration', status.observedGeneration, 'must be a non-negative integer')
   }
-  if ((status.qosClass ?? '') !== (stored.qosClass ?? '')) {
+  if ((status.qosClass ?? '') !== (storedStatus.qosClass ?? '')) {
     errors.invalid('status.qosClass', status.qosClass ?? '', 'field is immutable')
   }
   validateTerminatedContainers(next, old, errors)
@@ -44,8 +44,8 @@ function validateTerminatedContainers(next: Pod, old: Pod, errors: FieldErrors):
   if (policy === 'Always' || old.spec?.containers.some(({ restartPolicy }) => restartPolicy !== undefined)) return
   const nextByName = new Map(next.status?.containerStatuses?.map((status) => [status.name, status]))
   for (const [index, { name, state }] of (old.status?.containerStatuses ?? []).entries()) {
-    const terminated = state?.terminated
-    if (!terminated || (terminated.exitCode !== 0 && policy === 'OnFailure')) continue
+    const terminatedState = state?.terminated
+    if (!terminatedState || (terminatedState.exitCode !== 0 && policy === 'OnFailure')) continue
     const newStatus = nextByName.get(name)
     if (newStatus && !newStatus.state?.terminated) {
       const field = `status.containerStatuses[${index}].state`

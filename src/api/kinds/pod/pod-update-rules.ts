@@ -9,18 +9,18 @@ import { type Pod, type PodSpec, podSpec, type Toleration } from './pod-schema.t
 
 export function validatePodUpdate(next: Pod, old: Pod, errors: FieldErrors): void {
   if (isSameSpec(next, old)) return
-  const after = next.spec ?? { containers: [] }
-  const before = old.spec ?? { containers: [] }
+  const newSpec = next.spec ?? { containers: [] }
+  const oldSpec = old.spec ?? { containers: [] }
   for (const part of ['containers', 'initContainers'] as const) {
-    if ((after[part]?.length ?? 0) === (before[part]?.length ?? 0)) continue
+    if ((newSpec[part]?.length ?? 0) === (oldSpec[part]?.length ?? 0)) continue
     errors.forbidden(`spec.${part}`, 'pod updates may not add or remove containers')
     return
   }
-  validateDeadline(after, before, errors)
-  validateAddedTolerations(after.tolerations ?? [], before.tolerations ?? [], errors)
-  validateRemovedGates(after, before, errors)
-  if (isGated(before)) validateNarrowedPlacement(after, before, errors)
-  const rejectedChanges = changedFields(podSpec, before, withOldMutableFields(after, before))
+  validateDeadline(newSpec, oldSpec, errors)
+  validateAddedTolerations(newSpec.tolerations ?? [], oldSpec.tolerations ?? [], errors)
+  validateRemovedGates(newSpec, oldSpec, errors)
+  if (isGated(oldSpec)) validateNarrowedPlacement(newSpec, oldSpec, errors)
+  const rejectedChanges = changedFields(podSpec, oldSpec, withOldMutableFields(newSpec, oldSpec))
   if (rejectedChanges.length > 0) {
     errors.forbidden('spec', `${IMMUTABLE_MESSAGE}\n${describeChanges(rejectedChanges)}`)
   }
@@ -37,50 +37,50 @@ const IMMUTABLE_MESSAGE = `pod updates may not change fields other than ${[
 const isGated = ({ schedulingGates = [] }: PodSpec): boolean => schedulingGates.length > 0
 
 /** Returns the new spec with the old values of all mutable fields, so that all remaining differences are forbidden. */
-function withOldMutableFields(after: PodSpec, before: PodSpec): PodSpec {
-  const { terminationGracePeriodSeconds: oldSeconds = 0 } = before
-  const isGracePeriodFixed = oldSeconds < 0 && after.terminationGracePeriodSeconds === 1
+function withOldMutableFields(newSpec: PodSpec, oldSpec: PodSpec): PodSpec {
+  const { terminationGracePeriodSeconds: oldSeconds = 0 } = oldSpec
+  const isGracePeriodFixed = oldSeconds < 0 && newSpec.terminationGracePeriodSeconds === 1
   return {
-    ...after,
-    containers: withOldImages(before.containers, after.containers),
-    initContainers: after.initContainers && withOldImages(before.initContainers ?? [], after.initContainers),
-    activeDeadlineSeconds: before.activeDeadlineSeconds,
-    tolerations: before.tolerations,
-    schedulingGates: before.schedulingGates,
-    terminationGracePeriodSeconds: isGracePeriodFixed ? oldSeconds : after.terminationGracePeriodSeconds,
-    ...(isGated(before) ? oldPlacement(before, after) : {}),
+    ...newSpec,
+    containers: withOldImages(oldSpec.containers, newSpec.containers),
+    initContainers: newSpec.initContainers && withOldImages(oldSpec.initContainers ?? [], newSpec.initContainers),
+    activeDeadlineSeconds: oldSpec.activeDeadlineSeconds,
+    tolerations: oldSpec.tolerations,
+    schedulingGates: oldSpec.schedulingGates,
+    terminationGracePeriodSeconds: isGracePeriodFixed ? oldSeconds : newSpec.terminationGracePeriodSeconds,
+    ...(isGated(oldSpec) ? oldPlacement(oldSpec, newSpec) : {}),
   } as PodSpec
 }
 
-const withOldImages = (before: readonly Container[], after: readonly Container[]): Container[] =>
-  after.map((container, index) => ({ ...container, image: before[index]?.image }) as Container)
+const withOldImages = (oldContainers: readonly Container[], newContainers: readonly Container[]): Container[] =>
+  newContainers.map((container, index) => ({ ...container, image: oldContainers[index]?.image }) as Container)
 
 /** Validates that a deadline is only set or shortened. */
-function validateDeadline(after: PodSpec, before: PodSpec, errors: FieldErrors): void {
+function validateDeadline(newSpec: PodSpec, oldSpec: PodSpec, errors: FieldErrors): void {
   const field = 'spec.activeDeadlineSeconds'
-  const { activeDeadlineSeconds: next } = after
-  const { activeDeadlineSeconds: old } = before
-  if (old === undefined) return
-  if (next === undefined) errors.invalid(field, null, 'must not update from a positive integer to nil value')
-  else if (next > old) errors.invalid(field, next, 'must be less than or equal to previous value')
+  const { activeDeadlineSeconds: newSeconds } = newSpec
+  const { activeDeadlineSeconds: oldSeconds } = oldSpec
+  if (oldSeconds === undefined) return
+  if (newSeconds === undefined) errors.invalid(field, null, 'must not update from a positive integer to nil value')
+  else if (newSeconds > oldSeconds) errors.invalid(field, newSeconds, 'must be less than or equal to previous value')
 }
 
 function validateAddedTolerations(
-  after: readonly Toleration[],
-  before: readonly Toleration[],
+  newTolerations: readonly Toleration[],
+  oldTolerations: readonly Toleration[],
   errors: FieldErrors,
 ): void {
-  const keptTolerations = new Set(after.map(tolerationKey))
-  if (before.every((toleration) => keptTolerations.has(tolerationKey(toleration)))) return
+  const newKeys = new Set(newTolerations.map(tolerationKey))
+  if (oldTolerations.every((toleration) => newKeys.has(tolerationKey(toleration)))) return
   errors.forbidden('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds')
 }
 
 const tolerationKey = ({ key = '', operator, value = '', effect }: Toleration): string =>
   JSON.stringify([key, operator, value, effect])
 
-function validateRemovedGates(after: PodSpec, before: PodSpec, errors: FieldErrors): void {
-  const oldNames = new Set(before.schedulingGates?.map(({ name }) => name))
-  for (const [index, { name }] of (after.schedulingGates ?? []).entries()) {
+function validateRemovedGates(newSpec: PodSpec, oldSpec: PodSpec, errors: FieldErrors): void {
+  const oldNames = new Set(oldSpec.schedulingGates?.map(({ name }) => name))
+  for (const [index, { name }] of (newSpec.schedulingGates ?? []).entries()) {
     if (oldNames.has(name)) continue
     const field = `spec.schedulingGates[${index}].name`
     errors.forbidden(field, `only deletion is allowed, but found new scheduling gate '${name}'`)

@@ -1,7 +1,7 @@
 // Normalizes, filters by feature gate and validates the resources `iops` and `throughput` of claims and volumes. Throughput
 // is stored in bytes/s, so that amounts can be compared and added. claim-update-rules.ts validates changes.
 import type { FieldErrors } from '../../field-errors.ts'
-import { compareQuantities, quantityIsInteger, quantitySign } from '../../quantity.ts'
+import { compareQuantities, isIntegerQuantity, quantitySign } from '../../quantity.ts'
 import { normalizeThroughput } from '../../throughput.ts'
 import type { PersistentVolumeClaimSpec } from '../claim/claim-schema.ts'
 
@@ -84,5 +84,5 @@ export function validateIoAmount(
   const amount = amountOf(list, name)
   if (amount === undefined) return
   if (quantitySign(amount) <= 0) errors.invalid(field, amount, 'must be greater than zero')
-  else if (!quantityIsInteger(amount)) errors.invalid(field, amount, 'must be an integer')
+  else if (!isIntegerQuantity(amount)) errors.invalid(field, amount, 'must be an integer')
 }

@@ -1,7 +1,7 @@
 // Validates and classifies the names of resources in pods, quotas and limit ranges, and validates their amounts.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
-import { quantityIsInteger, quantitySign } from '../../quantity.ts'
+import { isIntegerQuantity, quantitySign } from '../../quantity.ts'
 import { IO_RESOURCES, REQUESTS_AND_LIMITS } from './provisioned-io.ts'
 
 /** The names of iops and throughput in a quota. */
@@ -42,7 +42,7 @@ export function validateContainerResourceName(name: string, field: string, error
 /** Validates that an amount is not negative and, for resources that are counted, an integer. */
 export function validateResourceAmount(name: string, amount: string, field: string, errors: FieldErrors): void {
   if (quantitySign(amount) < 0) errors.invalid(field, amount, 'must be greater than or equal to 0')
-  if (requiresInteger(name) && !quantityIsInteger(amount)) errors.invalid(field, amount, 'must be an integer')
+  if (requiresInteger(name) && !isIntegerQuantity(amount)) errors.invalid(field, amount, 'must be an integer')
 }
 
 export const isStandardQuotaResource = (name: string): boolean =>

@@ -11,7 +11,7 @@ const inlineSource = (fields: object = {}) => ({
     inlineVolumeSpec: { accessModes: ['ReadWriteOnce'], csi: { driver: 'd', volumeHandle: 'h' }, ...fields },
   },
 })
-const stored = tryCreate(kind, anAttachment()).object
+const storedAttachment = tryCreate(kind, anAttachment()).object
 const ONE_SOURCE_MESSAGE = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'
 const INLINE_FIELD = 'spec.source.inlineVolumeSpec'
 
@@ -78,7 +78,7 @@ describe('VolumeAttachment', () => {
   })
 
   it('has an immutable spec, and requires a resourceVersion for updates', () => {
-    const { errors } = tryUpdate(kind, stored, (draft) => (draft.spec.nodeName = 'n2'))
+    const { errors } = tryUpdate(kind, storedAttachment, (draft) => (draft.spec.nodeName = 'n2'))
     expect(errors).toEqual([expect.stringMatching(/^spec: Invalid value: \{.*"n2".*\}: field is immutable$/)])
     expect(kind.allowsUnconditionalUpdate).toBe(false)
   })
@@ -90,7 +90,7 @@ describe('VolumeAttachment', () => {
       attachmentMetadata: { devicePath: '/dev/xvdb' },
       detachError: { message: 'busy', errorCode: 9, time: '2026-01-01T00:00:00Z' },
     }
-    const { object, errors } = tryStatus(kind, stored, (draft) => (draft.status = status))
+    const { object, errors } = tryStatus(kind, storedAttachment, (draft) => (draft.status = status))
     expect(errors).toEqual([])
     expect(object.status).toEqual(status)
   })
@@ -109,9 +109,9 @@ describe('VolumeAttachment', () => {
       { detachError: { errorCode: -1 } },
     ],
   ])('rejects the status: %s', (message, status) => {
-    expect(tryStatus(kind, stored, (draft) => (draft.status = { attached: false, ...status })).errors).toEqual([
-      message,
-    ])
+    expect(
+      tryStatus(kind, storedAttachment, (draft) => (draft.status = { attached: false, ...status })).errors,
+    ).toEqual([message])
   })
 
   it('has a table row with volume, node and state', () => {
@@ -123,7 +123,7 @@ describe('VolumeAttachment', () => {
       'Attached boolean',
       'Age string',
     ])
-    expect(kind.columns.map((column) => column.cell(stored, { nowMs: 0 }))).toEqual([
+    expect(kind.columns.map((column) => column.cell(storedAttachment, { nowMs: 0 }))).toEqual([
       'csi-1',
       'csi.example.com',
       'pv-1',

@@ -26,9 +26,9 @@ export function validateVolumeUpdate(
   errors: FieldErrors,
   context: RuleContext,
 ): void {
-  const before = old.spec ?? {}
-  const after = next.spec ?? {}
-  const sourceChanges = changedFields(persistentVolumeSource, before, after)
+  const oldSpec = old.spec ?? {}
+  const newSpec = next.spec ?? {}
+  const sourceChanges = changedFields(persistentVolumeSource, oldSpec, newSpec)
   const rejectedChanges = sourceChanges.filter((change) => !addsExpandSecret(change))
   if (rejectedChanges.length > 0) {
     errors.forbidden(
@@ -37,35 +37,39 @@ export function validateVolumeUpdate(
     )
   }
   validateImmutableField(
-    { field: 'volumeMode', type: string, before: before.volumeMode, after: after.volumeMode },
+    { field: 'volumeMode', type: string, before: oldSpec.volumeMode, after: newSpec.volumeMode },
     errors,
   )
-  validateAffinityChange(before, after, errors)
-  validateAttributesClassChange(before, after, errors, context)
+  validateAffinityChange(oldSpec, newSpec, errors)
+  validateAttributesClassChange(oldSpec, newSpec, errors, context)
 }
 
 /** Returns whether the change adds controllerExpandSecretRef, which volumes may lack if their class had none at first. */
-const addsExpandSecret = ({ path, before }: Change): boolean =>
-  path === 'csi.controllerExpandSecretRef' && before === undefined
+const addsExpandSecret = ({ path, before: oldSpec }: Change): boolean =>
+  path === 'csi.controllerExpandSecretRef' && oldSpec === undefined
 
 type Affinity = PersistentVolumeSpec['nodeAffinity']
 
-function validateAffinityChange(before: PersistentVolumeSpec, after: PersistentVolumeSpec, errors: FieldErrors): void {
-  if (before.nodeAffinity === undefined) return // an unset affinity can be set
+function validateAffinityChange(
+  oldSpec: PersistentVolumeSpec,
+  newSpec: PersistentVolumeSpec,
+  errors: FieldErrors,
+): void {
+  if (oldSpec.nodeAffinity === undefined) return // an unset affinity can be set
   const isUnchanged =
-    after.nodeAffinity !== undefined &&
-    isSameValue(volumeNodeAffinity, withSuccessors(before.nodeAffinity, after.nodeAffinity), after.nodeAffinity)
+    newSpec.nodeAffinity !== undefined &&
+    isSameValue(volumeNodeAffinity, withSuccessors(oldSpec.nodeAffinity, newSpec.nodeAffinity), newSpec.nodeAffinity)
   if (isUnchanged) return
-  errors.invalid('nodeAffinity', after.nodeAffinity, 'field is immutable, except for updating from beta label to GA')
+  errors.invalid('nodeAffinity', newSpec.nodeAffinity, 'field is immutable, except for updating from beta label to GA')
 }
 
 /** Returns the stored affinity with deprecated labels renamed where the new affinity has the successor. */
-function withSuccessors(before: Affinity, after: Affinity): Affinity {
-  if (!before?.required) return before
-  const renamedTerms = before.required.nodeSelectorTerms.map((term, index) =>
-    renameLabels(term, after?.required?.nodeSelectorTerms[index]),
+function withSuccessors(oldSpec: Affinity, newSpec: Affinity): Affinity {
+  if (!oldSpec?.required) return oldSpec
+  const renamedTerms = oldSpec.required.nodeSelectorTerms.map((term, index) =>
+    renameLabels(term, newSpec?.required?.nodeSelectorTerms[index]),
   )
-  return { ...before, required: { ...before.required, nodeSelectorTerms: renamedTerms } }
+  return { ...oldSpec, required: { ...oldSpec.required, nodeSelectorTerms: renamedTerms } }
 }
 
 function renameLabels(term: NodeSelectorTerm, newTerm: NodeSelectorTerm | undefined): NodeSelectorTerm {
@@ -79,15 +83,15 @@ function renameLabels(term: NodeSelectorTerm, newTerm: NodeSelectorTerm | undefi
 }
 
 function validateAttributesClassChange(
-  before: PersistentVolumeSpec,
-  after: PersistentVolumeSpec,
+  oldSpec: PersistentVolumeSpec,
+  newSpec: PersistentVolumeSpec,
   errors: FieldErrors,
   { gates }: RuleContext,
 ): void {
-  if (before.volumeAttributesClassName === after.volumeAttributesClassName) return
+  if (oldSpec.volumeAttributesClassName === newSpec.volumeAttributesClassName) return
   const field = 'spec.volumeAttributesClassName'
   if (!gates.enabled('VolumeAttributesClass')) errors.forbidden(field, disabledGateMessage('VolumeAttributesClass'))
-  if (after.volumeAttributesClassName === undefined) {
+  if (newSpec.volumeAttributesClassName === undefined) {
     errors.forbidden(field, 'update from non-nil value to nil is forbidden')
   }
 }

@@ -123,9 +123,9 @@ describe('creating a volume', () => {
 describe('the status of a volume', () => {
   const CREATED_AT = '2026-01-01T00:00:00Z'
   const UPDATED_AT = '2026-02-02T00:00:00Z'
-  const stored = tryCreate(kind, aVolume(), { now: CREATED_AT }).object
+  const storedVolume = tryCreate(kind, aVolume(), { now: CREATED_AT }).object
   const setStatus = (status: object) =>
-    tryStatus(kind, stored, (draft) => (draft.status = status), { now: UPDATED_AT }).object.status
+    tryStatus(kind, storedVolume, (draft) => (draft.status = status), { now: UPDATED_AT }).object.status
 
   it.each([
     ['is set when the phase changes', { phase: 'Available' }, UPDATED_AT],

@@ -123,16 +123,17 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
 
 function prepareSpec(
   spec: PersistentVolumeSpec,
-  stored: PersistentVolumeSpec | undefined,
+  storedSpec: PersistentVolumeSpec | undefined,
   { gates }: RuleContext,
 ): PersistentVolumeSpec {
-  const prepared = { ...spec }
-  if (prepared.capacity) prepared.capacity = withIoInBytes(prepared.capacity)
-  if (!gates.enabled('VolumeProvisionedIO')) prepared.capacity = withoutNewIo(prepared.capacity, stored?.capacity)
-  if (!gates.enabled('VolumeAttributesClass') && stored?.volumeAttributesClassName === undefined) {
-    delete prepared.volumeAttributesClassName
+  const preparedSpec = { ...spec }
+  if (preparedSpec.capacity) preparedSpec.capacity = withIoInBytes(preparedSpec.capacity)
+  if (!gates.enabled('VolumeProvisionedIO'))
+    preparedSpec.capacity = withoutNewIo(preparedSpec.capacity, storedSpec?.capacity)
+  if (!gates.enabled('VolumeAttributesClass') && storedSpec?.volumeAttributesClassName === undefined) {
+    delete preparedSpec.volumeAttributesClassName
   }
-  return prepared
+  return preparedSpec
 }
 
 function droppedFieldWarnings(

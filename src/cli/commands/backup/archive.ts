@@ -22,7 +22,7 @@ import { type FileOptions, findFiles } from './files.ts'
 
 export interface ArchiveOptions extends FileOptions {
   /** The path of the archive, or the stream to write it to. */
-  readonly to: string | Writable
+  readonly target: string | Writable
   /** The path of an earlier archive or its revision, for an incremental archive. */
   readonly since?: string
   readonly id: string
@@ -40,12 +40,12 @@ export interface Archive {
   readonly files: readonly string[]
   /** The file with the key that is not part of the archive, if there is one. */
   readonly keyFile?: string
-  /** The records in the archive that do not match their checksums, which it has as they are. */
+  /** The records that do not match their checksums. The archive contains them unchanged. */
   readonly damagedRecords: readonly RecordDamage[]
 }
 
 export async function writeArchive(options: ArchiveOptions): Promise<Archive> {
-  const { dataDir, to, id, clock } = options
+  const { dataDir, target, id, clock } = options
   const { files, keyFile } = await findFiles(options)
   const since = options.since === undefined ? undefined : await findBase(options.since, clock)
   const writeFiles = async (writer: ArchiveWriter) => {
@@ -66,9 +66,9 @@ export async function writeArchive(options: ArchiveOptions): Promise<Archive> {
     }
   }
   const { manifest, damagedRecords, bytes } =
-    typeof to === 'string' ? await writeToFile(resolve(to), write) : await write(sinkOf(to))
+    typeof target === 'string' ? await writeToFile(resolve(target), write) : await write(sinkOf(target))
   return {
-    archive: typeof to === 'string' ? resolve(to) : '-',
+    archive: typeof target === 'string' ? resolve(target) : '-',
     id,
     revision: manifest.revision,
     ...(manifest.since === undefined ? {} : { since: manifest.since }),

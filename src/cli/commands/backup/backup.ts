@@ -8,8 +8,8 @@ import { copyLmdbStore, type RecordDamage, STORE_FILE } from '../../../store/ind
 import { type FileOptions, findFiles, listNames } from './files.ts'
 
 export interface BackupOptions extends FileOptions {
-  /** The directory of the backup. It must not exist, or be empty. */
-  readonly to: string
+  /** The directory of the backup. It must be empty or not exist. */
+  readonly targetDir: string
 }
 
 export interface Backup {
@@ -18,29 +18,29 @@ export interface Backup {
   readonly files: readonly string[]
   /** The file with the key that is not part of the backup, if there is one. */
   readonly keyFile?: string
-  /** The records of the store that do not match their checksums, which the backup has as they are. */
+  /** The records that do not match their checksums. The backup contains them unchanged. */
   readonly damagedRecords: readonly RecordDamage[]
 }
 
 /** Writes the backup as NAME.partial and renames it when it is complete. */
 export async function backUp(options: BackupOptions): Promise<Backup> {
   const { dataDir } = options
-  const to = resolve(options.to)
+  const targetDir = resolve(options.targetDir)
   const credentials = await findFiles(options)
-  if (`${to}/`.startsWith(`${resolve(dataDir)}/`)) {
-    throw new UsageError(`--to ${to}: the directory is inside the data directory. Choose another.`)
+  if (`${targetDir}/`.startsWith(`${resolve(dataDir)}/`)) {
+    throw new UsageError(`--to ${targetDir}: the directory is inside the data directory. Choose another.`)
   }
-  if ((await listNames(to)).length > 0)
-    throw new UsageError(`--to ${to}: the directory is not empty. Choose a new one.`)
+  if ((await listNames(targetDir)).length > 0)
+    throw new UsageError(`--to ${targetDir}: the directory is not empty. Choose a new one.`)
 
-  const partialDir = join(dirname(to), `${basename(to)}.partial`)
+  const partialDir = join(dirname(targetDir), `${basename(targetDir)}.partial`)
   try {
-    await ensureDirectory(dirname(to))
+    await ensureDirectory(dirname(targetDir))
     await rm(partialDir, { recursive: true, force: true })
     await ensurePrivateDirectory(partialDir)
   } catch (error) {
     const { message } = error as Error
-    throw new UsageError(`--to ${to} cannot be created: ${message}. Choose a writable directory.`)
+    throw new UsageError(`--to ${targetDir} cannot be created: ${message}. Choose a writable directory.`)
   }
   const copy = await copyLmdbStore({ from: join(dataDir, 'store'), to: join(partialDir, 'store') })
   await ensurePrivateDirectory(join(partialDir, 'pki'))
@@ -50,9 +50,9 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   }
   await syncDirectory(join(partialDir, 'pki'))
   await syncDirectory(partialDir)
-  await rename(partialDir, to)
-  await syncDirectory(dirname(to))
+  await rename(partialDir, targetDir)
+  await syncDirectory(dirname(targetDir))
   const files = [join('store', STORE_FILE), ...credentials.files.map(({ name }) => name)]
-  const backup = { to, storeBytes: copy.bytes, files, damagedRecords: copy.damagedRecords }
+  const backup = { to: targetDir, storeBytes: copy.bytes, files, damagedRecords: copy.damagedRecords }
   return credentials.keyFile ? { ...backup, keyFile: credentials.keyFile } : backup
 }

@@ -76,10 +76,10 @@ const fileOptionsOf = ({ dataDir, pkiDir, withEncryptionKey }: BackupFlags) => (
 const keyNoteOf = (keyFile: string | undefined): string =>
   keyFile ? `Secrets in it are encrypted. Keep a copy of their key apart: ${keyFile}\n` : ''
 
-async function runDirectory(flags: BackupFlags, to: string, deps: ProgramDeps): Promise<void> {
+async function runDirectory(flags: BackupFlags, targetDir: string, deps: ProgramDeps): Promise<void> {
   const { backUp } = await import('./backup.ts')
   const { requireIntactRecords } = await import('./damaged-records.ts')
-  const backup = await backUp({ ...fileOptionsOf(flags), to })
+  const backup = await backUp({ ...fileOptionsOf(flags), targetDir })
   const text = () =>
     `Backed up to ${backup.to}: ${backup.storeBytes} bytes of objects, ${backup.files.length - 1} other files.\n` +
     keyNoteOf(backup.keyFile)
@@ -95,7 +95,7 @@ async function runArchive(flags: BackupFlags, isStream: boolean, deps: ProgramDe
   const { requireIntactRecords } = await import('./damaged-records.ts')
   const archive = await writeArchive({
     ...fileOptionsOf(flags),
-    to: isStream ? process.stdout : (flags.archive as string),
+    target: isStream ? process.stdout : (flags.archive as string),
     since: flags.since,
     id: randomUUID(),
     clock: deps.clock,
@@ -136,8 +136,8 @@ function addVerify(backup: Command, deps: ProgramDeps): void {
     })
 }
 
-function formatArchive(inspected: InspectedArchive): string {
-  const { name, manifest, end, isComplete, damagedRecords, missingRevisions } = inspected
+function formatArchive(inspectedArchive: InspectedArchive): string {
+  const { name, manifest, end, isComplete, damagedRecords, missingRevisions } = inspectedArchive
   const range = manifest.since === undefined ? '' : `, changes after revision ${manifest.since}`
   const content = `revision ${manifest.revision}${range}, ${end.entries} entries, store format ${manifest.storeFormat}`
   const lines = [`${name} is intact: ${content}.`]

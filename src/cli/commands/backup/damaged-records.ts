@@ -1,7 +1,7 @@
 // Formats damaged records, which backup, restore and `store check` find.
 import type { RecordDamage } from '../../../store/index.ts'
 
-const LISTED_MAX = 100 // further ones are counted
+const LISTED_RECORDS_MAX = 100 // further ones are counted
 
 export const formatDamagedRecord = ({ revision, key, reason }: RecordDamage): string =>
   `  revision ${revision}, ${key === undefined ? 'unknown key' : JSON.stringify(key)}: ${reason}`
@@ -10,11 +10,11 @@ export const formatDamagedRecord = ({ revision, key, reason }: RecordDamage): st
 export function requireIntactRecords(records: readonly RecordDamage[]): void {
   if (records.length === 0) return
   const count = records.length === 1 ? '1 record is damaged and was' : `${records.length} records are damaged and were`
-  const rest = records.length > LISTED_MAX ? [`  and ${records.length - LISTED_MAX} more`] : []
+  const omissionLines = records.length > LISTED_RECORDS_MAX ? [`  and ${records.length - LISTED_RECORDS_MAX} more`] : []
   const lines = [
     `${count} copied without a change. "stowage store repair" restores damaged records from an earlier backup, or drops them:`,
-    ...records.slice(0, LISTED_MAX).map(formatDamagedRecord),
-    ...rest,
+    ...records.slice(0, LISTED_RECORDS_MAX).map(formatDamagedRecord),
+    ...omissionLines,
   ]
   throw new Error(lines.join('\n'))
 }

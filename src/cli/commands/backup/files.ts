@@ -51,7 +51,7 @@ export async function findFiles({
   return omitsKey ? { files, keyFile: join(pkiDir, ENCRYPTION_FILE) } : { files }
 }
 
-/** Returns the names in a directory, none if it does not exist. */
+/** Returns the names in a directory, or none if it does not exist. */
 export const listNames = (dir: string): Promise<string[]> =>
   readdir(dir).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []

@@ -1,6 +1,6 @@
 // `stowage capacity-cleanup`: flags and help. run.ts runs the command.
-import { type AddCommand, processDeps } from '../../command.ts'
-import { addControllerProcessOptions, collect, kubeconfigOption } from '../../flags/common.ts'
+import { type AddCommand, createProcessDeps } from '../../command.ts'
+import { addControllerProcessOptions, collectValues, kubeconfigOption } from '../../flags/common.ts'
 
 export const addCapacityCleanup: AddCommand = (program, deps) => {
   const command = program
@@ -15,7 +15,7 @@ export const addCapacityCleanup: AddCommand = (program, deps) => {
     .option(
       '--driver-name <name>',
       'delete only objects of this driver; may be repeated (default: all drivers)',
-      collect,
+      collectValues,
     )
     .option('--gone-for <duration>', 'how long the driver must be missing before objects are deleted', '10m')
     .option('--namespace <name>', 'namespace of the objects (default: all)')
@@ -26,6 +26,6 @@ export const addCapacityCleanup: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { runCapacityCleanup } = await import('./run.ts')
-      await runCapacityCleanup(flags, await processDeps(deps, flags))
+      await runCapacityCleanup(flags, await createProcessDeps(deps, flags))
     })
 }

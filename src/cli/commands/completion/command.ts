@@ -1,5 +1,5 @@
 // `stowage completion` and the command that its scripts call: arguments, help and output.
-import { bulkDeps } from '../../bulk/deps.ts'
+import { createBulkDeps } from '../../bulk/deps.ts'
 import type { AddCommand } from '../../command.ts'
 import { completionScript, FILE_DIRECTIVE, SHELLS } from './script.ts'
 
@@ -19,7 +19,7 @@ export const addCompletion: AddCommand = (program, deps) => {
       const { readObjectNames } = await import('./object-names.ts')
       const completion = await complete(program, {
         words,
-        objectNames: (kubeconfig) => readObjectNames(kubeconfig, bulkDeps(deps)),
+        objectNames: (kubeconfig) => readObjectNames(kubeconfig, createBulkDeps(deps)),
       })
       const lines = completion.is === 'file' ? [FILE_DIRECTIVE] : completion.values
       deps.write(lines.map((line) => `${line}\n`).join(''))

@@ -7,7 +7,7 @@ import { SHELLS } from './script.ts'
 /** Names of objects in the cluster. An unreachable server has none. */
 export interface ObjectNames {
   namespaces(): Promise<readonly string[]>
-  /** In the namespace, or in that of the kubeconfig. */
+  /** Returns the claims in the namespace. Default: the namespace of the kubeconfig. */
   claims(namespace: string | undefined): Promise<readonly string[]>
   attributesClasses(): Promise<readonly string[]>
   csiDrivers(): Promise<readonly string[]>
@@ -27,68 +27,68 @@ export interface CommandLine {
 }
 
 export async function complete(program: Command, { words, objectNames }: CommandLine): Promise<Completion> {
-  const { given, prefix } = splitWords(words)
-  if (given.length === 0) return values([...commandNames(program), '--help', '--version'], prefix)
+  const { given: givenWords, prefix } = splitWords(words)
+  if (givenWords.length === 0) return filterCandidates([...commandNames(program), '--help', '--version'], prefix)
   let command = program
-  let rest = given
+  let remainingWords = givenWords
   while (command.commands.length > 0) {
-    if (rest.length === 0) return values([...commandNames(command), '--help'], prefix)
-    const child = command.commands.find((candidate) => candidate.name() === rest[0])
-    if (!child) return values([], prefix)
+    if (remainingWords.length === 0) return filterCandidates([...commandNames(command), '--help'], prefix)
+    const child = command.commands.find((candidate) => candidate.name() === remainingWords[0])
+    if (!child) return filterCandidates([], prefix)
     command = child
-    rest = rest.slice(1)
+    remainingWords = remainingWords.slice(1)
   }
 
-  const { flags, positionals, pendingOption } = readFlags(command, rest)
+  const { flags, positionals, pendingOption } = readFlags(command, remainingWords)
   const names = objectNames(flags.get('--kubeconfig'))
   if (pendingOption) return completeValue(pendingOption, names, prefix)
   if (prefix.startsWith('-')) {
-    return values([...visibleOptions(command).map(({ long }) => long!), '--help'], prefix)
+    return filterCandidates([...visibleOptions(command).map(({ long }) => long!), '--help'], prefix)
   }
   const argument = command.registeredArguments[Math.min(positionals.length, command.registeredArguments.length - 1)]
-  if (argument?.argChoices) return values(argument.argChoices, prefix)
+  if (argument?.argChoices) return filterCandidates(argument.argChoices, prefix)
   switch (argument?.name()) {
     case 'claims': {
       const claims = await names.claims(flags.get('--namespace'))
-      return values(
+      return filterCandidates(
         claims.filter((claim) => !positionals.includes(claim)),
         prefix,
       )
     }
     case 'object': {
-      if (positionals.length > 0) return values([], prefix)
+      if (positionals.length > 0) return filterCandidates([], prefix)
       const [kind = '', name] = prefix.split('/')
       if (name === undefined) {
         const kindNames = command.name() === 'why' ? TARGET_KIND_NAMES : OBJECT_KIND_NAMES
-        return values(
+        return filterCandidates(
           kindNames.map((kindName) => `${kindName}/`),
           prefix,
         )
       }
-      return values(await names.objects(kind, flags.get('--namespace')), prefix)
+      return filterCandidates(await names.objects(kind, flags.get('--namespace')), prefix)
     }
     case 'id':
-      return values(positionals[0] === 'delete' ? await names.tokens() : [], prefix)
+      return filterCandidates(positionals[0] === 'delete' ? await names.tokens() : [], prefix)
     case 'shell':
-      return values(positionals.length === 0 ? SHELLS : [], prefix)
+      return filterCandidates(positionals.length === 0 ? SHELLS : [], prefix)
     case 'command':
-      return values(positionals.length === 0 ? commandNames(program) : [], prefix)
+      return filterCandidates(positionals.length === 0 ? commandNames(program) : [], prefix)
     case 'group':
     case undefined:
-      return values([], prefix)
+      return filterCandidates([], prefix)
     default:
       return { is: 'file' }
   }
 }
 
-/** Shells separate `--flag=value` at the equals sign or not; both become a flag and its value. */
+/** Splits the last word from the others. A flag and its value become two words, even if a shell passes them as `--flag=value`. */
 function splitWords(words: readonly string[]): { given: readonly string[]; prefix: string } {
-  const separated = words.flatMap((word, index) => {
+  const separatedWords = words.flatMap((word, index) => {
     if (word === '=' && words[index - 1]?.startsWith('--')) return index === words.length - 1 ? [''] : []
     const [, flag, value] = /^(--[\w-]+)=(.*)$/s.exec(word) ?? []
     return flag === undefined ? [word] : [flag, value!]
   })
-  return { given: separated.slice(0, -1), prefix: separated.at(-1) ?? '' }
+  return { given: separatedWords.slice(0, -1), prefix: separatedWords.at(-1) ?? '' }
 }
 
 function readFlags(command: Command, words: readonly string[]) {
@@ -109,15 +109,16 @@ function readFlags(command: Command, words: readonly string[]) {
 }
 
 async function completeValue(option: Option, names: ObjectNames, prefix: string): Promise<Completion> {
-  if (option.argChoices) return values(option.argChoices, prefix)
+  if (option.argChoices) return filterCandidates(option.argChoices, prefix)
   const valueName = /<([^>]+?)(?:\.\.\.)?>/.exec(option.flags)?.[1] ?? ''
   if (['file', 'dir', 'path'].includes(valueName)) return { is: 'file' }
-  if (option.long === '--namespace') return values(await names.namespaces(), prefix)
-  if (option.long === '--driver' || option.long === '--driver-name') return values(await names.csiDrivers(), prefix)
+  if (option.long === '--namespace') return filterCandidates(await names.namespaces(), prefix)
+  if (option.long === '--driver' || option.long === '--driver-name')
+    return filterCandidates(await names.csiDrivers(), prefix)
 
-  if (valueName === 'node') return values(await nodeNames(names), prefix)
-  if (valueName === 'class') return values(await names.attributesClasses(), prefix)
-  return values([], prefix)
+  if (valueName === 'node') return filterCandidates(await nodeNames(names), prefix)
+  if (valueName === 'class') return filterCandidates(await names.attributesClasses(), prefix)
+  return filterCandidates([], prefix)
 }
 
 /** Node names without the kind. */
@@ -134,7 +135,7 @@ const visibleCommands = (program: Command) =>
 
 const visibleOptions = (command: Command) => command.options.filter(({ long, hidden }) => long && !hidden)
 
-const values = (candidates: readonly string[], prefix: string): Completion => ({
+const filterCandidates = (candidates: readonly string[], prefix: string): Completion => ({
   is: 'values',
   values: candidates.filter((candidate) => candidate.startsWith(prefix)),
 })

@@ -19,7 +19,7 @@ const TIMEOUT_MS = 2_000
 export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps): ObjectNames {
   const namesOf = async (
     kind: Kind,
-    namespaceOf: (configured: string) => string | undefined,
+    namespaceOf: (configuredNamespace: string) => string | undefined,
   ): Promise<readonly string[]> => {
     let client: (Client & { close(): void }) | undefined
     try {
@@ -36,7 +36,8 @@ export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps):
   }
   return {
     namespaces: () => namesOf(namespaceKind, () => undefined),
-    claims: (namespace) => namesOf(persistentVolumeClaimKind, (configured) => namespace ?? configured),
+    claims: (namespace) =>
+      namesOf(persistentVolumeClaimKind, (configuredNamespace) => namespace ?? configuredNamespace),
     attributesClasses: () => namesOf(volumeAttributesClassKind, () => undefined),
     csiDrivers: () => namesOf(csiDriverKind, () => undefined),
     async tokens() {
@@ -47,7 +48,9 @@ export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps):
     async objects(kindName, namespace) {
       const kind = OBJECT_KINDS[kindName]
       if (!kind) return []
-      const names = await namesOf(kind, (configured) => (kind.namespaced ? (namespace ?? configured) : undefined))
+      const names = await namesOf(kind, (configuredNamespace) =>
+        kind.namespaced ? (namespace ?? configuredNamespace) : undefined,
+      )
       return names.map((name) => `${kindName}/${name}`)
     },
   }

@@ -1,5 +1,5 @@
 // `stowage controllers`: flags and help. run.ts runs the command.
-import { type AddCommand, processDeps } from '../../command.ts'
+import { type AddCommand, createProcessDeps } from '../../command.ts'
 import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
 import {
   addControllerProcessOptions,
@@ -37,6 +37,6 @@ export const addControllers: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { runRemoteControllers } = await import('./run.ts')
-      await runRemoteControllers(flags, await processDeps(deps, flags))
+      await runRemoteControllers(flags, await createProcessDeps(deps, flags))
     })
 }

@@ -15,7 +15,7 @@ const findFreePort = () =>
     })
   })
 
-async function start() {
+async function startCluster() {
   const program = await startProgramFixture()
   const { api, kubeconfig, signal } = program
   /** Starts the controllers and returns a function that reads their metrics. */
@@ -37,7 +37,7 @@ describe('parseControllers', () => {
 
 describe('stowage controllers', () => {
   it('SYS-11 counts its requests and reports its leadership from the start', async () => {
-    const { api, startControllers } = await start()
+    const { api, startControllers } = await startCluster()
     const readLeaderMetrics = await startControllers()
     await vi.waitFor(async () => {
       expect(await readLeaderMetrics()).toContain('leader_election_master_status{name="stowage-controllers"} 1')

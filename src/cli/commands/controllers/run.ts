@@ -64,9 +64,9 @@ const DEFAULT_CONTROLLERS = CONTROLLERS.filter((name) => name !== 'scheduler')
 
 export function parseControllers(text = DEFAULT_CONTROLLERS.join(',')): ControllerName[] {
   const names = text.split(',').map((name) => name.trim())
-  const unknown = names.find((name) => !CONTROLLERS.some((controller) => controller === name))
-  if (unknown === undefined) return [...new Set(names as ControllerName[])]
+  const unknownName = names.find((name) => !CONTROLLERS.some((controller) => controller === name))
+  if (unknownName === undefined) return [...new Set(names as ControllerName[])]
   throw new UsageError(
-    `--controllers ${JSON.stringify(unknown)}: expected one or more of ${CONTROLLERS.join(', ')}, separated by commas`,
+    `--controllers ${JSON.stringify(unknownName)}: expected one or more of ${CONTROLLERS.join(', ')}, separated by commas`,
   )
 }

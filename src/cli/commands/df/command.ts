@@ -1,7 +1,7 @@
 // `stowage df`: flags and help. run.ts runs the command.
 import { Option } from 'commander'
 import { UsageError } from '../../../base/usage-error.ts'
-import { bulkDeps } from '../../bulk/deps.ts'
+import { createBulkDeps } from '../../bulk/deps.ts'
 import type { AddCommand } from '../../command.ts'
 import { kubeconfigOption, outputOption } from '../../flags/common.ts'
 import { canShowColors, noColorOption } from '../../output/color.ts'
@@ -44,6 +44,6 @@ export const addDf: AddCommand = (program, deps) => {
         throw new UsageError('Set --namespace or --all-namespaces, not both.')
       }
       const { runDf } = await import('./run.ts')
-      await runDf(flags, { ...bulkDeps(deps), hasColors: canShowColors(color) })
+      await runDf(flags, { ...createBulkDeps(deps), hasColors: canShowColors(color) })
     })
 }

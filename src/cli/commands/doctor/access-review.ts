@@ -36,7 +36,7 @@ export function createAccessReviewer(client: Pick<Client, 'create'>, user?: stri
   }
 }
 
-/** The groups that every user, and every service account, is in. */
+/** Returns the group of all users and, for a service account, those of service accounts. */
 function groupsOf(user: string): string[] {
   const account = parseAccount(user)
   const groups = ['system:authenticated']

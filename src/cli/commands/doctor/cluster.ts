@@ -8,17 +8,17 @@ import type { Cluster } from './check.ts'
 export function createCluster(client: Pick<Client, 'list' | 'serves'>, signal: AbortSignal): Cluster {
   const lists = new Map<Kind, Promise<readonly Readonly<Stored>[]>>()
   const servedKinds = new Map<Kind, Promise<boolean>>()
-  const once = <V>(values: Map<Kind, Promise<V>>, kind: Kind, read: () => Promise<V>): Promise<V> => {
+  const readOnce = <V>(values: Map<Kind, Promise<V>>, kind: Kind, read: () => Promise<V>): Promise<V> => {
     const value = values.get(kind) ?? read()
     values.set(kind, value)
     return value
   }
   return {
     list: <T extends KubeObject>(kind: Kind<T>) =>
-      once(lists, kind as Kind, () => listIfServed(client, kind as Kind, signal)) as Promise<
+      readOnce(lists, kind as Kind, () => listIfServed(client, kind as Kind, signal)) as Promise<
         readonly Readonly<Stored<T>>[]
       >,
-    serves: (kind) => once(servedKinds, kind, () => client.serves(kind)),
+    serves: (kind) => readOnce(servedKinds, kind, () => client.serves(kind)),
   }
 }
 

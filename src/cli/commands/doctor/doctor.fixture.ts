@@ -11,13 +11,13 @@ type Objects = Readonly<Record<string, readonly object[] | ApiError>>
 export interface ContextOptions extends Partial<Omit<DoctorContext, 'cluster' | 'client'>> {
   readonly objects?: Objects
   /** Plurals of kinds that the server does not serve. */
-  readonly notServed?: readonly string[]
+  readonly unservedPlurals?: readonly string[]
   readonly client?: Partial<DoctorContext['client']>
 }
 
 export function aContext({
   objects = {},
-  notServed = [],
+  unservedPlurals = [],
   client = {},
   ...overrides
 }: ContextOptions = {}): DoctorContext {
@@ -40,17 +40,17 @@ export function aContext({
         if (list instanceof ApiError) throw list
         return list.map((object) => ({ metadata: {}, ...object })) as unknown as Readonly<Stored<KubeObject>>[] as never
       },
-      serves: async ({ plural }) => !notServed.includes(plural),
+      serves: async ({ plural }) => !unservedPlurals.includes(plural),
     },
     ...overrides,
   }
 }
 
 /** An error as an API server returns it to a user without the right. */
-export const forbiddenList = (plural: string): ApiError =>
+export const createForbiddenError = (plural: string): ApiError =>
   new ApiError(403, 'Forbidden', `${plural} is forbidden: User "viewer" cannot list resource "${plural}"`)
 
-export const someFacts = (overrides: Partial<DriverFacts> = {}): DriverFacts => ({
+export const createDriverFacts = (overrides: Partial<DriverFacts> = {}): DriverFacts => ({
   name: 'disks.example.com',
   version: '1.2',
   plugin: new Set(['CONTROLLER_SERVICE', 'VOLUME_ACCESSIBILITY_CONSTRAINTS']),
@@ -66,7 +66,7 @@ export const someFacts = (overrides: Partial<DriverFacts> = {}): DriverFacts => 
   ...overrides,
 })
 
-/** A row of a CSINode. */
+/** A CSINode on which one driver is registered. */
 export const aCsiNode = (node: string, driver: string, topologyKeys: readonly string[] = []) => ({
   metadata: { name: node },
   spec: { drivers: [{ name: driver, nodeID: node, topologyKeys }] },

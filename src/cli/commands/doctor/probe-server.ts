@@ -29,7 +29,7 @@ export async function probeServer(transport: Transport, clock: Clock, signal: Ab
   }
 }
 
-/** Returns the time of the API server, or without its Date header that of this machine. */
+/** Returns the time of the API server, or the time of this machine if the server sent no Date header. */
 export const serverTimeMs = ({ dateMs, receivedMs }: ServerAnswer, clock: Clock): number =>
   dateMs === undefined ? clock.nowMs() : dateMs + (clock.nowMs() - receivedMs)
 

@@ -120,7 +120,7 @@ async function runDoctor(...flags: string[]): Promise<DoctorResult> {
   }
 }
 
-const NOT_SELECTED = { check: 'rights', status: 'unknown' }
+const NO_COMPONENT_FINDING = { check: 'rights', status: 'unknown' }
 
 function issueSelfSigned(key: KeyObject, use: 'server' | 'client', notAfterMs: number): string {
   const name = { commonName: 'expired' }
@@ -137,7 +137,7 @@ function issueSelfSigned(key: KeyObject, use: 'server' | 'client', notAfterMs: n
   })
 }
 
-const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const generateKeys = () => generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const pemOf = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }) as string
 
 describe('stowage doctor', () => {
@@ -193,7 +193,7 @@ describe('stowage doctor', () => {
     })
     const result = await cluster.doctor('--csi-address', cluster.endpoint, '-o', 'json')
     expect(result.problems()).toEqual([
-      expect.objectContaining(NOT_SELECTED),
+      expect.objectContaining(NO_COMPONENT_FINDING),
       {
         check: 'driver-capabilities',
         status: 'error',
@@ -210,7 +210,7 @@ describe('stowage doctor', () => {
     await cluster.aNode('node-2', {})
     const result = await cluster.doctor('--csi-address', cluster.endpoint, '-o', 'json')
     expect(result.problems()).toEqual([
-      expect.objectContaining(NOT_SELECTED),
+      expect.objectContaining(NO_COMPONENT_FINDING),
       expect.objectContaining({ check: 'topology', status: 'error', object: 'Node node-2' }),
     ])
     expect(result.code).toBe(1)
@@ -221,7 +221,7 @@ describe('stowage doctor', () => {
     await cluster.holdLease('external-resizer-fake-stowage-example', 'csi-resizer-0')
     const result = await cluster.doctor('--csi-address', cluster.endpoint, '-o', 'json')
     expect(result.problems()).toEqual([
-      expect.objectContaining(NOT_SELECTED),
+      expect.objectContaining(NO_COMPONENT_FINDING),
       expect.objectContaining({
         check: 'leases',
         status: 'warning',
@@ -243,7 +243,7 @@ describe('stowage doctor', () => {
     await cluster.api.delete(attachment)
     const result = await cluster.doctor('-o', 'json')
     expect(result.problems()).toEqual([
-      expect.objectContaining(NOT_SELECTED),
+      expect.objectContaining(NO_COMPONENT_FINDING),
       expect.objectContaining({ check: 'driver-capabilities', status: 'unknown' }),
       {
         check: 'capacity-objects',
@@ -264,7 +264,7 @@ describe('stowage doctor', () => {
 
   it('PLUS-9 reports an expired client certificate', async () => {
     const cluster = await startCluster()
-    const { privateKey } = newKey()
+    const { privateKey } = generateKeys()
     const cert = issueSelfSigned(privateKey, 'client', systemClock().nowMs() - DAY_MS)
     const kubeconfig = join(cluster.dir, 'expired.kubeconfig')
     const { server, ca } = await readConnection(cluster.kubeconfig)
@@ -283,7 +283,7 @@ describe('stowage doctor', () => {
   })
 
   it('PLUS-9 reports the expired certificate of a server that therefore cannot be used', async () => {
-    const { privateKey } = newKey()
+    const { privateKey } = generateKeys()
     const cert = issueSelfSigned(privateKey, 'server', systemClock().nowMs() - DAY_MS)
     const server = createServer({ key: pemOf(privateKey), cert }).listen(0, '127.0.0.1')
     onTestFinished(() => void server.close())
@@ -305,9 +305,9 @@ describe('stowage doctor', () => {
   it('PLUS-9 exits with 2 if the server cannot be reached, and for contradictory flags', async () => {
     const { dir, kubeconfig } = await startProgramFixture()
     const text = await readFile(kubeconfig, 'utf8')
-    const unreachable = join(dir, 'unreachable.kubeconfig')
-    await writeFile(unreachable, text.replace(/https:\/\/127\.0\.0\.1:\d+/, 'https://127.0.0.1:1'))
-    expect(await runDoctor('--kubeconfig', unreachable)).toMatchObject({
+    const unreachableConfig = join(dir, 'unreachable.kubeconfig')
+    await writeFile(unreachableConfig, text.replace(/https:\/\/127\.0\.0\.1:\d+/, 'https://127.0.0.1:1'))
+    expect(await runDoctor('--kubeconfig', unreachableConfig)).toMatchObject({
       code: 2,
       out: '',
       err: 'stowage: cannot reach https://127.0.0.1:1: ECONNREFUSED (no server listens there)\n',

@@ -60,7 +60,7 @@ async function examineCluster(
     const socket = flags.csiAddress === undefined ? undefined : await readSocket(flags.csiAddress, deps)
     const driver = flags.driver ?? factsOf({ socket })?.name
     const { subject, dataDir } = flags
-    const withServer = (server: ServerAnswer): DoctorContext => ({
+    const createContext = (server: ServerAnswer): DoctorContext => ({
       ...{ client, cluster: createCluster(client, signal), connection, clock, server, dataDir: parseDataDir(dataDir) },
       ...(driver ? { driver } : {}),
       ...(socket ? { socket } : {}),
@@ -70,8 +70,8 @@ async function examineCluster(
       if (error instanceof ApiError) return error
       throw error
     })
-    if (answer instanceof ApiError) return await examineWithoutServer(withServer(noAnswer(deps)), answer)
-    const context = withServer(answer)
+    if (answer instanceof ApiError) return await examineWithoutServer(createContext(createEmptyAnswer(deps)), answer)
+    const context = createContext(answer)
     return createReport(context, await runChecks(CHECKS, context))
   } finally {
     transport.close()
@@ -79,7 +79,10 @@ async function examineCluster(
   }
 }
 
-const noAnswer = ({ clock }: DoctorDeps): ServerAnswer => ({ sentMs: clock.nowMs(), receivedMs: clock.nowMs() })
+const createEmptyAnswer = ({ clock }: DoctorDeps): ServerAnswer => ({
+  sentMs: clock.nowMs(),
+  receivedMs: clock.nowMs(),
+})
 
 /** Returns a report only if a certificate explains why the server cannot be used. */
 async function examineWithoutServer(context: DoctorContext, failure: ApiError): Promise<Report> {

@@ -1,7 +1,7 @@
 // `stowage driver`: flags, help and output. run.ts runs the command.
 import { Option } from 'commander'
-import { type AddCommand, processDeps } from '../../command.ts'
-import { collect, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
+import { type AddCommand, createProcessDeps } from '../../command.ts'
+import { collectValues, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
 import { loadValueFormatter } from '../../output/format-output.ts'
 
 export const addDriver: AddCommand = (program, deps) => {
@@ -23,12 +23,12 @@ export const addDriver: AddCommand = (program, deps) => {
     .option(
       '--workload-cgroup <path>',
       'cgroup to which IO limits apply, may contain * and **; may be repeated',
-      collect,
+      collectValues,
     )
     .option(
       '--target-root <dir>',
       'directory in which volumes are staged and published; may be repeated (default: any)',
-      collect,
+      collectValues,
     )
     .option('--metrics-address <host:port>', 'address on which to serve /metrics')
     .addOption(logLevelOption())
@@ -40,7 +40,7 @@ export const addDriver: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { runDriver } = await import('./run.ts')
-      const { clock, log, signal } = await processDeps(deps, flags)
+      const { clock, log, signal } = await createProcessDeps(deps, flags)
       const formatValue = await loadValueFormatter(flags.output)
       await runDriver(
         { ...flags, workloadCgroup: flags.workloadCgroup ?? [] },

@@ -1,6 +1,6 @@
 // `stowage grow`: flags and help. run.ts runs the command.
 import { UsageError } from '../../../base/usage-error.ts'
-import { bulkDeps } from '../../bulk/deps.ts'
+import { createBulkDeps } from '../../bulk/deps.ts'
 import { type BulkFlags, readBulkFlags, readDuration, readSize } from '../../bulk/flags.ts'
 import type { AddCommand } from '../../command.ts'
 import { kubeconfigOption, outputOption } from '../../flags/common.ts'
@@ -37,11 +37,11 @@ export const addGrow: AddCommand = (program, deps) => {
       if (flags.undo) {
         const undoRequest = readUndoRequest(names, flags)
         const { runUndo } = await import('./undo.ts')
-        return runUndo(undoRequest, bulkDeps(deps))
+        return runUndo(undoRequest, createBulkDeps(deps))
       }
       const request = readRequest(names, flags)
       const { runGrow } = await import('./run.ts')
-      await runGrow(request, bulkDeps(deps))
+      await runGrow(request, createBulkDeps(deps))
     })
 }
 

@@ -44,39 +44,39 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
       return plan.do === 'grow' ? findRejection(() => writeSize(client, claim, plan, { dryRun: true })) : undefined
     },
     start: (signal) =>
-      startClaim(client, claim, signal, (current) => {
-        const currentPlan = planGrowth(current, target)
+      startClaim(client, claim, signal, (currentClaim) => {
+        const currentPlan = planGrowth(currentClaim, target)
         if ('to' in currentPlan) to = currentPlan.to
         switch (currentPlan.do) {
           case 'refuse':
             return { is: 'failed', message: currentPlan.message }
           case 'nothing':
-            return alreadyGrownStatus(currentPlan)
+            return createGrownStatus(currentPlan)
           case 'follow':
-            earlierAttempt = rejectedAttemptOf(current)
+            earlierAttempt = rejectedAttemptOf(currentClaim)
             return 'follow'
           case 'grow':
-            return () => writeSize(client, current, currentPlan, { signal })
+            return () => writeSize(client, currentClaim, currentPlan, { signal })
         }
       }),
-    async check(current) {
-      const status = checkGrowth(current, to)
+    async check(currentClaim) {
+      const status = checkGrowth(currentClaim, to)
       if (
         status.is === 'failed' &&
-        current &&
-        rejectedAttemptOf(current) === earlierAttempt &&
+        currentClaim &&
+        rejectedAttemptOf(currentClaim) === earlierAttempt &&
         earlierAttempt !== undefined
       ) {
         return { is: 'working', message: `waiting for the next attempt: ${status.message}` }
       }
       earlierAttempt = undefined
-      return status.is === 'waitingForNode' ? checkOnNode(client, current!, to) : status
+      return status.is === 'waitingForNode' ? checkOnNode(client, currentClaim!, to) : status
     },
     explain: () => latestWarning(client, refOf(claim)),
   }
 }
 
-export const alreadyGrownStatus = ({ from }: { readonly from: string }): FinalStatus => ({
+export const createGrownStatus = ({ from }: { readonly from: string }): FinalStatus => ({
   is: 'nothing',
   message: `already has ${from}`,
 })
@@ -89,8 +89,8 @@ async function writeSize(
 ): Promise<StartResult> {
   const annotations = record === undefined ? undefined : { [GROW_RECORD]: record && encodeRecord(record) }
   const patch = { annotations, spec: { resources: { requests: { storage: to } } } }
-  const updated = await patchClaim(client, claim, patch, { fieldManager: FIELD_MANAGER, ...options })
-  return { version: updated.metadata.resourceVersion }
+  const updatedClaim = await patchClaim(client, claim, patch, { fieldManager: FIELD_MANAGER, ...options })
+  return { version: updatedClaim.metadata.resourceVersion }
 }
 
 /** Marks the record as closed when all claims have grown, so that the next run is a new one. */

@@ -108,9 +108,9 @@ describe('planGrowth with --by', () => {
 
   it('PLUS-13 does not grow a claim twice in one run, even if its record is closed', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi', closed: true } as const
-    const grown = aClaim({ request: '15Gi', capacity: '15Gi', record })
-    expect(planGrowth(grown, growBy('5Gi', 'before'))).toMatchObject({ do: 'nothing' })
-    expect(planGrowth(grown, growBy('5Gi'))).toMatchObject({ do: 'grow', to: '20Gi' })
+    const grownClaim = aClaim({ request: '15Gi', capacity: '15Gi', record })
+    expect(planGrowth(grownClaim, growBy('5Gi', 'before'))).toMatchObject({ do: 'nothing' })
+    expect(planGrowth(grownClaim, growBy('5Gi'))).toMatchObject({ do: 'grow', to: '20Gi' })
   })
 
   it('PLUS-13 adds to a size in progress and rejects an infeasible one', () => {

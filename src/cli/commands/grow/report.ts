@@ -68,7 +68,7 @@ function formatText(
 function formatSummary(results: readonly ClaimResult[]): string {
   const count = results.length
   if (isComplete(results)) return `${count === 1 ? 'The claim has' : `All ${count} claims have`} the requested size.`
-  const completed = countResults(results, 'done', 'nothing')
-  const failed = countResults(results, 'failed')
-  return `${completed} of ${count} claims have the requested size, ${failed} failed. Run the same command again to continue.`
+  const completedCount = countResults(results, 'done', 'nothing')
+  const failedCount = countResults(results, 'failed')
+  return `${completedCount} of ${count} claims have the requested size, ${failedCount} failed. Run the same command again to continue.`
 }

@@ -17,7 +17,7 @@ const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 let fixture: ServerFixture
 let client: Client
 /** Returns the status that the controller writes for a requested size. By default the volume gets the size. */
-let controller: (name: string, requested: string) => object | undefined
+let controller: (name: string, requestedSize: string) => object | undefined
 let stopController: AbortController
 let controllerRun: Promise<void>
 
@@ -44,11 +44,11 @@ async function runController(): Promise<void> {
   for await (const event of client.watch(persistentVolumeClaimKind, { signal: stopController.signal })) {
     if (event.type === 'bookmark' || event.type === 'deleted') continue
     const { metadata, spec, status } = event.object
-    const requested = spec?.resources?.requests?.storage ?? ''
-    if (status?.phase !== 'Bound' || requested === status.capacity?.storage) continue
-    if (handledSizes.get(metadata.name!) === requested) continue
-    handledSizes.set(metadata.name!, requested)
-    const newStatus = controller(metadata.name!, requested)
+    const requestedSize = spec?.resources?.requests?.storage ?? ''
+    if (status?.phase !== 'Bound' || requestedSize === status.capacity?.storage) continue
+    if (handledSizes.get(metadata.name!) === requestedSize) continue
+    handledSizes.set(metadata.name!, requestedSize)
+    const newStatus = controller(metadata.name!, requestedSize)
     if (newStatus) await setStatus(metadata.name!, newStatus)
   }
 }
@@ -271,7 +271,7 @@ describe('stowage grow', () => {
   it('PLUS-13 validates on the server and changes nothing with --dry-run', async () => {
     await aClaim('a')
     await aClaim('b', { size: '30Gi' })
-    const before = fixture.store.revision
+    const revisionBefore = fixture.store.revision
     const { code, out } = await grow({ selector: 'app=db', to: '20Gi', dryRun: true })
     expect(code).toBe(0)
     expect(out).toBe(
@@ -282,7 +282,7 @@ describe('stowage grow', () => {
     const rejectedRun = await grow({ names: ['a'], to: '20Gi', dryRun: true })
     expect(rejectedRun.code).toBe(1)
     expect(rejectedRun.out).toContain('refused  persistentvolumeclaims "a" is forbidden: exceeded quota: q')
-    expect(fixture.store.revision).toBeLessThan(before + 10)
+    expect(fixture.store.revision).toBeLessThan(revisionBefore + 10)
     expect(await requestOf('a')).toBe('10Gi')
   })
 
@@ -378,11 +378,11 @@ describe('stowage grow', () => {
         return client.get(kind, ref, options)
       },
       patch: async (kind, ref, patch, options) => {
-        const updated = await client.patch(kind, ref, patch, options)
-        if (options?.dryRun) return updated
+        const updatedClaim = await client.patch(kind, ref, patch, options)
+        if (options?.dryRun) return updatedClaim
         patches++
         if (failures++ === 0) throw unavailable('the connection broke')
-        return updated
+        return updatedClaim
       },
     }
     const { code, out } = await fixture.advanceUntilSettled(grow({ names: ['a'], by: '5Gi' }, { commandClient }))
@@ -470,8 +470,8 @@ describe('stowage grow --by', () => {
         patch: async (kind, ref, patch, options) => {
           if (options?.dryRun) return client.patch(kind, ref, patch, options)
           if (++writes > crashPoint) return new Promise(() => {})
-          const updated = await client.patch(kind, ref, patch, options)
-          if (writes < crashPoint) return updated
+          const updatedClaim = await client.patch(kind, ref, patch, options)
+          if (writes < crashPoint) return updatedClaim
           stop.abort()
           return new Promise(() => {})
         },

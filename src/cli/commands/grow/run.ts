@@ -18,7 +18,7 @@ import {
   withClaims,
   withServer,
 } from '../../bulk/index.ts'
-import { alreadyGrownStatus, closeRecord, createGrowTask, type GrowTask } from './grow-claim.ts'
+import { closeRecord, createGrownStatus, createGrowTask, type GrowTask } from './grow-claim.ts'
 import type { GrowTarget } from './plan.ts'
 import { openRunsOf } from './record.ts'
 import { formatReport } from './report.ts'
@@ -70,7 +70,7 @@ function createTarget({ size }: Request, interruptedRuns: readonly string[], ran
 }
 
 function statusIfNotStarted({ plan }: GrowTask, { isDryRun }: Request): Omit<ClaimResult, 'key'> {
-  if (plan.do === 'nothing') return alreadyGrownStatus(plan)
+  if (plan.do === 'nothing') return createGrownStatus(plan)
   if (!isDryRun) return { is: 'untouched', message: 'nothing was changed, because other claims cannot grow' }
   const message = plan.do === 'follow' ? 'is already growing; the command would wait for it' : 'would grow'
   return { is: 'untouched', message }

@@ -1,5 +1,5 @@
-// Runs `stowage grow --undo`: lowers the requests of claims that did not grow to the size that their volumes have, so that the
-// cluster stops trying, and removes their records of --by. Claims that have the size they request are left unchanged.
+// Runs `stowage grow --undo`: if a claim requests more than the size of its volume, lowers the request to that size, so that the
+// cluster stops trying, and removes the record of --by. Claims that have the size they request are left unchanged.
 import { compareQuantities } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { type Client, keyOfObject } from '../../../client/index.ts'
@@ -64,9 +64,9 @@ async function undoClaim(
 ): Promise<ClaimResult> {
   const key = keyOfObject(claim)
   let message = ''
-  const write = async (current: Claim, storage: string): Promise<StartResult> => {
+  const write = async (currentClaim: Claim, storage: string): Promise<StartResult> => {
     const patch = { annotations: { [GROW_RECORD]: null }, spec: { resources: { requests: { storage } } } }
-    const { metadata } = await patchClaim(client, current, patch, {
+    const { metadata } = await patchClaim(client, currentClaim, patch, {
       fieldManager: FIELD_MANAGER,
       signal,
       dryRun: isDryRun,
@@ -74,13 +74,13 @@ async function undoClaim(
     return { version: metadata.resourceVersion }
   }
   try {
-    const result = await startClaim(client, claim, signal, (current) => {
-      const requested = current.spec?.resources?.requests?.storage
-      const capacity = current.status?.capacity?.storage
-      if (requested === undefined || capacity === undefined) return { is: 'nothing', message: 'it has no volume' }
-      if (compareQuantities(requested, capacity) <= 0) return { is: 'nothing', message: `it has ${capacity}` }
-      message = `its request ${isDryRun ? 'would go' : 'went'} from ${requested} to ${capacity}, the size of its volume`
-      return () => write(current, capacity)
+    const result = await startClaim(client, claim, signal, (currentClaim) => {
+      const requestedSize = currentClaim.spec?.resources?.requests?.storage
+      const capacity = currentClaim.status?.capacity?.storage
+      if (requestedSize === undefined || capacity === undefined) return { is: 'nothing', message: 'it has no volume' }
+      if (compareQuantities(requestedSize, capacity) <= 0) return { is: 'nothing', message: `it has ${capacity}` }
+      message = `its request ${isDryRun ? 'would go' : 'went'} from ${requestedSize} to ${capacity}, the size of its volume`
+      return () => write(currentClaim, capacity)
     })
     return 'is' in result ? { key, ...result } : { key, is: isDryRun ? 'untouched' : 'done', message }
   } catch (error) {

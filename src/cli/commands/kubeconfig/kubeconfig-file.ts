@@ -25,7 +25,7 @@ export interface KubeconfigDocument {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Returns the first existing file of $KUBECONFIG, otherwise the last one of it; without $KUBECONFIG, ~/.kube/config. */
+/** Returns the first file of $KUBECONFIG that exists, or its last file if none exists, or ~/.kube/config if it is not set. */
 export async function chooseKubeconfig(env: Environment): Promise<string> {
   const files = (env.KUBECONFIG ?? '').split(delimiter).filter(Boolean)
   for (const file of files) if (await stat(file).catch(() => undefined)) return file
@@ -57,11 +57,11 @@ export async function updateKubeconfig<T>(
     const yaml = await loadYaml()
     const document = parseKubeconfig(text, { yaml, file })
     const view = viewOf(document, yaml)
-    const before = String(document)
+    const oldText = String(document)
     const result = await change(view)
     if (isDryRun) return result
     if (removesEmpty && view.isEmpty) await rm(path, { force: true })
-    else if (String(document) !== before) await replaceFile(path, document.toString({ lineWidth: 0 }))
+    else if (String(document) !== oldText) await replaceFile(path, document.toString({ lineWidth: 0 }))
     return result
   } finally {
     await unlock()

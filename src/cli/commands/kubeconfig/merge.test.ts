@@ -8,7 +8,7 @@ import { manualClock } from '../../../base/manual-clock.ts'
 import { chooseKubeconfig } from './kubeconfig-file.ts'
 import { CONTEXTS_FILE, mergeContext, removeAddedContexts } from './merge.ts'
 
-const OTHER = `# my clusters
+const OTHER_CONFIG = `# my clusters
 apiVersion: v1
 kind: Config
 clusters:
@@ -42,8 +42,8 @@ const merge = ({ context = 'stowage', ca = 'ca', cert = 'cert', server = 'https:
     env: { HOME: dir },
     clock,
   })
-const read = async () => parse(await readFile(file, 'utf8'))
-async function writeOther(text = OTHER): Promise<void> {
+const readConfig = async () => parse(await readFile(file, 'utf8'))
+async function writeOtherConfig(text = OTHER_CONFIG): Promise<void> {
   await mkdir(join(dir, '.kube'), { recursive: true })
   await writeFile(file, text, { mode: 0o644 })
 }
@@ -53,7 +53,7 @@ const namesIn = (config: Record<string, { name: string }[]>) =>
 describe('mergeContext', () => {
   it('SYS-25 creates a private kubeconfig with the context of the server', async () => {
     await merge()
-    expect(await read()).toEqual({
+    expect(await readConfig()).toEqual({
       apiVersion: 'v1',
       kind: 'Config',
       clusters: [
@@ -68,17 +68,17 @@ describe('mergeContext', () => {
     await expect(stat(`${file}.lock`)).rejects.toThrow('ENOENT')
   })
 
-  it('SYS-25 keeps everything else of a kubeconfig, also its comments', async () => {
-    await writeOther()
+  it('SYS-25 keeps everything else in a kubeconfig, including comments', async () => {
+    await writeOtherConfig()
     await merge()
     const text = await readFile(file, 'utf8')
-    for (const line of OTHER.split('\n').slice(0, -2)) expect(text).toContain(line.trim())
-    expect(namesIn(await read())).toEqual([
+    for (const line of OTHER_CONFIG.split('\n').slice(0, -2)) expect(text).toContain(line.trim())
+    expect(namesIn(await readConfig())).toEqual([
       ['prod', 'stowage'],
       ['prod', 'stowage'],
       ['prod', 'stowage'],
     ])
-    expect((await read())['current-context']).toBe('stowage')
+    expect((await readConfig())['current-context']).toBe('stowage')
   })
 
   it('SYS-25 updates the address and certificate of the server and keeps the namespace of the context', async () => {
@@ -88,45 +88,45 @@ describe('mergeContext', () => {
       (await readFile(file, 'utf8')).replace('user: stowage', 'user: stowage\n      namespace: shop'),
     )
     await merge({ server: 'https://127.0.0.1:9', cert: 'renewed', ca: 'renewed' })
-    const { clusters, contexts } = await read()
+    const { clusters, contexts } = await readConfig()
     expect(clusters).toMatchObject([{ cluster: { server: 'https://127.0.0.1:9' } }])
     expect(contexts).toEqual([{ name: 'stowage', context: { cluster: 'stowage', user: 'stowage', namespace: 'shop' } }])
   })
 
   it('SYS-25 refuses a name that another server has, and changes nothing', async () => {
-    await writeOther()
+    await writeOtherConfig()
     await expect(merge({ context: 'prod' })).rejects.toThrow(
       'already has the cluster and the user and the context "prod" of another server',
     )
-    expect(await readFile(file, 'utf8')).toBe(OTHER)
+    expect(await readFile(file, 'utf8')).toBe(OTHER_CONFIG)
     await expect(stat(join(dir, CONTEXTS_FILE))).rejects.toThrow('ENOENT')
   })
 
   it.each(['[1, 2]', 'a: [', 'text'])('SYS-25 does not change the file %j, which is no kubeconfig', async (text) => {
-    await writeOther(text)
+    await writeOtherConfig(text)
     await expect(merge()).rejects.toThrow('is not a kubeconfig')
     expect(await readFile(file, 'utf8')).toBe(text)
   })
 
   it('SYS-25 fails if another program keeps the lock', async () => {
-    await writeOther()
+    await writeOtherConfig()
     await writeFile(`${file}.lock`, '')
     const lockClock = manualClock()
-    const merged = mergeContext({
+    const mergePromise = mergeContext({
       dataDir: dir,
       context: 'stowage',
       credential: { server: 'https://a', caCert: 'ca', credential: { user: 'u', cert: 'c', key: 'k' } },
       env: { HOME: dir },
       clock: { ...lockClock, sleep: (ms) => lockClock.advance(ms) },
     })
-    await expect(merged).rejects.toThrow(`rm ${file}.lock`)
-    expect(await readFile(file, 'utf8')).toBe(OTHER)
+    await expect(mergePromise).rejects.toThrow(`rm ${file}.lock`)
+    expect(await readFile(file, 'utf8')).toBe(OTHER_CONFIG)
   })
 
   it('SYS-25 writes through a link', async () => {
-    await writeOther()
+    await writeOtherConfig()
     await rm(file)
-    await writeFile(join(dir, 'real'), OTHER)
+    await writeFile(join(dir, 'real'), OTHER_CONFIG)
     await symlink(join(dir, 'real'), file)
     await merge()
     expect(await readlink(file)).toBe(join(dir, 'real'))
@@ -138,13 +138,13 @@ describe('removeAddedContexts', () => {
   const remove = () => removeAddedContexts(dir, { clock })
 
   it('SYS-25 leaves the kubeconfig as it was before', async () => {
-    await writeOther()
-    const before = await read()
+    await writeOtherConfig()
+    const oldConfig = await readConfig()
     await merge()
     await merge({ server: 'https://127.0.0.1:9' })
     await merge({ context: 'second' })
     expect(await remove()).toEqual([])
-    expect(await read()).toEqual(before)
+    expect(await readConfig()).toEqual(oldConfig)
     expect(await readFile(file, 'utf8')).toContain('# careful')
     expect(await remove()).toEqual([])
   })
@@ -157,22 +157,27 @@ describe('removeAddedContexts', () => {
     const text = await readFile(file, 'utf8')
     await writeFile(file, text.replace('contexts:\n', 'contexts:\n  - name: mine\n    context: {}\n'))
     await remove()
-    expect(await read()).toMatchObject({ clusters: [], users: [], contexts: [{ name: 'mine' }], 'current-context': '' })
+    expect(await readConfig()).toMatchObject({
+      clusters: [],
+      users: [],
+      contexts: [{ name: 'mine' }],
+      'current-context': '',
+    })
   })
 
   it('SYS-25 keeps a cluster that has taken the name, and the context that the user has chosen', async () => {
-    await writeOther()
+    await writeOtherConfig()
     await merge()
-    const changed = (await readFile(file, 'utf8')).replace('Y2E=', 'b3RoZXI=')
-    await writeFile(file, changed)
+    const changedText = (await readFile(file, 'utf8')).replace('Y2E=', 'b3RoZXI=')
+    await writeFile(file, changedText)
     await remove()
-    expect(await readFile(file, 'utf8')).toBe(changed)
+    expect(await readFile(file, 'utf8')).toBe(changedText)
     await writeFile(
       file,
-      changed.replace('b3RoZXI=', 'Y2E=').replace('current-context: stowage', 'current-context: prod'),
+      changedText.replace('b3RoZXI=', 'Y2E=').replace('current-context: stowage', 'current-context: prod'),
     )
     await remove()
-    expect(await read()).toEqual(parse(OTHER))
+    expect(await readConfig()).toEqual(parse(OTHER_CONFIG))
   })
 
   it('SYS-25 reports a kubeconfig that cannot be changed', async () => {
@@ -183,7 +188,7 @@ describe('removeAddedContexts', () => {
 })
 
 it('SYS-25 chooses the kubeconfig as kubectl does', async () => {
-  await writeOther()
+  await writeOtherConfig()
   expect(await chooseKubeconfig({ HOME: dir })).toBe(file)
   expect(await chooseKubeconfig({ HOME: dir, KUBECONFIG: '/missing/a' })).toBe('/missing/a')
   expect(await chooseKubeconfig({ HOME: dir, KUBECONFIG: `/missing/a:${file}:/missing/b` })).toBe(file)

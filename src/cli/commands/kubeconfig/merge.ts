@@ -17,7 +17,7 @@ export interface AddedContext {
   readonly file: string
   /** Name of the context, the cluster and the user. */
   readonly context: string
-  /** The current context before, or ''. */
+  /** The context that was the current one before, or ''. */
   readonly previousContext: string
   readonly hasCreatedFile: boolean
   /** Digests of the CA and of the client certificate, by which the entries are recognised. */
@@ -40,14 +40,14 @@ export async function mergeContext(options: MergeOptions): Promise<AddedContext>
   const { dataDir, context, credential, env, clock, isDryRun = false } = options
   const file = resolve(await chooseKubeconfig(env))
   const contexts = await readAddedContexts(dataDir)
-  const earlier = contexts.find((added) => added.file === file && added.context === context)
+  const earlierContext = contexts.find((addedContext) => addedContext.file === file && addedContext.context === context)
   const caData = base64(credential.caCert)
   const certData = base64(credential.credential.cert)
   const hasFile = (await stat(file).catch(() => undefined)) !== undefined
   return updateKubeconfig(
     file,
     async (kubeconfig) => {
-      if (!earlier) requireFreeName(kubeconfig, { file, context, caData })
+      if (!earlierContext) requireFreeName(kubeconfig, { file, context, caData })
       const { currentContext } = kubeconfig
       const namespace = kubeconfig.find('context', context)?.namespace
       kubeconfig.set('cluster', context, { server: credential.server, 'certificate-authority-data': caData })
@@ -58,15 +58,17 @@ export async function mergeContext(options: MergeOptions): Promise<AddedContext>
       const namespaceField: Record<string, string> = typeof namespace === 'string' ? { namespace } : {}
       kubeconfig.set('context', context, { cluster: context, user: context, ...namespaceField })
       kubeconfig.currentContext = context
-      const added: AddedContext = {
+      const addedContext: AddedContext = {
         ...{ file, context, caDigest: digestOf(caData), certDigest: digestOf(certData) },
-        previousContext: currentContext === context ? (earlier?.previousContext ?? '') : currentContext,
-        hasCreatedFile: earlier?.hasCreatedFile ?? !hasFile,
+        previousContext: currentContext === context ? (earlierContext?.previousContext ?? '') : currentContext,
+        hasCreatedFile: earlierContext?.hasCreatedFile ?? !hasFile,
       }
-      // Before the kubeconfig, so that a reset after a crash finds the context.
-      const all = earlier ? contexts.map((other) => (other === earlier ? added : other)) : [...contexts, added]
-      if (!isDryRun) await writePrivateFile(join(dataDir, CONTEXTS_FILE), `${JSON.stringify(all)}\n`)
-      return added
+      // The record is written before the kubeconfig, so that a reset after a crash finds the context.
+      const allContexts = earlierContext
+        ? contexts.map((otherContext) => (otherContext === earlierContext ? addedContext : otherContext))
+        : [...contexts, addedContext]
+      if (!isDryRun) await writePrivateFile(join(dataDir, CONTEXTS_FILE), `${JSON.stringify(allContexts)}\n`)
+      return addedContext
     },
     { clock, isDryRun },
   )
@@ -88,17 +90,19 @@ function requireFreeName(
 /** Removes the contexts that the record lists. Returns a message for each that cannot be removed. */
 export async function removeAddedContexts(dataDir: string, { clock }: { readonly clock: Clock }): Promise<string[]> {
   const problems: string[] = []
-  // The last one first: the context before it may be another added one.
-  for (const added of (await readAddedContexts(dataDir)).toReversed()) {
-    await removeContext(added, clock).catch((error: Error) =>
-      problems.push(`The context ${JSON.stringify(added.context)} stays in ${added.file}: ${error.message}`),
+  // The last one is removed first, because its previous context may be another added one.
+  for (const addedContext of (await readAddedContexts(dataDir)).toReversed()) {
+    await removeContext(addedContext, clock).catch((error: Error) =>
+      problems.push(
+        `The context ${JSON.stringify(addedContext.context)} stays in ${addedContext.file}: ${error.message}`,
+      ),
     )
   }
   return problems
 }
 
-async function removeContext(added: AddedContext, clock: Clock): Promise<void> {
-  const { file, context, previousContext, caDigest, certDigest } = added
+async function removeContext(addedContext: AddedContext, clock: Clock): Promise<void> {
+  const { file, context, previousContext, caDigest, certDigest } = addedContext
   if (!(await stat(file).catch(() => undefined))) return
   const remove = (kubeconfig: KubeconfigDocument) => {
     const hasDigest = (data: unknown, digest: string) => typeof data === 'string' && digestOf(data) === digest
@@ -112,7 +116,7 @@ async function removeContext(added: AddedContext, clock: Clock): Promise<void> {
     if (kubeconfig.currentContext !== context) return
     kubeconfig.currentContext = kubeconfig.find('context', previousContext) ? previousContext : ''
   }
-  await updateKubeconfig(file, remove, { clock, removesEmpty: added.hasCreatedFile })
+  await updateKubeconfig(file, remove, { clock, removesEmpty: addedContext.hasCreatedFile })
 }
 
 /** Returns an empty list if the record is missing or damaged. */

@@ -1,7 +1,7 @@
 // `stowage migrate`: flags and help. run.ts runs the command.
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { bulkDeps } from '../../bulk/deps.ts'
+import { createBulkDeps } from '../../bulk/deps.ts'
 import { type BulkFlags, readBulkFlags, readRate } from '../../bulk/flags.ts'
 import type { AddCommand } from '../../command.ts'
 import { kubeconfigOption, outputOption } from '../../flags/common.ts'
@@ -38,7 +38,7 @@ export const addMigrate: AddCommand = (program, deps) => {
     .action(async (flags) => {
       const request = readRequest(flags)
       const { runMigrate } = await import('./run.ts')
-      await runMigrate(request, bulkDeps(deps))
+      await runMigrate(request, createBulkDeps(deps))
     })
 }
 
@@ -61,7 +61,7 @@ export function readRequest(flags: MigrateFlags): MigrateRequest {
   return {
     direction: readDirection(flags),
     ...readBulkFlags(flags, { parallelMax: PARALLEL_MAX }),
-    inAllNamespaces: flags.allNamespaces === true,
+    selectsAllNamespaces: flags.allNamespaces === true,
     rate,
     intervalMs: readRate('--rate', rate),
   }

@@ -44,28 +44,28 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
     key: keyOfObject(claim),
     async findKnownStatus(target, { isDryRun }) {
       const plan = planMove(claim, operation)
-      if (plan.do === 'follow') return alreadyMovedStatus(claim, finalClass)
-      if (plan.do !== 'move') return statusWithoutMove(plan)
+      if (plan.do === 'follow') return findMovedStatus(claim, finalClass)
+      if (plan.do !== 'move') return createUnmovedStatus(plan)
       const message = target?.describeMismatch(claim)
       if (message) return { is: 'failed', message }
       return isDryRun ? findRejection(() => writeClass(client, claim, plan, { dryRun: true })) : undefined
     },
     start: (signal) =>
-      startClaim(client, claim, signal, (current) => {
-        const plan = planMove(current, operation)
+      startClaim(client, claim, signal, (currentClaim) => {
+        const plan = planMove(currentClaim, operation)
         if (plan.do === 'follow') {
-          earlierAttempt = rejectedAttemptOf(current)
+          earlierAttempt = rejectedAttemptOf(currentClaim)
           return 'follow'
         }
-        return plan.do === 'move' ? () => writeClass(client, current, plan, { signal }) : statusWithoutMove(plan)
+        return plan.do === 'move' ? () => writeClass(client, currentClaim, plan, { signal }) : createUnmovedStatus(plan)
       }),
-    check(current) {
-      const status = checkMove(current, finalClass)
+    check(currentClaim) {
+      const status = checkMove(currentClaim, finalClass)
       if (
         status.is === 'failed' &&
-        current &&
-        rejectedAttemptOf(current) === earlierAttempt &&
-        attributesClassNameOf(current) === finalClass
+        currentClaim &&
+        rejectedAttemptOf(currentClaim) === earlierAttempt &&
+        attributesClassNameOf(currentClaim) === finalClass
       ) {
         return { is: 'working', message: `waiting for the next attempt: ${status.message}` }
       }
@@ -76,13 +76,13 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
   }
 }
 
-const statusWithoutMove = (plan: Extract<MovePlan, { message: string }>): FinalStatus => ({
+const createUnmovedStatus = (plan: Extract<MovePlan, { message: string }>): FinalStatus => ({
   is: plan.do === 'refuse' ? 'failed' : 'nothing',
   message: plan.message,
 })
 
 /** Returns the status of a claim that an earlier run moved, or undefined if it is still in progress. */
-function alreadyMovedStatus(claim: Claim, finalClass: string): FinalStatus | undefined {
+function findMovedStatus(claim: Claim, finalClass: string): FinalStatus | undefined {
   const status = checkMove(claim, finalClass)
   return status.is === 'done' ? { is: 'nothing', message: `${status.message} already` } : undefined
 }
@@ -97,8 +97,8 @@ async function writeClass(
     annotations: { [MIGRATE_RECORD]: encodeRecord(record) },
     spec: { volumeAttributesClassName: to || null },
   }
-  const updated = await patchClaim(client, claim, patch, { fieldManager: FIELD_MANAGER, ...options })
-  if (attributesClassNameOf(updated) === to) return { version: updated.metadata.resourceVersion }
+  const updatedClaim = await patchClaim(client, claim, patch, { fieldManager: FIELD_MANAGER, ...options })
+  if (attributesClassNameOf(updatedClaim) === to) return { version: updatedClaim.metadata.resourceVersion }
   // A server with the gate disabled accepts the write and drops the class.
   return {
     is: 'failed',

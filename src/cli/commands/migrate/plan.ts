@@ -32,21 +32,21 @@ export type MovePlan =
   | { readonly do: 'refuse'; readonly message: string }
 
 export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): MovePlan {
-  const [start, end] = isUndo ? [to, from] : [from, to]
+  const [startClass, endClass] = isUndo ? [to, from] : [from, to]
   if (claim.metadata.deletionTimestamp) return { do: 'refuse', message: 'it is being deleted' }
   const record = recordOf(claim)
   const isRecordOfOperation = record?.id === id
   const className = attributesClassNameOf(claim)
   if (isUndo && !isRecordOfOperation)
     return { do: 'leave', message: 'it no longer has the record of this operation; left unchanged' }
-  if (className === start) {
+  if (className === startClass) {
     const phase = claim.status?.phase ?? 'Pending'
     if (phase !== 'Bound') {
       return { do: 'refuse', message: `it is ${phase}, and only a bound claim can change its class` }
     }
-    return { do: 'move', to: end, record: { id, from, to, ...(isUndo ? { undo: true } : {}) } }
+    return { do: 'move', to: endClass, record: { id, from, to, ...(isUndo ? { undo: true } : {}) } }
   }
-  if (className === end && isRecordOfOperation) return { do: 'follow', to: end }
+  if (className === endClass && isRecordOfOperation) return { do: 'follow', to: endClass }
   return {
     do: 'leave',
     message: `${className ? `its class is now ${className}` : 'it no longer has a class'}; left unchanged`,
@@ -62,19 +62,23 @@ export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
     const change = className ? `changed its class to ${className}` : 'removed its class'
     return { is: 'failed', message: `another client ${change}; left unchanged` }
   }
-  const { currentVolumeAttributesClassName: current = '', modifyVolumeStatus, conditions = [] } = claim.status ?? {}
+  const {
+    currentVolumeAttributesClassName: currentClass = '',
+    modifyVolumeStatus,
+    conditions = [],
+  } = claim.status ?? {}
   const error = conditions.find(({ type }) => type === 'ModifyVolumeError')?.message
-  const { status, targetVolumeAttributesClassName: target = '' } = modifyVolumeStatus ?? {}
+  const { status, targetVolumeAttributesClassName: targetClass = '' } = modifyVolumeStatus ?? {}
   // Some controllers leave the last attempt in the status after the request for a class was removed.
   const isIdle = status === undefined || (to === '' && status !== 'InProgress')
-  if (current === to && isIdle) return { is: 'done', message: `${classLabel(to)} is in effect` }
-  if (target === to && status === 'Infeasible') {
+  if (currentClass === to && isIdle) return { is: 'done', message: `${classLabel(to)} is in effect` }
+  if (targetClass === to && status === 'Infeasible') {
     return {
       is: 'failed',
       message: `${trimFullStop(error ?? 'the driver rejects the class')}; its volume is unchanged`,
     }
   }
-  if (target !== to || status === undefined) return { is: 'working', message: 'requested' }
+  if (targetClass !== to || status === undefined) return { is: 'working', message: 'requested' }
   if (status === 'Pending') return { is: 'working', message: error ?? 'the modification is pending' }
   return { is: 'working', message: error ? `retrying: ${error}` : 'the driver is modifying the volume' }
 }

@@ -84,9 +84,9 @@ function formatSummary({ operation, results, request, namespace, canUndo }: Migr
   if (request.isDryRun) {
     return `Would move ${formatClaimCount(countResults(results, 'untouched'))}; ${failures} would be refused. Nothing was changed.\n`
   }
-  const [start, end] = isUndo ? [to, from] : [from, to]
-  const completed = countResults(results, 'done', 'nothing')
-  const description = `${completed} of ${formatClaimCount(results.length)} moved from ${classLabel(start)} to ${classLabel(end)}`
+  const [startClass, endClass] = isUndo ? [to, from] : [from, to]
+  const completedCount = countResults(results, 'done', 'nothing')
+  const description = `${completedCount} of ${formatClaimCount(results.length)} moved from ${classLabel(startClass)} to ${classLabel(endClass)}`
   const namespaceFlag = namespace === undefined ? '--all-namespaces' : `--namespace ${namespace}`
   const config = request.kubeconfig === undefined ? '' : ` --kubeconfig ${quoteShellWord(request.kubeconfig)}`
   const undoCommand = `stowage migrate --undo --operation ${id} ${namespaceFlag}${config}\n`

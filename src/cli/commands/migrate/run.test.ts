@@ -125,7 +125,7 @@ async function migrate(
   const request = readRequest({ ...DEFAULTS, ...flags })
   const deps = { clock: fixture.clock, random, signal, env: {}, terminal, write }
   let hasEnded = false
-  const exitCode = migrateClaims(commandClient, request, request.inAllNamespaces ? undefined : 'default', deps)
+  const exitCode = migrateClaims(commandClient, request, request.selectsAllNamespaces ? undefined : 'default', deps)
     .then(
       () => 0,
       (error) => {
@@ -320,9 +320,9 @@ describe('stowage migrate', () => {
     const commandClient: Client = {
       ...client,
       patch: async (kind, ref, patch, options) => {
-        const updated = await client.patch(kind, ref, patch, options)
+        const updatedClaim = await client.patch(kind, ref, patch, options)
         if (lostResponses++ < 2) throw unavailable('the connection broke')
-        return updated
+        return updatedClaim
       },
     }
     const { code, out } = await migrate(FORWARD, { commandClient })

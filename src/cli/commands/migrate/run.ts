@@ -28,21 +28,21 @@ import { closeRecord, createMoveTask, removeRecord } from './migrate-claim.ts'
 import { finalClassOf, type Operation } from './plan.ts'
 import { recordOf } from './record.ts'
 import { formatEmptyReport, formatOpening, formatReport } from './report.ts'
-import { filterByLabels, type Selection, selectBackward, selectForward } from './select.ts'
+import { filterByLabels, type Selection, selectMove, selectUndo } from './select.ts'
 import { readClass, readTargetClass } from './target-class.ts'
 
 export interface MigrateRequest extends BulkRequest {
   readonly direction:
     | { readonly is: 'forward'; readonly from: string; readonly to: string }
     | { readonly is: 'undo'; readonly id?: string; readonly from?: string; readonly to?: string }
-  readonly inAllNamespaces: boolean
+  readonly selectsAllNamespaces: boolean
   /** Value of the flag --rate, such as 5/s. */
   readonly rate: string
 }
 
 export const runMigrate = (request: MigrateRequest, deps: BulkDeps): Promise<void> =>
   withServer(request, 'stowage-migrate', deps, (client, namespace) =>
-    migrateClaims(client, request, request.inAllNamespaces ? undefined : (request.namespace ?? namespace), deps),
+    migrateClaims(client, request, request.selectsAllNamespaces ? undefined : (request.namespace ?? namespace), deps),
   )
 
 /** Throws ExitError unless all claims have moved. */
@@ -69,10 +69,10 @@ function selectOperation(
   random: Random,
 ): Selection | undefined {
   if (direction.is === 'forward') {
-    const selection = selectForward(claims, { ...direction, newId: `m-${randomUuid(random).slice(0, 8)}` })
+    const selection = selectMove(claims, { ...direction, newId: `m-${randomUuid(random).slice(0, 8)}` })
     return selection.claims.length > 0 ? selection : undefined
   }
-  const selection = selectBackward(claims, direction)
+  const selection = selectUndo(claims, direction)
   if (selection) return selection
   throw new Error('No claim has a record of a matching operation: there is nothing to undo.')
 }

@@ -23,7 +23,7 @@ interface ForwardOptions {
   readonly newId: string
 }
 
-export function selectForward(claims: readonly Claim[], { from, to, newId }: ForwardOptions): Selection {
+export function selectMove(claims: readonly Claim[], { from, to, newId }: ForwardOptions): Selection {
   const isOpen = (record: MigrateRecord | undefined): record is MigrateRecord =>
     record !== undefined && record.from === from && record.to === to && !record.closed && !record.undo
   const startedClaims = claims.filter((claim) => isOpen(recordOf(claim)) && attributesClassNameOf(claim) === to)
@@ -43,7 +43,7 @@ interface UndoFilter {
   readonly to?: string
 }
 
-export function selectBackward(claims: readonly Claim[], filter: UndoFilter): Selection | undefined {
+export function selectUndo(claims: readonly Claim[], filter: UndoFilter): Selection | undefined {
   const matchingClaims = claims.filter((claim) => {
     const record = recordOf(claim)
     return (
@@ -56,8 +56,8 @@ export function selectBackward(claims: readonly Claim[], filter: UndoFilter): Se
   const operations = new Map<string, { readonly record: MigrateRecord; readonly claims: Claim[] }>()
   for (const claim of matchingClaims) {
     const record = recordOf(claim)!
-    const existing = operations.get(record.id)
-    if (existing) existing.claims.push(claim)
+    const existingOperation = operations.get(record.id)
+    if (existingOperation) existingOperation.claims.push(claim)
     else operations.set(record.id, { record, claims: [claim] })
   }
   if (operations.size > 1) throw new UsageError(describeOperations([...operations.values()]))

@@ -1,6 +1,6 @@
 // `stowage node`: flags, help and output. run.ts runs the command.
-import { type AddCommand, processDeps } from '../../command.ts'
-import { collect, kubeconfigOption, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
+import { type AddCommand, createProcessDeps } from '../../command.ts'
+import { collectValues, kubeconfigOption, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
 import { addPodFlags } from '../../flags/pod-options.ts'
 import { loadValueFormatter } from '../../output/format-output.ts'
 
@@ -22,12 +22,12 @@ export const addNode: AddCommand = (program, deps) => {
     .option(
       '--ca-cert-hash <hash>',
       'hash of the CA of the server, as "stowage token create" prints it; may be repeated',
-      collect,
+      collectValues,
     )
     .option('--node-name <name>', 'name of the node (default: the name of this machine)')
     .option('--root-dir <dir>', 'directory for pods, plugins and mount records', DEFAULT_ROOT)
-    .option('--driver-socket <path>', 'socket of a CSI driver without a registrar; may be repeated', collect)
-    .option('--label <key=value>', 'label of the node; may be repeated', collect)
+    .option('--driver-socket <path>', 'socket of a CSI driver without a registrar; may be repeated', collectValues)
+    .option('--label <key=value>', 'label of the node; may be repeated', collectValues)
     .option('--max-pods <number>', 'maximum number of pods', '110')
     .option('--http-endpoint <host:port>', 'address on which to serve /metrics, /healthz and /operations')
     .addOption(logLevelOption())
@@ -41,7 +41,7 @@ export const addNode: AddCommand = (program, deps) => {
       const { runNode } = await import('./run.ts')
       const formatValue = await loadValueFormatter(flags.output)
       await runNode(flags, {
-        ...(await processDeps(deps, flags)),
+        ...(await createProcessDeps(deps, flags)),
         onReady: (node) => {
           const { nodeName, server, metrics } = node
           const metricsNote = metrics ? ` Metrics are at ${metrics}/metrics.` : ''

@@ -48,15 +48,15 @@ export interface NodeDeps {
 export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   const { clock, random, log, signal } = deps
   const root = resolve(flags.rootDir)
-  const credentials = flags.kubeconfig ? undefined : await joinedCredentials(flags, root, deps)
+  const credentials = flags.kubeconfig ? undefined : await loadOrJoin(flags, root, deps)
   const nodeName = credentials?.nodeName ?? parseNodeName(flags.nodeName)
   const labels = parseLabels(flags.label ?? [])
   const podsMax = Number(flags.maxPods)
   if (!Number.isInteger(podsMax) || podsMax < 1) {
     throw new UsageError(`--max-pods ${JSON.stringify(flags.maxPods)}: expected a whole number above 0`)
   }
-  const joined = credentials && { connection: credentials.connection, namespace: 'default' }
-  const host = await startRemoteHost('stowage-node', flags, deps, { components: ['node'], ownConfig: joined })
+  const joinedConfig = credentials && { connection: credentials.connection, namespace: 'default' }
+  const host = await startRemoteHost('stowage-node', flags, deps, { components: ['node'], ownConfig: joinedConfig })
   const { client, url, registry, monitoringUrl, metrics } = host
   host.setHealth({ '/healthz': () => undefined })
   try {
@@ -85,7 +85,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
     }
     void credentials?.renew({ client, clock, random, log, signal }).catch(() => {}) // rejects when the signal is aborted
     const agent = start()
-    const stopped = agent
+    const agentRun = agent
       .then((runningAgent) => {
         deps.onReady({ nodeName, server: url, ...(monitoringUrl ? { metrics: monitoringUrl } : {}) })
         return runningAgent.stopped
@@ -93,8 +93,8 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
       .catch((error) => {
         if (!signal.aborted) throw error // an error after the signal means that the start was interrupted
       })
-    await Promise.race([stopped, whenAborted(signal)])
-    await stopWithin({ agent: stopped }, { clock, log })
+    await Promise.race([agentRun, whenAborted(signal)])
+    await stopWithin({ agent: agentRun }, { clock, log })
   } catch (error) {
     if (error instanceof NodeNameTakenError) throw new UsageError(error.message)
     throw error
@@ -105,16 +105,16 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
 }
 
 /** Returns the credentials of a node that has joined, now or earlier. A node that has joined ignores --join. */
-async function joinedCredentials(flags: NodeFlags, root: string, deps: NodeDeps): Promise<NodeCredentials | undefined> {
+async function loadOrJoin(flags: NodeFlags, root: string, deps: NodeDeps): Promise<NodeCredentials | undefined> {
   const { join: server, token, caCertHash: pins = [] } = flags
-  const earlier = await loadCredentials(root, deps.clock)
-  if (earlier && flags.nodeName !== undefined && flags.nodeName !== earlier.nodeName) {
+  const earlierCredentials = await loadCredentials(root, deps.clock)
+  if (earlierCredentials && flags.nodeName !== undefined && flags.nodeName !== earlierCredentials.nodeName) {
     throw new UsageError(
-      `This machine has joined as node "${earlier.nodeName}", not as --node-name ${JSON.stringify(flags.nodeName)}. ` +
+      `This machine has joined as node "${earlierCredentials.nodeName}", not as --node-name ${JSON.stringify(flags.nodeName)}. ` +
         `Set another --root-dir, or remove ${nodeKubeconfigPath(root)} to join again.`,
     )
   }
-  if (earlier || server === undefined) return earlier
+  if (earlierCredentials || server === undefined) return earlierCredentials
   if (!/^https:\/\/./.test(server))
     throw new UsageError(`--join ${JSON.stringify(server)}: expected a URL with https://`)
   if (!token || pins.length === 0) {

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../../base/manual-clock.ts'
-import { findIgnored } from '../../flags/ignored-flags.ts'
+import { findIgnoredFlags } from '../../flags/ignored-flags.ts'
 import { createProgram } from '../../program.ts'
 import { runCommandLine } from '../../run.ts'
 import { readProvisionerSettings } from './command.ts'
@@ -151,8 +151,8 @@ describe('stowage provisioner flags', () => {
       timeout: '5s',
       featureGates: 'Topology=true, ContextualLogging=true',
     }
-    expect(findIgnored(flags)).toEqual(['--logtostderr', '--log_dir', '--feature-gates ContextualLogging=true'])
-    expect(findIgnored({})).toEqual([])
+    expect(findIgnoredFlags(flags)).toEqual(['--logtostderr', '--log_dir', '--feature-gates ContextualLogging=true'])
+    expect(findIgnoredFlags({})).toEqual([])
   })
 
   it.each(['provisioner', 'resizer'])('SYS-29 %s prints its version, and accepts flags with one dash', async (name) => {

@@ -25,7 +25,7 @@ interface RunOptions {
   readonly env?: Record<string, string>
 }
 
-async function start({ driver = {}, flags = {}, log = silentLog, env = {} }: RunOptions = {}) {
+async function startCluster({ driver = {}, flags = {}, log = silentLog, env = {} }: RunOptions = {}) {
   const program = await startProgramFixture()
   const { api, client, kubeconfig, signal } = program
   const { fake, endpoint } = await program.serveFakeDriver(driver)
@@ -39,11 +39,13 @@ async function start({ driver = {}, flags = {}, log = silentLog, env = {} }: Run
   })
   const clock = systemClock()
   const write = () => {}
-  const running = program.track(runProvisioner({ settings, clock, random: Math.random, log, signal, env, write }))
-  return { api, client, fake, running, stop: program.abort }
+  const provisionerRun = program.track(
+    runProvisioner({ settings, clock, random: Math.random, log, signal, env, write }),
+  )
+  return { api, client, fake, running: provisionerRun, stop: program.abort }
 }
 
-type Api = Awaited<ReturnType<typeof start>>['api']
+type Api = Awaited<ReturnType<typeof startCluster>>['api']
 const aClass = (api: Api, name: string, parameters: object = {}) =>
   api.post(CLASSES, { metadata: { name }, provisioner: DRIVER, parameters })
 async function aSecretClass(api: Api, name: string, password = 'x-y-z'): Promise<void> {
@@ -78,7 +80,7 @@ describe('stowage provisioner', () => {
       { name: 'ssd', capacityBytes: 2 ** 40 },
       { name: 'tape', capacityBytes: 2 ** 40 },
     ]
-    const { api, fake } = await start({ driver: { pools } })
+    const { api, fake } = await startCluster({ driver: { pools } })
     await aClass(api, 'fast', { pool: 'ssd' })
     await aClass(api, 'slow', { pool: 'tape' })
     await aClaim(api, 'a', 'fast')
@@ -105,7 +107,7 @@ describe('stowage provisioner', () => {
     const write = (fields: object, message: string) =>
       void lines.push(JSON.stringify([serializeErrors(fields), message]))
     const log = { debug: write, info: write, warn: write, error: write }
-    const { api, client, fake } = await start({
+    const { api, client, fake } = await startCluster({
       driver: { secretKeys: ['password'] },
       log,
       flags: { httpEndpoint: '127.0.0.1:0' },
@@ -137,15 +139,15 @@ describe('stowage provisioner', () => {
     const metrics = await (await fetch(`${url}/metrics`)).text()
     expect(metrics).toContain('csi_sidecar_operations_seconds_count{driver_name="fake.stowage.example"')
     expect(metrics).toMatch(/controller_persistentvolumeclaim_provision_failed_total\{.*\} 2/)
-    const encoded = Buffer.from(secret).toString('base64')
+    const encodedSecret = Buffer.from(secret).toString('base64')
     for (const text of [...objectsBefore, ...(await dumpObjects(client)), ...lines, metrics]) {
       expect(text).not.toContain(secret)
-      expect(text).not.toContain(encoded)
+      expect(text).not.toContain(encodedSecret)
     }
   })
 
   it('PROV-16 reports that the class with the credentials is missing, and continues when it is recreated', async () => {
-    const { api, fake } = await start({ driver: { secretKeys: ['password'] } })
+    const { api, fake } = await startCluster({ driver: { secretKeys: ['password'] } })
     await aSecretClass(api, 'fast')
     await aClaim(api, 'orders', 'fast')
     const { spec } = await waitUntilBound(api, 'orders')
@@ -167,7 +169,7 @@ describe('stowage provisioner', () => {
     const dir = await mkdtemp(join(tmpdir(), 'stowage-credentials-'))
     onTestFinished(() => rm(dir, { recursive: true }))
     await writeFile(join(dir, 'password'), 'own-password')
-    const { api, fake } = await start({
+    const { api, fake } = await startCluster({
       driver: { secretKeys: ['password'] },
       flags: { provisionerSecretDir: dir },
     })
@@ -183,7 +185,7 @@ describe('stowage provisioner', () => {
   it('SYS-8 works with the lease of the upstream provisioner and reports its health', async () => {
     const lines: string[] = []
     const log = { ...silentLog, info: (fields: object) => void lines.push(JSON.stringify(fields)) }
-    const { api } = await start({
+    const { api } = await startCluster({
       log,
       flags: { leaderElection: 'true', httpEndpoint: '127.0.0.1:0' },
       env: { POD_NAMESPACE: 'kube-system' },
@@ -200,8 +202,8 @@ describe('stowage provisioner', () => {
   })
 
   it('PROV-9 exits with an error if the driver cannot create volumes', async () => {
-    const { running } = await start({ driver: { controller: ['GET_CAPACITY'] } })
-    await expect(running).rejects.toThrow(
+    const { running: provisionerRun } = await startCluster({ driver: { controller: ['GET_CAPACITY'] } })
+    await expect(provisionerRun).rejects.toThrow(
       /fake\.stowage\.example at .*csi\.sock cannot create volumes: .*CREATE_DELETE_VOLUME/,
     )
   })
@@ -251,9 +253,11 @@ describe('stowage provisioner', () => {
   })
 
   it('SYS-8 stops on its signal while it waits for its driver', async () => {
-    const { running, stop } = await start({ flags: { csiAddress: '/nonexistent-stowage/csi.sock' } })
+    const { running: provisionerRun, stop } = await startCluster({
+      flags: { csiAddress: '/nonexistent-stowage/csi.sock' },
+    })
     stop()
-    await expect(running).resolves.toBeUndefined()
+    await expect(provisionerRun).resolves.toBeUndefined()
   })
 })
 

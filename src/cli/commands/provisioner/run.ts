@@ -29,7 +29,7 @@ export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Prom
       checkCanProvision(driver, settings)
       return provisionerParts(settings, { driver, env, unlimitedClient })
     },
-    runOnce: settings.release ? ({ facts }, client) => release(facts.name, client, run) : undefined,
+    runOnce: settings.release ? ({ facts }, client) => releaseFinalizers(facts.name, client, run) : undefined,
   })
 }
 
@@ -39,7 +39,11 @@ export function checkEnvironment(settings: ProvisionerSettings, env: ProcessDeps
   if (settings.provisionerSecretDir) readSecretDir(settings.provisionerSecretDir)
 }
 
-export async function release(driver: string, client: Client, run: SidecarRun<ProvisionerSettings>): Promise<void> {
+export async function releaseFinalizers(
+  driver: string,
+  client: Client,
+  run: SidecarRun<ProvisionerSettings>,
+): Promise<void> {
   const { released, unreleased } = await releaseClaims(client, driver, run.signal)
   run.write(`Removed the finalizers of Stowage from ${released.length} claims of ${driver}.\n`)
   if (unreleased.length === 0) return

@@ -44,9 +44,9 @@ describe('stowage rbac print', () => {
   })
 
   it('SYS-9 prints the rules of the named features only', async () => {
-    const { objects: none } = await print('--component', 'provisioner', '--features', '')
-    expect(none.map(({ kind }) => kind)).toEqual(['ClusterRole'])
-    expect(verbsOn(none[0], 'storage.k8s.io', 'csinodes')).toEqual([])
+    const { objects: objectsWithoutFeatures } = await print('--component', 'provisioner', '--features', '')
+    expect(objectsWithoutFeatures.map(({ kind }) => kind)).toEqual(['ClusterRole'])
+    expect(verbsOn(objectsWithoutFeatures[0], 'storage.k8s.io', 'csinodes')).toEqual([])
     const { objects } = await print('--component', 'provisioner', '--features', 'topology, leader-election')
     expect(objects.map(({ kind }) => kind)).toEqual(['ClusterRole', 'Role'])
     expect(verbsOn(objects[0], 'storage.k8s.io', 'csinodes')).toEqual(['list', 'watch'])
@@ -54,8 +54,8 @@ describe('stowage rbac print', () => {
   })
 
   it('SYS-9 prints the rules of the named controllers, or of all of them', async () => {
-    const { objects: all } = await print('--component', 'controllers')
-    expect(verbsOn(all[0], '*', '*')).toEqual(['get', 'list', 'watch', 'patch', 'delete'])
+    const { objects: allObjects } = await print('--component', 'controllers')
+    expect(verbsOn(allObjects[0], '*', '*')).toEqual(['get', 'list', 'watch', 'patch', 'delete'])
     const { objects } = await print('--component', 'controllers', '--features', 'binding,transactions')
     expect(verbsOn(objects[0], '*', '*')).toEqual([])
     expect(verbsOn(objects[0], '', 'persistentvolumes/status')).toEqual(['patch'])
@@ -63,10 +63,17 @@ describe('stowage rbac print', () => {
   })
 
   it('SYS-9 prints the rules of the named controllers of a sidecar, or of all of them', async () => {
-    const { objects: all } = await print('--component', 'sidecar', '--namespace', 'csi')
-    expect(verbsOn(all[0], '', 'persistentvolumes')).toEqual(['get', 'list', 'watch', 'create', 'patch', 'delete'])
-    expect(verbsOn(all[0], 'storage.k8s.io', 'volumeattachments/status')).toEqual(['patch'])
-    expect(verbsOn(all[1], 'coordination.k8s.io', 'leases')).toEqual(['get', 'create', 'update', 'patch'])
+    const { objects: allObjects } = await print('--component', 'sidecar', '--namespace', 'csi')
+    expect(verbsOn(allObjects[0], '', 'persistentvolumes')).toEqual([
+      'get',
+      'list',
+      'watch',
+      'create',
+      'patch',
+      'delete',
+    ])
+    expect(verbsOn(allObjects[0], 'storage.k8s.io', 'volumeattachments/status')).toEqual(['patch'])
+    expect(verbsOn(allObjects[1], 'coordination.k8s.io', 'leases')).toEqual(['get', 'create', 'update', 'patch'])
     const { objects } = await print('--component', 'sidecar', '--features', 'attacher,resizer')
     expect(objects.map(({ kind }) => kind)).toEqual(['ClusterRole'])
     expect(verbsOn(objects[0], '', 'persistentvolumes')).toEqual(['get', 'list', 'watch', 'patch'])

@@ -31,17 +31,17 @@ export const featuresOf = (component: PrintedComponent): string[] => {
 
 /** Returns the rules that the component always needs and those of the features. `features` undefined means all features. */
 export function selectRules(component: PrintedComponent, features: readonly string[] | undefined): ComponentRule[] {
-  const known = featuresOf(component)
-  const unknown = features?.find((feature) => !known.includes(feature))
-  if (unknown !== undefined) {
+  const knownFeatures = featuresOf(component)
+  const unknownFeature = features?.find((feature) => !knownFeatures.includes(feature))
+  if (unknownFeature !== undefined) {
     throw new UsageError(
-      `--features: unknown feature "${unknown}" of the component "${component}". It has: ${known.join(', ')}.`,
+      `--features: unknown feature "${unknownFeature}" of the component "${component}". It has: ${knownFeatures.join(', ')}.`,
     )
   }
   const isSelected = ({ feature }: ComponentRule) => feature === undefined || !features || features.includes(feature)
   const components = componentsOf(component)
-  const named = components.filter((name) => name !== component && features?.includes(name))
-  return (named.length > 0 ? named : components).flatMap((name) => rulesOf(name).filter(isSelected))
+  const namedComponents = components.filter((name) => name !== component && features?.includes(name))
+  return (namedComponents.length > 0 ? namedComponents : components).flatMap((name) => rulesOf(name).filter(isSelected))
 }
 
 /** Returns the components that a process runs. */

@@ -1,5 +1,5 @@
-// The files of a data directory: recognises one, and deletes what Stowage created in it except for volumes that are kept. The
-// store is deleted after the volumes, so that a repeated reset still finds in it which of them to keep.
+// Recognises a data directory, and deletes what Stowage created in it except for volumes that are kept. The store is deleted
+// after the volumes, so that a repeated reset still finds in it which of them to keep.
 import { access, readdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { removeTree } from '../../../base/trees/remove-tree.ts'
@@ -8,7 +8,7 @@ import { SERVER_RECORD_FILE } from '../../../processes/server/server-record.ts'
 import { CONTEXTS_FILE } from '../kubeconfig/merge.ts'
 
 /** Entries of a data directory besides nodes/ and volumes/, in the order in which they are deleted. */
-const FILES = ['audit', 'admin.kubeconfig', CONTEXTS_FILE, 'pki', 'store', SERVER_RECORD_FILE]
+const FILE_NAMES = ['audit', 'admin.kubeconfig', CONTEXTS_FILE, 'pki', 'store', SERVER_RECORD_FILE]
 
 /** Each of these paths shows that a directory is a data directory. */
 const MARKS = ['store/store.mdb', 'pki/ca.crt', 'admin.kubeconfig', 'volumes.id', SERVER_RECORD_FILE]
@@ -23,8 +23,8 @@ export async function isDataDirectory(dataDir: string): Promise<boolean> {
 
 /** Returns the entries of the directory that Stowage did not create. */
 export async function findForeignEntries(dataDir: string): Promise<string[]> {
-  const own = new Set([...FILES, 'nodes', 'volumes', 'volumes.id'])
-  return (await listNames(dataDir)).filter((name) => !own.has(name.replace(/\.tmp$/, '')))
+  const ownNames = new Set([...FILE_NAMES, 'nodes', 'volumes', 'volumes.id'])
+  return (await listNames(dataDir)).filter((name) => !ownNames.has(name.replace(/\.tmp$/, '')))
 }
 
 /** Deletes the data. The caller has checked that nothing is mounted in the directory. */
@@ -34,12 +34,12 @@ export async function deleteData(dataDir: string, keptPaths: ReadonlySet<string>
   await removeIfEmpty(nodesDir)
 
   const volumesDir = join(dataDir, 'volumes')
-  if (hasKept(volumesDir, keptPaths)) {
+  if (hasKeptVolumes(volumesDir, keptPaths)) {
     // The mark identifies the directory to the next server, together with volumes.id.
     await deleteEntries(volumesDir, (path) => !keptPaths.has(path) && basename(path) !== '.stowage-volumes')
   } else for (const name of ['volumes', 'volumes.id']) await removeTree(join(dataDir, name))
 
-  for (const name of FILES) {
+  for (const name of FILE_NAMES) {
     await removeTree(join(dataDir, `${name}.tmp`))
     await removeTree(join(dataDir, name))
   }
@@ -49,7 +49,7 @@ export async function deleteData(dataDir: string, keptPaths: ReadonlySet<string>
 async function deleteNode(nodeDir: string, keptPaths: ReadonlySet<string>): Promise<void> {
   const pool = join(nodeDir, 'pool')
   await deletePoolContent(pool, keptPaths)
-  if (hasKept(pool, keptPaths)) await deleteEntries(nodeDir, (path) => path !== pool)
+  if (hasKeptVolumes(pool, keptPaths)) await deleteEntries(nodeDir, (path) => path !== pool)
   else await removeTree(nodeDir)
 }
 
@@ -69,7 +69,7 @@ async function deletePoolContent(pool: string, keptPaths: ReadonlySet<string>): 
 
 const idOf = (path: string): string => basename(path).replace(/\.(img|json)$/, '')
 
-const hasKept = (dir: string, keptPaths: ReadonlySet<string>): boolean =>
+const hasKeptVolumes = (dir: string, keptPaths: ReadonlySet<string>): boolean =>
   [...keptPaths].some((path) => path.startsWith(`${dir}/`))
 
 async function deleteEntries(dir: string, isDeleted: (path: string) => boolean): Promise<void> {

@@ -10,33 +10,33 @@ export function formatPlan(plan: ResetPlan): string {
   const { serverPid, processes, mounts, loopDevices, deletedVolumes, contexts, outerPkiDir } = plan
   const lines = [
     ...(serverPid === undefined ? [] : [`stop the server (pid ${serverPid})`]),
-    ...(processes.length === 0 ? [] : [`end ${count(processes, 'process', 'processes')} of pods`]),
-    ...(mounts.length === 0 ? [] : [`unmount ${count(mounts, 'mount', 'mounts')}`]),
-    ...(loopDevices.length === 0 ? [] : [`detach ${count(loopDevices, 'loop device', 'loop devices')}`]),
-    `delete ${count(deletedVolumes, 'volume', 'volumes')} with their data`,
-    ...cutOff(deletedVolumes.map((volume) => `  ${formatVolume(volume)}`)),
+    ...(processes.length === 0 ? [] : [`end ${formatCount(processes, 'process', 'processes')} of pods`]),
+    ...(mounts.length === 0 ? [] : [`unmount ${formatCount(mounts, 'mount', 'mounts')}`]),
+    ...(loopDevices.length === 0 ? [] : [`detach ${formatCount(loopDevices, 'loop device', 'loop devices')}`]),
+    `delete ${formatCount(deletedVolumes, 'volume', 'volumes')} with their data`,
+    ...truncateLines(deletedVolumes.map((volume) => `  ${formatVolume(volume)}`)),
     'delete all objects, credentials and logs of the server',
     ...contexts.map(({ file, context }) => `remove the context ${JSON.stringify(context)} from ${file}`),
   ]
   const pkiNote = outerPkiDir ? `Left: the credentials in ${outerPkiDir}, outside the data directory.\n` : ''
   return (
     `Reset of ${plan.dataDir} will\n${lines.map((line) => `  ${line}\n`).join('')}` +
-    `${formatKept(plan.keptVolumes)}${formatForeignEntries(plan)}${pkiNote}`
+    `${formatKeptVolumes(plan.keptVolumes)}${formatForeignEntries(plan)}${pkiNote}`
   )
 }
 
 export function formatResult({ dataDir, stoppedPid, ...result }: ResetResult): string {
   const { processes, mounts, loopDevices, cgroups, deletedVolumes, keptVolumes, problems } = result
-  const stopped = stoppedPid === undefined ? '' : `stopped the server (pid ${stoppedPid}), `
+  const stopNote = stoppedPid === undefined ? '' : `stopped the server (pid ${stoppedPid}), `
   return (
-    `Reset ${dataDir}: ${stopped}ended ${processes} processes, unmounted ${mounts} mounts, detached ${loopDevices} loop devices, ` +
-    `removed ${cgroups} cgroups, deleted ${deletedVolumes.length} volumes.\n${formatKept(keptVolumes)}${problems.map((text) => `${text}\n`).join('')}`
+    `Reset ${dataDir}: ${stopNote}ended ${processes} processes, unmounted ${mounts} mounts, detached ${loopDevices} loop devices, ` +
+    `removed ${cgroups} cgroups, deleted ${deletedVolumes.length} volumes.\n${formatKeptVolumes(keptVolumes)}${problems.map((text) => `${text}\n`).join('')}`
   )
 }
 
-function formatKept(volumes: readonly VolumeOnDisk[]): string {
+function formatKeptVolumes(volumes: readonly VolumeOnDisk[]): string {
   if (volumes.length === 0) return ''
-  const lines = cutOff(volumes.map((volume) => `  ${formatVolume(volume)}`))
+  const lines = truncateLines(volumes.map((volume) => `  ${formatVolume(volume)}`))
   return `Kept (--including-retained deletes them):\n${lines.map((line) => `${line}\n`).join('')}`
 }
 
@@ -48,8 +48,8 @@ function formatVolume({ name, claim, path, keepReason }: VolumeOnDisk): string {
   return keepReason ? `${path}: ${name}${claimNote}, ${keepReason}` : `${name}${claimNote}`
 }
 
-const count = (items: readonly unknown[], singular: string, plural: string): string =>
+const formatCount = (items: readonly unknown[], singular: string, plural: string): string =>
   `${items.length} ${items.length === 1 ? singular : plural}`
 
-const cutOff = (lines: readonly string[]): string[] =>
+const truncateLines = (lines: readonly string[]): string[] =>
   lines.length <= LINES_MAX ? [...lines] : [...lines.slice(0, LINES_MAX), `  … and ${lines.length - LINES_MAX} more`]

@@ -1,4 +1,4 @@
-// Finds the processes that use files below a mount point, which cannot be unmounted meanwhile.
+// Finds the processes that use files below a mount point, and so prevent that it is unmounted.
 import { readdir, readFile, readlink } from 'node:fs/promises'
 
 /** Returns `pid (name)` of each process whose working directory, root, program or open file is below one of the paths. */

@@ -8,7 +8,7 @@ import type { LeftProcess } from './left-processes.ts'
 import { type MachineState, readMachineState } from './machine-state.ts'
 import { findMountUsers } from './mount-users.ts'
 
-export interface Released {
+export interface ReleaseCounts {
   readonly processes: number
   readonly mounts: number
   readonly loopDevices: number
@@ -22,8 +22,8 @@ const GRACE_MS = { pod: 2_000, tool: 10_000 }
 const KILL_MS_MAX = 5_000
 const POLL_MS = 20
 
-/** Throws if something cannot be released. Nothing of the data is deleted. */
-export async function releaseMachine(dataDir: string, { clock }: { readonly clock: Clock }): Promise<Released> {
+/** Throws if something cannot be released. Deletes no data. */
+export async function releaseMachine(dataDir: string, { clock }: { readonly clock: Clock }): Promise<ReleaseCounts> {
   const host = await openHost({ clock })
   const endMs = clock.monotonicMs() + RELEASE_MS_MAX
   const [pids, targets, devices, podUids] = [new Set<number>(), new Set<string>(), new Set<string>(), new Set<string>()]
@@ -38,7 +38,7 @@ export async function releaseMachine(dataDir: string, { clock }: { readonly cloc
     await endProcesses(state.processes, clock)
     const problems = await releaseStorage(state, host)
     if (problems.length === 0) continue
-    if (clock.monotonicMs() >= endMs) throw await cannotRelease(state, problems)
+    if (clock.monotonicMs() >= endMs) throw await createReleaseError(state, problems)
     await clock.sleep(POLL_MS)
   }
   const cgroups = await removeCgroups([...podUids], { clock, endMs })
@@ -55,17 +55,17 @@ export function requireNoForeignMounts({ foreignMounts }: Pick<MachineState, 'fo
 }
 
 async function endProcesses(processes: readonly LeftProcess[], clock: Clock): Promise<void> {
-  const running = (kind?: LeftProcess['kind']) =>
+  const findRunning = (kind?: LeftProcess['kind']) =>
     processes.filter((process) => (kind === undefined || process.kind === kind) && isRunning(process))
   const waitWhile = async (isWaiting: () => boolean, ms: number) => {
     const endMs = clock.monotonicMs() + ms
     while (isWaiting() && clock.monotonicMs() < endMs) await clock.sleep(POLL_MS)
   }
-  for (const process of running('pod')) signalProcess(process, 'SIGTERM')
-  await waitWhile(() => running('pod').length > 0, GRACE_MS.pod)
-  await waitWhile(() => running('tool').length > 0, GRACE_MS.tool)
-  for (const process of running()) signalProcess(process, 'SIGKILL')
-  await waitWhile(() => running().length > 0, KILL_MS_MAX)
+  for (const process of findRunning('pod')) signalProcess(process, 'SIGTERM')
+  await waitWhile(() => findRunning('pod').length > 0, GRACE_MS.pod)
+  await waitWhile(() => findRunning('tool').length > 0, GRACE_MS.tool)
+  for (const process of findRunning()) signalProcess(process, 'SIGKILL')
+  await waitWhile(() => findRunning().length > 0, KILL_MS_MAX)
 }
 
 /** Repeats the removal, because a cgroup is busy until the last of its processes is reaped. */
@@ -105,7 +105,7 @@ async function releaseStorage({ mounts, loops }: MachineState, host: Host): Prom
   return problems
 }
 
-async function cannotRelease({ mounts, loops }: MachineState, problems: readonly string[]): Promise<Error> {
+async function createReleaseError({ mounts, loops }: MachineState, problems: readonly string[]): Promise<Error> {
   const paths = [...mounts.map(({ target }) => target), ...loops.map(({ device }) => device)]
   const users = await findMountUsers(paths)
   const cause =

@@ -12,7 +12,7 @@ import { readAddedContexts, removeAddedContexts } from '../kubeconfig/merge.ts'
 import { requireUnusedStore, sendSignal, waitForExit } from '../stop/stop-server.ts'
 import { deleteData, findForeignEntries, isDataDirectory, listNames } from './data-files.ts'
 import { readMachineState } from './machine-state.ts'
-import { type Released, releaseMachine, requireNoForeignMounts } from './release-machine.ts'
+import { type ReleaseCounts, releaseMachine, requireNoForeignMounts } from './release-machine.ts'
 import { readStoredObjects } from './stored-objects.ts'
 import { findVolumes, type StoreContent, type VolumeOnDisk } from './volumes-on-disk.ts'
 
@@ -61,7 +61,7 @@ export async function planReset(options: ResetOptions): Promise<ResetPlan> {
   const server = await findRunningServer(dataDir)
   const record = await readServerRecord(dataDir)
   const volumes = hasData ? await findVolumes(dataDir, await readStore(dataDir, options.clock)) : []
-  const { deletedVolumes, keptVolumes } = divide(volumes, options)
+  const { deletedVolumes, keptVolumes } = divideVolumes(volumes, options)
   return {
     dataDir,
     isEmpty: !hasData && processes.length + mounts.length + loops.length === 0,
@@ -77,7 +77,7 @@ export async function planReset(options: ResetOptions): Promise<ResetPlan> {
   }
 }
 
-export interface ResetResult extends Released {
+export interface ResetResult extends ReleaseCounts {
   readonly dataDir: string
   readonly stoppedPid?: number
   readonly deletedVolumes: readonly VolumeOnDisk[]
@@ -97,12 +97,12 @@ export async function reset(
   const lock = await lockStore(dataDir)
   try {
     const { outerDirs } = await readMachineState(dataDir)
-    const released = await releaseMachine(dataDir, { clock })
-    const { deletedVolumes, keptVolumes } = divide(await findVolumes(dataDir, content), { includesRetained })
+    const releaseCounts = await releaseMachine(dataDir, { clock })
+    const { deletedVolumes, keptVolumes } = divideVolumes(await findVolumes(dataDir, content), { includesRetained })
     const problems = await removeAddedContexts(dataDir, { clock })
     await deleteData(dataDir, new Set(keptVolumes.map(({ path }) => path)))
     for (const dir of outerDirs) await removeTree(dir)
-    return { dataDir, ...(stoppedPid ? { stoppedPid } : {}), ...released, deletedVolumes, keptVolumes, problems }
+    return { dataDir, ...(stoppedPid ? { stoppedPid } : {}), ...releaseCounts, deletedVolumes, keptVolumes, problems }
   } finally {
     await lock?.release()
   }
@@ -113,7 +113,7 @@ const readStore = (dataDir: string, clock: Clock): Promise<StoreContent> =>
     problem: error.message,
   }))
 
-function divide(volumes: readonly VolumeOnDisk[], { includesRetained }: Pick<ResetOptions, 'includesRetained'>) {
+function divideVolumes(volumes: readonly VolumeOnDisk[], { includesRetained }: Pick<ResetOptions, 'includesRetained'>) {
   const isKept = ({ keepReason }: VolumeOnDisk) => !includesRetained && keepReason !== undefined
   return {
     deletedVolumes: volumes.filter((volume) => !isKept(volume)),

@@ -29,10 +29,10 @@ export interface ReadStoredObjectsOptions {
 export async function readStoredObjects({ dataDir, pkiDir, clock }: ReadStoredObjectsOptions): Promise<StoredObjects> {
   const configuration = await readTextIfPresent(join(pkiDir, ENCRYPTION_FILE))
   const transformer = createEncryption(configuration ? await parseEncryptionConfiguration(configuration) : [])
-  const copy = await mkdtemp(join(tmpdir(), 'stowage-reset-'))
+  const copyDir = await mkdtemp(join(tmpdir(), 'stowage-reset-'))
   try {
-    await copyLmdbStore({ from: storeDirOf(dataDir), to: copy })
-    const store = await openLmdbStore({ dir: copy, clock, transformer })
+    await copyLmdbStore({ from: storeDirOf(dataDir), to: copyDir })
+    const store = await openLmdbStore({ dir: copyDir, clock, transformer })
     try {
       return {
         volumes: await listObjects<PersistentVolume>(store, collectionPrefix(persistentVolumeKind)),
@@ -42,7 +42,7 @@ export async function readStoredObjects({ dataDir, pkiDir, clock }: ReadStoredOb
       await store.close()
     }
   } finally {
-    await rm(copy, { recursive: true, force: true })
+    await rm(copyDir, { recursive: true, force: true })
   }
 }
 

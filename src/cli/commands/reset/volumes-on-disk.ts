@@ -25,27 +25,27 @@ export interface VolumeOnDisk {
 export type StoreContent = StoredObjects | { readonly problem: string }
 
 /** Prefix of directories that the directory provisioner archives instead of deleting. */
-const ARCHIVED = '.archived-'
-const UNFINISHED = /\.(part|gone)$/
+const ARCHIVED_PREFIX = '.archived-'
+const UNFINISHED_SUFFIX = /\.(part|gone)$/
 
 export async function findVolumes(dataDir: string, store: StoreContent): Promise<VolumeOnDisk[]> {
   const nodesDir = join(dataDir, 'nodes')
   const pools = (await listNames(nodesDir)).map((node) => join(nodesDir, node, 'pool'))
-  const inPools = await Promise.all(pools.map((pool) => findPoolVolumes(pool, store)))
-  return [...inPools.flat(), ...(await findDirectories(join(dataDir, 'volumes'), store))]
+  const poolVolumes = await Promise.all(pools.map((pool) => findPoolVolumes(pool, store)))
+  return [...poolVolumes.flat(), ...(await findDirectories(join(dataDir, 'volumes'), store))]
 }
 
 async function findPoolVolumes(pool: string, store: StoreContent): Promise<VolumeOnDisk[]> {
-  const names = (await listNames(volumesIn(pool))).filter((name) => !UNFINISHED.test(name))
+  const names = (await listNames(volumesIn(pool))).filter((name) => !UNFINISHED_SUFFIX.test(name))
   return Promise.all(
     names.map(async (file) => {
       const id = file.replace(/\.img$/, '')
-      const isOfVolume = ({ spec }: PersistentVolume) =>
+      const describesVolume = ({ spec }: PersistentVolume) =>
         spec?.csi?.driver === DRIVER_NAME && spec.csi.volumeHandle === id
       const record = isVolumeId(id) ? await readRecord(join(stateIn(pool), 'volumes', `${id}.json`), id) : undefined
-      const mayHaveData = !(record && (record.isUnused || record.state === 'creating' || record.state === 'deleting'))
+      const canHaveData = !(record && (record.isUnused || record.state === 'creating' || record.state === 'deleting'))
       return describeVolume(
-        { path: join(volumesIn(pool), file), name: record?.name ?? file, isOfVolume, mayHaveData },
+        { path: join(volumesIn(pool), file), name: record?.name ?? file, describesVolume, canHaveData },
         store,
       )
     }),
@@ -54,13 +54,13 @@ async function findPoolVolumes(pool: string, store: StoreContent): Promise<Volum
 
 async function findDirectories(root: string, store: StoreContent): Promise<VolumeOnDisk[]> {
   const names = await listNames(root)
-  const volumes = names.filter((name) => !name.startsWith('.') || name.startsWith(ARCHIVED))
+  const volumes = names.filter((name) => !name.startsWith('.') || name.startsWith(ARCHIVED_PREFIX))
   return Promise.all(
     volumes.map(async (name) => {
       const path = join(root, name)
-      const isOfVolume = ({ metadata, spec }: PersistentVolume) =>
+      const describesVolume = ({ metadata, spec }: PersistentVolume) =>
         spec?.hostPath?.path !== undefined && metadata.name === name && spec.hostPath.path.endsWith(`/${name}`)
-      return describeVolume({ path, name, isOfVolume, mayHaveData: (await listNames(path)).length > 0 }, store)
+      return describeVolume({ path, name, describesVolume, canHaveData: (await listNames(path)).length > 0 }, store)
     }),
   )
 }
@@ -69,24 +69,24 @@ interface Candidate {
   readonly path: string
   /** Name of the volume in the request to create it. */
   readonly name: string
-  readonly isOfVolume: (volume: PersistentVolume) => boolean
-  readonly mayHaveData: boolean
+  readonly describesVolume: (volume: PersistentVolume) => boolean
+  readonly canHaveData: boolean
 }
 
-function describeVolume({ path, name, isOfVolume, mayHaveData }: Candidate, store: StoreContent): VolumeOnDisk {
+function describeVolume({ path, name, describesVolume, canHaveData }: Candidate, store: StoreContent): VolumeOnDisk {
   if ('problem' in store) return { path, name, keepReason: `the store cannot be read: ${store.problem}` }
-  const volume = store.volumes.find(isOfVolume)
+  const volume = store.volumes.find(describesVolume)
   if (volume) {
     const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec ?? {}
     const claim = claimRef?.name === undefined ? {} : { claim: `${claimRef.namespace}/${claimRef.name}` }
-    const described = { path, name: volume.metadata.name ?? name, ...claim }
+    const describedVolume = { path, name: volume.metadata.name ?? name, ...claim }
     return policy === 'Delete' || policy === 'Recycle'
-      ? described
-      : { ...described, keepReason: 'reclaim policy Retain' }
+      ? describedVolume
+      : { ...describedVolume, keepReason: 'reclaim policy Retain' }
   }
   // The volume of a claim that is being provisioned has no PersistentVolume yet.
   const isNew = store.claims.some(({ metadata }) => name === `pvc-${metadata.uid}`)
-  return isNew || !mayHaveData ? { path, name } : { path, name, keepReason: 'no PersistentVolume refers to it' }
+  return isNew || !canHaveData ? { path, name } : { path, name, keepReason: 'no PersistentVolume refers to it' }
 }
 
 /** Returns undefined if the record is missing or damaged. */

@@ -20,7 +20,7 @@ interface RunOptions {
   readonly rules?: readonly FakeRule[]
 }
 
-async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptions = {}) {
+async function startCluster({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptions = {}) {
   const program = await startProgramFixture()
   const { api, kubeconfig, signal } = program
   const { fake, endpoint } = await program.serveFakeDriver(driver)
@@ -36,7 +36,9 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
   const write = (fields: object, message: string) => void lines.push({ fields, message })
   const log = { debug: write, info: write, warn: write, error: write }
   const clock = systemClock()
-  const running = program.track(runResizer({ settings, clock, random: Math.random, log, signal, write: () => {}, env }))
+  const resizerRun = program.track(
+    runResizer({ settings, clock, random: Math.random, log, signal, write: () => {}, env }),
+  )
 
   /** Creates a claim that is bound to a volume of 1Gi and requests 2Gi. */
   async function aGrowingClaim(name: string, zone?: string): Promise<void> {
@@ -64,7 +66,7 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
         capacity: { storage: '1Gi' },
         claimRef: { namespace: 'default', name, uid: json.metadata.uid },
         csi: { driver: DRIVER, volumeHandle: volume!.volumeId },
-        ...(zone ? { nodeAffinity: { required: { nodeSelectorTerms: [inZone(zone)] } } } : {}),
+        ...(zone ? { nodeAffinity: { required: { nodeSelectorTerms: [createZoneTerm(zone)] } } } : {}),
       },
     })
     const status = { phase: 'Bound', capacity: { storage: '1Gi' } }
@@ -78,14 +80,16 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
       const { json } = await api.get(`${CLAIMS}/${name}`)
       expect(json.status.allocatedResourceStatuses?.storage).toBe('NodeResizePending')
     }, WAIT)
-  return { api, fake, running, lines, aGrowingClaim, waitUntilPending, stop: program.abort }
+  return { api, fake, running: resizerRun, lines, aGrowingClaim, waitUntilPending, stop: program.abort }
 }
 
-const inZone = (zone: string) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] })
+const createZoneTerm = (zone: string) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] })
 
 describe('stowage resizer', () => {
   it('REX-1 SYS-5 expands volumes over HTTP, records events and serves metrics', async () => {
-    const { api, lines, aGrowingClaim, waitUntilPending } = await start({ flags: { httpEndpoint: '127.0.0.1:0' } })
+    const { api, lines, aGrowingClaim, waitUntilPending } = await startCluster({
+      flags: { httpEndpoint: '127.0.0.1:0' },
+    })
     await aGrowingClaim('orders')
     await waitUntilPending('orders')
     expect((await api.get(`${VOLUMES}/pv-orders`)).json.spec.capacity).toEqual({ storage: '2Gi' })
@@ -107,7 +111,7 @@ describe('stowage resizer', () => {
   })
 
   it('REX-8 SYS-8 works with the lease of the upstream resizer', async () => {
-    const { api, aGrowingClaim, waitUntilPending } = await start({ flags: { leaderElection: 'true' } })
+    const { api, aGrowingClaim, waitUntilPending } = await startCluster({ flags: { leaderElection: 'true' } })
     await aGrowingClaim('orders')
     await waitUntilPending('orders')
     const { status } = await api.get(
@@ -120,7 +124,11 @@ describe('stowage resizer', () => {
     const segments = { zone: 'a' }
     const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
     const flags = { nodeDeployment: 'true', leaderElection: 'true' }
-    const { api, fake, aGrowingClaim, waitUntilPending } = await start({ driver, flags, env: { NODE_NAME: 'node-1' } })
+    const { api, fake, aGrowingClaim, waitUntilPending } = await startCluster({
+      driver,
+      flags,
+      env: { NODE_NAME: 'node-1' },
+    })
     await aGrowingClaim('in-other-zone', 'b')
     await aGrowingClaim('in-own-zone', 'a')
     await waitUntilPending('in-own-zone')
@@ -130,14 +138,14 @@ describe('stowage resizer', () => {
       '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example-node-1',
     )
     expect(status).toBe(200)
-    const withoutNodeName = await start({ driver, flags })
-    await expect(withoutNodeName.running).rejects.toThrow(/--node-deployment needs the name of the node/)
+    const clusterWithoutNodeName = await startCluster({ driver, flags })
+    await expect(clusterWithoutNodeName.running).rejects.toThrow(/--node-deployment needs the name of the node/)
   })
 
   it('SYS-7 retries if the driver stops while its capabilities are read', async () => {
     const effect = { do: 'fail', code: 'UNAVAILABLE' } as const
     const rules = [{ method: 'ControllerGetCapabilities', times: 1, effect }]
-    const { aGrowingClaim, waitUntilPending, lines } = await start({ rules })
+    const { aGrowingClaim, waitUntilPending, lines } = await startCluster({ rules })
     await aGrowingClaim('orders')
     await waitUntilPending('orders')
     expect(lines.map(({ message }) => message)).toContain(
@@ -146,14 +154,16 @@ describe('stowage resizer', () => {
   })
 
   it('REX-1 exits with an error that contains the missing capability of the driver', async () => {
-    const withoutExpansion = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: [] } })
-    await expect(withoutExpansion.running).rejects.toThrow(/fake\.stowage\.example at .* EXPAND_VOLUME/)
-    const withoutController = await start({ driver: { plugin: [] } })
-    await expect(withoutController.running).rejects.toThrow(/does not report the capability CONTROLLER_SERVICE/)
+    const clusterWithoutExpansion = await startCluster({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: [] } })
+    await expect(clusterWithoutExpansion.running).rejects.toThrow(/fake\.stowage\.example at .* EXPAND_VOLUME/)
+    const clusterWithoutController = await startCluster({ driver: { plugin: [] } })
+    await expect(clusterWithoutController.running).rejects.toThrow(/does not report the capability CONTROLLER_SERVICE/)
   })
 
   it('REX-1 works with a driver that expands volumes on nodes only', async () => {
-    const { fake, aGrowingClaim, waitUntilPending } = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
+    const { fake, aGrowingClaim, waitUntilPending } = await startCluster({
+      driver: { controller: ['CREATE_DELETE_VOLUME'] },
+    })
     await aGrowingClaim('orders')
     await waitUntilPending('orders')
     expect(fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])

@@ -37,7 +37,7 @@ export function checkCanChange(facts: DriverFacts, address: string): void {
 }
 
 export function resizerParts(settings: ResizerSettings): DriverParts {
-  const common = {
+  const commonOptions = {
     timeoutMs: settings.timeout,
     slowRetryMs: settings.retryIntervalMax,
     handlesInUse: settings.handleVolumeInuseError,
@@ -49,8 +49,8 @@ export function resizerParts(settings: ResizerSettings): DriverParts {
       retryIntervalStartMs: settings.retryIntervalStart,
       retryIntervalMaxMs: settings.retryIntervalMax,
       throttle: settings.throttle,
-      expanding: { ...common, checksCapacity: settings.checkCapacity },
-      modifying: { ...common, extraModifyMetadata: settings.extraModifyMetadata },
+      expanding: { ...commonOptions, checksCapacity: settings.checkCapacity },
+      modifying: { ...commonOptions, extraModifyMetadata: settings.extraModifyMetadata },
     },
   }
 }

@@ -38,12 +38,12 @@ export async function restoreBackup(options: RestoreBackupOptions): Promise<Rest
   const isDirectory = await Promise.all(backups.map(isBackupDirectory))
   if (isDirectory.includes(true)) {
     if (backups.length > 1) throw new UsageError('A backup that is a directory cannot be combined with others.')
-    const from = resolve(backups[0]!)
-    const { files: backupFiles } = await findFiles({ dataDir: from, hasEncryptionKey: true })
+    const backupDir = resolve(backups[0]!)
+    const { files: backupFiles } = await findFiles({ dataDir: backupDir, hasEncryptionKey: true })
     const writeFiles = async () => {
       for (const { name, path } of backupFiles) await files.write(name, await readFile(path))
     }
-    const { damagedRecords } = await restoreCopy({ from: join(from, 'store'), dir, writeFiles })
+    const { damagedRecords } = await restoreCopy({ from: join(backupDir, 'store'), dir, writeFiles })
     return { dataDir, isResumed: false, filesWritten: files.writtenNames, filesKept: files.keptNames, damagedRecords }
   }
   const reader = await createArchiveReader(backups, { title: 'Restoring', clock })

@@ -1,5 +1,5 @@
 // `stowage retry`: flags and help. run.ts runs the command.
-import { bulkDeps } from '../../bulk/deps.ts'
+import { createBulkDeps } from '../../bulk/deps.ts'
 import type { AddCommand } from '../../command.ts'
 import { kubeconfigOption, outputOption } from '../../flags/common.ts'
 
@@ -23,6 +23,6 @@ export const addRetry: AddCommand = (program, deps) => {
     )
     .action(async (object: string, flags) => {
       const { readRetryRequest, runRetry } = await import('./run.ts')
-      await runRetry(readRetryRequest(object, flags), bulkDeps(deps))
+      await runRetry(readRetryRequest(object, flags), createBulkDeps(deps))
     })
 }

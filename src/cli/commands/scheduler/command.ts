@@ -1,5 +1,5 @@
 // `stowage scheduler`: flags and help. run.ts runs the command.
-import { type AddCommand, processDeps } from '../../command.ts'
+import { type AddCommand, createProcessDeps } from '../../command.ts'
 import { addControllerProcessOptions, capacityReservationOption, kubeconfigOption } from '../../flags/common.ts'
 
 export const addScheduler: AddCommand = (program, deps) => {
@@ -22,6 +22,6 @@ export const addScheduler: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { runScheduler } = await import('./run.ts')
-      await runScheduler(flags, await processDeps(deps, flags))
+      await runScheduler(flags, await createProcessDeps(deps, flags))
     })
 }

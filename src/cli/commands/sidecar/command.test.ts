@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../../base/manual-clock.ts'
-import { findIgnored } from '../../flags/ignored-flags.ts'
+import { findIgnoredFlags } from '../../flags/ignored-flags.ts'
 import { createProgram } from '../../program.ts'
 import { runCommandLine } from '../../run.ts'
 import { IGNORED_FLAGS } from './flags.ts'
@@ -106,7 +106,7 @@ describe('stowage sidecar flags', () => {
   })
 
   it('PLUS-5 without a meaning here are accepted, and listed for the log', () => {
-    expect(findIgnored(parseArgs([...PROVISIONER, ...RESIZER, ...ATTACHER]), IGNORED_FLAGS)).toEqual([
+    expect(findIgnoredFlags(parseArgs([...PROVISIONER, ...RESIZER, ...ATTACHER]), IGNORED_FLAGS)).toEqual([
       '--automaxprocs',
       '--logtostderr',
       '--resync-period',

@@ -78,27 +78,27 @@ it('PLUS-9 features without their rights are out of service and logged once each
   const deps = { clock: systemClock(), random: systemRandom(), log, signal, env, write: () => {} }
   void program.track(runAllControllers({ ...deps, settings }))
 
-  const claimHas = (expected: object) =>
-    vi.waitFor(async () => expect((await api.get(`${CLAIMS}/orders`)).json.status).toMatchObject(expected), WAIT)
-  await claimHas({ phase: 'Bound' })
+  const waitForStatus = (expectedStatus: object) =>
+    vi.waitFor(async () => expect((await api.get(`${CLAIMS}/orders`)).json.status).toMatchObject(expectedStatus), WAIT)
+  await waitForStatus({ phase: 'Bound' })
   await api.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage: '2Gi' } } } }, 'merge')
-  await claimHas({ allocatedResources: { storage: '2Gi' } })
+  await waitForStatus({ allocatedResources: { storage: '2Gi' } })
 
-  const outOfService = () =>
+  const listFeaturesOutOfService = () =>
     lines.flatMap((line) => /^warn the feature (\S+) is out of service/.exec(line)?.[1] ?? []).sort()
-  await vi.waitFor(() => expect(outOfService()).toEqual(['attributes', 'capacity', 'topology']), WAIT)
+  await vi.waitFor(() => expect(listFeaturesOutOfService()).toEqual(['attributes', 'capacity', 'topology']), WAIT)
   expect(lines.filter((line) => line.startsWith('error'))).toEqual([])
-  const eventsWith = async (reason: string, name: string): Promise<string[]> => {
+  const listEventMessages = async (reason: string, name: string): Promise<string[]> => {
     const { items } = (await api.get('/api/v1/namespaces/default/events')).json as Json
     return items
       .filter((event: Json) => event.reason === reason && event.involvedObject.name === name)
       .map(({ message }: Json) => message)
   }
   await vi.waitFor(async () => {
-    const messages = await eventsWith('MissingRight', 'stowage-sidecar-fake-stowage-example')
+    const messages = await listEventMessages('MissingRight', 'stowage-sidecar-fake-stowage-example')
     const features = messages.map((message) => /^the feature (\S+) is out of service: cannot /.exec(message)?.[1])
-    expect(features.sort()).toEqual(outOfService())
-    expect(await eventsWith('ProvisioningFailed', 'waits')).toEqual([
+    expect(features.sort()).toEqual(listFeaturesOutOfService())
+    expect(await listEventMessages('ProvisioningFailed', 'waits')).toEqual([
       expect.stringContaining('the provisioner needs the right to list and watch nodes and csinodes.storage.k8s.io'),
     ])
   }, WAIT)

@@ -1,5 +1,6 @@
 // The flags of `stowage sidecar`: those of external-provisioner, external-resizer, external-attacher and
-// external-health-monitor. Where these have the same flag, it sets the value of all controllers, and a flag with the prefix of a controller that of this one.
+// external-health-monitor. A flag that several of them have sets the value of all controllers. The same flag with the prefix of a
+// controller sets the value of this controller.
 
 import { FEATURE_GATES } from '../../../api/feature-gates.ts'
 import { stowageVersion } from '../../../apiserver/version.ts'
@@ -21,21 +22,22 @@ export const IGNORED_FLAGS: readonly string[] = [
   ...['--volume-list-add-interval', '--node-list-add-interval'],
 ]
 
-/** The flag without a default: undefined if it is not set. */
-const unset = <T>({ default: _, read, ...flag }: Flag<T>): Flag<T | undefined> => ({
+/** Returns the flag without a default. Its value is undefined if it is not set. */
+const withoutDefault = <T>({ default: _, read, ...flag }: Flag<T>): Flag<T | undefined> => ({
   ...flag,
   default: '',
   read: (text, name) => (text === '' ? undefined : read(text, name)),
 })
 
 /** `--attacher-timeout` overrides `--timeout` for the attacher. */
-const overrideTimeout = (prefix: string) => unset(durationFlag(`--${prefix}-timeout`, '', `--timeout of the ${prefix}`))
+const overrideTimeout = (prefix: string) =>
+  withoutDefault(durationFlag(`--${prefix}-timeout`, '', `--timeout of the ${prefix}`))
 const overrideRetryStart = (prefix: string) =>
-  unset(durationFlag(`--${prefix}-retry-interval-start`, '', `--retry-interval-start of the ${prefix}`))
+  withoutDefault(durationFlag(`--${prefix}-retry-interval-start`, '', `--retry-interval-start of the ${prefix}`))
 const overrideRetryMax = (prefix: string) =>
-  unset(durationFlag(`--${prefix}-retry-interval-max`, '', `--retry-interval-max of the ${prefix}`))
+  withoutDefault(durationFlag(`--${prefix}-retry-interval-max`, '', `--retry-interval-max of the ${prefix}`))
 const overrideThreads = (prefix: string) =>
-  unset(
+  withoutDefault(
     numberFlag(`--${prefix}-worker-threads`, 0, `maximum number of objects that the ${prefix} processes concurrently`),
   )
 
@@ -47,7 +49,7 @@ export const SIDECAR_FLAGS = {
     'controllers to run, separated by commas: provisioner, resizer, modifier, attacher, health-monitor, or * for all that ' +
       'the driver supports; -NAME leaves one out; resizer stands for resizer and modifier',
   ),
-  timeout: unset(
+  timeout: withoutDefault(
     durationFlag(
       '--timeout',
       '',

@@ -69,7 +69,7 @@ const WORKERS: Readonly<Record<UpstreamSidecar, readonly [flag: string, upstream
 }
 
 /** Returns the sum of the workers of all sidecars, which the controllers of one process share. */
-const sumOfWorkers = (values: ReadonlyMap<UpstreamSidecar, FlagValues>): number =>
+const sumWorkers = (values: ReadonlyMap<UpstreamSidecar, FlagValues>): number =>
   [...values].reduce((sum, [sidecar, flagValues]) => {
     const [flag, upstreamDefault] = WORKERS[sidecar]
     return sum + Number(flagValues.get(flag) ?? upstreamDefault)
@@ -81,15 +81,15 @@ function mergeFlag(flag: string, values: ReadonlyMap<UpstreamSidecar, FlagValues
     return value === undefined ? [] : [{ sidecar, value }]
   })
   const distinctValues = new Set(settings.map(({ value }) => value))
-  const [first] = settings
+  const [firstSetting] = settings
   const owners = FLAGS_BY_CONTROLLER[flag]?.filter((sidecar) => values.has(sidecar))
   if (owners) {
-    if (distinctValues.size === 1 && settings.length === owners.length) return [formatFlag(flag, first!.value)]
+    if (distinctValues.size === 1 && settings.length === owners.length) return [formatFlag(flag, firstSetting!.value)]
     return settings.map(({ sidecar, value }) => formatFlag(`${sidecar}-${flag}`, value))
   }
   if (flag === 'worker-threads') {
     const limits = settings.map(({ sidecar, value }) => formatFlag(`${sidecar}-${flag}`, value))
-    return [formatFlag(flag, String(sumOfWorkers(values))), ...limits]
+    return [formatFlag(flag, String(sumWorkers(values))), ...limits]
   }
   const upstreamDefault = SUMMED_FLAGS[flag]
   if (upstreamDefault !== undefined) {
@@ -102,26 +102,26 @@ function mergeFlag(flag: string, values: ReadonlyMap<UpstreamSidecar, FlagValues
   if (flag === 'leader-election') return settings.some(({ value }) => value !== 'false') ? ['--leader-election'] : []
   if (flag === 'feature-gates') return [formatFlag(flag, mergeGates(settings, notes))]
   for (const { sidecar, value } of settings) {
-    if (value !== first!.value) {
+    if (value !== firstSetting!.value) {
       notes.push(
         `${formatFlag(flag, value)} of ${IMAGE_NAMES[sidecar]} is left out: ` +
-          `${IMAGE_NAMES[first!.sidecar]} has ${formatFlag(flag, first!.value)}.`,
+          `${IMAGE_NAMES[firstSetting!.sidecar]} has ${formatFlag(flag, firstSetting!.value)}.`,
       )
     }
   }
-  return [formatFlag(flag, first!.value)]
+  return [formatFlag(flag, firstSetting!.value)]
 }
 
 function mergeGates(settings: readonly FlagSetting[], notes: string[]): string {
   const gates = new Map<string, FlagSetting>()
   for (const { sidecar, value: text } of settings) {
     for (const [name, value] of parseGates(text)) {
-      const preferred = gates.get(name)
-      if (!preferred) gates.set(name, { sidecar, value })
-      else if (preferred.value !== value)
+      const preferredSetting = gates.get(name)
+      if (!preferredSetting) gates.set(name, { sidecar, value })
+      else if (preferredSetting.value !== value)
         notes.push(
           `The feature gate ${name}=${value} of ${IMAGE_NAMES[sidecar]} is left out: ` +
-            `${IMAGE_NAMES[preferred.sidecar]} has ${name}=${preferred.value}.`,
+            `${IMAGE_NAMES[preferredSetting.sidecar]} has ${name}=${preferredSetting.value}.`,
         )
     }
   }
@@ -180,8 +180,8 @@ function parseArguments(sidecar: UpstreamSidecar, args: readonly string[]): Flag
     if (text === undefined) throw new UsageError(`The flag --${name} of ${IMAGE_NAMES[sidecar]} has no value.`)
     if (IGNORED_NAMES.has(name)) continue
     const value = isBoolean ? canonicalBoolean(text) : text
-    const previous = name === 'feature-gates' ? values.get(name) : undefined
-    values.set(name, previous === undefined ? value : `${previous},${value}`)
+    const previousValue = name === 'feature-gates' ? values.get(name) : undefined
+    values.set(name, previousValue === undefined ? value : `${previousValue},${value}`)
   }
   return values
 }

@@ -86,7 +86,7 @@ spec:
       image: csi-provisioner:v6
       args: ${args}
 `
-const replacedArgs = (manifest: string): string[] =>
+const argsOfReplacement = (manifest: string): string[] =>
   parseAllDocuments(replaceContainers(manifest, 'stowage:1'))[0]!.toJS().spec.containers[0].args
 
 describe('stowage sidecar --print-replacement', () => {
@@ -141,7 +141,7 @@ describe('stowage sidecar --print-replacement', () => {
   })
 
   it('PLUS-5 runs only the controllers whose containers it replaces', () => {
-    expect(replacedArgs(aPod('[--csi-address=/s, --timeout=1m, --timeout=2m]'))).toEqual([
+    expect(argsOfReplacement(aPod('[--csi-address=/s, --timeout=1m, --timeout=2m]'))).toEqual([
       'sidecar',
       '--controllers=provisioner',
       '--csi-address=/s',
@@ -155,17 +155,17 @@ describe('stowage sidecar --print-replacement', () => {
 
   it('PLUS-5 merges feature gates, also of a repeated flag', () => {
     expect(
-      replacedArgs(aPod('[--feature-gates=Topology=true, --feature-gates=VolumeAttributesClass=false]')),
+      argsOfReplacement(aPod('[--feature-gates=Topology=true, --feature-gates=VolumeAttributesClass=false]')),
     ).toContain('--feature-gates=Topology=true,VolumeAttributesClass=false')
   })
 
   it('PLUS-5 prefers the feature gates of the provisioner, and notes those that it leaves out', () => {
-    const replaced = replaceContainers(
+    const replacedText = replaceContainers(
       `${aPod('[--feature-gates=Topology=true]')}    - image: csi-resizer:v2\n      args: [--feature-gates=Topology=false]\n`,
       'stowage:1',
     )
-    expect(replaced).toContain('--feature-gates=Topology=true\n')
-    expect(replaced).toContain(
+    expect(replacedText).toContain('--feature-gates=Topology=true\n')
+    expect(replacedText).toContain(
       '# The feature gate Topology=false of csi-resizer is left out: csi-provisioner has Topology=true.',
     )
   })
@@ -176,7 +176,7 @@ describe('stowage sidecar --print-replacement', () => {
     ['--leader-election=$(ELECT)', true],
     ['--leader-election=F', false],
   ])('PLUS-5 reads %s as Go does, and an unknown value as true', (argument, isElecting) => {
-    expect(replacedArgs(aPod(`[${argument}]`)).includes('--leader-election')).toBe(isElecting)
+    expect(argsOfReplacement(aPod(`[${argument}]`)).includes('--leader-election')).toBe(isElecting)
   })
 
   it('PLUS-5 replaces the health monitor too, and adds up the workers', () => {

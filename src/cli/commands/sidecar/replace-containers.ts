@@ -12,7 +12,7 @@ export function replaceContainers(text: string, image: string): string {
     const [problem] = document.errors
     if (problem) throw new UsageError(`Cannot read the manifest: ${problem.message}`)
     for (const containers of containerLists(document)) {
-      if (replaceIn(containers, document, image)) replacedCount++
+      if (replaceSidecars(containers, document, image)) replacedCount++
     }
   }
   if (replacedCount === 0) {
@@ -35,29 +35,33 @@ function containerLists(document: Document.Parsed): YAMLSeq[] {
 }
 
 /** Returns false if there is no container to replace. */
-function replaceIn(containers: YAMLSeq, document: Document.Parsed, image: string): boolean {
-  const found = new Map<UpstreamSidecar, YAMLMap>()
+function replaceSidecars(containers: YAMLSeq, document: Document.Parsed, image: string): boolean {
+  const sidecarContainers = new Map<UpstreamSidecar, YAMLMap>()
   for (const container of containers.items.filter(isMap)) {
     const sidecar = sidecarOf(container)
     if (!sidecar) continue
-    if (found.has(sidecar)) throw new UsageError(`The pod has two containers of ${IMAGE_NAMES[sidecar]}.`)
-    found.set(sidecar, container)
+    if (sidecarContainers.has(sidecar)) throw new UsageError(`The pod has two containers of ${IMAGE_NAMES[sidecar]}.`)
+    sidecarContainers.set(sidecar, container)
   }
-  const [first, ...others] = UPSTREAM_SIDECARS.flatMap((sidecar) => found.get(sidecar) ?? [])
-  if (!first) return false
-  const { args, notes } = mergeArguments(
-    Object.fromEntries([...found].map(([sidecar, container]) => [sidecar, argumentsOf(sidecar, container)])),
+  const [firstContainer, ...otherContainers] = UPSTREAM_SIDECARS.flatMap(
+    (sidecar) => sidecarContainers.get(sidecar) ?? [],
   )
-  first.set('image', image)
-  first.delete('command')
-  first.set('args', document.createNode(args))
-  for (const other of others) {
-    mergeList(first, other, { list: 'env', key: 'name' })
-    mergeList(first, other, { list: 'ports', key: 'containerPort' })
-    mergeList(first, other, { list: 'volumeMounts', key: 'mountPath' })
+  if (!firstContainer) return false
+  const { args, notes } = mergeArguments(
+    Object.fromEntries(
+      [...sidecarContainers].map(([sidecar, container]) => [sidecar, argumentsOf(sidecar, container)]),
+    ),
+  )
+  firstContainer.set('image', image)
+  firstContainer.delete('command')
+  firstContainer.set('args', document.createNode(args))
+  for (const otherContainer of otherContainers) {
+    mergeList(firstContainer, otherContainer, { list: 'env', key: 'name' })
+    mergeList(firstContainer, otherContainer, { list: 'ports', key: 'containerPort' })
+    mergeList(firstContainer, otherContainer, { list: 'volumeMounts', key: 'mountPath' })
   }
-  if (notes.length > 0) first.commentBefore = notes.map((note) => ` ${note}`).join('\n')
-  containers.items = containers.items.filter((container) => !others.includes(container as YAMLMap))
+  if (notes.length > 0) firstContainer.commentBefore = notes.map((note) => ` ${note}`).join('\n')
+  containers.items = containers.items.filter((container) => !otherContainers.includes(container as YAMLMap))
   return true
 }
 
@@ -67,7 +71,7 @@ function sidecarOf(container: YAMLMap): UpstreamSidecar | undefined {
   return UPSTREAM_SIDECARS.find((sidecar) => name === IMAGE_NAMES[sidecar] || name === `external-${sidecar}`)
 }
 
-/** The arguments of the program: `args`, and what follows the program in `command`. */
+/** Returns the arguments of the program: what follows the program in `command`, and `args`. */
 function argumentsOf(sidecar: UpstreamSidecar, container: YAMLMap): string[] {
   const textsOf = (name: string): string[] => {
     const list = container.get(name)
@@ -80,14 +84,14 @@ function argumentsOf(sidecar: UpstreamSidecar, container: YAMLMap): string[] {
 }
 
 /** Adds the entries of a list whose key the container does not have yet. */
-function mergeList(container: YAMLMap, other: YAMLMap, { list, key }: { list: string; key: string }): void {
-  const additional = other.get(list)
-  if (!isSeq(additional)) return
-  const existing = container.get(list)
-  if (!isSeq(existing)) {
-    container.set(list, additional)
+function mergeList(container: YAMLMap, otherContainer: YAMLMap, { list, key }: { list: string; key: string }): void {
+  const additionalList = otherContainer.get(list)
+  if (!isSeq(additionalList)) return
+  const existingList = container.get(list)
+  if (!isSeq(existingList)) {
+    container.set(list, additionalList)
     return
   }
-  const keys = new Set(existing.items.filter(isMap).map((entry) => entry.get(key)))
-  for (const entry of additional.items) if (isMap(entry) && !keys.has(entry.get(key))) existing.add(entry)
+  const keys = new Set(existingList.items.filter(isMap).map((entry) => entry.get(key)))
+  for (const entry of additionalList.items) if (isMap(entry) && !keys.has(entry.get(key))) existingList.add(entry)
 }

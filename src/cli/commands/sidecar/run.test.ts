@@ -86,13 +86,13 @@ async function startCluster({
     const stop = new AbortController()
     const settings = readSidecarSettings({ ...allFlags, ...ownFlags })
     const deps = { clock: systemClock(), random: systemRandom(), log, signal: AbortSignal.any([signal, stop.signal]) }
-    const running = program.track(runAllControllers({ ...deps, settings, env, write: () => {} }))
+    const sidecarRun = program.track(runAllControllers({ ...deps, settings, env, write: () => {} }))
     return {
       lines,
-      running,
+      running: sidecarRun,
       stop: async () => {
         stop.abort()
-        await running
+        await sidecarRun
       },
       waitForLine: (message: string) =>
         vi.waitFor(() => {
@@ -217,8 +217,8 @@ describe('stowage sidecar', () => {
     })
     await cluster.aClaim('orders')
     await cluster.waitUntil(`${CLAIMS}/orders`, isBound)
-    const named = cluster.startSidecar({ controllers: 'resizer' })
-    await expect(named.running).rejects.toThrow(/^--controllers resizer: .* cannot change volumes/)
+    const namedSidecar = cluster.startSidecar({ controllers: 'resizer' })
+    await expect(namedSidecar.running).rejects.toThrow(/^--controllers resizer: .* cannot change volumes/)
   })
 
   it('SYS-8 refuses to lead while an upstream sidecar holds its lease, and names the lease and the holder', async () => {
@@ -231,8 +231,8 @@ describe('stowage sidecar', () => {
     expect(fields).toEqual({ lease: `default/${UPSTREAM_LEASES.attacher}`, holder: 'csi-driver-0' })
     expect((await cluster.api.get(`${LEASES}/${OWN_LEASE}`)).status).toBe(404)
 
-    const withoutAttacher = cluster.startSidecar({ controllers: '-attacher' })
-    await withoutAttacher.waitForLine('leading')
+    const sidecarWithoutAttacher = cluster.startSidecar({ controllers: '-attacher' })
+    await sidecarWithoutAttacher.waitForLine('leading')
     await cluster.aClaim('orders')
     await cluster.waitUntil(`${CLAIMS}/orders`, isBound)
   })
@@ -278,7 +278,7 @@ describe('stowage sidecar', () => {
     await sidecar.waitForLine('the API server is overloaded; sending fewer requests at a time')
   })
 
-  it('PLUS-5 detaches a volume while the driver has not created more volumes than the sidecar has workers', async () => {
+  it('PLUS-5 detaches a volume while CreateVolume hangs for more claims than the sidecar has workers', async () => {
     const cluster = await startCluster({ flags: { workerThreads: '20' } })
     const { post, aClaim, waitUntil, fake } = cluster
     const drivers = [{ name: DRIVER, nodeID: 'node-1', topologyKeys: [] }]
@@ -295,7 +295,7 @@ describe('stowage sidecar', () => {
 
     fake.script.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
     for (let i = 0; i < 30; i++) await aClaim(`many-${i}`)
-    // 20 workers less those that are reserved for the other queues
+    // These are the 20 workers except those that are reserved for the other queues.
     await vi.waitFor(() => expect(fake.script.hangingCount).toBeGreaterThan(10), WAIT)
     await cluster.api.delete(attachment)
     await cluster.waitUntilDeleted(attachment)
@@ -309,7 +309,7 @@ describe('stowage sidecar', () => {
     const cluster = await startCluster()
     const stop = new AbortController()
     const deps = { clock: systemClock(), random: systemRandom(), log: silentLog, signal: stop.signal, env: {} }
-    const running = runSidecar(
+    const sidecarRun = runSidecar(
       { ...deps, settings: readSidecarSettings(cluster.flags), write: () => {} },
       {
         userAgent: 'test',
@@ -322,7 +322,7 @@ describe('stowage sidecar', () => {
         },
       },
     )
-    await expect(running).rejects.toThrow('work was abandoned')
+    await expect(sidecarRun).rejects.toThrow('work was abandoned')
   })
 
   it('SYS-12 stops without an error while it waits for the driver', async () => {

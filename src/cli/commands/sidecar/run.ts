@@ -14,7 +14,7 @@ import {
   sidecarLease,
 } from '../../../processes/lease-names.ts'
 import { runSidecar, type SidecarLeases, type SidecarRun } from '../../../processes/run-sidecar.ts'
-import { checkCanPublishCapacity, checkEnvironment, provisionerParts, release } from '../provisioner/run.ts'
+import { checkCanPublishCapacity, checkEnvironment, provisionerParts, releaseFinalizers } from '../provisioner/run.ts'
 import { resizerParts } from '../resizer/run.ts'
 import { replaceContainers } from './replace-containers.ts'
 import { type SidecarController, selectControllers } from './select-controllers.ts'
@@ -40,44 +40,52 @@ export async function runAllControllers(run: SidecarRun<AllControllersSettings>)
     partsFor(driver, { unlimitedClient }) {
       const { facts } = driver
       checkCanPublishCapacity(facts, provisioner)
-      const selected = selectControllers(settings.controllers, facts)
-      const unsupported = [...settings.controllers.enabled].filter((name) => !selected.has(name))
-      log.info({ driver: facts.name, controllers: [...selected], unsupported }, 'controllers selected')
-      return selectParts(selected, settings, provisionerParts(provisioner, { driver, env, unlimitedClient }))
+      const selectedControllers = selectControllers(settings.controllers, facts)
+      const unsupportedControllers = [...settings.controllers.enabledNames].filter(
+        (name) => !selectedControllers.has(name),
+      )
+      log.info(
+        { driver: facts.name, controllers: [...selectedControllers], unsupported: unsupportedControllers },
+        'controllers selected',
+      )
+      return selectParts(selectedControllers, settings, provisionerParts(provisioner, { driver, env, unlimitedClient }))
     },
     runOnce: provisioner.release
-      ? ({ facts }, client) => release(facts.name, client, { ...run, settings: provisioner })
+      ? ({ facts }, client) => releaseFinalizers(facts.name, client, { ...run, settings: provisioner })
       : undefined,
   })
 }
 
 function selectParts(
-  selected: ReadonlySet<SidecarController>,
+  selectedControllers: ReadonlySet<SidecarController>,
   { resizer, attacher, healthMonitor }: AllControllersSettings,
   { provisioning, sourceProtection, ...parts }: DriverParts,
 ): DriverParts {
-  const [isExpansionEnabled, isModificationEnabled] = [selected.has('resizer'), selected.has('modifier')]
+  const [isExpansionEnabled, isModificationEnabled] = [
+    selectedControllers.has('resizer'),
+    selectedControllers.has('modifier'),
+  ]
   const { volumeChanges } = resizerParts(resizer)
   return {
     ...parts,
-    ...(selected.has('provisioner') ? { provisioning, sourceProtection } : {}),
+    ...(selectedControllers.has('provisioner') ? { provisioning, sourceProtection } : {}),
     ...(isExpansionEnabled || isModificationEnabled
       ? { volumeChanges: { ...volumeChanges, isExpansionEnabled, isModificationEnabled } }
       : {}),
-    ...(selected.has('attacher') ? { attaching: attacher } : {}),
-    ...(selected.has('health-monitor') ? { volumeHealth: healthMonitor } : {}),
+    ...(selectedControllers.has('attacher') ? { attaching: attacher } : {}),
+    ...(selectedControllers.has('health-monitor') ? { volumeHealth: healthMonitor } : {}),
   }
 }
 
-/** The upstream leases are those of the programs whose work this process does. Sorted, as holdAll requires. */
+/** Returns the leases. The upstream leases are those of the programs whose work this process does, sorted as holdAll requires. */
 function leasesOf(settings: AllControllersSettings, facts: DriverFacts): SidecarLeases {
-  const selected = selectControllers(settings.controllers, facts)
+  const selectedControllers = selectControllers(settings.controllers, facts)
   const { name: driver } = facts
   const upstreamNames = [
-    ...(selected.has('provisioner') || settings.provisioner.capacity ? [provisionerLease(driver)] : []),
-    ...(selected.has('resizer') || selected.has('modifier') ? [resizerLease(driver)] : []),
-    ...(selected.has('attacher') ? [attacherLease(driver)] : []),
-    ...(selected.has('health-monitor') ? [healthMonitorLease(driver)] : []),
+    ...(selectedControllers.has('provisioner') || settings.provisioner.capacity ? [provisionerLease(driver)] : []),
+    ...(selectedControllers.has('resizer') || selectedControllers.has('modifier') ? [resizerLease(driver)] : []),
+    ...(selectedControllers.has('attacher') ? [attacherLease(driver)] : []),
+    ...(selectedControllers.has('health-monitor') ? [healthMonitorLease(driver)] : []),
   ].sort()
   const name = sidecarLease(driver)
   return settings.holdUpstreamLeases ? { name, additionalNames: upstreamNames } : { name, foreignNames: upstreamNames }

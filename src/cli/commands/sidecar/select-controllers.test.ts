@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { DriverFacts } from '../../../csi/index.ts'
 import { parseControllers, selectControllers } from './select-controllers.ts'
 
-const enabled = (text: string) => [...parseControllers(text).enabled]
+const listEnabled = (text: string) => [...parseControllers(text).enabledNames]
 
 const aDriver = (controller: readonly string[], plugin = ['CONTROLLER_SERVICE']): DriverFacts => ({
   name: 'disks.example.com',
@@ -12,22 +12,22 @@ const aDriver = (controller: readonly string[], plugin = ['CONTROLLER_SERVICE'])
   controller: new Set(controller) as DriverFacts['controller'],
   node: new Set(),
 })
-const selected = (text: string, driver: DriverFacts) => [...selectControllers(parseControllers(text), driver)]
+const listSelected = (text: string, driver: DriverFacts) => [...selectControllers(parseControllers(text), driver)]
 
 describe('--controllers', () => {
   it('PLUS-5 selects all controllers, those that are named, or all but those with a minus', () => {
-    const all = ['provisioner', 'resizer', 'modifier', 'attacher', 'health-monitor']
-    expect(enabled('*')).toEqual(all)
-    expect(enabled('attacher, provisioner')).toEqual(['attacher', 'provisioner'])
-    expect(enabled('-attacher')).toEqual(['provisioner', 'resizer', 'modifier', 'health-monitor'])
-    expect(enabled('*,-attacher,-provisioner')).toEqual(['resizer', 'modifier', 'health-monitor'])
+    const allNames = ['provisioner', 'resizer', 'modifier', 'attacher', 'health-monitor']
+    expect(listEnabled('*')).toEqual(allNames)
+    expect(listEnabled('attacher, provisioner')).toEqual(['attacher', 'provisioner'])
+    expect(listEnabled('-attacher')).toEqual(['provisioner', 'resizer', 'modifier', 'health-monitor'])
+    expect(listEnabled('*,-attacher,-provisioner')).toEqual(['resizer', 'modifier', 'health-monitor'])
   })
 
   it('PLUS-5 selects the modifier with the resizer, because external-resizer does the work of both', () => {
-    expect(enabled('resizer')).toEqual(['resizer', 'modifier'])
-    expect(enabled('-resizer')).toEqual(['provisioner', 'attacher', 'health-monitor'])
-    expect(enabled('resizer,-modifier')).toEqual(['resizer'])
-    expect(enabled('modifier')).toEqual(['modifier'])
+    expect(listEnabled('resizer')).toEqual(['resizer', 'modifier'])
+    expect(listEnabled('-resizer')).toEqual(['provisioner', 'attacher', 'health-monitor'])
+    expect(listEnabled('resizer,-modifier')).toEqual(['resizer'])
+    expect(listEnabled('modifier')).toEqual(['modifier'])
   })
 
   it('SYS-10 rejects unknown names, and a list that excludes all controllers', () => {
@@ -41,20 +41,22 @@ describe('--controllers', () => {
 
 describe('the controllers of a driver', () => {
   it('PLUS-5 are those that it has capabilities for', () => {
-    expect(selected('*', aDriver(['CREATE_DELETE_VOLUME']))).toEqual(['provisioner', 'attacher'])
-    expect(selected('*', aDriver(['EXPAND_VOLUME']))).toEqual(['resizer', 'modifier', 'attacher'])
-    expect(selected('*', aDriver([], []))).toEqual(['attacher'])
-    const monitored = aDriver(['VOLUME_CONDITION', 'GET_VOLUME'])
-    expect(selected('*', monitored)).toEqual(['attacher', 'health-monitor'])
+    expect(listSelected('*', aDriver(['CREATE_DELETE_VOLUME']))).toEqual(['provisioner', 'attacher'])
+    expect(listSelected('*', aDriver(['EXPAND_VOLUME']))).toEqual(['resizer', 'modifier', 'attacher'])
+    expect(listSelected('*', aDriver([], []))).toEqual(['attacher'])
+    const monitoredDriver = aDriver(['VOLUME_CONDITION', 'GET_VOLUME'])
+    expect(listSelected('*', monitoredDriver)).toEqual(['attacher', 'health-monitor'])
   })
 
   it('SYS-10 fail the start if the driver lacks a capability of a named one, or has none at all', () => {
-    expect(() => selected('provisioner', aDriver(['EXPAND_VOLUME']))).toThrow(
+    expect(() => listSelected('provisioner', aDriver(['EXPAND_VOLUME']))).toThrow(
       /^--controllers provisioner: the CSI driver disks\.example\.com cannot create volumes.*CREATE_DELETE_VOLUME/,
     )
-    expect(() => selected('health-monitor', aDriver(['GET_VOLUME']))).toThrow(/needs VOLUME_CONDITION/)
-    expect(() => selected('resizer', aDriver([]))).toThrow(/neither EXPAND_VOLUME nor MODIFY_VOLUME/)
-    expect(() => selected('modifier', aDriver(['MODIFY_VOLUME'], []))).toThrow(/does not report .* CONTROLLER_SERVICE/)
-    expect(() => selected('-attacher', aDriver([]))).toThrow(/has no capability/)
+    expect(() => listSelected('health-monitor', aDriver(['GET_VOLUME']))).toThrow(/needs VOLUME_CONDITION/)
+    expect(() => listSelected('resizer', aDriver([]))).toThrow(/neither EXPAND_VOLUME nor MODIFY_VOLUME/)
+    expect(() => listSelected('modifier', aDriver(['MODIFY_VOLUME'], []))).toThrow(
+      /does not report .* CONTROLLER_SERVICE/,
+    )
+    expect(() => listSelected('-attacher', aDriver([]))).toThrow(/has no capability/)
   })
 })

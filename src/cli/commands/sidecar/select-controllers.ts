@@ -8,9 +8,9 @@ const CONTROLLERS = ['provisioner', 'resizer', 'modifier', 'attacher', 'health-m
 export type SidecarController = (typeof CONTROLLERS)[number]
 
 export interface ControllerSelection {
-  readonly enabled: ReadonlySet<SidecarController>
+  readonly enabledNames: ReadonlySet<SidecarController>
   /** Those that --controllers names. The driver must support them. */
-  readonly named: ReadonlySet<SidecarController>
+  readonly requiredNames: ReadonlySet<SidecarController>
 }
 
 /** The controllers of each name. `resizer` includes `modifier`, because external-resizer does the work of both. */
@@ -38,25 +38,28 @@ export function parseControllers(text: string): ControllerSelection {
     )
   }
   const isExcluded = (entry: string) => entry.startsWith('-')
-  const excluded = new Set(entries.filter(isExcluded).flatMap(controllersOf))
-  const included = entries.every(isExcluded) ? ['*'] : entries.filter((entry) => !isExcluded(entry))
-  const enabled = new Set(included.flatMap(controllersOf).filter((name) => !excluded.has(name)))
-  if (enabled.size === 0) throw new UsageError(`--controllers ${JSON.stringify(text)} excludes all controllers.`)
-  return { enabled, named: new Set(included.filter((entry) => entry !== '*').flatMap(controllersOf)) }
+  const excludedNames = new Set(entries.filter(isExcluded).flatMap(controllersOf))
+  const includedEntries = entries.every(isExcluded) ? ['*'] : entries.filter((entry) => !isExcluded(entry))
+  const enabledNames = new Set(includedEntries.flatMap(controllersOf).filter((name) => !excludedNames.has(name)))
+  if (enabledNames.size === 0) throw new UsageError(`--controllers ${JSON.stringify(text)} excludes all controllers.`)
+  return {
+    enabledNames,
+    requiredNames: new Set(includedEntries.filter((entry) => entry !== '*').flatMap(controllersOf)),
+  }
 }
 
 /** Returns the enabled controllers that the driver supports. Throws if it does not support a named one, or supports none. */
 export function selectControllers(
-  { enabled, named }: ControllerSelection,
+  { enabledNames, requiredNames }: ControllerSelection,
   facts: DriverFacts,
 ): ReadonlySet<SidecarController> {
-  const selected = new Set<SidecarController>()
-  for (const name of enabled) {
+  const selectedNames = new Set<SidecarController>()
+  for (const name of enabledNames) {
     const problem = findProblem(name, facts)
-    if (problem === undefined) selected.add(name)
-    else if (named.has(name)) throw new Error(`--controllers ${name}: the CSI driver ${facts.name} ${problem}.`)
+    if (problem === undefined) selectedNames.add(name)
+    else if (requiredNames.has(name)) throw new Error(`--controllers ${name}: the CSI driver ${facts.name} ${problem}.`)
   }
-  if (selected.size > 0) return selected
+  if (selectedNames.size > 0) return selectedNames
   throw new Error(`The CSI driver ${facts.name} has no capability that a controller of this sidecar needs.`)
 }
 

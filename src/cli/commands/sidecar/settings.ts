@@ -31,16 +31,16 @@ export function readSidecarSettings(values: Readonly<Record<string, unknown>>): 
   const flags = readFlags(SIDECAR_FLAGS, values)
   const gates = readGates(flags.featureGates, FIXED_GATES)
   // The gates of one upstream sidecar are unknown to the others.
-  const common = { ...values, featureGates: '', kubeApiQps: String(flags.kubeApiQps) }
+  const commonValues = { ...values, featureGates: '', kubeApiQps: String(flags.kubeApiQps) }
   const provisioner = readProvisionerSettings({
-    ...common,
+    ...commonValues,
     timeout: values.provisionerTimeout ?? values.timeout,
     workerThreads: values.provisionerWorkerThreads ?? values.workerThreads,
     retryIntervalStart: values.provisionerRetryIntervalStart ?? values.retryIntervalStart,
     retryIntervalMax: values.provisionerRetryIntervalMax ?? values.retryIntervalMax,
   })
   const resizer = readResizerSettings({
-    ...common,
+    ...commonValues,
     timeout: values.resizerTimeout ?? values.timeout,
     retryIntervalStart: values.resizerRetryIntervalStart ?? values.retryIntervalStart,
     retryIntervalMax: values.resizerRetryIntervalMax ?? values.retryIntervalMax,

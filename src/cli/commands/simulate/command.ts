@@ -1,6 +1,6 @@
 // `stowage simulate`: flags and help. run.ts runs the command.
 import type { AddCommand } from '../../command.ts'
-import { collect, kubeconfigOption, outputOption } from '../../flags/common.ts'
+import { collectValues, kubeconfigOption, outputOption } from '../../flags/common.ts'
 import { invalidFlag } from '../../flags/flag-types.ts'
 import { canShowColors, noColorOption } from '../../output/color.ts'
 import { standardError } from '../../output/work-progress.ts'
@@ -19,12 +19,16 @@ export const addSimulate: AddCommand = (program, deps) => {
     .option(
       '-f, --filename <file>',
       'manifests of pods and claims, or of workloads with them; - is standard input; may be repeated',
-      collect,
+      collectValues,
     )
     .option('-n, --namespace <name>', 'namespace of objects whose manifest names none')
     .option('--pending', 'also place the pods of the cluster that have no node')
-    .option('--drain <node>', 'place the pods of this node on other nodes; may be repeated', collect)
-    .option('--remove-node <node>', 'place the pods of this node, which no longer exists; may be repeated', collect)
+    .option('--drain <node>', 'place the pods of this node on other nodes; may be repeated', collectValues)
+    .option(
+      '--remove-node <node>',
+      'place the pods of this node, which no longer exists; may be repeated',
+      collectValues,
+    )
     .option('--like <node>', 'add nodes like this one when it was empty')
     .option(
       '--node-group <file>',
@@ -34,9 +38,13 @@ export const addSimulate: AddCommand = (program, deps) => {
     .option(
       '--set-class <file>',
       'StorageClasses that replace or extend those of the cluster; may be repeated',
-      collect,
+      collectValues,
     )
-    .option('--quota <file>', 'ResourceQuotas that replace or extend those of the cluster; may be repeated', collect)
+    .option(
+      '--quota <file>',
+      'ResourceQuotas that replace or extend those of the cluster; may be repeated',
+      collectValues,
+    )
     .addOption(kubeconfigOption())
     .addOption(outputOption())
     .addOption(noColorOption())

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { formatAge, formatBytes, formatStatus } from './format-status.ts'
-import { failedChecks, sampleOf } from './query-server.ts'
+import { parseFailedChecks, sampleOf } from './query-server.ts'
 
 it('prints problems, nodes that are not ready and expired certificates', () => {
   const text = formatStatus({
@@ -24,9 +24,11 @@ it('prints problems, nodes that are not ready and expired certificates', () => {
 })
 
 it('reads the failed checks of /readyz and the values of metrics', () => {
-  expect(failedChecks({ status: 200, text: 'ok' })).toEqual([])
-  expect(failedChecks({ status: 503, text: '[+]ping ok\n[-]store failed: full\n' })).toEqual(['store failed: full'])
-  expect(failedChecks({ status: 401, text: 'who?\n' })).toEqual(['/readyz answers 401: who?'])
+  expect(parseFailedChecks({ status: 200, text: 'ok' })).toEqual([])
+  expect(parseFailedChecks({ status: 503, text: '[+]ping ok\n[-]store failed: full\n' })).toEqual([
+    'store failed: full',
+  ])
+  expect(parseFailedChecks({ status: 401, text: 'who?\n' })).toEqual(['/readyz answers 401: who?'])
   const metrics = '# HELP a_b x\na_b_c 1\na_b{x="y"} 2e3\n'
   expect([sampleOf(metrics, 'a_b'), sampleOf(metrics, 'a_b_c'), sampleOf(metrics, 'a')]).toEqual([2000, 1, undefined])
 })

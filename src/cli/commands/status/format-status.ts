@@ -26,10 +26,10 @@ export function formatStatus(status: Status): string {
   if (Object.values(machine).some((amount) => amount > 0)) rows.push(['machine', formatMachine(machine)])
   for (const { name, expires, isExpired } of certificates)
     rows.push(['certificate', `${name} ${isExpired ? 'expired at' : 'expires'} ${expires}`])
-  return `${headline(status)}\n${rows.map(([name, value]) => `  ${name.padEnd(13)}${value}\n`).join('')}`
+  return `${formatHeadline(status)}\n${rows.map(([name, value]) => `  ${name.padEnd(13)}${value}\n`).join('')}`
 }
 
-function headline({ server, problems }: Status): string {
+function formatHeadline({ server, problems }: Status): string {
   if (!server) return `Stowage is ${problems.join('; ')}.`
   const { pid, command, version, uptimeSeconds } = server
   const versionNote = version === stowageVersion ? '' : ` (this program is ${stowageVersion})`

@@ -37,7 +37,7 @@ export async function queryServer({ server, kubeconfig, clock }: QueryOptions): 
     const client = httpClient(options)
     try {
       const readiness = await transport.call({ method: 'GET', path: '/readyz?verbose' })
-      problems.push(...failedChecks(readiness))
+      problems.push(...parseFailedChecks(readiness))
       const metrics = await transport.call({ method: 'GET', path: '/metrics' })
       return {
         problems,
@@ -56,10 +56,10 @@ export async function queryServer({ server, kubeconfig, clock }: QueryOptions): 
 }
 
 /** Returns the failed checks of a verbose answer, `[-]NAME failed: REASON`. */
-export function failedChecks({ status, text }: { readonly status: number; readonly text: string }): string[] {
+export function parseFailedChecks({ status, text }: { readonly status: number; readonly text: string }): string[] {
   if (status === 200) return []
-  const failed = [...text.matchAll(/^\[-\](.+)$/gm)].map(([, check]) => check!)
-  return failed.length > 0 ? failed : [`/readyz answers ${status}: ${text.trim()}`]
+  const failedChecks = [...text.matchAll(/^\[-\](.+)$/gm)].map(([, check]) => check!)
+  return failedChecks.length > 0 ? failedChecks : [`/readyz answers ${status}: ${text.trim()}`]
 }
 
 /** Returns the value of a metric, whatever its labels. */

@@ -60,7 +60,7 @@ export async function readStatus({
   const pkiDir = server?.pkiDir ?? join(dataDir, 'pki')
   const fileBytes = await sizeOf(join(storeDirOf(dataDir), STORE_FILE))
   const { processes, mounts, loops } = await readMachineState(await realpath(dataDir).catch(() => dataDir))
-  const common = {
+  const commonFields = {
     dataDir,
     certificates: await readCertificates(pkiDir, clock),
     machine: {
@@ -70,15 +70,15 @@ export async function readStatus({
     },
   }
   if (!server) {
-    const problem = await describeStopped(dataDir)
+    const problem = await describeStoppedServer(dataDir)
     const store: StoreStatus | undefined = fileBytes === undefined ? undefined : { kind: 'embedded', bytes: fileBytes }
-    return { ...common, isRunning: false, isHealthy: false, problems: [problem], ...(store ? { store } : {}) }
+    return { ...commonFields, isRunning: false, isHealthy: false, problems: [problem], ...(store ? { store } : {}) }
   }
   const api = await queryServer({ server, kubeconfig: kubeconfigOf(dataDir), clock })
   const { leader, nodes, drivers, problems, storeBytes = fileBytes, objects, revision } = api
   const { pid, command, version, startTime, url } = server
   return {
-    ...common,
+    ...commonFields,
     isRunning: true,
     isHealthy: problems.length === 0,
     problems,
@@ -100,7 +100,7 @@ async function requireReadable(dataDir: string): Promise<void> {
   })
 }
 
-async function describeStopped(dataDir: string): Promise<string> {
+async function describeStoppedServer(dataDir: string): Promise<string> {
   const record = await readServerRecord(dataDir)
   return record
     ? `not running: the last process (pid ${record.pid}, started ${record.startTime}) ended without stopping`

@@ -7,7 +7,7 @@ import { inspectStore, isDamaged, type RecordDamage, type StoreInspection } from
 import { inspectArchiveFile } from '../backup/archive.ts'
 import { createArchiveReader } from '../backup/archive-reader.ts'
 import { formatDamagedRecord } from '../backup/damaged-records.ts'
-import { areArchives, progressOf, stoppedStoreDir, storeFileOf } from './store-file.ts'
+import { areArchives, createProgress, requireStoppedStore, storeFileOf } from './store-file.ts'
 
 export interface CheckResult {
   readonly path: string
@@ -28,7 +28,7 @@ export interface CheckResult {
 
 /** Checks a data directory. Throws UsageError if it cannot be read, so that the exit code is 2. */
 export async function checkStore(dataDir: string, clock: Clock): Promise<CheckResult> {
-  await stoppedStoreDir(dataDir)
+  await requireStoppedStore(dataDir)
   return checkFile(storeFileOf(dataDir), clock)
 }
 
@@ -37,13 +37,13 @@ export async function checkBackup(paths: readonly string[], clock: Clock): Promi
   if (await areArchives(paths)) return checkArchives(paths, clock)
   const [location = ''] = paths
   const path = storeFileOf(location)
-  if (path !== resolve(location)) await stoppedStoreDir(location)
+  if (path !== resolve(location)) await requireStoppedStore(location)
   return checkFile(path, clock)
 }
 
 function checkFile(path: string, clock: Clock): CheckResult {
   try {
-    const inspection = inspectStore({ path, onProgress: progressOf('Checking', clock) })
+    const inspection = inspectStore({ path, onProgress: createProgress('Checking', clock) })
     const { description, records, newestRevision, damagedRecords, pages, damagedPages, missingRecords } = inspection
     return {
       path,
@@ -65,17 +65,17 @@ async function checkArchives(paths: readonly string[], clock: Clock): Promise<Ch
   const inspector = new ArchiveInspector({ isOneSequence: true })
   const reader = await createArchiveReader(paths, { title: 'Checking', clock })
   const path = paths.join(', ')
-  let last: InspectedArchive | undefined
+  let lastArchive: InspectedArchive | undefined
   try {
-    for (const archive of paths) last = await inspectArchiveFile(inspector, archive, reader)
+    for (const archive of paths) lastArchive = await inspectArchiveFile(inspector, archive, reader)
   } catch (error) {
     if (!(error instanceof ArchiveError)) throw error
-    const nothing = { format: undefined, records: 0, newestRevision: 0, damagedRecords: [] }
-    return { path, isDamaged: true, ...nothing, archiveProblem: error.message }
+    const emptyResult = { format: undefined, records: 0, newestRevision: 0, damagedRecords: [] }
+    return { path, isDamaged: true, ...emptyResult, archiveProblem: error.message }
   } finally {
     reader.finish()
   }
-  const { manifest, records, damagedRecords, missingRevisions } = last!
+  const { manifest, records, damagedRecords, missingRevisions } = lastArchive!
   return {
     path,
     isDamaged: damagedRecords.length > 0 || missingRevisions.length > 0,
@@ -109,8 +109,8 @@ export function formatInspection(result: CheckResult): string {
 function formatMissing({ missingRecords, missingRevisions = [] }: CheckResult): string[] {
   const lines = missingRevisions.length > 0 ? [`  no archive has the revisions ${missingRevisions.join(', ')}`] : []
   if (!missingRecords || missingRecords.countMax === 0) return lines
-  const ranges = missingRecords.revisions.map(({ first, last }) =>
-    last === undefined ? `from ${first} on` : first === last ? `${first}` : `${first} to ${last}`,
+  const ranges = missingRecords.revisions.map(({ first, last: lastArchive }) =>
+    lastArchive === undefined ? `from ${first} on` : first === lastArchive ? `${first}` : `${first} to ${lastArchive}`,
   )
   const count = missingRecords.countMax === 1 ? 'up to 1 record' : `up to ${missingRecords.countMax} records`
   return [...lines, `  ${count} of which nothing was found, with revisions among these: ${ranges.join(', ')}`]

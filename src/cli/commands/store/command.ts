@@ -56,8 +56,8 @@ export const addStore: AddCommand = (program, deps) => {
       '\nExample:\n  stowage store repair --data-dir /var/lib/stowage --backup /var/backups/stowage/2026-11-16 --yes\n',
     )
     .action(async (flags) => {
-      const { repair, formatRepair } = await import('./repair.ts')
-      const result = await repair(parseDataDir(flags.dataDir), {
+      const { runRepair, formatRepair } = await import('./repair.ts')
+      const result = await runRepair(parseDataDir(flags.dataDir), {
         backup: flags.backup,
         isConfirmed: flags.yes === true && flags.dryRun !== true,
         clock: deps.clock,

@@ -12,7 +12,7 @@ import {
 } from '../../../store/index.ts'
 import { inspectArchiveFile } from '../backup/archive.ts'
 import { createArchiveReader } from '../backup/archive-reader.ts'
-import { areArchives, progressOf, stoppedStoreDir, storeFileOf } from './store-file.ts'
+import { areArchives, createProgress, requireStoppedStore, storeFileOf } from './store-file.ts'
 
 export interface RepairResult {
   /** intact: nothing to do. planned: nothing was changed yet. */
@@ -31,11 +31,11 @@ export interface RepairRequest {
   readonly clock: Clock
 }
 
-export async function repair(dataDir: string, { backup, isConfirmed, clock }: RepairRequest): Promise<RepairResult> {
-  const dir = await stoppedStoreDir(dataDir)
+export async function runRepair(dataDir: string, { backup, isConfirmed, clock }: RepairRequest): Promise<RepairResult> {
+  const dir = await requireStoppedStore(dataDir)
   const path = storeFileOf(dataDir)
   const backupRecords = backup && (await readBackup(backup, clock))
-  const plan = planRepair(path, { backup: backupRecords, onProgress: progressOf('Reading', clock) })
+  const plan = planRepair(path, { backup: backupRecords, onProgress: createProgress('Reading', clock) })
   if (!plan) return { is: 'intact', path, damagedPages: 0, records: 0, actions: [] }
   const { actions, records, inspection } = plan
   const result = { path, damagedPages: inspection.damagedPages.length, records: records.length, actions }

@@ -8,7 +8,7 @@ import { isDirectoryInUse, STORE_FILE } from '../../../store/index.ts'
 import { createWorkProgress, standardError, type WorkProgress } from '../../output/work-progress.ts'
 
 /** Returns the directory of the store. Throws if a process uses it. */
-export async function stoppedStoreDir(dataDir: string): Promise<string> {
+export async function requireStoppedStore(dataDir: string): Promise<string> {
   const dir = join(dataDir, 'store')
   storeFileOf(dataDir)
   if (await isDirectoryInUse(dir)) {
@@ -38,7 +38,7 @@ export async function areArchives(paths: readonly string[]): Promise<boolean> {
 }
 
 /** Returns a function that shows the progress on standard error. */
-export function progressOf(
+export function createProgress(
   title: string,
   clock: Clock,
 ): (progress: { readonly pagesDone: number; readonly pagesTotal: number }) => void {

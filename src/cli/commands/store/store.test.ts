@@ -44,7 +44,8 @@ async function writeDamagedStore(): Promise<void> {
 async function damageValue(): Promise<void> {
   const file = join(dataDir, 'store', 'store.mdb')
   const bytes = await readFile(file)
-  for (let at = bytes.indexOf('<value>'); at >= 0; at = bytes.indexOf('<value>', at + 1)) bytes[at]! ^= 4
+  for (let offset = bytes.indexOf('<value>'); offset >= 0; offset = bytes.indexOf('<value>', offset + 1))
+    bytes[offset]! ^= 4
   await writeFile(file, bytes)
 }
 
@@ -89,20 +90,23 @@ describe('stowage store', () => {
     await store.transact(() => [{ put: 'core/configmaps/default/b', value: Buffer.from('intact') }])
     expect(await backUp('second', '--since', archive('full'))).toMatchObject({ code: 0 })
     await store.close()
-    const checked = await run('check', '--backup', archive('full'), archive('second'))
-    expect(checked).toMatchObject({ code: 0, output: expect.stringContaining('2 intact records up to revision 2.') })
-    const alone = await run('check', '--backup', archive('second'))
-    expect(alone).toMatchObject({ code: 1, output: expect.stringContaining('second is incremental') })
+    const checkResult = await run('check', '--backup', archive('full'), archive('second'))
+    expect(checkResult).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('2 intact records up to revision 2.'),
+    })
+    const incrementalResult = await run('check', '--backup', archive('second'))
+    expect(incrementalResult).toMatchObject({ code: 1, output: expect.stringContaining('second is incremental') })
     expect(await run('check', '--backup', archive('full'), dataDir)).toMatchObject({ code: 2 })
 
     await damageValue()
-    const damaged = await backUp('damaged')
-    expect(damaged.code).toBe(1)
-    expect(damaged.errors).toContain(`1 record is damaged and was copied`)
-    expect(damaged.errors).toContain(`revision 1, "${KEY}": the checksum of its value does not match`)
-    const directory = await runStowage('backup', '--to', `${dataDir}-copy`, '--data-dir', dataDir)
+    const damagedResult = await backUp('damaged')
+    expect(damagedResult.code).toBe(1)
+    expect(damagedResult.errors).toContain(`1 record is damaged and was copied`)
+    expect(damagedResult.errors).toContain(`revision 1, "${KEY}": the checksum of its value does not match`)
+    const directoryResult = await runStowage('backup', '--to', `${dataDir}-copy`, '--data-dir', dataDir)
     await rm(`${dataDir}-copy`, { recursive: true, force: true })
-    expect(directory).toMatchObject({ code: 1, errors: expect.stringContaining(KEY) })
+    expect(directoryResult).toMatchObject({ code: 1, errors: expect.stringContaining(KEY) })
     expect(await run('check', '--backup', archive('damaged'))).toMatchObject({
       code: 1,
       output: expect.stringContaining(`revision 1, "${KEY}"`),
@@ -111,8 +115,8 @@ describe('stowage store', () => {
       code: 1,
       output: expect.stringContaining(`revision 1, "${KEY}"`),
     })
-    const repaired = await run('repair', '--backup', archive('full'), archive('second'), '--yes')
-    expect(repaired).toMatchObject({ code: 0, output: expect.stringContaining(`restored revision 1, "${KEY}"`) })
+    const repairResult = await run('repair', '--backup', archive('full'), archive('second'), '--yes')
+    expect(repairResult).toMatchObject({ code: 0, output: expect.stringContaining(`restored revision 1, "${KEY}"`) })
     expect((await run('check')).code).toBe(0)
 
     const bytes = await readFile(archive('full'))

@@ -10,7 +10,7 @@ import type { Logger } from '../../../base/log.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import type { StartedNodes } from '../../../processes/server/local-nodes.ts'
 import type { ReadyServer } from '../../../processes/server/serve.ts'
-import { type ProgramDeps, processDeps } from '../../command.ts'
+import { createProcessDeps, type ProgramDeps } from '../../command.ts'
 import { addAuditFlags, parseAuditFlags } from '../../flags/audit.ts'
 import { parseChangeThrottle } from '../../flags/change-throttle.ts'
 import {
@@ -100,7 +100,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
       const formatValue = await loadValueFormatter(flags.output, { isStream: true })
       // On a terminal the output reports the start, and log lines of the start would appear between its lines.
       const logLevel = flags.logLevel ?? (process.stderr.isTTY && !formatValue ? 'warn' : 'info')
-      const { clock, random, log, signal } = await processDeps(deps, { ...flags, logLevel })
+      const { clock, random, log, signal } = await createProcessDeps(deps, { ...flags, logLevel })
       await serve({
         dataDir: parseDataDir(flags.dataDir),
         store: flags.store,
@@ -141,11 +141,13 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         random,
         log,
         signal,
-        onReady: (ready) => {
+        onReady: (readyServer) => {
           const startMs = Math.round(performance.now())
           const notes = socketNotes(flags.driverSocket ?? [])
           const noteFields = notes.length > 0 ? { notes } : {}
-          deps.write(formatValue?.({ ...ready, ...noteFields, startMs }) ?? formatReadyServer(ready, notes, startMs))
+          deps.write(
+            formatValue?.({ ...readyServer, ...noteFields, startMs }) ?? formatReadyServer(readyServer, notes, startMs),
+          )
         },
         onNodes: (nodes) => {
           const startMs = Math.round(performance.now())

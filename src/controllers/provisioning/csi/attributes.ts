@@ -9,9 +9,9 @@ import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schem
 import { amountOf } from '../../../api/kinds/shared/provisioned-io.ts'
 import {
   formatQuantity,
+  isIntegerQuantity,
   isQuantity,
   quantityFromBytes,
-  quantityIsInteger,
   quantitySign,
   quantityToBytes,
 } from '../../../api/quantity.ts'
@@ -129,7 +129,7 @@ export function composeParameters(
   for (const attribute of IO_ATTRIBUTES) {
     const requestedAmount = attributes[attribute.key]
     if (requestedAmount === undefined) continue
-    if (!isQuantity(requestedAmount) || quantitySign(requestedAmount) <= 0 || !quantityIsInteger(requestedAmount)) {
+    if (!isQuantity(requestedAmount) || quantitySign(requestedAmount) <= 0 || !isIntegerQuantity(requestedAmount)) {
       throw infeasibleError(`the claim requests ${requestedAmount} ${attribute.key}: it must be a positive integer`)
     }
     const driverValue = attribute.toDriverUnit(requestedAmount)

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 const NOW_MS = aContext().clock.nowMs()
 const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
-/** A certificate with this lifetime, of which the second part is left. */
+/** Issues a certificate with a lifetime of `lifetimeDays` that expires in `leftDays`. */
 function aCertificate(lifetimeDays: number, leftDays: number): string {
   const notAfterMs = NOW_MS + leftDays * DAY_MS
   const name = { commonName: 'ann' }

@@ -24,33 +24,45 @@ export const certificates: Check = {
   async run({ connection, clock }) {
     const credentials = await collectCredentials(connection)
     const findings = credentials.known.flatMap((credential) => describeExpiry(credential, clock.nowMs()))
-    const [first] = [...credentials.known].sort((a, b) => a.expiresMs - b.expiresMs)
-    const ok: Finding[] =
-      first && findings.length === 0
-        ? [{ status: 'ok', message: `${first.name} expires first, at ${timestamp(first.expiresMs)}.` }]
+    const [firstCredential] = [...credentials.known].sort((a, b) => a.expiresMs - b.expiresMs)
+    const okFindings: Finding[] =
+      firstCredential && findings.length === 0
+        ? [
+            {
+              status: 'ok',
+              message: `${firstCredential.name} expires first, at ${timestamp(firstCredential.expiresMs)}.`,
+            },
+          ]
         : []
-    return [...findings, ...ok, ...credentials.unknown]
+    return [...findings, ...okFindings, ...credentials.unknown]
   },
 }
 
 async function collectCredentials(
   connection: Connection,
 ): Promise<{ readonly known: readonly Credential[]; readonly unknown: readonly Finding[] }> {
-  const serving = await readServerCertificate(connection)
-  const unknown: Finding[] = []
+  const serverCertificate = await readServerCertificate(connection)
+  const unknownFindings: Finding[] = []
   const { cert, token } = await connection.credentials().catch((error: Error): Credentials => {
-    unknown.push({ status: 'unknown', message: `The credentials of the kubeconfig cannot be read: ${error.message}` })
+    unknownFindings.push({
+      status: 'unknown',
+      message: `The credentials of the kubeconfig cannot be read: ${error.message}`,
+    })
     return {}
   })
-  const known = [
-    ...(serving ? [ofCertificate('The certificate of the API server', serving, RENEW_SERVER)] : []),
-    ...readPem(connection.ca).map((ca) => ofCertificate(`The CA ${ca.subject.replaceAll('\n', ', ')}`, ca, RENEW_CA)),
+  const knownCredentials = [
+    ...(serverCertificate
+      ? [credentialOfCertificate('The certificate of the API server', serverCertificate, RENEW_SERVER)]
+      : []),
+    ...readPem(connection.ca).map((ca) =>
+      credentialOfCertificate(`The CA ${ca.subject.replaceAll('\n', ', ')}`, ca, RENEW_CA),
+    ),
     ...readPem(cert)
       .slice(0, 1)
-      .map((client) => ofCertificate('The client certificate', client, RENEW_CLIENT)),
-    ...(token === undefined ? [] : ofToken(token)),
+      .map((client) => credentialOfCertificate('The client certificate', client, RENEW_CLIENT)),
+    ...(token === undefined ? [] : credentialsOfToken(token)),
   ]
-  return { known, unknown }
+  return { known: knownCredentials, unknown: unknownFindings }
 }
 
 const RENEW_SERVER =
@@ -59,7 +71,11 @@ const RENEW_CA = 'Renew the CA of the cluster, and distribute it with new kubeco
 const RENEW_CLIENT =
   'Get a new kubeconfig from the administrator; on the machine of a Stowage server: stowage kubeconfig'
 
-const ofCertificate = (name: string, { validFrom, validTo }: X509Certificate, remedy: string): Credential => ({
+const credentialOfCertificate = (
+  name: string,
+  { validFrom, validTo }: X509Certificate,
+  remedy: string,
+): Credential => ({
   name,
   issuedMs: Date.parse(validFrom),
   expiresMs: Date.parse(validTo),
@@ -79,7 +95,7 @@ const readPem = (text = ''): X509Certificate[] =>
   })
 
 /** Returns the expiration of a JSON Web Token. Other tokens do not contain one. */
-function ofToken(token: string): Credential[] {
+function credentialsOfToken(token: string): Credential[] {
   try {
     const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
     const { exp } = claims as { readonly exp?: number }

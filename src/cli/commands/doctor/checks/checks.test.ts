@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { microTimestamp, timestamp } from '../../../../base/timestamps.ts'
 import { managedBy } from '../../../../controllers/capacity/index.ts'
 import type { Check, FindingStatus } from '../check.ts'
-import { aContext, aCsiNode, type ContextOptions, forbiddenList, someFacts } from '../doctor.fixture.ts'
+import { aContext, aCsiNode, type ContextOptions, createDriverFacts, createForbiddenError } from '../doctor.fixture.ts'
 import { runChecks } from '../report.ts'
 import { servedApis } from './apis.ts'
 import { capacityObjects } from './capacity-objects.ts'
@@ -18,7 +18,7 @@ import { topology } from './topology.ts'
 
 const DRIVER = 'disks.example.com'
 const NOW_MS = aContext().clock.nowMs()
-const named = (name: string, rest: object = {}) => ({ metadata: { name }, ...rest })
+const createObject = (name: string, rest: object = {}) => ({ metadata: { name }, ...rest })
 
 /** Runs a check and returns the status, the object and the message of each finding in one line. */
 async function run(check: Check, options: ContextOptions = {}): Promise<string[]> {
@@ -26,14 +26,19 @@ async function run(check: Check, options: ContextOptions = {}): Promise<string[]
   return report!.findings.map(({ status, object, message }) => `${status} ${object ? `${object}: ` : ''}${message}`)
 }
 
-const socketWith = (facts = someFacts()) => ({ driver: facts.name, socket: { address: '/csi.sock', facts } })
+const createSocketOptions = (facts = createDriverFacts()) => ({
+  driver: facts.name,
+  socket: { address: '/csi.sock', facts },
+})
 
 describe('the checks', () => {
   it('PLUS-9 report unknown, and no error, for what the user may not read', async () => {
     const plurals = ['nodes', 'csinodes', 'csidrivers', 'storageclasses', 'csistoragecapacities', 'leases']
-    const others = ['persistentvolumes', 'persistentvolumeclaims', 'volumeattachments', 'volumeattributesclasses']
-    const objects = Object.fromEntries([...plurals, ...others].map((plural) => [plural, forbiddenList(plural)]))
-    const reports = await runChecks(CHECKS, aContext({ objects, ...socketWith() }))
+    const otherPlurals = ['persistentvolumes', 'persistentvolumeclaims', 'volumeattachments', 'volumeattributesclasses']
+    const objects = Object.fromEntries(
+      [...plurals, ...otherPlurals].map((plural) => [plural, createForbiddenError(plural)]),
+    )
+    const reports = await runChecks(CHECKS, aContext({ objects, ...createSocketOptions() }))
     const statuses = Object.fromEntries(
       reports.map(({ id, findings }) => [id, [...new Set(findings.map(({ status }) => status))]] as const),
     )
@@ -66,39 +71,39 @@ describe('the check of the API server', () => {
   })
 
   it('PLUS-9 reports a missing kind as an error, and a missing optional one as a warning', async () => {
-    expect(await run(servedApis, { notServed: ['csinodes', 'volumeattributesclasses'] })).toEqual([
+    expect(await run(servedApis, { unservedPlurals: ['csinodes', 'volumeattributesclasses'] })).toEqual([
       'error The server does not serve csinodes.storage.k8s.io, without which volumes cannot be managed.',
       'warning The server does not serve volumeattributesclasses.storage.k8s.io: the attributes of volumes cannot be modified.',
     ])
   })
 
   it('PLUS-9 ignores an optional kind that the driver cannot use', async () => {
-    const socket = socketWith(someFacts({ controller: new Set(['CREATE_DELETE_VOLUME']) }))
-    const notServed = ['volumeattributesclasses', 'csistoragecapacities']
-    expect(await run(servedApis, { notServed, ...socket })).toEqual([expect.stringMatching(/^ok /)])
+    const socket = createSocketOptions(createDriverFacts({ controller: new Set(['CREATE_DELETE_VOLUME']) }))
+    const unservedPlurals = ['volumeattributesclasses', 'csistoragecapacities']
+    expect(await run(servedApis, { unservedPlurals, ...socket })).toEqual([expect.stringMatching(/^ok /)])
   })
 })
 
 describe('the check of rights', () => {
   /** Answers reviews: a review is denied if its verb and resource are listed. */
-  const clientThatDenies = (...denied: string[]): ContextOptions['client'] => ({
+  const createDenyingClient = (...deniedRights: string[]): ContextOptions['client'] => ({
     create: (async (kind: { kind: string }, { spec }: { spec?: Record<string, any> }) => {
       if (kind.kind === 'SelfSubjectReview') return { status: { userInfo: { username: 'csi-driver' } } }
       const { verb, group, resource, subresource } = spec!.resourceAttributes
       const id = `${verb} ${resource}${group ? `.${group}` : ''}${subresource ? `/${subresource}` : ''}`
-      return { status: { allowed: !denied.includes(id) } }
+      return { status: { allowed: !deniedRights.includes(id) } }
     }) as never,
   })
   const subject = { component: 'resizer', namespace: 'csi' } as const
 
   it('PLUS-9 names the user and the number of rights if none is missing', async () => {
-    expect(await run(rights, { client: clientThatDenies(), subject })).toEqual([
+    expect(await run(rights, { client: createDenyingClient(), subject })).toEqual([
       expect.stringMatching(/^ok csi-driver has all \d+ rights of the component resizer\.$/),
     ])
   })
 
-  it('PLUS-9 reports a missing right as an error, and that of a feature as a warning that names the feature', async () => {
-    const client = clientThatDenies(
+  it('PLUS-9 reports a missing right as an error, and one of a feature as a warning that names the feature', async () => {
+    const client = createDenyingClient(
       'list volumeattributesclasses.storage.k8s.io',
       'watch volumeattributesclasses.storage.k8s.io',
       'list pods',
@@ -112,12 +117,12 @@ describe('the check of rights', () => {
   })
 
   it('PLUS-9 accepts update in place of patch, and omits resources that are not served', async () => {
-    const client = clientThatDenies('patch persistentvolumes', 'list volumeattributesclasses.storage.k8s.io')
-    expect(await run(rights, { client, subject, notServed: ['volumeattributesclasses'] })).toEqual([
+    const client = createDenyingClient('patch persistentvolumes', 'list volumeattributesclasses.storage.k8s.io')
+    expect(await run(rights, { client, subject, unservedPlurals: ['volumeattributesclasses'] })).toEqual([
       expect.stringMatching(/^ok /),
     ])
-    const withoutUpdate = clientThatDenies('patch persistentvolumes', 'update persistentvolumes')
-    expect(await run(rights, { client: withoutUpdate, subject })).toEqual([
+    const clientWithoutUpdate = createDenyingClient('patch persistentvolumes', 'update persistentvolumes')
+    expect(await run(rights, { client: clientWithoutUpdate, subject })).toEqual([
       'error csi-driver cannot patch persistentvolumes, which the component resizer always needs.',
     ])
   })
@@ -135,11 +140,11 @@ describe('the check of rights', () => {
   })
 
   it('PLUS-9 omits the rights of transactions on a server without them', async () => {
-    const client = clientThatDenies('patch persistentvolumes/status', 'update persistentvolumes/status')
+    const client = createDenyingClient('patch persistentvolumes/status', 'update persistentvolumes/status')
     const provisioner = { component: 'provisioner', namespace: 'csi' } as const
     expect(await run(rights, { client, subject: provisioner })).toEqual([expect.stringMatching(/^ok /)])
-    const withTransactions = { ...client, commitsAtomically: async () => true }
-    expect(await run(rights, { client: withTransactions, subject: provisioner })).toEqual([
+    const clientWithTransactions = { ...client, commitsAtomically: async () => true }
+    expect(await run(rights, { client: clientWithTransactions, subject: provisioner })).toEqual([
       'warning csi-driver cannot patch persistentvolumes/status: the feature transactions is out of service.',
     ])
   })
@@ -168,25 +173,28 @@ describe('the check of rights', () => {
 })
 
 describe('the check of driver capabilities', () => {
-  const csidrivers = [named(DRIVER, { spec: { attachRequired: true, storageCapacity: true } })]
+  const csidrivers = [createObject(DRIVER, { spec: { attachRequired: true, storageCapacity: true } })]
   const storageclasses = [
-    named('fast', { provisioner: DRIVER, allowVolumeExpansion: true }),
-    named('foreign', { provisioner: 'other.example', allowVolumeExpansion: true }),
+    createObject('fast', { provisioner: DRIVER, allowVolumeExpansion: true }),
+    createObject('foreign', { provisioner: 'other.example', allowVolumeExpansion: true }),
   ]
-  const volumeattributesclasses = [named('gold', { driverName: DRIVER, parameters: {} })]
+  const volumeattributesclasses = [createObject('gold', { driverName: DRIVER, parameters: {} })]
 
   it('PLUS-9 reports the capabilities if they suffice', async () => {
     const objects = { csidrivers, storageclasses, volumeattributesclasses }
-    expect(await run(driverCapabilities, { objects, ...socketWith() })).toEqual([
+    expect(await run(driverCapabilities, { objects, ...createSocketOptions() })).toEqual([
       expect.stringMatching(/^ok disks\.example\.com 1\.2 supports what its classes use: CREATE_DELETE_VOLUME, /),
     ])
   })
 
   it('PLUS-9 names each object that uses a capability which the driver lacks', async () => {
-    const facts = someFacts({ controller: new Set(['CREATE_DELETE_VOLUME']), plugin: new Set(['CONTROLLER_SERVICE']) })
-    const restricted = named('zonal', { provisioner: DRIVER, allowedTopologies: [{}] })
-    const objects = { csidrivers, storageclasses: [...storageclasses, restricted], volumeattributesclasses }
-    expect(await run(driverCapabilities, { objects, ...socketWith(facts) })).toEqual([
+    const facts = createDriverFacts({
+      controller: new Set(['CREATE_DELETE_VOLUME']),
+      plugin: new Set(['CONTROLLER_SERVICE']),
+    })
+    const restrictedClass = createObject('zonal', { provisioner: DRIVER, allowedTopologies: [{}] })
+    const objects = { csidrivers, storageclasses: [...storageclasses, restrictedClass], volumeattributesclasses }
+    expect(await run(driverCapabilities, { objects, ...createSocketOptions(facts) })).toEqual([
       `error StorageClass fast: It allows the expansion of volumes, but the driver ${DRIVER} does not report EXPAND_VOLUME.`,
       `warning StorageClass zonal: It restricts the topology of volumes, but the driver ${DRIVER} does not report VOLUME_ACCESSIBILITY_CONSTRAINTS.`,
       `error VolumeAttributesClass gold: It modifies volumes, but the driver ${DRIVER} does not report MODIFY_VOLUME.`,
@@ -196,11 +204,13 @@ describe('the check of driver capabilities', () => {
   })
 
   it('PLUS-9 reports a driver that is not published to nodes, a missing CSIDriver, and another driver', async () => {
-    const detached = [named(DRIVER, { spec: { attachRequired: false } })]
-    expect(await run(driverCapabilities, { objects: { csidrivers: detached }, ...socketWith() })).toEqual([
+    const detachedDrivers = [createObject(DRIVER, { spec: { attachRequired: false } })]
+    expect(
+      await run(driverCapabilities, { objects: { csidrivers: detachedDrivers }, ...createSocketOptions() }),
+    ).toEqual([
       expect.stringMatching(/^error CSIDriver .* attachRequired: false, .* volumes are not published to nodes\.$/),
     ])
-    expect(await run(driverCapabilities, { ...socketWith(), driver: 'other.example' })).toEqual([
+    expect(await run(driverCapabilities, { ...createSocketOptions(), driver: 'other.example' })).toEqual([
       `error The driver at the socket is ${DRIVER}, not other.example.`,
       expect.stringMatching(/^warning CSIDriver disks.example.com: It does not exist/),
     ])
@@ -216,8 +226,8 @@ describe('the check of driver capabilities', () => {
 })
 
 describe('the check of drivers on nodes', () => {
-  const nodes = [named('n1'), named('n2')]
-  const csidrivers = [named(DRIVER, { spec: {} }), named('absent.example', { spec: {} })]
+  const nodes = [createObject('n1'), createObject('n2')]
+  const csidrivers = [createObject(DRIVER, { spec: {} }), createObject('absent.example', { spec: {} })]
   const objects = { nodes, csidrivers, csinodes: [aCsiNode('n1', DRIVER), aCsiNode('removed', DRIVER)] }
 
   it('PLUS-9 reports drivers without nodes, and rows without a node', async () => {
@@ -267,7 +277,7 @@ describe('the check of capacity objects', () => {
   const objects = {
     nodes: [{ metadata: { name: 'n1', labels: { zone: 'a' } } }],
     csinodes: [aCsiNode('n1', DRIVER)],
-    storageclasses: [named('fast', { provisioner: DRIVER })],
+    storageclasses: [createObject('fast', { provisioner: DRIVER })],
   }
 
   it('PLUS-9 reports objects of a deleted class, of a segment without nodes, and of a node without the driver', async () => {
@@ -283,20 +293,20 @@ describe('the check of capacity objects', () => {
       'warning CSIStorageCapacity csi/no-node: It is orphaned: no node has the labels zone=b.',
       `warning CSIStorageCapacity csi/removed: It is orphaned: the node n2 does not run the driver ${DRIVER}.`,
     ])
-    const none = { objects: { ...objects, csistoragecapacities }, driver: 'other.example' }
-    expect(await run(capacityObjects, none)).toEqual([])
+    const otherDriverOptions = { objects: { ...objects, csistoragecapacities }, driver: 'other.example' }
+    expect(await run(capacityObjects, otherDriverOptions)).toEqual([])
   })
 })
 
 describe('the check of finalizers', () => {
-  const deleted = (name: string, finalizer: string, agoMs: number, spec: object = {}) => ({
+  const createDeletedObject = (name: string, finalizer: string, agoMs: number, spec: object = {}) => ({
     metadata: { name, deletionTimestamp: timestamp(NOW_MS - agoMs), finalizers: [finalizer] },
     spec,
   })
   const attacherFinalizer = 'external-attacher/disks-example-com'
 
   it('PLUS-9 reports a finalizer of a driver that is not installed', async () => {
-    const volumeattachments = [deleted('csi-1', attacherFinalizer, 1_000, { attacher: DRIVER })]
+    const volumeattachments = [createDeletedObject('csi-1', attacherFinalizer, 1_000, { attacher: DRIVER })]
     expect(await run(finalizers, { objects: { volumeattachments } })).toEqual([
       `error VolumeAttachment csi-1: It is deleted, but nothing removes the finalizer ${attacherFinalizer}: the driver ${DRIVER} is not installed.`,
     ])
@@ -311,9 +321,12 @@ describe('the check of finalizers', () => {
 
   it('PLUS-9 reports deleted objects that have waited for more than five minutes, and what they wait for', async () => {
     const objects = {
-      persistentvolumeclaims: [deleted('orders', 'kubernetes.io/pvc-protection', 720_000)],
-      persistentvolumes: [deleted('pv-1', 'example.com/custom', 301_000), deleted('pv-2', 'example.com/custom', 1_000)],
-      volumeattachments: forbiddenList('volumeattachments'),
+      persistentvolumeclaims: [createDeletedObject('orders', 'kubernetes.io/pvc-protection', 720_000)],
+      persistentvolumes: [
+        createDeletedObject('pv-1', 'example.com/custom', 301_000),
+        createDeletedObject('pv-2', 'example.com/custom', 1_000),
+      ],
+      volumeattachments: createForbiddenError('volumeattachments'),
     }
     expect(await run(finalizers, { objects })).toEqual([
       'warning PersistentVolumeClaim orders: It was deleted 12m0s ago and waits for the finalizer kubernetes.io/pvc-protection (removed when no pod uses the claim).',
@@ -329,11 +342,11 @@ describe('the check of leases', () => {
     const renewTime = microTimestamp(NOW_MS - renewedMsAgo)
     return { metadata: { namespace, name }, spec: { holderIdentity, leaseDurationSeconds: 15, renewTime } }
   }
-  const csidrivers = [named(DRIVER, { spec: {} })]
-  const runWith = (...heldLeases: object[]) => run(leases, { objects: { csidrivers, leases: heldLeases } })
+  const csidrivers = [createObject(DRIVER, { spec: {} })]
+  const runWithLeases = (...heldLeases: object[]) => run(leases, { objects: { csidrivers, leases: heldLeases } })
 
   it('PLUS-9 names the lease and the holder of an upstream sidecar', async () => {
-    expect(await runWith(lease('csi/external-resizer-disks-example-com', 'csi-resizer-0'))).toEqual([
+    expect(await runWithLeases(lease('csi/external-resizer-disks-example-com', 'csi-resizer-0'))).toEqual([
       'warning Lease csi/external-resizer-disks-example-com: It is held by csi-resizer-0, which runs external-resizer or a ' +
         'command in its place. `stowage sidecar` does not lead until the lease is released.',
     ])
@@ -344,58 +357,58 @@ describe('the check of leases', () => {
     ['external-attacher', 'external-attacher-leader-disks-example-com'],
     ['external-health-monitor-controller', 'external-health-monitor-leader-disks-example-com'],
   ])('PLUS-9 recognizes the lease of %s', async (program, name) => {
-    expect(await runWith(lease(`csi/${name}`, 'old-0'))).toEqual([
+    expect(await runWithLeases(lease(`csi/${name}`, 'old-0'))).toEqual([
       expect.stringContaining(`held by old-0, which runs ${program} or`),
     ])
   })
 
   it('PLUS-9 reports an upstream sidecar beside a leading sidecar, unless the sidecar holds both leases', async () => {
     const sidecar = lease('csi/stowage-sidecar-disks-example-com', 'sidecar-0')
-    expect(await runWith(sidecar, lease('csi/disks-example-com', 'csi-provisioner-0'))).toEqual([
+    expect(await runWithLeases(sidecar, lease('csi/disks-example-com', 'csi-provisioner-0'))).toEqual([
       expect.stringMatching(/held by csi-provisioner-0, while sidecar-0 leads as stowage sidecar/),
     ])
-    expect(await runWith(sidecar, lease('csi/disks-example-com', 'sidecar-0'))).toEqual([
+    expect(await runWithLeases(sidecar, lease('csi/disks-example-com', 'sidecar-0'))).toEqual([
       'ok sidecar-0 leads with the lease csi/stowage-sidecar-disks-example-com.',
     ])
   })
 
   it('PLUS-9 reports two leaders in two namespaces, and an expired lease of the sidecar', async () => {
     const name = 'stowage-sidecar-disks-example-com'
-    expect(await runWith(lease(`a/${name}`, 'one'), lease(`b/${name}`, 'two'))).toEqual([
+    expect(await runWithLeases(lease(`a/${name}`, 'one'), lease(`b/${name}`, 'two'))).toEqual([
       `error Several processes lead as stowage sidecar for one driver: one with the lease a/${name} and two with the lease b/${name}.`,
     ])
-    expect(await runWith(lease(`a/${name}`, 'one', 75_000))).toEqual([
+    expect(await runWithLeases(lease(`a/${name}`, 'one', 75_000))).toEqual([
       `warning Lease a/${name}: It expired 1m0s ago. Its holder one stopped without releasing it, and no other process leads.`,
     ])
   })
 
   it('PLUS-9 reports controllers of Stowage beside kube-controller-manager, and ignores expired foreign leases', async () => {
     const controllers = lease('kube-system/stowage-controllers', 'c1')
-    expect(await runWith(controllers, lease('kube-system/kube-controller-manager', 'kcm'))).toEqual([
+    expect(await runWithLeases(controllers, lease('kube-system/kube-controller-manager', 'kcm'))).toEqual([
       expect.stringMatching(/^warning Lease kube-system\/stowage-controllers: It is held by c1 while kcm leads/),
     ])
-    expect(await runWith(controllers, lease('kube-system/kube-controller-manager', 'kcm', 60_000))).toEqual([
+    expect(await runWithLeases(controllers, lease('kube-system/kube-controller-manager', 'kcm', 60_000))).toEqual([
       'ok No upstream sidecar and no other process holds a lease that stowage sidecar needs.',
     ])
   })
 })
 
 describe('the check of clocks', () => {
-  const serverAt = (dateMs: number) => ({ dateMs, sentMs: NOW_MS, receivedMs: NOW_MS })
+  const createServerAnswer = (dateMs: number) => ({ dateMs, sentMs: NOW_MS, receivedMs: NOW_MS })
 
   it('PLUS-9 reports the direction of a difference to the API server', async () => {
-    expect(await run(clocks, { server: serverAt(NOW_MS + 60_000) })).toEqual([
+    expect(await run(clocks, { server: createServerAnswer(NOW_MS + 60_000) })).toEqual([
       'warning The clock of this machine is 60 s behind that of the API server.',
     ])
-    expect(await run(clocks, { server: serverAt(NOW_MS - 61_000) })).toEqual([
+    expect(await run(clocks, { server: createServerAnswer(NOW_MS - 61_000) })).toEqual([
       'warning The clock of this machine is 60 s ahead of that of the API server.',
     ])
-    expect(await run(clocks, { server: serverAt(NOW_MS - 5_900) })).toEqual([expect.stringMatching(/^ok /)])
+    expect(await run(clocks, { server: createServerAnswer(NOW_MS - 5_900) })).toEqual([expect.stringMatching(/^ok /)])
   })
 
   it('PLUS-9 reports holders that renew their lease in the future', async () => {
     const spec = { holderIdentity: 'node-7', renewTime: microTimestamp(NOW_MS + 31_000) }
-    expect(await run(clocks, { objects: { leases: [named('node-7', { spec })] } })).toEqual([
+    expect(await run(clocks, { objects: { leases: [createObject('node-7', { spec })] } })).toEqual([
       'warning Leases are renewed up to 30 s in the future, so the clocks of their holders are ahead: node-7.',
     ])
   })
@@ -404,13 +417,14 @@ describe('the check of clocks', () => {
 describe('the check of the disk', () => {
   const MIB = 1_024 ** 2
   const usage = { dataDir: '/data', storeBytes: 4 * MIB, availableFiles: 50_000 }
-  const statusWith = (fields: object) => describeUsage({ ...usage, availableBytes: 5_000 * MIB, ...fields })[0]!.status
+  const statusOfUsage = (fields: object) =>
+    describeUsage({ ...usage, availableBytes: 5_000 * MIB, ...fields })[0]!.status
 
   it('PLUS-9 reports little space as a warning, almost none as an error, and few free files', () => {
-    expect(statusWith({})).toBe('ok')
-    expect(statusWith({ availableBytes: 900 * MIB })).toBe('warning')
-    expect(statusWith({ availableBytes: 99 * MIB })).toBe('error')
-    expect(statusWith({ availableFiles: 999 })).toBe('warning')
+    expect(statusOfUsage({})).toBe('ok')
+    expect(statusOfUsage({ availableBytes: 900 * MIB })).toBe('warning')
+    expect(statusOfUsage({ availableBytes: 99 * MIB })).toBe('error')
+    expect(statusOfUsage({ availableFiles: 999 })).toBe('warning')
     expect(describeUsage({ ...usage, availableBytes: 5_000 * MIB })[0]!.message).toBe(
       'The file system of /data has 4.9 GiB available, and the store has 4.0 MiB.',
     )

@@ -31,7 +31,8 @@ const REMEDY = 'timedatectl status'
 
 function compareServer({ dateMs, sentMs, receivedMs }: ServerAnswer): Finding[] {
   if (dateMs === undefined) return [{ status: 'unknown', message: 'Not checked: the API server sends no Date header.' }]
-  const aheadMs = dateMs - receivedMs // at least
+  // The clock of the server is ahead or behind by at least these times.
+  const aheadMs = dateMs - receivedMs
   const behindMs = sentMs - (dateMs + DATE_RESOLUTION_MS)
   const skewMs = Math.max(aheadMs, behindMs)
   if (skewMs <= SKEW_MS_MAX) return []

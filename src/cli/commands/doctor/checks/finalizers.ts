@@ -36,10 +36,10 @@ export const finalizers: Check = {
     const { cluster } = context
     const installedDrivers = await readInstalledDrivers(cluster)
     const lists = [
-      listDeleted(cluster, persistentVolumeClaimKind, () => undefined),
-      listDeleted(cluster, persistentVolumeKind, ({ spec }) => spec?.csi?.driver),
-      listDeleted(cluster, volumeAttachmentKind, ({ spec }) => spec.attacher),
-      listDeleted(cluster, volumeAttributesClassKind, () => undefined),
+      listDeletedObjects(cluster, persistentVolumeClaimKind, () => undefined),
+      listDeletedObjects(cluster, persistentVolumeKind, ({ spec }) => spec?.csi?.driver),
+      listDeletedObjects(cluster, volumeAttachmentKind, ({ spec }) => spec.attacher),
+      listDeletedObjects(cluster, volumeAttributesClassKind, () => undefined),
     ]
     const findings = (await Promise.all(lists.map((list) => describeList(list, context, installedDrivers)))).flat()
     if (findings.length > 0) return findings
@@ -57,7 +57,7 @@ async function readInstalledDrivers(cluster: Cluster): Promise<ReadonlySet<strin
   ])
 }
 
-async function listDeleted<T extends KubeObject>(
+async function listDeletedObjects<T extends KubeObject>(
   cluster: Cluster,
   kind: Kind<T>,
   driverOf: (object: Readonly<Stored<T>>) => string | undefined,
@@ -68,7 +68,7 @@ async function listDeleted<T extends KubeObject>(
     .map((object) => ({ kind: kind as Kind, object, driver: driverOf(object) }))
 }
 
-/** A kind that may not be read is unknown; the other kinds are checked. */
+/** Returns an unknown finding for a kind that may not be read, so that the other kinds are still checked. */
 async function describeList(
   list: Promise<readonly DeletedObject[]>,
   context: DoctorContext,
@@ -92,7 +92,7 @@ function describeObject(
   const waitingMs = serverTimeMs(server, clock) - Date.parse(deletionTimestamp)
   const id = `${kind.kind} ${namespace ? `${namespace}/` : ''}${name}`
   const target = `${kind.singular} ${name}${namespace ? ` --namespace ${namespace}` : ''}`
-  const driverFinalizer = names.find(isOfDriver)
+  const driverFinalizer = names.find(isDriverFinalizer)
   if (driver !== undefined && driverFinalizer !== undefined && !installedDrivers.has(driver)) {
     return [
       {
@@ -117,8 +117,8 @@ function describeObject(
 const ATTACHER_PREFIX = 'external-attacher/'
 const SOURCE_PREFIX = 'provisioner.storage.kubernetes.io/'
 
-/** Whether the finalizer is removed by a sidecar of the driver. */
-const isOfDriver = (finalizer: string): boolean =>
+/** Returns whether a sidecar of the driver removes the finalizer. */
+const isDriverFinalizer = (finalizer: string): boolean =>
   finalizer.startsWith(ATTACHER_PREFIX) || finalizer === EXTERNAL_PROVISIONER_FINALIZER
 
 /** When each finalizer is removed. */

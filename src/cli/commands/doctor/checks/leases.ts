@@ -114,8 +114,9 @@ const describeExpiredLease = ({ id, holder, expiredMs = 0 }: HeldLease): Finding
 
 /** Both programs bind claims, unless --controllers of Stowage names other controllers. */
 function describeControllers(heldLeases: readonly HeldLease[]): Finding[] {
-  const find = (name: string) => heldLeases.find((lease) => lease.id === `kube-system/${name}` && isRenewed(lease))
-  const [controllers, manager] = [find(CONTROLLERS_LEASE), find(UPSTREAM_CONTROLLERS_LEASE)]
+  const findHeldLease = (name: string) =>
+    heldLeases.find((lease) => lease.id === `kube-system/${name}` && isRenewed(lease))
+  const [controllers, manager] = [findHeldLease(CONTROLLERS_LEASE), findHeldLease(UPSTREAM_CONTROLLERS_LEASE)]
   if (!controllers || !manager) return []
   return [
     {

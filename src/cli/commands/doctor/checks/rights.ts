@@ -21,7 +21,7 @@ interface Right {
   /** Absent for the whole cluster. */
   readonly namespace?: string
   readonly name?: string
-  /** Absent for what the component always does. */
+  /** Absent for a right that the component always needs. */
   readonly feature?: string
 }
 
@@ -46,28 +46,24 @@ export const rights: Check = {
     const namespace = subject.namespace ?? parseAccount(user)?.namespace ?? NAMESPACE_DEFAULT
     const rightsInUse = await findRightsInUse(context, subject, namespace)
     const reviewer = createAccessReviewer(context.client, subject.user)
-    const isGranted = await mapConcurrently(rightsInUse, CONCURRENT_REQUESTS, (right) => hasRight(reviewer, right))
-    const missingRights = rightsInUse.filter((_, index) => !isGranted[index])
-    if (missingRights.length > 0) return describeMissing(missingRights, user, { ...subject, namespace })
+    const grants = await mapConcurrently(rightsInUse, CONCURRENT_REQUESTS, (right) => hasRight(reviewer, right))
+    const missingRights = rightsInUse.filter((_, index) => !grants[index])
+    if (missingRights.length > 0) return describeMissingRights(missingRights, user, { ...subject, namespace })
     return [
       { status: 'ok', message: `${user} has all ${rightsInUse.length} rights of the component ${subject.component}.` },
     ]
   },
 }
 
-/** Returns each right once. Omits those on resources that the server does not serve, and transactions of other servers. */
-async function findRightsInUse(
-  context: DoctorContext,
-  subject: Subject,
-  namespaceOfComponent: string,
-): Promise<Right[]> {
+/** Returns each right once. Omits rights on resources that the server does not serve, and on transactions if it has none. */
+async function findRightsInUse(context: DoctorContext, subject: Subject, componentNamespace: string): Promise<Right[]> {
   const rightsByKey = new Map<string, Right>()
   const hasTransactions = await context.client.commitsAtomically()
   for (const rule of selectRules(subject.component, subject.features)) {
     if (rule.feature === 'transactions' && !hasTransactions) continue
     for (const resource of rule.resources) {
       if (!(await isServed(resource, context))) continue
-      for (const right of rightsOf(rule, resource, namespaceOfComponent)) {
+      for (const right of rightsOf(rule, resource, componentNamespace)) {
         const { verb, namespace = '', name = '', feature } = right
         const key = JSON.stringify([verb, resource, namespace, name])
         // A right that the component always needs stays required, even if a feature needs it too.
@@ -78,9 +74,13 @@ async function findRightsInUse(
   return [...rightsByKey.values()]
 }
 
-function rightsOf({ verbs, names, namespace, feature }: ComponentRule, resource: string, own: string): Right[] {
+function rightsOf(
+  { verbs, names, namespace, feature }: ComponentRule,
+  resource: string,
+  ownNamespace: string,
+): Right[] {
   const scope = {
-    ...(namespace ? { namespace: namespace === 'own' ? own : namespace } : {}),
+    ...(namespace ? { namespace: namespace === 'own' ? ownNamespace : namespace } : {}),
     ...(feature ? { feature } : {}),
   }
   return verbs.flatMap((verb) =>
@@ -90,19 +90,19 @@ function rightsOf({ verbs, names, namespace, feature }: ComponentRule, resource:
 
 const KINDS: readonly Kind[] = [...ALL_KINDS, volumeSnapshotKind as Kind, volumeSnapshotContentKind as Kind]
 
-/** Resources of no kind are assumed to be served. */
+/** Returns whether the server serves a resource. Resources without a declared kind are assumed to be served. */
 async function isServed(resource: string, { cluster }: DoctorContext): Promise<boolean> {
   const [id] = resource.split('/')
   const kind = KINDS.find(({ plural, group }) => id === (group ? `${plural}.${group}` : plural))
   return kind ? cluster.serves(kind) : true
 }
 
-/** `get` and `update` replace `patch`, as in client/patch-by-update.ts. */
+/** Returns whether the user has the right. `get` and `update` replace `patch`, as in client/patch-by-update.ts. */
 async function hasRight(reviewer: AccessReviewer, right: Right): Promise<boolean> {
   if (await reviewer.allows(right)) return true
   if (right.verb !== 'patch') return false
-  const read = { ...right, verb: 'get', resource: right.resource.split('/')[0]! }
-  return (await reviewer.allows({ ...right, verb: 'update' })) && (await reviewer.allows(read))
+  const readRight = { ...right, verb: 'get', resource: right.resource.split('/')[0]! }
+  return (await reviewer.allows({ ...right, verb: 'update' })) && (await reviewer.allows(readRight))
 }
 
 /** Returns the name of the user of the kubeconfig. Servers before Kubernetes 1.28 do not report it. */
@@ -118,7 +118,7 @@ async function readUserName({ client }: DoctorContext): Promise<string> {
 
 type SubjectInNamespace = Subject & { readonly namespace: string }
 
-function describeMissing(missingRights: readonly Right[], user: string, subject: SubjectInNamespace): Finding[] {
+function describeMissingRights(missingRights: readonly Right[], user: string, subject: SubjectInNamespace): Finding[] {
   const groups = new Map<string, Right[]>()
   for (const right of missingRights) {
     const key = JSON.stringify([right.resource, right.namespace, right.name, right.feature])
