@@ -12,7 +12,7 @@ import { readSnapshot } from '../read-snapshot.ts'
 import { simulate } from './simulate.ts'
 
 const { SCALE = '1', AGREEMENT_SEED } = process.env
-const CLUSTERS = SCALE === '100' ? 10_000 : 100
+const CLUSTERS = SCALE === '100' ? 10_000 : 200
 const ZONE = 'topology.example.com/zone'
 const ZONES = ['east', 'west']
 

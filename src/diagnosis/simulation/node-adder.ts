@@ -22,9 +22,10 @@ export function createNodeAdder(
   const names = new Set<string>()
   for (const capacity of sharedCapacities(group, caches.capacities?.list() ?? [])) caches.capacities?.put(capacity)
 
+  let number = 0
   function chooseName(): string {
-    for (let number = 1; ; number++) {
-      const name = `${group.name}-${number}`
+    for (;;) {
+      const name = `${group.name}-${++number}`
       if (!caches.nodes.get(name)) return name
     }
   }
