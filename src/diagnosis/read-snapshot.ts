@@ -1,4 +1,4 @@
-// Reads the objects of a diagnosis through the client. A list that the user may not read is recorded as a missing right, and
+// Reads the objects of a diagnosis or a simulation through the client. A list that the user may not read is recorded as a missing right, and
 // read in the namespace of the diagnosed object if that is allowed.
 import type { Kind, Stored } from '../api/kind.ts'
 import { isForbidden, isNotServed } from '../api/status-error.ts'

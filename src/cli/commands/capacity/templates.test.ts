@@ -2,12 +2,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { csiDriverKind } from '../../../api/kinds/csi-driver/csi-driver.ts'
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
 import { storageClassKind } from '../../../api/kinds/storage-class/storage-class.ts'
 import { createServerFixture, type ServerFixture } from '../../../apiserver/server.fixture.ts'
 import type { Client } from '../../../client/index.ts'
+import { createCluster } from '../../../diagnosis/cluster.ts'
+import { readSnapshot } from '../../../diagnosis/index.ts'
+import { aClaim, aPod } from '../../../diagnosis/simulation/simulation.fixture.ts'
 import { listWith, type PublishFlags, publishWith, removeWith } from './templates.ts'
 
 const TOPOLOGY = 'topology.example.com/node'
@@ -20,7 +24,12 @@ beforeEach(async () => {
   server = await createServerFixture()
   client = server.clientOf('capacity-templates')
   const admin = server.client()
-  await admin.create(storageClassKind, { metadata: { name: 'local' }, provisioner: 'd.example.com' })
+  await admin.create(csiDriverKind, { metadata: { name: 'd.example.com' }, spec: { storageCapacity: true } })
+  await admin.create(storageClassKind, {
+    metadata: { name: 'local' },
+    provisioner: 'd.example.com',
+    volumeBindingMode: 'WaitForFirstConsumer',
+  })
   await admin.create(nodeKind, { metadata: { name: 'n1', labels: { [TOPOLOGY]: 'n1' } } })
   const drivers = [{ name: 'd.example.com', nodeID: 'n1', topologyKeys: [TOPOLOGY] }]
   await admin.create(csiNodeKind, { metadata: { name: 'n1' }, spec: { drivers } })
@@ -109,6 +118,22 @@ describe('stowage capacity templates', () => {
     await expect(removeWith(client, 'workers', { output: 'text' })).rejects.toThrow(
       'The group workers has no templates.',
     )
+  })
+
+  it('PLUS-17 makes the scheduler accept a pod on a node that has the labels of the template', async () => {
+    await publish({ group: 'workers', like: 'n1' })
+    const signal = new AbortController().signal
+    const snapshot = await readSnapshot({ client: server.client(), nowMs: server.clock.nowMs(), signal })
+    const spec = { storageClassName: 'local', accessModes: ['ReadWriteOnce'] }
+    const fitsOn = (labels: Record<string, string>, storage: string) => {
+      const node = { metadata: { name: 'simulated', uid: 'u', resourceVersion: '1', labels } }
+      const claim = aClaim('a', storage, spec)
+      const cluster = createCluster({ ...snapshot, nodes: [node], claims: [claim] })
+      return cluster.evaluate(aPod('p', ['a'])).message === undefined
+    }
+    expect(fitsOn({ [TOPOLOGY]: 'workers' }, '10Gi')).toBe(true)
+    expect(fitsOn({ [TOPOLOGY]: 'workers' }, '11Gi')).toBe(false)
+    expect(fitsOn({ [TOPOLOGY]: 'others' }, '1Gi')).toBe(false)
   })
 
   it.each([

@@ -6,7 +6,7 @@ import { forbidden } from '../../../api/status-error.ts'
 import { manualClock } from '../../../base/manual-clock.ts'
 import type { Client } from '../../../client/index.ts'
 import { SNAPSHOT_KINDS, type SnapshotList } from '../../../diagnosis/index.ts'
-import { aSnapshot } from '../../../diagnosis/simulation/simulation.fixture.ts'
+import { aPod, aSnapshot, DRIVER, HOST } from '../../../diagnosis/simulation/simulation.fixture.ts'
 import { type SimulateDeps, type SimulateFlags, simulateWith } from './run.ts'
 
 let dir: string
@@ -27,8 +27,8 @@ beforeAll(async () => {
 afterAll(() => rm(dir, { recursive: true }))
 
 /** A client that can only list, and not the lists in `denied`. */
-function readOnlyClient(denied: readonly SnapshotList[] = []): Client {
-  const snapshot = aSnapshot([{ name: 'n1', free: '10Gi' }])
+function readOnlyClient(denied: readonly SnapshotList[] = [], objects: Parameters<typeof aSnapshot>[1] = {}): Client {
+  const snapshot = aSnapshot([{ name: 'n1', free: '10Gi' }], objects)
   const list = async ({ plural }: { readonly plural: string }) => {
     const name = Object.entries(SNAPSHOT_KINDS).find(([, kind]) => kind.plural === plural)![0] as SnapshotList
     if (denied.includes(name)) throw forbidden(SNAPSHOT_KINDS[name], '', 'no')
@@ -68,6 +68,56 @@ describe('a simulation through a client', () => {
       'shop/web-2',
     ])
     expect(notes).toEqual(['Objects without a part in the simulation: Service/web.'])
+  })
+
+  it('PLUS-2 places the waiting pods of the cluster, and those of a removed node', async () => {
+    const pods = [aPod('waits'), aPod('runs', [], { nodeName: 'n1' }), aPod('gone', [], { nodeName: 'n2' })]
+    const nodes = aSnapshot([
+      { name: 'n1', free: '1Gi' },
+      { name: 'n2', free: '1Gi' },
+    ]).nodes as object[]
+    const flags = { pending: true, removeNode: ['n2'] }
+    const { placed } = await simulateFile(readOnlyClient([], { pods, nodes }), { ...flags, filename: undefined })
+    expect(placed.map(({ name, node }) => [name, node])).toEqual([
+      ['waits', 'n1'],
+      ['gone', 'n1'],
+    ])
+  })
+
+  it('PLUS-2 replaces and adds classes, with the capacity of new ones', async () => {
+    const storage = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '20Gi' } } }
+    const claim = { metadata: { name: 'a' }, spec: { ...storage, storageClassName: 'large' } }
+    const volumes = [{ name: 'a', persistentVolumeClaim: { claimName: 'a' } }]
+    const pod = { metadata: { name: 'p' }, spec: { containers: [{ name: 'app', image: 'app' }], volumes } }
+    const storageClass = { metadata: { name: 'large' }, provisioner: DRIVER, volumeBindingMode: 'WaitForFirstConsumer' }
+    const nodeTopology = { matchLabels: { [HOST]: 'n1' } }
+    const capacity = { metadata: { name: 'c' }, storageClassName: 'large', nodeTopology, capacity: '30Gi' }
+    const write = async (name: string, items: readonly object[]) => {
+      const path = join(dir, name)
+      await writeFile(path, JSON.stringify({ apiVersion: 'v1', kind: 'List', items }))
+      return path
+    }
+    const filename = [
+      await write('pods.json', [
+        { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claim },
+        { apiVersion: 'v1', kind: 'Pod', ...pod },
+      ]),
+    ]
+    const setClass = [
+      await write('class.json', [
+        { apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', ...storageClass },
+        { apiVersion: 'storage.k8s.io/v1', kind: 'CSIStorageCapacity', ...capacity },
+      ]),
+    ]
+    expect((await simulateFile(readOnlyClient(), { filename })).rejected).toMatchObject([
+      { diagnosis: { children: [{ reason: 'StorageClassNotFound' }] } },
+    ])
+    const { fits, classes } = await simulateFile(readOnlyClient(), { filename, setClass })
+    expect(fits).toBe(true)
+    expect(classes.map(({ name, free }) => [name, free])).toEqual([
+      ['large', '10Gi'],
+      ['local', '0'],
+    ])
   })
 
   it('SYS-12 shows the progress of each round on a terminal', async () => {
