@@ -12,11 +12,11 @@ const subject = { commonName: 'system:node:n1', organizations: ['system:nodes'] 
 /** Returns a request that openssl creates. */
 function opensslRequest(...args: string[]): string {
   const dir = mkdtempSync(join(tmpdir(), 'csr-'))
-  const out = join(dir, 'request.pem')
-  execFileSync('openssl', ['req', '-new', '-nodes', '-keyout', join(dir, 'key.pem'), '-out', out, ...args], {
+  const outputPath = join(dir, 'request.pem')
+  execFileSync('openssl', ['req', '-new', '-nodes', '-keyout', join(dir, 'key.pem'), '-out', outputPath, ...args], {
     stdio: 'ignore',
   })
-  return readFileSync(out, 'utf8')
+  return readFileSync(outputPath, 'utf8')
 }
 
 describe('certification requests', () => {

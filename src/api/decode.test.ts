@@ -133,11 +133,13 @@ describe('decode', () => {
   })
 
   it('reports the paths of unknown fields, except ignored ones', () => {
-    const { unknownFields, object: decoded } = decode(outer, { kind: 'X', extra: { a: 1 }, items: [{ nam: 'x' }] }, [
-      'kind',
-    ])
+    const { unknownFields, object: decodedObject } = decode(
+      outer,
+      { kind: 'X', extra: { a: 1 }, items: [{ nam: 'x' }] },
+      ['kind'],
+    )
     expect(unknownFields.toSorted()).toEqual(['extra', 'items[0].nam'])
-    expect(decoded).toEqual({ items: [{ name: '' }] })
+    expect(decodedObject).toEqual({ items: [{ name: '' }] })
   })
 
   it('returns fields and map keys in an order that does not depend on the input', () => {
@@ -147,9 +149,9 @@ describe('decode', () => {
   })
 
   it('SYS-10 treats `__proto__` as an ordinary key', () => {
-    const { object: decoded } = decodeOuter(JSON.parse('{"labels":{"__proto__":"x"},"__proto__":{"title":"no"}}'))
-    expect(Object.keys(decoded.labels ?? {})).toEqual(['__proto__'])
-    expect(decoded.title).toBeUndefined()
+    const { object: decodedObject } = decodeOuter(JSON.parse('{"labels":{"__proto__":"x"},"__proto__":{"title":"no"}}'))
+    expect(Object.keys(decodedObject.labels ?? {})).toEqual(['__proto__'])
+    expect(decodedObject.title).toBeUndefined()
     expect(({} as { title?: unknown }).title).toBeUndefined()
   })
 
@@ -183,8 +185,8 @@ describe('decode', () => {
     )
     fc.assert(
       fc.property(anOuter, (value) => {
-        const decoded = decodeOuter(value).object
-        expect(decodeOuter(decoded).object).toEqual(decoded)
+        const decodedObject = decodeOuter(value).object
+        expect(decodeOuter(decodedObject).object).toEqual(decodedObject)
       }),
     )
   })
@@ -222,9 +224,9 @@ describe('decode with a previous object', () => {
       single: fc.record({ name: fc.string(), count: fc.integer({ min: 0, max: 9 }) }),
     })
     fc.assert(
-      fc.property(values, values, fc.boolean(), (before, after, reusesSingle) => {
-        const decodedBefore = decode(outer, before).object
-        const value = { ...decodedBefore, ...after, ...(reusesSingle ? { single: decodedBefore.single } : {}) }
+      fc.property(values, values, fc.boolean(), (oldValue, newValue, reusesSingle) => {
+        const decodedBefore = decode(outer, oldValue).object
+        const value = { ...decodedBefore, ...newValue, ...(reusesSingle ? { single: decodedBefore.single } : {}) }
         expect(decode(outer, value, [], { previous: decodedBefore }).object).toEqual(decode(outer, value).object)
       }),
     )

@@ -59,18 +59,24 @@ export function decode<T>(
   type: ObjectType<T>,
   value: unknown,
   ignoredKeys: readonly string[] = [],
-  { isPartial = false, previous, valuesMax }: DecodeOptions = {},
+  { isPartial = false, previous: previousValue, valuesMax }: DecodeOptions = {},
 ): Decoded<T> {
   const context = new Context(isPartial, valuesMax)
-  const object = decodeObject(type, value, '', context, { previous, ignored: ignoredKeys })
+  const object = decodeObject(type, value, '', context, { previous: previousValue, ignored: ignoredKeys })
   return { object: object as T, unknownFields: context.unknownFields, keyCount: context.keyCount }
 }
 
-function decodeValue(type: Type, value: unknown, path: string, context: Context, previous?: unknown): unknown {
-  if (previous !== undefined && value === previous) return value
+function decodeValue(type: Type, value: unknown, path: string, context: Context, previousValue?: unknown): unknown {
+  if (previousValue !== undefined && value === previousValue) return value
   switch (type.is) {
     case 'object':
-      return decodeObject(type, value, path, context, previous === undefined ? NO_PREVIOUS : { previous })
+      return decodeObject(
+        type,
+        value,
+        path,
+        context,
+        previousValue === undefined ? NO_PREVIOUS : { previous: previousValue },
+      )
     case 'list':
       return decodeList(type.item, value, path, context)
     case 'map':
@@ -91,12 +97,12 @@ function decodeObject(
   path: string,
   context: Context,
   {
-    previous,
+    previous: previousValue,
     ignored: ignoredKeys = [],
   }: { readonly previous?: unknown; readonly ignored?: readonly string[] } = NO_PREVIOUS,
 ): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
-  const previousFields = isRecord(previous) ? previous : undefined
+  const previousFields = isRecord(previousValue) ? previousValue : undefined
   // Fields are in the order of the declaration and not of the client, so that equal objects have equal bytes.
   const object: Record<string, unknown> = {}
   let declaredCount = 0

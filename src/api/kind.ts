@@ -115,7 +115,7 @@ export interface Kind<T extends KubeObject = KubeObject> {
   /** Returns the time at which the object expires; events only. */
   expiresAtMs?(object: T, context: RuleContext): number | undefined
   /** Returns the grace period of a delete; pods only. */
-  gracePeriodSeconds?(object: T, requested: number | undefined): number
+  gracePeriodSeconds?(object: T, requestedSeconds: number | undefined): number
 
   /** Set for create-only kinds such as SubjectAccessReview. src/apiserver/reviews.ts computes the response. */
   readonly isReview?: true
@@ -130,7 +130,7 @@ export interface Kind<T extends KubeObject = KubeObject> {
   readonly viewOf?: {
     readonly kind: Kind
     toStored(object: T): KubeObject
-    fromStored(stored: KubeObject): T
+    fromStored(storedObject: KubeObject): T
   }
 }
 

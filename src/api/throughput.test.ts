@@ -19,15 +19,15 @@ describe('normalizeThroughput', () => {
     ['-5', '-5'],
     ['500m', '500m'],
     ['100MiB/s', '100MiB/s'],
-  ])('PIO-1 normalizes %s to %s', (input, normalized) => {
-    expect(normalizeThroughput(input)).toBe(normalized)
+  ])('PIO-1 normalizes %s to %s', (input, normalizedText) => {
+    expect(normalizeThroughput(input)).toBe(normalizedText)
   })
 
   it('PIO-1 is idempotent', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 50n), (amount) => {
-        const normalized = normalizeThroughput(String(amount))
-        expect(normalizeThroughput(normalized)).toBe(normalized)
+        const normalizedText = normalizeThroughput(String(amount))
+        expect(normalizeThroughput(normalizedText)).toBe(normalizedText)
       }),
     )
   })

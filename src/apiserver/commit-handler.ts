@@ -77,8 +77,8 @@ export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<
   const verbs = mapWrites(writes, ({ verb }, index) => verb(limits[index]!.valuesMax))
   await pauseAfter(bytes, sender)
   const results = await executeCommit(deps, verbs)
-  const encoded = results.map((result, index) => encodeResult(verbs[index]!.target.resource, result))
-  return bytesResponse(200, Buffer.concat([RESPONSE_HEAD, ...encoded.flatMap(withSeparator), RESPONSE_TAIL]))
+  const encodedResults = results.map((result, index) => encodeResult(verbs[index]!.target.resource, result))
+  return bytesResponse(200, Buffer.concat([RESPONSE_HEAD, ...encodedResults.flatMap(withSeparator), RESPONSE_TAIL]))
 }
 
 function encodeResult(resource: Resource, { deleted, value, revision }: WriteResult): Buffer {

@@ -25,17 +25,17 @@ export async function decodeConfigFile<T>(text: string, format: ConfigFormat<T>)
       throw new Error(`${field} must be ${expected}${isSecret ? '' : `, not ${JSON.stringify(value[field] ?? '')}`}`)
     }
   }
-  let decoded: ReturnType<typeof decode<T>>
+  let decodeResult: ReturnType<typeof decode<T>>
   try {
-    decoded = decode(type, value, ['apiVersion', 'kind'])
+    decodeResult = decode(type, value, ['apiVersion', 'kind'])
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error
     throw new Error(isSecret ? `${error.message.split(':', 1)[0]}: wrong type` : error.message)
   }
   const problems = [
-    ...decoded.unknownFields.map((path) => `unknown field "${path}"`),
+    ...decodeResult.unknownFields.map((path) => `unknown field "${path}"`),
     ...duplicateKeys.map((path) => `duplicate field "${path}"`),
   ]
   if (problems.length > 0) throw new Error(problems.join(', '))
-  return decoded.object
+  return decodeResult.object
 }

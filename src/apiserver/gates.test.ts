@@ -52,8 +52,8 @@ describe('VolumeAttributesClass disabled', () => {
     await api.post(CLAIMS, aClaim('test-pvc', { volumeAttributesClassName: 'silver' }))
     await bind('test-pvc', { currentVolumeAttributesClassName: 'silver' })
     await restart(gatesDisabled('VolumeAttributesClass'))
-    const rejected = await patchClaim('test-pvc', { volumeAttributesClassName: 'gold' })
-    expect([rejected.status, rejected.json.message]).toEqual([
+    const rejection = await patchClaim('test-pvc', { volumeAttributesClassName: 'gold' })
+    expect([rejection.status, rejection.json.message]).toEqual([
       422,
       `PersistentVolumeClaim "test-pvc" is invalid: spec.volumeAttributesClassName: ${gateDisabledMessage('VolumeAttributesClass')}`,
     ])
@@ -74,11 +74,11 @@ describe('VolumeAttributesClass disabled', () => {
       warning('spec.volumeAttributesClassName', 'gold', 'VolumeAttributesClass'),
       warning('spec.resources.requests[iops]', '500', 'VolumeProvisionedIO'),
     ]
-    const created = await api.post(CLAIMS, aClaim('new', spec))
-    expect([created.status, created.headers.warning]).toEqual([201, warnings])
+    const createResponse = await api.post(CLAIMS, aClaim('new', spec))
+    expect([createResponse.status, createResponse.headers.warning]).toEqual([201, warnings])
     await bind('new')
-    const patched = await patchClaim('new', spec)
-    expect([patched.status, patched.headers.warning]).toEqual([200, warnings])
+    const patchResponse = await patchClaim('new', spec)
+    expect([patchResponse.status, patchResponse.headers.warning]).toEqual([200, warnings])
     expect((await api.patch(`${CLAIMS}/new`, { metadata: { labels: { a: 'b' } } }, 'merge')).headers.warning).toBe(
       undefined,
     )
@@ -94,20 +94,20 @@ describe('VolumeAttributesClass disabled', () => {
       'merge',
     )
     expect([status, json.spec.volumeAttributesClassName, json.metadata.labels]).toEqual([200, undefined, { a: 'b' }])
-    const created = (await api.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'gold' }))).json
-    expect(created.spec.volumeAttributesClassName).toBeUndefined()
-    const patched = await api.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
-    expect([patched.status, patched.json.spec.volumeAttributesClassName]).toEqual([200, undefined])
+    const createResponse = (await api.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'gold' }))).json
+    expect(createResponse.spec.volumeAttributesClassName).toBeUndefined()
+    const patchResponse = await api.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
+    expect([patchResponse.status, patchResponse.json.spec.volumeAttributesClassName]).toEqual([200, undefined])
   })
 
   it('VAC-12 keeps the class of a volume and rejects a change', async () => {
     await start()
     await api.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'silver' }))
     await restart(gatesDisabled('VolumeAttributesClass'))
-    const relabelled = await api.patch(`${VOLUMES}/v`, { metadata: { labels: { a: 'b' } } })
-    expect(relabelled.json.spec.volumeAttributesClassName).toBe('silver')
-    const rejected = await api.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
-    expect([rejected.status, rejected.json.message]).toEqual([
+    const labelResponse = await api.patch(`${VOLUMES}/v`, { metadata: { labels: { a: 'b' } } })
+    expect(labelResponse.json.spec.volumeAttributesClassName).toBe('silver')
+    const rejection = await api.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
+    expect([rejection.status, rejection.json.message]).toEqual([
       422,
       `PersistentVolume "v" is invalid: spec.volumeAttributesClassName: ${gateDisabledMessage('VolumeAttributesClass')}`,
     ])
@@ -121,8 +121,9 @@ describe('VolumeAttributesClass disabled', () => {
     await bind('busy', { modifyVolumeStatus })
     await bind('idle')
     await restart(gatesDisabled('VolumeAttributesClass'))
-    const idle = (await bind('idle', { modifyVolumeStatus, currentVolumeAttributesClassName: 'silver' })).json.status
-    expect([idle.modifyVolumeStatus, idle.currentVolumeAttributesClassName]).toEqual([undefined, undefined])
+    const idleStatus = (await bind('idle', { modifyVolumeStatus, currentVolumeAttributesClassName: 'silver' })).json
+      .status
+    expect([idleStatus.modifyVolumeStatus, idleStatus.currentVolumeAttributesClassName]).toEqual([undefined, undefined])
     expect((await bind('busy')).json.status.modifyVolumeStatus).toEqual(modifyVolumeStatus)
     const infeasible = { ...modifyVolumeStatus, status: 'Infeasible' }
     expect((await bind('busy', { modifyVolumeStatus: infeasible })).json.status.modifyVolumeStatus).toEqual(infeasible)
@@ -162,8 +163,8 @@ describe('VolumeProvisionedIO disabled', () => {
     await bind('data')
     await restart(gatesDisabled('VolumeProvisionedIO'))
     for (const iops of ['600', '400', null]) {
-      const rejected = await patchClaim('data', { resources: { requests: { iops } } })
-      expect([rejected.status, rejected.json.message]).toEqual([
+      const rejection = await patchClaim('data', { resources: { requests: { iops } } })
+      expect([rejection.status, rejection.json.message]).toEqual([
         422,
         `PersistentVolumeClaim "data" is invalid: spec.resources.requests.iops: ${gateDisabledMessage('VolumeProvisionedIO')}`,
       ])
@@ -191,8 +192,8 @@ describe('VolumeProvisionedIO disabled', () => {
     expect((await api.patch(`${VOLUMES}/old`, { metadata: { labels: { a: 'b' } } })).json.spec.capacity).toEqual(
       capacity,
     )
-    const created = await api.post(VOLUMES, aVolume('new', { capacity }))
-    expect([created.status, created.json.spec.capacity]).toEqual([201, { storage: '1Gi' }])
+    const createResponse = await api.post(VOLUMES, aVolume('new', { capacity }))
+    expect([createResponse.status, createResponse.json.spec.capacity]).toEqual([201, { storage: '1Gi' }])
   })
 
   it('PIO-7 rejects a new quota of iops, and accepts a change of an existing one', async () => {
@@ -200,8 +201,8 @@ describe('VolumeProvisionedIO disabled', () => {
     const aQuota = (name: string) => ({ metadata: { name }, spec: { hard: { 'limits.iops': '1000' } } })
     await api.post(QUOTAS, aQuota('old'))
     await restart(gatesDisabled('VolumeProvisionedIO'))
-    const rejected = await api.post(QUOTAS, aQuota('new'))
-    expect([rejected.status, rejected.json.message]).toEqual([
+    const rejection = await api.post(QUOTAS, aQuota('new'))
+    expect([rejection.status, rejection.json.message]).toEqual([
       422,
       expect.stringContaining('must be a standard resource for quota'),
     ])
@@ -225,8 +226,8 @@ describe('RecoverExpansionFailure disabled', () => {
       await restart(`${name}=true`)
       expect((await lower()).status).toBe(200)
       await restart(`${name}=false`)
-      const lowered = await patchClaim('data', { resources: { requests: { storage: '3Gi' } } })
-      expect([lowered.status, lowered.json.spec?.allocatedResources]).toEqual([200, { storage: '10Gi' }]) // because the claim already has the field
+      const lowerResponse = await patchClaim('data', { resources: { requests: { storage: '3Gi' } } })
+      expect([lowerResponse.status, lowerResponse.json.spec?.allocatedResources]).toEqual([200, { storage: '10Gi' }]) // because the claim already has the field
     },
   )
 })
@@ -239,8 +240,11 @@ describe('CSIStorageCapacity disabled', () => {
     await restart(gatesDisabled('CSIStorageCapacity'))
     expect((await api.get(`${DRIVERS}/d.example.com`)).json.spec.storageCapacity).toBe(true)
     expect((await api.get(`${CAPACITIES}/c`)).json.capacity).toBe('1Gi')
-    const created = await api.post(DRIVERS, { metadata: { name: 'e.example.com' }, spec: { storageCapacity: true } })
-    expect(created.json.spec.storageCapacity).toBe(true)
+    const createResponse = await api.post(DRIVERS, {
+      metadata: { name: 'e.example.com' },
+      spec: { storageCapacity: true },
+    })
+    expect(createResponse.json.spec.storageCapacity).toBe(true)
   })
 })
 
@@ -263,12 +267,12 @@ describe('any combination of gates', () => {
           api = await createServerFixture({ medium, gates: gates.text })
           for (const [name, spec] of storedSpecs) {
             expect((await api.get(`${CLAIMS}/${name}`)).json.spec).toEqual(spec)
-            const labelled = await api.patch(`${CLAIMS}/${name}`, { metadata: { labels: { turn: `${round}` } } })
-            const put = await api.put(`${CLAIMS}/${name}`, (await api.get(`${CLAIMS}/${name}`)).json)
+            const labelResponse = await api.patch(`${CLAIMS}/${name}`, { metadata: { labels: { turn: `${round}` } } })
+            const putResponse = await api.put(`${CLAIMS}/${name}`, (await api.get(`${CLAIMS}/${name}`)).json)
             // A gate that is enabled later may add only the high-water mark, which the quota charges anyway.
             if (gates.has('RecoverExpansionFailure')) spec.allocatedResources = { storage: '1Gi' }
-            expect(labelled.json.spec).toEqual(spec)
-            expect([put.status, put.json.spec]).toEqual([200, spec])
+            expect(labelResponse.json.spec).toEqual(spec)
+            expect([putResponse.status, putResponse.json.spec]).toEqual([200, spec])
           }
           const { spec } = (await api.post(CLAIMS, aFullClaim(`turn-${round}`))).json
           expect(spec.volumeAttributesClassName).toBe(gates.has('VolumeAttributesClass') ? 'silver' : undefined)

@@ -103,12 +103,12 @@ function objectWrites(
   return contents.flatMap(([kind, { labels, ...fields }]) => {
     const key = objectKey(kind, NAMESPACE, NAME)
     const existingEntry = view.get(key)
-    const previous = existingEntry && decodeStored(existingEntry).metadata
+    const previousMetadata = existingEntry && decodeStored(existingEntry).metadata
     const metadata: KubeObject['metadata'] = {
       name: NAME,
       namespace: NAMESPACE,
-      uid: previous?.uid ?? randomUuid(random),
-      creationTimestamp: previous?.creationTimestamp ?? timestamp(clock.nowMs()),
+      uid: previousMetadata?.uid ?? randomUuid(random),
+      creationTimestamp: previousMetadata?.creationTimestamp ?? timestamp(clock.nowMs()),
       labels,
     }
     const value = encodeStored({ metadata, ...fields } as KubeObject)

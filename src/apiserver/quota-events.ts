@@ -56,10 +56,15 @@ function planEvent(
   const timestampNow = timestamp(nowMs)
   const entry = view.get(keyOf(target))
   if (!entry) return planCreate(deps, target, newEvent(target, involvedObject, message, timestampNow), view).writes
-  const previous = deps.objects.decode(entry) as Readonly<Event>
-  if (nowMs - Date.parse(previous.lastTimestamp ?? timestampNow) < EVENT_INTERVAL_MS) return []
-  const updated: Event = { ...previous, message, lastTimestamp: timestampNow, count: (previous.count ?? 1) + 1 }
-  return [putOf(deps, target.resource, entry.key, updated, encodeStored(updated))]
+  const previousEvent = deps.objects.decode(entry) as Readonly<Event>
+  if (nowMs - Date.parse(previousEvent.lastTimestamp ?? timestampNow) < EVENT_INTERVAL_MS) return []
+  const updatedEvent: Event = {
+    ...previousEvent,
+    message,
+    lastTimestamp: timestampNow,
+    count: (previousEvent.count ?? 1) + 1,
+  }
+  return [putOf(deps, target.resource, entry.key, updatedEvent, encodeStored(updatedEvent))]
 }
 
 const newEvent = (

@@ -21,15 +21,15 @@ const aClaim = (name: string, spec: object = {}) => ({
 describe('a kind with several versions', () => {
   it('PROV-1 serves the same storage class in each version', async () => {
     api = await createServerFixture()
-    const created = (
+    const createdObject = (
       await api.post(`${STORAGE}/v1beta1/storageclasses`, {
         metadata: { name: 'fast' },
         provisioner: 'example.com/p',
       })
     ).json
-    expect(created.apiVersion).toBe('storage.k8s.io/v1beta1')
+    expect(createdObject.apiVersion).toBe('storage.k8s.io/v1beta1')
     const stable = (await api.get(`${STORAGE}/v1/storageclasses/fast`)).json
-    expect(stable).toEqual({ ...created, apiVersion: 'storage.k8s.io/v1' })
+    expect(stable).toEqual({ ...createdObject, apiVersion: 'storage.k8s.io/v1' })
     await api.patch(`${STORAGE}/v1/storageclasses/fast`, { allowVolumeExpansion: true })
     expect((await api.get(`${STORAGE}/v1beta1/storageclasses/fast`)).json.allowVolumeExpansion).toBe(true)
     await api.delete(`${STORAGE}/v1beta1/storageclasses/fast`)
@@ -154,7 +154,7 @@ describe('a disabled version or feature', () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
     const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
-    const created = (await api.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json
+    const createdObject = (await api.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json
     await api.store.close()
 
     const disabledNames = ['v1', 'v1beta1', 'v1alpha1'].map(
@@ -174,7 +174,7 @@ describe('a disabled version or feature', () => {
     await api.store.close()
 
     api = await createServerFixture({ medium })
-    expect((await api.get(`${STORAGE}/v1/volumeattributesclasses/silver`)).json).toEqual(created)
+    expect((await api.get(`${STORAGE}/v1/volumeattributesclasses/silver`)).json).toEqual(createdObject)
   })
 
   it('SYS-15 is absent from discovery, OpenAPI and routing', async () => {

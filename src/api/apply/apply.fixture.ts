@@ -116,10 +116,14 @@ export class ManagedObject {
   }
 
   updateAs(manager: string, object: Config, subresource = ''): ManagedObject {
-    const after = complete(object)
+    const newObject = complete(object)
     const writer = { ...writerOf(manager), subresource }
     const write = { shape: machineShape, writer, time: timeOf(this.steps) }
-    return new ManagedObject(after, trackUpdate(write, this.entries, { before: this.object, after }), this.steps + 1)
+    return new ManagedObject(
+      newObject,
+      trackUpdate(write, this.entries, { before: this.object, after: newObject }),
+      this.steps + 1,
+    )
   }
 
   /** The fields that each manager owns: `{'me Update': {f:colour: {}}}`. */

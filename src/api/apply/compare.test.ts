@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { anyConfig, machineShape } from './apply.fixture.ts'
 import { compareStates } from './compare.ts'
 
-const compareMachines = (before: object, after: object) => compareStates(machineShape, before, after)
+const compareMachines = (oldMachine: object, newMachine: object) => compareStates(machineShape, oldMachine, newMachine)
 
 describe('compare', () => {
   it('finds no difference between equal objects', () => {
@@ -26,7 +26,7 @@ describe('compare', () => {
   })
 
   it('descends into objects, maps, sets and keyed items, and compares all other values as a whole', () => {
-    const before = {
+    const oldMachine = {
       colour: 'red',
       labels: { a: '1', b: '2' },
       order: ['x', 'y'],
@@ -35,7 +35,7 @@ describe('compare', () => {
       joint: { from: 'p', to: 'q' },
       looseJoint: { from: 'p', to: 'q' },
     }
-    const after = {
+    const newMachine = {
       colour: 'blue',
       labels: { a: '1', c: '3' },
       order: ['y', 'x'],
@@ -44,7 +44,7 @@ describe('compare', () => {
       joint: { from: 'p' },
       looseJoint: { from: 'p' },
     }
-    expect(compareMachines(before, after)).toEqual({
+    expect(compareMachines(oldMachine, newMachine)).toEqual({
       modified: { 'f:colour': {}, 'f:order': {}, 'f:joint': {}, 'f:parts': { 'k:{"name":"arm"}': { 'f:weight': {} } } },
       removed: { 'f:labels': { 'f:b': {} }, 'f:tags': { 'v:"s"': {} }, 'f:looseJoint': { 'f:to': {} } },
       added: {

@@ -14,9 +14,9 @@ export interface Comparison {
   readonly added: FieldSet
 }
 
-export function compareStates(shape: ObjectShape, before: object, after: object): Comparison {
+export function compareStates(shape: ObjectShape, oldValue: object, newValue: object): Comparison {
   const comparison = { removed: {}, modified: {}, added: {} }
-  compareObjects(shape, before as Value, after as Value, { ...comparison, path: [] })
+  compareObjects(shape, oldValue as Value, newValue as Value, { ...comparison, path: [] })
   return comparison
 }
 
@@ -30,47 +30,47 @@ interface Walk {
   readonly path: string[]
 }
 
-function compareAt(shape: Shape, element: string, before: unknown, after: unknown, walk: Walk): void {
-  if (before === after) return
+function compareAt(shape: Shape, element: string, oldValue: unknown, newValue: unknown, walk: Walk): void {
+  if (oldValue === newValue) return
   walk.path.push(element)
-  if (before === undefined) insertNode(walk.added, walk.path, allFields(shape, after))
-  else if (after === undefined) insertNode(walk.removed, walk.path, allFields(shape, before))
-  else compareValues(shape, before, after, walk)
+  if (oldValue === undefined) insertNode(walk.added, walk.path, allFields(shape, newValue))
+  else if (newValue === undefined) insertNode(walk.removed, walk.path, allFields(shape, oldValue))
+  else compareValues(shape, oldValue, newValue, walk)
   walk.path.pop()
 }
 
-function compareValues(shape: Shape, before: DeclaredValue, after: DeclaredValue, walk: Walk): void {
+function compareValues(shape: Shape, oldValue: DeclaredValue, newValue: DeclaredValue, walk: Walk): void {
   switch (shape.is) {
     case 'leaf':
-      if (!jsonEquals(before as JsonValue, after as JsonValue)) insertNode(walk.modified, walk.path, LEAF)
+      if (!jsonEquals(oldValue as JsonValue, newValue as JsonValue)) insertNode(walk.modified, walk.path, LEAF)
       return
     case 'object':
-      compareObjects(shape, before, after, walk)
+      compareObjects(shape, oldValue, newValue, walk)
       return
     case 'map':
-      for (const key of Object.keys(before)) {
-        compareAt(shape.value, fieldElement(key), before[key], ownProperty(after, key), walk)
+      for (const key of Object.keys(oldValue)) {
+        compareAt(shape.value, fieldElement(key), oldValue[key], ownProperty(newValue, key), walk)
       }
-      for (const key of Object.keys(after)) {
-        if (!Object.hasOwn(before, key)) compareAt(shape.value, fieldElement(key), undefined, after[key], walk)
+      for (const key of Object.keys(newValue)) {
+        if (!Object.hasOwn(oldValue, key)) compareAt(shape.value, fieldElement(key), undefined, newValue[key], walk)
       }
       return
     case 'set':
-      compareKeyedItems({ is: 'leaf' }, indexByKey(before, valueElement), indexByKey(after, valueElement), walk)
+      compareKeyedItems({ is: 'leaf' }, indexByKey(oldValue, valueElement), indexByKey(newValue, valueElement), walk)
       return
     case 'items':
-      compareKeyedItems(shape.item, indexByKey(before, shape.keyOf), indexByKey(after, shape.keyOf), walk)
+      compareKeyedItems(shape.item, indexByKey(oldValue, shape.keyOf), indexByKey(newValue, shape.keyOf), walk)
       return
   }
 }
 
 const EMPTY_OBJECT: Value = Object.freeze({})
 
-function compareObjects(shape: ObjectShape, before: Value, after: Value, walk: Walk): void {
+function compareObjects(shape: ObjectShape, oldObject: Value, newObject: Value, walk: Walk): void {
   for (const field of shape.fields) {
     const { name, element } = field
-    let oldValue = before[name]
-    let newValue = after[name]
+    let oldValue = oldObject[name]
+    let newValue = newObject[name]
     if (oldValue === newValue) continue
     if (field.isAlwaysPresent) {
       oldValue ??= EMPTY_OBJECT
@@ -82,14 +82,14 @@ function compareObjects(shape: ObjectShape, before: Value, after: Value, walk: W
 
 type ItemsByKey = ReadonlyMap<string, readonly unknown[]>
 
-function compareKeyedItems(shape: Shape, before: ItemsByKey, after: ItemsByKey, walk: Walk): void {
-  for (const [key, oldItems] of before) {
-    const newItems = after.get(key) ?? []
+function compareKeyedItems(shape: Shape, oldItemsByKey: ItemsByKey, newItemsByKey: ItemsByKey, walk: Walk): void {
+  for (const [key, oldItems] of oldItemsByKey) {
+    const newItems = newItemsByKey.get(key) ?? []
     if (oldItems.length <= 1 && newItems.length <= 1) compareAt(shape, key, oldItems[0], newItems[0], walk)
     else compareRepeatedItems(shape, key, oldItems, newItems, walk)
   }
-  for (const [key, newItems] of after) {
-    if (before.has(key)) continue
+  for (const [key, newItems] of newItemsByKey) {
+    if (oldItemsByKey.has(key)) continue
     if (newItems.length === 1) compareAt(shape, key, undefined, newItems[0], walk)
     else compareRepeatedItems(shape, key, [], newItems, walk)
   }

@@ -103,12 +103,12 @@ export function sortSet(set: FieldSet): FieldSet {
 /** Whether the elements of all levels are sorted. */
 function isSortedSet(set: FieldSet): boolean {
   if (set === LEAF) return true
-  let previous: SortableElement | undefined
+  let previousElement: SortableElement | undefined
   for (const element in set) {
-    const current = sortableElement(element)
-    if (previous !== undefined && compareElements(previous, current) > 0) return false
+    const currentElement = sortableElement(element)
+    if (previousElement !== undefined && compareElements(previousElement, currentElement) > 0) return false
     if (!isSortedSet(set[element]!)) return false
-    previous = current
+    previousElement = currentElement
   }
   return true
 }

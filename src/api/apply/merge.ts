@@ -20,20 +20,20 @@ function mergeAt(shape: Shape, live: DeclaredValue, config: DeclaredValue): unkn
     case 'leaf':
       return config
     case 'object': {
-      const merged: ObjectValue = { ...live }
+      const mergedValue: ObjectValue = { ...live }
       for (const field of shape.fields) {
         const value = config[field.name]
-        if (value !== undefined) merged[field.name] = mergeAt(field.shape(), live[field.name], value)
+        if (value !== undefined) mergedValue[field.name] = mergeAt(field.shape(), live[field.name], value)
       }
-      return merged
+      return mergedValue
     }
     case 'map': {
-      const merged: ObjectValue = { ...live }
+      const mergedValue: ObjectValue = { ...live }
       for (const key of Object.keys(config)) {
         const liveValue = Object.hasOwn(live, key) ? live[key] : undefined
-        setOwnProperty(merged, key, mergeAt(shape.value, liveValue, config[key]))
+        setOwnProperty(mergedValue, key, mergeAt(shape.value, liveValue, config[key]))
       }
-      return merged
+      return mergedValue
     }
     case 'set':
       return mergeItems(live, config, valueElement, (_, item) => item)
@@ -54,10 +54,10 @@ function mergeItems(
   const configKeySet = new Set(configKeys)
   const { positions, duplicateKeys } = indexKeys(liveKeys)
   const copyEnds = findCopyEnds(configKeys, positions, live.length)
-  const merged: unknown[] = []
+  const mergedValue: unknown[] = []
   let nextLive = 0
   const copyLiveItems = (end: number) => {
-    for (; nextLive < end; nextLive++) if (!configKeySet.has(liveKeys[nextLive]!)) merged.push(live[nextLive])
+    for (; nextLive < end; nextLive++) if (!configKeySet.has(liveKeys[nextLive]!)) mergedValue.push(live[nextLive])
   }
   for (const [index, item] of config.entries()) {
     const key = configKeys[index]!
@@ -65,10 +65,10 @@ function mergeItems(
     const position = positions.get(key)
     // If several live items have this key, the configured item replaces all of them.
     const liveValue = position === undefined || duplicateKeys.has(key) ? undefined : live[position]
-    merged.push(mergeItem(liveValue, item))
+    mergedValue.push(mergeItem(liveValue, item))
   }
   copyLiveItems(live.length)
-  return merged
+  return mergedValue
 }
 
 /**

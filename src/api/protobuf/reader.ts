@@ -156,10 +156,10 @@ export class ProtobufReader {
   /** Reads a signed 64-bit number. A number outside the safe integers is rounded, but stays outside them. */
   #varint(): number {
     const start = this.#offset
-    const first = this.#bytes[start]!
-    if (first < 0x80 && start < this.#end) {
+    const firstByte = this.#bytes[start]!
+    if (firstByte < 0x80 && start < this.#end) {
       this.#offset = start + 1
-      return first // the common case
+      return firstByte // the common case
     }
     let low = 0 // 7 bytes of 7 bits
     let high = 0 // the 15 bits above those

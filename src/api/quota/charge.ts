@@ -69,17 +69,17 @@ export type ChargeResult =
 
 export function chargeQuota(charge: Charge): ChargeResult {
   const { account, changes, canReject } = charge
-  const used = currentUsage(charge)
+  const usedAmounts = currentUsage(charge)
   let excesses: Excess[] | undefined
   for (const change of changes) {
     const { key, oldAmount, newAmount } = change
-    const currentAmount = used.get(key) ?? ZERO
+    const currentAmount = usedAmounts.get(key) ?? ZERO
     const limit = account.limits.get(key) ?? ZERO
     const requestedAmount = isPerClaimKey(key) ? newAmount : subtractQuantities(newAmount, oldAmount)
     const updatedAmount = isPerClaimKey(key)
       ? computeLargestAmount(charge, change, currentAmount)
       : raiseToZero(addQuantities(currentAmount, requestedAmount))
-    used.set(key, updatedAmount)
+    usedAmounts.set(key, updatedAmount)
     const chargedAmount = isPerClaimKey(key) ? newAmount : updatedAmount
     const isIncrease = compareQuantities(newAmount, oldAmount) > 0
     if (isIncrease && compareQuantities(chargedAmount, limit) > 0) {
@@ -88,16 +88,16 @@ export function chargeQuota(charge: Charge): ChargeResult {
     }
   }
   if (canReject && excesses) return { is: 'exceeded', message: describeExcesses(account.name, excesses) }
-  return { is: 'charged', account: account.withUsage(used) }
+  return { is: 'charged', account: account.withUsage(usedAmounts) }
 }
 
 /** Returns the usage in the status of the quota. Keys that the status does not have are counted. */
 function currentUsage({ account, listObjects }: Charge): Map<string, Quantity> {
-  const { quota, limits, used } = account
-  if (used.size === limits.size) return new Map(used)
-  const uncountedKeys = [...limits.keys()].filter((key) => !used.has(key))
+  const { quota, limits, used: usedAmounts } = account
+  if (usedAmounts.size === limits.size) return new Map(usedAmounts)
+  const uncountedKeys = [...limits.keys()].filter((key) => !usedAmounts.has(key))
   const countedUsage = calculateUsage(quota.spec, uncountedKeys, listObjects)
-  return new Map([...limits.keys()].map((key) => [key, used.get(key) ?? countedUsage.get(key) ?? ZERO]))
+  return new Map([...limits.keys()].map((key) => [key, usedAmounts.get(key) ?? countedUsage.get(key) ?? ZERO]))
 }
 
 /** Returns the largest amount after the write. Lists the other claims only if the largest claim shrinks or is deleted. */

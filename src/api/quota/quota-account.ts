@@ -12,10 +12,10 @@ export class QuotaAccount {
   /** Known usage by key. */
   readonly used: ReadonlyMap<string, Quantity>
 
-  private constructor({ quota, limits, used }: Pick<QuotaAccount, 'quota' | 'limits' | 'used'>) {
+  private constructor({ quota, limits, used: usedAmounts }: Pick<QuotaAccount, 'quota' | 'limits' | 'used'>) {
     this.quota = quota
     this.limits = limits
-    this.used = used
+    this.used = usedAmounts
   }
 
   static create(quota: Readonly<ResourceQuota>): QuotaAccount {
@@ -25,8 +25,8 @@ export class QuotaAccount {
   }
 
   /** Returns an account of the same quota with another usage. */
-  withUsage(used: ReadonlyMap<string, Quantity>): QuotaAccount {
-    return new QuotaAccount({ quota: this.quota, limits: this.limits, used })
+  withUsage(usedAmounts: ReadonlyMap<string, Quantity>): QuotaAccount {
+    return new QuotaAccount({ quota: this.quota, limits: this.limits, used: usedAmounts })
   }
 
   get name(): string {
@@ -42,8 +42,8 @@ export class QuotaAccount {
 const parseAmounts = (entries: readonly [string, string][]): Map<string, Quantity> =>
   new Map(entries.map(([key, amount]) => [key, parseQuantity(amount)]))
 
-export const formatAmounts = (used: ReadonlyMap<string, Quantity>): Record<string, string> =>
-  Object.fromEntries([...used].map(([key, amount]) => [key, formatAmount(amount)]))
+export const formatAmounts = (usedAmounts: ReadonlyMap<string, Quantity>): Record<string, string> =>
+  Object.fromEntries([...usedAmounts].map(([key, amount]) => [key, formatAmount(amount)]))
 
 /**
  * Formats an amount so that it can be parsed without loss. A binary amount that no binary suffix can express, or above the

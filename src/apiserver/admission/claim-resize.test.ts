@@ -45,11 +45,11 @@ const createBoundClaim = async (size: string, { capacity = size, spec = {} as ob
 const resize = (size: string) => api.patch(`${CLAIMS}/a`, { spec: storageRequest(size) }, 'merge')
 const getClaim = async () => (await api.get(`${CLAIMS}/a`)).json
 const expectRejected = async (size: string, code: number, expectedMessage: string) => {
-  const previous = await getClaim()
+  const previousClaim = await getClaim()
   const { status, json } = await resize(size)
   expect(status, json.message).toBe(code)
   expect(json.message).toContain(expectedMessage)
-  expect(await getClaim()).toEqual(previous)
+  expect(await getClaim()).toEqual(previousClaim)
 }
 const expectAccepted = async (size: string) => {
   const { status, json } = await resize(size)

@@ -74,8 +74,11 @@ describe('the DefaultStorageClass admission plugin', () => {
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
     })
     await createClass('usual', { [IS_DEFAULT]: 'true' })
-    const updated = await api.put(`${CLAIMS}/early`, { ...json, metadata: { ...json.metadata, labels: { a: 'b' } } })
-    expect(updated.status).toBe(200)
-    expect(updated.json.spec.storageClassName).toBeUndefined()
+    const updateResponse = await api.put(`${CLAIMS}/early`, {
+      ...json,
+      metadata: { ...json.metadata, labels: { a: 'b' } },
+    })
+    expect(updateResponse.status).toBe(200)
+    expect(updateResponse.json.spec.storageClassName).toBeUndefined()
   })
 })

@@ -43,7 +43,7 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
   const buffer = createLineBuffer(BUFFER_BYTES_MAX)
   let events = 0
   let errors = 0
-  let dropped = 0
+  let droppedCount = 0
   let droppedSinceWrite = 0
   let lastError = ''
   let pendingFlush: Promise<void> | undefined
@@ -52,7 +52,7 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
   function write(line: string): void {
     events++
     if (!buffer.add(line)) {
-      dropped++
+      droppedCount++
       droppedSinceWrite++
       return
     }
@@ -95,7 +95,7 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
 
   return {
     write,
-    stats: () => ({ events, errors, dropped }),
+    stats: () => ({ events, errors, dropped: droppedCount }),
     async close() {
       await pendingFlush
       if (buffer.lineCount > 0) await flush()

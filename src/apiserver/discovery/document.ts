@@ -43,10 +43,10 @@ export function headerOf(request: RequestHeaders, name: string): string | undefi
 
 /** Computes a value on first use and caches it. */
 export function lazy<T>(compute: () => T): () => T {
-  let cached: { value: T } | undefined
+  let cachedValue: { value: T } | undefined
   return () => {
-    cached ??= { value: compute() }
-    return cached.value
+    cachedValue ??= { value: compute() }
+    return cachedValue.value
   }
 }
 

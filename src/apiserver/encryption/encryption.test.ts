@@ -96,8 +96,8 @@ describe('a plain value', () => {
   it('SYS-9 of a configured resource is read only with the provider identity', async () => {
     const withIdentity = createEncryption(await secretsWith(aesgcm(['a', KEY]), '{identity: {}}'))
     expect(textOf(withIdentity.decode(`${SECRETS}x`, bytesOf('{}')))).toBe('{}')
-    const reduced = createEncryption(await secretsWith(aesgcm(['a', KEY])))
-    expect(() => reduced.decode(`${SECRETS}x`, bytesOf('{}'))).toThrow('it is not encrypted')
+    const reducedEncryption = createEncryption(await secretsWith(aesgcm(['a', KEY])))
+    expect(() => reducedEncryption.decode(`${SECRETS}x`, bytesOf('{}'))).toThrow('it is not encrypted')
   })
 })
 
@@ -118,8 +118,10 @@ describe('an encrypted value', () => {
     const storedBytes = createEncryption(await secretsWith(aesgcm(['old', KEY]))).encode(`${SECRETS}x`, bytesOf('{}'))
     const bothKeys = createEncryption(await secretsWith('{identity: {}}', aesgcm(['new', OTHER_KEY], ['old', KEY])))
     expect(textOf(bothKeys.decode(`${SECRETS}x`, storedBytes))).toBe('{}')
-    const reduced = createEncryption(await secretsWith(aesgcm(['new', OTHER_KEY])))
-    expect(() => reduced.decode(`${SECRETS}x`, storedBytes)).toThrow('does not have key "old" of provider aesgcm')
+    const reducedEncryption = createEncryption(await secretsWith(aesgcm(['new', OTHER_KEY])))
+    expect(() => reducedEncryption.decode(`${SECRETS}x`, storedBytes)).toThrow(
+      'does not have key "old" of provider aesgcm',
+    )
     expect(() => createEncryption().decode(`${SECRETS}x`, storedBytes)).toThrow('does not have key "old"')
   })
 

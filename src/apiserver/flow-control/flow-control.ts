@@ -191,17 +191,17 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       return `overloaded: requests of nodes or components were rejected within the last ${REJECTION_REPORT_MS / 1_000} s, and ${waiting} wait`
     },
     stats(name) {
-      const { running, waiting } = levels.find((level) => level.name === name)!
-      return { running, waiting }
+      const { running: runningWidth, waiting } = levels.find((level) => level.name === name)!
+      return { running: runningWidth, waiting }
     },
   }
 }
 
 function addRunning(level: Level, user: string, width: number): void {
   level.running += width
-  const running = (level.runningByUser.get(user) ?? 0) + width
-  if (running === 0) level.runningByUser.delete(user)
-  else level.runningByUser.set(user, running)
+  const runningWidth = (level.runningByUser.get(user) ?? 0) + width
+  if (runningWidth === 0) level.runningByUser.delete(user)
+  else level.runningByUser.set(user, runningWidth)
 }
 
 const SYSTEM_ACCOUNTS_GROUP = `${ACCOUNTS_GROUP}:kube-system`

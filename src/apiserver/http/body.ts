@@ -77,9 +77,9 @@ export const bodyOfValue = (value: unknown): RequestBody => bodyOfAnyType(parsed
 export const parsedValue = (value: unknown): ParsedBody => ({ value, keyCount: undefined, duplicates: NO_DUPLICATES })
 const NO_DUPLICATES = (): readonly string[] => []
 
-function bodyOfAnyType(parsed: ParsedBody): RequestBody {
-  const { apiVersion, kind } = isRecord(parsed.value) ? parsed.value : {}
-  return { apiVersion, kind, readAs: () => parsed }
+function bodyOfAnyType(parsedBody: ParsedBody): RequestBody {
+  const { apiVersion, kind } = isRecord(parsedBody.value) ? parsedBody.value : {}
+  return { apiVersion, kind, readAs: () => parsedBody }
 }
 
 export const mediaType = (contentType: string | undefined): string =>
@@ -158,22 +158,22 @@ export function decodeAs<T>(
   valuesMax = VALUES_MAX,
 ): DecodedBody<T> {
   const { value, keyCount, duplicates } = body.readAs(type)
-  let decoded: ReturnType<typeof decode<T>>
+  let decodeResult: ReturnType<typeof decode<T>>
   try {
-    decoded = decode(type, value, ['apiVersion', 'kind'], { valuesMax: () => valuesMax })
+    decodeResult = decode(type, value, ['apiVersion', 'kind'], { valuesMax: () => valuesMax })
   } catch (error) {
     if (error instanceof DecodeError) throw badRequest(`${subject} cannot be handled: ${error.message}`)
     throw error
   }
-  if (validation === 'Ignore') return { object: decoded.object, warnings: [] }
-  const findings = decoded.unknownFields.map((path) => `unknown field "${path}"`)
-  if (keyCount === undefined || keyCount !== decoded.keyCount) {
+  if (validation === 'Ignore') return { object: decodeResult.object, warnings: [] }
+  const findings = decodeResult.unknownFields.map((path) => `unknown field "${path}"`)
+  if (keyCount === undefined || keyCount !== decodeResult.keyCount) {
     for (const path of duplicates()) findings.push(`duplicate field "${path}"`)
   }
   if (findings.length > 0 && validation === 'Strict') {
     throw badRequest(`${subject} cannot be handled: strict decoding error: ${findings.join(', ')}`)
   }
-  return { object: decoded.object, warnings: findings }
+  return { object: decodeResult.object, warnings: findings }
 }
 
 const describeResource = (resource: Resource): string => `${resource.kind.kind} in version "${resource.version}"`

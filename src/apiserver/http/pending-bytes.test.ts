@@ -11,30 +11,30 @@ describe('pending bytes', () => {
       ReturnType<typeof response>,
       ReturnType<typeof response>,
     ]
-    const pending = createPendingBytes(100, () => {})
-    pending.update(a, 40, 'ann')
-    pending.update(b, 40, 'ann')
-    pending.update(a, 0, 'ann') // its client has read everything
-    pending.update(a, 20, 'ann')
-    pending.update(c, 60, 'ann')
+    const pendingBytes = createPendingBytes(100, () => {})
+    pendingBytes.update(a, 40, 'ann')
+    pendingBytes.update(b, 40, 'ann')
+    pendingBytes.update(a, 0, 'ann') // its client has read everything
+    pendingBytes.update(a, 20, 'ann')
+    pendingBytes.update(c, 60, 'ann')
     expect(closedNames).toEqual(['b'])
-    expect(pending.total).toBe(80)
-    pending.remove(c)
-    expect(pending.total).toBe(20)
+    expect(pendingBytes.total).toBe(80)
+    pendingBytes.remove(c)
+    expect(pendingBytes.total).toBe(20)
   })
 
   it('SYS-19 close responses of the user with the most bytes, although another user waits longer', () => {
     closedNames.length = 0
-    const pending = createPendingBytes(100, () => {})
-    pending.update(response('slow'), 30, 'ann')
-    for (const name of ['flood-1', 'flood-2', 'flood-3']) pending.update(response(name), 30, 'bob')
+    const pendingBytes = createPendingBytes(100, () => {})
+    pendingBytes.update(response('slow'), 30, 'ann')
+    for (const name of ['flood-1', 'flood-2', 'flood-3']) pendingBytes.update(response(name), 30, 'bob')
     expect(closedNames).toEqual(['flood-1'])
   })
 
   it('SYS-19 do not close a single response that exceeds the limit alone', () => {
     closedNames.length = 0
-    const pending = createPendingBytes(100, () => {})
-    pending.update(response('large'), 1_000, 'ann')
+    const pendingBytes = createPendingBytes(100, () => {})
+    pendingBytes.update(response('large'), 1_000, 'ann')
     expect(closedNames).toEqual([])
   })
 })

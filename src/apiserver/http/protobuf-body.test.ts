@@ -58,13 +58,13 @@ describe('a protobuf body', () => {
   it('preserves the microseconds of a lease', async () => {
     const url = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
     const spec = { holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.123456Z' }
-    const created = await send(
+    const createResult = await send(
       'POST',
       url,
       encode('coordination.k8s.io/v1', 'Lease', lease, { metadata: { name: 'l' }, spec }),
     )
-    expect(created).toMatchObject({ status: 201, json: { spec } })
-    const { metadata } = created.json
+    expect(createResult).toMatchObject({ status: 201, json: { spec } })
+    const { metadata } = createResult.json
     const renewedSpec = { ...spec, holderIdentity: '', renewTime: '2026-01-01T00:00:02.000001Z' }
     const body = encode('coordination.k8s.io/v1', 'Lease', lease, { metadata, spec: renewedSpec })
     expect(await send('PUT', `${url}/l`, body)).toMatchObject({ status: 200, json: { spec: renewedSpec } })
@@ -75,9 +75,9 @@ describe('a protobuf body', () => {
     const resources = { requests: { storage: '1Gi' } }
     const allocatedResources = { storage: '1Gi' }
     const spec = { accessModes: ['ReadWriteOnce'], resources, allocatedResources: allocatedResources }
-    const created = (await api.post(CLAIMS, { metadata: { name: 'orders' }, spec })).json
-    expect(created.spec.allocatedResources).toEqual(allocatedResources)
-    const labelledClaim = { ...created, metadata: { ...created.metadata, labels: { seen: 'yes' } } }
+    const createResult = (await api.post(CLAIMS, { metadata: { name: 'orders' }, spec })).json
+    expect(createResult.spec.allocatedResources).toEqual(allocatedResources)
+    const labelledClaim = { ...createResult, metadata: { ...createResult.metadata, labels: { seen: 'yes' } } }
     const { status, json } = await send(
       'PUT',
       `${CLAIMS}/orders`,
@@ -85,7 +85,7 @@ describe('a protobuf body', () => {
     )
     expect(status).toBe(200)
     expect(json.metadata.labels).toEqual({ seen: 'yes' })
-    expect(json.spec).toEqual(created.spec)
+    expect(json.spec).toEqual(createResult.spec)
   })
 
   it('may omit kind and apiVersion', async () => {

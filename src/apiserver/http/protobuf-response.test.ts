@@ -36,8 +36,8 @@ describe('protobuf responses', () => {
   it('SYS-5 contain the same object as JSON', async () => {
     const { json } = await api.get(`${MAPS}/a`)
     expect(decodeResponse(await api.get(`${MAPS}/a`, ACCEPT), configMapType)).toEqual(json)
-    const created = await api.post(MAPS, { metadata: { name: 'b' } }, ACCEPT)
-    expect([created.status, decodeResponse(created, configMapType).metadata.name]).toEqual([201, 'b'])
+    const createResponse = await api.post(MAPS, { metadata: { name: 'b' } }, ACCEPT)
+    expect([createResponse.status, decodeResponse(createResponse, configMapType).metadata.name]).toEqual([201, 'b'])
   })
 
   it('SYS-5 contain the same list as JSON, for every kind', async () => {
@@ -46,8 +46,8 @@ describe('protobuf responses', () => {
       if (kind.isReview) continue
       const path = `${apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`}/${plural}`
       const { items, ...head } = (await api.get(path)).json
-      const decoded = decodeResponse(await api.get(path, ACCEPT), listOf(kind.type))
-      expect({ items: [], ...decoded }, path).toMatchObject({ ...head, items })
+      const decodedList = decodeResponse(await api.get(path, ACCEPT), listOf(kind.type))
+      expect({ items: [], ...decodedList }, path).toMatchObject({ ...head, items })
     }
   })
 

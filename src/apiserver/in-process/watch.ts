@@ -99,9 +99,9 @@ function watchEventOf(
   const didMatch = event.previous !== undefined && (!matches || matches(objects.decode(event.previous)))
   if (current && (!matches || matches(current))) return { type: didMatch ? 'modified' : 'added', object: current }
   if (!didMatch) return undefined
-  const previous = objects.decode(event.previous!)
-  const metadata = { ...previous.metadata, resourceVersion: String(event.revision) }
-  return { type: 'deleted', object: { ...previous, metadata } }
+  const previousObject = objects.decode(event.previous!)
+  const metadata = { ...previousObject.metadata, resourceVersion: String(event.revision) }
+  return { type: 'deleted', object: { ...previousObject, metadata } }
 }
 
 function watchQuery({ labelSelector, fieldSelector }: WatchRequest): URLSearchParams {

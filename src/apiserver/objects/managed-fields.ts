@@ -44,7 +44,11 @@ const withoutStatus = ({ resource }: WriteTarget, object: AnyObject): AnyObject 
 export function trackUpdatedObject(
   deps: ObjectDeps,
   target: WriteTarget,
-  { next, old, requested }: { next: AnyObject; old: AnyObject; requested: readonly ManagedFieldsEntry[] | undefined },
+  {
+    next,
+    old,
+    requested: requestedEntries,
+  }: { next: AnyObject; old: AnyObject; requested: readonly ManagedFieldsEntry[] | undefined },
 ): void {
   const liveEntries: readonly Entry[] = old.metadata.managedFields ?? []
   if (!deps.trackManagedFields) {
@@ -53,7 +57,7 @@ export function trackUpdatedObject(
   }
   const { served, foreign } = splitEntries(
     target,
-    target.subresource === '' ? mergeRequestedEntries(target, requested, liveEntries) : liveEntries,
+    target.subresource === '' ? mergeRequestedEntries(target, requestedEntries, liveEntries) : liveEntries,
   )
   const previous = { ...old, metadata: { ...old.metadata, managedFields: undefined, resourceVersion: undefined } }
   const entries = [...trackUpdate(trackedWrite(deps, target), served, { before: previous, after: next }), ...foreign]
@@ -62,12 +66,12 @@ export function trackUpdatedObject(
 
 function mergeRequestedEntries(
   target: WriteTarget,
-  requested: readonly ManagedFieldsEntry[] | undefined,
+  requestedEntries: readonly ManagedFieldsEntry[] | undefined,
   liveEntries: readonly Entry[],
 ): readonly Entry[] {
-  if (requested === undefined || jsonEquals(requested as JsonValue, liveEntries as unknown as JsonValue))
+  if (requestedEntries === undefined || jsonEquals(requestedEntries as JsonValue, liveEntries as unknown as JsonValue))
     return liveEntries
-  const parsedEntries = readEntries(requested)
+  const parsedEntries = readEntries(requestedEntries)
   if (parsedEntries.is === 'reset') return []
   if (parsedEntries.is === 'unchanged') return liveEntries
   const errors = new FieldErrors()

@@ -60,9 +60,9 @@ describe('the stored form', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.string()), fc.integer({ min: 1 }), (data, revision) => {
         const object = { metadata: {}, data }
-        const decoded = JSON.parse(objectBytes(claims, encodeStored(object), revision).toString('utf8'))
-        expect(decoded.data).toEqual(JSON.parse(JSON.stringify(data)))
-        expect(decoded.metadata).toEqual({ resourceVersion: String(revision) })
+        const decodedObject = JSON.parse(objectBytes(claims, encodeStored(object), revision).toString('utf8'))
+        expect(decodedObject.data).toEqual(JSON.parse(JSON.stringify(data)))
+        expect(decodedObject.metadata).toEqual({ resourceVersion: String(revision) })
       }),
     )
   })
@@ -72,9 +72,9 @@ describe('createStoredObjects', () => {
   it('SYS-19 caches decoded objects, except large ones', () => {
     const objects = createStoredObjects(manualClock())
     const isCached = (entry: ReturnType<typeof anEntry>) => {
-      const first = objects.decode(entry)
+      const firstObject = objects.decode(entry)
       for (let i = 0; i < 10; i++) objects.decode(anEntry(encodeStored(anObject()), 100 + i)) // evicts the most recent ones
-      return objects.decode(entry) === first
+      return objects.decode(entry) === firstObject
     }
     const entryOf = (bytesOf: number) => anEntry(Buffer.from(`{"metadata":{"name":"${'a'.repeat(bytesOf)}"}}`))
     expect(isCached(entryOf(10))).toBe(true)
@@ -93,12 +93,18 @@ describe('createStoredObjects', () => {
       metadata: { ...metadata, labels: undefined },
       spec: { ...spec, more: [{ a: 1 }] },
     } as Json)
-    const decoded: Json = createStoredObjects(manualClock()).decode(anEntry(value))
-    expect(decoded).toStrictEqual({
+    const decodedObject: Json = createStoredObjects(manualClock()).decode(anEntry(value))
+    expect(decodedObject).toStrictEqual({
       metadata: { name: 'a', uid: 'u', resourceVersion: '7' },
       spec: { volumeName: 'v', more: [{ a: 1 }] },
     })
-    for (const frozenPart of [decoded, decoded.metadata, decoded.spec, decoded.spec.more, decoded.spec.more[0]]) {
+    for (const frozenPart of [
+      decodedObject,
+      decodedObject.metadata,
+      decodedObject.spec,
+      decodedObject.spec.more,
+      decodedObject.spec.more[0],
+    ]) {
       expect(frozenPart).toSatisfy(Object.isFrozen)
     }
   })
@@ -106,41 +112,41 @@ describe('createStoredObjects', () => {
   it('decodes an entry once and returns a frozen object with its resourceVersion', () => {
     const objects = createStoredObjects(manualClock())
     const entry = anEntry(encodeStored(anObject()))
-    const decoded: Json = objects.decode(entry)
-    expect(decoded.metadata.resourceVersion).toBe('7')
-    expect(objects.decode(entry)).toBe(decoded)
+    const decodedObject: Json = objects.decode(entry)
+    expect(decodedObject.metadata.resourceVersion).toBe('7')
+    expect(objects.decode(entry)).toBe(decodedObject)
     expect(() => {
-      decoded.spec.volumeName = 'w'
+      decodedObject.spec.volumeName = 'w'
     }).toThrow(TypeError)
   })
 
   it('distinguishes revisions and keys', () => {
     const objects = createStoredObjects(manualClock())
-    const first = objects.decode(anEntry(encodeStored(anObject('one')), 7))
-    expect(objects.decode(anEntry(encodeStored(anObject('two')), 8))).not.toBe(first)
+    const firstObject = objects.decode(anEntry(encodeStored(anObject('one')), 7))
+    expect(objects.decode(anEntry(encodeStored(anObject('two')), 8))).not.toBe(firstObject)
     expect(
       objects.decode(anEntry(encodeStored(anObject('other')), 7, 'core/persistentvolumeclaims/default/b')),
-    ).not.toBe(first)
+    ).not.toBe(firstObject)
   })
 
   it('SYS-20 evicts objects that are not used for two minutes', async () => {
     const clock = manualClock()
     const objects = createStoredObjects(clock)
     const entry = anEntry(encodeStored(anObject()))
-    const decoded = objects.decode(entry)
+    const decodedObject = objects.decode(entry)
     for (let round = 1; round <= 2; round++) {
       await clock.advance(60_000)
       for (let i = 0; i < 5; i++) objects.decode(anEntry(encodeStored(anObject()), round * 100 + i))
     }
-    expect(objects.decode(entry)).not.toBe(decoded)
+    expect(objects.decode(entry)).not.toBe(decodedObject)
   })
 
   it('drops the oldest entries beyond its limit', () => {
     const objects = createStoredObjects(manualClock(), 2)
     const entries = Array.from({ length: 9 }, (_, index) => anEntry(encodeStored(anObject()), index + 1))
-    const [first, ...laterObjects] = entries.map((entry) => objects.decode(entry))
+    const [firstObject, ...laterObjects] = entries.map((entry) => objects.decode(entry))
     expect(objects.decode(entries[8]!)).toBe(laterObjects.at(-1))
-    expect(objects.decode(entries[0]!)).not.toBe(first)
+    expect(objects.decode(entries[0]!)).not.toBe(firstObject)
   })
 })
 

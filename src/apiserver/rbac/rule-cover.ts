@@ -82,8 +82,8 @@ export function describeRules(parts: readonly PolicyRule[]): string[] {
   for (const part of parts) {
     const { verbs, ...target } = part
     const key = JSON.stringify(target)
-    const previous = part.nonResourceURLs ? undefined : mergedRules.get(key)
-    if (previous) mergedRules.set(key, { ...previous, verbs: [...previous.verbs, ...verbs] })
+    const previousRule = part.nonResourceURLs ? undefined : mergedRules.get(key)
+    if (previousRule) mergedRules.set(key, { ...previousRule, verbs: [...previousRule.verbs, ...verbs] })
     else mergedRules.set(part.nonResourceURLs ? `${key}${verbs}` : key, part)
   }
   return [...new Set([...mergedRules.values()].map(describeRule))].sort()

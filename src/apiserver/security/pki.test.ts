@@ -59,10 +59,12 @@ describe('the first start', () => {
   })
 
   it("issues the serving certificate for local, in-cluster and configured hosts and for the machine's hostname", async () => {
-    const serving = parseCert((await loadPki(createDirectory(), { hosts: ['Store.Example', '192.0.2.7'] })).servingCert)
+    const servingCert = parseCert(
+      (await loadPki(createDirectory(), { hosts: ['Store.Example', '192.0.2.7'] })).servingCert,
+    )
     const names = ['localhost', 'harbour', 'stowage', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc']
-    for (const name of [...names, 'store.example']) expect(serving.checkHost(name)).toBe(name)
-    for (const address of ['127.0.0.1', '::1', '192.0.2.7']) expect(serving.checkIP(address)).toBe(address)
+    for (const name of [...names, 'store.example']) expect(servingCert.checkHost(name)).toBe(name)
+    for (const address of ['127.0.0.1', '::1', '192.0.2.7']) expect(servingCert.checkIP(address)).toBe(address)
   })
 
   it('issues the CA for ten years and the other certificates for one year, slightly backdated', async () => {
@@ -94,10 +96,10 @@ describe('the first start', () => {
 describe('a later start', () => {
   it('reuses all files and writes none', async () => {
     const dir = createDirectory()
-    const first = await loadPki(dir)
+    const firstPki = await loadPki(dir)
     const second = await loadPki(dir)
     expect(second.writtenFiles).toEqual([])
-    expect(materialOf(second)).toEqual(materialOf(first))
+    expect(materialOf(second)).toEqual(materialOf(firstPki))
   })
 
   it('restores the permissions of the directory', async () => {
@@ -110,12 +112,12 @@ describe('a later start', () => {
 
   it('reissues the serving certificate for a new host, with the same key and CA', async () => {
     const dir = createDirectory()
-    const first = await loadPki(dir)
+    const firstPki = await loadPki(dir)
     const second = await loadPki(dir, { hosts: ['192.0.2.7'] })
     expect(second.writtenFiles).toEqual([{ file: 'serving.crt', reason: 'it did not include the host 192.0.2.7' }])
     expect(parseCert(second.servingCert).checkIP('192.0.2.7')).toBe('192.0.2.7')
-    expect(second.servingKey).toBe(first.servingKey)
-    expect(second.caCert).toBe(first.caCert)
+    expect(second.servingKey).toBe(firstPki.servingKey)
+    expect(second.caCert).toBe(firstPki.caCert)
     expectConsistent(second)
   })
 
@@ -144,30 +146,30 @@ describe('renewal', () => {
   it('reissues expired certificates from the same CA, for the same keys', async () => {
     const dir = createDirectory()
     const clock = manualClock()
-    const first = await loadPki(dir, { clock })
+    const firstPki = await loadPki(dir, { clock })
     await clock.advance(2 * 365 * DAY_MS)
     const second = await loadPki(dir, { clock })
     expectConsistent(second)
-    expect(second.caCert).toBe(first.caCert)
-    expect(second.admin.key).toBe(first.admin.key)
+    expect(second.caCert).toBe(firstPki.caCert)
+    expect(second.admin.key).toBe(firstPki.admin.key)
     expect(Date.parse(parseCert(second.admin.cert).validTo)).toBe(clock.nowMs() + 365 * DAY_MS)
     expect(second.writtenFiles[1]).toEqual({
       file: 'admin.crt',
-      reason: `it expires at ${parseCert(first.admin.cert).validTo}`,
+      reason: `it expires at ${parseCert(firstPki.admin.cert).validTo}`,
     })
   })
 
   it('renews the CA before a certificate could outlive it, and keeps existing certificates valid', async () => {
     const dir = createDirectory()
     const clock = manualClock()
-    const first = await loadPki(dir, { clock })
+    const firstPki = await loadPki(dir, { clock })
     await clock.advance((3_650 - 394) * DAY_MS)
     const second = await loadPki(dir, { clock })
-    expect(second.caCert).not.toBe(first.caCert)
+    expect(second.caCert).not.toBe(firstPki.caCert)
     expectConsistent(second)
-    expect(parseCert(second.servingCert).verify(parseCert(first.caCert).publicKey)).toBe(true)
-    expect(parseCert(second.servingCert).checkIssued(parseCert(first.caCert))).toBe(true)
-    expect(parseCert(first.admin.cert).checkIssued(parseCert(second.caCert))).toBe(true)
+    expect(parseCert(second.servingCert).verify(parseCert(firstPki.caCert).publicKey)).toBe(true)
+    expect(parseCert(second.servingCert).checkIssued(parseCert(firstPki.caCert))).toBe(true)
+    expect(parseCert(firstPki.admin.cert).checkIssued(parseCert(second.caCert))).toBe(true)
   })
 
   it('replaces certificates that are not valid yet', async () => {
@@ -201,14 +203,14 @@ describe('an interrupted start', () => {
     it(`is completed by the next start after a crash while renewing ${file}`, async () => {
       const dir = createDirectory()
       const clock = manualClock()
-      const first = await loadPki(dir, { clock })
+      const firstPki = await loadPki(dir, { clock })
       await clock.advance(20 * 365 * DAY_MS)
       await expect(loadPki(dir, { clock, writeFile: crashingWriter(index) })).rejects.toThrow('crash')
 
       const pki = await loadPki(dir, { clock })
       expectConsistent(pki)
       expect(writtenFileNames(pki)[0]).toBe(file)
-      expect(pki.admin.key).toBe(first.admin.key)
+      expect(pki.admin.key).toBe(firstPki.admin.key)
       expect((await loadPki(dir, { clock })).writtenFiles).toEqual([])
     })
   }
@@ -244,11 +246,11 @@ describe('a damaged directory', () => {
 
   it.each(FILES_IN_ORDER.slice(2))('is repaired by recreating %s if it is missing', async (file) => {
     const dir = createDirectory()
-    const first = await loadPki(dir)
+    const firstPki = await loadPki(dir)
     rmSync(join(dir, file))
     const second = await loadPki(dir)
     expectConsistent(second)
-    expect(second.caCert).toBe(first.caCert)
+    expect(second.caCert).toBe(firstPki.caCert)
     expect(writtenFileNames(second)).toEqual(file.endsWith('.key') ? [file, file.replace('.key', '.crt')] : [file])
   })
 
@@ -278,11 +280,11 @@ describe('a damaged directory', () => {
 
   it('is repaired by reissuing a certificate of another CA or with another subject', async () => {
     const [dir, otherDir] = [createDirectory(), createDirectory()]
-    const [first, foreignPki] = [await loadPki(dir), await loadPki(otherDir)]
+    const [firstPki, foreignPki] = [await loadPki(dir), await loadPki(otherDir)]
     writeFileSync(join(dir, 'serving.key'), foreignPki.servingKey)
     writeFileSync(join(dir, 'serving.crt'), foreignPki.servingCert)
-    writeFileSync(join(dir, 'viewer.key'), first.admin.key)
-    writeFileSync(join(dir, 'viewer.crt'), first.admin.cert)
+    writeFileSync(join(dir, 'viewer.key'), firstPki.admin.key)
+    writeFileSync(join(dir, 'viewer.crt'), firstPki.admin.cert)
     const second = await loadPki(dir)
     expect(second.writtenFiles).toEqual([
       { file: 'serving.crt', reason: 'it was issued by another CA' },

@@ -92,7 +92,7 @@ export async function loadOrCreatePki(options: PkiOptions): Promise<Pki> {
   for (const name of await readdir(options.dir)) if (isPrivateFile(name)) await restrictFile(join(options.dir, name))
 
   const ca = await ensureCa(files)
-  const serving = await ensureLeaf(files, ca, { name: 'serving', use: 'server', subject: SERVING, hosts })
+  const servingLeaf = await ensureLeaf(files, ca, { name: 'serving', use: 'server', subject: SERVING, hosts })
   const admin = await ensureLeaf(files, ca, { name: 'admin', use: 'client', subject: ADMIN })
   const viewer = await ensureLeaf(files, ca, { name: 'viewer', use: 'client', subject: VIEWER })
   const tokens = await ensureTokens(files)
@@ -106,8 +106,8 @@ export async function loadOrCreatePki(options: PkiOptions): Promise<Pki> {
   })
   return {
     caCert: ca.pem,
-    servingCert: serving.cert,
-    servingKey: serving.key,
+    servingCert: servingLeaf.cert,
+    servingKey: servingLeaf.key,
     admin: credentialOf(ADMIN, admin),
     viewer: credentialOf(VIEWER, viewer),
     tokens,

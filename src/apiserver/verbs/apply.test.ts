@@ -47,9 +47,9 @@ describe('apply', () => {
   })
 
   it('SYS-2 creates a missing object, then changes it', async () => {
-    const created = await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))
-    expect(created).toMatchObject({ status: 201, json: { kind: 'ConfigMap', data: { k: '1' } } })
-    expect(created.json.metadata.managedFields).toEqual([
+    const createResponse = await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))
+    expect(createResponse).toMatchObject({ status: 201, json: { kind: 'ConfigMap', data: { k: '1' } } })
+    expect(createResponse.json.metadata.managedFields).toEqual([
       {
         manager: 'me',
         operation: 'Apply',
@@ -71,21 +71,21 @@ describe('apply', () => {
   })
 
   it('SYS-2 keeps the resourceVersion and times if nothing changes', async () => {
-    const previous = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json
+    const previousObject = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json
     await api.clock.advance(60_000)
-    expect((await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json).toEqual(previous)
-    const labelled = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }, { labels: {} }))).json
+    expect((await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json).toEqual(previousObject)
+    const labelledObject = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }, { labels: {} }))).json
     await api.clock.advance(60_000)
-    expect((await apply(`${MAPS}/a`, aConfigMap({ k: '1' }, { labels: {} }))).json).toEqual(labelled)
+    expect((await apply(`${MAPS}/a`, aConfigMap({ k: '1' }, { labels: {} }))).json).toEqual(labelledObject)
   })
 
   it('SYS-2 stores nothing in a dry run', async () => {
     expect((await apply(`${MAPS}/a`, aConfigMap({ k: '1' }), 'fieldManager=me&dryRun=All')).status).toBe(201)
     expect((await api.get(`${MAPS}/a`)).status).toBe(404)
-    const previous = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json
+    const previousObject = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json
     const dryRun = await apply(`${MAPS}/a`, aConfigMap({ k: '2' }), 'fieldManager=me&dryRun=All')
     expect(dryRun.json.data).toEqual({ k: '2' })
-    expect(await getObject(`${MAPS}/a`)).toEqual(previous)
+    expect(await getObject(`${MAPS}/a`)).toEqual(previousObject)
   })
 
   it('SYS-2 conflicts on a field of another manager, unless forced', async () => {
@@ -281,8 +281,8 @@ describe('managedFields', () => {
 
   it('SYS-2 can be changed by a JSON patch', async () => {
     await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, aConfigMap({ k: '1' }))
-    const previous = await getObject(`${MAPS}/a`)
-    const transferredEntries = previous.metadata.managedFields.map((entry: Json) => ({
+    const previousObject = await getObject(`${MAPS}/a`)
+    const transferredEntries = previousObject.metadata.managedFields.map((entry: Json) => ({
       ...entry,
       manager: 'kubectl',
       operation: 'Apply',
@@ -291,7 +291,7 @@ describe('managedFields', () => {
       `${MAPS}/a?fieldManager=kubectl`,
       [
         { op: 'replace', path: '/metadata/managedFields', value: transferredEntries },
-        { op: 'replace', path: '/metadata/resourceVersion', value: previous.metadata.resourceVersion },
+        { op: 'replace', path: '/metadata/resourceVersion', value: previousObject.metadata.resourceVersion },
       ],
       'json',
     )
@@ -314,10 +314,10 @@ describe('managedFields', () => {
     ],
   ])('SYS-2 are not changed by an entry with %s', async (_, entry) => {
     await api.post(`${MAPS}?fieldManager=me`, aConfigMap({ k: '1' }))
-    const previous = await getObject(`${MAPS}/a`)
+    const previousObject = await getObject(`${MAPS}/a`)
     const { status } = await api.put(`${MAPS}/a`, aConfigMap({ k: '1' }, { managedFields: [entry] }))
     expect(status).toBe(200)
-    expect(await getObject(`${MAPS}/a`)).toEqual(previous)
+    expect(await getObject(`${MAPS}/a`)).toEqual(previousObject)
   })
 
   it('SYS-2 are rejected if an entry has an invalid manager', async () => {

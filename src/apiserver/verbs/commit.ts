@@ -97,8 +97,8 @@ class Overlay implements TransactionView {
   /** Rejects deleting and creating an object in one commit, which watchers would receive as a modification. */
   checkNotRecreated(write: Write): void {
     const key = keyOfWrite(write)
-    const previous = this.#writes.get(key)
-    if (previous && 'delete' in previous && 'put' in write) {
+    const previousWrite = this.#writes.get(key)
+    if (previousWrite && 'delete' in previousWrite && 'put' in write) {
       throw badRequest(`a commit cannot delete "${key}" and create it again: use two commits`)
     }
   }

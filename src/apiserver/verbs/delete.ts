@@ -26,16 +26,16 @@ export function planDelete(
   const key = keyOf(target)
   const entry = view.get(key)
   if (!entry) throw notFound(target.resource, target.name)
-  const current: AnyObject = deps.objects.decode(entry)
-  checkPreconditions(target, options, current, entry)
-  const markedObject = markForDeletion(deps, target, options, current)
+  const currentObject: AnyObject = deps.objects.decode(entry)
+  checkPreconditions(target, options, currentObject, entry)
+  const markedObject = markForDeletion(deps, target, options, currentObject)
   const isRemoved = isRemovable(markedObject)
   const remainingObject = isRemoved ? undefined : markedObject
   const request = {
     operation: 'DELETE',
     name: target.name,
     object: undefined,
-    oldObject: current,
+    oldObject: currentObject,
     resultingObject: remainingObject,
   } as const
   const admissionWrites = deps.admission.validate(admissionRequest(deps, view, target, request))
@@ -55,14 +55,14 @@ export function planDelete(
 function checkPreconditions(
   { resource, name }: WriteTarget,
   options: DeleteOptions,
-  current: AnyObject,
+  currentObject: AnyObject,
   entry: Entry,
 ): void {
-  if (options.uid !== undefined && options.uid !== current.metadata.uid) {
+  if (options.uid !== undefined && options.uid !== currentObject.metadata.uid) {
     throw conflict(
       resource,
       name,
-      `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${current.metadata.uid}`,
+      `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${currentObject.metadata.uid}`,
     )
   }
   if (options.resourceVersion !== undefined && options.resourceVersion !== String(entry.modRevision)) {
@@ -79,12 +79,12 @@ function markForDeletion(
   deps: ObjectDeps,
   { resource }: WriteTarget,
   options: DeleteOptions,
-  current: AnyObject,
+  currentObject: AnyObject,
 ): AnyObject {
-  const markedObject = clone(current)
+  const markedObject = clone(currentObject)
   const { metadata } = markedObject
   const nowMs = deps.clock.nowMs()
-  const graceSeconds = resource.storedKind.gracePeriodSeconds?.(current, options.gracePeriodSeconds) ?? 0
+  const graceSeconds = resource.storedKind.gracePeriodSeconds?.(currentObject, options.gracePeriodSeconds) ?? 0
 
   metadata.finalizers = propagationFinalizers(metadata.finalizers ?? [], options.propagation)
   if (metadata.finalizers.length === 0) delete metadata.finalizers

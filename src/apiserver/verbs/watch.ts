@@ -206,10 +206,10 @@ class WatchStream {
 
   /** Encodes the last state of the object with the revision of the event. */
   #encodePrevious(type: EventType, event: StoreEvent): Buffer {
-    const previous = event.previous!
+    const previousEntry = event.previous!
     return this.#encodeCached(type, event, () =>
-      this.#eventBytes(type, previous.value, event.revision, () => {
-        const object = this.#deps.objects.decode(previous)
+      this.#eventBytes(type, previousEntry.value, event.revision, () => {
+        const object = this.#deps.objects.decode(previousEntry)
         return { ...object, metadata: { ...object.metadata, resourceVersion: String(event.revision) } }
       }),
     )

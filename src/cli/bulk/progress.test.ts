@@ -30,15 +30,15 @@ function createManualTimer() {
 
 describe('progress of a bulk command', () => {
   it('PLUS-13 prints a line for every change without a terminal', () => {
-    let out = ''
+    let output = ''
     const write = (text: string) => {
-      out += text
+      output += text
     }
     const progress = createPlainProgress(write, 2, createManualTimer())
     progress.update('shop/a', 'requested')
     progress.complete({ key: 'shop/a', is: 'done', message: 'grown to 2Gi' })
     progress.complete({ key: 'shop/b', is: 'failed', message: 'no\nroom \u001b[31m' })
-    expect(out).toBe('shop/a: requested\nshop/a: grown to 2Gi\nshop/b: FAILED: no room  [31m\n')
+    expect(output).toBe('shop/a: requested\nshop/a: grown to 2Gi\nshop/b: FAILED: no room  [31m\n')
   })
 
   it('SYS-12 prints counts, rate and remaining time every ten seconds without a terminal', () => {

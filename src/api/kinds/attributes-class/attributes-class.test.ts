@@ -41,8 +41,8 @@ describe('a volume attributes class', () => {
     ['parameters: Forbidden: updates to parameters are forbidden.', (draft) => (draft.parameters.more = '')],
     ['parameters: Forbidden: updates to parameters are forbidden.', (draft) => delete draft.parameters.tier],
   ])('VAC-1 cannot change: %s', (message, change) => {
-    const stored = tryCreate(kind, aClass({ parameters: { iops: '1000', tier: 'hot' } })).object
-    expect(tryUpdate(kind, stored, change).errors).toEqual([message])
+    const storedClass = tryCreate(kind, aClass({ parameters: { iops: '1000', tier: 'hot' } })).object
+    expect(tryUpdate(kind, storedClass, change).errors).toEqual([message])
   })
 
   it('VAC-1 rejects an invalid driver name', () => {

@@ -213,10 +213,10 @@ function setConditionTimes(
 ): void {
   for (const condition of conditionsOf(next)) {
     condition.lastUpdateTime ??= timestamp(nowMs)
-    const previous = conditionsOf(old).find(
+    const previousCondition = conditionsOf(old).find(
       ({ type, status }) => type === condition.type && status === condition.status,
     )
-    condition.lastTransitionTime ??= previous?.lastTransitionTime ?? timestamp(nowMs)
+    condition.lastTransitionTime ??= previousCondition?.lastTransitionTime ?? timestamp(nowMs)
   }
 }
 

@@ -63,24 +63,24 @@ describe('the data source of a claim', () => {
     ['a snapshot', snapshotSource],
     ['an object of another kind', backupSource],
   ])('is not changed by an update without dataSourceRef if it is %s', (_case, source) => {
-    const stored = create({ dataSourceRef: source }).object
-    const { object, errors } = tryUpdate(kind, stored, (draft) => delete draft.spec.dataSourceRef)
+    const storedClaim = create({ dataSourceRef: source }).object
+    const { object, errors } = tryUpdate(kind, storedClaim, (draft) => delete draft.spec.dataSourceRef)
     expect(errors).toEqual([])
-    expect(object).toEqual(stored)
+    expect(object).toEqual(storedClaim)
   })
 
   it('is kept if the stored claim already refers to another namespace', () => {
-    const stored = create({}).object
-    stored.spec!.dataSourceRef = { ...snapshotSource, namespace: 'other' }
-    const { object, errors } = tryUpdate(kind, stored, (draft) => (draft.metadata.labels = { a: 'b' }))
+    const storedClaim = create({}).object
+    storedClaim.spec!.dataSourceRef = { ...snapshotSource, namespace: 'other' }
+    const { object, errors } = tryUpdate(kind, storedClaim, (draft) => (draft.metadata.labels = { a: 'b' }))
     expect(errors).toEqual([])
-    expect(object.spec).toEqual(stored.spec)
+    expect(object.spec).toEqual(storedClaim.spec)
   })
 
   it('cannot be set in dataSource if dataSourceRef has a namespace', () => {
-    const stored = create({}).object
-    stored.spec!.dataSourceRef = { ...snapshotSource, namespace: 'Other' }
-    const { errors } = tryUpdate(kind, stored, (draft) => (draft.spec.dataSource = snapshotSource))
+    const storedClaim = create({}).object
+    storedClaim.spec!.dataSourceRef = { ...snapshotSource, namespace: 'Other' }
+    const { errors } = tryUpdate(kind, storedClaim, (draft) => (draft.spec.dataSource = snapshotSource))
     expect(errors[0]).toMatch(/^spec\.dataSourceRef\.namespace: Invalid value: "Other"/)
     expect(errors[1]).toBe(
       'spec: Invalid value: "spec.dataSource": may not be specified when dataSourceRef.namespace is specified',
@@ -88,14 +88,14 @@ describe('the data source of a claim', () => {
   })
 
   it('may be set in only one field of a stored claim', () => {
-    const stored = create({ dataSource: snapshotSource }).object
-    delete stored.spec!.dataSourceRef
-    expect(tryUpdate(kind, stored, (draft) => (draft.metadata.labels = { a: 'b' })).errors).toEqual([])
+    const storedClaim = create({ dataSource: snapshotSource }).object
+    delete storedClaim.spec!.dataSourceRef
+    expect(tryUpdate(kind, storedClaim, (draft) => (draft.metadata.labels = { a: 'b' })).errors).toEqual([])
   })
 
   it('is immutable', () => {
-    const stored = create({ dataSource: snapshotSource }).object
-    const { errors } = tryUpdate(kind, stored, (draft) => {
+    const storedClaim = create({ dataSource: snapshotSource }).object
+    const { errors } = tryUpdate(kind, storedClaim, (draft) => {
       draft.spec.dataSource.name = 'tuesday'
       delete draft.spec.dataSourceRef
     })

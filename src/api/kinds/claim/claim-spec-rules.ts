@@ -37,7 +37,10 @@ export function validateClaimSpec(
   for (const part of REQUESTS_AND_LIMITS) {
     const fieldOf = (name: string) => `${field}.resources.${part}.${name}`
     const names = ['storage', ...IO_RESOURCES]
-    validateMaxAmounts({ amounts: spec.resources?.[part], names, stored: storedResources?.[part], fieldOf }, errors)
+    validateMaxAmounts(
+      { amounts: spec.resources?.[part], names, storedAmounts: storedResources?.[part], fieldOf },
+      errors,
+    )
   }
   if (spec.storageClassName) {
     errors.invalidAll(

@@ -28,14 +28,14 @@ export function validateClaimUpdate(
   errors: FieldErrors,
   context: RuleContext,
 ): void {
-  const before = normalizeSpec(old.spec ?? {})
-  const after = next.spec ?? {}
-  const changes = changedFields(persistentVolumeClaimSpec, before, after)
+  const oldSpec = normalizeSpec(old.spec ?? {})
+  const newSpec = next.spec ?? {}
+  const changes = changedFields(persistentVolumeClaimSpec, oldSpec, newSpec)
   const canChangeClass = validateClassNameChange(next, old, errors)
 
   const rejectedChanges = changes.filter(({ path }) => {
     if (path === 'storageClassName') return !canChangeClass
-    if (path === 'volumeName') return Boolean(before.volumeName)
+    if (path === 'volumeName') return Boolean(oldSpec.volumeName)
     if (path.startsWith('allocatedResources')) return false // set by the server
     return !(isBound(old) && MUTABLE_WHEN_BOUND.has(path))
   })
@@ -44,7 +44,7 @@ export function validateClaimUpdate(
   }
   validateShrink(next, old, errors, context)
   validateImmutableField(
-    { field: 'volumeMode', type: string, before: before.volumeMode, after: after.volumeMode },
+    { field: 'volumeMode', type: string, oldValue: oldSpec.volumeMode, newValue: newSpec.volumeMode },
     errors,
   )
   validateAttributesClassChange(next, old, errors, context)
@@ -81,9 +81,9 @@ function validateClassNameChange(
     (newAnnotation === undefined || newAnnotation === oldAnnotation)
   if (isMovedToField) return true
   for (const annotation of CLASS_ANNOTATIONS) {
-    const after = annotationOf(next, annotation) ?? ''
-    if (after !== (annotationOf(old, annotation) ?? '')) {
-      errors.invalid(`metadata.annotations.${annotation}`, after, 'field is immutable')
+    const newClass = annotationOf(next, annotation) ?? ''
+    if (newClass !== (annotationOf(old, annotation) ?? '')) {
+      errors.invalid(`metadata.annotations.${annotation}`, newClass, 'field is immutable')
     }
   }
   return wasUnset && className !== undefined && (oldAnnotation === undefined || oldAnnotation === className)
@@ -129,14 +129,14 @@ function validateAttributesClassChange(
   errors: FieldErrors,
   { gates }: RuleContext,
 ): void {
-  const before = old.spec?.volumeAttributesClassName
-  const after = next.spec?.volumeAttributesClassName
-  if (before === after) return
+  const oldName = old.spec?.volumeAttributesClassName
+  const newName = next.spec?.volumeAttributesClassName
+  if (oldName === newName) return
   const field = 'spec.volumeAttributesClassName'
   if (!gates.enabled('VolumeAttributesClass')) errors.forbidden(field, disabledGateMessage('VolumeAttributesClass'))
   const currentClass = old.status?.currentVolumeAttributesClassName
-  if (!currentClass || after) return
-  const valueText = after === undefined ? 'nil' : 'empty string'
+  if (!currentClass || newName) return
+  const valueText = newName === undefined ? 'nil' : 'empty string'
   errors.forbidden(field, `update to ${valueText} is forbidden when status.currentVolumeAttributesClassName is not nil`)
 }
 

@@ -76,11 +76,11 @@ describe('creating a claim', () => {
   it('SYS-10 accepts the maximum amount, and a larger one that is already stored', () => {
     const largest = aClaim({ resources: { requests: { storage: '9223372036854775807' } } })
     expect(tryCreate(kind, largest).errors).toEqual([])
-    const stored: Draft = aClaim({ resources: { requests: { storage: '100E' } }, volumeMode: 'Filesystem' })
+    const storedClaim: Draft = aClaim({ resources: { requests: { storage: '100E' } }, volumeMode: 'Filesystem' })
     const relabel = (draft: Draft) => {
       draft.metadata.labels = { a: 'b' }
     }
-    expect(tryUpdate(kind, stored, relabel).errors).toEqual([])
+    expect(tryUpdate(kind, storedClaim, relabel).errors).toEqual([])
   })
 
   it.each([[['ReadWriteOncePod']], [['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany']]])(
@@ -113,9 +113,9 @@ describe('creating a claim', () => {
     expect(warnings).toEqual([
       'spec.volumeAttributesClassName: "Gold!" was ignored, because the VolumeAttributesClass feature gate is disabled',
     ])
-    const stored = tryCreate(kind, aClaim({ volumeAttributesClassName: 'gold' })).object
+    const storedClaim = tryCreate(kind, aClaim({ volumeAttributesClassName: 'gold' })).object
     const keepClass = (draft: Draft) => Object.assign(draft.metadata, { labels: { a: 'b' } })
-    expect(tryUpdate(kind, stored, keepClass, { gates }).warnings).toEqual([])
+    expect(tryUpdate(kind, storedClaim, keepClass, { gates }).warnings).toEqual([])
   })
 
   it('PIO-1 drops iops and throughput with a warning while the feature gate is disabled', () => {

@@ -27,12 +27,16 @@ describe('the high-water mark of a claim', () => {
 
   it('REX-3 ignores values from users on create and update, without an error', () => {
     for (const allocatedResources of [{ storage: '1Ti' }, { storage: '-5', iops: '3' }, {}]) {
-      const created = tryCreate(kind, aClaim('10Gi', { allocatedResources }))
-      expect(created.errors).toEqual([])
-      expect(created.object.spec?.allocatedResources).toEqual({ storage: '10Gi' })
-      const updated = tryUpdate(kind, created.object, (draft) => (draft.spec.allocatedResources = allocatedResources))
-      expect(updated.errors).toEqual([])
-      expect(updated.object).toEqual(created.object)
+      const createResult = tryCreate(kind, aClaim('10Gi', { allocatedResources }))
+      expect(createResult.errors).toEqual([])
+      expect(createResult.object.spec?.allocatedResources).toEqual({ storage: '10Gi' })
+      const updateResult = tryUpdate(
+        kind,
+        createResult.object,
+        (draft) => (draft.spec.allocatedResources = allocatedResources),
+      )
+      expect(updateResult.errors).toEqual([])
+      expect(updateResult.object).toEqual(createResult.object)
     }
   })
 
@@ -72,9 +76,9 @@ describe('the high-water mark of a claim', () => {
   })
 
   it('REX-10 is kept and rises on a claim that already has it while the feature gate is disabled', () => {
-    const expanded = resize(aBoundClaim('20Gi', '10Gi'), '30Gi', GATE_DISABLED)
-    expect(expanded.spec?.allocatedResources).toEqual({ storage: '30Gi' })
-    expect(resize(expanded, '10Gi', GATE_DISABLED).spec?.allocatedResources).toEqual({ storage: '30Gi' })
+    const expandedClaim = resize(aBoundClaim('20Gi', '10Gi'), '30Gi', GATE_DISABLED)
+    expect(expandedClaim.spec?.allocatedResources).toEqual({ storage: '30Gi' })
+    expect(resize(expandedClaim, '10Gi', GATE_DISABLED).spec?.allocatedResources).toEqual({ storage: '30Gi' })
   })
 
   it('is initially the larger of the old and new request on a claim created while the feature gate was disabled', () => {
@@ -113,8 +117,8 @@ describe('the high-water mark with --expansion-quota=actual', () => {
 
   it('PLUS-14 stays at the capacity of the volume if the capacity exceeds the request', () => {
     const claim = resize(createExpandingClaim(), '20Gi', ACTUAL)
-    const expanded = updateStatus(claim, { capacity: { storage: '100Gi' }, allocatedResourceStatuses: undefined })
-    expect(markOf(expanded)).toBe('100Gi')
+    const expandedClaim = updateStatus(claim, { capacity: { storage: '100Gi' }, allocatedResourceStatuses: undefined })
+    expect(markOf(expandedClaim)).toBe('100Gi')
   })
 
   it('PLUS-14 falls after a cancelled expansion once the driver has responded', () => {
@@ -124,9 +128,9 @@ describe('the high-water mark with --expansion-quota=actual', () => {
   })
 
   it('PLUS-14 falls immediately if the expansion had not started', () => {
-    const requested = resize(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL)
-    expect(markOf(requested)).toBe('100Gi')
-    expect(markOf(resize(requested, '10Gi', ACTUAL))).toBe('10Gi')
+    const requestedClaim = resize(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL)
+    expect(markOf(requestedClaim)).toBe('100Gi')
+    expect(markOf(resize(requestedClaim, '10Gi', ACTUAL))).toBe('10Gi')
   })
 
   it.each<[string, object]>([

@@ -38,20 +38,20 @@ describe('iops and throughput that a claim no longer requests', () => {
   })
 
   it('PIO-7 are retained by later updates, and users cannot remove them', () => {
-    const retained = updateRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
-    const labelled = tryUpdate(kind, retained, (draft) => {
+    const retainedClaim = updateRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
+    const labelledResult = tryUpdate(kind, retainedClaim, (draft) => {
       draft.metadata.labels = { a: 'b' }
       draft.metadata.annotations = { [RETAINED_IO_ANNOTATION]: '{"iops":"1"}' }
     })
-    expect(chargesOf(labelled.object)).toEqual({ ...MARK, iops: '800' })
-    const removed = tryUpdate(kind, labelled.object, (draft) => delete draft.metadata.annotations)
+    expect(chargesOf(labelledResult.object)).toEqual({ ...MARK, iops: '800' })
+    const removed = tryUpdate(kind, labelledResult.object, (draft) => delete draft.metadata.annotations)
     expect(chargesOf(removed.object)).toEqual({ ...MARK, iops: '800' })
   })
 
   it('PIO-7 are no longer retained after a new request, or when the capacity of the volume no longer has them', () => {
-    const retained = updateRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
-    expect(chargesOf(updateStatus(retained, { capacity: { storage: '1Gi' } }))).toEqual(MARK)
-    expect(chargesOf(updateRequests(retained, { iops: '300' }).object)).toEqual(MARK)
+    const retainedClaim = updateRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
+    expect(chargesOf(updateStatus(retainedClaim, { capacity: { storage: '1Gi' } }))).toEqual(MARK)
+    expect(chargesOf(updateRequests(retainedClaim, { iops: '300' }).object)).toEqual(MARK)
   })
 
   it('PIO-7 are retained if the driver confirms a request after it was removed', () => {
@@ -75,11 +75,11 @@ describe('iops and throughput that a claim no longer requests', () => {
     const gateDisabled = { gates: 'RecoverExpansionFailure=false' }
     const claim = aBoundClaim({ iops: '800' }, { iops: '800' })
     delete claim.spec?.allocatedResources
-    const retained = updateRequests(claim, {}, gateDisabled).object
-    expect(chargesOf(retained)).toEqual({ mark: undefined, iops: '800' })
+    const retainedClaim = updateRequests(claim, {}, gateDisabled).object
+    expect(chargesOf(retainedClaim)).toEqual({ mark: undefined, iops: '800' })
     const { errors } = tryUpdate(
       kind,
-      retained,
+      retainedClaim,
       (draft) => (draft.spec.resources.requests.storage = '512Mi'),
       gateDisabled,
     )
@@ -99,10 +99,10 @@ describe('iops and throughput that a claim no longer requests', () => {
   })
 
   it('PIO-7 move to the annotation at the next write of a claim that was stored with them in spec', () => {
-    const stored = aBoundClaim({}, { iops: '800' })
-    stored.spec = { ...stored.spec, allocatedResources: { storage: '1Gi', iops: '800' } }
-    expect(retainedIoOf(stored)).toEqual({ iops: '800' })
-    for (const writtenClaim of [updateRequests(stored, {}).object, updateStatus(stored, {})]) {
+    const storedClaim = aBoundClaim({}, { iops: '800' })
+    storedClaim.spec = { ...storedClaim.spec, allocatedResources: { storage: '1Gi', iops: '800' } }
+    expect(retainedIoOf(storedClaim)).toEqual({ iops: '800' })
+    for (const writtenClaim of [updateRequests(storedClaim, {}).object, updateStatus(storedClaim, {})]) {
       expect(chargesOf(writtenClaim)).toEqual({ ...MARK, iops: '800' })
       expect(writtenClaim.metadata.annotations).toEqual({ [RETAINED_IO_ANNOTATION]: '{"iops":"800"}' })
     }

@@ -4,7 +4,7 @@ import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { csiDriverKind as kind } from './csi-driver.ts'
 
 const aDriver = (spec: object = {}) => ({ metadata: { name: 'csi.example.com' }, spec })
-const stored = tryCreate(kind, aDriver()).object
+const storedDriver = tryCreate(kind, aDriver()).object
 
 describe('a CSI driver', () => {
   it('CAP-2 defaults storageCapacity to false and has the other defaults of Kubernetes', () => {
@@ -25,11 +25,11 @@ describe('a CSI driver', () => {
   it('does not share its defaults with other drivers', () => {
     const otherDriver = tryCreate(kind, aDriver()).object
     otherDriver.spec.volumeLifecycleModes!.push('Ephemeral')
-    expect(stored.spec.volumeLifecycleModes).toEqual(['Persistent'])
+    expect(storedDriver.spec.volumeLifecycleModes).toEqual(['Persistent'])
   })
 
   it('CAP-2 allows changes of storageCapacity', () => {
-    const enabled = tryUpdate(kind, stored, (draft) => (draft.spec.storageCapacity = true))
+    const enabled = tryUpdate(kind, storedDriver, (draft) => (draft.spec.storageCapacity = true))
     expect(enabled.errors).toEqual([])
     expect(tryUpdate(kind, enabled.object, (draft) => (draft.spec.storageCapacity = false)).errors).toEqual([])
   })
@@ -75,25 +75,25 @@ describe('a CSI driver', () => {
       (spec) => (spec.volumeLifecycleModes = ['Ephemeral']),
     ],
   ])('has immutable fields: %s', (message, change) => {
-    expect(tryUpdate(kind, stored, (draft) => change(draft.spec)).errors).toEqual([message])
+    expect(tryUpdate(kind, storedDriver, (draft) => change(draft.spec)).errors).toEqual([message])
   })
 
   it('causes a warning about tokens in volume attributes if its token requests change without serviceAccountTokenInSecrets', () => {
     const warning =
       'spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes'
-    const created = tryCreate(kind, aDriver({ tokenRequests: [{ audience: 'vault' }] }))
-    expect(created.warnings).toEqual([warning])
-    expect(tryUpdate(kind, created.object, (draft) => (draft.spec.podInfoOnMount = true)).warnings).toEqual([])
+    const createResult = tryCreate(kind, aDriver({ tokenRequests: [{ audience: 'vault' }] }))
+    expect(createResult.warnings).toEqual([warning])
+    expect(tryUpdate(kind, createResult.object, (draft) => (draft.spec.podInfoOnMount = true)).warnings).toEqual([])
     expect(
-      tryUpdate(kind, created.object, (draft) => draft.spec.tokenRequests.push({ audience: 'b' })).warnings,
+      tryUpdate(kind, createResult.object, (draft) => draft.spec.tokenRequests.push({ audience: 'b' })).warnings,
     ).toEqual([warning])
     expect(
-      tryUpdate(kind, created.object, (draft) => (draft.spec.serviceAccountTokenInSecrets = true)).warnings,
+      tryUpdate(kind, createResult.object, (draft) => (draft.spec.serviceAccountTokenInSecrets = true)).warnings,
     ).toEqual([])
   })
 
   it('has a generation and requires a resourceVersion for updates', () => {
-    expect(kind.generationOf?.(stored)).toBe(stored.spec)
+    expect(kind.generationOf?.(storedDriver)).toBe(storedDriver.spec)
     expect(kind.allowsUnconditionalUpdate).toBe(false)
   })
 

@@ -48,8 +48,8 @@ export const csiDriverKind = defineKind<CSIDriver>({
       {
         field: ATTACH_REQUIRED_FIELD,
         type: attachRequired.type,
-        before: old.spec.attachRequired,
-        after: next.spec.attachRequired,
+        oldValue: old.spec.attachRequired,
+        newValue: next.spec.attachRequired,
       },
       errors,
     )
@@ -57,8 +57,8 @@ export const csiDriverKind = defineKind<CSIDriver>({
       {
         field: 'spec.volumeLifecycleModes',
         type: volumeLifecycleModes.type,
-        before: old.spec.volumeLifecycleModes,
-        after: next.spec.volumeLifecycleModes,
+        oldValue: old.spec.volumeLifecycleModes,
+        newValue: next.spec.volumeLifecycleModes,
       },
       errors,
     )

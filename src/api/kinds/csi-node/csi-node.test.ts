@@ -5,7 +5,7 @@ import { csiNodeKind as kind } from './csi-node.ts'
 
 const aDriver = (fields: object = {}) => ({ name: 'csi.example.com', nodeID: 'n1', topologyKeys: ['zone'], ...fields })
 const aNode = (...drivers: object[]) => ({ metadata: { name: 'n1' }, spec: { drivers } })
-const stored = tryCreate(kind, aNode(aDriver({ allocatable: { count: 3 } }))).object
+const storedNode = tryCreate(kind, aNode(aDriver({ allocatable: { count: 3 } }))).object
 
 describe('the drivers of a node', () => {
   it('are registered with name, node ID, topology and limit', () => {
@@ -37,17 +37,17 @@ describe('the drivers of a node', () => {
   })
 
   it('can be added and removed, and can change their volume limit', () => {
-    expect(tryUpdate(kind, stored, (draft) => (draft.spec.drivers = [])).errors).toEqual([])
-    expect(tryUpdate(kind, stored, (draft) => draft.spec.drivers.push(aDriver({ name: 'b' }))).errors).toEqual([])
-    expect(tryUpdate(kind, stored, (draft) => (draft.spec.drivers[0].allocatable.count = 9)).errors).toEqual([])
-    expect(tryUpdate(kind, stored, (draft) => delete draft.spec.drivers[0].allocatable).errors).toEqual([])
+    expect(tryUpdate(kind, storedNode, (draft) => (draft.spec.drivers = [])).errors).toEqual([])
+    expect(tryUpdate(kind, storedNode, (draft) => draft.spec.drivers.push(aDriver({ name: 'b' }))).errors).toEqual([])
+    expect(tryUpdate(kind, storedNode, (draft) => (draft.spec.drivers[0].allocatable.count = 9)).errors).toEqual([])
+    expect(tryUpdate(kind, storedNode, (draft) => delete draft.spec.drivers[0].allocatable).errors).toEqual([])
   })
 
   it.each<[string, (driver: Draft) => void]>([
     ['node ID', (driver) => (driver.nodeID = 'n2')],
     ['topology', (driver) => (driver.topologyKeys = ['zone', 'rack'])],
   ])('cannot change their %s', (_case, change) => {
-    expect(tryUpdate(kind, stored, (draft) => change(draft.spec.drivers[0])).errors).toEqual([
+    expect(tryUpdate(kind, storedNode, (draft) => change(draft.spec.drivers[0])).errors).toEqual([
       expect.stringMatching(/^spec\.drivers: Invalid value: .*: field is immutable$/),
     ])
   })
@@ -58,7 +58,7 @@ describe('the drivers of a node', () => {
       'Drivers integer',
       'Age string',
     ])
-    expect(cellOf(kind.columns[1]!, stored, { nowMs: 0 })).toBe(1)
+    expect(cellOf(kind.columns[1]!, storedNode, { nowMs: 0 })).toBe(1)
   })
 
   it('can be updated only with a resourceVersion', () => {
@@ -68,7 +68,7 @@ describe('the drivers of a node', () => {
 
 describe('the storage health of a node', () => {
   const report = (...storageHealth: object[]) =>
-    tryStatus(kind, stored, (draft) => (draft.status = { storageHealth })).errors
+    tryStatus(kind, storedNode, (draft) => (draft.status = { storageHealth })).errors
   const unreachable = { status: 'StorageUnreachable', reason: 'NoRoute' }
 
   it('is ignored on create', () => {

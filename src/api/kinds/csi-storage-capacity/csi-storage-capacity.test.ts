@@ -61,8 +61,8 @@ describe('CSIStorageCapacity', () => {
   })
 
   it('CAP-1 accepts changes of its sizes, and requires a resourceVersion for updates', () => {
-    const stored = tryCreate(kind, aCapacity({ nodeTopology: zoneTopology, capacity: '1Gi' })).object
-    const { errors } = tryUpdate(kind, stored, (draft) => {
+    const storedCapacity = tryCreate(kind, aCapacity({ nodeTopology: zoneTopology, capacity: '1Gi' })).object
+    const { errors } = tryUpdate(kind, storedCapacity, (draft) => {
       draft.capacity = '2Gi'
       draft.maximumVolumeSize = '1Gi'
     })

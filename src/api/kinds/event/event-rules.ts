@@ -65,7 +65,7 @@ export function validateNewStyleUpdate(next: Event, old: Event, errors: FieldErr
   for (const field of IMMUTABLE_FIELDS) {
     const reportedField = field === 'reportingComponent' ? 'reportingController' : field
     const { type } = event.fields[field]
-    validateImmutableField({ field: reportedField, type, before: old[field], after: next[field] }, errors)
+    validateImmutableField({ field: reportedField, type, oldValue: old[field], newValue: next[field] }, errors)
   }
 }
 

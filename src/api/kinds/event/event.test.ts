@@ -191,7 +191,9 @@ describe('Event of events.k8s.io', () => {
   })
 
   it('has the same table row as the event of the core group', () => {
-    const stored = tryCreate(eventKind, oldStyleEvent()).object
-    expect(cellsOf(eventsEventKind, eventsEventKind.viewOf!.fromStored(stored))).toEqual(cellsOf(eventKind, stored))
+    const storedEvent = tryCreate(eventKind, oldStyleEvent()).object
+    expect(cellsOf(eventsEventKind, eventsEventKind.viewOf!.fromStored(storedEvent))).toEqual(
+      cellsOf(eventKind, storedEvent),
+    )
   })
 })

@@ -177,21 +177,21 @@ describe('the spec of a pod', () => {
 })
 
 describe('the status of a pod', () => {
-  const stored = createPod({ spec: { restartPolicy: 'OnFailure' } })
+  const storedPod = createPod({ spec: { restartPolicy: 'OnFailure' } })
 
   it('keeps its QoS class', () => {
-    expect(tryStatus(podKind, stored, { phase: 'Running' }).object.status).toEqual({
+    expect(tryStatus(podKind, storedPod, { phase: 'Running' }).object.status).toEqual({
       phase: 'Running',
       qosClass: 'BestEffort',
     })
-    expect(tryStatus(podKind, stored, { qosClass: 'Guaranteed' }).errors).toEqual([
+    expect(tryStatus(podKind, storedPod, { qosClass: 'Guaranteed' }).errors).toEqual([
       'status.qosClass: Invalid value: "Guaranteed": field is immutable',
     ])
   })
 
   it('has the same address in podIP and podIPs', () => {
-    expect(tryStatus(podKind, stored, { podIP: '10.0.0.1' }).object.status?.podIPs).toEqual([{ ip: '10.0.0.1' }])
-    expect(tryStatus(podKind, stored, { podIPs: [{ ip: '10.0.0.1' }] }).object.status?.podIP).toBe('10.0.0.1')
+    expect(tryStatus(podKind, storedPod, { podIP: '10.0.0.1' }).object.status?.podIPs).toEqual([{ ip: '10.0.0.1' }])
+    expect(tryStatus(podKind, storedPod, { podIPs: [{ ip: '10.0.0.1' }] }).object.status?.podIP).toBe('10.0.0.1')
   })
 
   it.each([
@@ -202,13 +202,13 @@ describe('the status of a pod', () => {
     [{ conditions: [{ type: 'a b', status: 'True' }] }, 'status.conditions[0].Type: Invalid value: "a b"'],
     [{ observedGeneration: -1 }, 'status.observedGeneration: Invalid value: -1: must be a non-negative integer'],
   ])('is rejected with %j', (status, message) => {
-    const { errors } = tryStatus(podKind, stored, status)
+    const { errors } = tryStatus(podKind, storedPod, status)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(message)
   })
 
   it('is rejected with a nominated node if the pod has a node', () => {
-    const boundPod = { ...stored, spec: { ...stored.spec!, nodeName: 'node-1' } }
+    const boundPod = { ...storedPod, spec: { ...storedPod.spec!, nodeName: 'node-1' } }
     expect(tryStatus(podKind, boundPod, { nominatedNodeName: 'node-2' }).errors).toEqual([
       'status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node',
     ])
@@ -217,12 +217,12 @@ describe('the status of a pod', () => {
   it('is rejected with a non-terminated state of a terminated container that is not restarted', () => {
     const container = { name: 'db', ready: false, restartCount: 0, image: '', imageID: '' }
     const podTerminatedWith = (exitCode: number) => ({
-      ...stored,
-      status: { ...stored.status, containerStatuses: [{ ...container, state: { terminated: { exitCode } } }] },
+      ...storedPod,
+      status: { ...storedPod.status, containerStatuses: [{ ...container, state: { terminated: { exitCode } } }] },
     })
-    const running = { containerStatuses: [{ ...container, state: { running: {} } }] }
-    expect(tryStatus(podKind, podTerminatedWith(1), running).errors).toEqual([])
-    expect(tryStatus(podKind, podTerminatedWith(0), running).errors).toEqual([
+    const runningStatus = { containerStatuses: [{ ...container, state: { running: {} } }] }
+    expect(tryStatus(podKind, podTerminatedWith(1), runningStatus).errors).toEqual([])
+    expect(tryStatus(podKind, podTerminatedWith(0), runningStatus).errors).toEqual([
       'status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state',
     ])
   })
@@ -237,8 +237,8 @@ describe('the deletion of a pod', () => {
     ['one second for a negative request', assignedPod, -3, 1],
     ['zero without a node', createPod(), undefined, 0],
     ['zero in a final phase', { ...assignedPod, status: { phase: 'Succeeded' as const } }, 30, 0],
-  ])('has a grace period of %s', (_case, pod, requested, seconds) => {
-    expect(podKind.gracePeriodSeconds?.(pod, requested)).toBe(seconds)
+  ])('has a grace period of %s', (_case, pod, requestedSeconds, seconds) => {
+    expect(podKind.gracePeriodSeconds?.(pod, requestedSeconds)).toBe(seconds)
   })
 })
 

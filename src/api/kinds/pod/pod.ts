@@ -74,15 +74,15 @@ function keepObservedGenerations({ status }: Pod, { status: old }: Pod): void {
   if (!status) return
   if (!status.observedGeneration && old?.observedGeneration) status.observedGeneration = old.observedGeneration
   for (const condition of status.conditions ?? []) {
-    const previous = old?.conditions?.find(({ type }) => type === condition.type)?.observedGeneration
-    if (!condition.observedGeneration && previous) condition.observedGeneration = previous
+    const previousGeneration = old?.conditions?.find(({ type }) => type === condition.type)?.observedGeneration
+    if (!condition.observedGeneration && previousGeneration) condition.observedGeneration = previousGeneration
   }
 }
 
 /** Returns 0 for a pod without a node or in a final phase, because it has no running containers. */
-function gracePeriodSeconds({ spec, status }: Pod, requested: number | undefined): number {
+function gracePeriodSeconds({ spec, status }: Pod, requestedSeconds: number | undefined): number {
   const hasNoContainers = !spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed'
   if (hasNoContainers) return 0
-  const seconds = requested ?? spec?.terminationGracePeriodSeconds ?? 0
+  const seconds = requestedSeconds ?? spec?.terminationGracePeriodSeconds ?? 0
   return seconds < 0 ? 1 : seconds
 }

@@ -33,7 +33,7 @@ export function validateBinding({ roleRef, subjects = [] }: Binding, errors: Fie
 }
 
 export const validateBindingUpdate = (next: Binding, old: Binding, errors: FieldErrors): void =>
-  validateImmutableField({ field: 'roleRef', type: roleRefType, before: old.roleRef, after: next.roleRef }, errors)
+  validateImmutableField({ field: 'roleRef', type: roleRefType, oldValue: old.roleRef, newValue: next.roleRef }, errors)
 
 function validateSubject(
   { kind, apiGroup = '', name, namespace = '' }: Subject,

@@ -10,14 +10,18 @@ export interface BoundedAmounts {
   readonly amounts: ResourceList | undefined
   readonly names: readonly string[]
   /** The amounts of the stored object. */
-  readonly stored: ResourceList | undefined
+  readonly storedAmounts: ResourceList | undefined
   fieldOf(name: string): string
 }
 
-export function validateMaxAmounts({ amounts, names, stored, fieldOf }: BoundedAmounts, errors: FieldErrors): void {
+export function validateMaxAmounts(
+  { amounts, names, storedAmounts, fieldOf }: BoundedAmounts,
+  errors: FieldErrors,
+): void {
   for (const name of names) {
     const amount = amountOf(amounts, name)
-    if (amount === undefined || amount === amountOf(stored, name) || quantityToBytes(amount) <= AMOUNT_MAX) continue
+    if (amount === undefined || amount === amountOf(storedAmounts, name) || quantityToBytes(amount) <= AMOUNT_MAX)
+      continue
     errors.invalid(
       fieldOf(name),
       amount,

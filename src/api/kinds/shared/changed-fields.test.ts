@@ -11,7 +11,8 @@ const testType = object('TestType', 'A type for this test.', {
   parts: opt(6, list(object('Part', 'Part.', { size: opt(1, quantity, 'Size.') })), 'Parts.'),
   inner: ptr(7, object('Inner', 'Inner.', { deep: opt(1, string, 'Deep.') }), 'Inner.'),
 })
-const changedPaths = (before: object, after: object) => changedFields(testType, before, after).map(({ path }) => path)
+const changedPaths = (oldObject: object, newObject: object) =>
+  changedFields(testType, oldObject, newObject).map(({ path }) => path)
 
 describe('changedFields', () => {
   it.each([
@@ -20,9 +21,9 @@ describe('changedFields', () => {
     ['an empty list in place of an absent one', { parts: [] }, {}],
     ['a zero in place of an absent value', { count: 0 }, {}],
     ['another notation of a quantity in a list', { parts: [{ size: '1000' }] }, { parts: [{ size: '1k' }] }],
-  ])('ignores %s', (_case, before, after) => {
-    expect(changedPaths(before, after)).toEqual([])
-    expect(isSameValue(testType, after, before)).toBe(true)
+  ])('ignores %s', (_case, oldObject, newObject) => {
+    expect(changedPaths(oldObject, newObject)).toEqual([])
+    expect(isSameValue(testType, newObject, oldObject)).toBe(true)
   })
 
   it.each<[string, object, object, string]>([
@@ -40,8 +41,8 @@ describe('changedFields', () => {
       { parts: [{ size: '2' }, { size: '1' }] },
       'parts',
     ],
-  ])('returns the path of %s', (_case, before, after, path) => {
-    expect(changedPaths(before, after)).toEqual([path])
+  ])('returns the path of %s', (_case, oldObject, newObject, path) => {
+    expect(changedPaths(oldObject, newObject)).toEqual([path])
   })
 })
 

@@ -8,13 +8,13 @@ import type { ListType, MapType, ObjectType, ScalarType, Type } from '../../sche
 export interface Change {
   /** The path within the compared value, such as `resources.requests.storage`. A list is compared as a whole. */
   readonly path: string
-  readonly before: unknown
-  readonly after: unknown
+  readonly oldValue: unknown
+  readonly newValue: unknown
 }
 
-export function changedFields(type: Type, before: unknown, after: unknown): Change[] {
+export function changedFields(type: Type, oldValue: unknown, newValue: unknown): Change[] {
   const changes: Change[] = []
-  compare(type, before, after, '', changes)
+  compareValues(type, oldValue, newValue, '', changes)
   return changes
 }
 
@@ -27,7 +27,7 @@ const VALUE_CHARACTERS_MAX = 200 // longer values are truncated
 export function describeChanges(changes: readonly Change[]): string {
   const lines = changes
     .slice(0, DESCRIBED_CHANGES_MAX)
-    .map(({ path, before, after }) => `  ${path || '(all)'}: ${formatValue(before)} -> ${formatValue(after)}`)
+    .map(({ path, oldValue, newValue }) => `  ${path || '(all)'}: ${formatValue(oldValue)} -> ${formatValue(newValue)}`)
   if (changes.length > DESCRIBED_CHANGES_MAX) lines.push(`  and ${changes.length - DESCRIBED_CHANGES_MAX} more`)
   return lines.join('\n')
 }
@@ -35,80 +35,79 @@ export function describeChanges(changes: readonly Change[]): string {
 export interface ImmutableField {
   readonly field: string
   readonly type: Type
-  readonly before: unknown
-  readonly after: unknown
+  readonly oldValue: unknown
+  readonly newValue: unknown
 }
 
 /** Adds the error `field is immutable` if the value changed. */
-export function validateImmutableField({ field, type, before, after }: ImmutableField, errors: FieldErrors): void {
-  if (!isSameValue(type, before, after)) errors.invalid(field, after, 'field is immutable')
+export function validateImmutableField({ field, type, oldValue, newValue }: ImmutableField, errors: FieldErrors): void {
+  if (!isSameValue(type, oldValue, newValue)) errors.invalid(field, newValue, 'field is immutable')
 }
 
-function compare(type: Type, before: unknown, after: unknown, path: string, changes: Change[]): void {
-  if (before === after) return
+function compareValues(type: Type, oldValue: unknown, newValue: unknown, path: string, changes: Change[]): void {
+  if (oldValue === newValue) return
   switch (type.is) {
     case 'object':
-      compareObjects(type, before, after, path, changes)
+      compareObjects(type, oldValue, newValue, path, changes)
       break
     case 'map':
-      compareMaps(type, before, after, path, changes)
+      compareMaps(type, oldValue, newValue, path, changes)
       break
     case 'list':
-      if (!isSameList(type, before, after)) changes.push({ path, before, after })
+      if (!isSameList(type, oldValue, newValue)) changes.push({ path, oldValue, newValue })
       break
     case 'json':
-      if (JSON.stringify(before) !== JSON.stringify(after)) changes.push({ path, before, after })
+      if (JSON.stringify(oldValue) !== JSON.stringify(newValue)) changes.push({ path, oldValue, newValue })
       break
     default:
-      if (!isSameScalar(type, before, after)) changes.push({ path, before, after })
+      if (!isSameScalar(type, oldValue, newValue)) changes.push({ path, oldValue, newValue })
   }
 }
 
-function compareObjects(type: ObjectType, before: unknown, after: unknown, path: string, changes: Change[]): void {
-  const oldValue = (before ?? {}) as Record<string, unknown>
-  const newValue = (after ?? {}) as Record<string, unknown>
+function compareObjects(type: ObjectType, oldValue: unknown, newValue: unknown, path: string, changes: Change[]): void {
+  const oldRecord = (oldValue ?? {}) as Record<string, unknown>
+  const newRecord = (newValue ?? {}) as Record<string, unknown>
   for (const [name, field] of Object.entries(type.fields)) {
     const fieldPath = childPath(path, name)
     const isPointer = field.keepsEmpty && !field.required
-    if (isPointer && (oldValue[name] === undefined) !== (newValue[name] === undefined)) {
-      changes.push({ path: fieldPath, before: oldValue[name], after: newValue[name] })
+    if (isPointer && (oldRecord[name] === undefined) !== (newRecord[name] === undefined)) {
+      changes.push({ path: fieldPath, oldValue: oldRecord[name], newValue: newRecord[name] })
     } else {
-      compare(field.type, oldValue[name], newValue[name], fieldPath, changes)
+      compareValues(field.type, oldRecord[name], newRecord[name], fieldPath, changes)
     }
   }
 }
 
-function compareMaps(type: MapType, before: unknown, after: unknown, path: string, changes: Change[]): void {
-  const oldValue = (before ?? {}) as Record<string, unknown>
-  const newValue = (after ?? {}) as Record<string, unknown>
-  for (const key of new Set([...Object.keys(oldValue), ...Object.keys(newValue)])) {
+function compareMaps(type: MapType, oldValue: unknown, newValue: unknown, path: string, changes: Change[]): void {
+  const oldMap = (oldValue ?? {}) as Record<string, unknown>
+  const newMap = (newValue ?? {}) as Record<string, unknown>
+  for (const key of new Set([...Object.keys(oldMap), ...Object.keys(newMap)])) {
     const keyPath = /^[\w-]+$/.test(key) ? childPath(path, key) : `${path}[${key}]`
-    if (Object.hasOwn(oldValue, key) && Object.hasOwn(newValue, key)) {
-      compare(type.value, oldValue[key], newValue[key], keyPath, changes)
+    if (Object.hasOwn(oldMap, key) && Object.hasOwn(newMap, key)) {
+      compareValues(type.value, oldMap[key], newMap[key], keyPath, changes)
     } else {
       changes.push({
         path: keyPath,
-        before: Object.hasOwn(oldValue, key) ? oldValue[key] : undefined,
-        after: Object.hasOwn(newValue, key) ? newValue[key] : undefined,
+        oldValue: Object.hasOwn(oldMap, key) ? oldMap[key] : undefined,
+        newValue: Object.hasOwn(newMap, key) ? newMap[key] : undefined,
       })
     }
   }
 }
 
-function isSameList(type: ListType, before: unknown, after: unknown): boolean {
-  const oldValue = (before ?? []) as unknown[]
-  const newValue = (after ?? []) as unknown[]
+function isSameList(type: ListType, oldValue: unknown, newValue: unknown): boolean {
+  const oldList = (oldValue ?? []) as unknown[]
+  const newList = (newValue ?? []) as unknown[]
   return (
-    oldValue.length === newValue.length &&
-    oldValue.every((item, index) => isSameValue(type.item, item, newValue[index]))
+    oldList.length === newList.length && oldList.every((item, index) => isSameValue(type.item, item, newList[index]))
   )
 }
 
-function isSameScalar(type: ScalarType, before: unknown, after: unknown): boolean {
-  const oldValue = before ?? zeroOf(type)
-  const newValue = after ?? zeroOf(type)
-  if (type.is === 'quantity') return compareQuantities(oldValue as string, newValue as string) === 0
-  return oldValue === newValue
+function isSameScalar(type: ScalarType, oldValue: unknown, newValue: unknown): boolean {
+  const oldScalar = oldValue ?? zeroOf(type)
+  const newScalar = newValue ?? zeroOf(type)
+  if (type.is === 'quantity') return compareQuantities(oldScalar as string, newScalar as string) === 0
+  return oldScalar === newScalar
 }
 
 const childPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`)

@@ -29,10 +29,10 @@ describe('iops and throughput of a claim', () => {
     ['160000', '160000Mi'],
     ['1048575', '1048575Mi'],
     ['1Mi', '1Mi'],
-  ])('PIO-1 are normalized: throughput %s is stored as %s', (input, normalized) => {
+  ])('PIO-1 are normalized: throughput %s is stored as %s', (input, normalizedText) => {
     const { object, errors } = create({ iops: 1500, throughput: input }, { throughput: '1E' })
     expect(errors).toEqual([])
-    expect(object.spec?.resources?.requests).toEqual({ storage: '10Gi', iops: '1500', throughput: normalized })
+    expect(object.spec?.resources?.requests).toEqual({ storage: '10Gi', iops: '1500', throughput: normalizedText })
   })
 
   it('PIO-1 are normalized in limits', () => {
@@ -45,13 +45,13 @@ describe('iops and throughput of a claim', () => {
   it('PIO-1 are unchanged by an update with the same amount in another notation', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 2 ** 40 }), (throughput) => {
-        const stored = create({ throughput, iops: throughput }).object
-        const updated = tryUpdate(claimKind, stored, (draft) => {
+        const storedObject = create({ throughput, iops: throughput }).object
+        const updateResult = tryUpdate(claimKind, storedObject, (draft) => {
           draft.spec.resources.requests.throughput = throughput
           draft.spec.resources.requests.iops = throughput
         })
-        expect(updated.errors).toEqual([])
-        expect(updated.object).toEqual(stored)
+        expect(updateResult.errors).toEqual([])
+        expect(updateResult.object).toEqual(storedObject)
       }),
     )
   })
@@ -81,9 +81,9 @@ describe('iops and throughput of a claim', () => {
     ['lowered', { iops: 200, throughput: 20 }, { iops: 100, throughput: 10 }],
     ['added', undefined, { iops: 100, throughput: 10 }],
     ['removed', { iops: 100, throughput: 10 }, undefined],
-  ])('PIO-1 can be %s in requests and limits of a bound claim', (_case, before, after) => {
-    const { errors } = tryUpdate(claimKind, aBoundClaim(before ?? {}, before), (draft) => {
-      draft.spec.resources = { requests: { storage: '10Gi', ...after }, ...(after && { limits: after }) }
+  ])('PIO-1 can be %s in requests and limits of a bound claim', (_case, oldAmounts, newAmounts) => {
+    const { errors } = tryUpdate(claimKind, aBoundClaim(oldAmounts ?? {}, oldAmounts), (draft) => {
+      draft.spec.resources = { requests: { storage: '10Gi', ...newAmounts }, ...(newAmounts && { limits: newAmounts }) }
     })
     expect(errors).toEqual([])
   })
@@ -105,10 +105,10 @@ describe('iops and throughput of a claim', () => {
   })
 
   it('PIO-1 are kept while the feature gate is disabled, but not added', () => {
-    const stored = aBoundClaim({ throughput: 100 })
+    const storedObject = aBoundClaim({ throughput: 100 })
     const { object, errors } = tryUpdate(
       claimKind,
-      stored,
+      storedObject,
       (draft) => {
         draft.spec.resources.requests.throughput = 100
         draft.spec.resources.requests.iops = 5
@@ -124,8 +124,13 @@ describe('iops and throughput of a claim', () => {
     ['changed', (requests) => (requests.iops = 200)],
     ['removed', (requests) => delete requests.iops],
   ])('PIO-1 cannot be %s while the feature gate is disabled', (_case, change) => {
-    const stored = aBoundClaim({ iops: 100 })
-    const { errors } = tryUpdate(claimKind, stored, (draft) => change(draft.spec.resources.requests), GATE_DISABLED)
+    const storedObject = aBoundClaim({ iops: 100 })
+    const { errors } = tryUpdate(
+      claimKind,
+      storedObject,
+      (draft) => change(draft.spec.resources.requests),
+      GATE_DISABLED,
+    )
     expect(errors).toEqual([
       'spec.resources.requests.iops: Forbidden: update is forbidden when the VolumeProvisionedIO feature gate is disabled',
     ])
@@ -160,11 +165,11 @@ describe('iops and throughput of a volume', () => {
   })
 
   it('PIO-1 are dropped while the feature gate is disabled, unless the volume already has them', () => {
-    const created = tryCreate(volumeKind, aVolume({ iops: 100 }), GATE_DISABLED)
-    expect([created.errors, created.object.spec?.capacity]).toEqual([[], { storage: '10Gi' }])
-    const stored = tryCreate(volumeKind, aVolume({ iops: 100 })).object
+    const createResult = tryCreate(volumeKind, aVolume({ iops: 100 }), GATE_DISABLED)
+    expect([createResult.errors, createResult.object.spec?.capacity]).toEqual([[], { storage: '10Gi' }])
+    const storedObject = tryCreate(volumeKind, aVolume({ iops: 100 })).object
     const addThroughput = (draft: Draft) => Object.assign(draft.spec.capacity, { throughput: '10' })
-    const updated = tryUpdate(volumeKind, stored, addThroughput, GATE_DISABLED)
-    expect([updated.errors, updated.object.spec?.capacity]).toEqual([[], { storage: '10Gi', iops: '100' }])
+    const updateResult = tryUpdate(volumeKind, storedObject, addThroughput, GATE_DISABLED)
+    expect([updateResult.errors, updateResult.object.spec?.capacity]).toEqual([[], { storage: '10Gi', iops: '100' }])
   })
 })

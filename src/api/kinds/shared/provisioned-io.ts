@@ -38,8 +38,8 @@ export function withoutNewClaimIo(
   if (!spec.resources) return spec
   const resources = { ...spec.resources }
   for (const part of REQUESTS_AND_LIMITS) {
-    const remaining = withoutNewIo(resources[part], stored?.resources?.[part])
-    if (remaining && Object.keys(remaining).length > 0) resources[part] = remaining
+    const remainingAmounts = withoutNewIo(resources[part], stored?.resources?.[part])
+    if (remainingAmounts && Object.keys(remainingAmounts).length > 0) resources[part] = remainingAmounts
     else delete resources[part]
   }
   return { ...spec, resources }
@@ -48,8 +48,10 @@ export function withoutNewClaimIo(
 /** Drops IO resources from a list, except those that the stored list already has. */
 export function withoutNewIo<L extends ResourceList | undefined>(list: L, stored: ResourceList | undefined): L {
   if (!list) return list
-  const remaining = Object.entries(list).filter(([name]) => !isIoResource(name) || amountOf(stored, name) !== undefined)
-  return Object.fromEntries(remaining) as L
+  const remainingAmounts = Object.entries(list).filter(
+    ([name]) => !isIoResource(name) || amountOf(stored, name) !== undefined,
+  )
+  return Object.fromEntries(remainingAmounts) as L
 }
 
 /** Returns the IO resources that a list has and the stored list does not have. */

@@ -98,7 +98,7 @@ describe('creating a storage class', () => {
 })
 
 describe('updating a storage class', () => {
-  const stored = tryCreate(kind, aClass({ parameters: { type: 'ssd' } })).object
+  const storedClass = tryCreate(kind, aClass({ parameters: { type: 'ssd' } })).object
 
   it.each<[string, (draft: Draft) => void]>([
     ['parameters: Invalid value: {"type":"hdd"}: field is immutable', (draft) => (draft.parameters = { type: 'hdd' })],
@@ -110,11 +110,11 @@ describe('updating a storage class', () => {
       (draft) => (draft.volumeBindingMode = 'WaitForFirstConsumer'),
     ],
   ])('PROV-1 rejects: %s', (message, change) => {
-    expect(tryUpdate(kind, stored, change).errors).toEqual([message])
+    expect(tryUpdate(kind, storedClass, change).errors).toEqual([message])
   })
 
   it('PROV-1 accepts changes of expansion, mount options, topologies and metadata', () => {
-    const { errors } = tryUpdate(kind, stored, (draft) => {
+    const { errors } = tryUpdate(kind, storedClass, (draft) => {
       draft.allowVolumeExpansion = true
       draft.mountOptions = ['ro']
       draft.allowedTopologies = [term(['zone', ['a']])]

@@ -35,7 +35,7 @@ export const storageClassKind = defineKind<StorageClass>({
   validateUpdate(next, old, errors) {
     for (const field of IMMUTABLE_FIELDS) {
       const { type } = storageClass.fields[field]
-      validateImmutableField({ field, type, before: old[field], after: next[field] }, errors)
+      validateImmutableField({ field, type, oldValue: old[field], newValue: next[field] }, errors)
     }
   },
   warnings: (object) =>

@@ -32,7 +32,10 @@ export const volumeAttachmentKind = defineKind<VolumeAttachment>({
     errors.invalidAll('spec.nodeName', spec.nodeName, dns1123SubdomainProblems(spec.nodeName))
   },
   validateUpdate(next, old, errors) {
-    validateImmutableField({ field: 'spec', type: volumeAttachmentSpec, before: old.spec, after: next.spec }, errors)
+    validateImmutableField(
+      { field: 'spec', type: volumeAttachmentSpec, oldValue: old.spec, newValue: next.spec },
+      errors,
+    )
   },
   status: {
     acceptsMetadata: false,

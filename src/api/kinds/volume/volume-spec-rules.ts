@@ -31,7 +31,7 @@ export function validateVolumeSpec(
   validateCapacity(spec.capacity, { allowsIo }, errors)
   const names = ['storage', ...IO_RESOURCES]
   validateMaxAmounts(
-    { amounts: spec.capacity, names, stored: storedCapacity, fieldOf: (name) => `spec.capacity[${name}]` },
+    { amounts: spec.capacity, names, storedAmounts: storedCapacity, fieldOf: (name) => `spec.capacity[${name}]` },
     errors,
   )
   const policy = spec.persistentVolumeReclaimPolicy

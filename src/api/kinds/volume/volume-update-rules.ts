@@ -37,7 +37,7 @@ export function validateVolumeUpdate(
     )
   }
   validateImmutableField(
-    { field: 'volumeMode', type: string, before: oldSpec.volumeMode, after: newSpec.volumeMode },
+    { field: 'volumeMode', type: string, oldValue: oldSpec.volumeMode, newValue: newSpec.volumeMode },
     errors,
   )
   validateAffinityChange(oldSpec, newSpec, errors)
@@ -45,7 +45,7 @@ export function validateVolumeUpdate(
 }
 
 /** Returns whether the change adds controllerExpandSecretRef, which volumes may lack if their class had none at first. */
-const addsExpandSecret = ({ path, before: oldSpec }: Change): boolean =>
+const addsExpandSecret = ({ path, oldValue: oldSpec }: Change): boolean =>
   path === 'csi.controllerExpandSecretRef' && oldSpec === undefined
 
 type Affinity = PersistentVolumeSpec['nodeAffinity']

@@ -96,14 +96,14 @@ interface DoctorResult {
 }
 
 async function runDoctor(...flags: string[]): Promise<DoctorResult> {
-  let out = ''
+  let output = ''
   let err = ''
   const code = await runCommandLine(['node', 'stowage', 'doctor', '--data-dir', '/nonexistent-stowage', ...flags], {
     clock: systemClock(),
     random: () => 0.5,
     signal: new AbortController().signal,
     write: (text) => {
-      out += text
+      output += text
     },
     writeError: (text) => {
       err += text
@@ -111,10 +111,10 @@ async function runDoctor(...flags: string[]): Promise<DoctorResult> {
   })
   return {
     code,
-    out,
+    out: output,
     err,
     problems: () =>
-      (JSON.parse(out).checks as { id: string; findings: Finding[] }[]).flatMap(({ id, findings }) =>
+      (JSON.parse(output).checks as { id: string; findings: Finding[] }[]).flatMap(({ id, findings }) =>
         findings.filter(({ status }) => status !== 'ok').map((finding) => ({ check: id, ...finding })),
       ),
   }
@@ -334,8 +334,8 @@ describe('stowage doctor', () => {
     await cluster.holdLease('external-resizer-fake-stowage-example', 'csi-resizer-0')
     await cluster.aCapacity('csisc-vj7q2', 'deleted-class')
     const flags = ['--component', 'sidecar', '--features', 'leader-election,topology,transactions,attributes']
-    const { out, code } = await cluster.doctor('--csi-address', cluster.endpoint, ...flags, '--as', ACCOUNT)
-    const text = out
+    const { out: output, code } = await cluster.doctor('--csi-address', cluster.endpoint, ...flags, '--as', ACCOUNT)
+    const text = output
       .replace(/https:\/\/127\.0\.0\.1:\d+/g, 'https://10.0.0.1:6443')
       .replace(/\d{4}-\d\d-\d\dT[\d:]+Z/g, '2027-11-16T21:45:00Z')
       .replace(/v1\.\d+\.0\+stowage-\S+/g, 'v1.36.0')

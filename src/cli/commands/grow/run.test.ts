@@ -85,19 +85,19 @@ function grow(
   flags: Partial<GrowFlags> & { names?: string[] },
   { signal = new AbortController().signal, commandClient = client, write = (_text: string): unknown => '' } = {},
 ): Promise<Run> {
-  let out = ''
+  let output = ''
   const { names = [], ...otherFlags } = flags
   const defaults = { parallel: '1', interval: '0s', timeout: '10m', maxFailures: '0', output: 'text' as const }
   const request = { ...readRequest(names, { ...defaults, ...otherFlags }), namespace: 'default' }
   const record = (text: string) => {
-    out += text
+    output += text
     write(text)
   }
   const deps = { clock: fixture.clock, random, signal, env: {}, terminal: undefined, write: record }
   return growClaims(commandClient, request, deps).then(
-    () => ({ code: 0, out }),
+    () => ({ code: 0, out: output }),
     (error) => {
-      if (error instanceof ExitError) return { code: error.exitCode, out }
+      if (error instanceof ExitError) return { code: error.exitCode, out: output }
       throw error
     },
   )
@@ -114,11 +114,11 @@ async function waitFor(condition: () => boolean | Promise<boolean>): Promise<voi
 describe('stowage grow', () => {
   it('PLUS-13 expands one claim and prints its progress', async () => {
     await aClaim('orders')
-    const { code, out } = await grow({ names: ['orders'], to: '20Gi' })
+    const { code, out: output } = await grow({ names: ['orders'], to: '20Gi' })
     expect(code).toBe(0)
     expect(await requestOf('orders')).toBe('20Gi')
-    expect(out).toContain('default/orders: grown to 20Gi\n')
-    expect(out).toContain('orders  10Gi  20Gi  grown\n\nThe claim has the requested size.\n')
+    expect(output).toContain('default/orders: grown to 20Gi\n')
+    expect(output).toContain('orders  10Gi  20Gi  grown\n\nThe claim has the requested size.\n')
   })
 
   it('PLUS-13 expands all claims with a label in natural order, one at a time', async () => {
@@ -171,12 +171,12 @@ describe('stowage grow', () => {
       conditions: [{ type: 'ControllerResizeError', status: 'True', message: 'the pool has 5Gi left' }],
     })
     controller = (name, storage) => (name === 'b' ? infeasibleStatus(storage) : { capacity: { storage } })
-    const { code, out } = await grow({ selector: 'app=db', to: '20Gi' })
+    const { code, out: output } = await grow({ selector: 'app=db', to: '20Gi' })
     expect(code).toBe(1)
-    expect(out).toContain('default/b: FAILED: the pool has 5Gi left')
-    expect(out).toContain('c      10Gi  20Gi  not begun  stopped after earlier failures')
-    expect(out).toContain('1 of 3 claims have the requested size, 1 failed. Run the same command again to continue.')
-    expect(out).toMatch(
+    expect(output).toContain('default/b: FAILED: the pool has 5Gi left')
+    expect(output).toContain('c      10Gi  20Gi  not begun  stopped after earlier failures')
+    expect(output).toContain('1 of 3 claims have the requested size, 1 failed. Run the same command again to continue.')
+    expect(output).toMatch(
       /The request of b stays raised.*\n {2}stowage grow --undo --selector app=db --namespace default\n$/,
     )
     expect(await requestOf('c')).toBe('10Gi')
@@ -214,9 +214,9 @@ describe('stowage grow', () => {
     controller = (name, storage) => (name === 'b' ? infeasibleStatus(storage) : { capacity: { storage } })
     await grow({ selector: 'app=db', by: '10Gi' })
     expect(await requestOf('b')).toBe('20Gi')
-    let out = ''
+    let output = ''
     const write = (text: string) => {
-      out += text
+      output += text
     }
     const deps = {
       clock: fixture.clock,
@@ -237,8 +237,8 @@ describe('stowage grow', () => {
     await undoGrowth(client, { ...readUndoRequest([], { ...flags, dryRun: true }), namespace: 'default' }, deps)
     expect(await requestOf('b')).toBe('20Gi')
     await undoGrowth(client, { ...readUndoRequest([], flags), namespace: 'default' }, deps)
-    expect(out).toContain('default/b  lowered    its request went from 20Gi to 10Gi, the size of its volume')
-    expect(out).toContain('default/a  unchanged  it has 20Gi')
+    expect(output).toContain('default/b  lowered    its request went from 20Gi to 10Gi, the size of its volume')
+    expect(output).toContain('default/a  unchanged  it has 20Gi')
     expect([await requestOf('a'), await requestOf('b')]).toEqual(['20Gi', '10Gi'])
     expect(await recordOf('b')).toBeNull()
     expect(() => readUndoRequest([], { ...flags, to: '1Gi' })).toThrow('Set --undo without --to and --by.')
@@ -250,19 +250,19 @@ describe('stowage grow', () => {
       'ac'.includes(name)
         ? { allocatedResources: { storage }, allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' } }
         : { capacity: { storage } }
-    const { code, out } = await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })
+    const { code, out: output } = await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })
     expect(code).toBe(1)
     expect(await Promise.all(['a', 'b', 'c', 'd'].map(requestOf))).toEqual(['20Gi', '20Gi', '20Gi', '10Gi'])
-    expect(out).toContain('the node cannot expand it to 20Gi')
+    expect(output).toContain('the node cannot expand it to 20Gi')
   })
 
   it('PLUS-13 changes no claim if the server would reject one of them', async () => {
     await aClaim('a')
     await aClaim('b', { className: 'fixed' })
-    const { code, out } = await grow({ selector: 'app=db', to: '20Gi' })
+    const { code, out: output } = await grow({ selector: 'app=db', to: '20Gi' })
     expect(code).toBe(1)
-    expect(out).toContain('the storageclass that provisions the pvc must support resize')
-    expect(out).toContain('nothing was changed, because other claims cannot grow')
+    expect(output).toContain('the storageclass that provisions the pvc must support resize')
+    expect(output).toContain('nothing was changed, because other claims cannot grow')
     expect(await requestOf('a')).toBe('10Gi')
     expect((await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })).code, 'with --max-failures').toBe(1)
     expect(await requestOf('a')).toBe('20Gi')
@@ -272,9 +272,9 @@ describe('stowage grow', () => {
     await aClaim('a')
     await aClaim('b', { size: '30Gi' })
     const revisionBefore = fixture.store.revision
-    const { code, out } = await grow({ selector: 'app=db', to: '20Gi', dryRun: true })
+    const { code, out: output } = await grow({ selector: 'app=db', to: '20Gi', dryRun: true })
     expect(code).toBe(0)
-    expect(out).toBe(
+    expect(output).toBe(
       '\nCLAIM  FROM  TO    RESULT      MESSAGE\na      10Gi  20Gi  would grow\nb      30Gi  20Gi  unchanged   already has 30Gi\n',
     )
     const quota = { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '45Gi' } } }
@@ -288,8 +288,8 @@ describe('stowage grow', () => {
 
   it('PLUS-13 prints one JSON document with --output json', async () => {
     await aClaim('a')
-    const { out } = await grow({ names: ['a'], to: '20Gi', output: 'json' })
-    expect(JSON.parse(out)).toEqual({
+    const { out: output } = await grow({ names: ['a'], to: '20Gi', output: 'json' })
+    expect(JSON.parse(output)).toEqual({
       dryRun: false,
       claims: [
         { namespace: 'default', name: 'a', from: '10Gi', to: '20Gi', result: 'grown', message: 'grown to 20Gi' },
@@ -310,9 +310,9 @@ describe('stowage grow', () => {
     })
     const runPromise = grow({ names: ['a'], to: '20Gi', timeout: '5m' })
     await waitFor(async () => (await requestOf('a')) === '20Gi')
-    const { code, out } = await fixture.advanceUntilSettled(runPromise)
+    const { code, out: output } = await fixture.advanceUntilSettled(runPromise)
     expect(code).toBe(1)
-    expect(out).toContain(
+    expect(output).toContain(
       'FAILED: not done within 300 s (requested; the driver is unavailable); it continues in the cluster',
     )
   })
@@ -356,9 +356,9 @@ describe('stowage grow', () => {
       allocatedResources: { storage: '15Gi' },
       allocatedResourceStatuses: { storage: 'NodeResizePending' },
     })
-    const { code, out } = await grow({ names: ['idle'], to: '20Gi' })
+    const { code, out: output } = await grow({ names: ['idle'], to: '20Gi' })
     expect(code).toBe(1)
-    expect(out).toContain(
+    expect(output).toContain(
       'FAILED: an earlier expansion to 15Gi waits for a pod to use the volume; the expansion to 20Gi follows',
     )
   })
@@ -385,11 +385,13 @@ describe('stowage grow', () => {
         return updatedClaim
       },
     }
-    const { code, out } = await fixture.advanceUntilSettled(grow({ names: ['a'], by: '5Gi' }, { commandClient }))
+    const { code, out: output } = await fixture.advanceUntilSettled(
+      grow({ names: ['a'], by: '5Gi' }, { commandClient }),
+    )
     expect(code).toBe(0)
     expect(await requestOf('a')).toBe('15Gi')
     expect(patches).toBe(2) // the size, and the closed record
-    expect(out).toContain('waiting for the server (the connection broke)')
+    expect(output).toContain('waiting for the server (the connection broke)')
   })
 
   it('PLUS-13 does not overwrite a concurrent change', async () => {
@@ -405,9 +407,9 @@ describe('stowage grow', () => {
         return client.patch(kind, ref, patch, options)
       },
     }
-    const { out } = await grow({ names: ['a'], to: '20Gi' }, { commandClient })
+    const { out: output } = await grow({ names: ['a'], to: '20Gi' }, { commandClient })
     expect(await requestOf('a')).toBe('30Gi')
-    expect(out).toMatch(/unchanged|already requests 30Gi/)
+    expect(output).toMatch(/unchanged|already requests 30Gi/)
   })
 
   it('PLUS-13 fails a claim that is deleted', async () => {

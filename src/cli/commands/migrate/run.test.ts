@@ -117,9 +117,9 @@ async function migrate(
     terminal = undefined as undefined | { columns(): number },
   } = {},
 ): Promise<Run> {
-  let out = ''
+  let output = ''
   const write = (text: string) => {
-    out += text
+    output += text
   }
   const random = () => ((++randomCalls * 7_919) % 1_000) / 1_000
   const request = readRequest({ ...DEFAULTS, ...flags })
@@ -141,7 +141,7 @@ async function migrate(
     for (let i = 0; i < 5; i++) await fixture.clock.nextTurn()
     await fixture.clock.advance(1)
   }
-  return { code: await exitCode, out }
+  return { code: await exitCode, out: output }
 }
 const FORWARD = { from: 'silver', to: 'gold' }
 
@@ -149,12 +149,12 @@ describe('stowage migrate', () => {
   it('PLUS-4 moves all claims of a class and waits until the new one is in effect', async () => {
     await createClaims(3)
     await aClaim('other', { className: 'bronze' })
-    const { code, out } = await migrate(FORWARD)
-    expect(code, out).toBe(0)
+    const { code, out: output } = await migrate(FORWARD)
+    expect(code, output).toBe(0)
     expect([await listClasses(3), await classOf('other')]).toEqual([['gold', 'gold', 'gold'], 'bronze'])
-    expect(out).toMatch(/^Operation m-[0-9a-f]{8}: moving 3 claims from silver to gold, 1000\/s\.\n/)
-    expect(out).toContain('default/db-0: gold is in effect\n')
-    expect(out).toMatch(
+    expect(output).toMatch(/^Operation m-[0-9a-f]{8}: moving 3 claims from silver to gold, 1000\/s\.\n/)
+    expect(output).toContain('default/db-0: gold is in effect\n')
+    expect(output).toMatch(
       /3 of 3 claims moved from silver to gold\.\nTo undo: stowage migrate --undo --operation m-\w+ --namespace default\n/,
     )
   })
@@ -307,8 +307,8 @@ describe('stowage migrate', () => {
       message: 'the driver is unavailable',
       lastTimestamp: '2026-01-01T00:00:00Z',
     })
-    const { code, out } = await migrate({ ...FORWARD, timeout: '2s' })
-    expect([code, out]).toEqual([
+    const { code, out: output } = await migrate({ ...FORWARD, timeout: '2s' })
+    expect([code, output]).toEqual([
       1,
       expect.stringContaining('not done within 2 s (the driver is modifying the volume; the driver is unavailable)'),
     ])
@@ -325,21 +325,21 @@ describe('stowage migrate', () => {
         return updatedClaim
       },
     }
-    const { code, out } = await migrate(FORWARD, { commandClient })
-    expect(code, out).toBe(0)
-    expect(out).toContain('waiting for the server (the connection broke)')
+    const { code, out: output } = await migrate(FORWARD, { commandClient })
+    expect(code, output).toBe(0)
+    expect(output).toContain('waiting for the server (the connection broke)')
     expect(await listClasses(3)).toEqual(['gold', 'gold', 'gold'])
   })
 
   it('PLUS-4 changes nothing if more claims than --max-failures cannot be moved', async () => {
     await createClaims(2)
     await aClaim('foreign', { driver: 'other.example.com' })
-    const { code, out } = await migrate({ ...FORWARD, maxFailures: '0' })
+    const { code, out: output } = await migrate({ ...FORWARD, maxFailures: '0' })
     expect(code).toBe(1)
-    expect(out).toContain(
+    expect(output).toContain(
       'its volume belongs to driver other.example.com, but class gold belongs to driver d.example.com',
     )
-    expect(out).toContain('default/db-0     not begun  nothing was changed, because other claims cannot be moved')
+    expect(output).toContain('default/db-0     not begun  nothing was changed, because other claims cannot be moved')
     expect(await listClasses(2)).toEqual(['silver', 'silver'])
     const tolerantRun = await migrate({ ...FORWARD, maxFailures: '1' })
     expect([tolerantRun.code, await listClasses(2), await classOf('foreign')]).toEqual([1, ['gold', 'gold'], 'silver'])
@@ -349,9 +349,9 @@ describe('stowage migrate', () => {
     await createClaims(2)
     const hard = { persistentvolumeclaims: '0' }
     const matchExpressions = [{ scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }]
-    const { code, out } = await migrate({ ...FORWARD, dryRun: true })
+    const { code, out: output } = await migrate({ ...FORWARD, dryRun: true })
     expect([code, await listClasses(2), await recordOf('db-0')]).toEqual([0, ['silver', 'silver'], null])
-    expect(out).toContain('Would move 2 claims; 0 would be refused. Nothing was changed.')
+    expect(output).toContain('Would move 2 claims; 0 would be refused. Nothing was changed.')
     await fixture.post('/api/v1/namespaces/default/resourcequotas', {
       metadata: { name: 'no-gold' },
       spec: { hard, scopeSelector: { matchExpressions } },
@@ -370,9 +370,9 @@ describe('stowage migrate', () => {
   it('PLUS-4 prints one JSON document with --output json', async () => {
     await createClaims(2)
     controller = (name, className) => (name === 'db-1' ? infeasibleStatus(className, 'no') : modifiedStatus(className))
-    const { code, out } = await migrate({ ...FORWARD, output: 'json' })
+    const { code, out: output } = await migrate({ ...FORWARD, output: 'json' })
     expect(code).toBe(1)
-    expect(JSON.parse(out)).toEqual({
+    expect(JSON.parse(output)).toEqual({
       operation: expect.stringMatching(/^m-/),
       ...FORWARD,
       undo: false,
@@ -388,9 +388,9 @@ describe('stowage migrate', () => {
 
   it('PLUS-4 draws a progress bar below finished claims on a terminal', async () => {
     await createClaims(3)
-    const { out } = await migrate(FORWARD, { terminal: { columns: () => 80 } })
-    expect(out).toContain('default/db-2: gold is in effect\n')
-    expect(out).toMatch(/\[█+\] 100 % {2}3 of 3\n/)
+    const { out: output } = await migrate(FORWARD, { terminal: { columns: () => 80 } })
+    expect(output).toContain('default/db-2: gold is in effect\n')
+    expect(output).toMatch(/\[█+\] 100 % {2}3 of 3\n/)
   })
 
   it('PLUS-4 reports a missing class, an API that is not served, and a disabled feature gate', async () => {

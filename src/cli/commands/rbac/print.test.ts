@@ -6,20 +6,20 @@ import { runCommandLine } from '../../run.ts'
 import { featuresOf, PRINTED_COMPONENTS } from './select-rules.ts'
 
 async function print(...args: string[]) {
-  let out = ''
+  let output = ''
   let err = ''
   const code = await runCommandLine(['node', 'stowage', 'rbac', 'print', ...args], {
     clock: manualClock(),
     random: () => 0.5,
     signal: new AbortController().signal,
     write: (text) => {
-      out += text
+      output += text
     },
     writeError: (text) => {
       err += text
     },
   })
-  return { code, err, out, objects: parseAllDocuments(out).map((document) => document.toJS() as Json) }
+  return { code, err, out: output, objects: parseAllDocuments(output).map((document) => document.toJS() as Json) }
 }
 
 /** Returns the verbs that a role grants on a resource. */
