@@ -21,7 +21,10 @@ export const addSimulate: AddCommand = (program, deps) => {
       'manifests of pods and claims, or of workloads with them; - is standard input; may be repeated',
       collectValues,
     )
-    .option('-n, --namespace <name>', 'namespace of objects whose manifest names none')
+    .option(
+      '-n, --namespace <name>',
+      'namespace of objects whose manifest names none (default: that of the kubeconfig)',
+    )
     .option('--pending', 'also place the pods of the cluster that have no node')
     .option('--drain <node>', 'place the pods of this node on other nodes; may be repeated', collectValues)
     .option(
