@@ -80,7 +80,7 @@ interface ProgressAmounts {
 }
 
 /** Returns `40%, 120Mi of 300Mi, 60Mi/s, about 3 s left`, without what is not known. */
-export function describeProgress({ done, total, unit, elapsedMs }: ProgressAmounts): string {
+function describeProgress({ done, total, unit, elapsedMs }: ProgressAmounts): string {
   const isBytes = unit === 'bytes'
   const format = (amount: number) => (isBytes ? formatSize(amount) : String(amount))
   const noun = isBytes ? '' : ` ${unit}`

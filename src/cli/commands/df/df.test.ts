@@ -132,14 +132,19 @@ async function stage(): Promise<void> {
   )
 }
 
-async function runDf(...flags: string[]): Promise<{ code: number; out: string; err: string }> {
+const runDf = (...flags: string[]) => runDfUntil(new AbortController().signal, ...flags)
+
+async function runDfUntil(
+  signal: AbortSignal,
+  ...flags: string[]
+): Promise<{ code: number; out: string; err: string }> {
   let out = ''
   let err = ''
   const config = flags.includes('--kubeconfig') ? [] : ['--kubeconfig', program.kubeconfig]
   const code = await runCommandLine(['node', 'stowage', 'df', ...flags, ...config], {
     clock: systemClock(),
     random: () => 0.5,
-    signal: new AbortController().signal,
+    signal,
     write: (text) => {
       out += text
     },
@@ -231,12 +236,13 @@ describe('stowage df', () => {
     })
   })
 
-  it('SYS-12 rejects an unknown group, and fails with a message if no server answers', async () => {
+  it('SYS-12 rejects an unknown group, exits with 130 if it is interrupted, and fails with a message if no server answers', async () => {
     expect(await runDf('--by', 'disk')).toMatchObject({
       code: 2,
       err: expect.stringContaining('Allowed choices are claim, class'),
     })
     expect(await runDf('-A', '-n', 'shop')).toMatchObject({ code: 2, err: expect.stringContaining('not both') })
+    expect(await runDfUntil(AbortSignal.abort(), '-A')).toEqual({ code: 130, out: '', err: '' })
     await program.stopServer()
     expect(await runDf('-A')).toMatchObject({
       code: 1,

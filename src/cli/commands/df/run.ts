@@ -28,7 +28,7 @@ export interface DfDeps extends BulkDeps {
   readonly hasColors: boolean
 }
 
-export interface SpaceReport {
+interface SpaceReport {
   readonly by: DfRequest['by']
   readonly items: readonly SpaceEntry[] | readonly SpaceGroup[]
   /** The rules that are missing, without which some amounts are not known. */
