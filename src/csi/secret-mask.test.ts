@@ -31,9 +31,9 @@ describe('createSecretMask', () => {
 
   it.each(['a:', 'ab:', 'abc:', ''])('PROV-16 masks a password in Basic credentials after %j', (user) => {
     const credentials = Buffer.from(`${user}correct horse battery staple`).toString('base64')
-    const masked = maskOf('correct horse battery staple').mask(`Authorization: Basic ${credentials}`)
+    const maskedText = maskOf('correct horse battery staple').mask(`Authorization: Basic ${credentials}`)
     // Only characters that also depend on the neighbours of the password remain.
-    expect(masked).toMatch(/^Authorization: Basic .{0,6}\*\*\*.{0,3}$/)
+    expect(maskedText).toMatch(/^Authorization: Basic .{0,6}\*\*\*.{0,3}$/)
   })
 
   it('PROV-16 masks single lines of a secret', () => {
@@ -75,8 +75,8 @@ describe('createSecretMask', () => {
           const text = values
             .map((secret) => `${before}${secret}${encodeURIComponent(secret)}${JSON.stringify(secret)}${after}`)
             .join(' ')
-          const masked = maskOf(...values).mask(text)
-          for (const secret of values) expect(masked).not.toContain(secret)
+          const maskedText = maskOf(...values).mask(text)
+          for (const secret of values) expect(maskedText).not.toContain(secret)
         },
       ),
     )

@@ -117,9 +117,9 @@ function base64FormsOf(bytes: Buffer): string[] {
   const forms = [base64, base64.replace(/=+$/, '')]
   for (const offset of [0, 1, 2]) {
     const shiftedBase64 = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64')
-    const first = Math.ceil((offset * 8) / 6)
-    const last = Math.floor(((offset + bytes.length) * 8) / 6)
-    forms.push(shiftedBase64.slice(first, last))
+    const firstIndex = Math.ceil((offset * 8) / 6)
+    const endIndex = Math.floor(((offset + bytes.length) * 8) / 6)
+    forms.push(shiftedBase64.slice(firstIndex, endIndex))
   }
   return forms.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')])
 }

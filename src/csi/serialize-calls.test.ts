@@ -74,16 +74,16 @@ describe('serialized calls for one volume', () => {
   it('PROV-9 are not sent if they are cancelled while waiting', async () => {
     const { driver, startedCalls } = createBlockedDriver()
     const stop = new AbortController()
-    const first = driver.controller.createVolume({ name: 'a' })
-    const second = driver.controller.createVolume({ name: 'a' }, { signal: stop.signal }).catch((error) => error)
+    const firstCall = driver.controller.createVolume({ name: 'a' })
+    const secondCall = driver.controller.createVolume({ name: 'a' }, { signal: stop.signal }).catch((error) => error)
     const third = driver.controller.createVolume({ name: 'a' })
     await nextTurn()
     stop.abort()
-    expect(await second).toMatchObject({ codeName: 'CANCELLED' })
+    expect(await secondCall).toMatchObject({ codeName: 'CANCELLED' })
     await nextTurn()
     expect(startedCalls.length).toBe(1) // the third still waits for the first
     startedCalls[0]!.end()
-    await first
+    await firstCall
     await nextTurn()
     expect(startedCalls.length).toBe(2)
     startedCalls[1]!.end()

@@ -13,17 +13,17 @@ export function serializeCalls(driver: CsiDriver): CsiDriver {
     const subject = subjectOf(method, request)
     if (subject === undefined) return callDriver(driver, method, request, options)
 
-    const previous = queues.get(subject)
+    const previousCall = queues.get(subject)
     let complete = () => {}
     const callCompletion = new Promise<void>((resolve) => {
       complete = resolve
     })
     // If a waiting call is cancelled, the next one still waits for the calls before it.
-    const queueCompletion = previous ? previous.then(() => callCompletion) : callCompletion
+    const queueCompletion = previousCall ? previousCall.then(() => callCompletion) : callCompletion
     queues.set(subject, queueCompletion)
     void queueCompletion.then(() => queues.get(subject) === queueCompletion && queues.delete(subject))
     try {
-      if (previous) await waitUnlessAborted(previous, method, options.signal)
+      if (previousCall) await waitUnlessAborted(previousCall, method, options.signal)
       return await callDriver(driver, method, request, options)
     } finally {
       complete()

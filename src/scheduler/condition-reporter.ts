@@ -57,28 +57,28 @@ export function createConditionReporter({
   const pendingReports = new Map<ObjectKey, PendingReport>()
   const retries = new Map<ObjectKey, () => void>()
   const delays = new Map<ObjectKey, () => void>()
-  const inFlight = new Set<ObjectKey>()
+  const openKeys = new Set<ObjectKey>()
   const writers = new Set<Promise<void>>()
   let isStopped = false
 
   async function writePending(): Promise<void> {
     for (;;) {
-      const next = findPending()
-      if (!next) return
-      const [key, pendingReport] = next
+      const nextReport = findPending()
+      if (!nextReport) return
+      const [key, pendingReport] = nextReport
       pendingReports.delete(key)
-      inFlight.add(key)
+      openKeys.add(key)
       try {
         await write(key, pendingReport)
       } finally {
-        inFlight.delete(key)
+        openKeys.delete(key)
       }
     }
   }
 
   /** Returns a report whose pod has no write in flight. The writer of a skipped pod calls this again after its write. */
   function findPending(): [ObjectKey, PendingReport] | undefined {
-    for (const [key, pendingReport] of pendingReports) if (!inFlight.has(key)) return [key, pendingReport]
+    for (const [key, pendingReport] of pendingReports) if (!openKeys.has(key)) return [key, pendingReport]
     return undefined
   }
 
@@ -105,11 +105,16 @@ export function createConditionReporter({
     const currentPod = pods.get(key)
     if (!currentPod || currentPod.metadata.uid !== uid || currentPod.spec?.nodeName) return
     const { resourceVersion } = currentPod.metadata // precondition: the report is obsolete if the pod has been bound since
-    const previous = currentPod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
-    if (previous?.status === 'False' && previous.reason === reason && previous.message === message) return
+    const previousCondition = currentPod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
+    if (
+      previousCondition?.status === 'False' &&
+      previousCondition.reason === reason &&
+      previousCondition.message === message
+    )
+      return
     const lastTransitionTime =
-      previous?.status === 'False' && previous.lastTransitionTime
-        ? previous.lastTransitionTime
+      previousCondition?.status === 'False' && previousCondition.lastTransitionTime
+        ? previousCondition.lastTransitionTime
         : timestamp(clock.nowMs())
     const { generation } = currentPod.metadata
     const observedGeneration = generation === undefined ? {} : { observedGeneration: generation }

@@ -56,12 +56,12 @@ describe('findNode', () => {
   })
 
   it('CAP-12 returns the first rejection of each node and the rejecting plugins', () => {
-    const first = activate({
+    const firstPlugin = activate({
       name: 'first',
       filter: (_, { name }) => (name === 'n0' ? unschedulable(reason('closed')) : undefined),
     })
-    const second = activate({ name: 'second', filter: () => unschedulable(reason('full'), reason('small')) })
-    const result = search([first, second], 2)
+    const secondPlugin = activate({ name: 'second', filter: () => unschedulable(reason('full'), reason('small')) })
+    const result = search([firstPlugin, secondPlugin], 2)
     const types =
       result.is === 'none' && [...result.statuses.values()].map(({ reasons }) => reasons.map(({ type }) => type))
     expect(types).toEqual([['closed'], ['full', 'small']])

@@ -1,9 +1,9 @@
 // Returns the value of a key in a map. Creates and stores the value if the key is absent.
 
 export function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
-  const existing = map.get(key)
-  if (existing !== undefined) return existing
-  const created = create()
-  map.set(key, created)
-  return created
+  const existingValue = map.get(key)
+  if (existingValue !== undefined) return existingValue
+  const newValue = create()
+  map.set(key, newValue)
+  return newValue
 }

@@ -90,8 +90,8 @@ function registerHints(plugins: readonly Plugin[]): RegisteredHint[] {
   const byHint = new Map<QueueingHint, RegisteredHint>()
   for (const { name, events } of plugins) {
     for (const hint of events) {
-      const existing = byHint.get(hint)
-      if (existing) existing.plugins.push(name)
+      const existingEntry = byHint.get(hint)
+      if (existingEntry) existingEntry.plugins.push(name)
       else byHint.set(hint, { id: byHint.size, hint, plugins: [name] })
     }
   }

@@ -290,13 +290,13 @@ function createPoolStorage(): PoolStorage & { readonly provisioner: Provisioner 
         await storage.beforeCreate()
         const pool = storage.poolOf(selectedNode ?? '')
         const bytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
-        const remaining = (freeBytes.get(pool) ?? 0n) - bytes
+        const remainingBytes = (freeBytes.get(pool) ?? 0n) - bytes
         if (!volumes.has(volumeName)) {
-          if (remaining < 0n) {
+          if (remainingBytes < 0n) {
             rejectedRequests.push(`${claim.metadata.name} on ${pool}`)
             return { is: 'failed', failure: 'reschedule', message: 'rpc error: code = ResourceExhausted desc = full' }
           }
-          freeBytes.set(pool, remaining)
+          freeBytes.set(pool, remainingBytes)
           volumes.set(volumeName, { pool, bytes })
         }
         const term = { matchExpressions: [{ key: HOST, operator: 'In' as const, values: [selectedNode ?? ''] }] }

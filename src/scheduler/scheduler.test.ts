@@ -119,10 +119,10 @@ describe('the scheduler', () => {
       wrapClient: (client) => ({
         ...client,
         create: async (...args) => {
-          const created = await client.create(...args)
+          const createdObject = await client.create(...args)
           // The response is lost, and the client's retry of the request conflicts.
           if (bindings++ === 0) throw new ApiError(409, 'Conflict', 'the pod is already bound')
-          return created
+          return createdObject
         },
       }),
     })

@@ -301,8 +301,8 @@ describe('chooseVolume', () => {
           const excluded = new Set(excludedNames)
           const node = zone === undefined ? undefined : { name: 'n', labels: { zone } }
           const options = { isDelayed, excluded, ...(node ? { node } : {}) }
-          const expected = chooseByScan(aClaim(claim as ClaimSample), volumes.map(aVolume), options)
-          expect(chosenName(claim as ClaimSample, volumes, options)).toBe(expected)
+          const expectedVolume = chooseByScan(aClaim(claim as ClaimSample), volumes.map(aVolume), options)
+          expect(chosenName(claim as ClaimSample, volumes, options)).toBe(expectedVolume)
         },
       ),
       { numRuns: 500 },

@@ -162,6 +162,6 @@ export function bySize(a: VolumeCandidate, b: VolumeCandidate): number {
 }
 
 function byName(a: VolumeCandidate, b: VolumeCandidate): number {
-  const [first, second] = [a.volume.metadata.name, b.volume.metadata.name]
-  return first < second ? -1 : first > second ? 1 : 0
+  const [firstName, secondName] = [a.volume.metadata.name, b.volume.metadata.name]
+  return firstName < secondName ? -1 : firstName > secondName ? 1 : 0
 }

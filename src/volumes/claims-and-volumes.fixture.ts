@@ -94,17 +94,17 @@ export function fakeVolumeCache() {
     put(object: Volume): void {
       const volume = object as Stored<Volume>
       const { name } = volume.metadata
-      const previous = volumes.get(name)
+      const previousVolume = volumes.get(name)
       volumes.put(name, volume)
       for (const subscriber of subscribers) {
-        if (previous) subscriber.updated?.(volume, previous)
+        if (previousVolume) subscriber.updated?.(volume, previousVolume)
         else subscriber.added?.(volume)
       }
     },
     remove(name: string): void {
-      const previous = volumes.get(name)
+      const previousVolume = volumes.get(name)
       volumes.delete(name)
-      if (previous) for (const subscriber of subscribers) subscriber.deleted?.(previous)
+      if (previousVolume) for (const subscriber of subscribers) subscriber.deleted?.(previousVolume)
     },
     all: () => [...volumes.values()],
   }

@@ -10,8 +10,8 @@ export interface NodeIdentity {
 }
 
 export function isReachableFrom({ spec }: Readonly<PersistentVolume>, node: NodeIdentity): boolean {
-  const required = spec?.nodeAffinity?.required
-  return !required || required.nodeSelectorTerms.some((term) => matchesTerm(term, node))
+  const requiredTerms = spec?.nodeAffinity?.required
+  return !requiredTerms || requiredTerms.nodeSelectorTerms.some((term) => matchesTerm(term, node))
 }
 
 function matchesTerm(

@@ -69,7 +69,8 @@ export function planVolume(view: VolumeView, forceDetachAfterMs: number): Step[]
   const isDesired = ({ attachment }: AttachmentView) =>
     view.desiredAttachments.some(({ attachmentName }) => attachmentName === attachment.metadata.name)
   const unneededAttachments = view.attachments.filter(
-    (existing) => existing.isManaged && !isBeingDeleted(existing.attachment) && !isDesired(existing),
+    (existingAttachment) =>
+      existingAttachment.isManaged && !isBeingDeleted(existingAttachment.attachment) && !isDesired(existingAttachment),
   )
   return [...unneededAttachments.map((existing) => planDetach(existing, forceDetachAfterMs)), ...planDesired(view)]
 }

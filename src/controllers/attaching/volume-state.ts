@@ -31,8 +31,8 @@ export class VolumeStates {
   readonly #creations = new Map<string, Set<string>>()
 
   stateOf(volumeName: string): VolumeState {
-    const existing = this.#volumes.get(volumeName)
-    if (existing) return existing
+    const existingVolume = this.#volumes.get(volumeName)
+    if (existingVolume) return existingVolume
     const newState: VolumeState = {
       lostSinceMs: new Map(),
       unreportedUids: new Set(),

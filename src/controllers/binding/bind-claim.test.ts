@@ -90,8 +90,8 @@ describe('bindingWrites', () => {
       expect(writes.map(([writeTarget]) => writeTarget)).toEqual(remainingTargets)
       // The first remaining write of each object has the resourceVersion that was read as precondition.
       for (const kind of ['PersistentVolume', 'PersistentVolumeClaim']) {
-        const first = writes.find(([writeTarget]) => String(writeTarget).split('/')[0] === kind)
-        if (first) expect(first[1].metadata.resourceVersion).toBeDefined()
+        const firstWrite = writes.find(([writeTarget]) => String(writeTarget).split('/')[0] === kind)
+        if (firstWrite) expect(firstWrite[1].metadata.resourceVersion).toBeDefined()
       }
     })
   }

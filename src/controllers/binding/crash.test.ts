@@ -49,12 +49,12 @@ describe('a binder that crashes', () => {
       fixture.start()
       while (!connection.isLost) await new Promise((resolve) => setImmediate(resolve))
       await fixture.stopControllers()
-      const before = summarizeBinding(await fixture.getClaim('c'), await fixture.getVolume('pv'))
-      expect([before.volume.isOwned, before.volume.phase === 'Bound', Boolean(before.claim.volumeName)]).toEqual([
-        writeCount > 0,
-        writeCount > 1,
-        writeCount > 2,
-      ])
+      const previousBinding = summarizeBinding(await fixture.getClaim('c'), await fixture.getVolume('pv'))
+      expect([
+        previousBinding.volume.isOwned,
+        previousBinding.volume.phase === 'Bound',
+        Boolean(previousBinding.claim.volumeName),
+      ]).toEqual([writeCount > 0, writeCount > 1, writeCount > 2])
       connection.isRestored = true
       await fixture.settle()
       await expectBound()

@@ -16,9 +16,9 @@ export const itemsOfSegment = ({ id }: Segment): AffectedItems => ({ is: 'segmen
 
 /** Skips terms that do not describe a single segment. The next poll refreshes their items. */
 export function affectedItemsOf(volume: Readonly<PersistentVolume>): AffectedItems[] {
-  const required = volume.spec?.nodeAffinity?.required
-  if (!required) return [itemsOfSegment(ALL_NODES), { is: 'class', name: volumeClassName(volume) }]
-  return required.nodeSelectorTerms.flatMap((term) => {
+  const requiredTerms = volume.spec?.nodeAffinity?.required
+  if (!requiredTerms) return [itemsOfSegment(ALL_NODES), { is: 'class', name: volumeClassName(volume) }]
+  return requiredTerms.nodeSelectorTerms.flatMap((term) => {
     const segment = segmentOfTerm(term)
     return segment ? [itemsOfSegment(segment)] : []
   })

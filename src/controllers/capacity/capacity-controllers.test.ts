@@ -153,10 +153,10 @@ describe('the capacity producer, on changes', () => {
     await fixture.aNode('n2', { zone: 'a' })
     await fixture.aClass('fast')
     await fixture.start()
-    const [before] = await fixture.objects()
+    const [previousObject] = await fixture.objects()
     await fixture.server.delete('/api/v1/nodes/n1')
     await fixture.settle()
-    expect(await fixture.objects()).toEqual([before])
+    expect(await fixture.objects()).toEqual([previousObject])
     await fixture.server.delete('/api/v1/nodes/n2')
     await fixture.settle()
     expect(await fixture.objects()).toEqual([])
@@ -166,12 +166,12 @@ describe('the capacity producer, on changes', () => {
     const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.start()
-    const before = await fixture.objects()
+    const previousObjects = await fixture.objects()
     const callsBefore = fixture.countGetCapacityCalls()
     await fixture.advance(60_000)
     expect(fixture.countGetCapacityCalls()).toBe(callsBefore + 2)
     expect(fixture.writes).toEqual(['create', 'create'])
-    expect(await fixture.objects()).toEqual(before)
+    expect(await fixture.objects()).toEqual(previousObjects)
   })
 
   it('CAP-8 updates the same object once when a poll finds a change', async () => {
@@ -288,17 +288,17 @@ describe('the capacity producer, on changes', () => {
         const { accessibleTopology } = request as { accessibleTopology?: { segments: Record<string, string> } }
         return method === 'GetCapacity' && accessibleTopology?.segments.zone === zone
       }).length
-    const before = [countCallsIn('a'), countCallsIn('b')]
+    const previousCounts = [countCallsIn('a'), countCallsIn('b')]
     await fixture.server.patch(
       `${claims}/bound/status`,
       { status: { phase: 'Bound', capacity: { storage: '2Gi' } } },
       'merge',
     )
     await fixture.advance(100)
-    expect([countCallsIn('a'), countCallsIn('b')]).toEqual([before[0]! + 1, before[1]])
+    expect([countCallsIn('a'), countCallsIn('b')]).toEqual([previousCounts[0]! + 1, previousCounts[1]])
     const nodeRemoval = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': null } } }
     await fixture.server.patch(`${claims}/waiting`, nodeRemoval, 'merge')
     await fixture.advance(100)
-    expect([countCallsIn('a'), countCallsIn('b')]).toEqual([before[0]! + 1, before[1]! + 1])
+    expect([countCallsIn('a'), countCallsIn('b')]).toEqual([previousCounts[0]! + 1, previousCounts[1]! + 1])
   })
 })

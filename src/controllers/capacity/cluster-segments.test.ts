@@ -20,14 +20,15 @@ function aCache<T extends KubeObject>() {
     put(newObject: T) {
       const object = newObject as Stored<T>
       const { name } = object.metadata
-      const old = objects.get(name)
+      const oldObject = objects.get(name)
       objects.set(name, object)
-      for (const subscriber of subscribers) old ? subscriber.updated?.(object, old) : subscriber.added?.(object)
+      for (const subscriber of subscribers)
+        oldObject ? subscriber.updated?.(object, oldObject) : subscriber.added?.(object)
     },
     delete(name: string) {
-      const old = objects.get(name)
+      const oldObject = objects.get(name)
       if (!objects.delete(name)) return
-      for (const subscriber of subscribers) subscriber.deleted?.(old!)
+      for (const subscriber of subscribers) subscriber.deleted?.(oldObject!)
     },
   }
 }

@@ -38,9 +38,9 @@ export function createClusterSegments({ driverName, nodes, csiNodes }: ClusterSe
   }
 
   function addNode(name: string, segment: Segment): void {
-    const existing = segments.get(segment.id)
-    segmentByNode.set(name, existing?.segment ?? segment)
-    if (existing) existing.nodeCount++
+    const existingEntry = segments.get(segment.id)
+    segmentByNode.set(name, existingEntry?.segment ?? segment)
+    if (existingEntry) existingEntry.nodeCount++
     else {
       segments.set(segment.id, { segment, nodeCount: 1 })
       notify(segment)
@@ -48,8 +48,8 @@ export function createClusterSegments({ driverName, nodes, csiNodes }: ClusterSe
   }
 
   function removeNode(segment: Segment): void {
-    const existing = segments.get(segment.id)
-    if (!existing || --existing.nodeCount > 0) return
+    const existingEntry = segments.get(segment.id)
+    if (!existingEntry || --existingEntry.nodeCount > 0) return
     segments.delete(segment.id)
     notify(segment)
   }

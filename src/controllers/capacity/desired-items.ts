@@ -34,13 +34,14 @@ export function createDesiredItems(options: DesiredItemsOptions): DesiredItems {
 
   function update(storageClass: Readonly<StorageClass>): void {
     const { name = '' } = storageClass.metadata
-    const previous = classes.get(name)
+    const previousClass = classes.get(name)
     if (!isDesired(storageClass)) {
       remove(storageClass)
       return
     }
     classes.set(name, storageClass)
-    if (!previous || !hasSameParameters(previous.parameters, storageClass.parameters)) onChange(keysOfClass(name))
+    if (!previousClass || !hasSameParameters(previousClass.parameters, storageClass.parameters))
+      onChange(keysOfClass(name))
   }
 
   function remove({ metadata: { name = '' } }: Readonly<StorageClass>): void {

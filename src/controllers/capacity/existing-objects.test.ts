@@ -14,13 +14,13 @@ describe('existing objects', () => {
   it('CAP-20 are not written again after a restart', async () => {
     const fixture = await createFixtureWithOneZone()
     const producer = await fixture.start()
-    const before = await fixture.objects()
+    const previousObjects = await fixture.objects()
     await producer.stop()
     const callsBefore = fixture.countGetCapacityCalls()
     await fixture.start()
     expect(fixture.countGetCapacityCalls()).toBe(callsBefore + 1)
     expect(fixture.writes).toEqual(['create'])
-    expect(await fixture.objects()).toEqual(before)
+    expect(await fixture.objects()).toEqual(previousObjects)
   })
 
   it('CAP-20 of an earlier external-provisioner are adopted unchanged', async () => {
@@ -58,7 +58,7 @@ describe('existing objects', () => {
     for (const name of ['foreign', 'foreign-2']) {
       await fixture.server.patch(`${CAPACITIES}/${name}`, { metadata: { labels } }, 'merge')
     }
-    const before = (await fixture.objects()).map(({ metadata }) => metadata.resourceVersion)
+    const previousVersions = (await fixture.objects()).map(({ metadata }) => metadata.resourceVersion)
     await fixture.start()
     await fixture.advance(60_000)
     const after = await fixture.objects()
@@ -67,7 +67,7 @@ describe('existing objects', () => {
       after
         .filter(({ metadata }) => metadata.name?.startsWith('foreign'))
         .map(({ metadata }) => metadata.resourceVersion),
-    ).toEqual(before)
+    ).toEqual(previousVersions)
   })
 })
 

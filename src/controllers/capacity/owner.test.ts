@@ -74,9 +74,9 @@ describe('the owner of capacity objects', () => {
   const clientWithObjects = (...objects: [plural: string, name: string, owners: OwnerReference[]][]) =>
     ({
       async get(kind: { plural: string }, { name }: { name: string }) {
-        const existing = objects.find(([plural, objectName]) => plural === kind.plural && objectName === name)
-        if (!existing) throw new ApiError(404, 'NotFound', `${kind.plural} "${name}" not found`)
-        return { metadata: { name, uid: `${name}-uid`, ownerReferences: existing[2] } }
+        const existingObject = objects.find(([plural, objectName]) => plural === kind.plural && objectName === name)
+        if (!existingObject) throw new ApiError(404, 'NotFound', `${kind.plural} "${name}" not found`)
+        return { metadata: { name, uid: `${name}-uid`, ownerReferences: existingObject[2] } }
       },
     }) as unknown as Client
   const search = (level: number) => ({ namespace: 'kube-system', podName: 'p', level })

@@ -81,10 +81,10 @@ const TOPOLOGIES_MAX = 64
 
 /** Returns the labels of each topology; undefined for a volume without node affinity, which only an empty selector covers. */
 function topologiesOf({ spec }: Volume): (Record<string, string> | undefined)[] {
-  const required = spec?.nodeAffinity?.required
-  if (!required) return [undefined]
+  const requiredTerms = spec?.nodeAffinity?.required
+  if (!requiredTerms) return [undefined]
   const topologies: Record<string, string>[] = []
-  for (const { matchExpressions = [] } of required.nodeSelectorTerms) {
+  for (const { matchExpressions = [] } of requiredTerms.nodeSelectorTerms) {
     let termTopologies: Record<string, string>[] = [{}]
     for (const { key, operator, values = [] } of matchExpressions) {
       if (operator !== 'In') continue

@@ -461,19 +461,19 @@ interface ConditionPatch {
 
 /** Applies a strategic merge patch. Supports only what resize-status.ts uses. */
 function applyPatch<T>(target: T, patch: object): T {
-  const next = { ...target } as Record<string, unknown>
+  const mergedObject = { ...target } as Record<string, unknown>
   for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete next[key]
+    if (value === null) delete mergedObject[key]
     else if (key === 'conditions') {
       const patches = value as ConditionPatch[]
       const patchedTypes = new Set(patches.map(({ type }) => type))
-      const otherConditions = ((next.conditions ?? []) as ConditionPatch[]).filter(
+      const otherConditions = ((mergedObject.conditions ?? []) as ConditionPatch[]).filter(
         ({ type }) => !patchedTypes.has(type),
       )
-      next.conditions = [...otherConditions, ...patches.filter(({ $patch }) => $patch === undefined)]
-    } else next[key] = typeof value === 'object' ? applyPatch(next[key] ?? {}, value) : value
+      mergedObject.conditions = [...otherConditions, ...patches.filter(({ $patch }) => $patch === undefined)]
+    } else mergedObject[key] = typeof value === 'object' ? applyPatch(mergedObject[key] ?? {}, value) : value
   }
-  return next as T
+  return mergedObject as T
 }
 
 describe('planExpansion after any sequence of edits, responses and crashes', () => {

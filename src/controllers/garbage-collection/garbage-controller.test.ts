@@ -66,8 +66,8 @@ describe('createGarbageController', () => {
   })
 
   it('keeps an object that has another owner, and removes the reference to the deleted owner', async () => {
-    const [first, second] = [await anOwner('first'), await anOwner('second')]
-    await aDependent('child', first, second)
+    const [firstOwner, secondOwner] = [await anOwner('first'), await anOwner('second')]
+    await aDependent('child', firstOwner, secondOwner)
     await server.delete(`${CONFIG_MAPS}/first`)
     const owners = async () =>
       (await server.get(`${SECRETS}/child`)).json.metadata.ownerReferences.map(({ name }: { name: string }) => name)
@@ -103,8 +103,12 @@ describe('createGarbageController', () => {
       const references = new Map<string, object>()
       for (const name of cycle) references.set(name, { ...(await anOwner(name)), blockOwnerDeletion: true })
       for (const [index, name] of cycle.entries()) {
-        const next = cycle[(index + 1) % cycle.length]!
-        await server.patch(`${CONFIG_MAPS}/${name}`, { metadata: { ownerReferences: [references.get(next)] } }, 'merge')
+        const nextObject = cycle[(index + 1) % cycle.length]!
+        await server.patch(
+          `${CONFIG_MAPS}/${name}`,
+          { metadata: { ownerReferences: [references.get(nextObject)] } },
+          'merge',
+        )
       }
       await waitUntilIdle()
       await server.delete(`${CONFIG_MAPS}/${cycle[0]}`, { propagationPolicy: 'Foreground' })

@@ -174,8 +174,10 @@ const preconditionsOf = ({ object: { metadata } }: GraphNode) => ({
 
 function removeOwners(client: Client, node: GraphNode, uids: readonly string[]): Promise<unknown> {
   const { uid, resourceVersion, ownerReferences = [] } = node.object.metadata
-  const remaining = ownerReferences.filter((reference) => !uids.includes(reference.uid))
-  const body = { metadata: { uid, resourceVersion, ownerReferences: remaining.length > 0 ? remaining : null } }
+  const remainingReferences = ownerReferences.filter((reference) => !uids.includes(reference.uid))
+  const body = {
+    metadata: { uid, resourceVersion, ownerReferences: remainingReferences.length > 0 ? remainingReferences : null },
+  }
   return client.patch(node.kind, refOf(node), { type: 'merge', body })
 }
 
@@ -213,8 +215,10 @@ function unblockOwners(client: Client, node: GraphNode): Promise<unknown> {
 
 function removeFinalizer(client: Client, node: GraphNode, finalizer: string): Promise<unknown> {
   const { uid, resourceVersion, finalizers = [] } = node.object.metadata
-  const remaining = finalizers.filter((name) => name !== finalizer)
-  const body = { metadata: { uid, resourceVersion, finalizers: remaining.length > 0 ? remaining : null } }
+  const remainingFinalizers = finalizers.filter((name) => name !== finalizer)
+  const body = {
+    metadata: { uid, resourceVersion, finalizers: remainingFinalizers.length > 0 ? remainingFinalizers : null },
+  }
   return client.patch(node.kind, refOf(node), { type: 'merge', body })
 }
 

@@ -47,11 +47,11 @@ describe('iops and throughput of a bound claim', () => {
     fixture.start()
     await fixture.setIo(requested)
     await waitForIo(amounts)
-    const expected = {
+    const expectedClaim = {
       iops: String(Number(requested.iops.replace('k', '000'))),
       throughput: requested.throughput.replace('Mi', ''),
     }
-    expect(fixture.driverAttributes()).toEqual(expected)
+    expect(fixture.driverAttributes()).toEqual(expectedClaim)
     expect((await readIo()).allocated).toEqual(amounts)
     expect((await fixture.volume()).spec?.capacity).toEqual({ storage: '1Gi', ...amounts })
   })

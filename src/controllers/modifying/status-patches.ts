@@ -356,8 +356,8 @@ const conditionOf = ({ status }: Claim, type: string): Readonly<PersistentVolume
 /** Conditions are True or absent, never False. A new message alone does not change lastTransitionTime. */
 function buildCondition(claim: Claim, fields: { type: string; reason?: string; message: string }, nowMs: number) {
   const time = formatTime(nowMs)
-  const previous = conditionOf(claim, fields.type)
-  const isSame = previous?.status === 'True' && (previous.reason ?? '') === (fields.reason ?? '')
-  const transitionTime = isSame ? (previous.lastTransitionTime ?? time) : time
+  const previousCondition = conditionOf(claim, fields.type)
+  const isSame = previousCondition?.status === 'True' && (previousCondition.reason ?? '') === (fields.reason ?? '')
+  const transitionTime = isSame ? (previousCondition.lastTransitionTime ?? time) : time
   return { ...fields, status: 'True', lastProbeTime: time, lastTransitionTime: transitionTime }
 }

@@ -49,8 +49,8 @@ describe('the confirmed attributes', () => {
   })
 
   it('VAC-7 are reduced to the attributes sent last if they exceed the size limit', () => {
-    const previous = { old: 'x'.repeat(20_000) }
-    expect(serializeConfirmedAttributes('gold', previous, { iops: '1' })).toBe(
+    const previousAttributes = { old: 'x'.repeat(20_000) }
+    expect(serializeConfirmedAttributes('gold', previousAttributes, { iops: '1' })).toBe(
       '{"class":"gold","attributes":{"iops":"1"}}',
     )
   })

@@ -45,8 +45,8 @@ export function serializeConfirmedAttributes(
 ): string {
   const serialize = (attributes: Attributes) =>
     JSON.stringify({ ...(className === undefined ? {} : { class: className }), attributes: sortKeys(attributes) })
-  const serialized = serialize({ ...previousAttributes, ...newAttributes })
-  return Buffer.byteLength(serialized) <= ATTRIBUTES_BYTES_MAX ? serialized : serialize(newAttributes)
+  const annotation = serialize({ ...previousAttributes, ...newAttributes })
+  return Buffer.byteLength(annotation) <= ATTRIBUTES_BYTES_MAX ? annotation : serialize(newAttributes)
 }
 
 export const serializeUndo = (undo: Undo): string | null =>

@@ -32,10 +32,15 @@ export function conditionChanges(
   nowMs: number,
 ): readonly ConditionChange[] {
   return Object.entries(statesOf(result)).flatMap(([type, state]) => {
-    const previous = storedConditions.find((condition) => condition.type === type)
+    const previousCondition = storedConditions.find((condition) => condition.type === type)
     const { status, reason, message } = state
-    if (previous?.status === status && previous.reason === reason && previous.message === message) return []
-    const transitionTime = previous?.status === status ? previous.lastTransitionTime : undefined
+    if (
+      previousCondition?.status === status &&
+      previousCondition.reason === reason &&
+      previousCondition.message === message
+    )
+      return []
+    const transitionTime = previousCondition?.status === status ? previousCondition.lastTransitionTime : undefined
     return [{ type, ...state, lastTransitionTime: transitionTime ?? timestamp(nowMs) }]
   })
 }

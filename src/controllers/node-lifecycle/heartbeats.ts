@@ -89,8 +89,8 @@ export class Heartbeats {
   }
 
   #record(name: string): NodeRecord {
-    const existing = this.#records.get(name)
-    if (existing) return existing
+    const existingRecord = this.#records.get(name)
+    if (existingRecord) return existingRecord
     const reportedMs = this.#clock.monotonicMs()
     const record: NodeRecord = {
       lease: undefined,

@@ -115,13 +115,13 @@ describe('the controller of tokens in Secrets', () => {
   it('restores the CA, the namespace and a removed token, and keeps the token otherwise', async () => {
     const { createSecret, waitUntilFilled, waitUntil, whoAmI, get, patch } = await start()
     await createSecret('key')
-    const before = await waitUntilFilled('key')
+    const filledSecret = await waitUntilFilled('key')
     await patch(`${SECRETS}/key`, { data: { 'ca.crt': 'eA==', namespace: null } }, 'merge')
     await waitUntil(async () => {
       const { data } = (await get(`${SECRETS}/key`)).json
-      return data['ca.crt'] === before.data['ca.crt'] && data.namespace === before.data.namespace
+      return data['ca.crt'] === filledSecret.data['ca.crt'] && data.namespace === filledSecret.data.namespace
     }, 'the CA and the namespace')
-    expect((await get(`${SECRETS}/key`)).json.data.token).toBe(before.data.token)
+    expect((await get(`${SECRETS}/key`)).json.data.token).toBe(filledSecret.data.token)
     await patch(`${SECRETS}/key`, { data: { token: null } }, 'merge')
     expect((await whoAmI(await waitUntilFilled('key'))).status).toBe(201)
   })

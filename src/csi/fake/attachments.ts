@@ -27,9 +27,9 @@ export const attachmentHandlers: AttachmentHandlers = {
     if (!node) return fail('NOT_FOUND', `node "${nodeId}" does not exist`)
 
     const publishContext = { device: `/dev/${volume.id}` }
-    const existing = volume.attachments[nodeId]
-    if (existing) {
-      if (existing.capability !== capability || existing.isReadonly !== isReadonly) {
+    const existingAttachment = volume.attachments[nodeId]
+    if (existingAttachment) {
+      if (existingAttachment.capability !== capability || existingAttachment.isReadonly !== isReadonly) {
         fail('ALREADY_EXISTS', `volume "${volumeId}" is published to node "${nodeId}" with other options`)
       }
       return { publishContext }

@@ -131,13 +131,15 @@ describe('volumes of the fake driver', () => {
     const { createVolume, controller } = setUp()
     const ids = []
     for (const name of ['a', 'b', 'c', 'd', 'e']) ids.push((await createVolume(name)).volumeId)
-    const first = await controller.listVolumes({ maxEntries: 2 })
+    const firstPage = await controller.listVolumes({ maxEntries: 2 })
     await controller.deleteVolume({ volumeId: ids[0]! })
-    const second = await controller.listVolumes({ maxEntries: 2, startingToken: first.nextToken })
-    const third = await controller.listVolumes({ startingToken: second.nextToken })
-    const listedIds = [first, second, third].flatMap(({ entries }) => entries.map(({ volume }) => volume?.volumeId))
+    const secondPage = await controller.listVolumes({ maxEntries: 2, startingToken: firstPage.nextToken })
+    const thirdPage = await controller.listVolumes({ startingToken: secondPage.nextToken })
+    const listedIds = [firstPage, secondPage, thirdPage].flatMap(({ entries }) =>
+      entries.map(({ volume }) => volume?.volumeId),
+    )
     expect(listedIds).toEqual(ids)
-    expect(third.nextToken).toBe('')
+    expect(thirdPage.nextToken).toBe('')
     await expectError(controller.listVolumes({ startingToken: 'nonsense' }), 'ABORTED')
   })
 
@@ -214,11 +216,11 @@ describe('capacity of the fake driver', () => {
   it('CAP-4 is reported per topology and used in the requested topology', async () => {
     const { createVolume, controller } = setUp(twoZones)
     expect(await createVolume('a', inZone('b'))).toMatchObject({ accessibleTopology: [{ segments: { zone: 'b' } }] })
-    const preferred = {
+    const preferredTopology = {
       requisite: inZone('a', 'b').accessibilityRequirements.requisite,
       preferred: [{ segments: { zone: 'b' } }],
     }
-    expect(await createVolume('b', { accessibilityRequirements: preferred })).toMatchObject({
+    expect(await createVolume('b', { accessibilityRequirements: preferredTopology })).toMatchObject({
       accessibleTopology: [{ segments: { zone: 'b' } }],
     })
     const readFreeBytes = async (zone: string) =>
@@ -380,12 +382,12 @@ describe('fault rules of the fake driver', () => {
   })
 
   it('PROV-12 can be passed to a restarted driver, which continues the volumes and the record', async () => {
-    const first = setUp()
-    await first.createVolume('a')
-    const { state, record, script } = first.fake
-    const second = setUp({}, { state, record, script })
-    await second.createVolume('a')
-    expect(Object.keys(second.fake.state.volumes).length).toBe(1)
+    const firstDriver = setUp()
+    await firstDriver.createVolume('a')
+    const { state, record, script } = firstDriver.fake
+    const secondDriver = setUp({}, { state, record, script })
+    await secondDriver.createVolume('a')
+    expect(Object.keys(secondDriver.fake.state.volumes).length).toBe(1)
     expect(record.calls.map(({ number }) => number)).toEqual([1, 2])
   })
 })
@@ -421,10 +423,10 @@ describe('random calls to the fake driver', () => {
       fc.asyncProperty(fc.array(aStep, { maxLength: 40 }), async (steps) => {
         const { fake, controller, createVolume } = setUp({ pools })
         for (const step of steps) {
-          const before = JSON.stringify(fake.state)
+          const previousState = JSON.stringify(fake.state)
           const sizes = sizesOf(fake)
-          const existing = Object.values(fake.state.volumes).find(({ name }) => name === step.name)
-          const volumeId = existing?.id ?? 'none'
+          const existingVolume = Object.values(fake.state.volumes).find(({ name }) => name === step.name)
+          const volumeId = existingVolume?.id ?? 'none'
           const capacityRange = 'gi' in step && step.gi > 0 ? { requiredBytes: gi(step.gi) } : undefined
           const call = {
             create: () =>
@@ -444,7 +446,7 @@ describe('random calls to the fake driver', () => {
             () => false,
             () => true,
           )
-          if (hasFailed) expect(JSON.stringify(fake.state)).toBe(before)
+          if (hasFailed) expect(JSON.stringify(fake.state)).toBe(previousState)
           for (const [id, bytes] of sizesOf(fake)) expect(bytes).toBeGreaterThanOrEqual(sizes.get(id) ?? 0)
           for (const pool of pools) expect(usedBytesIn(fake, pool.name)).toBeLessThanOrEqual(pool.capacityBytes)
           const names = Object.values(fake.state.volumes).map(({ name }) => name)

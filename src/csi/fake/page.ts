@@ -11,7 +11,7 @@ export function paginate<T extends { readonly order: number }>(
   if (startingToken !== '' && (!/^\d+$/.test(startingToken) || firstOrder > lastOrder)) {
     fail('ABORTED', `starting_token "${startingToken}" is not valid; start with the first page`)
   }
-  const remaining = allItems.filter(({ order }) => order >= firstOrder).sort((a, b) => a.order - b.order)
-  const items = maxEntries === 0 ? remaining : remaining.slice(0, maxEntries)
-  return { items, nextToken: items.length < remaining.length ? String(remaining[items.length]!.order) : '' }
+  const remainingItems = allItems.filter(({ order }) => order >= firstOrder).sort((a, b) => a.order - b.order)
+  const items = maxEntries === 0 ? remainingItems : remainingItems.slice(0, maxEntries)
+  return { items, nextToken: items.length < remainingItems.length ? String(remainingItems[items.length]!.order) : '' }
 }

@@ -15,12 +15,12 @@ export const snapshotHandlers: SnapshotHandlers = {
     requireControllerCapability(model, 'CREATE_DELETE_SNAPSHOT')
     requireField(request.name, 'name')
     requireField(request.sourceVolumeId, 'source_volume_id')
-    const existing = Object.values(model.state.snapshots).find(({ name }) => name === request.name)
-    if (existing) {
-      if (existing.sourceVolumeId !== request.sourceVolumeId) {
+    const existingSnapshot = Object.values(model.state.snapshots).find(({ name }) => name === request.name)
+    if (existingSnapshot) {
+      if (existingSnapshot.sourceVolumeId !== request.sourceVolumeId) {
         fail('ALREADY_EXISTS', `snapshot "${request.name}" exists for another volume`)
       }
-      return { snapshot: snapshotMessage(existing) }
+      return { snapshot: snapshotMessage(existingSnapshot) }
     }
     const volume = getVolume(model, request.sourceVolumeId)
     const order = ++model.state.sequence

@@ -35,15 +35,15 @@ describe('the state index', () => {
       fc.property(fc.array(step), (steps) => {
         const state = emptyState()
         for (const { do: operation, name, pool, bytes } of steps) {
-          const existing = volumeByName(state, name)
-          expect(existing).toBe(Object.values(state.volumes).find((volume) => volume.name === name))
-          if (!existing && operation === 'add') addVolume(state, aVolume(state.sequence + 1, name, pool, bytes))
-          if (!existing && operation === 'add directly') {
+          const existingVolume = volumeByName(state, name)
+          expect(existingVolume).toBe(Object.values(state.volumes).find((volume) => volume.name === name))
+          if (!existingVolume && operation === 'add') addVolume(state, aVolume(state.sequence + 1, name, pool, bytes))
+          if (!existingVolume && operation === 'add directly') {
             const volume = aVolume(++state.sequence, name, pool, bytes)
             state.volumes[volume.id] = volume
           }
-          if (existing && operation === 'remove') removeVolume(state, existing)
-          if (existing && operation === 'resize') resizeVolume(state, existing, bytes)
+          if (existingVolume && operation === 'remove') removeVolume(state, existingVolume)
+          if (existingVolume && operation === 'resize') resizeVolume(state, existingVolume, bytes)
           for (const poolName of ['one', 'two'])
             expect(usedBytesOf(state, poolName)).toBe(countUsedBytes(state, poolName))
         }

@@ -44,8 +44,8 @@ function addUsage({ usedBytes }: StateIndex, { pool, copies }: FakeVolume, bytes
 }
 
 function indexOf(state: FakeState): StateIndex {
-  const existing = indexes.get(state)
-  if (existing?.sequence === state.sequence) return existing
+  const existingIndex = indexes.get(state)
+  if (existingIndex?.sequence === state.sequence) return existingIndex
   const index: StateIndex = { sequence: state.sequence, idByName: new Map(), usedBytes: new Map() }
   for (const volume of Object.values(state.volumes)) {
     index.idByName.set(volume.name, volume.id)

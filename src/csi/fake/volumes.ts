@@ -50,11 +50,11 @@ export const volumeHandlers: VolumeHandlers = {
     checkMutableParameters(model, request.mutableParameters, request.parameters)
     const source = readSource(model, request)
 
-    const existing = volumeByName(model.state, request.name)
-    if (existing) {
-      const difference = describeDifference(existing, request, capabilities, source)
+    const existingVolume = volumeByName(model.state, request.name)
+    if (existingVolume) {
+      const difference = describeDifference(existingVolume, request, capabilities, source)
       if (difference) fail('ALREADY_EXISTS', `volume "${request.name}" exists with ${difference}`)
-      return { volume: volumeMessage(existing) }
+      return { volume: volumeMessage(existingVolume) }
     }
 
     const minimumBytes = source ? getSourceBytes(model, source) : 0

@@ -42,8 +42,8 @@ describe('the scheduling queue', () => {
     const pod = addUnschedulable('a')
     await clock.advance(24 * 3_600_000)
     expect(pop()).toBe(undefined)
-    const expected = { state: 'unschedulable', message: 'no node fits', rejectedBy: ['Plugin'] }
-    expect(queue.status('ns/a')).toMatchObject(expected)
+    const expectedState = { state: 'unschedulable', message: 'no node fits', rejectedBy: ['Plugin'] }
+    expect(queue.status('ns/a')).toMatchObject(expectedState)
     queue.requeue(pod)
     expect(pop()).toBe('ns/a')
     expect(pod.attempts).toBe(2)
@@ -149,28 +149,28 @@ describe('the scheduling queue', () => {
       fc.asyncProperty(fc.array(step, { maxLength: 80, size: 'max' }), async (steps) => {
         const { clock, queue } = createHarness()
         const expectedKeys = new Set<string>()
-        const inFlight = new Map<string, QueuedPod>()
+        const podsInFlight = new Map<string, QueuedPod>()
         const rejectedPods = new Map<string, QueuedPod>()
         for (const { do: change, pod: name, signature } of steps) {
           const key = `ns/${name}`
-          const inFlightPod = inFlight.get(key)
+          const inFlightPod = podsInFlight.get(key)
           if (change === 'add') {
             queue.add(aPod(name))
             expectedKeys.add(key)
           } else if (change === 'remove') {
             queue.remove(key)
             expectedKeys.delete(key)
-            inFlight.delete(key)
+            podsInFlight.delete(key)
           } else if (change === 'pop') {
             const pod = queue.pop()
-            if (pod) inFlight.set(pod.key, pod)
+            if (pod) podsInFlight.set(pod.key, pod)
           } else if (change === 'reject' && inFlightPod) {
             queue.addUnschedulable(inFlightPod, aRejection(signature), NO_KEYS)
-            inFlight.delete(key)
+            podsInFlight.delete(key)
             rejectedPods.set(key, inFlightPod)
           } else if (change === 'retry' && inFlightPod) {
             queue.retryAfterBackoff(inFlightPod, 'failed')
-            inFlight.delete(key)
+            podsInFlight.delete(key)
           } else if (change === 'found' && inFlightPod) queue.nodeFound(inFlightPod)
           else if (change === 'requeue' && rejectedPods.has(key)) queue.requeue(rejectedPods.get(key)!)
           else if (change === 'wait') await clock.advance(20_000)
@@ -182,13 +182,13 @@ describe('the scheduling queue', () => {
             backoff: count('backoff'),
             unschedulable: count('unschedulable'),
           })
-          expect(count('in flight')).toBe(inFlight.size)
+          expect(count('in flight')).toBe(podsInFlight.size)
         }
         // Every unschedulable pod is poppedKeys after it is requeued.
         for (const { key, state } of queue.statuses())
           if (state === 'unschedulable') queue.requeue(rejectedPods.get(key)!)
         await clock.advance(60_000)
-        const remainingKeys = new Set(inFlight.keys())
+        const remainingKeys = new Set(podsInFlight.keys())
         for (let pod = queue.pop(); pod; pod = queue.pop()) remainingKeys.add(pod.key)
         expect([...remainingKeys].sort()).toEqual([...expectedKeys].sort())
       }),

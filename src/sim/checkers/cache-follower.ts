@@ -68,10 +68,11 @@ export function createOrderCheck(plural: string, report: (text: string) => void)
     },
     updated(next: Readonly<KubeObject>): void {
       const { key, uid, version } = identityOf(next)
-      const previous = cachedObjects.get(key)
-      if (!previous || previous.uid !== uid) report(`the cache of ${plural} updated ${key}, which it did not hold`)
-      else if (version <= previous.version)
-        report(`the cache of ${plural} updated ${key} to ${version} after ${previous.version}`)
+      const cachedObject = cachedObjects.get(key)
+      if (!cachedObject || cachedObject.uid !== uid)
+        report(`the cache of ${plural} updated ${key}, which it did not hold`)
+      else if (version <= cachedObject.version)
+        report(`the cache of ${plural} updated ${key} to ${version} after ${cachedObject.version}`)
       cachedObjects.set(key, { uid, version })
     },
     deleted(object: Readonly<KubeObject>): void {

@@ -26,9 +26,9 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
 
   function updateClosedNode(name: string, node: ObjectOf<'node'> | undefined): void {
     const reason = node === undefined ? 'does not exist' : node.spec?.unschedulable ? 'is cordoned' : undefined
-    const previous = closedNodes.get(name)
+    const previousClosure = closedNodes.get(name)
     if (reason === undefined) closedNodes.delete(name)
-    else if (previous?.reason !== reason) closedNodes.set(name, { reason, sinceMs: simulation.nowMs })
+    else if (previousClosure?.reason !== reason) closedNodes.set(name, { reason, sinceMs: simulation.nowMs })
   }
 
   const hasPropagated = (sinceMs: number): boolean => simulation.nowMs - sinceMs > PROPAGATION_MS

@@ -142,8 +142,8 @@ const progressText = ({ seeds, failures }: Totals, ms: number): string =>
   `${seeds} seeds, ${(seeds / (ms / 1000)).toFixed(2)} seeds/s, ${failures.length} with violations${lastFailureText(failures)}`
 
 const lastFailureText = (failures: Totals['failures']): string => {
-  const last = failures.at(-1)
-  return last ? `, the last: seed ${last.seed}, "${last.violations[0]?.rule}"` : ''
+  const lastFailure = failures.at(-1)
+  return lastFailure ? `, the last: seed ${lastFailure.seed}, "${lastFailure.violations[0]?.rule}"` : ''
 }
 
 async function printShrunkPlan(

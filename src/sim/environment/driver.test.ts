@@ -86,18 +86,18 @@ describe('the simulated driver', () => {
   }
 
   it('SYS-14 gives the same run for the same seed', async () => {
-    const first = await runWithFaults(7)
-    const second = await runWithFaults(7)
-    expect(second.simulation.fingerprint).toBe(first.simulation.fingerprint)
-    expect(second.driver.record.calls.length).toBe(first.driver.record.calls.length)
+    const firstRun = await runWithFaults(7)
+    const secondRun = await runWithFaults(7)
+    expect(secondRun.simulation.fingerprint).toBe(firstRun.simulation.fingerprint)
+    expect(secondRun.driver.record.calls.length).toBe(firstRun.driver.record.calls.length)
   })
 
   it('SYS-14 records two operations of a caller on one volume at once', async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ afterMs: 100 }])
-    const withoutSerialization = (csi: CsiDriver) => csi
-    const creator = startVolumeCreator(simulation, driver, ['a', 'a'], withoutSerialization)
+    const returnDriver = (csi: CsiDriver) => csi
+    const creator = startVolumeCreator(simulation, driver, ['a', 'a'], returnDriver)
     await simulation.runUntil(() => creator.idsByName.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     expect(driver.record.overlaps[0]).toMatchObject({ volume: 'a', first: { number: 1 }, second: { number: 2 } })
   })

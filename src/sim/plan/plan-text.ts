@@ -27,8 +27,8 @@ function textOfUserAction(action: UserAction): string {
     }
     case 'create together': {
       const refs = action.objects.map(refOf)
-      const [first = { name: 'nothing' }] = refs
-      return `${userOf(action.kind, first)} creates ${action.kind} ${refs.map(nameOf).join(' and ')} in one transaction`
+      const [firstRef = { name: 'nothing' }] = refs
+      return `${userOf(action.kind, firstRef)} creates ${action.kind} ${refs.map(nameOf).join(' and ')} in one transaction`
     }
     case 'edit':
       return `${userOf(action.kind, action.ref)} edits ${describeObject(action.kind, action.ref)} (${action.purpose}): ${patchText(action.patch)}`

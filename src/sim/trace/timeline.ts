@@ -88,9 +88,9 @@ interface TimelineLine extends LogLine {
 function mergeRepeatedLines(lines: readonly LogLine[]): TimelineLine[] {
   const timeline: TimelineLine[] = []
   for (const line of lines) {
-    const last = timeline.at(-1)
-    if (last && last.source === line.source && last.text === line.text)
-      timeline[timeline.length - 1] = { ...last, times: last.times + 1 }
+    const lastLine = timeline.at(-1)
+    if (lastLine && lastLine.source === line.source && lastLine.text === line.text)
+      timeline[timeline.length - 1] = { ...lastLine, times: lastLine.times + 1 }
     else timeline.push({ ...line, times: 1 })
   }
   return timeline

@@ -45,19 +45,19 @@ const actionsOfType = <D extends Action['do']>(type: D) =>
 describe('targeted faults', () => {
   it('SYS-14 add steps to a plan, the same for the same seed, and leave the other steps unchanged', () => {
     for (const seed of [1, 2, 3]) {
-      const [plain, withTargetedFaults] = [
+      const [plainPlan, targetedPlan] = [
         generatePlan(seed, { targetedFaults: 0 }),
         generatePlan(seed, { targetedFaults: 12 }),
       ]
-      expect(withTargetedFaults).toEqual(generatePlan(seed, { targetedFaults: 12 }))
-      expect(withTargetedFaults.steps.length).toBeGreaterThan(plain.steps.length + 20)
-      const texts = new Set(withTargetedFaults.steps.map((step) => JSON.stringify(step)))
-      expect(plain.steps.every((step) => texts.has(JSON.stringify(step)))).toBe(true)
-      const processes = processesOf(withTargetedFaults.setup)
-      for (const { action } of withTargetedFaults.steps)
+      expect(targetedPlan).toEqual(generatePlan(seed, { targetedFaults: 12 }))
+      expect(targetedPlan.steps.length).toBeGreaterThan(plainPlan.steps.length + 20)
+      const texts = new Set(targetedPlan.steps.map((step) => JSON.stringify(step)))
+      expect(plainPlan.steps.every((step) => texts.has(JSON.stringify(step)))).toBe(true)
+      const processes = processesOf(targetedPlan.setup)
+      for (const { action } of targetedPlan.steps)
         if ('process' in action && action.process) expect(processes).toContain(action.process)
-      expect(withTargetedFaults.steps.map(({ atMs }) => atMs)).toEqual(
-        withTargetedFaults.steps.map(({ atMs }) => atMs).sort((a, b) => a - b),
+      expect(targetedPlan.steps.map(({ atMs }) => atMs)).toEqual(
+        targetedPlan.steps.map(({ atMs }) => atMs).sort((a, b) => a - b),
       )
     }
   })
@@ -72,10 +72,10 @@ describe('targeted faults', () => {
   })
 
   it('SYS-14 include failing drivers, process and network faults, and deletions', () => {
-    const withTargetedFaults = Array.from({ length: 40 }, (_, seed) =>
+    const targetedPlans = Array.from({ length: 40 }, (_, seed) =>
       generatePlan(seed, { targetedFaults: 12, operations: 0, faults: 0 }),
     )
-    const targetedActions = withTargetedFaults.flatMap(({ steps }) => steps.map(({ action }) => action))
+    const targetedActions = targetedPlans.flatMap(({ steps }) => steps.map(({ action }) => action))
     for (const method of ['CreateVolume', 'ControllerModifyVolume'])
       expect(targetedActions.some((action) => action.do === 'driver hangs' && action.method === method)).toBe(true)
     for (const method of ['NodeExpandVolume', 'DeleteVolume', 'ControllerUnpublishVolume'])
@@ -216,8 +216,8 @@ describe('all plans together', () => {
         allActions.flatMap((action) => (action.do === type ? [(action as { readonly kind: KindName }).kind] : [])),
       )
       // Nodes are created by their agents.
-      const expected = Object.keys(KINDS).filter((kind) => !(type === 'create' && kind === 'node'))
-      expect([...kinds].sort()).toEqual(expected.sort())
+      const expectedKinds = Object.keys(KINDS).filter((kind) => !(type === 'create' && kind === 'node'))
+      expect([...kinds].sort()).toEqual(expectedKinds.sort())
     }
     expect(new Set(actionsOfType('delete').map(({ propagation }) => propagation)).size).toBe(3)
     expect(actionsOfType('delete').some(({ kind, graceSeconds }) => kind === 'pod' && graceSeconds === 0)).toBe(true)
@@ -356,15 +356,15 @@ describe('all plans together', () => {
   })
 
   it('SYS-14 include plans without fault rates, and plans with rates for all drivers and most processes', () => {
-    const withoutRates = plans.filter(({ faultRates }) => JSON.stringify(faultRates).length < 70).length
-    const withMostRates = plans.filter(({ faultRates, setup }) => {
+    const planCountWithoutRates = plans.filter(({ faultRates }) => JSON.stringify(faultRates).length < 70).length
+    const planCountWithMostRates = plans.filter(({ faultRates, setup }) => {
       return (
         Object.keys(faultRates.drivers).length === 3 &&
         Object.keys(faultRates.crashes).length > processesOf(setup).length / 2
       )
     }).length
-    expect(withoutRates).toBeGreaterThan(SEEDS / 12)
-    expect(withMostRates).toBeGreaterThan(SEEDS / 20)
+    expect(planCountWithoutRates).toBeGreaterThan(SEEDS / 12)
+    expect(planCountWithMostRates).toBeGreaterThan(SEEDS / 20)
     for (const { faultRates } of plans)
       for (const rate of Object.values(faultRates.crashes)) {
         expect(rate).toBeGreaterThanOrEqual(1e-4)

@@ -217,7 +217,7 @@ const twoLeaders: TargetedFault = {
   fits: ({ controlReplicas }) => controlReplicas > 1,
   add({ rng, setup, claim, pod, addStep }) {
     const pair = rng.pick([workersOf(setup, 'provisioner', 'net.sim'), workersOf(setup, 'resizer', 'net.sim')])
-    const [first = 'control-1', second = first] = shuffle(rng, pair)
+    const [firstProcess = 'control-1', secondProcess = firstProcess] = shuffle(rng, pair)
     for (let nth = 0; nth < 4; nth++) {
       const ownClaim = { ...claim, name: `${claim.name}-${nth}` }
       addStep(READY_MS + rng.fraction() * 2 * SECOND_MS, create('claim', claimOf(ownClaim, 'net-now')))
@@ -227,10 +227,10 @@ const twoLeaders: TargetedFault = {
     const ms = rng.between(50, 100) * SECOND_MS
     // Whichever of them leads, the clock of the other is ahead at some time.
     if (choice > 0) {
-      addStep(READY_MS - SECOND_MS, { do: 'jump clock', process: second, byMs: 90 * SECOND_MS })
-      addStep(READY_MS + 120 * SECOND_MS, { do: 'jump clock', process: first, byMs: 180 * SECOND_MS })
+      addStep(READY_MS - SECOND_MS, { do: 'jump clock', process: secondProcess, byMs: 90 * SECOND_MS })
+      addStep(READY_MS + 120 * SECOND_MS, { do: 'jump clock', process: firstProcess, byMs: 180 * SECOND_MS })
     }
-    if (choice < 2) addStep(READY_MS + rng.fraction() * 2 * SECOND_MS, { do: 'freeze', process: first, ms })
+    if (choice < 2) addStep(READY_MS + rng.fraction() * 2 * SECOND_MS, { do: 'freeze', process: firstProcess, ms })
     addStep(READY_MS, create('pod', podOf(pod, { ...claim, name: `${claim.name}-0` })))
   },
 }

@@ -41,10 +41,10 @@ export async function saveError(
   { message, code }: { readonly message: string; readonly code: number | undefined },
   context: AttacherContext,
 ): Promise<void> {
-  const previous = context.attachments.get(attachment.metadata.name)?.status?.[field]
+  const previousValue = context.attachments.get(attachment.metadata.name)?.status?.[field]
   const text = truncate(message)
   // An error of the driver, which has a code, is saved at each attempt with its time, so that an event is recorded for each.
-  const isRepeated = previous?.message === text && code === undefined
+  const isRepeated = previousValue?.message === text && code === undefined
   if (isRepeated) return
   const time = timestamp(context.clock.nowMs())
   try {

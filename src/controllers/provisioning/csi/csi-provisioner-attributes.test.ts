@@ -140,9 +140,11 @@ describe('attributes of created volumes', () => {
     const { provision } = await createProvisionerFixture({ facts: MODIFY_VOLUME_FACTS })
     expect(volumeOf(await provision({ storageClass })).spec.capacity).toEqual({ storage: '100' })
     const options = { gates: parseFeatureGates('VolumeProvisionedIO=false') }
-    const withoutGate = await createProvisionerFixture({ facts: MODIFY_VOLUME_FACTS, options })
-    const withIops = aClass({ iops: '100' })
-    expect(volumeOf(await withoutGate.provision({ storageClass: withIops })).spec.capacity).toEqual({ storage: '100' })
+    const fixtureWithoutGate = await createProvisionerFixture({ facts: MODIFY_VOLUME_FACTS, options })
+    const classWithIops = aClass({ iops: '100' })
+    expect(volumeOf(await fixtureWithoutGate.provision({ storageClass: classWithIops })).spec.capacity).toEqual({
+      storage: '100',
+    })
   })
 
   it('SYS-5 omits iops and throughput from the capacity on other API servers', async () => {

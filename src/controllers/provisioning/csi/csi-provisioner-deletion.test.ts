@@ -62,14 +62,14 @@ describe('deletion of volumes', () => {
   })
 
   it('PROV-16 prefers credentials of the process to those of the volume and of the class', async () => {
-    const withProcessCredentials = await createFixtureWithSecrets({
+    const fixtureWithCredentials = await createFixtureWithSecrets({
       options: { credentials: () => ({ token: 'own' }) },
     })
-    await withProcessCredentials.provisioner.delete(
+    await fixtureWithCredentials.provisioner.delete(
       aVolume(secretAnnotations('noted', 'default')),
-      withProcessCredentials.signal,
+      fixtureWithCredentials.signal,
     )
-    expect(withProcessCredentials.driver.deleteRequests[0]!.secrets).toEqual({ token: 'own' })
+    expect(fixtureWithCredentials.driver.deleteRequests[0]!.secrets).toEqual({ token: 'own' })
 
     const { provisioner, driver, signal } = await createFixtureWithSecrets()
     await provisioner.delete(aVolume(secretAnnotations('noted', 'default')), signal)

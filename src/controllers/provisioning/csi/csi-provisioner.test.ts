@@ -57,18 +57,18 @@ describe('createCsiProvisioner', () => {
   })
 
   it('PROV-9 returns no fsType for a block volume, and readOnly only if the option is set', async () => {
-    const withDefaults = await createProvisionerFixture({ options: { defaultFsType: 'ext4' } })
-    const block = volumeOf(await withDefaults.provision({ claim: aClaim({ volumeMode: 'Block' }) }))
-    expect(block.spec.csi?.fsType).toBeUndefined()
-    expect(block.spec.volumeMode).toBe('Block')
-    const readOnly = aClaim({ accessModes: ['ReadOnlyMany'] })
-    expect(volumeOf(await withDefaults.provision({ claim: readOnly })).spec.csi?.readOnly).toBeUndefined()
+    const defaultFixture = await createProvisionerFixture({ options: { defaultFsType: 'ext4' } })
+    const blockVolume = volumeOf(await defaultFixture.provision({ claim: aClaim({ volumeMode: 'Block' }) }))
+    expect(blockVolume.spec.csi?.fsType).toBeUndefined()
+    expect(blockVolume.spec.volumeMode).toBe('Block')
+    const readOnlyClaim = aClaim({ accessModes: ['ReadOnlyMany'] })
+    expect(volumeOf(await defaultFixture.provision({ claim: readOnlyClaim })).spec.csi?.readOnly).toBeUndefined()
 
-    const withPublishReadOnly = await createProvisionerFixture({ options: { controllerPublishReadOnly: true } })
-    expect(volumeOf(await withPublishReadOnly.provision({ claim: readOnly })).spec.csi?.readOnly).toBe(true)
+    const readOnlyFixture = await createProvisionerFixture({ options: { controllerPublishReadOnly: true } })
+    expect(volumeOf(await readOnlyFixture.provision({ claim: readOnlyClaim })).spec.csi?.readOnly).toBe(true)
     const readWriteClaim = aClaim({ accessModes: ['ReadOnlyMany', 'ReadWriteOnce'] })
-    expect(volumeOf(await withPublishReadOnly.provision({ claim: readWriteClaim })).spec.csi?.readOnly).toBeUndefined()
-    expect(withPublishReadOnly.driver.createRequests[1]!.volumeCapabilities).toHaveLength(2)
+    expect(volumeOf(await readOnlyFixture.provision({ claim: readWriteClaim })).spec.csi?.readOnly).toBeUndefined()
+    expect(readOnlyFixture.driver.createRequests[1]!.volumeCapabilities).toHaveLength(2)
   })
 
   it('PROV-9 returns secret references in the spec and not in annotations', async () => {

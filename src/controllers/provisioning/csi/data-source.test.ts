@@ -161,8 +161,8 @@ describe('restore of a snapshot', () => {
       serves: async (kind) => kind.group === SNAPSHOT_GROUP || client.serves(kind),
       get: async (kind: any, ref: any, options: any) => {
         if (kind.group !== SNAPSHOT_GROUP) return client.get(kind, ref, options)
-        const stored: readonly any[] = kind.kind === 'VolumeSnapshot' ? snapshots : contents
-        const object = stored.find(({ metadata }) => metadata.name === ref.name)
+        const storedObjects: readonly any[] = kind.kind === 'VolumeSnapshot' ? snapshots : contents
+        const object = storedObjects.find(({ metadata }) => metadata.name === ref.name)
         if (!object) throw notFound(kind, ref.name)
         return object
       },
@@ -267,15 +267,15 @@ describe('restore of a snapshot', () => {
   it('PROV-9 continues a restore in progress and allows another volume mode by annotation of the content or by option', async () => {
     const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']
     const deletedSnapshot = aSnapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
-    const restoring = await start([deletedSnapshot], [aContent()])
-    expect(await restoring.provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
+    const restoringFixture = await start([deletedSnapshot], [aContent()])
+    expect(await restoringFixture.provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
 
     const annotations = { 'snapshot.storage.kubernetes.io/allow-volume-mode-change': 'true' }
-    const withAnnotation = await start([aSnapshot()], [aContent({ sourceVolumeMode: 'Block' }, annotations)])
-    expect(await withAnnotation.provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
-    const withConversion = await start([aSnapshot()], [aContent({ sourceVolumeMode: 'Block' })], [], {
+    const annotationFixture = await start([aSnapshot()], [aContent({ sourceVolumeMode: 'Block' }, annotations)])
+    expect(await annotationFixture.provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
+    const conversionFixture = await start([aSnapshot()], [aContent({ sourceVolumeMode: 'Block' })], [], {
       preventVolumeModeConversion: false,
     })
-    expect(await withConversion.provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
+    expect(await conversionFixture.provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
   })
 })

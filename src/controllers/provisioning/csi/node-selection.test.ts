@@ -65,12 +65,12 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-9 ignores claims that wait for a pod, and claims without a node if immediate binding is off', async () => {
-    const delayed = await createNodeFixture()
-    expect(await delayed.accepts(aClass({}, { volumeBindingMode: 'WaitForFirstConsumer' }))).toBe(false)
-    expect(await delayed.selectedNode()).toBeUndefined()
-    const withoutImmediateBinding = await createNodeFixture({ immediateBinding: false })
-    expect(await withoutImmediateBinding.accepts()).toBe(false)
-    expect(await withoutImmediateBinding.selectedNode()).toBeUndefined()
+    const delayedFixture = await createNodeFixture()
+    expect(await delayedFixture.accepts(aClass({}, { volumeBindingMode: 'WaitForFirstConsumer' }))).toBe(false)
+    expect(await delayedFixture.selectedNode()).toBeUndefined()
+    const fixtureWithoutBinding = await createNodeFixture({ immediateBinding: false })
+    expect(await fixtureWithoutBinding.accepts()).toBe(false)
+    expect(await fixtureWithoutBinding.selectedNode()).toBeUndefined()
   })
 
   it('PROV-9 selects its own node after a delay if it has capacity', async () => {
@@ -97,10 +97,10 @@ describe('a per-node provisioner', () => {
   it('CAP-5 retries with increasing delays while its node has no capacity', async () => {
     const { accepts, measure, selectedNode, driver } = await createNodeFixture({}, 99n)
     const acceptAndFail = () => measure(accepts().catch((error: Error) => error.message))
-    const first = await acceptAndFail()
-    expect(first.value).toContain('node node-1 has no capacity for claim orders')
-    const second = await acceptAndFail()
-    expect(second.ms).toBeGreaterThan(first.ms)
+    const firstAttempt = await acceptAndFail()
+    expect(firstAttempt.value).toContain('node node-1 has no capacity for claim orders')
+    const secondAttempt = await acceptAndFail()
+    expect(secondAttempt.ms).toBeGreaterThan(firstAttempt.ms)
     expect(await selectedNode()).toBeUndefined()
     driver.setReplies({ getCapacity: async () => ({ availableCapacity: 100n }) })
     await measure(accepts())

@@ -151,15 +151,17 @@ describe('topologyRequirement with delayed binding', () => {
 
   it('PROV-9 returns the same requirement in a retry after the node was deleted', () => {
     const claimTopology = { node: 'in-z2' }
-    const first = plan({ selectedNode: 'in-z2', claimTopology })
-    expect(plan({ selectedNode: 'in-z2', claimTopology, nodes: topologiesOf({}) })).toEqual(first)
+    const firstRequirement = plan({ selectedNode: 'in-z2', claimTopology })
+    expect(plan({ selectedNode: 'in-z2', claimTopology, nodes: topologiesOf({}) })).toEqual(firstRequirement)
     expect(catchError(() => plan({ selectedNode: 'in-z2', nodes: topologiesOf({}) })).failure).toBe('reschedule')
   })
 
   it('PROV-9 reschedules in a retry if the CSINode was deleted after its node', () => {
     const claimTopology = { node: 'lost' }
-    const withoutNode = topologiesOf({ lost: { keys: ['zone'] } })
-    expect(catchError(() => plan({ selectedNode: 'lost', nodes: withoutNode, claimTopology })).failure).toBe('noChange')
+    const topologiesWithoutNode = topologiesOf({ lost: { keys: ['zone'] } })
+    expect(catchError(() => plan({ selectedNode: 'lost', nodes: topologiesWithoutNode, claimTopology })).failure).toBe(
+      'noChange',
+    )
     const retry = catchError(() => plan({ selectedNode: 'lost', nodes: topologiesOf({}), claimTopology }))
     expect(retry.failure).toBe('reschedule')
   })
@@ -203,9 +205,14 @@ describe('topologyRequirement with immediate binding', () => {
 
   it('PROV-9 rotates the claims of a StatefulSet over the zones', () => {
     const nodes = nodesInZones('1', '2', '3', '4')
-    const first = (claimName: string) => formatTerms(plan({ claimName, nodes })?.preferred)?.[0]
-    expect([1, 2, 3, 4].map((n) => first(`x-testset-${n}`))).toEqual(['zone=1', 'zone=2', 'zone=3', 'zone=4'])
-    expect(first('y-testset-3')).toBe(first('x-testset-3'))
+    const firstPreferredTerm = (claimName: string) => formatTerms(plan({ claimName, nodes })?.preferred)?.[0]
+    expect([1, 2, 3, 4].map((n) => firstPreferredTerm(`x-testset-${n}`))).toEqual([
+      'zone=1',
+      'zone=2',
+      'zone=3',
+      'zone=4',
+    ])
+    expect(firstPreferredTerm('y-testset-3')).toBe(firstPreferredTerm('x-testset-3'))
   })
 })
 

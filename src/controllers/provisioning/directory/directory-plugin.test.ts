@@ -228,16 +228,16 @@ describe('openDirectoryPlugin', () => {
     const openAfterRestart = async () => openProvisioner({ root: await openMarkedRoot() })
 
     it('PROV-12 continues in the same root and treats a missing directory as deleted', async () => {
-      const first = await openAfterRestart()
+      const firstProvisioner = await openAfterRestart()
       const [keptVolume, lostVolume] = [
-        await provision({ volumeName: 'kept' }, first),
-        await provision({ volumeName: 'lost' }, first),
+        await provision({ volumeName: 'kept' }, firstProvisioner),
+        await provision({ volumeName: 'lost' }, firstProvisioner),
       ]
       await rm(join(root, 'lost'), { recursive: true })
-      const second = await openAfterRestart()
-      expect(await second.delete(lostVolume, signal)).toEqual({ is: 'deleted' })
+      const secondProvisioner = await openAfterRestart()
+      expect(await secondProvisioner.delete(lostVolume, signal)).toEqual({ is: 'deleted' })
       expect(await readdir(root)).toEqual(['.stowage-volumes', 'kept'])
-      expect(await second.delete(keptVolume, signal)).toEqual({ is: 'deleted' })
+      expect(await secondProvisioner.delete(keptVolume, signal)).toEqual({ is: 'deleted' })
     })
 
     const REPLACED_ROOTS: [string, () => Promise<unknown>, RegExp][] = [

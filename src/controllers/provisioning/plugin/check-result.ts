@@ -42,8 +42,8 @@ export function checkResult(
   const reservedKeys = Object.keys(annotations).filter((key) => RESERVED_ANNOTATIONS.test(key))
   if (reservedKeys.length > 0)
     return invalidResult(`its annotations ${quoteNames(reservedKeys)} are reserved for Kubernetes`)
-  const serialized = JSON.stringify([labels, annotations, result.source, mountOptions, reachableFrom])
-  if (secrets.some((secret) => serialized.includes(JSON.stringify(secret).slice(1, -1)))) {
+  const text = JSON.stringify([labels, annotations, result.source, mountOptions, reachableFrom])
+  if (secrets.some((secret) => text.includes(JSON.stringify(secret).slice(1, -1)))) {
     return invalidResult(
       'it contains the value of a sensitive parameter, which every user who can read volumes could read',
     )

@@ -4,7 +4,7 @@ import { NODE_AFFINITY_MISMATCH, nodeAffinity } from './node-affinity.ts'
 
 describe('NodeAffinity', () => {
   const nodeInZoneA = aNode({ name: 'n1', metadata: { labels: { zone: 'a', cores: '8' } } })
-  const required = (...nodeSelectorTerms: object[]) => ({
+  const requiredAffinity = (...nodeSelectorTerms: object[]) => ({
     affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
   })
   const expression = (key: string, operator: string, values?: string[]) => ({
@@ -15,21 +15,25 @@ describe('NodeAffinity', () => {
     const matches = (spec: object) => rejections(nodeAffinity, aPod(spec), nodeInZoneA).length === 0
     expect(matches({ nodeSelector: { zone: 'a' } })).toBe(true)
     expect(matches({ nodeSelector: { zone: 'a', disk: 'ssd' } })).toBe(false)
-    expect(matches(required(expression('zone', 'In', ['b']), expression('cores', 'Gt', ['4'])))).toBe(true)
-    expect(matches({ nodeSelector: { zone: 'b' }, ...required(expression('zone', 'In', ['a'])) })).toBe(false)
-    expect(matches(required({}))).toBe(false)
-    expect(matches(required({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] }))).toBe(true)
+    expect(matches(requiredAffinity(expression('zone', 'In', ['b']), expression('cores', 'Gt', ['4'])))).toBe(true)
+    expect(matches({ nodeSelector: { zone: 'b' }, ...requiredAffinity(expression('zone', 'In', ['a'])) })).toBe(false)
+    expect(matches(requiredAffinity({}))).toBe(false)
+    expect(matches(requiredAffinity({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] }))).toBe(
+      true,
+    )
     expect(rejections(nodeAffinity, aPod({ nodeSelector: { zone: 'b' } }), nodeInZoneA)).toEqual([
       NODE_AFFINITY_MISMATCH.message,
     ])
   })
 
   it('CAP-12 scores nodes by the sum of the preferred weights', () => {
-    const preferred = [
+    const preferredTerms = [
       { weight: 30, preference: expression('zone', 'In', ['a']) },
       { weight: 10, preference: expression('cores', 'Exists') },
     ]
-    const pod = aPod({ affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } })
+    const pod = aPod({
+      affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferredTerms } },
+    })
     const nodeWithCores = aNode({ metadata: { labels: { cores: '1' } } })
     expect(scores(nodeAffinity, pod, [nodeInZoneA, nodeWithCores, aNode()])).toEqual([100, 25, 0])
   })

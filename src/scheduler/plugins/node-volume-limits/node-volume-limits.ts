@@ -31,7 +31,7 @@ interface State {
 interface AttachedVolumes {
   readonly podsVersion: number
   /** The volumes by driver. A volume is identified by its claim, or by its own name if it has no claim. */
-  readonly byDriver: ReadonlyMap<string, ReadonlySet<string>>
+  readonly volumesByDriver: ReadonlyMap<string, ReadonlySet<string>>
 }
 
 const BY_NODE = 'scheduler/node'
@@ -50,20 +50,20 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
   }
 
   function claimsByDriver({ claims }: PodInfo): Map<string, ObjectKey[]> {
-    const byDriver = new Map<string, ObjectKey[]>()
+    const keysByDriver = new Map<string, ObjectKey[]>()
     for (const { key } of claims) {
       const driver = driverOf(key)
-      if (driver !== undefined) getOrCreate(byDriver, driver, () => []).push(key)
+      if (driver !== undefined) getOrCreate(keysByDriver, driver, () => []).push(key)
     }
-    return byDriver
+    return keysByDriver
   }
 
-  function volumesOnNode(node: NodeInfo): AttachedVolumes['byDriver'] {
-    const cached = volumesByNode.get(node)
-    if (cached?.podsVersion === node.podsVersion) return cached.byDriver
-    const byDriver = new Map<string, Set<string>>()
+  function volumesOnNode(node: NodeInfo): AttachedVolumes['volumesByDriver'] {
+    const cachedVolumes = volumesByNode.get(node)
+    if (cachedVolumes?.podsVersion === node.podsVersion) return cachedVolumes.volumesByDriver
+    const volumesByDriver = new Map<string, Set<string>>()
     const add = (driver: string | undefined, volume: string) => {
-      if (driver !== undefined) getOrCreate(byDriver, driver, () => new Set()).add(volume)
+      if (driver !== undefined) getOrCreate(volumesByDriver, driver, () => new Set()).add(volume)
     }
     for (const { claims } of node.pods.values()) for (const { key } of claims) add(driverOf(key), key)
     for (const { spec } of attachments.byIndex(BY_NODE, node.name)) {
@@ -71,8 +71,8 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
       const volume = name === undefined ? undefined : caches.volumes.get(name)
       if (volume) add(spec.attacher, claimKeyOf(volume) ?? `volume ${name}`)
     }
-    volumesByNode.set(node, { podsVersion: node.podsVersion, byDriver })
-    return byDriver
+    volumesByNode.set(node, { podsVersion: node.podsVersion, volumesByDriver })
+    return volumesByDriver
   }
 
   /** Drops the cached volumes of a node. Not needed for changes of its pods, which podsVersion detects. */
@@ -91,10 +91,10 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
       requirementDropped((pod) => [...claimsByDriver(pod).keys()]),
     ],
     preFilter(pod) {
-      const byDriver = claimsByDriver(pod)
-      if (byDriver.size === 0) return SKIP
-      const requiredDrivers = [...byDriver.keys()].filter((name) => isRequired(drivers.get(name)))
-      return { code: 'Success', state: { claimsByDriver: byDriver, requiredDrivers: new Set(requiredDrivers) } }
+      const keysByDriver = claimsByDriver(pod)
+      if (keysByDriver.size === 0) return SKIP
+      const requiredDrivers = [...keysByDriver.keys()].filter((name) => isRequired(drivers.get(name)))
+      return { code: 'Success', state: { claimsByDriver: keysByDriver, requiredDrivers: new Set(requiredDrivers) } }
     },
     filter(state, node) {
       const installedDrivers = csiNodes.get(node.name)?.spec.drivers

@@ -7,13 +7,13 @@ describe('UnsupportedRules', () => {
   const term = { topologyKey: 'zone', labelSelector: {} }
 
   it('CAP-19 rejects a pod with a required rule, names the field, and ignores preferred rules', () => {
-    const required = { requiredDuringSchedulingIgnoredDuringExecution: [term] }
-    expect(rejectionMessage({ affinity: { podAntiAffinity: required } })).toBe(
+    const requiredRules = { requiredDuringSchedulingIgnoredDuringExecution: [term] }
+    expect(rejectionMessage({ affinity: { podAntiAffinity: requiredRules } })).toBe(
       'this scheduler does not support spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution: ' +
         'remove it, or set spec.schedulerName to another scheduler',
     )
-    const preferred = { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: term }] }
-    expect(rejectionMessage({ affinity: { podAntiAffinity: preferred } })).toBe(undefined)
+    const preferredRules = { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: term }] }
+    expect(rejectionMessage({ affinity: { podAntiAffinity: preferredRules } })).toBe(undefined)
     const spread = (whenUnsatisfiable: string) => ({
       topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable }],
     })

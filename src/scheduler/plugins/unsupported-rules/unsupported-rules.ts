@@ -19,8 +19,8 @@ export const unsupportedRules: Plugin<never> = {
 function unsupportedField({ spec }: Readonly<Pod>): string | undefined {
   const { podAffinity, podAntiAffinity } = spec?.affinity ?? {}
   for (const [name, rules] of Object.entries({ podAffinity, podAntiAffinity })) {
-    const required = rules?.requiredDuringSchedulingIgnoredDuringExecution
-    if (required?.length) return `spec.affinity.${name}.requiredDuringSchedulingIgnoredDuringExecution`
+    const requiredTerms = rules?.requiredDuringSchedulingIgnoredDuringExecution
+    if (requiredTerms?.length) return `spec.affinity.${name}.requiredDuringSchedulingIgnoredDuringExecution`
   }
   const isStrict = spec?.topologySpreadConstraints?.some(
     ({ whenUnsatisfiable }) => whenUnsatisfiable === 'DoNotSchedule',

@@ -118,10 +118,11 @@ export class BindingWaits {
     const node = this.#cluster.node(nodeName)
     if (!node) return nodeError(nodeNotFound(nodeName))
     for (const { key, name, claim } of boundClaims) {
-      const current = this.#caches.claims.get(key)
-      if (!current || current.metadata.uid !== claim.metadata.uid) return new BindingError(claimNotFound(name).message)
+      const currentClaim = this.#caches.claims.get(key)
+      if (!currentClaim || currentClaim.metadata.uid !== claim.metadata.uid)
+        return new BindingError(claimNotFound(name).message)
       // PVC protection may not apply yet, because this pod is not on a node.
-      if (current.metadata.deletionTimestamp) return new BindingError(claimBeingDeleted(name).message)
+      if (currentClaim.metadata.deletionTimestamp) return new BindingError(claimBeingDeleted(name).message)
     }
     let isWaiting = false
     for (const { claim, volume } of plan.bindings) {
@@ -136,11 +137,11 @@ export class BindingWaits {
     }
     const claimsToProvision = plan.provisions.map(({ claim }) => claim)
     for (const claim of [...claimsToProvision, ...plan.sharedClaims]) {
-      const current = this.#caches.claims.get(claim.key)
-      if (current?.metadata.uid !== claim.claim.metadata.uid || !current)
+      const currentClaim = this.#caches.claims.get(claim.key)
+      if (currentClaim?.metadata.uid !== claim.claim.metadata.uid || !currentClaim)
         return new BindingError(provisioningClaimNotFound(claim.name))
-      if (isBound(current)) {
-        const { volumeName = '' } = current.spec ?? {}
+      if (isBound(currentClaim)) {
+        const { volumeName = '' } = currentClaim.spec ?? {}
         const volume = this.#caches.volumes.get(volumeName)
         if (!volume) isWaiting = true
         else if (!isReachableFrom(volume, node)) return nodeError(volumeNodeMismatch(volumeName, nodeName))
@@ -148,9 +149,9 @@ export class BindingWaits {
       }
       isWaiting = true
       if (plan.sharedClaims.includes(claim)) continue // the wait of the other pod checks the selected node
-      if (!current.metadata.annotations) return nodeError(selectedNodeReset(claim.name))
-      if (annotationOf(current, SELECTED_NODE) !== nodeName)
-        return nodeError(provisioningFailed(claim.name, annotationOf(current, LAST_FAILURE)))
+      if (!currentClaim.metadata.annotations) return nodeError(selectedNodeReset(claim.name))
+      if (annotationOf(currentClaim, SELECTED_NODE) !== nodeName)
+        return nodeError(provisioningFailed(claim.name, annotationOf(currentClaim, LAST_FAILURE)))
     }
     return isWaiting ? 'waiting' : 'bound'
   }

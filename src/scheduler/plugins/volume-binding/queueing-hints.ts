@@ -96,8 +96,8 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
     keysOfEvent: ({ next }) => (next ? [classKey(next.storageClassName)] : []),
     hint(pod, { next, old }, { rejection }) {
       if (!next || !rejection.reasons.has(NOT_ENOUGH_SPACE_KEY)) return 'skip'
-      const current = parseCapacityReport(next)
-      return isIncreased(current, old && parseCapacityReport(old)) && fitsAnyClaim(pod, current) ? 'queue' : 'skip'
+      const newReport = parseCapacityReport(next)
+      return isIncreased(newReport, old && parseCapacityReport(old)) && fitsAnyClaim(pod, newReport) ? 'queue' : 'skip'
     },
   }
 

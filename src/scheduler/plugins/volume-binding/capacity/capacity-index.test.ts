@@ -83,12 +83,14 @@ describe('the capacity index', () => {
         }
         expect(index.size).toBe(objects.size)
         for (const className of ['fast', 'slow']) {
-          const expected = [...objects.values()].filter(
+          const expectedObjects = [...objects.values()].filter(
             (object) =>
               object.storageClassName === className &&
               matchesLabels(labelSelectorFromObject(object.nodeTopology), labels),
           )
-          expect(findNames(index, className, labels)).toEqual(expected.map(({ metadata }) => metadata.name).sort())
+          expect(findNames(index, className, labels)).toEqual(
+            expectedObjects.map(({ metadata }) => metadata.name).sort(),
+          )
         }
       }),
     )

@@ -45,22 +45,22 @@ describe('the volume fitter', () => {
       fitter.fit(NODE_LABELS)
       return fitter.describeShortage()
     }
-    const requested = (size: string) => `A volume of ${size} of class "fast" is requested, but`
-    expect(shortage(1001)).toBe(`${requested('1001Mi')} at most 1000Mi is free on any node.`)
+    const requestText = (size: string) => `A volume of ${size} of class "fast" is requested, but`
+    expect(shortage(1001)).toBe(`${requestText('1001Mi')} at most 1000Mi is free on any node.`)
     expect(shortage(600, 500)).toBe(
-      `${requested('500Mi')} at most 400Mi is left on any node after another volume of the pod.`,
+      `${requestText('500Mi')} at most 400Mi is left on any node after another volume of the pod.`,
     )
     expect(shortage(500, 500, 500)).toBe(
-      `${requested('500Mi')} no capacity is left on any node after 2 other volumes of the pod.`,
+      `${requestText('500Mi')} no capacity is left on any node after 2 other volumes of the pod.`,
     )
     expect(shortage(1000)).toBe(undefined)
   })
 
   it('CAP-12 PLUS-3 mentions the bytes that are reserved for other volumes', () => {
     const { report, index, reservations } = createFixture()
-    const current = report('r', { capacity: '1000Mi' })
+    const capacityReport = report('r', { capacity: '1000Mi' })
     const bytes = 700n * 1024n ** 2n
-    reservations?.assume({ claimKey: 'ns/other', claimUid: 'other', driver: DRIVER, bytes, report: current })
+    reservations?.assume({ claimKey: 'ns/other', claimUid: 'other', driver: DRIVER, bytes, report: capacityReport })
     const fitter = new VolumeFitter({ index, reservations }, [request('a', 400 * 1024 ** 2)])
     fitter.fit(NODE_LABELS)
     expect(fitter.describeShortage()).toBe(
@@ -95,11 +95,11 @@ describe('the volume fitter', () => {
 
   it('PLUS-3 subtracts reservations from the capacity but not from the maximum volume size', () => {
     const { report, fitReports, reservations } = createFixture()
-    const current = report('r', { capacity: '100', maximumVolumeSize: '60' })
-    reservations?.assume({ claimKey: 'ns/x', claimUid: 'x', driver: DRIVER, bytes: 40n, report: current })
+    const capacityReport = report('r', { capacity: '100', maximumVolumeSize: '60' })
+    reservations?.assume({ claimKey: 'ns/x', claimUid: 'x', driver: DRIVER, bytes: 40n, report: capacityReport })
     expect(fitReports(request('a', 60))).toEqual(['r'])
     expect(fitReports(request('a', 61))).toBe(undefined)
-    reservations?.assume({ claimKey: 'ns/y', claimUid: 'y', driver: DRIVER, bytes: 1n, report: current })
+    reservations?.assume({ claimKey: 'ns/y', claimUid: 'y', driver: DRIVER, bytes: 1n, report: capacityReport })
     expect(fitReports(request('a', 60))).toBe(undefined)
   })
 

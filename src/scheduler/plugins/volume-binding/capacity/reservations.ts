@@ -94,9 +94,9 @@ export class Reservations {
   /** Returns the bytes of a report that are reserved for other claims than `ownClaims`. */
   reservedForOthers({ key, ledger: { reservedBytes } }: CapacityReport, ownClaims: readonly ObjectKey[]): bigint {
     if (reservedBytes === 0n) return reservedBytes
-    let remaining = reservedBytes
-    for (const claim of ownClaims) remaining -= this.#byClaim.get(claim)?.unreportedBytes.get(key) ?? 0n
-    return remaining
+    let remainingBytes = reservedBytes
+    for (const claim of ownClaims) remainingBytes -= this.#byClaim.get(claim)?.unreportedBytes.get(key) ?? 0n
+    return remainingBytes
   }
 
   stateOf(claimKey: ObjectKey): Reservation['state'] | undefined {
@@ -199,8 +199,8 @@ export class Reservations {
   }
 
   #add(volume: RequestedVolume, state: 'assumed' | 'requested', endsAtMs: number): void {
-    const existing = this.#byClaim.get(volume.claimKey)
-    if (existing) this.#end(existing)
+    const existingReservation = this.#byClaim.get(volume.claimKey)
+    if (existingReservation) this.#end(existingReservation)
     const { index, driverOf } = this.#options
     const { report, driver, bytes, claimUid, claimKey } = volume
     const unreportedBytes = new Map<ObjectKey, bigint>()
@@ -265,13 +265,13 @@ export class Reservations {
   #attribute(report: ObjectKey, decrease: bigint): void {
     const reservations = this.#byReport.get(report)
     if (!reservations || decrease <= 0n) return
-    let remaining = decrease
+    let remainingBytes = decrease
     for (const state of ['created', 'requested'] as const) {
       for (const reservation of [...reservations]) {
-        if (remaining === 0n) return
+        if (remainingBytes === 0n) return
         if (reservation.state !== state) continue
-        const amount = minBytes(remaining, reservation.unreportedBytes.get(report) ?? 0n)
-        remaining -= amount
+        const amount = minBytes(remainingBytes, reservation.unreportedBytes.get(report) ?? 0n)
+        remainingBytes -= amount
         this.#unreserve(report, reservation, amount)
         if (state === 'requested') this.#recordAttribution(report, reservation, amount)
         if (reservation.state === 'created' && !reservation.unreportedBytes.has(report))
@@ -288,11 +288,11 @@ export class Reservations {
   /** Attributes decreases to this created volume instead of volumes that are only requested, and reserves for those again. */
   #takeOverAttributions(reservation: Reservation): void {
     for (const [report, bytes] of [...reservation.unreportedBytes]) {
-      let remaining = bytes
+      let remainingBytes = bytes
       for (const other of [...(this.#attributedByReport.get(report) ?? [])]) {
-        const amount = minBytes(remaining, other.attributedBytes.get(report) ?? 0n)
+        const amount = minBytes(remainingBytes, other.attributedBytes.get(report) ?? 0n)
         if (amount === 0n) break
-        remaining -= amount
+        remainingBytes -= amount
         this.#undoAttribution(report, other, amount)
         this.#unreserve(report, reservation, amount)
         other.unreportedBytes.set(report, (other.unreportedBytes.get(report) ?? 0n) + amount)
