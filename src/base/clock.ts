@@ -21,11 +21,11 @@ export type Random = () => number
  * other work as little as one.
  */
 export function systemClock(): Clock {
-  const waiting: (() => void)[] = []
+  const waitingContinuations: (() => void)[] = []
   const continueFirst = () => {
-    const first = waiting.shift()!
-    if (waiting.length > 0) setImmediate(continueFirst) // in the next turn
-    first()
+    const continuation = waitingContinuations.shift()!
+    if (waitingContinuations.length > 0) setImmediate(continueFirst) // in the next turn
+    continuation()
   }
   return {
     nowMs: () => Date.now(),
@@ -53,8 +53,8 @@ export function systemClock(): Clock {
     },
     nextTurn: () =>
       new Promise((resolve) => {
-        waiting.push(resolve)
-        if (waiting.length === 1) setImmediate(continueFirst)
+        waitingContinuations.push(resolve)
+        if (waitingContinuations.length === 1) setImmediate(continueFirst)
       }),
   }
 }

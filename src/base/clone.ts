@@ -4,10 +4,10 @@ export function clone<T>(value: T): T {
   if (Array.isArray(value)) return value.map(clone) as T
   const copy: Record<string, unknown> = {}
   for (const name of Object.keys(value)) {
-    const inner = clone((value as Record<string, unknown>)[name])
+    const valueCopy = clone((value as Record<string, unknown>)[name])
     if (name === '__proto__') {
-      Object.defineProperty(copy, name, { value: inner, enumerable: true, configurable: true, writable: true })
-    } else copy[name] = inner
+      Object.defineProperty(copy, name, { value: valueCopy, enumerable: true, configurable: true, writable: true })
+    } else copy[name] = valueCopy
   }
   return copy as T
 }

@@ -24,8 +24,8 @@ export const bitString = (bits: Uint8Array, unusedBits = 0) => element(0x03, Uin
 
 /** Encodes an object identifier such as `1.2.840.10045.4.3.2`. */
 export function objectId(dotted: string): Uint8Array {
-  const [firstArc = 0, secondArc = 0, ...remaining] = dotted.split('.').map(Number)
-  return element(0x06, Uint8Array.from([firstArc * 40 + secondArc, ...remaining].flatMap(base128)))
+  const [firstArc = 0, secondArc = 0, ...furtherArcs] = dotted.split('.').map(Number)
+  return element(0x06, Uint8Array.from([firstArc * 40 + secondArc, ...furtherArcs].flatMap(base128)))
 }
 
 /** Encodes a time in whole seconds, as in RFC 5280: with a two-digit year from 1950 to 2049, otherwise with four digits. */
@@ -63,8 +63,8 @@ const groupBytes = (groups: string) =>
 
 function base128(arc: number): number[] {
   const digits = [arc % 128]
-  for (let remaining = Math.floor(arc / 128); remaining > 0; remaining = Math.floor(remaining / 128))
-    digits.unshift((remaining % 128) | 0x80)
+  for (let remainder = Math.floor(arc / 128); remainder > 0; remainder = Math.floor(remainder / 128))
+    digits.unshift((remainder % 128) | 0x80)
   return digits
 }
 
@@ -77,6 +77,6 @@ function element(tag: number, ...parts: Uint8Array[]): Uint8Array {
 function lengthBytes(length: number): number[] {
   if (length < 128) return [length]
   const bytes: number[] = []
-  for (let remaining = length; remaining > 0; remaining = Math.floor(remaining / 256)) bytes.unshift(remaining % 256)
+  for (let remainder = length; remainder > 0; remainder = Math.floor(remainder / 256)) bytes.unshift(remainder % 256)
   return [0x80 | bytes.length, ...bytes]
 }

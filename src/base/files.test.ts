@@ -74,7 +74,7 @@ describe('readTextIfPresent', () => {
 })
 
 describe('createPrivateFile', () => {
-  it('creates a file that only its owner can read, and leaves an existing one as it is', async () => {
+  it('creates a file that only its owner can read, and does not change an existing file', async () => {
     const path = join(aDirectory(), 'file')
     expect(await createPrivateFile(path, 'first')).toBe(true)
     expect(await createPrivateFile(path, 'second')).toBe(false)
@@ -95,7 +95,7 @@ describe('ensurePrivateDirectory with errors and races', () => {
     await expect(ensurePrivateDirectory(join(dir, 'file', 'below'))).rejects.toThrow()
   })
 
-  it('creates as many parents as a path can have', async () => {
+  it('creates 1,500 missing parents', async () => {
     const path = join(aDirectory(), ...Array<string>(1_500).fill('d'))
     await ensurePrivateDirectory(path)
     expect(modeOf(path)).toBe(0o700)

@@ -90,8 +90,8 @@ async function createDirectories(path: string, attempts = DIRECTORY_DEPTH_MAX): 
     return path
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const existing = await stat(path).catch(() => undefined)
-    if (existing?.isDirectory()) return undefined
+    const stats = await stat(path).catch(() => undefined)
+    if (stats?.isDirectory()) return undefined
     const parent = dirname(path)
     const isParentMissing = (await stat(parent).catch(() => undefined)) === undefined
     if (code !== 'ENOENT' || attempts === 0) throw error

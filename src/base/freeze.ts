@@ -2,6 +2,6 @@
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   Object.freeze(value)
-  for (const inner of Object.values(value)) deepFreeze(inner)
+  for (const child of Object.values(value)) deepFreeze(child)
   return value
 }

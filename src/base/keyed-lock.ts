@@ -5,12 +5,12 @@ export type KeyedLock = <T>(key: string, work: () => Promise<T>) => Promise<T>
 export function keyedLock(): KeyedLock {
   const tails = new Map<string, Promise<unknown>>()
   return (key, work) => {
-    const current = (tails.get(key) ?? Promise.resolve()).then(work, work)
-    tails.set(key, current)
+    const callResult = (tails.get(key) ?? Promise.resolve()).then(work, work)
+    tails.set(key, callResult)
     const release = () => {
-      if (tails.get(key) === current) tails.delete(key)
+      if (tails.get(key) === callResult) tails.delete(key)
     }
-    current.then(release, release)
-    return current
+    callResult.then(release, release)
+    return callResult
   }
 }

@@ -41,8 +41,8 @@ describe('LruCache', () => {
         const model = new Map<number, number>()
         for (const { key, value, isRead } of steps) {
           if (isRead) {
-            const cached = cache.get(key)
-            if (cached !== undefined) expect(cached).toBe(model.get(key))
+            const cachedValue = cache.get(key)
+            if (cachedValue !== undefined) expect(cachedValue).toBe(model.get(key))
           } else {
             cache.set(key, value)
             model.set(key, value)

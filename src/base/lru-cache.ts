@@ -18,16 +18,16 @@ export class LruCache<K, V> {
   }
 
   get(key: K): V | undefined {
-    const recent = this.#recent.get(key)
-    if (recent !== undefined) return recent
-    const old = this.#old.get(key)
-    if (old !== undefined) this.set(key, old)
-    return old
+    const recentValue = this.#recent.get(key)
+    if (recentValue !== undefined) return recentValue
+    const oldValue = this.#old.get(key)
+    if (oldValue !== undefined) this.set(key, oldValue)
+    return oldValue
   }
 
   set(key: K, value: V): void {
-    const replaced = this.#recent.get(key)
-    const addedWeight = this.#weightOf(value) - (replaced === undefined ? 0 : this.#weightOf(replaced))
+    const replacedValue = this.#recent.get(key)
+    const addedWeight = this.#weightOf(value) - (replacedValue === undefined ? 0 : this.#weightOf(replacedValue))
     if (this.#recentWeight + addedWeight > this.#halfMax && this.#recent.size > 0) {
       this.evictOld()
       this.#recentWeight = this.#weightOf(value)

@@ -23,13 +23,13 @@ export function manualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
     return () => void timers.delete(timer)
   }
 
-  const nextDue = (untilMs: number): Timer | undefined => {
-    let next: Timer | undefined
+  const findNextDue = (untilMs: number): Timer | undefined => {
+    let nextTimer: Timer | undefined
     for (const timer of timers) {
       if (timer.dueMs > untilMs) continue
-      if (!next || timer.dueMs < next.dueMs || (timer.dueMs === next.dueMs && timer.order < next.order)) next = timer
+      if (!nextTimer || timer.dueMs < nextTimer.dueMs || (timer.dueMs === nextTimer.dueMs && timer.order < nextTimer.order)) nextTimer = timer
     }
-    return next
+    return nextTimer
   }
 
   return {
@@ -52,7 +52,7 @@ export function manualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
       }),
     async advance(ms) {
       const untilMs = nowMs + ms
-      for (let timer = nextDue(untilMs); timer; timer = nextDue(untilMs)) {
+      for (let timer = findNextDue(untilMs); timer; timer = findNextDue(untilMs)) {
         timers.delete(timer)
         nowMs = Math.max(nowMs, timer.dueMs)
         timer.run()

@@ -1,4 +1,4 @@
-// What an outcome or an error says about an operation beyond its message. runtime/operations/ lists it.
+// The details of an operation that an outcome or an error has in addition to its message. runtime/operations/ lists them.
 
 /** The last answer of a CSI driver to an operation. */
 export interface DriverAnswer {
@@ -17,11 +17,11 @@ export interface AwaitedObject {
 }
 
 export interface OperationDetails {
-  /** The operation, if it is not the one that the controller usually does, such as `ExpandNode`. */
+  /** The name of the operation, such as `ExpandNode`. Default: the name that the controller declares. */
   readonly operation?: string
   /** Machine-readable, in CamelCase. */
   readonly reason?: string
-  /** Whether the attempt failed, although the time of the next one is given. A failed driver call implies it. */
+  /** Whether the attempt failed although its outcome sets the time of the next one. Implied by `driverAnswer`. */
   readonly isFailure?: boolean
   readonly driverAnswer?: DriverAnswer
   readonly waitsFor?: AwaitedObject
@@ -31,10 +31,10 @@ export interface HasOperationDetails {
   operationDetails(): OperationDetails
 }
 
-/** Bounds the causes that are followed. */
+/** The number of errors in a chain of causes that are examined. */
 const CAUSES_MAX = 5
 
-/** Returns the details of an error or of the first of its causes that has some. */
+/** Returns the details of the error, or of the first of its causes that has details. */
 export function operationDetailsOf(error: unknown): OperationDetails | undefined {
   let cause = error
   for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth++) {

@@ -6,7 +6,7 @@ describe('SortedList', () => {
   it('keeps distinct items sorted for any additions and removals', () => {
     const steps = fc.array(fc.record({ isAdd: fc.boolean(), value: fc.integer({ min: 0, max: 20 }) }))
     fc.assert(
-      fc.property(steps, fc.integer({ min: 0, max: 20 }), (operations, from) => {
+      fc.property(steps, fc.integer({ min: 0, max: 20 }), (operations, minimum) => {
         const list = new SortedList<number>((a, b) => a - b)
         const model = new Set<number>()
         for (const { isAdd, value } of operations) {
@@ -15,9 +15,9 @@ describe('SortedList', () => {
           if (isAdd) model.add(value)
           else model.delete(value)
         }
-        const sorted = [...model].sort((a, b) => a - b)
-        expect([...list.from((item) => item >= from)]).toEqual(sorted.filter((item) => item >= from))
-        expect([list.size, list.first]).toEqual([sorted.length, sorted[0]])
+        const sortedItems = [...model].sort((a, b) => a - b)
+        expect([...list.itemsFrom((item) => item >= minimum)]).toEqual(sortedItems.filter((item) => item >= minimum))
+        expect([list.size, list.first]).toEqual([sortedItems.length, sortedItems[0]])
       }),
     )
   })

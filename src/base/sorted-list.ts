@@ -17,19 +17,19 @@ export class SortedList<T> {
   }
 
   add(item: T): void {
-    const index = this.#findFirstIndex((other) => this.#compare(other, item) >= 0)
+    const index = this.#findFirstIndex((listItem) => this.#compare(listItem, item) >= 0)
     this.#items.splice(index, 0, item)
   }
 
   /** Removes an item that compares equal, if there is one. */
   remove(item: T): void {
-    const index = this.#findFirstIndex((other) => this.#compare(other, item) >= 0)
+    const index = this.#findFirstIndex((listItem) => this.#compare(listItem, item) >= 0)
     const candidate = this.#items[index]
     if (candidate !== undefined && this.#compare(candidate, item) === 0) this.#items.splice(index, 1)
   }
 
   /** Yields the items from the first one that satisfies the condition, which must hold for all items after it. */
-  *from(matches: (item: T) => boolean): Generator<T> {
+  *itemsFrom(matches: (item: T) => boolean): Generator<T> {
     for (let index = this.#findFirstIndex(matches); index < this.#items.length; index++) yield this.#items[index] as T
   }
 

@@ -33,7 +33,7 @@ async function watch(path: string) {
   return { stop, waitForChanges }
 }
 
-it('SYS-22 notices a file that is written, replaced by a rename, deleted and created', async () => {
+it('SYS-22 watchFiles detects a file that is written, replaced by a rename, deleted and created', async () => {
   const path = join(dir, 'file')
   await writeFile(path, 'a')
   const { waitForChanges, stop } = await watch(path)
@@ -49,7 +49,7 @@ it('SYS-22 notices a file that is written, replaced by a rename, deleted and cre
   stop()
 })
 
-it('SYS-22 notices that a symbolic link above the file leads elsewhere, as the kubelet updates a mounted Secret', async () => {
+it('SYS-22 watchFiles detects a changed link in the path of the file, as after an update of a mounted Secret', async () => {
   for (const version of ['v1', 'v2']) {
     await mkdir(join(dir, version))
     await writeFile(join(dir, version, 'token'), version)

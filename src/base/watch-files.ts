@@ -1,4 +1,4 @@
-// Notices that files were changed, replaced by a rename, or reached through another symbolic link, as in mounted Secrets. It
+// Detects that files were changed, replaced by a rename, or reached through another symbolic link, as in mounted Secrets. It
 // polls, because notifications of the system miss changes behind symbolic links and on some file systems.
 import { stat } from 'node:fs/promises'
 import type { Clock } from './clock.ts'
@@ -12,7 +12,7 @@ export interface WatchFilesOptions {
 
 const POLL_MS = 400
 
-/** Starts with the current state of the files. Returns a function that stops. */
+/** Detects changes after the state of the files at the call. Returns a function that stops the watch. */
 export async function watchFiles({ paths, clock, onChange }: WatchFilesOptions): Promise<() => void> {
   let isStopped = false
   let cancelTimer = () => {}

@@ -7,8 +7,8 @@ import type { Client } from './client.ts'
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 const ref = (index: number) => ({ namespace: 'default', name: `item-${index}` })
 
-/** A client whose requests stay in flight until `finish` is called. */
-function start() {
+/** Creates a client whose requests stay in flight until `finish` is called. */
+function createFixture() {
   const clock = manualClock()
   const lines: string[] = []
   const write = (_fields: object, message: string) => void lines.push(message)
@@ -16,7 +16,7 @@ function start() {
   const inFlight: { readonly name: string; finish(): void }[] = []
   const get = (_kind: unknown, { name }: { name: string }) =>
     new Promise<object>((resolve) => inFlight.push({ name, finish: () => resolve({}) }))
-  const client = limit.limited({ get } as unknown as Client)
+  const client = limit.limitClient({ get } as unknown as Client)
   const respond = (code: number, { verb = 'GET', seconds = 0.01 } = {}) =>
     limit.observeRequest({ verb, resource: 'configmaps', code, seconds })
   return {
@@ -39,7 +39,7 @@ function start() {
 
 describe('the adaptive limit', () => {
   it('SYS-29 halves the limit after 429, once for a burst, down to a minimum', async () => {
-    const { limit, respond, clock, reject, lines } = start()
+    const { limit, respond, clock, reject, lines } = createFixture()
     expect(limit.inFlightMax).toBe(100)
     for (let i = 0; i < 20; i++) respond(429)
     expect(limit.inFlightMax).toBe(50)
@@ -50,7 +50,7 @@ describe('the adaptive limit', () => {
   })
 
   it('SYS-29 halves the limit after a slow response, unless it is of a list or a watch', async () => {
-    const { limit, respond } = start()
+    const { limit, respond } = createFixture()
     respond(200, { verb: 'WATCH', seconds: 300 })
     respond(200, { verb: 'LIST', seconds: 20 })
     expect(limit.inFlightMax).toBe(100)
@@ -59,7 +59,7 @@ describe('the adaptive limit', () => {
   })
 
   it('SYS-29 raises the limit after accepted requests, but not after errors of the server and requests without a response', async () => {
-    const { limit, respond, reject, lines } = start()
+    const { limit, respond, reject, lines } = createFixture()
     await reject()
     for (const code of [0, 499, 500, 503, 504]) for (let i = 0; i < 1_000; i++) respond(code)
     expect(limit.inFlightMax).toBe(4)
@@ -69,7 +69,7 @@ describe('the adaptive limit', () => {
   })
 
   it('SYS-29 sends waiting requests in order when others finish', async () => {
-    const { send, inFlight, reject } = start()
+    const { send, inFlight, reject } = createFixture()
     await reject()
     const requests = send(6)
     await settle()
@@ -85,17 +85,17 @@ describe('the adaptive limit', () => {
   })
 
   it('SYS-29 drops a waiting request when its signal is aborted', async () => {
-    const { send, inFlight, reject } = start()
+    const { send, inFlight, reject } = createFixture()
     await reject()
-    const first = send(4)
+    const firstRequests = send(4)
     const abort = new AbortController()
-    const [waiting] = send(1, abort.signal)
+    const [waitingRequest] = send(1, abort.signal)
     await settle()
-    const rejection = expect(waiting).rejects.toThrow()
+    const rejection = expect(waitingRequest).rejects.toThrow()
     abort.abort()
     await rejection
     for (const { finish } of inFlight) finish()
-    await Promise.all(first)
+    await Promise.all(firstRequests)
     expect(inFlight).toHaveLength(4)
   })
 })

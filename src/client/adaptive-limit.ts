@@ -10,20 +10,20 @@ import type { RequestObserver } from './http/http-client.ts'
 export interface AdaptiveLimit extends RequestObserver {
   /** The number of requests that may be in flight now. */
   readonly inFlightMax: number
-  /** Returns a client whose requests count. Several clients share the limit. */
-  limited(client: Client): Client
+  /** Returns a client whose requests are limited. All clients that it returns share the limit. */
+  limitClient(client: Client): Client
 }
 
 /** The highest limit, which is also the first one. */
 const IN_FLIGHT_MAX = 100
 /** The lowest limit. */
 const IN_FLIGHT_MIN = 4
-/** By this much a response raises the limit: it recovers within about 1,000 requests. */
+/** The amount by which a response raises the limit, so that the lowest limit rises to the highest within 1,000 responses. */
 const RISE = 0.1
 /** The code of a request that the caller aborted. Higher codes are errors of the server, or no response. */
 const ABORTED_CODE = 499
-/** Requests of one burst are rejected together, and count once. */
-const REDUCE_EVERY_MS = 1_000
+/** The limit is halved at most once in this time, because the requests of a burst are rejected together. */
+const REDUCTION_INTERVAL_MS = 1_000
 /** A response that takes this long is slow, except that of a list, which depends on the number of objects, or of a watch. */
 const SLOW_SECONDS = 5
 
@@ -31,11 +31,11 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
   let limit = IN_FLIGHT_MAX
   let reducedAtMs = Number.NEGATIVE_INFINITY
   let inFlightCount = 0
-  const waiting = new Set<() => void>()
+  const waitingRequests = new Set<() => void>()
 
   function reduce(): void {
     const nowMs = clock.monotonicMs()
-    if (nowMs - reducedAtMs < REDUCE_EVERY_MS) return
+    if (nowMs - reducedAtMs < REDUCTION_INTERVAL_MS) return
     reducedAtMs = nowMs
     if (limit === IN_FLIGHT_MAX) log.warn({}, 'the API server is overloaded; sending fewer requests at a time')
     limit = Math.max(IN_FLIGHT_MIN, Math.floor(limit / 2))
@@ -49,23 +49,23 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
   }
 
   function admitWaiting(): void {
-    for (const admit of waiting) {
+    for (const admit of waitingRequests) {
       if (inFlightCount >= Math.floor(limit)) return
-      waiting.delete(admit)
+      waitingRequests.delete(admit)
       inFlightCount++
       admit()
     }
   }
 
   /** Rejects if the signal is aborted while the request waits. */
-  async function enter(signal: AbortSignal | undefined): Promise<void> {
-    if (waiting.size === 0 && inFlightCount < Math.floor(limit)) {
+  async function waitForAdmission(signal: AbortSignal | undefined): Promise<void> {
+    if (waitingRequests.size === 0 && inFlightCount < Math.floor(limit)) {
       inFlightCount++
       return
     }
     await new Promise<void>((resolve, reject) => {
       const onAbort = () => {
-        waiting.delete(admit)
+        waitingRequests.delete(admit)
         reject(requestAborted())
       }
       const admit = () => {
@@ -73,13 +73,13 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
         resolve()
       }
       if (signal?.aborted) return onAbort()
-      waiting.add(admit)
+      waitingRequests.add(admit)
       signal?.addEventListener('abort', onAbort, { once: true })
     })
   }
 
   async function send<T>(signal: AbortSignal | undefined, request: () => Promise<T>): Promise<T> {
-    await enter(signal)
+    await waitForAdmission(signal)
     try {
       return await request()
     } finally {
@@ -95,9 +95,9 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
     observeRequest({ verb, code, seconds }) {
       const isSlow = seconds >= SLOW_SECONDS && verb !== 'LIST' && verb !== 'WATCH'
       if (code === 429 || isSlow) reduce()
-      else if (code > 0 && code < ABORTED_CODE) raise() // an error of the server or connection says nothing about load
+      else if (code > 0 && code < ABORTED_CODE) raise() // other errors do not show that the server accepts more load
     },
-    limited: (client) => ({
+    limitClient: (client) => ({
       ...client,
       get: (kind, ref, options) => send(options?.signal, () => client.get(kind, ref, options)),
       list: (kind, request) => send(request?.signal, () => client.list(kind, request)),

@@ -75,13 +75,13 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
 
   describe('objects', () => {
     it('are returned frozen, without kind and apiVersion, with resourceVersion and uid', async () => {
-      const created = await client.create(configMapKind, aConfigMap('a', { k: 'v' }))
-      const read = await client.get(configMapKind, inDefault('a'))
-      expect(read).toEqual(created)
-      expect(Object.keys(read).sort()).toEqual(['data', 'metadata'])
-      expect(read.metadata.resourceVersion).toBe(String(api.store.revision))
-      expect(read.metadata.uid).toMatch(/^[0-9a-f-]{36}$/)
-      expect(Object.isFrozen(read) && Object.isFrozen(read.metadata) && Object.isFrozen(read.data)).toBe(true)
+      const createdMap = await client.create(configMapKind, aConfigMap('a', { k: 'v' }))
+      const readMap = await client.get(configMapKind, inDefault('a'))
+      expect(readMap).toEqual(createdMap)
+      expect(Object.keys(readMap).sort()).toEqual(['data', 'metadata'])
+      expect(readMap.metadata.resourceVersion).toBe(String(api.store.revision))
+      expect(readMap.metadata.uid).toMatch(/^[0-9a-f-]{36}$/)
+      expect(Object.isFrozen(readMap) && Object.isFrozen(readMap.metadata) && Object.isFrozen(readMap.data)).toBe(true)
     })
 
     it('of cluster-scoped kinds need no namespace', async () => {
@@ -92,18 +92,18 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('get a name from generateName', async () => {
-      const created = await client.create(configMapKind, { metadata: { namespace: 'default', generateName: 'm-' } })
-      expect(created.metadata.name).toMatch(/^m-.{5}$/)
-      expect((await client.get(configMapKind, inDefault(created.metadata.name!))).metadata.uid).toBe(
-        created.metadata.uid,
+      const createdMap = await client.create(configMapKind, { metadata: { namespace: 'default', generateName: 'm-' } })
+      expect(createdMap.metadata.name).toMatch(/^m-.{5}$/)
+      expect((await client.get(configMapKind, inDefault(createdMap.metadata.name!))).metadata.uid).toBe(
+        createdMap.metadata.uid,
       )
     })
 
     it('SYS-4 are updated only if they have not changed since they were read', async () => {
-      const read = await client.create(configMapKind, aConfigMap('a', { k: '1' }))
-      const updated = await client.update(configMapKind, { ...read, data: { k: '2' } })
-      expect(updated.data).toEqual({ k: '2' })
-      expect(await errorOf(client.update(configMapKind, { ...read, data: { k: '3' } }))).toMatchObject({
+      const createdMap = await client.create(configMapKind, aConfigMap('a', { k: '1' }))
+      const updatedMap = await client.update(configMapKind, { ...createdMap, data: { k: '2' } })
+      expect(updatedMap.data).toEqual({ k: '2' })
+      expect(await errorOf(client.update(configMapKind, { ...createdMap, data: { k: '3' } }))).toMatchObject({
         code: 409,
         reason: 'Conflict',
       })
@@ -111,19 +111,19 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('are updated and patched in their status subresource', async () => {
-      const read = await client.create(persistentVolumeClaimKind, aClaim('c') as Json)
+      const createdClaim = await client.create(persistentVolumeClaimKind, aClaim('c') as Json)
       const status = { phase: 'Bound' }
-      const updated = await client.update(persistentVolumeClaimKind, { ...read, status } as Json, {
+      const updatedClaim = await client.update(persistentVolumeClaimKind, { ...createdClaim, status } as Json, {
         subresource: 'status',
       })
-      expect(updated.status?.phase).toBe('Bound')
-      const patched = await client.patch(
+      expect(updatedClaim.status?.phase).toBe('Bound')
+      const patchedClaim = await client.patch(
         persistentVolumeClaimKind,
         inDefault('c'),
         { type: 'merge', body: { status: { phase: 'Lost' }, metadata: { labels: { a: 'b' } } } },
         { subresource: 'status' },
       )
-      expect(patched.status?.phase).toBe('Lost')
+      expect(patchedClaim.status?.phase).toBe('Lost')
     })
 
     it.each([
@@ -148,8 +148,8 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       await client.create(configMapKind, aConfigMap('plain'))
       await client.create(configMapKind, aConfigMap('finalized', {}, { finalizers: ['example.com/hold'] }))
       expect(await client.delete(configMapKind, inDefault('plain'))).toBeUndefined()
-      const marked = await client.delete(configMapKind, inDefault('finalized'))
-      expect(marked?.metadata.deletionTimestamp).toBeDefined()
+      const markedMap = await client.delete(configMapKind, inDefault('finalized'))
+      expect(markedMap?.metadata.deletionTimestamp).toBeDefined()
       expect(await errorOf(client.delete(configMapKind, inDefault('plain')))).toMatchObject({ code: 404 })
     })
 
@@ -165,10 +165,10 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('SYS-4 do not change in a dry run', async () => {
-      const before = api.store.revision
+      const revisionBefore = api.store.revision
       const dryRunResult = await client.create(configMapKind, aConfigMap('a', { k: 'v' }), { dryRun: true })
       expect(dryRunResult.data).toEqual({ k: 'v' })
-      expect(api.store.revision).toBe(before)
+      expect(api.store.revision).toBe(revisionBefore)
       await client.create(configMapKind, aConfigMap('a', { k: '1' }))
       const patch = { type: 'merge', body: { data: { k: '2' } } } as const
       expect((await client.patch(configMapKind, inDefault('a'), patch, { dryRun: true })).data).toEqual({ k: '2' })
@@ -182,40 +182,40 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       await client.create(configMapKind, aConfigMap('a', {}, { labels: { tier: 'web' } }))
       await client.create(configMapKind, aConfigMap('b', {}, { labels: { tier: 'db' } }))
       await client.create(configMapKind, aConfigMap('c', {}, { namespace: 'shop' }))
-      const names = async (request: object) =>
+      const listNames = async (request: object) =>
         (await client.list(configMapKind, request)).items.map(({ metadata }) => metadata.name)
-      expect(await names({})).toEqual(['a', 'b', 'c'])
-      expect(await names({ namespace: 'shop' })).toEqual(['c'])
-      expect(await names({ labelSelector: 'tier in (web)' })).toEqual(['a'])
-      expect(await names({ namespace: 'default', fieldSelector: 'metadata.name=b' })).toEqual(['b'])
+      expect(await listNames({})).toEqual(['a', 'b', 'c'])
+      expect(await listNames({ namespace: 'shop' })).toEqual(['c'])
+      expect(await listNames({ labelSelector: 'tier in (web)' })).toEqual(['a'])
+      expect(await listNames({ namespace: 'default', fieldSelector: 'metadata.name=b' })).toEqual(['b'])
     })
 
     it('returns all pages from one snapshot', async () => {
       for (const name of ['a', 'b', 'c']) await client.create(configMapKind, aConfigMap(name))
-      const first = await client.list(configMapKind, { limit: 2 })
+      const firstPage = await client.list(configMapKind, { limit: 2 })
       await client.delete(configMapKind, inDefault('c'))
-      const second = await client.list(configMapKind, { limit: 2, continueToken: first.continueToken })
-      expect([...first.items, ...second.items].map(({ metadata }) => metadata.name)).toEqual(['a', 'b', 'c'])
-      expect(second.resourceVersion).toBe(first.resourceVersion)
-      expect(second.continueToken).toBeUndefined()
+      const secondPage = await client.list(configMapKind, { limit: 2, continueToken: firstPage.continueToken })
+      expect([...firstPage.items, ...secondPage.items].map(({ metadata }) => metadata.name)).toEqual(['a', 'b', 'c'])
+      expect(secondPage.resourceVersion).toBe(firstPage.resourceVersion)
+      expect(secondPage.continueToken).toBeUndefined()
     })
   })
 
   describe('a watch', () => {
     const events: WatchEvent<Json>[] = []
-    let closing: AbortController
+    let watchAbort: AbortController
     beforeEach(() => {
       events.length = 0
-      closing = new AbortController()
+      watchAbort = new AbortController()
     })
-    afterEach(() => closing.abort())
+    afterEach(() => watchAbort.abort())
 
     /** Reads events until isDone() returns true; `act` runs while the watch is open. */
-    const follow = async (request: Omit<WatchRequest, 'signal'>, isDone: () => boolean, act = async () => {}) => {
-      const stream = client.watch(configMapKind, { ...request, signal: closing.signal })[Symbol.asyncIterator]()
-      const first = stream.next()
+    const followWatch = async (request: Omit<WatchRequest, 'signal'>, isDone: () => boolean, act = async () => {}) => {
+      const stream = client.watch(configMapKind, { ...request, signal: watchAbort.signal })[Symbol.asyncIterator]()
+      const firstResult = stream.next()
       await act()
-      for (let next = await first; !next.done; next = await stream.next()) {
+      for (let next = await firstResult; !next.done; next = await stream.next()) {
         events.push(next.value)
         if (isDone()) break
       }
@@ -224,11 +224,11 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     const summarize = () =>
       events.map((event) => (event.type === 'bookmark' ? 'bookmark' : `${event.type} ${event.object.metadata.name}`))
 
-    it('SYS-3 sends the changes after a version in order, each with its own version, also a delete', async () => {
+    it('SYS-3 sends the changes after a version in order, including deletes, each with its own version', async () => {
       const startVersion = String(api.store.revision)
       await client.create(configMapKind, aConfigMap('a'))
       await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { k: 'v' } } })
-      await follow(
+      await followWatch(
         { resourceVersion: startVersion },
         () => events.length === 4,
         async () => {
@@ -247,7 +247,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       await client.create(configMapKind, aConfigMap('a'))
       await client.create(configMapKind, aConfigMap('b'))
       const version = String(api.store.revision)
-      await follow({ sendInitialEvents: true }, () => events.length === 3)
+      await followWatch({ sendInitialEvents: true }, () => events.length === 3)
       expect(summarize()).toEqual(['added a', 'added b', 'bookmark'])
       expect(events[2]).toEqual({ type: 'bookmark', resourceVersion: version, endsInitialEvents: true })
     })
@@ -264,24 +264,24 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         type: 'merge',
         body: { metadata: { labels: { tier: 'db' } } },
       })
-      await follow({ resourceVersion: startVersion, labelSelector: 'tier=web' }, () => events.length === 3)
+      await followWatch({ resourceVersion: startVersion, labelSelector: 'tier=web' }, () => events.length === 3)
       expect(summarize()).toEqual(['added a', 'added b', 'deleted a'])
     })
 
     it('ends without an error if it is aborted while it waits', async () => {
-      const watching = follow({ resourceVersion: String(api.store.revision) }, () => false)
-      closing.abort()
-      await watching
+      const watchRun = followWatch({ resourceVersion: String(api.store.revision) }, () => false)
+      watchAbort.abort()
+      await watchRun
       expect(events).toEqual([])
     })
 
     it('closes its store watch when its reader stops', async () => {
-      const before = api.store.stats().watchers
-      for (let round = 0; round < 20; round++) await follow({ sendInitialEvents: true }, () => true)
-      for (let turn = 0; api.store.stats().watchers > before && turn < 10_000; turn++) {
+      const watchersBefore = api.store.stats().watchers
+      for (let round = 0; round < 20; round++) await followWatch({ sendInitialEvents: true }, () => true)
+      for (let turn = 0; api.store.stats().watchers > watchersBefore && turn < 10_000; turn++) {
         await new Promise((resolve) => setImmediate(resolve))
       }
-      expect(api.store.stats().watchers).toBe(before)
+      expect(api.store.stats().watchers).toBe(watchersBefore)
     })
 
     it('SYS-3 fails with 410 from a compacted version', async () => {
@@ -290,13 +290,13 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       for (let i = 0; i < 60; i++) {
         await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { i: String(i) } } })
       }
-      expect(await errorOf(follow({ resourceVersion: startVersion }, () => false))).toMatchObject({ code: 410 })
+      expect(await errorOf(followWatch({ resourceVersion: startVersion }, () => false))).toMatchObject({ code: 410 })
     })
 
     it('ends after timeoutSeconds', async () => {
-      const watching = follow({ resourceVersion: String(api.store.revision), timeoutSeconds: 5 }, () => false)
+      const watchRun = followWatch({ resourceVersion: String(api.store.revision), timeoutSeconds: 5 }, () => false)
       let hasEnded = false
-      void watching.then(() => {
+      void watchRun.then(() => {
         hasEnded = true
       })
       while (!hasEnded) {
@@ -342,8 +342,8 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         { do: 'create', kind: serviceAccountKind, object: { metadata: { namespace: 'shop', name: 'b' } } },
         { do: 'delete', kind: secretKind, ref: inDefault('old') },
       ])
-      const newest = api.store.revision
-      expect(results.map((object) => Number(object?.metadata.resourceVersion) - newest)).toEqual([
+      const newestRevision = api.store.revision
+      expect(results.map((object) => Number(object?.metadata.resourceVersion) - newestRevision)).toEqual([
         -3,
         -3,
         -2,
@@ -357,19 +357,19 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('writes nothing if a write fails, and returns the index of that write', async () => {
-      const read = await client.create(configMapKind, aConfigMap('a', { k: '1' }))
+      const createdMap = await client.create(configMapKind, aConfigMap('a', { k: '1' }))
       await client.patch(configMapKind, inDefault('a'), update)
-      const before = api.store.revision
+      const revisionBefore = api.store.revision
       const error = await errorOf(
         client.commit([
           { do: 'create', kind: secretKind, object: aConfigMap('b') },
-          { do: 'update', kind: configMapKind, object: read },
+          { do: 'update', kind: configMapKind, object: createdMap },
           { do: 'delete', kind: configMapKind, ref: inDefault('a') },
         ]),
       )
       expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
       expect(failedWriteIndex(error)).toBe(1)
-      expect(api.store.revision).toBe(before)
+      expect(api.store.revision).toBe(revisionBefore)
       expect(await errorOf(client.get(secretKind, inDefault('b')))).toMatchObject({ code: 404 })
     })
 
@@ -416,14 +416,14 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('conflicts on a second conditional write of one object', async () => {
-      const read = await client.create(configMapKind, aConfigMap('a'))
+      const createdMap = await client.create(configMapKind, aConfigMap('a'))
       const write = {
         do: 'update',
         kind: configMapKind,
-        object: { ...read, data: { k: 'v' } } as object as typeof read,
+        object: { ...createdMap, data: { k: 'v' } } as object as typeof createdMap,
       } as const
       const error = await errorOf(
-        client.commit([write, { ...write, object: { ...read, data: { k: 'w' } } as object as typeof read }]),
+        client.commit([write, { ...write, object: { ...createdMap, data: { k: 'w' } } as object as typeof createdMap }]),
       )
       expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
       expect(failedWriteIndex(error)).toBe(1)
@@ -448,9 +448,9 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('does nothing without writes', async () => {
-      const before = api.store.revision
+      const revisionBefore = api.store.revision
       expect(await client.commit([])).toEqual([])
-      expect(api.store.revision).toBe(before)
+      expect(api.store.revision).toBe(revisionBefore)
     })
 
     it('fails if it updates a lease that another holder has updated since', async () => {

@@ -13,7 +13,7 @@ export interface ObjectRef {
 
 export interface GetOptions {
   readonly resourceVersion?: string
-  /** Set if the caller can continue without the right to read the object: what it does then, for the log. */
+  /** What the caller does without the right to read the object, for the log. Set if it can continue without that right. */
   readonly denialMessage?: string
   readonly signal?: AbortSignal
 }

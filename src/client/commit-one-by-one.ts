@@ -27,9 +27,9 @@ async function writeOne(
 ): Promise<Readonly<Stored> | undefined> {
   switch (write.do) {
     case 'create': {
-      const created = await client.create(write.kind, write.object, { ...options, subresource: write.subresource })
-      const { namespace, name } = created.metadata
-      return write.subresource ? client.get(write.kind, { namespace, name }) : created
+      const createdObject = await client.create(write.kind, write.object, { ...options, subresource: write.subresource })
+      const { namespace, name } = createdObject.metadata
+      return write.subresource ? client.get(write.kind, { namespace, name }) : createdObject
     }
     case 'update':
       return client.update(write.kind, write.object, { ...options, subresource: write.subresource })

@@ -21,17 +21,17 @@ describe('a client that may not patch', () => {
     verbs = []
     deniedVerbs = ['patch']
     await server.client().create(configMapKind, { metadata: ref, data: { kept: 'yes' } })
-    const stock = asStock(server.client(), {
+    const stockClient = asStock(server.client(), {
       allows: ({ verb }: StockRequest) => !deniedVerbs.includes(verb),
       onRequest: ({ verb }) => void verbs.push(verb),
     })
-    client = patchByUpdate(stock)
+    client = patchByUpdate(stockClient)
   })
   afterEach(() => server.store.close())
 
   it('SYS-29 reads and updates instead of patching, and does not try to patch again', async () => {
-    const patched = await client.patch(configMapKind, ref, aPatch('1'))
-    expect(patched.data).toEqual({ kept: 'yes', value: '1' })
+    const patchedMap = await client.patch(configMapKind, ref, aPatch('1'))
+    expect(patchedMap.data).toEqual({ kept: 'yes', value: '1' })
     await client.patch(configMapKind, ref, { type: 'json', body: [{ op: 'remove', path: '/data/kept' }] })
     await client.patch(configMapKind, ref, {
       type: 'strategic',
@@ -55,17 +55,17 @@ describe('a client that may not patch', () => {
   })
 
   it('repeats the update if another client changed the object meanwhile', async () => {
-    const direct = server.client()
+    const directClient = server.client()
     let changes = 0
     const racingClient = patchByUpdate<Client>({
-      ...asStock(direct, { allows: ({ verb }) => verb !== 'patch' }),
+      ...asStock(directClient, { allows: ({ verb }) => verb !== 'patch' }),
       async update(kind, object, options) {
-        if (changes++ === 0) await direct.patch(configMapKind, ref, { type: 'merge', body: { data: { other: '1' } } })
-        return direct.update(kind, object, options)
+        if (changes++ === 0) await directClient.patch(configMapKind, ref, { type: 'merge', body: { data: { other: '1' } } })
+        return directClient.update(kind, object, options)
       },
     })
-    const patched = await racingClient.patch(configMapKind, ref, aPatch('1'))
-    expect(patched.data).toEqual({ kept: 'yes', other: '1', value: '1' })
+    const patchedMap = await racingClient.patch(configMapKind, ref, aPatch('1'))
+    expect(patchedMap.data).toEqual({ kept: 'yes', other: '1', value: '1' })
   })
 
   it('fails with the denial of the patch if it may not update either', async () => {
@@ -82,20 +82,20 @@ describe('a client that may not patch', () => {
 
 describe('a commit of a client that may not patch some resources', () => {
   let server: ServerFixture
-  let direct: Client
+  let directClient: Client
   let requests: string[]
   let isDenied: (request: StockRequest) => boolean
   let client: Client
 
   beforeEach(async () => {
     server = await createServerFixture({ answers: 'stowage' })
-    direct = server.client()
+    directClient = server.client()
     requests = []
     isDenied = ({ verb, kind }) => verb === 'patch' && kind === configMapKind
-    await direct.create(configMapKind, { metadata: ref, data: { kept: 'yes' } })
-    await direct.create(secretKind, { metadata: ref })
+    await directClient.create(configMapKind, { metadata: ref, data: { kept: 'yes' } })
+    await directClient.create(secretKind, { metadata: ref })
     client = patchByUpdate(
-      asStock(direct, {
+      asStock(directClient, {
         hasCommits: true,
         allows: (request) => !isDenied(request),
         onRequest: ({ verb, kind }) => void requests.push(`${verb} ${kind.plural}`),
@@ -106,34 +106,34 @@ describe('a commit of a client that may not patch some resources', () => {
 
   const patchOf = (kind: typeof configMapKind | typeof secretKind, body: object) =>
     ({ do: 'patch', kind, ref, patch: { type: 'merge', body } }) as const
-  const annotate = (value: string) => ({ metadata: { annotations: { value } } })
+  const annotationBody = (value: string) => ({ metadata: { annotations: { value } } })
 
   it('SYS-29 stays one transaction, with an update for each patch that the role denies', async () => {
-    const before = server.store.revision
+    const revisionBefore = server.store.revision
     const objects = await client.commit([
-      patchOf(secretKind, annotate('1')),
+      patchOf(secretKind, annotationBody('1')),
       patchOf(configMapKind, { data: { value: '1' } }),
     ])
-    expect(server.store.revision).toBe(before + 2)
+    expect(server.store.revision).toBe(revisionBefore + 2)
     expect(objects.map((object) => object?.metadata.name)).toEqual(['settings', 'settings'])
-    expect((await direct.get(configMapKind, ref)).data).toEqual({ kept: 'yes', value: '1' })
+    expect((await directClient.get(configMapKind, ref)).data).toEqual({ kept: 'yes', value: '1' })
     const create = { do: 'create', kind: configMapKind, object: { metadata: { ...ref, name: 'settings' } } } as const
-    const failing = client.commit([patchOf(configMapKind, { data: { value: '2' } }), create])
-    expect(failedWriteIndex(await failing.catch((error) => error))).toBe(1)
-    expect((await direct.get(configMapKind, ref)).data?.value, 'nothing is written if a write fails').toBe('1')
+    const failingCommit = client.commit([patchOf(configMapKind, { data: { value: '2' } }), create])
+    expect(failedWriteIndex(await failingCommit.catch((error) => error))).toBe(1)
+    expect((await directClient.get(configMapKind, ref)).data?.value, 'nothing is written if a write fails').toBe('1')
   })
 
   it('SYS-29 is sent unchanged if it has no write that the role denies', async () => {
     await client.patch(configMapKind, ref, aPatch('1'))
     requests = []
-    await client.commit([patchOf(secretKind, annotate('1')), patchOf(secretKind, annotate('2'))])
+    await client.commit([patchOf(secretKind, annotationBody('1')), patchOf(secretKind, annotationBody('2'))])
     expect(requests).toEqual(['patch secrets', 'patch secrets'])
-    expect((await direct.get(secretKind, ref)).metadata.annotations).toEqual({ value: '2' })
+    expect((await directClient.get(secretKind, ref)).metadata.annotations).toEqual({ value: '2' })
   })
 
   it('SYS-29 replaces several patches of an object and of its status', async () => {
     const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
-    await direct.create(podKind, pod)
+    await directClient.create(podKind, pod)
     isDenied = ({ verb }) => verb === 'patch'
     const patchPod = (body: object, subresource?: string) =>
       ({ do: 'patch', kind: podKind, ref: pod.metadata, patch: { type: 'merge', body }, subresource }) as const
@@ -146,26 +146,26 @@ describe('a commit of a client that may not patch some resources', () => {
     requests = []
     await client.commit(writes('started'))
     expect(requests).toEqual(['get pods', 'update pods', 'update pods', 'update pods'])
-    const { metadata, status } = await direct.get(podKind, pod.metadata)
+    const { metadata, status } = await directClient.get(podKind, pod.metadata)
     expect(metadata.labels).toEqual({ first: 'started', second: 'started' })
     expect(status?.message).toBe('started')
   })
 
   it('reads the object again if another client changed it meanwhile', async () => {
     let isChanged = false
-    const stock = asStock(direct, { hasCommits: true, allows: (request) => !isDenied(request) })
+    const stockClient = asStock(directClient, { hasCommits: true, allows: (request) => !isDenied(request) })
     const racingClient = patchByUpdate<Client>({
-      ...stock,
+      ...stockClient,
       async commit(writes, options) {
         if (!isChanged && writes[0]?.do === 'update') {
           isChanged = true
-          await direct.patch(configMapKind, ref, { type: 'merge', body: { data: { other: '1' } } })
+          await directClient.patch(configMapKind, ref, { type: 'merge', body: { data: { other: '1' } } })
         }
-        return stock.commit(writes, options)
+        return stockClient.commit(writes, options)
       },
     })
     await racingClient.commit([patchOf(configMapKind, { data: { value: '1' } })])
-    expect((await direct.get(configMapKind, ref)).data).toEqual({ kept: 'yes', other: '1', value: '1' })
+    expect((await directClient.get(configMapKind, ref)).data).toEqual({ kept: 'yes', other: '1', value: '1' })
   })
 
   it('fails with the denial of the patch if the role does not grant update either', async () => {

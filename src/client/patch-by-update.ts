@@ -68,8 +68,8 @@ export function patchByUpdate<C extends Client>(client: C): C {
     options: WriteOptions,
   ): Promise<Readonly<Stored<T>>> {
     for (let attempt = 1; ; attempt++) {
-      const current = await client.get(kind, ref, { signal: options.signal })
-      const next = applyPatch(kind, current, change)
+      const currentObject = await client.get(kind, ref, { signal: options.signal })
+      const next = applyPatch(kind, currentObject, change)
       try {
         return await client.update(kind, next, options)
       } catch (error) {
@@ -79,18 +79,18 @@ export function patchByUpdate<C extends Client>(client: C): C {
   }
 
   async function commit(writes: readonly CommitWrite[], options?: CommitOptions) {
-    if (!(await client.commitsAtomically())) return commitOneByOne(wrapped, writes, options)
+    if (!(await client.commitsAtomically())) return commitOneByOne(wrappedClient, writes, options)
     /** The first denial of each resource. A second one means that the role grants neither patch nor update. */
     const denials = new Map<string, unknown>()
     for (let conflicts = 0; ; ) {
       const sentWrites = await replacePatches(writes, options)
-      if (!sentWrites) return commitOneByOne(wrapped, writes, options)
+      if (!sentWrites) return commitOneByOne(wrappedClient, writes, options)
       try {
         return await client.commit(sentWrites, options)
       } catch (error) {
         const index = failedWriteIndex(error) ?? -1
         if (index === -1 && isMissingRight(error) && !(await client.commitsAtomically())) {
-          return commitOneByOne(wrapped, writes, options) // the role does not grant commits
+          return commitOneByOne(wrappedClient, writes, options) // the role does not grant commits
         }
         const write = writes[index]
         if (write?.do !== 'patch' || write.patch.type === 'apply') throw error
@@ -127,12 +127,12 @@ export function patchByUpdate<C extends Client>(client: C): C {
       const { kind, ref, subresource } = write
       const isWritten = states.has(key)
       try {
-        const current = isWritten ? states.get(key) : await client.get(kind, ref, { signal: options?.signal })
-        if (!current || (isWritten && kind.allowsUnconditionalUpdate === false)) return undefined
-        const next = applyPatch(kind, current, write.patch)
-        states.set(key, resultOf(current, next, subresource))
-        // The first update of an object in the commit has its version as a condition, so the object is as it was read.
-        const object = isWritten ? withoutVersion(next) : next
+        const currentObject = isWritten ? states.get(key) : await client.get(kind, ref, { signal: options?.signal })
+        if (!currentObject || (isWritten && kind.allowsUnconditionalUpdate === false)) return undefined
+        const next = applyPatch(kind, currentObject, write.patch)
+        states.set(key, resultOf(currentObject, next, subresource))
+        // The first update of an object in the commit has the version that was read as its condition.
+        const object = isWritten ? removeVersion(next) : next
         sentWrites.push({ do: 'update', kind, object, subresource })
       } catch (error) {
         throw commitWriteFailed(error, index)
@@ -146,8 +146,8 @@ export function patchByUpdate<C extends Client>(client: C): C {
     write.patch.type !== 'apply' &&
     updatedResources.has(resourceOf(write.kind, write.subresource))
 
-  const wrapped: C = { ...client, patch, commit }
-  return wrapped
+  const wrappedClient: C = { ...client, patch, commit }
+  return wrappedClient
 }
 
 const resourceOf = (kind: Kind, subresource = ''): string => `${kind.group}/${kind.plural}/${subresource}`
@@ -157,15 +157,15 @@ function objectKeyOf(write: CommitWrite): string {
   return `${resourceOf(write.kind)}${namespace}/${name}`
 }
 
-/** Returns the object after an update. Its status changes if the status subresource is updated; otherwise its other fields. */
-function resultOf(current: Readonly<Stored>, next: KubeObject, subresource?: string): Readonly<Stored> {
-  const objects = [next, current] as unknown as [JsonObject, JsonObject]
+/** Returns the object after an update, which changes the status or, without the status subresource, all other fields. */
+function resultOf(currentObject: Readonly<Stored>, next: KubeObject, subresource?: string): Readonly<Stored> {
+  const objects = [next, currentObject] as unknown as [JsonObject, JsonObject]
   const [statusSource, source] = subresource === 'status' ? objects : objects.toReversed()
   const { status } = statusSource!
   return { ...source!, status } as unknown as Stored
 }
 
-function withoutVersion(object: KubeObject): KubeObject {
+function removeVersion(object: KubeObject): KubeObject {
   const { resourceVersion, ...metadata } = object.metadata
   return { ...object, metadata }
 }

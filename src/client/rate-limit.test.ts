@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { secretKind } from '../api/kinds/secret/secret.ts'
 import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import type { Client } from './client.ts'
-import { rateLimited } from './rate-limit.ts'
+import { limitRate } from './rate-limit.ts'
 
 function createLimitedClient(perSecond: number, burst: number, isAtomic = true) {
   const clock = manualClock()
@@ -16,7 +16,7 @@ function createLimitedClient(perSecond: number, burst: number, isAtomic = true) 
       yield await record()
     },
   } as unknown as Client
-  return { clock, sentMs, client: rateLimited(client, { perSecond, burst }, clock) }
+  return { clock, sentMs, client: limitRate(client, { perSecond, burst }, clock) }
 }
 /** Advances the clock in steps of 100 ms, so that each request is sent at its time. */
 async function advanceInSteps(clock: ManualClock, ms: number) {
@@ -27,7 +27,7 @@ async function advanceInSteps(clock: ManualClock, ms: number) {
 }
 const ref = { namespace: 'a', name: 'b' }
 
-describe('rateLimited', () => {
+describe('limitRate', () => {
   it('SYS-5 sends a burst without delay and later requests at the steady rate', async () => {
     const { client, clock, sentMs } = createLimitedClient(5, 3)
     const requests = Promise.all(Array.from({ length: 6 }, () => client.get(secretKind, ref)))
@@ -66,12 +66,12 @@ describe('rateLimited', () => {
     const { client, clock, sentMs } = createLimitedClient(1, 1)
     await client.get(secretKind, ref)
     const abort = new AbortController()
-    const aborted = client.get(secretKind, ref, { signal: abort.signal })
+    const abortedRequest = client.get(secretKind, ref, { signal: abort.signal })
     abort.abort()
-    await expect(aborted).rejects.toMatchObject({ code: 499 })
-    const next = client.get(secretKind, ref)
+    await expect(abortedRequest).rejects.toMatchObject({ code: 499 })
+    const nextRequest = client.get(secretKind, ref)
     await advanceInSteps(clock, 1_000)
-    await next
+    await nextRequest
     expect(sentMs).toEqual([0, 1_000])
   })
 })

@@ -10,12 +10,12 @@ export interface RateLimit {
   readonly burst: number
 }
 
-export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clock: Clock): Client {
+export function limitRate(client: Client, { perSecond, burst }: RateLimit, clock: Clock): Client {
   let tokens = burst
   let refilledAtMs = clock.monotonicMs()
 
   /** Takes tokens, and waits if there are too few. The balance becomes negative, so that a further request waits longer. */
-  async function take(count: number, signal: AbortSignal | undefined): Promise<void> {
+  async function takeTokens(count: number, signal: AbortSignal | undefined): Promise<void> {
     const nowMs = clock.monotonicMs()
     tokens = Math.min(burst, tokens + ((nowMs - refilledAtMs) / 1_000) * perSecond)
     refilledAtMs = nowMs
@@ -34,36 +34,36 @@ export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clo
 
   return {
     async get(kind, ref, options) {
-      await take(1, options?.signal)
+      await takeTokens(1, options?.signal)
       return client.get(kind, ref, options)
     },
     async list(kind, request) {
-      await take(1, request?.signal)
+      await takeTokens(1, request?.signal)
       return client.list(kind, request)
     },
     async create(kind, object, options) {
-      await take(1, options?.signal)
+      await takeTokens(1, options?.signal)
       return client.create(kind, object, options)
     },
     async update(kind, object, options) {
-      await take(1, options?.signal)
+      await takeTokens(1, options?.signal)
       return client.update(kind, object, options)
     },
     async patch(kind, ref, patch, options) {
-      await take(1, options?.signal)
+      await takeTokens(1, options?.signal)
       return client.patch(kind, ref, patch, options)
     },
     async delete(kind, ref, request) {
-      await take(1, request?.signal)
+      await takeTokens(1, request?.signal)
       return client.delete(kind, ref, request)
     },
     async *watch(kind, request) {
       if (request.signal.aborted) return
-      await take(1, request.signal)
+      await takeTokens(1, request.signal)
       yield* client.watch(kind, request)
     },
     async commit(writes, options) {
-      if (writes.length > 0) await take(await countRequests(writes), options?.signal)
+      if (writes.length > 0) await takeTokens(await countRequests(writes), options?.signal)
       return client.commit(writes, options)
     },
     // Not limited, because most results are cached.

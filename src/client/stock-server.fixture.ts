@@ -1,4 +1,4 @@
-// Test support: makes the client of a Stowage server behave like the HTTP client of a stock API server, as the options say.
+// Test support: makes the client of a Stowage server behave like the HTTP client of a stock API server. The options select how.
 //
 //   form      empty lists and maps are null, [] or {}, or omitted; null also stands for absent scalars (stockJson)
 //   commits   there is no commit endpoint: a commit is a sequence of single writes
@@ -35,7 +35,7 @@ export interface StockOptions {
   readonly hasCommits?: boolean
   /** Returns whether the request gets 429. Default: none does. Not called for watches. */
   readonly rejects?: (request: StockRequest) => boolean
-  /** The server closes each watch after this time. Default: only when the client asks for it. */
+  /** The server closes each watch after this time. Default: only if the request has a timeout. */
   readonly closesWatchesAfterMs?: number | (() => number)
   /** Needed by closesWatchesAfterMs. */
   readonly clock?: Clock
@@ -79,14 +79,14 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
         'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled',
       )
     }
-    const closing = new AbortController()
-    const close = () => closing.abort()
+    const watchAbort = new AbortController()
+    const close = () => watchAbort.abort()
     signal.addEventListener('abort', close, { once: true })
     const { closesWatchesAfterMs: afterMs, clock } = options
     const lifetimeMs = typeof afterMs === 'function' ? afterMs() : afterMs
     const cancel = lifetimeMs && clock ? clock.after(lifetimeMs, close) : () => {}
     try {
-      for await (const event of client.watch(kind, { ...request, signal: closing.signal })) {
+      for await (const event of client.watch(kind, { ...request, signal: watchAbort.signal })) {
         yield event.type === 'bookmark' ? event : { ...event, object: asResponse(kind, event.object) }
       }
     } finally {
@@ -105,7 +105,7 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     writes: readonly CommitWrite[],
     commitOptions: Parameters<Client['commit']>[1],
   ): Promise<(Readonly<Stored> | undefined)[]> {
-    if (!options.hasCommits) return commitOneByOne(stock, writes, commitOptions)
+    if (!options.hasCommits) return commitOneByOne(stockClient, writes, commitOptions)
     for (const [index, write] of writes.entries()) {
       try {
         checkWrite(write)
@@ -121,7 +121,7 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     if (!options.hasCommits) checkAmounts(kind, object, fields)
   }
 
-  const stock: Client = {
+  const stockClient: Client = {
     async get(kind, ref, request) {
       check({ verb: 'get', kind, ...ref })
       return asResponse(kind, await client.get(kind, ref, request))
@@ -134,8 +134,8 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     async create(kind, object, write = {}) {
       check({ verb: 'create', kind, subresource: write.subresource, namespace: object.metadata.namespace })
       rejectAmounts(kind, object)
-      const created = await client.create(kind, object, write)
-      return write.subresource ? created : asResponse(kind, created)
+      const createdObject = await client.create(kind, object, write)
+      return write.subresource ? createdObject : asResponse(kind, createdObject)
     },
     async update(kind, object, write = {}) {
       const { namespace, name } = object.metadata
@@ -151,15 +151,15 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     },
     async delete(kind, ref, request) {
       check({ verb: 'delete', kind, ...ref })
-      const marked = await client.delete(kind, ref, request)
-      return marked && asResponse(kind, marked)
+      const markedObject = await client.delete(kind, ref, request)
+      return markedObject && asResponse(kind, markedObject)
     },
     watch: watch as Client['watch'],
     commit,
     commitsAtomically: async () => options.hasCommits === true,
     serves: async (kind) => options.serves?.(kind) !== false && client.serves(kind),
   }
-  return stock
+  return stockClient
 }
 
 /** The number of forms that differ: a multiple of the lengths of the lists of empty forms. */
@@ -184,9 +184,9 @@ function checkAmounts({ kind }: Kind, object: object, fields: typeof STORAGE_ONL
     let field: unknown = object
     for (const key of path) field = (field as Record<string, unknown> | null | undefined)?.[key]
     const amounts = Object.entries((field ?? {}) as Record<string, unknown>)
-    const rejected = amounts.find(([name, value]) => name !== 'storage' && !name.includes('/') && value !== null)
-    if (!rejected) continue
-    const message = `${path.join('.')}: Unsupported value: "${rejected[0]}": supported values: "storage"`
+    const rejectedAmount = amounts.find(([name, value]) => name !== 'storage' && !name.includes('/') && value !== null)
+    if (!rejectedAmount) continue
+    const message = `${path.join('.')}: Unsupported value: "${rejectedAmount[0]}": supported values: "storage"`
     throw new ApiError(422, 'Invalid', `${kind} is invalid: ${message}`)
   }
 }
@@ -196,7 +196,7 @@ function objectOfOperation(operation: object): object {
   const { op, path, value } = operation as { readonly op: string; readonly path: string; readonly value?: unknown }
   if (op === 'remove' || op === 'test') return {}
   const keys = path.split('/').slice(1)
-  return keys.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as object
+  return keys.reduceRight<unknown>((child, key) => ({ [key]: child }), value) as object
 }
 
 /** Returns a copy of an object as the JSON of a stock server. `form` selects how it writes each empty value. */
@@ -214,9 +214,9 @@ export function stockJson(type: ObjectType, object: object, form: number): Recor
       continue
     }
     const emptyForms = field.keepsEmpty && !field.required ? [null, undefined] : emptyFormsOf(field.type)
-    const empty = emptyForms[position++ % emptyForms.length]
-    if (empty === undefined) delete json[name]
-    else json[name] = copyOf(empty)
+    const emptyForm = emptyForms[position++ % emptyForms.length]
+    if (emptyForm === undefined) delete json[name]
+    else json[name] = copyOf(emptyForm)
   }
   return json
 }

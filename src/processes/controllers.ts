@@ -1,5 +1,6 @@
-// The controllers of the cluster, composed once: `stowage up` runs them beside its API server (server/components.ts),
-// `stowage controllers` in a separate process. server/server-controllers.ts has those that need the keys of the server.
+// Composes the controllers of the cluster: `stowage up` runs them beside its API server (server/components.ts),
+// `stowage controllers` in a separate process. server/server-controllers.ts runs the controllers that need the keys of the
+// server.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
@@ -126,7 +127,7 @@ export async function runControllers(options: RunControllersOptions): Promise<vo
     const createControllers = (deps: TermDeps) => createDriverRunners(deps, nodeDrivers)
     managers.push(createManager({ ...common, createControllers }))
   }
-  await Promise.all(managers.map((running) => running.run(signal)))
+  await Promise.all(managers.map(({ run }) => run(signal)))
 }
 
 /** Registers the metrics and returns a function that creates the controllers of a leadership term. */

@@ -1,4 +1,4 @@
-// Creates the controllers of one CSI driver that a process requests (driver-socket.ts, run-sidecar.ts).
+// Creates controllers for one CSI driver: those for which the caller (driver-socket.ts, run-sidecar.ts) passes options.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { InProcessComponent } from '../apiserver/index.ts'
 import { randomUuid } from '../base/identifiers.ts'
@@ -147,7 +147,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
   }
 
   // The order of creation is the order in which caches start.
-  const changing = parts.volumeChanges && createChangeControllers(parts.volumeChanges)
+  const changeControllers = parts.volumeChanges && createChangeControllers(parts.volumeChanges)
   const provisioning = parts.provisioning && createProvisioning(parts.provisioning)
   const protection = parts.sourceProtection && createSourceProtection(commonOf('provisioner'), parts.sourceProtection)
   const attacher =
@@ -155,7 +155,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     createAttacher({ ...commonOf('attacher'), ...csi, options: { nodeName: node?.name, ...parts.attaching } })
   const capacity = parts.capacity && createCapacity(parts.capacity)
   const health = parts.volumeHealth && createHealth(parts.volumeHealth)
-  const controllers = [provisioning, protection, attacher, changing, capacity, health]
+  const controllers = [provisioning, protection, attacher, changeControllers, capacity, health]
   return withRecorders(
     controllers.filter((controller) => controller !== undefined),
     recorders,

@@ -37,7 +37,7 @@ export type Connect = (options: ConnectOptions) => CsiConnection
 const NODE_RACE = { immediateBinding: true, baseDelayMs: 200, maxDelayMs: 5_000 }
 const CAPACITY_NAMESPACE = 'kube-system'
 const CAPACITY_WORKERS = 10
-/** The same number as for provisioning. */
+/** Provisioning has the same number of workers. */
 const CHANGE_WORKERS = 100
 
 export async function runDriverSocket(options: DriverSocketOptions, signal: AbortSignal): Promise<void> {

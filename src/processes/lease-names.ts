@@ -25,8 +25,8 @@ export const sidecarLease = (driver: string): string => `stowage-sidecar-${sanit
  */
 export function schedulerLeases(names: readonly string[]): [string, ...string[]] {
   const leases = names.map((name) => (name === 'default-scheduler' ? 'kube-scheduler' : sanitize(name).toLowerCase()))
-  const [first = 'kube-scheduler', ...others] = [...new Set(leases)].sort()
-  return [first, ...others]
+  const [firstLease = 'kube-scheduler', ...otherLeases] = [...new Set(leases)].sort()
+  return [firstLease, ...otherLeases]
 }
 
 /** Replaces characters as in csi-lib-utils: `hostpath.csi.k8s.io` becomes `hostpath-csi-k8s-io`. */

@@ -49,9 +49,9 @@ describe('warnOfPlainText', () => {
     ['etcds://etcd.example:2379', []],
     ['etcd://etcd.example:2379,127.0.0.1:2379', ['etcd.example:2379']],
     ['etcd://10.0.0.1:2379,127.0.0.1.example:1', ['10.0.0.1:2379', '127.0.0.1.example:1']],
-  ])('SYS-9 of %s names the endpoints %j', (store, expected) => {
+  ])('SYS-9 warns for the store %s about the endpoints %j', (store, endpoints) => {
     const warnings: object[] = []
     warnOfPlainText(parseStore(store) as EtcdLocation, { ...silentLog, warn: (fields) => void warnings.push(fields) })
-    expect(warnings).toEqual(expected.length > 0 ? [{ endpoints: expected }] : [])
+    expect(warnings).toEqual(endpoints.length > 0 ? [{ endpoints }] : [])
   })
 })

@@ -120,16 +120,16 @@ export function explainEtcdError({ endpoints, isEncrypted }: EtcdLocation, error
 
 async function readTls({ ca, cert, key }: TlsFiles): Promise<EtcdTls> {
   if ((cert === undefined) !== (key === undefined)) throw new UsageError('Set --etcd-cert and --etcd-key together.')
-  const read = (flag: string, path: string | undefined) =>
+  const readPem = (flag: string, path: string | undefined) =>
     path === undefined
       ? undefined
       : readFile(path, 'utf8').catch((error: Error) => {
           throw new UsageError(`${flag} ${path} cannot be read: ${error.message}`)
         })
   const [caText, certText, keyText] = await Promise.all([
-    read('--etcd-ca', ca),
-    read('--etcd-cert', cert),
-    read('--etcd-key', key),
+    readPem('--etcd-ca', ca),
+    readPem('--etcd-cert', cert),
+    readPem('--etcd-key', key),
   ])
   return { ca: caText, cert: certText, key: keyText }
 }

@@ -15,22 +15,22 @@ export const GUARDED_CACHES: CacheReductions = new Map(
 
 /** Returns a copy in which the declared fields that the tree does not keep throw when they are read. */
 function guardObject(object: object, fields: FieldTree, type: ObjectType, path: string): object {
-  const guarded: Record<string, unknown> = {}
+  const guardedCopy: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(object)) {
     const tree = fields[name]
     const fieldType = type.fields[name]?.type
-    guarded[name] =
+    guardedCopy[name] =
       typeof tree === 'object' && fieldType ? guardValue(value, tree, fieldType, `${path}.${name}`) : value
   }
   for (const name of Object.keys(type.fields)) {
     if (name in fields) continue
-    Object.defineProperty(guarded, name, {
+    Object.defineProperty(guardedCopy, name, {
       get() {
         throw new Error(`${path}.${name} is not cached: keep the field in pruned-fields.ts, or do not read it`)
       },
     })
   }
-  return Object.freeze(guarded)
+  return Object.freeze(guardedCopy)
 }
 
 function guardValue(value: unknown, tree: FieldTree, type: Type, path: string): unknown {

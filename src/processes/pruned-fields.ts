@@ -1,5 +1,5 @@
-// The fields that the controllers of a CSI driver read, of the kinds of which a cluster has many objects. A process that runs
-// only these controllers (run-sidecar.ts) caches no other fields of these kinds.
+// Lists the fields that the controllers of a CSI driver read, for each kind of which a cluster has many objects. A process that
+// runs only these controllers (run-sidecar.ts) caches no other fields of these kinds.
 //
 //   Pod, as the server returns it   20 kB     Pod, as it is cached   { name, namespace, uid, resourceVersion, claims, phase }
 import { isRecord } from '../api/decode.ts'
@@ -13,18 +13,18 @@ import { volumeAttachmentKind } from '../api/kinds/volume-attachment/volume-atta
 import type { CacheReductions } from '../runtime/index.ts'
 import { RETRY_ANNOTATION } from '../runtime/operations/retry-request.ts'
 
-/** The fields of an object, or of each item of a list, that are kept: `true` keeps the value, a function reduces it. */
+/** The fields of an object, or of each item of a list, to keep: `true` keeps the value, a tree or a function reduces it. */
 export interface FieldTree {
   readonly [field: string]: true | FieldTree | ((value: unknown) => unknown)
 }
 
-const IDENTITY = { name: true, namespace: true, uid: true, resourceVersion: true, annotations: retryRequest } as const
+const IDENTITY = { name: true, namespace: true, uid: true, resourceVersion: true, annotations: keepRetryRequest } as const
 const METADATA = {
   ...IDENTITY,
   deletionTimestamp: true,
   finalizers: true,
   labels: true,
-  annotations: withoutLastApplied,
+  annotations: removeLastApplied,
 } as const
 
 export const KEPT_FIELDS: ReadonlyMap<Kind, FieldTree> = new Map<Kind, FieldTree>([
@@ -75,20 +75,20 @@ export const KEPT_FIELDS: ReadonlyMap<Kind, FieldTree> = new Map<Kind, FieldTree
       status: { phase: true },
     },
   ],
-  [podKind as Kind, { metadata: IDENTITY, spec: { volumes: claimVolumes }, status: { phase: true } }],
+  [podKind as Kind, { metadata: IDENTITY, spec: { volumes: keepClaimVolumes }, status: { phase: true } }],
   [nodeKind as Kind, { metadata: { ...IDENTITY, labels: true } }],
   [csiNodeKind as Kind, { metadata: IDENTITY, spec: { drivers: { name: true, nodeID: true, topologyKeys: true } } }],
   [
     volumeAttachmentKind as Kind,
     {
-      metadata: { ...IDENTITY, deletionTimestamp: true, finalizers: true, annotations: withoutLastApplied },
+      metadata: { ...IDENTITY, deletionTimestamp: true, finalizers: true, annotations: removeLastApplied },
       spec: true,
       status: { attached: true, attachError: true, detachError: true },
     },
   ],
 ])
 
-/** The reductions of the caches. */
+/** The functions that reduce cached objects to the kept fields. */
 export const PRUNED_CACHES: CacheReductions = new Map(
   [...KEPT_FIELDS].map(([kind, fields]) => [
     kind,
@@ -112,21 +112,21 @@ function keepFields(value: unknown, fields: FieldTree): unknown {
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** Keeps the request to retry, which controller.ts reads of every object. */
-function retryRequest(annotations: unknown): unknown {
-  const requested = isRecord(annotations) ? annotations[RETRY_ANNOTATION] : undefined
-  return requested === undefined ? undefined : Object.freeze({ [RETRY_ANNOTATION]: requested })
+/** Keeps the request to retry, which controller.ts reads from every object. */
+function keepRetryRequest(annotations: unknown): unknown {
+  const requestTime = isRecord(annotations) ? annotations[RETRY_ANNOTATION] : undefined
+  return requestTime === undefined ? undefined : Object.freeze({ [RETRY_ANNOTATION]: requestTime })
 }
 
-/** Any other annotation can be in use: a class can name annotations of claims in the name of a secret. */
-function withoutLastApplied(annotations: unknown): unknown {
+/** Keeps all other annotations, because a class can use annotations of claims in the name of a secret. */
+function removeLastApplied(annotations: unknown): unknown {
   if (!isRecord(annotations) || annotations[LAST_APPLIED] === undefined) return annotations
-  const { [LAST_APPLIED]: _, ...others } = annotations
-  return Object.freeze(others)
+  const { [LAST_APPLIED]: _, ...otherAnnotations } = annotations
+  return Object.freeze(otherAnnotations)
 }
 
 /** Keeps the volumes of a pod that are claims, and of these what claims-of-pod.ts reads. */
-function claimVolumes(volumes: unknown): unknown {
+function keepClaimVolumes(volumes: unknown): unknown {
   const claims = (volumes as readonly Readonly<Record<string, unknown>>[]).filter(
     ({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim || ephemeral,
   )

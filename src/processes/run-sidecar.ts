@@ -101,7 +101,7 @@ async function runWithDriver(
   const { settings, clock } = run
   const { gates, kubeApiQps: perSecond, kubeApiBurst: burst, workerBudget: workers } = settings
   const unlimitedClient = host.client
-  const adaptiveClient = run.limit.limited(unlimitedClient)
+  const adaptiveClient = run.limit.limitClient(unlimitedClient)
   const driverMetrics = sidecar.createMetrics(host.registry)
   const discoveredDriver = await discoverDriver(driver, { ...run, retry: 'unavailable' }).catch((error) => {
     if (run.signal.aborted) return undefined

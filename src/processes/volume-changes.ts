@@ -42,15 +42,15 @@ export interface DriverChangeOptions extends VolumeChangeOptions {
 }
 
 export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControllers {
-  const { options = {}, node, gates, modifyingMetrics, ...rest } = deps
-  const { facts } = rest
-  const { expanding = {}, modifying, throttle: throttleOptions, ...others } = options
-  const { isExpansionEnabled = true, isModificationEnabled = true, ...common } = others
+  const { options = {}, node, gates, modifyingMetrics, ...changeDeps } = deps
+  const { facts } = changeDeps
+  const { expanding = {}, modifying, throttle: throttleOptions, ...optionsOfBoth } = options
+  const { isExpansionEnabled = true, isModificationEnabled = true, ...common } = optionsOfBoth
   // Expansion and modification share the throttle, so that an edit of size and attributes counts as one change.
   const throttle = throttleOptions && createChangeThrottle(deps.clock, throttleOptions)
   const allowsModification = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
   const createExpansion = () =>
-    canExpand(facts) ? createExpanding({ ...rest, throttle, options: expanding }) : createExpansionUnsupported(rest)
+    canExpand(facts) ? createExpanding({ ...changeDeps, throttle, options: expanding }) : createExpansionUnsupported(changeDeps)
   const changes = [
     // Expansion precedes modification, because a larger volume may allow attributes that a smaller one does not.
     ...(isExpansionEnabled ? [createExpansion()] : []),
@@ -58,7 +58,7 @@ export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControl
     ...(isModificationEnabled && allowsModification
       ? [
           createModifying({
-            ...rest,
+            ...changeDeps,
             throttle,
             gates,
             options: { ...defaultsOf(facts), ...modifying },
@@ -67,11 +67,11 @@ export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControl
         ]
       : []),
   ]
-  return createVolumeChangeControllers({ ...rest, changes, options: common, node })
+  return createVolumeChangeControllers({ ...changeDeps, changes, options: common, node })
 }
 
 const LOCAL_DRIVER = 'local.csi.stowage.dev'
 
-/** The local driver treats zero as no limit, which is the state of a volume without these attributes. */
+/** Returns zero for the local driver, which treats zero as no limit: the state of a volume without these attributes. */
 const defaultsOf = ({ name }: DriverFacts): ModifyingOptions =>
   name === LOCAL_DRIVER ? { defaults: { iops: '0', throughput: '0' } } : {}

@@ -1,5 +1,5 @@
 // Shares one cache per kind and selection between the controllers of a process. A cache starts with its first lease and
-// stops with its last.
+// stops when its last lease is released.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -15,7 +15,7 @@ export interface CacheSetOptions {
   readonly reductions?: CacheReductions
 }
 
-/** Functions that remove fields from the objects of a kind, as `reduce` of CacheOptions. */
+/** The function `reduce` of CacheOptions for each kind whose objects are cached without some fields. */
 export type CacheReductions = ReadonlyMap<Kind, (object: Readonly<Stored>) => Readonly<Stored>>
 
 interface Selection {
@@ -36,8 +36,8 @@ export interface CacheSet {
   /** Acquires a lease that lasts until `stop`. */
   of<T extends KubeObject>(kind: Kind<T>, selection?: Selection): Cache<T>
   /**
-   * Acquires a lease that lasts until `stop` on a cache with at least the identity, owners and finalizers of all objects of
-   * a kind: the full cache if it was acquired before, otherwise a cache of metadata.
+   * Acquires a lease that lasts until `stop` on a cache with at least the identity, owners, finalizers and deletion time of
+   * all objects of a kind: the full cache if it was acquired before, otherwise a cache of metadata.
    */
   metadataOf(kind: Kind): Cache<KubeObject>
   /** Returns all caches, for metrics. */
@@ -71,7 +71,7 @@ export function createCacheSet({ reductions, ...options }: CacheSetOptions): Cac
   function metadataOf(kind: Kind): Cache<KubeObject> {
     const fullId = idOf(kind, {})
     const id = runningCaches.has(fullId) ? fullId : `metadata ${fullId}`
-    return addLease(id, runningCaches.get(id) ?? start(kind, {}, metadataOnly)).cache
+    return addLease(id, runningCaches.get(id) ?? start(kind, {}, reduceToMetadata)).cache
   }
 
   function addLease(id: string, runningCache: RunningCache): CacheLease<KubeObject> {
@@ -114,7 +114,7 @@ export function createCacheSet({ reductions, ...options }: CacheSetOptions): Cac
 const idOf = (kind: Kind, { namespace = '', labelSelector = '', fieldSelector = '' }: Selection): string =>
   JSON.stringify([kind.group, kind.plural, namespace, labelSelector, fieldSelector])
 
-function metadataOnly(object: Readonly<Stored>): Readonly<Stored> {
+function reduceToMetadata(object: Readonly<Stored>): Readonly<Stored> {
   const { name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = object.metadata
   return Object.freeze({
     metadata: Object.freeze({ name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp }),

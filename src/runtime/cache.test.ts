@@ -16,7 +16,7 @@ const aConfigMap = (name: string, k = '0', labels: Record<string, string> = {}) 
   data: { k },
 })
 const ref = (name: string) => ({ namespace: 'default', name })
-const withValue = (k: string) => ({ type: 'merge', body: { data: { k } } }) as const
+const valuePatch = (k: string) => ({ type: 'merge', body: { data: { k } } }) as const
 const CONNECTION_RESET = new ApiError(503, 'ServiceUnavailable', 'connection reset')
 
 const stops: (() => Promise<unknown>)[] = []
@@ -51,16 +51,16 @@ async function startCache(options: CacheFixtureOptions = {}) {
     deleted: ({ metadata }) => void notifications.push(`-${metadata.name}`),
   })
   const abort = new AbortController()
-  const running = cache.run(abort.signal)
+  const cacheRun = cache.run(abort.signal)
   stops.push(async () => {
     abort.abort()
-    await running
+    await cacheRun
     await fixture.store.close()
   })
   return { fixture, clock, serverClient, client, cache, notifications, abort, store: fixture.store }
 }
 
-/** Advances the clock until the condition holds. */
+/** Advances the clock until the condition holds. Throws after `withinMs` of simulated time. */
 async function waitUntil(clock: ManualClock, condition: () => boolean, withinMs = 120_000): Promise<void> {
   for (let waitedMs = 0; !condition(); waitedMs += 100) {
     if (waitedMs > withinMs) throw new Error(`the condition did not hold within ${withinMs} ms of simulated time`)
@@ -77,7 +77,7 @@ describe('a cache', () => {
     const { clock, serverClient, cache, notifications } = await startCache()
     await serverClient.create(configMapKind, aConfigMap('a'))
     await waitUntil(clock, () => cache.isSynced && cache.size === 1)
-    await serverClient.patch(configMapKind, ref('a'), withValue('1'))
+    await serverClient.patch(configMapKind, ref('a'), valuePatch('1'))
     await serverClient.create(configMapKind, aConfigMap('b'))
     await serverClient.delete(configMapKind, ref('a'))
     await waitUntil(clock, () => notifications.length === 4)
@@ -90,27 +90,27 @@ describe('a cache', () => {
 
   it('shares the data of objects with an in-process server, and omits managedFields', async () => {
     const { clock, serverClient, cache } = await startCache()
-    const created = await serverClient.create(configMapKind, aConfigMap('a'))
+    const createdObject = await serverClient.create(configMapKind, aConfigMap('a'))
     await waitUntil(clock, () => cache.size === 1)
     const cached = cache.get(ref('a'))!
-    expect(cached.data).toBe(created.data)
+    expect(cached.data).toBe(createdObject.data)
     expect(Object.isFrozen(cached)).toBe(true)
     expect(cached.metadata.managedFields).toBeUndefined()
   })
 
-  it('applies a write once, before the watch delivers it, and only to objects in the cache', async () => {
+  it('applies the result of a write before the watch delivers it, once, and only to objects in the cache', async () => {
     const { clock, serverClient, cache, notifications } = await startCache()
     await serverClient.create(configMapKind, aConfigMap('a'))
     await waitUntil(clock, () => cache.size === 1)
-    const written = await serverClient.patch(configMapKind, ref('a'), withValue('1'))
-    cache.applyWriteResult(written)
+    const writtenObject = await serverClient.patch(configMapKind, ref('a'), valuePatch('1'))
+    cache.applyWriteResult(writtenObject)
     expect(contentOf(cache)).toEqual({ a: '1' })
     const deletedObject = await serverClient.create(configMapKind, aConfigMap('gone'))
     await serverClient.delete(configMapKind, ref('gone'))
     cache.applyWriteResult(deletedObject)
-    await serverClient.patch(configMapKind, ref('a'), withValue('2'))
+    await serverClient.patch(configMapKind, ref('a'), valuePatch('2'))
     await waitUntil(clock, () => notifications.includes('~a=1→2'))
-    cache.applyWriteResult(written) // ignored, because the cache has a newer version
+    cache.applyWriteResult(writtenObject) // ignored, because the cache has a newer version
     expect(contentOf(cache)).toEqual({ a: '2' })
     expect(notifications.filter((line) => line.includes('a='))).toEqual(['+a=0', '~a=0→1', '~a=1→2'])
   })
@@ -123,7 +123,7 @@ describe('a cache', () => {
     const namesByKey = (key: string) => cache.byIndex('k', key).map(({ metadata }) => metadata.name)
     expect(namesByKey('red')).toEqual(['a'])
     await serverClient.create(configMapKind, aConfigMap('b', 'red'))
-    await serverClient.patch(configMapKind, ref('a'), withValue('blue'))
+    await serverClient.patch(configMapKind, ref('a'), valuePatch('blue'))
     await waitUntil(clock, () => namesByKey('blue').length === 1)
     expect(namesByKey('red')).toEqual(['b'])
     await serverClient.delete(configMapKind, ref('a'))
@@ -162,7 +162,7 @@ describe('a cache whose watch fails', () => {
     const { clock, serverClient, client, cache, notifications } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     for (let round = 0; round < 5; round++) {
-      client.cut(round % 2 ? CONNECTION_RESET : undefined)
+      client.cutStreams(round % 2 ? CONNECTION_RESET : undefined)
       await serverClient.create(configMapKind, aConfigMap(`m${round}`))
       await waitUntil(clock, () => cache.size === round + 1)
     }
@@ -176,7 +176,7 @@ describe('a cache whose watch fails', () => {
     await serverClient.create(configMapKind, aConfigMap('a'))
     await serverClient.create(configMapKind, aConfigMap('b'))
     await waitUntil(clock, () => cache.size === 2)
-    const stop = cache.subscribe({ deleted: () => client.cut(CONNECTION_RESET) }) // after the first of the two changes
+    const stop = cache.subscribe({ deleted: () => client.cutStreams(CONNECTION_RESET) }) // after the first of the two changes
     // The store deletes several objects in one version when they expire together.
     await store.transact(() => ['a', 'b'].map((name) => ({ delete: `core/configmaps/default/${name}` })))
     await waitUntil(clock, () => cache.size === 0)
@@ -191,11 +191,11 @@ describe('a cache whose watch fails', () => {
     await serverClient.create(configMapKind, aConfigMap('replaced'))
     await waitUntil(clock, () => cache.size === 3)
     client.watchError = CONNECTION_RESET
-    client.cut(CONNECTION_RESET)
+    client.cutStreams(CONNECTION_RESET)
     await serverClient.delete(configMapKind, ref('gone'))
     await serverClient.delete(configMapKind, ref('replaced'))
     await serverClient.create(configMapKind, aConfigMap('replaced', 'new'))
-    for (let i = 1; i <= 50; i++) await serverClient.patch(configMapKind, ref('kept'), withValue(String(i)))
+    for (let i = 1; i <= 50; i++) await serverClient.patch(configMapKind, ref('kept'), valuePatch(String(i)))
     notifications.length = 0
     client.watchError = undefined
     await waitUntil(clock, () => cache.get(ref('kept'))?.data?.k === '50')
@@ -206,7 +206,7 @@ describe('a cache whose watch fails', () => {
   it('replaces a silent stream and reports the age of its last event', async () => {
     const { clock, serverClient, client, cache } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
-    client.silence()
+    client.silenceStreams()
     await serverClient.create(configMapKind, aConfigMap('a'))
     await clock.advance(200_000)
     expect(cache.size).toBe(0)
@@ -227,10 +227,10 @@ describe('a cache whose watch fails', () => {
       await waitUntil(clock, () => cache.isSynced)
       client.watchError = error
       client.listError = error
-      client.cut(CONNECTION_RESET)
-      const before = client.watches.length + client.listCount
+      client.cutStreams(CONNECTION_RESET)
+      const attemptsBefore = client.watches.length + client.listCount
       await clock.advance(600_000)
-      const attempts = client.watches.length + client.listCount - before
+      const attempts = client.watches.length + client.listCount - attemptsBefore
       expect(attempts).toBeGreaterThan(15)
       expect(attempts).toBeLessThan(60)
     },
@@ -241,7 +241,7 @@ describe('a cache whose watch fails', () => {
     await waitUntil(clock, () => cache.isSynced)
     for (let i = 1; i <= 3; i++) {
       await clock.advance(60_000)
-      client.cut()
+      client.cutStreams()
       await serverClient.create(configMapKind, aConfigMap(`m${i}`))
       for (let turn = 0; turn < 20; turn++) await nextTurn()
       expect(cache.size).toBe(i)
@@ -252,19 +252,19 @@ describe('a cache whose watch fails', () => {
   it('backs off if the server ends every stream within a second', async () => {
     const { clock, client, cache } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
-    const before = client.watches.length
+    const watchesBefore = client.watches.length
     for (let i = 0; i < 600; i++) {
-      client.cut()
+      client.cutStreams()
       await clock.advance(1_000)
     }
-    expect(client.watches.length - before).toBeLessThan(60)
+    expect(client.watches.length - watchesBefore).toBeLessThan(60)
   })
 
   it('reconnects no earlier than Retry-After', async () => {
     const { clock, client, cache } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     client.watchError = new ApiError(429, 'TooManyRequests', 'later', { retryAfterSeconds: 60 })
-    client.cut(CONNECTION_RESET)
+    client.cutStreams(CONNECTION_RESET)
     await waitUntil(clock, () => client.watches.length === 2)
     await clock.advance(59_000)
     expect(client.watches.length).toBe(2)
@@ -277,7 +277,7 @@ describe('a cache whose watch fails', () => {
     for (const chance of [0, 0.3, 0.6, 0.9]) {
       const { clock, client, cache } = await startCache({ random: () => chance })
       await waitUntil(clock, () => cache.isSynced)
-      client.cut(CONNECTION_RESET)
+      client.cutStreams(CONNECTION_RESET)
       const start = clock.nowMs()
       await waitUntil(clock, () => client.watches.length === 2)
       times.add(clock.nowMs() - start)
@@ -301,7 +301,7 @@ describe('a cache whose watch fails', () => {
     const listeners = countListeners(abort.signal)
     const watchers = fixture.store.stats().watchers
     for (let round = 0; round < 1_000; round++) {
-      client.cut(round % 3 ? CONNECTION_RESET : undefined)
+      client.cutStreams(round % 3 ? CONNECTION_RESET : undefined)
       await clock.advance(70_000)
       for (let i = 0; client.streamCount === 0 && i < 20; i++) await nextTurn()
     }
@@ -326,7 +326,7 @@ describe('a cache whose watch fails', () => {
     const client = createFlakyClient({ ...serverClient(), watch: (...args) => serverClient().watch(...args) })
     const cache = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
     const abort = new AbortController()
-    const running = cache.run(abort.signal)
+    const cacheRun = cache.run(abort.signal)
     for (const name of ['a', 'b', 'c']) await serverClient().create(configMapKind, aConfigMap(name))
     await waitUntil(clock, () => cache.size === 3)
 
@@ -340,7 +340,7 @@ describe('a cache whose watch fails', () => {
     await serverClient().create(configMapKind, aConfigMap('z'))
     await waitUntil(clock, () => cache.size === 1 && cache.get(ref('z')) !== undefined, 600_000)
     abort.abort()
-    await running
+    await cacheRun
   })
 
   it('SYS-3 converges to the state of the server after any writes and watch failures, without repeated events', async () => {
@@ -369,9 +369,9 @@ describe('a cache whose watch fails', () => {
         })
         const deliveredObjects = new Map<string, { uid: string; version: number }>()
         const checkEvent = ({ metadata }: any, event: 'added' | 'updated') => {
-          const before = deliveredObjects.get(metadata.name)
-          expect(event === 'added' ? before === undefined : before?.uid === metadata.uid).toBe(true)
-          if (before) expect(Number(metadata.resourceVersion)).toBeGreaterThan(before.version)
+          const deliveredObject = deliveredObjects.get(metadata.name)
+          expect(event === 'added' ? deliveredObject === undefined : deliveredObject?.uid === metadata.uid).toBe(true)
+          if (deliveredObject) expect(Number(metadata.resourceVersion)).toBeGreaterThan(deliveredObject.version)
           deliveredObjects.set(metadata.name, { uid: metadata.uid, version: Number(metadata.resourceVersion) })
         }
         cache.subscribe({
@@ -382,7 +382,7 @@ describe('a cache whose watch fails', () => {
         let k = 0
         const write = async (name: string) => {
           const patched = await serverClient
-            .patch(configMapKind, ref(name), withValue(String(++k)))
+            .patch(configMapKind, ref(name), valuePatch(String(++k)))
             .catch(() => undefined)
           if (!patched) await serverClient.create(configMapKind, aConfigMap(name, String(k)))
         }
@@ -394,12 +394,12 @@ describe('a cache whose watch fails', () => {
               do: 'patch' as const,
               kind: configMapKind,
               ref: ref(metadata.name!),
-              patch: withValue(String(++k)),
+              patch: valuePatch(String(++k)),
             }))
             await Promise.all(patches.map((patch) => serverClient.commit([patch]).catch(() => {})))
-          } else if (step.do === 'cut') client.cut()
-          else if (step.do === 'break') client.cut(CONNECTION_RESET)
-          else if (step.do === 'silence') client.silence()
+          } else if (step.do === 'cut') client.cutStreams()
+          else if (step.do === 'break') client.cutStreams(CONNECTION_RESET)
+          else if (step.do === 'silence') client.silenceStreams()
           else if (step.do === 'failWatches') client.watchError = CONNECTION_RESET
           else if (step.do === 'allowWatches') client.watchError = undefined
           else if (step.do === 'compact') for (let i = 0; i < 40; i++) await write('filler')

@@ -41,7 +41,7 @@ async function waitUntil(condition: () => boolean): Promise<void> {
 }
 
 describe('a controller', () => {
-  it('PLUS-15 retries the keys of an object that requests it, even if the change does not matter otherwise', async () => {
+  it('PLUS-15 retries the waiting keys of an object that requests a retry, even if its source ignores the update', async () => {
     const { client, clock, caches } = await createFixture()
     await client.create(configMapKind, aConfigMap('a'))
     const maps = caches.of(configMapKind)
@@ -56,10 +56,10 @@ describe('a controller', () => {
       operation: { component: 'test', name: 'Copy' },
       sources: [source({ cache: maps, keysOf: (object) => [keyOfObject(object)], matters: () => false })],
       onRetry: (key) => retriedKeys.push(key),
-      reconcile: async () => (++reconciles > 1 ? done : stuck('waiting for a miracle')),
+      reconcile: async () => (++reconciles > 1 ? done : stuck('the target is missing')),
     })
     const abort = new AbortController()
-    const stopped = controller.run(abort.signal)
+    const controllerRun = controller.run(abort.signal)
     const patch = (annotations: object) =>
       client.patch(
         configMapKind,
@@ -71,7 +71,7 @@ describe('a controller', () => {
     expect(operations.list()).toMatchObject([
       {
         object: { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'default', name: 'a', uid: metadata.uid },
-        ...{ component: 'test', operation: 'Copy', phase: 'Waiting', message: 'waiting for a miracle', attempts: 1 },
+        ...{ component: 'test', operation: 'Copy', phase: 'Waiting', message: 'the target is missing', attempts: 1 },
       },
     ])
     await patch({ other: '1' })
@@ -83,9 +83,9 @@ describe('a controller', () => {
     expect(operations.list()).toEqual([])
     await patch({ [RETRY_ANNOTATION]: '2026-01-01T00:00:01Z' })
     await waitUntil(() => maps.get('default/a')?.metadata.annotations?.[RETRY_ANNOTATION]?.endsWith('01Z') === true)
-    expect(reconciles).toBe(2) // nothing waits
+    expect(reconciles).toBe(2) // no key waits
     abort.abort()
-    await stopped
+    await controllerRun
   })
 
   it('reconciles existing objects, changed objects, and keys enqueued by another object', async () => {
@@ -114,7 +114,7 @@ describe('a controller', () => {
       },
     })
     const abort = new AbortController()
-    const stopped = controller.run(abort.signal)
+    const controllerRun = controller.run(abort.signal)
     await waitUntil(() => reconciledKeys.includes('default/early'))
     await client.create(configMapKind, aConfigMap('late', 'shop'))
     await waitUntil(() => controller.queue.stateOf('default/late')?.message === 'namespace "shop" is missing')
@@ -122,7 +122,7 @@ describe('a controller', () => {
     await waitUntil(() => controller.queue.stateOf('default/late') === undefined)
     expect(reconciledKeys.filter((key) => key === 'default/late').length).toBe(2)
     abort.abort()
-    await stopped
+    await controllerRun
   })
 
   it('skips an object without work, unless its key is not done, it had work before the change, or it is deleted', async () => {
@@ -146,7 +146,7 @@ describe('a controller', () => {
       },
     })
     const abort = new AbortController()
-    const stopped = controller.run(abort.signal)
+    const controllerRun = controller.run(abort.signal)
     const patchLabel = (name: string, value: string) =>
       client.patch(
         configMapKind,
@@ -181,7 +181,7 @@ describe('a controller', () => {
       'default/idle deleted',
     ])
     abort.abort()
-    await stopped
+    await controllerRun
   })
 
   it('reconciles only after all its caches are synced', async () => {
@@ -202,10 +202,10 @@ describe('a controller', () => {
       },
     })
     const abort = new AbortController()
-    const stopped = controller.run(abort.signal)
+    const controllerRun = controller.run(abort.signal)
     await waitUntil(() => namespaceCountAtFirstReconcile !== undefined)
     expect(namespaceCountAtFirstReconcile).toBe(4) // the namespaces of a new cluster
     abort.abort()
-    await stopped
+    await controllerRun
   })
 })

@@ -1,5 +1,5 @@
 // A controller: changes in caches enqueue keys, a work queue passes each key to one worker at a time, and `reconcile` brings
-// the object of the key closer to its spec. It receives the key, not the event.
+// the object of the key closer to its spec. `reconcile` receives the key and not the event.
 import type { KubeObject, Stored } from '../api/kind.ts'
 import type { ObjectKey } from '../client/object-key.ts'
 import type { Cache } from './cache.ts'
@@ -15,13 +15,12 @@ export interface Source<T extends KubeObject = KubeObject> {
   /** Whether an update enqueues keys. Default: every update does. */
   matters?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): boolean
   /**
-   * Whether there may be work for an object in this state. If not, before and after a change, it enqueues only keys whose
-   * reconcile is not complete; a deletion enqueues all. Must depend on the object alone, or on state whose changes enqueue
-   * the key.
-   * Default: there may always be work.
+   * Whether there may be work for an object in this state. If there is none before and after a change, the change enqueues
+   * only keys whose reconcile is not complete. A deletion enqueues all keys. Must depend on the object alone, or on state
+   * whose changes enqueue the key. Default: there may always be work.
    */
   mayNeedReconcile?(object: Readonly<Stored<T>>): boolean
-  /** Whether the server may not serve the kind. If it does not, the controller does not wait for the cache to be synced. */
+  /** Whether the server may not serve the kind. If it does not serve the kind, the controller starts without this cache. */
   readonly mayBeDisabled?: boolean
 }
 
@@ -30,11 +29,11 @@ export interface ControllerOptions extends WorkQueueOptions {
   readonly reconcile: Reconcile
   /** Caches that are read but enqueue no keys. They, too, are synced before the first reconcile. */
   readonly reads?: readonly Cache<KubeObject>[]
-  /** Creates the observer of the queue, instead of `observer`, and lists its operations. */
+  /** Creates the observer of the queue, which replaces `observer`, and lists the operations of the queue. */
   readonly metrics?: Partial<Pick<ClientMetrics, 'queueObserver' | 'operations'>>
-  /** How the operations are listed. Default: they are not. */
+  /** Describes the operations of the queue for the list. Default: they are not listed. */
   readonly operation?: ControllerOperation
-  /** Called before a key is retried on request. Ends waits that the controller keeps beside the queue. */
+  /** Called before a key is retried on request. Ends delays that the controller stores outside the queue. */
   onRetry?(key: ObjectKey): void
 }
 
@@ -97,22 +96,22 @@ function subscribeToSource(
   queue: WorkQueue,
   retry: (key: ObjectKey) => void,
 ): () => void {
-  const addAll = (object: Parameters<Source['keysOf']>[0]) => {
+  const addAllKeys = (object: Parameters<Source['keysOf']>[0]) => {
     for (const key of keysOf(object)) queue.add(key)
   }
-  const addUnfinished = (object: Parameters<Source['keysOf']>[0]) => {
+  const addUnfinishedKeys = (object: Parameters<Source['keysOf']>[0]) => {
     if (queue.isEmpty()) return
     for (const key of keysOf(object)) if (queue.has(key)) queue.add(key)
   }
   return cache.subscribe({
-    added: (object) => (!mayNeedReconcile || mayNeedReconcile(object) ? addAll : addUnfinished)(object),
+    added: (object) => (!mayNeedReconcile || mayNeedReconcile(object) ? addAllKeys : addUnfinishedKeys)(object),
     updated: (next, old) => {
       if (isRetryRequested(next, old)) for (const key of keysOf(next)) retry(key)
       if (matters && !matters(next, old)) return
-      const add = !mayNeedReconcile || mayNeedReconcile(next) || mayNeedReconcile(old) ? addAll : addUnfinished
-      add(old) // keys that the object no longer concerns
+      const add = !mayNeedReconcile || mayNeedReconcile(next) || mayNeedReconcile(old) ? addAllKeys : addUnfinishedKeys
+      add(old) // the keys that the object concerned before the update
       add(next)
     },
-    deleted: addAll,
+    deleted: addAllKeys,
   })
 }

@@ -105,10 +105,10 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const identity = JSON.stringify([involvedObject.kind, namespace, name, uid])
     const combination = combineVariations(identity, { ...details, message: truncate(details.message) })
     const key = JSON.stringify([identity, combination.key])
-    const existing = pendingEvents.get(key)
-    if (existing) {
-      existing.count++
-      existing.lastMs = clock.nowMs()
+    const pendingEvent = pendingEvents.get(key)
+    if (pendingEvent) {
+      pendingEvent.count++
+      pendingEvent.lastMs = clock.nowMs()
       return
     }
     if (pendingEvents.size >= PENDING_MAX || !takeToken(identity)) {
@@ -150,9 +150,9 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   function takeToken(identity: string): boolean {
     const nowMs = clock.monotonicMs()
     const { tokens, atMs } = buckets.get(identity) ?? { tokens: OBJECT_BURST, atMs: nowMs }
-    const available = Math.min(OBJECT_BURST, tokens + (nowMs - atMs) / OBJECT_REFILL_MS)
-    buckets.set(identity, { tokens: available < 1 ? available : available - 1, atMs: nowMs })
-    return available >= 1
+    const availableTokens = Math.min(OBJECT_BURST, tokens + (nowMs - atMs) / OBJECT_REFILL_MS)
+    buckets.set(identity, { tokens: availableTokens < 1 ? availableTokens : availableTokens - 1, atMs: nowMs })
+    return availableTokens >= 1
   }
 
   async function send(event: PendingEvent): Promise<void> {
@@ -198,10 +198,10 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
   /** Returns undefined if the event was not recorded before, or too long ago. */
   function buildCountPatch(event: PendingEvent): EventWrite | undefined {
-    const previous = recordedEvents.get(event.key)
-    if (!previous || event.lastMs - previous.lastMs >= COUNTED_EVENT_MS_MAX) return undefined
-    const { namespace, name } = previous
-    const count = previous.count + event.count
+    const recordedEvent = recordedEvents.get(event.key)
+    if (!recordedEvent || event.lastMs - recordedEvent.lastMs >= COUNTED_EVENT_MS_MAX) return undefined
+    const { namespace, name } = recordedEvent
+    const count = recordedEvent.count + event.count
     const { message } = event.details
     // `count` for readers of core/v1, `series` for readers of events.k8s.io.
     const series = { count, lastObservedTime: microTimestamp(event.lastMs) }
@@ -268,12 +268,12 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
   }
 
-  /** Adds an event to the pending ones again. */
+  /** Makes an event pending again: combines it with a newer one of the same key, or drops it if too many are pending. */
   function requeue(event: PendingEvent): void {
-    const existing = pendingEvents.get(event.key)
-    if (existing) {
-      existing.count += event.count
-      existing.firstMs = event.firstMs
+    const pendingEvent = pendingEvents.get(event.key)
+    if (pendingEvent) {
+      pendingEvent.count += event.count
+      pendingEvent.firstMs = event.firstMs
     } else if (pendingEvents.size < PENDING_MAX) pendingEvents.set(event.key, event)
     else dropped++
   }

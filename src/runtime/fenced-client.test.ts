@@ -13,7 +13,7 @@ import { NotLeaderError } from './leader-election.ts'
 const REF = { namespace: 'default', name: 'm' }
 const LEASE = { namespace: 'default', name: 'leader' }
 
-/** Creates a server with a lease in the given term, and the client of a process that leads in term 1. */
+/** Creates a server with a lease that the process `a` holds in term 1, and the fenced client of that process. */
 async function setUp(): Promise<{
   client: Client
   leader: Client
@@ -44,7 +44,7 @@ describe('the client of a leader', () => {
       const { client, leader, setLease } = await setUp()
       await setLease('b', 2)
       await expect(write(leader)).rejects.toThrow(NotLeaderError)
-      await setLease('a', 3) // led again: the write belongs to an earlier term
+      await setLease('a', 3) // the process leads again, but its fence is that of an earlier term
       await expect(write(leader)).rejects.toThrow(NotLeaderError)
       expect((await client.get(configMapKind, REF)).data).toEqual({ k: 'old' })
       expect(
@@ -66,16 +66,16 @@ describe('the client of a leader', () => {
     await expect(WRITES.patch!(leader)).rejects.toThrow(NotLeaderError)
   })
 
-  it('sends no write after the term has ended by its own clock, but reads and events', async () => {
+  it('sends reads and events, but no other write, after the term has ended by its own clock', async () => {
     const { client } = await setUp()
     const leaseFences = () => {
       throw new NotLeaderError('a no longer leads')
     }
-    const former = fencedClient(client, { leaseFences })
-    for (const write of Object.values(WRITES)) await expect(write(former)).rejects.toThrow(NotLeaderError)
-    expect((await former.get(configMapKind, REF)).data).toEqual({ k: 'old' })
+    const formerLeader = fencedClient(client, { leaseFences })
+    for (const write of Object.values(WRITES)) await expect(write(formerLeader)).rejects.toThrow(NotLeaderError)
+    expect((await formerLeader.get(configMapKind, REF)).data).toEqual({ k: 'old' })
     const event = { metadata: { namespace: 'default', name: 'e' }, involvedObject: { kind: 'ConfigMap', ...REF } }
-    await former.create(eventKind, event as never)
+    await formerLeader.create(eventKind, event as never)
   })
 })
 
@@ -92,5 +92,6 @@ describe('a fence', () => {
     const error = await client.commit(writes, { fences }).catch((reason) => reason)
     expect(isLeaseLost(error)).toBe(true)
     expect(error.message).toContain('the lease default/leader is no longer held by "a" in this term')
+    for (const name of ['x', 'y']) await expect(client.get(configMapKind, { ...REF, name })).rejects.toThrow('not found')
   })
 })

@@ -7,7 +7,7 @@ import { isLeaseLost } from '../api/status-error.ts'
 import type { Client } from '../client/client.ts'
 import { type LeaderElection, NotLeaderError } from './leader-election.ts'
 
-interface Fenced {
+interface FenceOptions {
   readonly fences?: readonly LeaseFence[]
 }
 
@@ -15,7 +15,7 @@ export function fencedClient(client: Client, election: Pick<LeaderElection, 'lea
   async function write<T, Options extends object>(
     kinds: readonly Kind[],
     options: Options | undefined,
-    send: (options: (Options & Fenced) | (Options | undefined)) => Promise<T>,
+    send: (options: (Options & FenceOptions) | (Options | undefined)) => Promise<T>,
   ): Promise<T> {
     if (kinds.every(({ kind }) => kind === 'Event')) return send(options)
     const fences = election.leaseFences()

@@ -9,10 +9,10 @@ export interface FlakyClient extends Client {
   /** The requests of all watches so far, including failed ones. */
   readonly watches: readonly WatchRequest[]
   readonly listCount: number
-  /** Ends all open streams, with an error if given. */
-  cut(error?: Error): void
+  /** Ends all open streams, with `error` if it is defined. */
+  cutStreams(error?: Error): void
   /** Makes open streams deliver no more events without ending, as after a network partition. */
-  silence(): void
+  silenceStreams(): void
   /** The error with which new watches fail, if set. */
   watchError: ApiError | undefined
   listError: ApiError | undefined
@@ -40,7 +40,7 @@ export function createFlakyClient(wrappedClient: Client): FlakyClient {
     request.signal.addEventListener('abort', stop, { once: true })
     let failure: Error | undefined
     let isSilent = false
-    const handle = {
+    const openStream = {
       cut: (error?: Error) => {
         failure = error
         streamAbort.abort()
@@ -49,7 +49,7 @@ export function createFlakyClient(wrappedClient: Client): FlakyClient {
         isSilent = true
       },
     }
-    openStreams.add(handle)
+    openStreams.add(openStream)
     const streamRequest = { ...request, signal: streamAbort.signal }
     try {
       for await (const event of wrappedClient.watch(kind, streamRequest)) {
@@ -61,7 +61,7 @@ export function createFlakyClient(wrappedClient: Client): FlakyClient {
       }
       if (failure) throw failure
     } finally {
-      openStreams.delete(handle)
+      openStreams.delete(openStream)
       request.signal.removeEventListener('abort', stop)
       streamAbort.abort()
     }
@@ -79,10 +79,10 @@ export function createFlakyClient(wrappedClient: Client): FlakyClient {
     get listCount() {
       return listCount
     },
-    cut: (error) => {
+    cutStreams: (error) => {
       for (const stream of openStreams) stream.cut(error)
     },
-    silence: () => {
+    silenceStreams: () => {
       for (const stream of openStreams) stream.silence()
     },
     watch: watch as Client['watch'],

@@ -1,5 +1,5 @@
-// The environment of a process that uses an API server: its client, its metrics, the reports of its operations, and the HTTP
-// endpoint for metrics, health and operations. manager.ts runs its controllers.
+// Hosts a process that uses an API server: creates its client, its metrics, the reports of its operations, and the HTTP
+// endpoint for metrics, health and operations, and runs its controllers with manager.ts.
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Clock, Random } from '../base/clock.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
@@ -16,8 +16,8 @@ import { createOperationRegistry } from './operations/registry.ts'
 import { reportOperations } from './operations/report-operations.ts'
 import { createRights, type Rights, type RightsOptions } from './rights.ts'
 
-/** The health checks until the controllers are started: alive, but not ready. */
-const STARTING: HealthChecks = {
+/** The health checks until the controllers are started: the process is alive, but not ready. */
+const STARTING_CHECKS: HealthChecks = {
   '/healthz': () => undefined,
   '/healthz/leader-election': () => undefined,
   '/readyz': () => 'starting',
@@ -54,7 +54,6 @@ export interface Host {
   readonly monitoringUrl: string | undefined
   /** Reports the rights that requests of the client lack. */
   readonly rights: Rights
-
   /** Replaces the health checks. The initial ones report that the process is not ready. */
   setHealth(checks: HealthChecks): void
   close(): Promise<void>
@@ -71,7 +70,7 @@ export async function startHost(
   const program = userAgent.split(/[ /]/)[0]!
   const operations = createOperationRegistry({ process: processName(program), clock })
   const metrics = createClientMetrics(registry, operations)
-  let health: HealthChecks = STARTING
+  let health: HealthChecks = STARTING_CHECKS
   const observer: RequestObserver = {
     observeRequest(request) {
       metrics.requests.observeRequest(request)

@@ -14,7 +14,7 @@ export {
 export { createManager, type TermDeps } from './manager.ts'
 export { type ClientMetrics, createClientMetrics } from './metrics.ts'
 export { createOperationRegistry, type OperationChanges, type OperationRegistry } from './operations/registry.ts'
-export { whileDeleted } from './operations/subject-of-key.ts'
+export { nameByDeletion as whileDeleted } from './operations/subject-of-key.ts'
 export { backOff, checkAfter, done, type Outcome, retryAfter, stuck } from './outcome.ts'
 export { type Runnable, withRecorders } from './run-all.ts'
 export { createSaver, type SavedObjects, type Saver } from './save.ts'

@@ -79,7 +79,7 @@ function startProcess(clock: ManualClock, client: Client, identity: string, rand
     onChange: (isLeader) => leadershipChanges.push(isLeader ? 'leads' : 'waits'),
   })
   const abort = new AbortController()
-  const running = election.run(
+  const electionRun = election.run(
     (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
     abort.signal,
   )
@@ -100,7 +100,7 @@ function startProcess(clock: ManualClock, client: Client, identity: string, rand
       state.isPaused = false
       for (const run of pendingWakeups.splice(0)) run()
       for (let isStopped = false; !isStopped; ) {
-        void running.then(() => {
+        void electionRun.then(() => {
           isStopped = true
         })
         await clock.advance(1_000)
@@ -144,17 +144,17 @@ describe('leader election', () => {
 
   it('SYS-8 replaces a crashed leader within eight seconds', async () => {
     const { clock, client } = await createFixture()
-    const crashed = startProcess(clock, client, 'dead', () => 0.5)
+    const crashedProcess = startProcess(clock, client, 'dead', () => 0.5)
     await advance(clock, 3_000)
-    expect(crashed.election.isLeader).toBe(true)
-    crashed.pause()
-    const next = startProcess(clock, client, 'next', () => 0.5)
+    expect(crashedProcess.election.isLeader).toBe(true)
+    crashedProcess.pause()
+    const nextProcess = startProcess(clock, client, 'next', () => 0.5)
     await advance(clock, 5_500)
-    expect(next.election.isLeader).toBe(false)
+    expect(nextProcess.election.isLeader).toBe(false)
     await advance(clock, 2_000)
-    expect(next.election.isLeader).toBe(true)
-    await crashed.stop()
-    await next.stop()
+    expect(nextProcess.election.isLeader).toBe(true)
+    await crashedProcess.stop()
+    await nextProcess.stop()
   })
 
   it('ends leadership within 4.5 seconds if the lease cannot be renewed', async () => {
@@ -187,9 +187,9 @@ describe('leader election', () => {
     const fence = a.election.fence()
     const create = (name: string) =>
       ({ do: 'create', kind: configMapKind, object: { metadata: { namespace: 'default', name } } }) as const
-    const before = store.revision
+    const revisionBefore = store.revision
     await client.commit([...fence, create('in-time')])
-    expect(store.revision).toBe(before + 1)
+    expect(store.revision).toBe(revisionBefore + 1)
     a.pause()
     const b = startProcess(clock, client, 'b', () => 0.5)
     await advance(clock, 25_000)
@@ -271,16 +271,16 @@ describe('holdAll', () => {
       runs.push(election.run(lead, signal))
       return { election, abort }
     }
-    const first = startHolder('first', ['a', 'b'])
+    const firstHolder = startHolder('first', ['a', 'b'])
     await advance(clock, 5_000)
-    const second = startHolder('second', ['b', 'c'])
+    const secondHolder = startHolder('second', ['b', 'c'])
     startHolder('third', ['d'])
     await advance(clock, 20_000)
     expect([...workingIdentities].sort()).toEqual(['first', 'third'])
-    expect(second.election.holder).toBe('first')
-    expect(first.election.fence()).toHaveLength(2)
-    expect(() => second.election.assertStillLeader()).toThrow(NotLeaderError)
-    first.abort.abort()
+    expect(secondHolder.election.holder).toBe('first')
+    expect(firstHolder.election.fence()).toHaveLength(2)
+    expect(() => secondHolder.election.assertStillLeader()).toThrow(NotLeaderError)
+    firstHolder.abort.abort()
     await advance(clock, 5_000)
     expect([...workingIdentities].sort()).toEqual(['second', 'third'])
     stop.abort()

@@ -87,14 +87,14 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     if (isLeader() && observation && (await renewObserved(observation.lease, signal))) return true
     const sentMs = clock.monotonicMs()
     const renewal = renewedSpec()
-    const current = await readLease(signal)
-    if (!current) {
+    const currentLease = await readLease(signal)
+    if (!currentLease) {
       const spec = { ...renewal, acquireTime: renewal.renewTime, leaseTransitions: 0 }
       recordRenewal(await client.create(leaseKind, { metadata: { ...ref, labels }, spec }, { signal }), sentMs)
       return true
     }
-    observe(current)
-    const spec = current.spec ?? {}
+    observe(currentLease)
+    const spec = currentLease.spec ?? {}
     const isHolder = spec.holderIdentity === identity
     if (!isHolder && spec.holderIdentity) {
       const holderLeaseMs = Math.max(leaseMs, (spec.leaseDurationSeconds ?? 0) * 1_000)
@@ -105,12 +105,12 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       : { acquireTime: renewal.renewTime, leaseTransitions: (spec.leaseTransitions ?? 0) + 1 }
     // Conditional on the resourceVersion that was read, so that only one of two concurrent attempts succeeds.
     const metadata = labels
-      ? { ...current.metadata, labels: { ...current.metadata.labels, ...labels } }
-      : current.metadata
+      ? { ...currentLease.metadata, labels: { ...currentLease.metadata.labels, ...labels } }
+      : currentLease.metadata
     recordRenewal(
       await client.update(
         leaseKind,
-        { ...current, metadata, spec: { ...spec, ...transition, ...renewal } },
+        { ...currentLease, metadata, spec: { ...spec, ...transition, ...renewal } },
         { signal },
       ),
       sentMs,
@@ -224,15 +224,15 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   async function release(): Promise<void> {
     leaderUntilMs = Number.NEGATIVE_INFINITY
     try {
-      const current = await client.get(leaseKind, ref)
-      if (current.spec?.holderIdentity !== identity) return
+      const currentLease = await client.get(leaseKind, ref)
+      if (currentLease.spec?.holderIdentity !== identity) return
       const spec = {
-        ...current.spec,
+        ...currentLease.spec,
         holderIdentity: '',
         leaseDurationSeconds: 1,
         renewTime: microTimestamp(clock.nowMs()),
       }
-      await client.update(leaseKind, { ...current, spec })
+      await client.update(leaseKind, { ...currentLease, spec })
     } catch (error) {
       log.info({ err: error, lease: `${namespace}/${name}` }, 'cannot release the lease; it expires later')
     }
@@ -286,7 +286,7 @@ export function holdAll(elections: readonly LeaderElection[]): LeaderElection {
     leaseFences: () => elections.flatMap((election) => election.leaseFences()),
     run(lead, signal) {
       const runNested = elections.reduceRight<(signal: AbortSignal) => Promise<void>>(
-        (inner, election) => (term) => election.run(inner, term),
+        (runInner, election) => (term) => election.run(runInner, term),
         lead,
       )
       return runNested(signal)

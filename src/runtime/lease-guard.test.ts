@@ -12,7 +12,7 @@ const settle = async () => {
 }
 
 /** Runs a guard for the leases `one` and `two`, with 15 s for a lease and 5 s between attempts. */
-async function start() {
+async function createGuardFixture() {
   const server = await createServerFixture()
   const { clock } = server
   const client = server.client()
@@ -65,7 +65,7 @@ async function start() {
 
 describe('the lease guard', () => {
   it('SYS-8 leads at once if no other program holds a lease', async () => {
-    const { guard, terms, run, hold } = await start()
+    const { guard, terms, run, hold } = await createGuardFixture()
     await hold('one', '')
     await run()
     expect(terms).toHaveLength(1)
@@ -74,7 +74,7 @@ describe('the lease guard', () => {
   })
 
   it('SYS-8 refuses to lead while a lease is renewed, and names the lease and its holder', async () => {
-    const { guard, terms, warnings, run, hold, renew, advance } = await start()
+    const { guard, terms, warnings, run, hold, renew, advance } = await createGuardFixture()
     await hold('two', 'csi-provisioner-0')
     await run()
     for (let i = 0; i < 4; i++) {
@@ -93,7 +93,7 @@ describe('the lease guard', () => {
   })
 
   it('SYS-8 leads after the lease has expired', async () => {
-    const { terms, run, hold, advance } = await start()
+    const { terms, run, hold, advance } = await createGuardFixture()
     await hold('one', 'csi-resizer-0')
     await run()
     await advance(14_000)
@@ -103,14 +103,14 @@ describe('the lease guard', () => {
   })
 
   it('SYS-8 leads at once if the lease expired long ago', async () => {
-    const { terms, run, hold } = await start()
+    const { terms, run, hold } = await createGuardFixture()
     await hold('one', 'csi-resizer-0', { renewTime: '2020-01-01T00:00:00.000000Z' })
     await run()
     expect(terms).toHaveLength(1)
   })
 
   it('SYS-8 stops leading when another program acquires a lease', async () => {
-    const { guard, terms, run, hold, advance } = await start()
+    const { guard, terms, run, hold, advance } = await createGuardFixture()
     await run()
     expect(terms[0]?.aborted).toBe(false)
     await hold('one', 'csi-attacher-0')
@@ -120,7 +120,7 @@ describe('the lease guard', () => {
   })
 
   it('SYS-29 does not start to lead if the leases cannot be read', async () => {
-    const { client, terms, warnings, run, advance } = await start()
+    const { client, terms, warnings, run, advance } = await createGuardFixture()
     const { get } = client
     client.get = () => Promise.reject(new Error('no route to host'))
     await run()

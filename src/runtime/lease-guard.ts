@@ -1,6 +1,7 @@
 // Keeps a process from leading while other programs that do the same work hold their leases: for example the leases of the
 // upstream sidecars that it replaces. It reads those leases and never writes them, so a program that starts later is noticed
-// at the next check. To exclude both from leading at the same time, hold the leases instead (holdAll in leader-election.ts).
+// at the next check, and both may lead until then. A process that must prevent this holds the leases itself (holdAll in
+// leader-election.ts).
 import { leaseKind } from '../api/kinds/lease/lease.ts'
 import type { Lease } from '../api/kinds/lease/lease-schema.ts'
 import type { Clock } from '../base/clock.ts'
@@ -16,13 +17,13 @@ export interface LeaseGuardOptions {
   readonly namespace: string
   /** The leases of the other programs. */
   readonly names: readonly string[]
-  /** The time between two checks while leading. A lease unchanged for this time, and for its own duration, has expired. */
+  /** The time between two checks while leading. A lease has expired if it is unchanged for this time and for its duration. */
   readonly leaseMs: number
   /** The time between two checks while another program holds a lease. */
   readonly retryMs: number
 }
 
-/** A lease that was renewed longer ago than this, by the wall clock, has expired. Clocks must differ by less. */
+/** A lease that was renewed longer ago than this, by the wall clock, has expired. Clocks of processes must differ by less. */
 const EXPIRED_MS = 300_000
 
 interface HeldLease {
@@ -81,7 +82,7 @@ export function createLeaseGuard(options: LeaseGuardOptions): LeaderElection {
     }
   }
 
-  async function leadUntilHeld(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+  async function leadUntilLeaseHeld(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
     const term = new AbortController()
     const stop = () => term.abort()
     signal.addEventListener('abort', stop, { once: true })
@@ -120,7 +121,7 @@ export function createLeaseGuard(options: LeaseGuardOptions): LeaderElection {
     },
     async run(lead, signal) {
       while (!signal.aborted) {
-        if (await check(signal)) await leadUntilHeld(lead, signal)
+        if (await check(signal)) await leadUntilLeaseHeld(lead, signal)
         else await clock.sleep(retryMs, signal).catch(() => {})
       }
     },

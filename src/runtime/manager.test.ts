@@ -22,7 +22,7 @@ const advance = async (clock: ManualClock, ms: number) => {
     await waitTurns(5)
   }
 }
-const untilAborted = (signal: AbortSignal) =>
+const waitUntilAborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 
 async function startManager(
@@ -40,18 +40,18 @@ function runManager(
   const metrics = createClientMetrics(registry)
   const manager = createManager({ random: () => 0.5, log: silentLog, metrics, ...options })
   const stop = new AbortController()
-  const stopped = manager.run(stop.signal)
-  stopped.catch(() => {}) // the tests await the promise themselves
+  const managerRun = manager.run(stop.signal)
+  managerRun.catch(() => {}) // the tests await the promise themselves
   const readMetric = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values[0]?.value
   const stopAndAdvance = async () => {
     stop.abort()
     await advance(options.clock, 1_000)
-    return stopped
+    return managerRun
   }
-  return { manager, health: manager.health, stopped, stop, stopAndAdvance, readMetric }
+  return { manager, health: manager.health, stopped: managerRun, stop, stopAndAdvance, readMetric }
 }
 
-/** Creates work that fails the given number of times and then runs until it is stopped. */
+/** Creates work that fails `failures` times, each time after `afterMs`, and then runs until it is stopped. */
 function createFailingWork(failures: number, { afterMs = 0 } = {}) {
   const state = { starts: [] as number[], running: 0, runningMax: 0 }
   const create = ({ clock }: TermDeps): Runnable[] => [
@@ -61,7 +61,7 @@ function createFailingWork(failures: number, { afterMs = 0 } = {}) {
         state.running++
         state.runningMax = Math.max(state.runningMax, state.running)
         try {
-          if (state.starts.length > failures) return await untilAborted(signal)
+          if (state.starts.length > failures) return await waitUntilAborted(signal)
           if (afterMs > 0) await clock.sleep(afterMs, signal)
           throw new Error('the driver is broken')
         } finally {
@@ -128,7 +128,7 @@ describe('the manager', () => {
     const slowRunnable: Runnable = {
       async run(signal) {
         slowWork.runningMax = Math.max(slowWork.runningMax, ++slowWork.running)
-        await untilAborted(signal)
+        await waitUntilAborted(signal)
         await waitTurns(3)
         slowWork.running--
       },
@@ -184,7 +184,7 @@ describe('the manager', () => {
 
   it('SYS-8 reports work that is still running after the lease is lost', async () => {
     let release = () => {}
-    const stuck: Runnable = {
+    const stuckRunnable: Runnable = {
       run: () =>
         new Promise<void>((resolve) => {
           release = resolve
@@ -202,7 +202,7 @@ describe('the manager', () => {
       client: networkClient,
       clock,
       lease: LEASE,
-      createControllers: () => [stuck],
+      createControllers: () => [stuckRunnable],
     })
     await advance(clock, 1_000)
     expect(health['/healthz/leader-election']!()).toBeUndefined()
@@ -241,7 +241,7 @@ describe('the manager', () => {
       lease: LEASE,
       createControllers: ({ caches }) => {
         caches.of(configMapKind)
-        return [{ run: untilAborted }]
+        return [{ run: waitUntilAborted }]
       },
     })
     await advance(clock, 5_000)
@@ -258,7 +258,7 @@ describe('the manager', () => {
     const { clock, health, stopAndAdvance } = await startManager({
       createControllers: ({ caches }) => {
         caches.of(configMapKind)
-        return [{ run: untilAborted }]
+        return [{ run: waitUntilAborted }]
       },
       onSynced: () => syncedCalls.push('synced'),
     })

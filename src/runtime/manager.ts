@@ -19,7 +19,7 @@ import { LEASE_TIMES } from './lease-times.ts'
 import type { ClientMetrics } from './metrics.ts'
 import type { HealthChecks } from './monitoring.ts'
 import { queuesOf, type Runnable, runAll } from './run-all.ts'
-import { withinStopLimit } from './stop-within.ts'
+import { awaitWithStopLimit } from './stop-within.ts'
 
 export interface ManagerOptions {
   readonly client: Client
@@ -70,7 +70,7 @@ export interface Manager {
   run(signal: AbortSignal): Promise<'stopped' | 'abandoned'>
 }
 
-const RESTART = { baseMs: 1_000, maxMs: 60_000 }
+const RESTART_BACKOFF = { baseMs: 1_000, maxMs: 60_000 }
 /** Restarted work that has run for this time is considered recovered. */
 const RECOVERED_MS = 10_000
 /** The delay after the signal before running work is logged. */
@@ -156,7 +156,7 @@ export function createManager(options: ManagerOptions): Manager {
     const count = (failure?.count ?? 0) + 1
     failure = { message: error instanceof Error ? error.message : String(error), count }
     metrics.countLeaderWorkFailure(lease!.metricName ?? lease!.name)
-    const afterMs = Math.round(backoffMs(RESTART, count - 1, random))
+    const afterMs = Math.round(backoffMs(RESTART_BACKOFF, count - 1, random))
     log.error({ err: error, failures: count, afterMs }, 'the work of the leader failed; restarting it')
     await clock.sleep(afterMs, term).catch(() => {})
   }
@@ -201,7 +201,7 @@ export function createManager(options: ManagerOptions): Manager {
       const cancelReport = reportRunningWork(signal)
       const workDone = (election ? election.run(lead, signal) : runWork(signal)).finally(cancelReport)
       const { stopTimeoutMs: limitMs } = options
-      if (limitMs !== undefined) return withinStopLimit(workDone, { signal, clock, limitMs })
+      if (limitMs !== undefined) return awaitWithStopLimit(workDone, { signal, clock, limitMs })
       await workDone
       return 'stopped'
     },

@@ -26,11 +26,11 @@ describe('the metrics of the runtime', () => {
     queue.add('a')
     queue.add('b')
     const metricsBefore = await registry.metrics()
-    const stopped = queue.run(async () => retryAfter(1_000, 'later'), abort.signal)
+    const queueRun = queue.run(async () => retryAfter(1_000, 'later'), abort.signal)
     await new Promise((resolve) => setImmediate(resolve))
     const metricsAfter = await registry.metrics()
     abort.abort()
-    await stopped
+    await queueRun
 
     expect(metricsBefore).toContain('workqueue_depth{name="claims"} 2')
     for (const line of [

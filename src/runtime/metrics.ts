@@ -1,5 +1,5 @@
-// The metrics of requests, caches, work queues, leadership and missing rights. Those that client-go or controller-runtime
-// has too have the same names.
+// The metrics of requests, caches, work queues, leadership and missing rights. Metrics that client-go or controller-runtime
+// also exposes have the same names here.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { KubeObject } from '../api/kind.ts'
@@ -49,26 +49,26 @@ export function createClientMetrics(registry: Registry, operations?: OperationRe
     buckets: REQUEST_BUCKETS_SECONDS,
     registers,
   })
-  const withNameLabel = { labelNames: ['name'] as const, registers }
-  const adds = new Counter({ name: 'workqueue_adds_total', help: 'Keys added.', ...withNameLabel })
-  const retries = new Counter({ name: 'workqueue_retries_total', help: 'Keys that were retried.', ...withNameLabel })
+  const nameLabelOptions = { labelNames: ['name'] as const, registers }
+  const adds = new Counter({ name: 'workqueue_adds_total', help: 'Keys added.', ...nameLabelOptions })
+  const retries = new Counter({ name: 'workqueue_retries_total', help: 'Keys that were retried.', ...nameLabelOptions })
   const queueDuration = new Histogram({
     name: 'workqueue_queue_duration_seconds',
     help: 'Time that keys waited for a worker.',
     buckets: QUEUE_BUCKETS_SECONDS,
-    ...withNameLabel,
+    ...nameLabelOptions,
   })
   const workDuration = new Histogram({
     name: 'workqueue_work_duration_seconds',
     help: 'Time that keys were processed.',
     buckets: QUEUE_BUCKETS_SECONDS,
-    ...withNameLabel,
+    ...nameLabelOptions,
   })
   const queueGauge = (name: string, help: string, value: (stats: ReturnType<WorkQueue['stats']>) => number) =>
     new Gauge({
       name,
       help,
-      ...withNameLabel,
+      ...nameLabelOptions,
       collect() {
         for (const queue of queues) this.set({ name: queue.name }, value(queue.stats()))
       },
@@ -109,12 +109,12 @@ export function createClientMetrics(registry: Registry, operations?: OperationRe
   const masterStatus = new Gauge({
     name: 'leader_election_master_status',
     help: '1 if this process is the leader, otherwise 0.',
-    ...withNameLabel,
+    ...nameLabelOptions,
   })
   const leaderFailures = new Counter({
     name: 'stowage_leader_work_failures_total',
     help: 'Failures of the work of the leader. The work is restarted with backoff after each failure.',
-    ...withNameLabel,
+    ...nameLabelOptions,
   })
 
   const missingRights = new Gauge({

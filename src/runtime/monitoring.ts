@@ -16,7 +16,7 @@ export interface MonitoringOptions extends ListenAddress {
   readonly metricsPath: string
   /** Called for every request of a health check, so that checks can be added after the start. */
   health(): HealthChecks
-  /** Lines about features that are out of service. They follow the result of every check and do not change it. */
+  /** Returns lines about features that are out of service. They follow the result of every check and do not change it. */
   notes?(): readonly string[]
   /** Returns the operations of the process. Default: none. */
   operations?(): readonly Operation[]

@@ -20,14 +20,14 @@ const ALL_VERSIONS_DISABLED = ['v1', 'v1beta1', 'v1alpha1']
 const aClass = (name: string): Json => ({ metadata: { name }, driverName: 'd.example.com', parameters: { iops: '1' } })
 
 let abort = new AbortController()
-let running: Promise<unknown>[] = []
+let runs: Promise<unknown>[] = []
 let closeStore = async () => {}
 afterEach(async () => {
   abort.abort()
-  await Promise.all(running)
+  await Promise.all(runs)
   await closeStore()
   abort = new AbortController()
-  running = []
+  runs = []
 })
 
 describe('a cache of a disabled kind', () => {
@@ -36,8 +36,8 @@ describe('a cache of a disabled kind', () => {
     const medium = memoryMedium()
     const clock = manualClock()
     let api = await createServerFixture({ medium, runtimeConfig: initialConfig })
-    let current = inProcessClient(api.server.objects, USER)
-    const client = new Proxy({} as Client, { get: (_, verb) => (current as Json)[verb] })
+    let currentClient = inProcessClient(api.server.objects, USER)
+    const client = new Proxy({} as Client, { get: (_, verb) => (currentClient as Json)[verb] })
     closeStore = () => api.store.close()
     return {
       client,
@@ -46,7 +46,7 @@ describe('a cache of a disabled kind', () => {
       async restart(runtimeConfig = '') {
         await api.store.close()
         api = await createServerFixture({ medium, runtimeConfig })
-        current = inProcessClient(api.server.objects, USER)
+        currentClient = inProcessClient(api.server.objects, USER)
       },
     }
   }
@@ -61,7 +61,7 @@ describe('a cache of a disabled kind', () => {
     const lines: string[] = []
     const log = { ...silentLog, info: (_: unknown, text: string) => void lines.push(text) }
     const cache = createCache({ client, kind, clock, random: () => 0.5, log: log as Json })
-    running.push(cache.run(abort.signal))
+    runs.push(cache.run(abort.signal))
     return { cache, lines, signal: abort.signal }
   }
 
@@ -81,7 +81,7 @@ describe('a cache of a disabled kind', () => {
     expect(cache.get({ name: 'silver' })).toMatchObject({ driverName: 'd.example.com' })
   })
 
-  it('SYS-15 keeps its objects while the kind is disabled, and syncs afterwards', async () => {
+  it('SYS-15 keeps its objects while the kind is disabled, and receives changes after the kind is enabled', async () => {
     const server = await createRestartableServer('')
     await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
     const { cache, signal } = startCache(server.client, server.clock)
@@ -98,13 +98,13 @@ describe('a cache of a disabled kind', () => {
     expect(cache.size).toBe(2)
   })
 
-  it('SYS-15 blocks only the controllers that need it', async () => {
+  it('SYS-15 blocks only the controllers that require the kind', async () => {
     const server = await createRestartableServer(ALL_VERSIONS_DISABLED)
     const { cache, signal } = startCache(server.client, server.clock)
     const { client, clock } = server
     const configMaps = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
-    running.push(configMaps.run(signal))
-    const reconciled: string[] = []
+    runs.push(configMaps.run(signal))
+    const reconciledKeys: string[] = []
     const runController = (name: string, mayBeDisabled: boolean) =>
       createController({
         name,
@@ -116,16 +116,16 @@ describe('a cache of a disabled kind', () => {
           source({ cache, keysOf: ({ metadata }) => [metadata.name], mayBeDisabled }),
         ],
         reconcile: async (key) => {
-          reconciled.push(`${name} ${key}`)
+          reconciledKeys.push(`${name} ${key}`)
           return done
         },
       }).run(signal)
-    running.push(runController('requires-kind', false), runController('optional-kind', true))
+    runs.push(runController('requires-kind', false), runController('optional-kind', true))
     await server.api().post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'a' } })
-    await advanceUntil(clock, () => reconciled.length > 0)
+    await advanceUntil(clock, () => reconciledKeys.length > 0)
     for (let i = 0; i < 60; i++) await clock.advance(1_000)
-    expect(reconciled).toEqual(['optional-kind a'])
+    expect(reconciledKeys).toEqual(['optional-kind a'])
     await server.restart()
-    await advanceUntil(clock, () => reconciled.includes('requires-kind a'))
+    await advanceUntil(clock, () => reconciledKeys.includes('requires-kind a'))
   })
 })

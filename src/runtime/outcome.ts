@@ -24,7 +24,7 @@ export const retryAfter = (afterMs: number, message: string, details?: Operation
   ...(details ? { details } : {}),
 })
 
-/** Nothing is left to do until a later time, for example for a token that expires. */
+/** Returns the outcome of a reconcile without work until a later time, for example until a token must be renewed. */
 export const checkAfter = (afterMs: number, message: string): Outcome => ({
   is: 'retry',
   afterMs,

@@ -4,7 +4,7 @@
 //   the stream ends, fails or is silent ──→ watch from the last version; at once if the server ended a healthy stream
 //   410, or a version that the server has not reached ──→ no version: list again
 //   404 ──→ the kind is not served: retry with backoff
-//   403 ──→ the right is missing (rights.ts reports it): as 404
+//   403 ──→ the right is missing (rights.ts reports it): retry with backoff
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { ApiError, isMissingRight, isNotServed } from '../api/status-error.ts'
@@ -46,9 +46,10 @@ const WATCH_SECONDS_SPREAD = 300
 const OVERDUE_MS = 30_000
 const LIST_PAGE_SIZE = 500
 const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
-/** A stream that lasted this long resets the backoff. If the server then ends it, as servers do, resuming needs no pause. */
+/** A stream that lasted this long resets the backoff. If the server ends it without an error, the watch resumes at once. */
 const HEALTHY_MS = 30_000
-/** An older list is taken for that of a lagging server, and after this many for that of a server with an empty disk. */
+/** Lists with an older version are attributed to a lagging server and rejected. The last of this many is applied, because the
+ * server was then restarted with an empty disk. */
 const OLDER_LISTS_MAX = 3
 
 /** Runs until the signal is aborted. */
@@ -105,13 +106,13 @@ export async function runReflector<T extends KubeObject>(
   /** Watches until the stream ends. */
   async function watchOnce(): Promise<void> {
     if (signal.aborted) return
-    const stream = new AbortController()
-    const stop = () => stream.abort()
+    const streamAbort = new AbortController()
+    const stop = () => streamAbort.abort()
     signal.addEventListener('abort', stop, { once: true })
     const timeoutSeconds = Math.floor(WATCH_SECONDS_MIN + random() * WATCH_SECONDS_SPREAD)
     const cancelOverdue = clock.after(timeoutSeconds * 1_000 + OVERDUE_MS, stop)
     try {
-      const request = { ...selection, timeoutSeconds, signal: stream.signal }
+      const request = { ...selection, timeoutSeconds, signal: streamAbort.signal }
       if (version === undefined) await watchFromInitialList(client.watch(kind, { ...request, sendInitialEvents: true }))
       else for await (const event of client.watch(kind, { ...request, resourceVersion: version })) applyEvent(event)
     } finally {

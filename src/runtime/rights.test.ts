@@ -16,7 +16,7 @@ import { serveMonitoring } from './monitoring.ts'
 import { done } from './outcome.ts'
 import { createRights, type Rights } from './rights.ts'
 
-const data = (value: string) => ({ type: 'merge' as const, body: { data: { value } } })
+const dataPatch = (value: string) => ({ type: 'merge' as const, body: { data: { value } } })
 const ref = { namespace: 'default', name: 'settings' }
 
 describe('missing rights', () => {
@@ -53,11 +53,11 @@ describe('missing rights', () => {
         record: (kind, object, { reason }) => void events.push(`${reason} on ${kind.kind} ${object.metadata.name}`),
       },
     })
-    const stock = asStock(server.client(), {
+    const stockClient = asStock(server.client(), {
       allows: (request) => !denies(request),
       onRequest: (request) => void requests.push(request),
     })
-    client = rights.track(stock)
+    client = rights.track(stockClient)
     await server.client().create(configMapKind, { metadata: ref })
   })
   afterEach(async () => {
@@ -66,7 +66,7 @@ describe('missing rights', () => {
   })
 
   const tryPatch = (value: string) =>
-    client.patch(configMapKind, ref, data(value)).then(
+    client.patch(configMapKind, ref, dataPatch(value)).then(
       () => 'patched',
       (error: Error) => error.message,
     )
@@ -85,7 +85,7 @@ describe('missing rights', () => {
         sources: [source({ cache: caches.of(configMapKind), keysOf: ({ metadata }) => [metadata.name] })],
         async reconcile(key) {
           if (key !== 'settings') return done
-          await client.patch(configMapKind, ref, data('new'))
+          await client.patch(configMapKind, ref, dataPatch('new'))
           reconciledKeys.push(key)
           return done
         },
@@ -158,12 +158,12 @@ describe('missing rights', () => {
     const featureOf = (_verb: string, resource: string) => (resource === 'configmaps' ? 'settings' : undefined)
     const featureRights = createRights({ clock: server.clock, log, featureOf })
     let isDenied = true
-    const tracked = featureRights.track(
+    const trackedClient = featureRights.track(
       asStock(server.client(), { allows: ({ kind }) => !isDenied || kind.kind !== 'ConfigMap' }),
     )
     const request = async () => {
-      await tracked.list(configMapKind).catch(() => {})
-      await tracked.get(configMapKind, ref).catch(() => {})
+      await trackedClient.list(configMapKind).catch(() => {})
+      await trackedClient.get(configMapKind, ref).catch(() => {})
     }
     await request()
     await request()
@@ -194,11 +194,11 @@ describe('missing rights', () => {
     denies = ({ verb, subresource }) => verb === 'update' && subresource === 'status'
     const object = await client.get(configMapKind, ref)
     const commit = client.commit([
-      { do: 'patch', kind: configMapKind, ref, patch: data('1') },
+      { do: 'patch', kind: configMapKind, ref, patch: dataPatch('1') },
       { do: 'update', kind: configMapKind, object: object as KubeObject, subresource: 'status' },
     ])
     await expect(commit).rejects.toThrow(/cannot update/)
-    expect(rights.missing()).toMatchObject([{ verb: 'update', resource: 'configmaps/status' }])
+    expect(rights.listMissing()).toMatchObject([{ verb: 'update', resource: 'configmaps/status' }])
   })
 
   it('are cleared when a request with the right succeeds', async () => {
@@ -211,12 +211,12 @@ describe('missing rights', () => {
     expect(lines.at(-1)).toBe('info the missing right was granted; the feature is in service again')
   })
 
-  it('are not confused with a denial by admission', async () => {
+  it('do not include a denial by admission', async () => {
     await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'a' } })
     const quota = new ApiError(403, 'Forbidden', 'secrets "a" is forbidden: exceeded quota: team, requested: count=1')
     const deniedClient = rights.track({ ...client, get: () => Promise.reject(quota) } as Client)
     await deniedClient.get(secretKind, { namespace: 'default', name: 'a' }).catch(() => {})
-    expect(rights.missing()).toEqual([])
+    expect(rights.listMissing()).toEqual([])
   })
 
   it('SYS-29 take one controller out of service, without a hot loop, until the right is granted', async () => {
@@ -226,17 +226,17 @@ describe('missing rights', () => {
     await server.waitUntil(() => reconciledKeys.includes('unrelated'), 'the other controller to work')
     const countPatches = () => requests.filter(({ verb }) => verb === 'patch').length
     await server.waitUntil(() => countPatches() > 0, 'the first attempt')
-    const before = countPatches()
+    const patchesBefore = countPatches()
     const writer = server.client()
     for (let minute = 0; minute < 10; minute++) {
-      await writer.patch(configMapKind, ref, data(String(minute))) // changes of the object cause no attempt
+      await writer.patch(configMapKind, ref, dataPatch(String(minute))) // changes of the object cause no attempt
       for (let i = 0; i < 6; i++) await server.clock.advance(10_000)
       await waitTurns()
     }
-    expect(countPatches() - before).toBeLessThanOrEqual(20)
+    expect(countPatches() - patchesBefore).toBeLessThanOrEqual(20)
     denies = () => false
     await server.waitUntil(() => reconciledKeys.includes('settings'), 'the controller to recover')
-    expect(rights.missing()).toEqual([])
+    expect(rights.listMissing()).toEqual([])
   })
 
   it('SYS-29 of list and watch take one controller out of service, until they are granted', async () => {
@@ -246,36 +246,36 @@ describe('missing rights', () => {
     await server.waitUntil(() => reconciledKeys.includes('unrelated'), 'the other controller to work')
     expect(await synced).toBe(true) // the process becomes ready without it
     const countRequests = () => requests.filter(({ kind }) => kind.kind === 'ConfigMap').length
-    const before = countRequests()
+    const requestsBefore = countRequests()
     for (let i = 0; i < 60; i++) {
       await server.clock.advance(10_000)
       await waitTurns()
     }
-    expect(countRequests() - before).toBeLessThanOrEqual(60)
+    expect(countRequests() - requestsBefore).toBeLessThanOrEqual(60)
     expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(2) // list and watch
     denies = () => false
     await server.waitUntil(() => reconciledKeys.includes('settings'), 'the controller to recover')
   })
 
   it('SYS-29 set the metric until the last of several users has the right', async () => {
-    const denied = new Set(['ann', 'bob'])
+    const deniedUsers = new Set(['ann', 'bob'])
     const clientOf = (user: string) =>
-      rights.track(asStock(server.client(), { allows: ({ verb }) => verb !== 'patch' || !denied.has(user) }), user)
+      rights.track(asStock(server.client(), { allows: ({ verb }) => verb !== 'patch' || !deniedUsers.has(user) }), user)
     const clients = { ann: clientOf('ann'), bob: clientOf('bob'), eve: clientOf('eve') }
     const patchAs = (user: keyof typeof clients) =>
-      clients[user].patch(configMapKind, ref, data('1')).catch(() => undefined)
+      clients[user].patch(configMapKind, ref, dataPatch('1')).catch(() => undefined)
     const missingCount = async () => (await registry.getSingleMetric('stowage_missing_rights')!.get()).values.length
     await patchAs('ann')
     await patchAs('bob')
-    await patchAs('eve') // her right says nothing about that of the others
-    expect(rights.missing()).toHaveLength(2)
+    await patchAs('eve') // the right of one user does not clear the missing right of another
+    expect(rights.listMissing()).toHaveLength(2)
     expect(await missingCount()).toBe(1)
-    denied.delete('ann')
+    deniedUsers.delete('ann')
     await patchAs('ann')
     expect(await missingCount()).toBe(1)
-    denied.delete('bob')
+    deniedUsers.delete('bob')
     await patchAs('bob')
     expect(await missingCount()).toBe(0)
-    expect(rights.missing()).toEqual([])
+    expect(rights.listMissing()).toEqual([])
   })
 })

@@ -19,7 +19,7 @@ interface MissingRight {
   readonly verb: string
   /** The plural of the kind, with group and subresource: `leases.coordination.k8s.io`, `pods/status`. */
   readonly resource: string
-  /** The feature that needs the right. Absent for what the process always does. */
+  /** The feature that needs the right. Absent if no optional feature needs it. */
   readonly feature?: string
   readonly sinceMs: number
   /** The message of the server. */
@@ -39,7 +39,7 @@ export interface RightsOptions {
 
 export interface Rights {
   /** Returns the rights that are missing now. */
-  missing(): readonly MissingRight[]
+  listMissing(): readonly MissingRight[]
   /** Returns one line for each missing right, for the health details. */
   notes(): string[]
   /** Returns a client that reports the rights that its requests lack. `user` identifies the client of one of several users. */
@@ -64,8 +64,8 @@ interface Access {
 const RIGHTS_MAX = 100
 /** Bounds the objects with an event for one missing right. */
 const EVENTS_MAX = 20
-/** A right to write events or leases is missing where its event would be recorded. */
-const HAVE_NO_EVENTS: readonly string[] = ['Event', 'Lease']
+/** Kinds whose missing rights have no events: events cannot be recorded without them, or not on the lease. */
+const KINDS_WITHOUT_EVENTS: readonly string[] = ['Event', 'Lease']
 
 export function createRights({ clock, log, observe, events, featureOf }: RightsOptions): Rights {
   const missingRights = new Map<string, MissingRight & { readonly objects: Set<string> }>()
@@ -97,11 +97,11 @@ export function createRights({ clock, log, observe, events, featureOf }: RightsO
       missingRights.set(id, right)
       observe?.(verb, resource, true)
       logDenial(access, right, isReported)
-      const isAboutNoObject = !access.ref && !HAVE_NO_EVENTS.includes(access.kind.kind)
+      const isAboutNoObject = !access.ref && !KINDS_WITHOUT_EVENTS.includes(access.kind.kind)
       if (lease && isAboutNoObject && !isReported) void recordEvent(client, leaseKind, lease, right)
     }
     const { kind, ref } = access
-    if (!ref || HAVE_NO_EVENTS.includes(kind.kind) || right.objects.size >= EVENTS_MAX) return
+    if (!ref || KINDS_WITHOUT_EVENTS.includes(kind.kind) || right.objects.size >= EVENTS_MAX) return
     void recordEvent(client, kind, ref, right)
   }
 
@@ -184,7 +184,7 @@ export function createRights({ clock, log, observe, events, featureOf }: RightsO
   }
 
   return {
-    missing: () => [...missingRights.values()],
+    listMissing: () => [...missingRights.values()],
     notes: () =>
       [...missingRights.values()].map(
         ({ verb, resource, feature, sinceMs }) =>

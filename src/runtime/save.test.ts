@@ -72,7 +72,7 @@ describe('a saver', () => {
     }
   })
 
-  it('updates the given caches, and skips deleted objects', async () => {
+  it('applies written objects to the caches of their kinds, and skips deleted objects', async () => {
     const { save, cachedNames } = createFixture({
       hasElection: false,
       commit: () => [aStoredObject('x'), aStoredObject('y'), undefined],

@@ -1,4 +1,5 @@
-// The signal that stops a process: the first SIGINT or SIGTERM stops it gracefully, one more than a second later exits at once.
+// The signal that stops a process: the first SIGINT or SIGTERM stops it gracefully. Another one, more than a second later, exits
+// at once.
 import { setMaxListeners } from 'node:events'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
@@ -15,17 +16,17 @@ export function createStopSignal(): StopSignal {
   const stop = new AbortController()
   setMaxListeners(0, stop.signal) // every watch of every controller adds a listener
   let stoppedMs = 0
-  const handle = (name: NodeJS.Signals) => {
+  const handleSignal = (name: NodeJS.Signals) => {
     if (stop.signal.aborted && performance.now() - stoppedMs > SAME_REQUEST_MS) process.exit(130)
     if (stop.signal.aborted) return
     stoppedMs = performance.now()
     stop.abort(new Error(`stopped by ${name}`))
   }
-  for (const name of SIGNALS) process.on(name, handle)
+  for (const name of SIGNALS) process.on(name, handleSignal)
   return {
     signal: stop.signal,
     dispose() {
-      for (const name of SIGNALS) process.off(name, handle)
+      for (const name of SIGNALS) process.off(name, handleSignal)
     },
   }
 }

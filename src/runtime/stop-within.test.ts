@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../base/manual-clock.ts'
-import { stopWithin, withinStopLimit } from './stop-within.ts'
+import { stopWithin, awaitWithStopLimit } from './stop-within.ts'
 
 function recordingLog() {
   const lines: string[] = []
@@ -23,7 +23,7 @@ describe('stopWithin', () => {
     const { lines, log } = recordingLog()
     const clock = manualClock()
     let hasReturned = false
-    const returned = stopWithin(
+    const limitedStop = stopWithin(
       { quick: nextTurn(), stuck: new Promise(() => {}) },
       { clock, log, limitMs: 5_000 },
     ).then(() => {
@@ -33,7 +33,7 @@ describe('stopWithin', () => {
     await clock.advance(4_999)
     expect(hasReturned).toBe(false)
     await clock.advance(1)
-    await returned
+    await limitedStop
     expect(lines).toHaveLength(1)
     expect(lines[0]).toMatch(/^exiting before these parts have stopped.*\["stuck"\]/)
   })
@@ -49,7 +49,7 @@ function startWork() {
     fail = reject
   })
   let outcome: string | undefined
-  const settled = withinStopLimit(work, { signal: stop.signal, clock, limitMs: 30_000 }).then(
+  const settled = awaitWithStopLimit(work, { signal: stop.signal, clock, limitMs: 30_000 }).then(
     (result) => {
       outcome = result
     },
@@ -80,14 +80,14 @@ describe('withinStopLimit', () => {
   })
 
   it('PROV-17 resolves to stopped if the work stops in time, and rejects if the work fails', async () => {
-    const successful = startWork()
-    successful.stop.abort()
-    successful.finish()
-    await successful.settled
-    expect(successful.getOutcome()).toBe('stopped')
-    const failing = startWork()
-    failing.fail(new Error('no server'))
-    await failing.settled
-    expect(failing.getOutcome()).toBe('no server')
+    const successfulWork = startWork()
+    successfulWork.stop.abort()
+    successfulWork.finish()
+    await successfulWork.settled
+    expect(successfulWork.getOutcome()).toBe('stopped')
+    const failingWork = startWork()
+    failingWork.fail(new Error('no server'))
+    await failingWork.settled
+    expect(failingWork.getOutcome()).toBe('no server')
   })
 })

@@ -10,23 +10,23 @@ export async function stopWithin(
   parts: Readonly<Record<string, Promise<unknown> | undefined>>,
   { clock, log, limitMs = STOP_MS_MAX }: { readonly clock: Clock; readonly log: Logger; readonly limitMs?: number },
 ): Promise<void> {
-  const pending = new Set<string>()
+  const pendingParts = new Set<string>()
   const stops = Object.entries(parts).map(async ([name, part]) => {
-    pending.add(name)
+    pendingParts.add(name)
     try {
       await part
     } catch (error) {
       log.warn({ part: name, reason: error instanceof Error ? error.message : String(error) }, 'did not stop cleanly')
     } finally {
-      pending.delete(name)
+      pendingParts.delete(name)
     }
   })
   const allStopped = new AbortController()
   await Promise.race([Promise.all(stops), clock.sleep(limitMs, allStopped.signal).catch(() => {})])
   allStopped.abort()
-  if (pending.size === 0) return
+  if (pendingParts.size === 0) return
   log.warn(
-    { parts: [...pending], waitedMs: limitMs },
+    { parts: [...pendingParts], waitedMs: limitMs },
     'exiting before these parts have stopped; the next start resumes their work',
   )
 }
@@ -39,7 +39,7 @@ export interface StopLimit {
 }
 
 /** Settles with the work, or resolves to 'abandoned' if the work is still running `limitMs` after the signal. */
-export function withinStopLimit(
+export function awaitWithStopLimit(
   work: Promise<void>,
   { signal, clock, limitMs }: StopLimit,
 ): Promise<'stopped' | 'abandoned'> {

@@ -29,18 +29,18 @@ describe('a work queue', () => {
   it('processes a key once if it was added several times', async () => {
     const { queue, processedKeys, run, abort } = createHarness()
     for (const key of ['a', 'b', 'a', 'a']) queue.add(key)
-    const stopped = run()
+    const queueRun = run()
     await nextTurn()
     expect(processedKeys).toEqual(['a', 'b'])
     expect(queue.states()).toEqual([])
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('does not process a key concurrently, and processes it again if it was added meanwhile', async () => {
     const { queue, processedKeys, run, abort } = createHarness({ workers: 4 })
     const finishes: (() => void)[] = []
-    const stopped = run(() => new Promise((resolve) => finishes.push(() => resolve(done))))
+    const queueRun = run(() => new Promise((resolve) => finishes.push(() => resolve(done))))
     queue.add('a')
     await nextTurn()
     queue.add('a')
@@ -52,7 +52,7 @@ describe('a work queue', () => {
     expect(processedKeys).toEqual(['a', 'b', 'a'])
     for (const finish of finishes) finish()
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('processes at most as many keys concurrently as it has workers', async () => {
@@ -61,7 +61,7 @@ describe('a work queue', () => {
     const gate = new Promise<void>((resolve) => {
       finish = resolve
     })
-    const stopped = run(async () => {
+    const queueRun = run(async () => {
       await gate
       return done
     })
@@ -72,7 +72,7 @@ describe('a work queue', () => {
     await nextTurn()
     expect(queue.stats()).toMatchObject({ running: 0, depth: 0 })
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('doubles the delay after every failure up to a bound, and resets it after a success', async () => {
@@ -80,7 +80,7 @@ describe('a work queue', () => {
       backoff: { baseMs: 100, maxMs: 400 },
     })
     outcomes.push(new Error('1'), new Error('2'), backOff('3'), new Error('4'), done, new Error('5'))
-    const stopped = run()
+    const queueRun = run()
     queue.add('a')
     await nextTurn()
     const delaysMs: number[] = []
@@ -97,13 +97,13 @@ describe('a work queue', () => {
     await nextTurn()
     expect(queue.stateOf('a')!.nextAtMs! - clock.nowMs()).toBe(100)
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('reports why each key waits and when it is retried', async () => {
     const { queue, clock, outcomes, run, abort } = createHarness()
     outcomes.push(retryAfter(5_000, 'the driver is busy'), stuck('class "fast" is missing'), new Error('boom'))
-    const stopped = run()
+    const queueRun = run()
     for (const key of ['a', 'b', 'c']) queue.add(key)
     await nextTurn()
     const nowMs = clock.nowMs()
@@ -118,13 +118,13 @@ describe('a work queue', () => {
       { ...common, key: 'b', is: 'stuck', message: 'class "fast" is missing', failures: 0, isRetry: false },
     ])
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('PLUS-15 retries a waiting key at once on request, and resets its backoff', async () => {
     const { queue, clock, processedKeys, outcomes, run, abort } = createHarness()
     outcomes.push(backOff('1'), backOff('2'), backOff('3'), backOff('4'))
-    const stopped = run()
+    const queueRun = run()
     queue.add('a')
     await nextTurn()
     await clock.advance(50)
@@ -137,13 +137,13 @@ describe('a work queue', () => {
     await nextTurn()
     expect(processedKeys).toEqual(['a', 'a', 'a', 'a'])
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('PLUS-15 retries a key that waits for a missing right on request', async () => {
     const { queue, processedKeys, outcomes, run, abort } = createHarness()
     outcomes.push(new ApiError(403, 'Forbidden', 'User "x" cannot patch resource "pods" in API group ""'))
-    const stopped = run()
+    const queueRun = run()
     queue.add('a')
     await nextTurn()
     expect(queue.stateOf('a')).toMatchObject({ isRetry: true, details: { reason: 'Forbidden' } })
@@ -154,13 +154,13 @@ describe('a work queue', () => {
     await nextTurn()
     expect(processedKeys).toEqual(['a', 'a'])
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('does not retry a stuck key until it is added again', async () => {
     const { queue, clock, processedKeys, outcomes, run, abort } = createHarness()
     outcomes.push(stuck('waiting for a class'))
-    const stopped = run()
+    const queueRun = run()
     queue.add('a')
     await nextTurn()
     await clock.advance(24 * 3_600_000)
@@ -170,13 +170,13 @@ describe('a work queue', () => {
     await nextTurn()
     expect(processedKeys).toEqual(['a', 'a'])
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('processes a waiting key when it is added, and uses the earliest of several delays', async () => {
     const { queue, clock, processedKeys, outcomes, run, abort } = createHarness()
     outcomes.push(retryAfter(60_000, 'later'))
-    const stopped = run()
+    const queueRun = run()
     queue.add('a')
     await nextTurn()
     queue.add('a') // as after a change to its object
@@ -194,12 +194,12 @@ describe('a work queue', () => {
     await nextTurn()
     expect(processedKeys).toEqual(['a', 'a', 'b'])
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('backs off a key whose failing reconcile adds it again', async () => {
     const { queue, clock, processedKeys, run, abort } = createHarness()
-    const stopped = run(async (key) => {
+    const queueRun = run(async (key) => {
       queue.add(key) // as after a write of the reconcile itself
       throw new Error('injected')
     })
@@ -209,7 +209,7 @@ describe('a work queue', () => {
     await clock.advance(60_000)
     expect(processedKeys.length).toBeLessThan(60)
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('limits the rate of retries of all keys together', async () => {
@@ -219,7 +219,7 @@ describe('a work queue', () => {
       retriesPerSecond: 10,
       retryBurst: 20,
     })
-    const stopped = run(async () => {
+    const queueRun = run(async () => {
       throw new Error('down')
     })
     for (let i = 0; i < 100; i++) queue.add(`k${i}`)
@@ -230,13 +230,13 @@ describe('a work queue', () => {
     expect(processedKeys.length).toBeGreaterThan(80)
     expect(processedKeys.length).toBeLessThanOrEqual(20 + 10 * 10 + 10)
     abort.abort()
-    await stopped
+    await queueRun
   })
 
   it('finishes running keys and starts no others after the abort signal', async () => {
     const { queue, clock, processedKeys, run, abort } = createHarness()
     let finish = () => {}
-    const stopped = run(
+    const queueRun = run(
       () =>
         new Promise((resolve) => {
           finish = () => resolve(retryAfter(10, 'again'))
@@ -246,14 +246,14 @@ describe('a work queue', () => {
     queue.add('b')
     await nextTurn()
     let hasStopped = false
-    void stopped.then(() => {
+    void queueRun.then(() => {
       hasStopped = true
     })
     abort.abort()
     await nextTurn()
     expect(hasStopped).toBe(false)
     finish()
-    await stopped
+    await queueRun
     queue.add('c')
     await clock.advance(60_000)
     expect(processedKeys).toEqual(['a'])
@@ -271,7 +271,7 @@ describe('a work queue', () => {
     const { queue, run, abort } = createHarness({ clock, observer: observer as any })
     queue.add('a')
     await clock.advance(2_000)
-    const stopped = run(async () => {
+    const queueRun = run(async () => {
       await clock.advance(3_000)
       expect(queue.stats()).toMatchObject({ unfinishedSeconds: 3, longestSeconds: 3 })
       return retryAfter(1_000, 'again')
@@ -279,7 +279,7 @@ describe('a work queue', () => {
     await nextTurn()
     await nextTurn()
     abort.abort()
-    await stopped
+    await queueRun
     expect(observations).toEqual(['added', 'started after 2', 'finished in 3', 'retried'])
   })
 
@@ -301,7 +301,7 @@ describe('a work queue', () => {
         const { queue, clock, run, abort } = createHarness({ workers: 2 })
         const expectedKeys = new Set<string>()
         const busyKeys = new Set<string>()
-        const stopped = run(async (key) => {
+        const queueRun = run(async (key) => {
           expect(busyKeys.has(key)).toBe(false)
           busyKeys.add(key)
           expectedKeys.delete(key)
@@ -325,7 +325,7 @@ describe('a work queue', () => {
         }
         expect([...expectedKeys.keys()]).toEqual([])
         abort.abort()
-        await stopped
+        await queueRun
       }),
       { numRuns: 60 },
     )

@@ -58,9 +58,9 @@ export interface KeyState {
   readonly nextAtMs?: number
   /** Consecutive failures. */
   readonly failures: number
-  /** Reconciles since the key was added, after it was done or never added before. */
+  /** Reconciles since the key entered the queue. A key leaves the queue when it is done. */
   readonly attempts: number
-  /** Wall-clock time at which the key was added, after it was done or never added before. */
+  /** Wall-clock time at which the key entered the queue. */
   readonly addedAtMs: number
   /** Wall-clock time at which the last reconcile started. */
   readonly lastAttemptAtMs?: number
@@ -251,7 +251,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     add(key)
   }
 
-  async function work(item: Item, reconcile: Reconcile, signal: AbortSignal): Promise<void> {
+  async function processItem(item: Item, reconcile: Reconcile, signal: AbortSignal): Promise<void> {
     const startedMs = clock.monotonicMs()
     observer?.started((startedMs - item.sinceMs) / 1_000)
     leaveState(item)
@@ -277,12 +277,12 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     observer?.finished((clock.monotonicMs() - startedMs) / 1_000)
     const { requestedDueMs } = item
     item.requestedDueMs = Number.POSITIVE_INFINITY
-    settle(item, outcome)
+    settleItem(item, outcome)
     if (requestedDueMs < Number.POSITIVE_INFINITY) addAfter(item.key, requestedDueMs - clock.monotonicMs())
     onChange?.(item.key)
   }
 
-  function settle(item: Item, outcome: Outcome): void {
+  function settleItem(item: Item, outcome: Outcome): void {
     const { isAddedAgain } = item
     item.isAddedAgain = false
     switch (outcome.is) {
@@ -329,14 +329,14 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     const tryTakeWorker = () => runningReconciles.size < workers && (share?.tryTake() ?? true)
     try {
       while (!signal.aborted) {
-        const next = readyItems.size > 0 && tryTakeWorker() ? readyItems.take() : undefined
-        if (next) {
-          const current: Promise<void> = work(next, reconcile, signal).finally(() => {
-            runningReconciles.delete(current)
+        const nextItem = readyItems.size > 0 && tryTakeWorker() ? readyItems.take() : undefined
+        if (nextItem) {
+          const itemRun: Promise<void> = processItem(nextItem, reconcile, signal).finally(() => {
+            runningReconciles.delete(itemRun)
             share?.release()
             wake?.()
           })
-          runningReconciles.add(current)
+          runningReconciles.add(itemRun)
           continue
         }
         await new Promise<void>((resolve) => {

@@ -7,7 +7,7 @@ import { createWorkerBudget, type WorkerBudget } from './worker-budget.ts'
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** Joins a queue that takes as many workers as it gets. */
+/** Joins a queue that takes a worker for each ready key while the budget has one. */
 function joinQueue(budget: WorkerBudget) {
   const state = { running: 0, ready: 0 }
   const start = () => {
@@ -59,7 +59,7 @@ describe('a worker budget', () => {
     expect(queues.map(({ state }) => state.running)).toEqual([1, 1, 1])
   })
 
-  it('gives a free worker to the queue that has waited longest, of those with equally many', () => {
+  it('gives a free worker to the queue that has waited longest, among queues with equally many workers', () => {
     const budget = createWorkerBudget(3)
     const queues = [joinQueue(budget), joinQueue(budget)]
     for (const queue of queues) queue.add(9)
@@ -75,12 +75,12 @@ describe('a worker budget', () => {
 
   it('returns the workers of a queue that leaves', () => {
     const budget = createWorkerBudget(4)
-    const [first, second] = [joinQueue(budget), joinQueue(budget)]
-    first.add(4)
-    second.add(2)
-    expect([first.state.running, second.state.running]).toEqual([3, 1])
-    second.leave()
-    expect(first.state).toEqual({ running: 4, ready: 0 })
+    const [firstQueue, secondQueue] = [joinQueue(budget), joinQueue(budget)]
+    firstQueue.add(4)
+    secondQueue.add(2)
+    expect([firstQueue.state.running, secondQueue.state.running]).toEqual([3, 1])
+    secondQueue.leave()
+    expect(firstQueue.state).toEqual({ running: 4, ready: 0 })
   })
 
   it('never exceeds the number of workers and leaves none idle while all queues wait, for any sequence of calls', () => {
@@ -93,9 +93,9 @@ describe('a worker budget', () => {
           const queue = queues[index]!
           if (adds !== null) queue.add(adds)
           else if (queue.state.running > 0) queue.finish()
-          const running = queues.reduce((sum, { state }) => sum + state.running, 0)
-          expect(running).toBeLessThanOrEqual(workers)
-          if (queues.every(({ state }) => state.ready > 0)) expect(running).toBe(workers)
+          const runningCount = queues.reduce((sum, { state }) => sum + state.running, 0)
+          expect(runningCount).toBeLessThanOrEqual(workers)
+          if (queues.every(({ state }) => state.ready > 0)) expect(runningCount).toBe(workers)
         }
       }),
     )

@@ -39,11 +39,11 @@ export function createWorkerBudget(workers: number): WorkerBudget {
   let turn = 0
 
   function canTake(member: Member): boolean {
-    const reserved = reservedPerQueue(workers, members.size)
-    if (member.running < reserved) return true
-    let shared = workers - members.size * reserved
-    for (const { running } of members) shared -= Math.max(0, running - reserved)
-    return shared > 0
+    const reservedCount = reservedPerQueue(workers, members.size)
+    if (member.running < reservedCount) return true
+    let sharedCount = workers - members.size * reservedCount
+    for (const { running } of members) sharedCount -= Math.max(0, running - reservedCount)
+    return sharedCount > 0
   }
 
   function take(member: Member): void {

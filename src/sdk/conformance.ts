@@ -39,9 +39,9 @@ export async function testProvisioner(
   const call: Call = { signal: new AbortController().signal }
   const cluster = await startTestCluster(recordingPlugin)
   try {
-    const first = await cluster.provision(claim)
-    const second = await cluster.provision(claim)
-    checkRule('two claims get two volumes', !isDeepStrictEqual(first.source, second.source), first.source)
+    const firstVolume = await cluster.provision(claim)
+    const secondVolume = await cluster.provision(claim)
+    checkRule('two claims get two volumes', !isDeepStrictEqual(firstVolume.source, secondVolume.source), firstVolume.source)
 
     const { request, provisionedVolume } = calls[0]!
     const repeatedResult = await plugin.provision(request, call)
@@ -60,7 +60,7 @@ export async function testProvisioner(
       )
     }
     if (plugin.find) {
-      const result = await plugin.find({ volumeName: first.name, sizeBytes: first.sizeBytes }, call)
+      const result = await plugin.find({ volumeName: firstVolume.name, sizeBytes: firstVolume.sizeBytes }, call)
       checkRule(
         'find returns the provisioned volume',
         isDeepStrictEqual(result?.source, provisionedVolume.source),
@@ -68,19 +68,19 @@ export async function testProvisioner(
       )
     }
     if (plugin.expand) {
-      const volume = await cluster.expand(first, `${first.sizeBytes * 2n}`)
+      const volume = await cluster.expand(firstVolume, `${firstVolume.sizeBytes * 2n}`)
       const expand = async (sizeBytes: bigint) => BigInt((await plugin.expand!({ volume, sizeBytes }, call)).sizeBytes)
       const repeatedSize = await expand(volume.sizeBytes)
       checkRule('expanding an expanded volume returns its size', repeatedSize === volume.sizeBytes, repeatedSize)
-      const sizeAfterLess = await expand(first.sizeBytes)
-      checkRule('a volume never shrinks', sizeAfterLess === volume.sizeBytes, sizeAfterLess)
+      const sizeAfterSmallerRequest = await expand(firstVolume.sizeBytes)
+      checkRule('a volume never shrinks', sizeAfterSmallerRequest === volume.sizeBytes, sizeAfterSmallerRequest)
     }
     if (plugin.owns) {
-      checkRule('owns accepts a provisioned volume', plugin.owns(first), first.source)
+      checkRule('owns accepts a provisioned volume', plugin.owns(firstVolume), firstVolume.source)
       const foreignSource: Partial<VolumeSources> = { csi: { driver: 'not.yours.example.com', volumeHandle: 'x' } }
       checkRule(
         'owns rejects a foreign volume',
-        !plugin.owns({ ...first, name: 'x', source: foreignSource }),
+        !plugin.owns({ ...firstVolume, name: 'x', source: foreignSource }),
         foreignSource,
       )
     }
@@ -98,14 +98,14 @@ export async function testProvisioner(
       calls.length - callCountBefore,
     )
 
-    await cluster.release(first)
+    await cluster.release(firstVolume)
     await cluster.restart()
-    await cluster.release(second)
+    await cluster.release(secondVolume)
     await plugin
-      .delete(first, call)
+      .delete(firstVolume, call)
       .catch((error) => checkRule('deleting a deleted volume succeeds', false, error.message))
     if (plugin.find) {
-      const deletedVolume = await plugin.find({ volumeName: first.name, sizeBytes: first.sizeBytes }, call)
+      const deletedVolume = await plugin.find({ volumeName: firstVolume.name, sizeBytes: firstVolume.sizeBytes }, call)
       checkRule('find returns nothing for a deleted volume', deletedVolume === undefined, deletedVolume)
     }
   } finally {

@@ -1,5 +1,5 @@
-// The settings of a provisioner process. Flags override options in code, and options override the defaults. Flags that the
-// upstream external-provisioner also has have the same names.
+// The settings of a provisioner process. Flags override options in code, and options override the defaults. A flag that
+// external-provisioner also has is named as there.
 import { parseArgs } from 'node:util'
 import { parseDuration } from '../base/duration.ts'
 import { LOG_LEVELS, type LogLevel } from '../base/log.ts'
@@ -136,7 +136,7 @@ function parseFlags(args: readonly string[]): Record<string, string | boolean | 
 }
 
 function parseValue(name: string, type: Flag['type'], text: string): unknown {
-  const usageError = (expected: string) => new UsageError(`--${name} ${JSON.stringify(text)}: expected ${expected}`)
+  const usageError = (expectation: string) => new UsageError(`--${name} ${JSON.stringify(text)}: expected ${expectation}`)
   switch (type) {
     case 'string':
       if (text === '') throw usageError('a non-empty string')

@@ -17,17 +17,17 @@ describe('the test cluster', () => {
     { source: { flexVolume: { driver: 'example.com/flex', options: { a: 'b' } } } },
     { source: { csi: { driver: 'csi.example.com', volumeHandle: 'h', volumeAttributes: { a: 'b' } } } },
   ]
-  for (const provisioned of PROVISIONED_VOLUMES) {
-    it(`PROV-11 stores a source of type ${Object.keys(provisioned.source!)[0]} unchanged and passes it to delete`, async () => {
+  for (const provisionedVolume of PROVISIONED_VOLUMES) {
+    it(`PROV-11 stores a source of type ${Object.keys(provisionedVolume.source!)[0]} unchanged and passes it to delete`, async () => {
       const deletedVolumes: ExistingVolume[] = []
       const cluster = await startTestCluster({
         name: 'example.com/one',
-        provision: async ({ sizeBytes }) => ({ sizeBytes, ...provisioned }) as ProvisionedVolume,
+        provision: async ({ sizeBytes }) => ({ sizeBytes, ...provisionedVolume }) as ProvisionedVolume,
         delete: async (volume) => void deletedVolumes.push(volume),
       })
       try {
         const volume = await cluster.provision()
-        expect(volume.source).toMatchObject(provisioned.source!)
+        expect(volume.source).toMatchObject(provisionedVolume.source!)
         await cluster.release(volume)
         expect(deletedVolumes[0]?.source).toEqual(volume.source)
       } finally {
@@ -65,12 +65,12 @@ describe('startTestCluster', () => {
   it('PROV-17 expands a volume, and rejects with the message of the event if that fails', async () => {
     const volume = await cluster.provision({ size: '1Gi' })
     expect(await cluster.expand(volume, '3Gi')).toMatchObject({ name: volume.name, sizeBytes: 3n * 1024n ** 3n })
-    const withoutExpand = await startTestCluster({ ...memoryPlugin.plugin, expand: undefined })
+    const clusterWithoutExpand = await startTestCluster({ ...memoryPlugin.plugin, expand: undefined })
     try {
-      const other = await withoutExpand.provision()
-      await expect(withoutExpand.expand(other, '2Gi')).rejects.toThrow('example.com/memory does not expand volumes')
+      const otherVolume = await clusterWithoutExpand.provision()
+      await expect(clusterWithoutExpand.expand(otherVolume, '2Gi')).rejects.toThrow('example.com/memory does not expand volumes')
     } finally {
-      await withoutExpand.stop()
+      await clusterWithoutExpand.stop()
     }
   })
 
@@ -87,14 +87,14 @@ describe('startTestCluster', () => {
       delete: async () => {},
       modify: async ({ volume, attributes }) => void requests.push([volume.name, attributes]),
     })
-    const disks = await startTestCluster(plugin)
+    const diskCluster = await startTestCluster(plugin)
     try {
-      const volume = await disks.provision()
-      await disks.modify(volume, { tier: 'fast' })
+      const volume = await diskCluster.provision()
+      await diskCluster.modify(volume, { tier: 'fast' })
       expect(requests).toEqual([[volume.name, { tier: 'fast' }]])
-      await expect(disks.modify(volume, { tier: 'warp' })).rejects.toThrow('expected fast or slow')
+      await expect(diskCluster.modify(volume, { tier: 'warp' })).rejects.toThrow('expected fast or slow')
     } finally {
-      await disks.stop()
+      await diskCluster.stop()
     }
   })
 

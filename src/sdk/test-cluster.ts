@@ -138,11 +138,11 @@ export async function startTestCluster(
       options: { retryIntervalStartMs: RETRY_MS },
       events: { record },
     })
-    const stopped = Promise.all([controllers.run(abort.signal), changes.run(abort.signal)])
+    const controllersRun = Promise.all([controllers.run(abort.signal), changes.run(abort.signal)])
     return {
       async stop() {
         abort.abort()
-        await stopped
+        await controllersRun
         await caches.stop()
       },
     }
@@ -205,12 +205,12 @@ export async function startTestCluster(
   ): Promise<TestVolume> {
     const claim = await client.get(persistentVolumeClaimKind, claimRef)
     const uid = claim.metadata.uid!
-    if (claim.status?.phase !== 'Bound') await bind(name, claimRef)
+    if (claim.status?.phase !== 'Bound') await bindClaim(name, claimRef)
     warnings.delete(uid)
     await client.patch(persistentVolumeClaimKind, claimRef, { type: 'merge', body: { spec } })
     const volume = await pollUntil(goal, uid, async () => {
-      const current = await findVolume(name)
-      return current && isChanged(current) ? current : undefined
+      const currentVolume = await findVolume(name)
+      return currentVolume && isChanged(currentVolume) ? currentVolume : undefined
     })
     return toTestVolume(volume, claimRef)
   }
@@ -223,9 +223,9 @@ export async function startTestCluster(
     const status = { type: 'merge', body: { status: { phase: 'Released' } } } as const
     await client.patch(persistentVolumeKind, { name }, status, { subresource: 'status' })
     await pollUntil(`the volume "${name}" to be deleted`, volume.metadata.uid!, async () => {
-      const current = await findVolume(name)
-      if (!current) return true
-      const { deletionTimestamp, finalizers = [] } = current.metadata
+      const currentVolume = await findVolume(name)
+      if (!currentVolume) return true
+      const { deletionTimestamp, finalizers = [] } = currentVolume.metadata
       // No protection controller runs that would remove its finalizer.
       if (deletionTimestamp && finalizers.join() === 'kubernetes.io/pv-protection') {
         await client.patch(persistentVolumeKind, { name }, { type: 'merge', body: { metadata: { finalizers: null } } })
@@ -235,7 +235,7 @@ export async function startTestCluster(
   }
 
   /** Binds the claim to its volume, as the binder does. */
-  async function bind(name: string, claimRef: TestVolume['claim']): Promise<void> {
+  async function bindClaim(name: string, claimRef: TestVolume['claim']): Promise<void> {
     const spec = { volumeName: name }
     await client.patch(persistentVolumeClaimKind, claimRef, { type: 'merge', body: { spec } })
     const { accessModes, capacity } = (await client.get(persistentVolumeKind, { name })).spec ?? {}
@@ -248,9 +248,9 @@ export async function startTestCluster(
     find(client, persistentVolumeKind, { name })
 
   /** Polls `read` until it returns a result. Throws if a Warning event about the object is recorded. */
-  async function pollUntil<T>(goal: string, uid: string, read: () => Promise<T | undefined>): Promise<T> {
+  async function pollUntil<T>(goal: string, uid: string, readResult: () => Promise<T | undefined>): Promise<T> {
     for (const startMs = clock.monotonicMs(); ; await clock.sleep(POLL_INTERVAL_MS)) {
-      const result = await read()
+      const result = await readResult()
       if (result !== undefined) return result
       const warning = warnings.get(uid)
       if (warning !== undefined) throw new Error(warning)

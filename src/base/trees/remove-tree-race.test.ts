@@ -1,5 +1,5 @@
-// Simulates a hostile program that still has the volume mounted. Before a step of the deletion, it replaces a directory by
-// a link to a directory outside of the volume. The test repeats this for every step.
+// Simulates a hostile program that still has the volume mounted. Before a step of the deletion, it replaces a directory with
+// a link to a directory outside the volume. The test repeats this for every step.
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,9 +30,9 @@ async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number;
     mkdirSync(join(dir, 'outside', 'deeper'), { recursive: true })
     writeFileSync(join(dir, 'outside', 'precious'), '')
     writeFileSync(join(dir, 'outside', 'deeper', 'precious'), '')
-    const inner = join(dir, 'tree', 'sub', 'deeper')
-    mkdirSync(inner, { recursive: true })
-    writeFileSync(join(inner, 'precious'), '')
+    const innerDir = join(dir, 'tree', 'sub', 'deeper')
+    mkdirSync(innerDir, { recursive: true })
+    writeFileSync(join(innerDir, 'precious'), '')
     writeFileSync(join(dir, 'tree', 'sub', 'precious'), '')
     let steps = 0
     hooks.beforeStep = () => {

@@ -49,17 +49,17 @@ describe('removeTree', () => {
     const LEVELS = 600
     const tree = join(dir, 'tree')
     await mkdir(tree)
-    let inner = tree
+    let innerTop = tree
     for (let level = 0; level < LEVELS; level += 100) {
       // Build the tree from the bottom: create a hundred levels and move the existing tree into the lowest one.
       const top = join(dir, `top${level}`)
       const bottom = join(top, ...Array.from({ length: 99 }, () => 'some-level'))
       await mkdir(bottom, { recursive: true })
-      if (level > 0) await rename(inner, join(bottom, 'd'))
+      if (level > 0) await rename(innerTop, join(bottom, 'd'))
       else await rename(tree, join(bottom, 'd'))
-      inner = top
+      innerTop = top
     }
-    await rename(inner, tree)
+    await rename(innerTop, tree)
     await removeTree(tree)
     expect(await readdir(dir)).toEqual(['outside'])
   })

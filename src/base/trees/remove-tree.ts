@@ -1,6 +1,6 @@
-// Deletes a directory tree; on Linux nothing outside of it, even if another program renames entries in the tree. A program
-// that still has the volume mounted could replace a directory by a link between check and use. Therefore each directory is
-// opened without following links, and its entries are accessed through the open descriptor.
+// Deletes a directory tree. On Linux it deletes nothing outside the tree, even if another program renames entries in the tree
+// meanwhile: a program that still has the volume mounted could replace a directory with a link between check and use. Therefore
+// each directory is opened without following links, and its entries are accessed through the open descriptor.
 import { chmod, type FileHandle, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
 import { describeDiskError, errorCode } from '../disk-error.ts'
 import { descriptorPath, entryPath, openDirectory, openEntry } from './open-entry.ts'
@@ -14,8 +14,8 @@ const PASSES_MAX = 10_000
 const OWNER_BITS = 0o700
 
 /**
- * Succeeds if the path does not exist. If the path is a link or a file, only that is removed. Directories of this user that are
- * not writable are made writable.
+ * Succeeds if the path does not exist. If the path is a link or a file, only the link or the file is removed. Directories of
+ * this user that are not writable are made writable.
  */
 export async function removeTree(path: string, signal?: AbortSignal): Promise<void> {
   // Other systems have no /proc/self/fd, so a volume must not be in use while it is deleted.
@@ -47,7 +47,7 @@ interface Entry {
 
 async function removeEntry({ path, displayPath, depth }: Entry, parent: Tree | Pick<Tree, 'signal'>): Promise<void> {
   parent.signal?.throwIfAborted()
-  const directory = await openReadable(path)
+  const directory = await openReadableDirectory(path)
   if (!directory) return ignoreMissing(unlink(path))
   try {
     const { dev, mode } = await directory.stat()
@@ -89,7 +89,7 @@ async function emptyDirectory(
 }
 
 /** Opens a directory, after making it readable if necessary. Returns undefined if the path is not a directory. */
-async function openReadable(path: string | Buffer): Promise<FileHandle | undefined> {
+async function openReadableDirectory(path: string | Buffer): Promise<FileHandle | undefined> {
   try {
     return await openDirectory(path)
   } catch (error) {

@@ -6,13 +6,13 @@ import { errorCode } from '../disk-error.ts'
 /** Returns the absolute path with the links in its existing part resolved. Parts that do not exist are kept. */
 export async function resolvePath(path: string): Promise<string> {
   const missingParts: string[] = []
-  for (let existing = normalize(path); ; existing = dirname(existing)) {
+  for (let ancestor = normalize(path); ; ancestor = dirname(ancestor)) {
     try {
-      return join(await realpath(existing), ...missingParts)
+      return join(await realpath(ancestor), ...missingParts)
     } catch (error) {
       if (!['ENOENT', 'ENOTDIR'].includes(errorCode(error))) throw error
     }
-    missingParts.unshift(basename(existing))
+    missingParts.unshift(basename(ancestor))
   }
 }
 

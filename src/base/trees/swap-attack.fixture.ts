@@ -1,4 +1,4 @@
-// Test fixture: attacks an operation on a volume as a pod can. A thread replaces a directory of the volume by a link to a
+// Test fixture: attacks an operation on a volume as a pod can. A thread replaces a directory of the volume with a link to a
 // directory of the machine, and back, as fast as it can.
 import { lstat, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -26,7 +26,7 @@ const SWAP = `
 const { renameSync } = require('node:fs')
 const { workerData: { volume, counter } } = require('node:worker_threads')
 const swaps = new Int32Array(counter)
-let created = 0
+let createdCount = 0
 const rename = (from, to) => {
   try {
     renameSync(volume + from, volume + to)
@@ -37,7 +37,7 @@ const rename = (from, to) => {
 }
 // The operation may create the name while it is missing: then that entry is moved away.
 const replace = (from) => {
-  while (!rename(from, '/d')) rename('/d', '/created-' + created++)
+  while (!rename(from, '/d')) rename('/d', '/created-' + createdCount++)
 }
 for (;;) {
   rename('/d', '/hidden')

@@ -42,7 +42,7 @@ async function* walkDirectory({ directory, name, depth }: Level, options: WalkOp
     else yield { is: 'file', name: entry.name, path: entryPath(directory, entry.name) }
   }
   for (const subdirectory of subdirectories) {
-    const child = await openAt(depth + 1, entryPath(directory, subdirectory), options)
+    const child = await openSubdirectory(depth + 1, entryPath(directory, subdirectory), options)
     if (!child) continue
     try {
       if (options.canEnter && !(await options.canEnter(child))) continue
@@ -61,7 +61,7 @@ async function* readEntries(directory: FileHandle): AsyncGenerator<{ name: Buffe
   }
 }
 
-async function openAt(depth: number, path: Buffer, { onSkip }: WalkOptions): Promise<FileHandle | undefined> {
+async function openSubdirectory(depth: number, path: Buffer, { onSkip }: WalkOptions): Promise<FileHandle | undefined> {
   try {
     if (depth > DEPTH_MAX) throw new TooDeepError(`The tree has more than ${DEPTH_MAX} levels of directories.`)
     return await openDirectory(path)

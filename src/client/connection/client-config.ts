@@ -1,4 +1,4 @@
-// Loads the client configuration of a component from the given kubeconfig, $KUBECONFIG, or the cluster it runs in.
+// Loads the client configuration of a component: from a kubeconfig, which its flag or $KUBECONFIG names, or from its pod.
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { delimiter } from 'node:path'

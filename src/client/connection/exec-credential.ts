@@ -17,7 +17,7 @@ const OUTPUT_BYTES_MAX = 1024 * 1024
 const RENEW_EARLY_MS = 10_000
 
 export function createExecCredentials(config: ExecConfig, { clock, dir }: { clock: Clock; dir: string }) {
-  let cached: { credentials: Credentials; expiresAtMs: number } | undefined
+  let cachedEntry: { credentials: Credentials; expiresAtMs: number } | undefined
   let renewal: Promise<Credentials> | undefined
 
   async function renew(): Promise<Credentials> {
@@ -29,20 +29,20 @@ export function createExecCredentials(config: ExecConfig, { clock, dir }: { cloc
     const expiresAtMs = expirationTimestamp
       ? Date.parse(expirationTimestamp) - RENEW_EARLY_MS
       : Number.POSITIVE_INFINITY
-    cached = { credentials, expiresAtMs }
+    cachedEntry = { credentials, expiresAtMs }
     return credentials
   }
 
   return {
     async get(): Promise<Credentials> {
-      if (cached && clock.nowMs() < cached.expiresAtMs) return cached.credentials
+      if (cachedEntry && clock.nowMs() < cachedEntry.expiresAtMs) return cachedEntry.credentials
       renewal ??= renew().finally(() => {
         renewal = undefined
       })
       return renewal
     },
     invalidate(): void {
-      cached = undefined
+      cachedEntry = undefined
     },
   }
 }

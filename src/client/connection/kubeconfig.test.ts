@@ -122,9 +122,9 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
 
   it('rejects an unsupported user field, and a context or user that does not exist', async () => {
     const { path } = await aKubeconfig({ 'auth-provider': { name: 'gcp' } })
-    const open = (context?: string) => kubeconfigConnection({ path, context, clock: manualClock() })
-    await expect(open()).rejects.toThrow('user field "auth-provider" is not supported')
-    await expect(open('nope')).rejects.toThrow('has no context "nope"; it has "main", "other"')
-    await expect(open('other')).rejects.toThrow('has no user "missing"')
+    const connect = (context?: string) => kubeconfigConnection({ path, context, clock: manualClock() })
+    await expect(connect()).rejects.toThrow('user field "auth-provider" is not supported')
+    await expect(connect('nope')).rejects.toThrow('has no context "nope"; it has "main", "other"')
+    await expect(connect('other')).rejects.toThrow('has no user "missing"')
   })
 })

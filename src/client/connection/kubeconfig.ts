@@ -22,8 +22,8 @@ export interface KubeconfigConnection extends Connection {
 type Yaml = typeof import('yaml')
 
 export async function kubeconfigConnection({ path, context, clock }: KubeconfigOptions): Promise<KubeconfigConnection> {
-  const loaded: Yaml & { readonly default?: Yaml } = await import('yaml')
-  const { parse } = loaded.default ?? loaded // in the bundle, the module is the default export
+  const yamlModule: Yaml & { readonly default?: Yaml } = await import('yaml')
+  const { parse } = yamlModule.default ?? yamlModule // in the bundle, the module is the default export
   const config = asRecord(parseConfig(await readFile(path, 'utf8'), parse))
   if (!('clusters' in config || 'contexts' in config || 'current-context' in config)) {
     throw new Error('it is not a kubeconfig: it has no clusters, contexts and current-context')

@@ -49,7 +49,7 @@ export interface RequestObserver {
 
 export interface HttpClient extends Client {
   /** Returns the number of sockets with the current client certificate, in use or idle. */
-  sockets(): number
+  countSockets(): number
   close(): void
 }
 
@@ -100,14 +100,14 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   }
 
   const pathOf = async (kind: Kind, ref: Partial<ObjectRef>, subresource = ''): Promise<string> => {
-    const version = await versions.of(kind)
+    const version = await versions.versionOf(kind)
     const root = kind.group ? `/apis/${kind.group}/${version}` : `/api/${version}`
     const scope = kind.namespaced && ref.namespace ? `/namespaces/${encodeURIComponent(ref.namespace)}` : ''
     const name = ref.name ? `/${encodeURIComponent(ref.name)}` : ''
     return `${root}${scope}/${kind.plural}${name}${subresource ? `/${subresource}` : ''}`
   }
   const encodeObject = async (kind: Kind, object: Readonly<KubeObject>): Promise<string> =>
-    JSON.stringify({ apiVersion: apiVersionOf(kind, await versions.of(kind)), kind: kind.kind, ...object })
+    JSON.stringify({ apiVersion: apiVersionOf(kind, await versions.versionOf(kind)), kind: kind.kind, ...object })
 
   async function* watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
     const { signal } = request
@@ -155,9 +155,9 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     const body = writeOptions.subresource
       ? JSON.stringify({ ...SUBRESOURCE_BODIES[writeOptions.subresource], ...object })
       : await encodeObject(kind, object)
-    const created = await send('POST', kind, { method: 'POST', path, body, ...sendOptions(writeOptions) })
-    if (writeOptions.subresource === 'token') return created as WireObject
-    return writeOptions.subresource ? object : objectOf(kind, created)
+    const response = await send('POST', kind, { method: 'POST', path, body, ...sendOptions(writeOptions) })
+    if (writeOptions.subresource === 'token') return response as WireObject
+    return writeOptions.subresource ? object : objectOf(kind, response)
   }
 
   async function update(
@@ -200,9 +200,9 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   async function remove(kind: Kind, ref: ObjectRef, request: DeleteRequest = {}): Promise<WireObject> {
     const path = await pathOf(kind, ref)
     const body = JSON.stringify(deleteOptionsOf(request))
-    const deleted = await send('DELETE', kind, { method: 'DELETE', path, body, ...sendOptions(request) })
+    const response = await send('DELETE', kind, { method: 'DELETE', path, body, ...sendOptions(request) })
     // The response is a Status, the last state of a removed object, or an object that is marked for deletion.
-    return stillExists(deleted) ? objectOf(kind, deleted) : undefined
+    return stillExists(response) ? objectOf(kind, response) : undefined
   }
 
   async function commitsAtomically(): Promise<boolean> {
@@ -234,7 +234,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   }
 
   async function encodeWrite(write: CommitWrite): Promise<object> {
-    const apiVersion = apiVersionOf(write.kind, await versions.of(write.kind))
+    const apiVersion = apiVersionOf(write.kind, await versions.versionOf(write.kind))
     const ref = 'ref' in write ? write.ref : write.object.metadata
     const common = { verb: write.do, apiVersion, resource: write.kind.plural, namespace: ref.namespace, name: ref.name }
     switch (write.do) {
@@ -279,7 +279,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     commit,
     commitsAtomically,
     serves: async (kind) => (await versions.find(kind)) !== undefined,
-    sockets: transport.sockets,
+    countSockets: transport.countSockets,
     close: transport.close,
   }
   return client
@@ -322,8 +322,8 @@ function queryOf(parameters: Readonly<Record<string, string | number | boolean |
   return text ? `?${text}` : ''
 }
 
-const writeQuery = ({ fieldManager, dryRun }: WriteOptions, extra: Record<string, string | undefined> = {}): string =>
-  queryOf({ fieldManager, dryRun: dryRun ? 'All' : undefined, ...extra })
+const writeQuery = ({ fieldManager, dryRun }: WriteOptions, parameters: Record<string, string | undefined> = {}): string =>
+  queryOf({ fieldManager, dryRun: dryRun ? 'All' : undefined, ...parameters })
 
 /** Returns the signal and the headers of a write. */
 function sendOptions({ signal, fences }: Pick<WriteOptions, 'signal' | 'fences'>, contentType?: string) {

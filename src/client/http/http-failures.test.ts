@@ -71,7 +71,7 @@ describe('the responses of a stock server', () => {
     metadata: { name: 'n', uid: 'u', resourceVersion: '5', annotations: null, ownerReferences: [] },
     spec: { drivers },
   })
-  const decoded = { metadata: { name: 'n', uid: 'u', resourceVersion: '5' }, spec: { drivers: [] } }
+  const decodedCsiNode = { metadata: { name: 'n', uid: 'u', resourceVersion: '5' }, spec: { drivers: [] } }
   const respondWithoutDrivers = (request: IncomingMessage, response: ServerResponse) => {
     if (request.url?.includes('watch=true')) {
       response.writeHead(200)
@@ -92,13 +92,13 @@ describe('the responses of a stock server', () => {
     const { items } = await client.list(csiNodeKind, { resourceVersion: 'list' })
     const objects: unknown[] = [
       await client.get(csiNodeKind, { name: 'n' }),
-      await client.create(csiNodeKind, decoded),
-      await client.update(csiNodeKind, decoded),
+      await client.create(csiNodeKind, decodedCsiNode),
+      await client.update(csiNodeKind, decodedCsiNode),
       await client.patch(csiNodeKind, { name: 'n' }, { type: 'merge', body: {} }),
       ...items,
     ]
     for await (const event of client.watch(csiNodeKind, { signal })) if ('object' in event) objects.push(event.object)
-    expect(objects).toStrictEqual(Array(9).fill(decoded))
+    expect(objects).toStrictEqual(Array(9).fill(decodedCsiNode))
   })
 
   it('SYS-29 may have null instead of items or resources', async () => {
@@ -127,14 +127,14 @@ describe('an HTTP request', () => {
   })
 
   it('is retried at most 10 times, and not without Retry-After', async () => {
-    const busy = await startServer((_, response) =>
+    const busyServer = await startServer((_, response) =>
       respondJson(response, 429, aStatus(429, 'Busy'), { 'retry-after': '0' }),
     )
-    expect(await errorOf(busy.client.get(configMapKind, ref))).toMatchObject({ code: 429 })
-    expect(busy.requests.length).toBe(11)
-    const broken = await startServer((_, response) => respondJson(response, 503, aStatus(503, 'ServiceUnavailable')))
-    expect(await errorOf(broken.client.create(configMapKind, aConfigMap('a')))).toMatchObject({ code: 503 })
-    expect(broken.requests.length).toBe(1)
+    expect(await errorOf(busyServer.client.get(configMapKind, ref))).toMatchObject({ code: 429 })
+    expect(busyServer.requests.length).toBe(11)
+    const brokenServer = await startServer((_, response) => respondJson(response, 503, aStatus(503, 'ServiceUnavailable')))
+    expect(await errorOf(brokenServer.client.create(configMapKind, aConfigMap('a')))).toMatchObject({ code: 503 })
+    expect(brokenServer.requests.length).toBe(1)
   })
 
   it('fails with 503 if the server cannot be reached', async () => {
@@ -323,12 +323,12 @@ describe('a watch', () => {
       { clock, watchSilenceMs: 60_000 },
     )
     const events: WatchEvent<Json>[] = []
-    const ended = collectEvents(client.watch(configMapKind, { signal: new AbortController().signal }), events)
-    ended.catch(() => {}) // the test reads the error later
+    const watchRun = collectEvents(client.watch(configMapKind, { signal: new AbortController().signal }), events)
+    watchRun.catch(() => {}) // the test reads the error later
     await waitFor(() => openedWatches === 1 && events.length === 1)
     await clock.advance(59_000)
     await clock.advance(1_000)
-    return ended
+    return watchRun
   }
 
   it('fails with an explanation if a server that sends bookmarks is silent for too long', async () => {
@@ -343,19 +343,19 @@ describe('a watch', () => {
   })
 
   it('fails with the error of the server in an event or in the response', async () => {
-    const asEvent = await startServer((_, response) => {
+    const eventServer = await startServer((_, response) => {
       startResponse(response)
       response.end(line('ERROR', aStatus(410, 'Expired', 'too old')))
     })
     const signal = new AbortController().signal
     expect(
-      await errorOf(collectEvents(asEvent.client.watch(configMapKind, { resourceVersion: '1', signal }))),
+      await errorOf(collectEvents(eventServer.client.watch(configMapKind, { resourceVersion: '1', signal }))),
     ).toMatchObject({
       code: 410,
       reason: 'Expired',
     })
-    const asResponse = await startServer((_, response) => respondJson(response, 429, aStatus(429, 'TooManyRequests')))
-    expect(await errorOf(collectEvents(asResponse.client.watch(configMapKind, { signal })))).toMatchObject({
+    const responseServer = await startServer((_, response) => respondJson(response, 429, aStatus(429, 'TooManyRequests')))
+    expect(await errorOf(collectEvents(responseServer.client.watch(configMapKind, { signal })))).toMatchObject({
       code: 429,
     })
   })
@@ -394,7 +394,7 @@ describe('the HTTP client', () => {
         if (event.type === 'bookmark') break
       }
     }
-    await waitFor(() => client.sockets() <= 2 && api.store.stats().watchers === 0)
+    await waitFor(() => client.countSockets() <= 2 && api.store.stats().watchers === 0)
   })
 
   it('resumes the watch of a cache after a server outage without missing a delete', async () => {
@@ -404,7 +404,7 @@ describe('the HTTP client', () => {
     for (const name of ['a', 'b']) await client.create(configMapKind, { metadata: { namespace: 'default', name } })
     const cache = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
     const abort = new AbortController()
-    const running = cache.run(abort.signal)
+    const cacheRun = cache.run(abort.signal)
     await waitFor(() => cache.size === 2)
     await listener.stop()
     await api.delete('/api/v1/namespaces/default/configmaps/a')
@@ -415,6 +415,6 @@ describe('the HTTP client', () => {
     }
     expect(cache.list().map(({ metadata }) => metadata.name)).toEqual(['b'])
     abort.abort()
-    await running
+    await cacheRun
   })
 })

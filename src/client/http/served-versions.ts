@@ -9,8 +9,8 @@ export function createServedVersions(transport: Transport) {
   const servedVersions = new Map<string, string>()
   const idOf = ({ group, plural }: Kind) => `${group}/${plural}`
   const find = async (kind: Kind): Promise<string | undefined> => {
-    const cached = servedVersions.get(idOf(kind))
-    if (cached) return cached
+    const cachedVersion = servedVersions.get(idOf(kind))
+    if (cachedVersion) return cachedVersion
     for (const version of kind.versions) {
       if (!(await isServed(transport, kind, version))) continue
       servedVersions.set(idOf(kind), version)
@@ -22,7 +22,7 @@ export function createServedVersions(transport: Transport) {
     find,
     invalidate: (kind: Kind) => void servedVersions.delete(idOf(kind)),
     /** A kind with one version needs no lookup: if it is not served, the request itself fails. */
-    of: async (kind: Kind): Promise<string> =>
+    versionOf: async (kind: Kind): Promise<string> =>
       kind.versions.length === 1 ? kind.versions[0]! : ((await find(kind)) ?? kind.versions[0]!),
   }
 }

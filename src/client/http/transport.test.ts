@@ -23,11 +23,11 @@ it('counts and closes the sockets of an earlier client certificate', async () =>
     clock: systemClock(),
   })
   const watch = await transport.open({ method: 'GET', path: '/watch' })
-  expect(transport.sockets()).toBe(1)
+  expect(transport.countSockets()).toBe(1)
   cert = 'second'
   await transport.call({ method: 'GET', path: '/' })
-  expect(transport.sockets()).toBe(2)
-  const closed = new Promise<void>((resolve) => watch.on('close', resolve))
+  expect(transport.countSockets()).toBe(2)
+  const watchClosed = new Promise<void>((resolve) => watch.on('close', resolve))
   transport.close()
-  await closed
+  await watchClosed
 })

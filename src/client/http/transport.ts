@@ -23,7 +23,7 @@ export interface Transport {
   /** Returns the response when its headers have arrived. The caller must read or destroy it. */
   open(request: TransportRequest): Promise<IncomingMessage>
   /** Returns the number of sockets, in use or idle. */
-  sockets(): number
+  countSockets(): number
   /** Closes all sockets. */
   close(): void
 }
@@ -37,7 +37,7 @@ export interface HttpResponse {
 export interface TransportOptions {
   readonly connection: Connection
   readonly clock: Clock
-  /** Timeout for the headers of a response, and again for the body of a complete one. Default: 60 s. */
+  /** Timeout for the headers of a response, and again for the body of a response that `call` returns. Default: 60 s. */
   readonly timeoutMs?: number
   readonly userAgent?: string
 }
@@ -75,7 +75,7 @@ export function createTransport(options: TransportOptions): Transport {
   const agentFor = ({ cert, key }: Credentials) => {
     if (agent && agent.cert === cert) return agent.agent
     // Idle connections are closed. Connections in use, such as watches, continue until they end.
-    for (const idle of Object.values(agent?.agent.freeSockets ?? {}).flat()) idle?.destroy()
+    for (const idleSocket of Object.values(agent?.agent.freeSockets ?? {}).flat()) idleSocket?.destroy()
     earlierAgents = [...earlierAgents, ...(agent ? [agent.agent] : [])].filter(({ sockets }) => countOf(sockets) > 0)
     // Certificates are parsed once for all connections.
     const secureContext = () => createSecureContext({ ...trust, ...(cert ? { cert, key } : {}) })
@@ -98,9 +98,9 @@ export function createTransport(options: TransportOptions): Transport {
     } catch (error) {
       throw unavailable(`no credentials for ${connection.server}: ${(error as Error).message}`)
     }
-    const start = isPlaintext ? httpRequest : httpsRequest
+    const sendRequest = isPlaintext ? httpRequest : httpsRequest
     return new Promise((resolve, reject) => {
-      const outgoing: ClientRequest = start({
+      const outgoing: ClientRequest = sendRequest({
         ...address,
         method,
         path: pathPrefix + path,
@@ -170,13 +170,13 @@ export function createTransport(options: TransportOptions): Transport {
     }
   }
 
-  const agents = () => [...earlierAgents, ...(agent ? [agent.agent] : [])]
+  const listAgents = () => [...earlierAgents, ...(agent ? [agent.agent] : [])]
   return {
     open,
     call,
-    sockets: () => agents().reduce((sum, { sockets, freeSockets }) => sum + countOf(sockets) + countOf(freeSockets), 0),
+    countSockets: () => listAgents().reduce((sum, { sockets, freeSockets }) => sum + countOf(sockets) + countOf(freeSockets), 0),
     close() {
-      for (const each of agents()) each.destroy()
+      for (const openAgent of listAgents()) openAgent.destroy()
     },
   }
 }

@@ -62,7 +62,7 @@ export function createVolumeIndex(volumes: Cache<PersistentVolume>): VolumeIndex
     *groups(requirements) {
       for (const [modes, group] of candidates.groups(matchKey(requirements))) {
         if (includesModes(modes, requirements.modes))
-          yield { modes, candidates: group.from(({ size }) => size >= requirements.size) }
+          yield { modes, candidates: group.itemsFrom(({ size }) => size >= requirements.size) }
       }
     },
     candidate: (name) => candidatesByName.get(name),

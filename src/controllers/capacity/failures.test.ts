@@ -59,7 +59,7 @@ function createSwitchableServer(client: Client) {
       isDown = true
       flakyClient.watchError = outage
       flakyClient.listError = outage
-      flakyClient.cut(outage)
+      flakyClient.cutStreams(outage)
     },
     start() {
       isDown = false

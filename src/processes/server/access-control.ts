@@ -1,5 +1,5 @@
-// Access control of a server: who sends a request (certificates and tokens), what the user may do (RBAC and the rules of
-// nodes), and what is recorded (audit log).
+// Opens the access control of a server: authentication (certificates and tokens), authorization and admission (RBAC and the
+// rules of nodes and service accounts), and the audit log.
 import {
   type ApiServer,
   type ApiServerOptions,

@@ -29,23 +29,23 @@ describe('openAccountTokens', () => {
     const tokens = await openAccountTokens({ ...SETTINGS, pkiDir, store, clock, log: silentLog, serverUrl })
     await tokens.start(stop.signal)
     /** Returns the ID of the key that signs. The subject does not exist, so the clock must pass the wait for the index. */
-    const signingKid = async () => {
-      const issued = tokens.issue({ subject, audiences: ['a'], lifetimeSeconds: 600 })
+    const issueSigningKid = async () => {
+      const issuance = tokens.issue({ subject, audiences: ['a'], lifetimeSeconds: 600 })
       await clock.advance(1_000)
-      return kidOf((await issued).token)
+      return kidOf((await issuance).token)
     }
-    const publishedKeys = () =>
+    const readPublishedKeys = () =>
       JSON.parse(Buffer.from(tokens.handleDiscovery('/openid/v1/jwks')!.body!).toString()).keys
-    const firstKid = await signingKid()
+    const firstKid = await issueSigningKid()
     const replaceKey = (content: string) => writeFile(join(pkiDir, 'service-account.key'), content, { mode: 0o600 })
 
     await replaceKey('not a key')
     await clock.advance(1_000)
-    expect(await signingKid()).toBe(firstKid)
+    expect(await issueSigningKid()).toBe(firstKid)
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     await replaceKey(privateKey.export({ type: 'pkcs8', format: 'pem' }) as string)
-    await vi.waitFor(async () => expect(await signingKid()).not.toBe(firstKid), { timeout: 20_000 })
-    expect(publishedKeys().map(({ kid }: { kid: string }) => kid)).toEqual([await signingKid(), firstKid])
+    await vi.waitFor(async () => expect(await issueSigningKid()).not.toBe(firstKid), { timeout: 20_000 })
+    expect(readPublishedKeys().map(({ kid }: { kid: string }) => kid)).toEqual([await issueSigningKid(), firstKid])
   })
 })
 

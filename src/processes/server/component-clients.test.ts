@@ -16,21 +16,21 @@ const PODS = `${NAMESPACES}/shop/pods`
 const VOLUMES = '/api/v1/persistentvolumes'
 const RBAC = '/apis/rbac.authorization.k8s.io/v1'
 
-/** Starts the controllers. `isShared` elects a leader, as servers with a common store do. */
-async function start({ isShared = false } = {}) {
+/** Starts the controllers. With `isShared` they elect a leader, as those of servers that share a store do. */
+async function startControllers({ isShared = false } = {}) {
   const api = await createServerFixture({ usesRbac: true, recordsRuleUse: true, answers: 'stowage' })
   const { clock } = api
   const { plugin } = createMemoryPlugin()
   const registry = new Registry()
   const metrics = createClientMetrics(registry)
   const problems: string[] = []
-  const problem = (fields: object, message: string) => void problems.push(`${message} ${JSON.stringify(fields)}`)
-  const log = { debug: () => {}, info: () => {}, warn: problem, error: problem }
+  const recordProblem = (fields: object, message: string) => void problems.push(`${message} ${JSON.stringify(fields)}`)
+  const log = { debug: () => {}, info: () => {}, warn: recordProblem, error: recordProblem }
   const abort = new AbortController()
   setMaxListeners(0, abort.signal)
   const common = { clock, random: () => 0.5, log, signal: abort.signal, metrics }
   const clientOf = createComponentClients({ ...common, server: api.server, authorizer: api.authorizer })
-  const running = runControllers({
+  const controllersRun = runControllers({
     ...common,
     registry,
     client: clientOf('manager'),
@@ -43,7 +43,7 @@ async function start({ isShared = false } = {}) {
   })
   onTestFinished(async () => {
     abort.abort()
-    await api.advanceUntilSettled(running)
+    await api.advanceUntilSettled(controllersRun)
     await api.store.close()
   })
   const post = async (path: string, body: object) => {
@@ -71,14 +71,14 @@ async function start({ isShared = false } = {}) {
   }
 }
 
-const claimOf = (name: string) => ({
+const aClaim = (name: string) => ({
   metadata: { name },
   spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'memory', resources: { requests: { storage: '1Gi' } } },
 })
 
 async function createNode(post: (path: string, body: object) => Promise<Json>, renewTime: string): Promise<void> {
-  const ready = { type: 'Ready', status: 'True', lastHeartbeatTime: renewTime, lastTransitionTime: renewTime }
-  const status = { allocatable: { cpu: '1', pods: '9' }, conditions: [ready] }
+  const readyCondition = { type: 'Ready', status: 'True', lastHeartbeatTime: renewTime, lastTransitionTime: renewTime }
+  const status = { allocatable: { cpu: '1', pods: '9' }, conditions: [readyCondition] }
   await post('/api/v1/nodes', { metadata: { name: 'node-1' }, status })
 }
 
@@ -86,7 +86,7 @@ describe('the controllers in the process of the server', () => {
   it.each([{ isShared: false }, { isShared: true }])(
     'SYS-9 do their work with their own roles (leader election: $isShared)',
     async (options) => {
-      const { post, delete: remove, clock, waitUntilReturns, waitUntilDeleted, ...cluster } = await start(options)
+      const { post, delete: remove, clock, waitUntilReturns, waitUntilDeleted, ...cluster } = await startControllers(options)
       await createNode(post, new Date(clock.nowMs()).toISOString())
       await post(`${NAMESPACES}/shop/resourcequotas`, {
         metadata: { name: 'all' },
@@ -96,8 +96,8 @@ describe('the controllers in the process of the server', () => {
         `${NAMESPACES}/shop/resourcequotas/all`,
         ({ status }) => status?.used?.persistentvolumeclaims === '0',
       )
-      await post(CLAIMS, claimOf('data'))
-      const template = { spec: claimOf('').spec }
+      await post(CLAIMS, aClaim('data'))
+      const template = { spec: aClaim('').spec }
       await post(PODS, {
         metadata: { name: 'web' },
         spec: {
@@ -125,23 +125,23 @@ describe('the controllers in the process of the server', () => {
     },
   )
 
-  it('SYS-9 report a rule that one of them lacks, and continue as soon as it is granted', async () => {
-    const { post, delete: remove, get, patch, clock, waitUntil, waitUntilReturns, ...cluster } = await start()
+  it('SYS-9 report a rule that a controller lacks, and continue after the rule is granted', async () => {
+    const { post, delete: remove, get, patch, clock, waitUntil, waitUntilReturns, ...cluster } = await startControllers()
     const role = `${RBAC}/clusterroles/stowage:binding`
     const { rules } = (await get(role)).json
-    const withoutPatch = rules.map((rule: Json) => ({
+    const rulesWithoutPatch = rules.map((rule: Json) => ({
       ...rule,
-      verbs: rule.verbs.filter((v: string) => v !== 'patch'),
+      verbs: rule.verbs.filter((verb: string) => verb !== 'patch'),
     }))
     expect(
-      (await patch(role, { rules: withoutPatch.filter(({ verbs }: Json) => verbs.length > 0) }, 'merge')).status,
+      (await patch(role, { rules: rulesWithoutPatch.filter(({ verbs }: Json) => verbs.length > 0) }, 'merge')).status,
     ).toBe(200)
     // The service account also has the role of the binder of Kubernetes.
     await remove(`${RBAC}/clusterrolebindings/system:controller:persistent-volume-binder`)
     await createNode(post, new Date(clock.nowMs()).toISOString())
     const volume = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/v' } }
     await post(VOLUMES, { metadata: { name: 'v' }, spec: { ...volume, storageClassName: '' } })
-    await post(CLAIMS, { ...claimOf('data'), spec: { ...claimOf('data').spec, storageClassName: '' } })
+    await post(CLAIMS, { ...aClaim('data'), spec: { ...aClaim('data').spec, storageClassName: '' } })
     await waitUntil(async () => (await cluster.missingRights()).length > 0, 'the missing right to be counted')
     expect(cluster.problems[0]).toMatch(/^missing right: cannot patch persistentvolumes/)
     expect(cluster.problems[0]).toContain('system:serviceaccount:kube-system:persistent-volume-binder')

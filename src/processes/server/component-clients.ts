@@ -1,6 +1,6 @@
-// The clients of the components in the API server's process. Each has its own user (apiserver/rbac/component-roles.ts) and
-// is authorized as over HTTP, so that a rule that a component lacks shows in `stowage up` too: as a log line, an event and
-// the metric stowage_missing_rights.
+// Creates the clients of the components in the process of the API server. Each client has its own user
+// (apiserver/rbac/component-roles.ts) and is authorized as over HTTP, so that `stowage up` also reports a rule that a component
+// lacks: with a log line, an event and the metric stowage_missing_rights.
 import {
   type ApiServer,
   type Authorizer,

@@ -54,7 +54,7 @@ export interface ComponentsOptions {
 export interface RunningComponents {
   /** Settles when a component ends, which stops the server. Never settles if there is none. */
   readonly firstEnd: Promise<unknown>
-  /** Must be called after the signal. Returns what a stop waits for, by name. */
+  /** Must be called after the signal. Returns the promises that a stop waits for, by the name of the part. */
   stop(): Readonly<Record<string, Promise<unknown>>>
 }
 
@@ -70,13 +70,13 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
   let stopNodes = async () => {}
   if (nodes.count > 0) {
     const clientOf = (node: string) => access.nodeIdentity.clientOf(server, node)
-    const running = startNodes({ ...common, ...nodes, clientOf, serverUrl })
-    void running.ready.then((ready) => options.onNodes({ ...ready, idle: nodes.idle }))
-    stopNodes = running.stop
-    ends.push(running.failure)
-    drivers.unshift(...running.drivers)
+    const runningNodes = startNodes({ ...common, ...nodes, clientOf, serverUrl })
+    void runningNodes.readyNodes.then((ready) => options.onNodes({ ...ready, idle: nodes.idle }))
+    stopNodes = runningNodes.stop
+    ends.push(runningNodes.failure)
+    drivers.unshift(...runningNodes.drivers)
   }
-  // On a shared store `stowage server` runs those that need its keys, because `stowage controllers` cannot.
+  // On a shared store, `stowage server` runs the controllers that need its keys, because `stowage controllers` cannot.
   if (options.hasControllers || isShared) {
     const { pki } = access.credentials
     const metrics = createClientMetrics(registry, operations)

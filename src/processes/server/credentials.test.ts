@@ -19,9 +19,9 @@ async function createDirectory(): Promise<string> {
 
 it('SYS-22 a serving certificate that expires soon is renewed and served without a restart', async () => {
   const dir = await createDirectory()
-  const manual = manualClock()
+  const baseClock = manualClock()
   let offsetMs = 0
-  const clock = { ...manual, nowMs: () => manual.nowMs() + offsetMs }
+  const clock = { ...baseClock, nowMs: () => baseClock.nowMs() + offsetMs }
   const stop = new AbortController()
   onTestFinished(() => stop.abort())
   const credentials = await openCredentials({ dir, hosts: [], clock, log: silentLog })
@@ -35,9 +35,9 @@ it('SYS-22 a serving certificate that expires soon is renewed and served without
     signal: stop.signal,
   })
   offsetMs = 340 * DAY_MS
-  await manual.advance(HALF_DAY_MS)
+  await baseClock.advance(HALF_DAY_MS)
   while (renewals.length === 0 || servedCerts.at(-1) !== renewals[0]!.servingCert) {
-    await manual.advance(400)
+    await baseClock.advance(400)
     await new Promise((resolve) => setImmediate(resolve))
   }
   expect(Date.parse(new X509Certificate(servedCerts.at(-1)!).validTo)).toBeGreaterThan(clock.nowMs() + 300 * DAY_MS)

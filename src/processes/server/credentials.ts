@@ -27,7 +27,7 @@ import { watchFiles } from '../../base/watch-files.ts'
 const REVOCATIONS_FILE = 'revoked-certificates'
 const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1_000
 
-/** How a server uses its credentials after it has started. */
+/** The parts of a running server that use its credentials. */
 export interface CredentialUsers {
   readonly listener: Pick<HttpsListener, 'setCertificates'>
   readonly server: Pick<ApiServer, 'endUnauthenticatedWatches'>
@@ -58,9 +58,9 @@ export interface OpenCredentialsOptions {
 /** Loads the credentials of a server, and creates or renews them where necessary. */
 export async function openCredentials({ dir, hosts, clock, log }: OpenCredentialsOptions): Promise<OpenCredentials> {
   const load = async (): Promise<Pki> => {
-    const loaded = await loadOrCreatePki({ dir, hosts, clock })
-    for (const { file, reason } of loaded.writtenFiles) log.info({ file, reason }, 'credentials written')
-    return loaded
+    const loadedPki = await loadOrCreatePki({ dir, hosts, clock })
+    for (const { file, reason } of loadedPki.writtenFiles) log.info({ file, reason }, 'credentials written')
+    return loadedPki
   }
   const pki = await load()
   const tokens = createStaticTokens(pki.tokens)
@@ -82,8 +82,8 @@ export async function openCredentials({ dir, hosts, clock, log }: OpenCredential
       if (!authenticator) throw new Error('follow() needs an authenticator')
       await watchCredentials({ ...users, dir, pki, tokens, authenticator, clock, log })
       const renew = async () => {
-        const renewed = await load()
-        if (renewed.writtenFiles.length > 0) await users.onRenewed(renewed)
+        const renewedPki = await load()
+        if (renewedPki.writtenFiles.length > 0) await users.onRenewed(renewedPki)
       }
       scheduleRenewal({ renew, clock, log, signal: users.signal })
     },
@@ -112,11 +112,11 @@ interface WatchCredentialsOptions extends Omit<CredentialUsers, 'onRenewed'> {
 
 async function watchCredentials(options: WatchCredentialsOptions): Promise<void> {
   const { dir, authenticator, tokens, listener, server, clock, log, signal } = options
-  let served = options.pki
+  let servedPki = options.pki
   const path = (file: string) => join(dir, file)
-  const read = (file: string) => readFile(path(file), 'utf8')
+  const readText = (file: string) => readFile(path(file), 'utf8')
 
-  /** Applies a changed file. An invalid file is reported, and what it replaced stays valid. */
+  /** Applies changed files. An invalid file is logged, and the previous credentials stay valid. */
   const watch = async (files: readonly string[], apply: () => Promise<void>) => {
     const onChange = async () => {
       try {
@@ -132,24 +132,24 @@ async function watchCredentials(options: WatchCredentialsOptions): Promise<void>
   }
 
   await watch([REVOCATIONS_FILE], () => loadRevocations(dir, authenticator))
-  await watch(['tokens.json'], async () => tokens.set(parseTokens(await read('tokens.json'), path('tokens.json'))))
+  await watch(['tokens.json'], async () => tokens.set(parseTokens(await readText('tokens.json'), path('tokens.json'))))
   await watch(['ca.crt'], async () => {
-    const caCert = await read('ca.crt')
+    const caCert = await readText('ca.crt')
     authenticator.setCaCert(caCert)
-    served = { ...served, caCert }
-    listener.setCertificates(served)
+    servedPki = { ...servedPki, caCert }
+    listener.setCertificates(servedPki)
   })
   await watch(['serving.crt', 'serving.key'], async () => {
-    const [servingCert, servingKey] = [await read('serving.crt'), await read('serving.key')]
+    const [servingCert, servingKey] = [await readText('serving.crt'), await readText('serving.key')]
     new X509Certificate(servingCert) // throws a precise error
-    const changed = { ...served, servingCert, servingKey }
-    listener.setCertificates(changed)
-    served = changed
+    const changedPki = { ...servedPki, servingCert, servingKey }
+    listener.setCertificates(changedPki)
+    servedPki = changedPki
   })
 }
 
 interface RenewalOptions {
-  /** Writes certificates again that expire soon. The changed files are then reloaded. */
+  /** Renews certificates that expire soon. The changed files are then reloaded. */
   readonly renew: () => Promise<void>
   readonly clock: Clock
   readonly log: Logger

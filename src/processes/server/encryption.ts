@@ -68,10 +68,10 @@ const isNewStore = async ({ storeDir, pkiDir }: LoadEncryptionOptions): Promise<
 
 /** Throws if the store has a value that cannot be decrypted: serving the others would hide the loss of a key. */
 export async function checkStoredValues(store: Store, { encryption, file }: LoadedEncryption): Promise<void> {
-  const undecryptable = await findUndecryptable(store, { current: encryption })
-  if (!undecryptable) return
+  const decryptionError = await findUndecryptable(store, { current: encryption })
+  if (!decryptionError) return
   const location = file ?? `${ENCRYPTION_FILE} in the directory of the credentials`
-  throw new Error(`Cannot use the store: ${undecryptable.message}. Restore ${location} from the copy of the keys.`)
+  throw new Error(`Cannot use the store: ${decryptionError.message}. Restore ${location} from the copy of the keys.`)
 }
 
 export interface FollowEncryptionOptions extends LoadedEncryption {
@@ -94,8 +94,8 @@ export async function followEncryption(options: FollowEncryptionOptions): Promis
 
   async function reload(path: string): Promise<void> {
     const rules = await readRules(path)
-    const undecryptable = await findUndecryptable(store, { current: encryption, candidate: createEncryption(rules) })
-    if (undecryptable) throw undecryptable
+    const decryptionError = await findUndecryptable(store, { current: encryption, candidate: createEncryption(rules) })
+    if (decryptionError) throw decryptionError
     encryption.setRules(rules)
     log.info({ file: path }, 'encryption configuration reloaded')
     await rewrite()
@@ -125,11 +125,11 @@ async function readRules(file: string, flag = '') {
   })
 }
 
-const OTHERS = 0o007
+const OTHERS_MODE_BITS = 0o007
 
 async function checkOthersCannotRead(file: string): Promise<void> {
   const stats = await stat(file).catch(() => undefined)
-  if (!stats || (stats.mode & OTHERS) === 0) return
+  if (!stats || (stats.mode & OTHERS_MODE_BITS) === 0) return
   throw new UsageError(
     `--encryption-provider-config ${file}: all users of the machine can access the keys. Restrict it: chmod 600 ${file}`,
   )

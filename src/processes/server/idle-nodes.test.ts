@@ -30,8 +30,8 @@ describe('markIdleNodes', () => {
   const mark = (count: number) => markIdleNodes({ dir, count, nameOf: localNodeNames, client, clock: fixture.clock })
   const statusOf = async (name: string) => {
     const { spec, status } = await client.get(nodeKind, { name })
-    const ready = status?.conditions?.find(({ type }) => type === 'Ready')
-    return { ready: ready?.status, message: ready?.message, taints: spec?.taints?.map(({ effect }) => effect) ?? [] }
+    const readyCondition = status?.conditions?.find(({ type }) => type === 'Ready')
+    return { ready: readyCondition?.status, message: readyCondition?.message, taints: spec?.taints?.map(({ effect }) => effect) ?? [] }
   }
 
   it('SYS-1 marks nodes beyond the count as not ready, with a message, and taints them', async () => {
@@ -46,9 +46,9 @@ describe('markIdleNodes', () => {
 
   it('SYS-1 does not change nodes that are already marked', async () => {
     await mark(1)
-    const before = await client.get(nodeKind, { name: 'node-2' })
+    const markedNode = await client.get(nodeKind, { name: 'node-2' })
     expect(await mark(1)).toEqual(['node-2', 'node-10'])
-    expect(await client.get(nodeKind, { name: 'node-2' })).toEqual(before)
+    expect(await client.get(nodeKind, { name: 'node-2' })).toEqual(markedNode)
   })
 
   it('SYS-1 skips nodes without a Node object and returns no names without a directory', async () => {

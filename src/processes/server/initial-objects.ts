@@ -1,6 +1,5 @@
-// Objects that are created in a new cluster, so that the first claim needs no setup. The directory
-// class is created in a new embedded store; the objects of the local driver are created at a start with nodes or on etcd, if there
-// is no CSIDriver of it.
+// Objects that are created in a new cluster, so that the first claim needs no setup. The directory class is created in a new
+// embedded store. The objects of the local driver are created at a start with nodes or on etcd, unless its CSIDriver exists.
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'

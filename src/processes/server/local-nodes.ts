@@ -54,7 +54,7 @@ export type StartedNodes = ReadyNodes & { readonly idle: readonly string[] }
 export interface RunningNodes {
   readonly drivers: readonly DriverEndpoint[]
   /** Resolves when all nodes are ready. Never settles if a node fails or the signal fires first. */
-  readonly ready: Promise<ReadyNodes>
+  readonly readyNodes: Promise<ReadyNodes>
   /** Rejects when a node cannot start or fails later. */
   readonly failure: Promise<never>
   /** Must be called after the signal. Waits for the agents, then stops the drivers, which serve the agents' last calls. */
@@ -134,7 +134,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
       address,
       started: Promise.allSettled([drivers[index]!]),
     })),
-    ready,
+    readyNodes: ready,
     failure,
     async stop() {
       await Promise.allSettled(agents.map(async (agent) => (await agent).stopped))

@@ -16,7 +16,7 @@ export function numberOfDirectory(name: string): number | undefined {
   return /^node-[1-9]\d*$/.test(name) ? Number(name.slice(DIRECTORY_PREFIX.length)) : undefined
 }
 
-/** The nodes of the only server: node-1, node-2 and so on. */
+/** Returns the names of the nodes of a server that shares its store with no other: node-1, node-2 and so on. */
 export const localNodeNames: NodeNames = directoryOf
 
 /**

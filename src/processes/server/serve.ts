@@ -187,9 +187,9 @@ export async function serve(options: ServeOptions): Promise<void> {
       const writeKubeconfig = ({ caCert, admin }: Pki) =>
         writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert, credential: admin }))
       await writeKubeconfig(pki)
-      const onRenewed = async (renewed: Pki) => {
-        updateCertificateMetrics(renewed)
-        await writeKubeconfig(renewed)
+      const onRenewed = async (renewedPki: Pki) => {
+        updateCertificateMetrics(renewedPki)
+        await writeKubeconfig(renewedPki)
       }
       await access.credentials.follow({ listener, server, onRenewed, signal: stop.signal })
       await followPkiSource({ ...options, pkiDir }, stop.signal)
@@ -219,7 +219,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         inProcessProvisioners,
         signal: stop.signal,
       })
-      await Promise.race([untilStopped(signal, store), components.firstEnd])
+      await Promise.race([waitUntilStopped(signal, store), components.firstEnd])
       log.info({}, 'stopping; waiting for requests in flight')
     } finally {
       bootstrap.fail('the server is shutting down')
@@ -249,7 +249,7 @@ const openDirectoryProvisioner = async (root: Root, { clock, log }: ServeOptions
 const hostsOf = ({ host }: ListenAddress): string[] => (host === '0.0.0.0' || host === '::' ? [] : [host])
 
 /** Resolves when the process is stopped; rejects when the store fails. */
-const untilStopped = (signal: AbortSignal, store: Store) =>
+const waitUntilStopped = (signal: AbortSignal, store: Store) =>
   new Promise<void>((resolve, reject) => {
     const watch = store.watch({
       prefix: NO_KEY,

@@ -1,5 +1,5 @@
-// Runs the controllers that use the keys of the server or serve its authenticators. They run in the process of `stowage up`, and on
-// etcd of `stowage server`, without leader election, each as its own service account.
+// Runs the controllers that use the keys of the server or serve its authenticators. They run in the process of `stowage up`,
+// and on etcd in that of `stowage server`, without leader election, each as its own service account.
 import { Registry } from 'prom-client'
 import type { AccountTokens, Authorizer, Pki } from '../../apiserver/index.ts'
 import { SERVER_CONTROLLERS, type ServerController } from '../../apiserver/rbac/component-rules.ts'

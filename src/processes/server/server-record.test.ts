@@ -7,7 +7,7 @@ import { findRunningServer, readServerRecord, SERVER_RECORD_FILE, writeServerRec
 
 describe('server record', () => {
   let dataDir: string
-  const write = () =>
+  const writeRecord = () =>
     writeServerRecord({
       dataDir,
       pkiDir: join(dataDir, 'pki'),
@@ -16,7 +16,7 @@ describe('server record', () => {
       clock: systemClock(),
     })
   const file = () => join(dataDir, SERVER_RECORD_FILE)
-  const change = async (fields: object) =>
+  const changeRecord = async (fields: object) =>
     writeFile(file(), JSON.stringify({ ...JSON.parse(await readFile(file(), 'utf8')), ...fields }))
 
   beforeEach(async () => {
@@ -26,7 +26,7 @@ describe('server record', () => {
 
   it('SYS-25 finds this process from its start until it removes the record', async () => {
     expect(await findRunningServer(dataDir)).toBeUndefined()
-    const record = await write()
+    const record = await writeRecord()
     expect(await findRunningServer(dataDir)).toMatchObject({ pid: process.pid, command: 'up', store: 'embedded' })
     expect((await findRunningServer(dataDir))?.url).toBeUndefined()
     await record.setReady('https://127.0.0.1:7443')
@@ -37,18 +37,18 @@ describe('server record', () => {
   })
 
   it('SYS-25 finds no process if the PID has another start time or the machine was booted again', async () => {
-    await write()
+    await writeRecord()
     const { startTicks } = (await readServerRecord(dataDir))!
-    await change({ startTicks: `${Number(startTicks) + 1}` })
+    await changeRecord({ startTicks: `${Number(startTicks) + 1}` })
     expect(await findRunningServer(dataDir)).toBeUndefined()
-    await change({ startTicks, bootId: 'earlier' })
+    await changeRecord({ startTicks, bootId: 'earlier' })
     expect(await findRunningServer(dataDir)).toBeUndefined()
     expect(await readServerRecord(dataDir)).toMatchObject({ pid: process.pid })
   })
 
   it('keeps the record of another process when it removes its own', async () => {
-    const record = await write()
-    await change({ pid: 1 })
+    const record = await writeRecord()
+    await changeRecord({ pid: 1 })
     await record.remove()
     expect(await readServerRecord(dataDir)).toMatchObject({ pid: 1 })
   })

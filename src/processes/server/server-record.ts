@@ -53,8 +53,8 @@ export async function writeServerRecord(options: WriteServerRecordOptions): Prom
     setReady: (url) => write({ ...record, url }),
     async remove() {
       // Servers on etcd may share a data directory: keep the record of another process.
-      const current = await readServerRecord(dataDir).catch(() => undefined)
-      if (current?.pid === record.pid && current.startTicks === record.startTicks)
+      const currentRecord = await readServerRecord(dataDir).catch(() => undefined)
+      if (currentRecord?.pid === record.pid && currentRecord.startTicks === record.startTicks)
         await rm(path, { force: true }).catch(() => {}) // a record that stays is recognised as stale
     },
   }

@@ -15,16 +15,16 @@ export function addStoreChecks(health: Health, store: Store, { isShared }: { rea
 }
 
 function describeDamage(
-  damaged: readonly DamagedRecordError[],
+  damagedRecords: readonly DamagedRecordError[],
   { isAuthenticated }: HealthReader,
   remedy: string,
 ): string | undefined {
-  if (damaged.length === 0) return undefined
-  const records = damaged.length === 1 ? '1 record is damaged' : `${damaged.length} records are damaged`
-  if (!isAuthenticated) return `${records}; authenticate to see which`
-  const names = damaged
+  if (damagedRecords.length === 0) return undefined
+  const countText = damagedRecords.length === 1 ? '1 record is damaged' : `${damagedRecords.length} records are damaged`
+  if (!isAuthenticated) return `${countText}; authenticate to see which`
+  const names = damagedRecords
     .slice(0, NAMED_RECORDS_MAX)
     .map(({ key, revision }) => `${describeKey(key)} at revision ${revision}`)
-  const rest = damaged.length > NAMED_RECORDS_MAX ? `, and ${damaged.length - NAMED_RECORDS_MAX} more` : ''
-  return `${records}: ${names.join(', ')}${rest}; ${remedy}`
+  const moreText = damagedRecords.length > NAMED_RECORDS_MAX ? `, and ${damagedRecords.length - NAMED_RECORDS_MAX} more` : ''
+  return `${countText}: ${names.join(', ')}${moreText}; ${remedy}`
 }

@@ -21,10 +21,10 @@ describe('writeUpstreamConfigMaps', () => {
   it('SYS-29 creates the ConfigMap that delegated authentication reads, and updates it only if the CA has changed', async () => {
     const { store, write, readData } = await createFixture()
     await write('first CA')
-    const first = await readData(AUTHENTICATION)
-    expect(first['client-ca-file']).toBe('first CA')
+    const firstData = await readData(AUTHENTICATION)
+    expect(firstData['client-ca-file']).toBe('first CA')
     await write('second CA')
-    expect(await readData(AUTHENTICATION)).toEqual({ ...first, 'client-ca-file': 'second CA' })
+    expect(await readData(AUTHENTICATION)).toEqual({ ...firstData, 'client-ca-file': 'second CA' })
     const { revision } = store
     await write('second CA')
     expect(store.revision).toBe(revision)
@@ -49,11 +49,11 @@ describe('writeUpstreamConfigMaps', () => {
     const { clock, patch, write, readData } = await createFixture()
     await write('CA')
     const readProxyCa = async () => (await readData(AUTHENTICATION))['requestheader-client-ca-file']
-    const first = await readProxyCa()
+    const firstCa = await readProxyCa()
     await clock.advance(9.5 * YEAR_MS)
     await write('CA')
-    const second = await readProxyCa()
-    expect(second).not.toBe(first)
+    const secondCa = await readProxyCa()
+    expect(secondCa).not.toBe(firstCa)
     await patch(AUTHENTICATION, { data: { 'requestheader-client-ca-file': 'unreadable' } }, 'merge')
     await write('CA')
     expect(new X509Certificate(await readProxyCa()).subject).toBe('CN=stowage-front-proxy-ca')

@@ -31,8 +31,8 @@ const PROXY_CA = 'requestheader-client-ca-file'
  * server has no such proxy, so the key of that CA is discarded, and no certificate can be issued with it.
  */
 async function writeAuthenticationConfig({ client, caCert, clock }: UpstreamConfigMapsDeps): Promise<void> {
-  const existing = await find(client, configMapKind, AUTHENTICATION)
-  const proxyCa = existing?.data?.[PROXY_CA]
+  const configMap = await find(client, configMapKind, AUTHENTICATION)
+  const proxyCa = configMap?.data?.[PROXY_CA]
   const data = {
     'client-ca-file': caCert,
     [PROXY_CA]: proxyCa && isValid(proxyCa, clock.nowMs()) ? proxyCa : issueKeylessCa('stowage-front-proxy-ca', clock),
@@ -42,7 +42,7 @@ async function writeAuthenticationConfig({ client, caCert, clock }: UpstreamConf
     'requestheader-uid-headers': '["X-Remote-Uid"]',
     'requestheader-username-headers': '["X-Remote-User"]',
   }
-  if (!existing && (await createIfAbsent(client, { metadata: AUTHENTICATION, data }))) return
+  if (!configMap && (await createIfAbsent(client, { metadata: AUTHENTICATION, data }))) return
   await client.patch(configMapKind, AUTHENTICATION, { type: 'merge', body: { data } })
 }
 

@@ -62,12 +62,12 @@ describe('log lines', () => {
     const line = `${'x'.repeat(999)}\n`
     for (let count = 0; count < 100; count++) linesToPipe.write(line) // more than the capacity of a pipe
     const buffer = Buffer.alloc(QUEUED_CHARACTERS_MAX)
-    let readCount = 0
+    let readBytes = 0
     await vi.waitFor(() => {
       linesToPipe.write(line)
-      readCount += readSync(pipe, buffer)
-      expect(readCount).toBeGreaterThan(100 * line.length)
-      expect(readCount % line.length).toBe(0)
+      readBytes += readSync(pipe, buffer)
+      expect(readBytes).toBeGreaterThan(100 * line.length)
+      expect(readBytes % line.length).toBe(0)
     })
     closeSync(pipe)
   })

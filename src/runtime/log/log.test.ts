@@ -31,7 +31,7 @@ describe('the log', () => {
     })
   })
 
-  it('SYS-11 logs unexpected errors with a stack trace', () => {
+  it('SYS-11 logs unexpected errors with a stack trace, and a thrown string unchanged', () => {
     const { err } = logError(new TypeError('x is not a function'))
     expect(err).toMatchObject({ type: 'TypeError', message: 'x is not a function' })
     expect(err.stack).toContain('log.test.ts')

@@ -1,4 +1,4 @@
-// The operations of a process as an OperationList in JSON, as the API server returns it.
+// Formats the operations of a process as the JSON of an OperationList, as the API server returns it.
 import { operationKind } from '../../api/kinds/operation/operation.ts'
 import type { Operation } from '../../api/kinds/operation/operation-schema.ts'
 

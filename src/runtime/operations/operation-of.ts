@@ -6,7 +6,7 @@ import { timestamp } from '../../base/timestamps.ts'
 import type { ObjectKey } from '../../client/object-key.ts'
 import type { KeyState } from '../work-queue.ts'
 
-/** The object that an operation works on, and what it does. */
+/** The name of an operation, such as `Provision`, and its object. */
 export interface OperationSubject {
   readonly operation: string
   readonly object: {
@@ -53,7 +53,7 @@ export function operationOf(state: KeyState, subject: OperationSubject, owner: O
   }
 }
 
-/** The reason is that of the last outcome; without one, it says what the operation waits for. */
+/** Returns the reason of the last outcome, or, if the outcome has none, a reason that names what the operation waits for. */
 function phaseOf({ is, isRetry, details }: KeyState): { phase: OperationPhase; reason: string | undefined } {
   switch (is) {
     case 'running':
@@ -69,7 +69,7 @@ function phaseOf({ is, isRetry, details }: KeyState): { phase: OperationPhase; r
   }
 }
 
-/** Longer names of objects are cut, so that the name of the operation is a valid name. */
+/** Longer names of objects are truncated, so that the name of the operation is valid. */
 const OBJECT_NAME_LENGTH_MAX = 200
 /** Hexadecimal digits of the hash in a name. */
 const NAME_HASH_LENGTH = 10

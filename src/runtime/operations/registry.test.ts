@@ -7,7 +7,7 @@ import { createOperationRegistry, OPERATIONS_MAX, type OperationChanges } from '
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** Creates a queue whose operations a registry follows. `reconcile` decides by the name of the object. */
+/** Creates a queue whose operations a registry follows. `reconcile` receives the name of the object. */
 function createHarness(reconcile: (name: string) => Promise<Outcome>) {
   const clock: ManualClock = manualClock()
   const registry = createOperationRegistry({ process: 'test@host:1', clock })
@@ -28,7 +28,7 @@ function createHarness(reconcile: (name: string) => Promise<Outcome>) {
     onChange: follower.note,
   })
   const abort = new AbortController()
-  const stopped = queue.run((key) => reconcile(key), abort.signal)
+  const queueRun = queue.run((key) => reconcile(key), abort.signal)
   const changes: OperationChanges[] = []
   return {
     clock,
@@ -39,18 +39,18 @@ function createHarness(reconcile: (name: string) => Promise<Outcome>) {
     follow: () => registry.subscribe((change) => changes.push(change)),
     async stop() {
       abort.abort()
-      await stopped
+      await queueRun
     },
   }
 }
 
 describe('the registry of operations', () => {
   it('PLUS-15 lists what a queue does and waits for, with the result of the last attempt', async () => {
-    const answer = new CsiError('RESOURCE_EXHAUSTED', 'the pool is full')
-    answer.call = { driver: 'disk.example', method: 'CreateVolume' }
+    const driverError = new CsiError('RESOURCE_EXHAUSTED', 'the pool is full')
+    driverError.call = { driver: 'disk.example', method: 'CreateVolume' }
     const outcomes: Record<string, () => Promise<Outcome>> = {
-      failed: () => Promise.reject(answer),
-      infeasible: async () => retryAfter(300_000, 'too large', answer.operationDetails()),
+      failed: () => Promise.reject(driverError),
+      infeasible: async () => retryAfter(300_000, 'too large', driverError.operationDetails()),
       idle: async () => checkAfter(60_000, 'checked again'),
       running: () => new Promise(() => {}),
       timed: async () => retryAfter(5_000, 'the lease of the node ends'),
@@ -61,16 +61,16 @@ describe('the registry of operations', () => {
     for (const name of Object.keys(outcomes)) queue.add(name)
     await nextTurn()
     await clock.advance(10)
-    const at = (ms: number) => new Date(clock.nowMs() - 10 + ms).toISOString().replace(/\.\d+/, '')
-    const byName = new Map(registry.list().map((operation) => [operation.object.name, operation]))
-    expect([...byName.keys()].sort()).toEqual(['failed', 'infeasible', 'running', 'stuck', 'timed'])
+    const timestampAt = (ms: number) => new Date(clock.nowMs() - 10 + ms).toISOString().replace(/\.\d+/, '')
+    const operationsByName = new Map(registry.list().map((operation) => [operation.object.name, operation]))
+    expect([...operationsByName.keys()].sort()).toEqual(['failed', 'infeasible', 'running', 'stuck', 'timed'])
     const driverAnswer = { driver: 'disk.example', method: 'CreateVolume', code: 'ResourceExhausted' }
-    expect(byName.get('failed')).toEqual({
+    expect(operationsByName.get('failed')).toEqual({
       metadata: {
         name: expect.stringMatching(/^failed\.[0-9a-f]{10}$/),
         namespace: 'shop',
         uid: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
-        creationTimestamp: at(0),
+        creationTimestamp: timestampAt(0),
         labels: { 'stowage.dev/component': 'provisioner', 'stowage.dev/operation': 'Provision' },
       },
       object: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'failed', uid: 'uid-failed' },
@@ -81,22 +81,22 @@ describe('the registry of operations', () => {
       reason: 'ResourceExhausted',
       message: 'the pool is full',
       attempts: 1,
-      started: at(0),
-      lastAttempt: at(0),
-      nextAttempt: at(50),
+      started: timestampAt(0),
+      lastAttempt: timestampAt(0),
+      nextAttempt: timestampAt(50),
       driverAnswer,
     })
-    expect(byName.get('infeasible')).toMatchObject({ phase: 'Retrying', driverAnswer, nextAttempt: at(300_000) })
-    expect(byName.get('running')).toMatchObject({ phase: 'Running', attempts: 1 })
-    expect(byName.get('running')).not.toHaveProperty('nextAttempt')
-    expect(byName.get('timed')).toMatchObject({ phase: 'Waiting', reason: 'WaitingForTime', nextAttempt: at(5_000) })
-    expect(byName.get('stuck')).toMatchObject({
+    expect(operationsByName.get('infeasible')).toMatchObject({ phase: 'Retrying', driverAnswer, nextAttempt: timestampAt(300_000) })
+    expect(operationsByName.get('running')).toMatchObject({ phase: 'Running', attempts: 1 })
+    expect(operationsByName.get('running')).not.toHaveProperty('nextAttempt')
+    expect(operationsByName.get('timed')).toMatchObject({ phase: 'Waiting', reason: 'WaitingForTime', nextAttempt: timestampAt(5_000) })
+    expect(operationsByName.get('stuck')).toMatchObject({
       ...{ phase: 'Waiting', reason: 'WaitingForChange', message: 'the class is missing' },
       waitsFor: { kind: 'StorageClass', name: 'fast' },
     })
   })
 
-  it('PLUS-15 passes changes to listeners once per second, and nothing for work that is done within it', async () => {
+  it('PLUS-15 passes changes to listeners once per second, and none for work that is done within that second', async () => {
     let outcome: Outcome = done
     const { clock, queue, changes, follow, stop, registry } = createHarness(async () => outcome)
     follow()
@@ -133,7 +133,7 @@ describe('the registry of operations', () => {
     expect(registry.list()).toEqual([])
   })
 
-  it('PLUS-15 lists a bounded number of operations, and others when there is room again', async () => {
+  it('PLUS-15 lists a bounded number of operations, and lists others after some are done', async () => {
     let outcome: Outcome = stuck('waiting')
     const { registry, queue } = createHarness(async () => outcome)
     for (let index = 0; index < OPERATIONS_MAX + 5; index++) queue.add(`claim-${index}`)

@@ -1,13 +1,13 @@
 // The registry of the operations of this process: what its work queues do and wait for. A queue only notes the key of a
-// reconcile that starts or ends; the registry reads the states of noted keys at most once per second, so that work that is
-// done within that time costs two insertions into a set.
+// reconcile that starts or ends. For its listeners the registry reads the states of noted keys at most once per second, so
+// that a reconcile that is done within a second costs two insertions into a set.
 import type { Operation, OperationReference } from '../../api/kinds/operation/operation-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/object-key.ts'
 import type { KeyState } from '../work-queue.ts'
 import { type OperationSubject, operationNameOf, operationOf } from './operation-of.ts'
 
-/** How a queue describes its keys. */
+/** The functions with which a queue describes its keys. */
 export interface OperationSource {
   /** The component that owns the queue, such as `provisioner`. */
   readonly component: string
@@ -15,7 +15,10 @@ export interface OperationSource {
   readonly queue: string
   /** Returns undefined if the key is done. */
   stateOf(key: ObjectKey): KeyState | undefined
-  /** Returns the operation of a key and its object, always with the same name, or undefined if it is not to be listed. */
+  /**
+   * Returns the operation of a key and its object, or undefined if the operation must not be listed. The object of a key must
+   * not change its name.
+   */
   subjectOf(key: ObjectKey): OperationSubject | undefined
 }
 
@@ -35,7 +38,7 @@ export interface OperationChanges {
 export interface OperationRegistry {
   readonly process: string
   follow(source: OperationSource): OperationFollower
-  /** Returns the operations of this moment, by namespace and name. */
+  /** Returns the current operations, sorted by namespace and name. */
   list(): readonly Operation[]
   /** Calls the listener with changes, at most once per second. Returns a function that unsubscribes. */
   subscribe(listener: (changes: OperationChanges) => void): () => void
@@ -57,8 +60,8 @@ interface FollowedQueue {
   readonly source: OperationSource
   /** Identifies the queue among those of this process, which may have the same name. */
   readonly id: string
-  readonly noted: Set<ObjectKey>
-  readonly listed: Map<ObjectKey, Operation>
+  readonly notedKeys: Set<ObjectKey>
+  readonly listedOperations: Map<ObjectKey, Operation>
 }
 
 export function createOperationRegistry({ process, clock }: OperationRegistryOptions): OperationRegistry {
@@ -74,31 +77,31 @@ export function createOperationRegistry({ process, clock }: OperationRegistryOpt
     const changed: Operation[] = []
     const removed: OperationReference[] = []
     for (const queue of queues) {
-      for (const key of queue.noted) update(queue, key, changed, removed)
-      queue.noted.clear()
+      for (const key of queue.notedKeys) update(queue, key, changed, removed)
+      queue.notedKeys.clear()
     }
     emit({ changed, removed })
   }
 
   function update(queue: FollowedQueue, key: ObjectKey, changed: Operation[], removed: OperationReference[]): void {
-    const { source, listed, id } = queue
-    const previous = listed.get(key)
+    const { source, listedOperations, id } = queue
+    const listedOperation = listedOperations.get(key)
     const state = source.stateOf(key)
     const subject = state && !state.isRoutine ? source.subjectOf(key) : undefined
     if (!state || !subject) {
-      if (previous) removed.push(remove(queue, key, previous))
+      if (listedOperation) removed.push(remove(queue, key, listedOperation))
       return
     }
-    if (!previous && listedCount >= OPERATIONS_MAX) return
+    if (!listedOperation && listedCount >= OPERATIONS_MAX) return
     const name = operationNameOf({ process, queue: id }, key, subject.object.name)
     const operation = operationOf(state, subject, { component: source.component, process, name })
-    if (!previous) listedCount++
-    listed.set(key, operation)
+    if (!listedOperation) listedCount++
+    listedOperations.set(key, operation)
     changed.push(operation)
   }
 
-  function remove({ listed }: FollowedQueue, key: ObjectKey, operation: Operation): OperationReference {
-    listed.delete(key)
+  function remove({ listedOperations }: FollowedQueue, key: ObjectKey, operation: Operation): OperationReference {
+    listedOperations.delete(key)
     listedCount--
     return referenceTo(operation)
   }
@@ -116,24 +119,24 @@ export function createOperationRegistry({ process, clock }: OperationRegistryOpt
     process,
     follow(source) {
       const id = `${source.queue} ${followedCount++}`
-      const queue: FollowedQueue = { source, id, noted: new Set(), listed: new Map() }
+      const queue: FollowedQueue = { source, id, notedKeys: new Set(), listedOperations: new Map() }
       queues.add(queue)
       return {
         note(key) {
-          queue.noted.add(key)
-          if (listeners.size === 0 && queue.noted.size > NOTED_KEYS_MAX) flush()
+          queue.notedKeys.add(key)
+          if (listeners.size === 0 && queue.notedKeys.size > NOTED_KEYS_MAX) flush()
           else scheduleFlush()
         },
         stop() {
           if (!queues.delete(queue)) return
-          listedCount -= queue.listed.size
-          emit({ changed: [], removed: [...queue.listed.values()].map(referenceTo) })
+          listedCount -= queue.listedOperations.size
+          emit({ changed: [], removed: [...queue.listedOperations.values()].map(referenceTo) })
         },
       }
     },
     list() {
       flush()
-      return [...queues].flatMap(({ listed }) => [...listed.values()]).sort(byNamespaceAndName)
+      return [...queues].flatMap(({ listedOperations }) => [...listedOperations.values()]).sort(byNamespaceAndName)
     },
     subscribe(listener) {
       listeners.add(listener)

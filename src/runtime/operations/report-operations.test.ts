@@ -12,17 +12,18 @@ let server: ServerFixture
 let registry: OperationRegistry
 let follower: OperationFollower
 let reporter: OperationReporter
-/** The objects that wait, by name. */
-let waiting: Set<string>
-/** The reports that were sent, and the error that the next ones get. */
+/** The names of the objects with a waiting operation. */
+let waitingNames: Set<string>
+/** The reports that were sent, including those that failed. */
 let reports: OperationReport['spec'][]
+/** The error with which the next reports fail. */
 let failure: Error | undefined
 let isServed: boolean
 
 beforeEach(async () => {
   server = await createServerFixture({ answers: 'stowage' })
   const { clock } = server
-  waiting = new Set()
+  waitingNames = new Set()
   reports = []
   failure = undefined
   isServed = true
@@ -31,7 +32,7 @@ beforeEach(async () => {
     component: 'provisioner',
     queue: 'claims',
     stateOf: (key) =>
-      waiting.has(key)
+      waitingNames.has(key)
         ? { key, is: 'stuck', failures: 0, attempts: 1, addedAtMs: clock.nowMs(), isRetry: false, isRoutine: false }
         : undefined,
     subjectOf: (key) => ({
@@ -45,9 +46,9 @@ afterEach(async () => {
   await server.store.close()
 })
 
-function start(client: Client = server.client()): void {
+function startReporter(client: Client = server.client()): void {
   const { clock } = server
-  const observed = {
+  const observedClient = {
     serves: async () => isServed,
     create: (async (kind, object) => {
       reports.push((object as unknown as OperationReport).spec)
@@ -55,37 +56,37 @@ function start(client: Client = server.client()): void {
       return client.create(kind, object)
     }) as Client['create'],
   }
-  reporter = reportOperations({ client: observed, operations: registry, clock, log: silentLog })
+  reporter = reportOperations({ client: observedClient, operations: registry, clock, log: silentLog })
 }
 
 function setWaiting(name: string, isWaiting: boolean): void {
-  if (isWaiting) waiting.add(name)
-  else waiting.delete(name)
+  if (isWaiting) waitingNames.add(name)
+  else waitingNames.delete(name)
   follower.note(name)
 }
 
 const namesOf = (operations: readonly Operation[] = []) => operations.map(({ object }) => object.name)
-const listed = async () => namesOf((await server.client().list(operationKind)).items as Operation[])
+const listNames = async () => namesOf((await server.client().list(operationKind)).items as Operation[])
 const waitUntilListed = (...names: string[]) =>
-  server.waitUntil(async () => (await listed()).join() === names.join(), `operations on ${names.join()}`)
+  server.waitUntil(async () => (await listNames()).join() === names.join(), `operations on ${names.join()}`)
 
 describe('reportOperations', () => {
   it('PLUS-15 reports changes, sends heartbeats only while there are operations, and removes all at the end', async () => {
-    start()
+    startReporter()
     setWaiting('a', true)
     setWaiting('b', true)
     await waitUntilListed('a', 'b')
     setWaiting('a', false)
     await waitUntilListed('b')
-    const sent = reports.length
+    const sentCount = reports.length
     await server.clock.advance(HEARTBEAT_MS)
-    await server.waitUntil(() => reports.length > sent, 'a heartbeat')
+    await server.waitUntil(() => reports.length > sentCount, 'a heartbeat')
     expect(reports.at(-1)).toEqual({ process: 'p', isComplete: false, operations: [], removed: [] })
     setWaiting('b', false)
     await waitUntilListed()
-    const last = reports.length
+    const sentCountAfter = reports.length
     await server.clock.advance(HEARTBEAT_MS * 3)
-    expect(reports.length).toBe(last)
+    expect(reports.length).toBe(sentCountAfter)
     setWaiting('c', true)
     await waitUntilListed('c')
     await server.advanceUntilSettled(reporter.stop())
@@ -93,29 +94,29 @@ describe('reportOperations', () => {
   })
 
   it('PLUS-15 sends a complete list in bounded reports to a server that has lost the operations', async () => {
-    start()
+    startReporter()
     for (let index = 0; index < 700; index++) setWaiting(`claim-${index}`, true)
-    await server.waitUntil(async () => (await listed()).length === 700, 'all operations')
+    await server.waitUntil(async () => (await listNames()).length === 700, 'all operations')
     expect(reports.map(({ isComplete, operations = [] }) => [isComplete, operations.length])).toEqual([
       [true, 500],
       [false, 200],
     ])
-    server.operations.applyReport('tester', { process: 'p', isComplete: true }) // as an empty list
-    const other = await createServerFixture({ answers: 'stowage' })
+    server.operations.applyReport('tester', { process: 'p', isComplete: true }) // removes all operations of the process
+    const otherServer = await createServerFixture({ answers: 'stowage' })
     reports.length = 0
     await reporter.stop()
-    start(other.client())
+    startReporter(otherServer.client())
     setWaiting('claim-0', true)
     await server.waitUntil(
-      async () => (await other.client().list(operationKind)).items.length === 700,
+      async () => (await otherServer.client().list(operationKind)).items.length === 700,
       'all operations',
     )
     expect(reports[0]).toMatchObject({ isComplete: true })
-    await other.store.close()
+    await otherServer.store.close()
   })
 
-  it('PLUS-15 repeats a report that failed, with the newest state', async () => {
-    start()
+  it('PLUS-15 sends the newest state after a report has failed', async () => {
+    startReporter()
     failure = new Error('the server cannot be reached')
     setWaiting('a', true)
     await server.waitUntil(() => reports.length === 1, 'a report')
@@ -126,10 +127,10 @@ describe('reportOperations', () => {
     expect(reports).toHaveLength(2)
   })
 
-  it.each(['is not served', 'is not found'])('PLUS-15 sends reports rarely if the kind %s', async (cause) => {
+  it.each(['is not served', 'is not found'])('PLUS-15 waits ten minutes before the next attempt if the kind %s', async (cause) => {
     if (cause === 'is not served') isServed = false
     else failure = noSuchPath()
-    start()
+    startReporter()
     setWaiting('a', true)
     await server.clock.advance(60_000)
     setWaiting('b', true)
@@ -141,7 +142,7 @@ describe('reportOperations', () => {
     await waitUntilListed('a', 'b')
   })
 
-  it('PLUS-15 needs only the rules of its component', async () => {
+  it('PLUS-15 needs only the rules of each component that reports', async () => {
     const { clientOf } = server
     const clients = [
       ...[clientOf('attaching'), clientOf('binding'), clientOf('capacity-cleanup'), clientOf('ephemeral')],
@@ -150,7 +151,7 @@ describe('reportOperations', () => {
       ...[clientOf('provisioner'), clientOf('resizer'), clientOf('attacher'), clientOf('node'), clientOf('sdk')],
     ]
     for (const client of clients) {
-      start(client)
+      startReporter(client)
       setWaiting('a', true)
       await waitUntilListed('a')
       await server.advanceUntilSettled(reporter.stop())

@@ -17,14 +17,14 @@ export interface ReportOptions {
 }
 
 export interface OperationReporter {
-  /** Stops, and reports for at most two seconds that this process has no more operations. */
+  /** Stops the reports. The last one removes the operations of this process, within at most two seconds. */
   stop(): Promise<void>
 }
 
 /** The API server removes the operations of a process after three missed heartbeats. */
 export const HEARTBEAT_MS = 30_000
 const RETRY_MS = 10_000
-/** After this time, a server that did not serve reports, or not to this user, is tried again. */
+/** The delay before the next attempt at a server that does not serve reports, or not to this user. */
 const NOT_SERVED_RETRY_MS = 600_000
 const STOP_MS_MAX = 2_000
 
@@ -36,13 +36,13 @@ interface Change {
 
 export function reportOperations({ client, operations, clock, log }: ReportOptions): OperationReporter {
   /** The newest state of each operation that changed since the last report, by namespace and name. */
-  const pending = new Map<string, Change>()
+  const pendingChanges = new Map<string, Change>()
   /** The operations that the server has. */
-  const reported = new Set<string>()
+  const reportedKeys = new Set<string>()
   let needsCompleteList = true
   let isBackingOff = false
   let isStopped = false
-  let sending: Promise<void> | undefined
+  let currentSend: Promise<void> | undefined
   let cancelTimer = () => {}
 
   const unsubscribe = operations.subscribe(({ changed, removed }: OperationChanges) => {
@@ -52,20 +52,20 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
   })
 
   function setPending(change: Change): void {
-    pending.set(`${change.reference.namespace}/${change.reference.name}`, change)
+    pendingChanges.set(`${change.reference.namespace}/${change.reference.name}`, change)
   }
 
   function send(): void {
-    sending ??= sendPending().then(
-      () => finish(reported.size > 0 ? HEARTBEAT_MS : undefined),
+    currentSend ??= sendPending().then(
+      () => finish(reportedKeys.size > 0 ? HEARTBEAT_MS : undefined),
       (error) => finish(delayAfter(error)),
     )
   }
 
   function finish(nextMs: number | undefined): void {
-    sending = undefined
+    currentSend = undefined
     if (isStopped) return
-    if (pending.size > 0 && !isBackingOff) send()
+    if (pendingChanges.size > 0 && !isBackingOff) send()
     else if (nextMs !== undefined) cancelTimer = clock.after(nextMs, send)
   }
 
@@ -77,8 +77,8 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
     do {
       const isComplete = needsCompleteList
       if (isComplete) setAllPending()
-      const batch = [...pending].slice(0, REPORTED_OPERATIONS_MAX)
-      for (const [key] of batch) pending.delete(key)
+      const batch = [...pendingChanges].slice(0, REPORTED_OPERATIONS_MAX)
+      for (const [key] of batch) pendingChanges.delete(key)
       needsCompleteList = true // until the server has confirmed the report
       const isKnown = await sendReport(
         batch.map(([, change]) => change),
@@ -86,18 +86,18 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
       )
       if (isComplete && !isKnown) throw new Error('the API server did not accept a complete list of operations')
       needsCompleteList = !isKnown
-      if (isComplete) reported.clear()
+      if (isComplete) reportedKeys.clear()
       for (const [key, { operation }] of batch) {
-        if (operation) reported.add(key)
-        else reported.delete(key)
+        if (operation) reportedKeys.add(key)
+        else reportedKeys.delete(key)
       }
-    } while (needsCompleteList || pending.size > 0)
+    } while (needsCompleteList || pendingChanges.size > 0)
   }
 
   function setAllPending(): void {
-    const all = operations.list()
-    pending.clear()
-    for (const operation of all) setPending({ reference: referenceTo(operation), operation })
+    const allOperations = operations.list()
+    pendingChanges.clear()
+    for (const operation of allOperations) setPending({ reference: referenceTo(operation), operation })
   }
 
   /** Returns whether the server knows this process. */
@@ -127,8 +127,8 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
       isStopped = true
       unsubscribe()
       cancelTimer()
-      await sending
-      if (reported.size === 0) return
+      await currentSend
+      if (reportedKeys.size === 0) return
       const timeout = new AbortController()
       const removeAll = sendReport([], true)
         .catch(() => {}) // the server removes the operations of a silent process

@@ -7,6 +7,6 @@ export const RETRY_ANNOTATION = 'stowage.dev/retry-requested'
 
 /** Returns whether an update of the object requests a retry. */
 export function isRetryRequested(next: Readonly<KubeObject>, old: Readonly<KubeObject>): boolean {
-  const requested = next.metadata.annotations?.[RETRY_ANNOTATION]
-  return requested !== undefined && requested !== old.metadata.annotations?.[RETRY_ANNOTATION]
+  const requestTime = next.metadata.annotations?.[RETRY_ANNOTATION]
+  return requestTime !== undefined && requestTime !== old.metadata.annotations?.[RETRY_ANNOTATION]
 }

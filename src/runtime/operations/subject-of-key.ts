@@ -1,13 +1,13 @@
-// Finds the operation of a key of a controller: the object in a cache, and what the controller does with it.
+// Finds the subject of an operation by the key of a controller: the object in a cache, and the name of the operation.
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { type ObjectKey, refOfKey } from '../../client/object-key.ts'
 import type { OperationSubject } from './operation-of.ts'
 
-/** How the operations of a controller are listed. */
+/** Describes the operations of a controller for the list of operations. */
 export interface ControllerOperation {
   /** The component, as in the roles of `stowage rbac print`. */
   readonly component: string
-  /** What the controller does with an object, such as `Provision`. The object is undefined if it no longer exists. */
+  /** The name of the operation, such as `Provision`. The object is undefined if it no longer exists. */
   readonly name: string | ((object: Readonly<Stored> | undefined, key: ObjectKey) => string)
   /** The cache of the objects that the keys name. Default: that of the first source. */
   readonly cache?: ObjectCache
@@ -44,8 +44,8 @@ const refOf = ({ metadata: { namespace, name } }: Readonly<Stored>) => ({ ...(na
 const apiVersionOf = ({ group, versions }: Pick<Kind, 'group' | 'versions'>): string =>
   group ? `${group}/${versions[0]}` : (versions[0] ?? '')
 
-/** Returns a function that names the operation of an object: one name while it exists, another while it is deleted. */
-export const whileDeleted =
-  (deleting: string, otherwise: string) =>
+/** Returns a function that names the operation of an object by whether it exists and is not being deleted. */
+export const nameByDeletion =
+  (deletionName: string, defaultName: string) =>
   (object: Readonly<KubeObject> | undefined): string =>
-    !object || object.metadata.deletionTimestamp ? deleting : otherwise
+    !object || object.metadata.deletionTimestamp ? deletionName : defaultName

@@ -37,10 +37,10 @@ export async function createProject({ directory, name, sdkVersion, template }: P
   const folder = fileURLToPath(template)
   for (const path of await listFiles(folder)) {
     const text = await readFile(join(folder, path), 'utf8')
-    const to = join(directory, path === GITIGNORE ? '.gitignore' : path)
-    await mkdir(dirname(to), { recursive: true })
+    const targetPath = join(directory, path === GITIGNORE ? '.gitignore' : path)
+    await mkdir(dirname(targetPath), { recursive: true })
     await writeFile(
-      to,
+      targetPath,
       text
         .replaceAll(TEMPLATE_NAME, name)
         .replaceAll(TEMPLATE_PACKAGE, `${shortName}-provisioner`)

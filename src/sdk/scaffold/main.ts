@@ -21,8 +21,8 @@ try {
   const { values, positionals } = readArguments(process.argv.slice(2))
   if (values.help) process.stdout.write(HELP)
   else {
-    const [directory, ...others] = positionals
-    if (!directory || others.length > 0) throw new UsageError('Expected one directory. --help shows the usage.')
+    const [directory, ...extraArguments] = positionals
+    if (!directory || extraArguments.length > 0) throw new UsageError('Expected one directory. --help shows the usage.')
     const name = values.name ?? `example.com/${basename(resolve(directory)).toLowerCase()}`
     await createProject({
       directory: resolve(directory),

@@ -105,7 +105,7 @@ export class AvailableVolumes {
 function* matchingGroups(groups: Groups, required: ClaimRequirements): Generator<CandidateGroup> {
   for (const [modes, group] of groups) {
     if (includesModes(modes, required.modes))
-      yield { modes, candidates: group.from(({ size }) => size >= required.size) }
+      yield { modes, candidates: group.itemsFrom(({ size }) => size >= required.size) }
   }
 }
 
