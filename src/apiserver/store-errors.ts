@@ -25,7 +25,8 @@ export function apiErrorOfStore(error: unknown): ApiError | undefined {
   if (error instanceof CompactedError) {
     return expired(`too old resource version: changes up to ${error.compactedRevision} are compacted; list again`)
   }
-  if (error instanceof FutureRevisionError) return resourceVersionTooLarge(error.requested, error.newest)
+  if (error instanceof FutureRevisionError)
+    return resourceVersionTooLarge(error.requestedRevision, error.newestRevision)
   if (error instanceof StoreBusyError) return tooManyRequests(error.message)
   if (error instanceof StoreClosedError) return unavailable('the server is shutting down; try again')
   if (error instanceof StoreUnavailableError) return unavailable(error.message)

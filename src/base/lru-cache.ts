@@ -4,9 +4,9 @@
 export class LruCache<K, V> {
   readonly #halfMax: number
   readonly #weightOf: (value: V) => number
-  #recent = new Map<K, V>()
+  #recentEntries = new Map<K, V>()
   #recentWeight = 0
-  #old = new Map<K, V>()
+  #oldEntries = new Map<K, V>()
 
   /**
    * Holds entries with a total weight of at most `max`, plus that of entries heavier than half of it, which form a generation
@@ -18,27 +18,27 @@ export class LruCache<K, V> {
   }
 
   get(key: K): V | undefined {
-    const recentValue = this.#recent.get(key)
+    const recentValue = this.#recentEntries.get(key)
     if (recentValue !== undefined) return recentValue
-    const oldValue = this.#old.get(key)
+    const oldValue = this.#oldEntries.get(key)
     if (oldValue !== undefined) this.set(key, oldValue)
     return oldValue
   }
 
   set(key: K, value: V): void {
-    const replacedValue = this.#recent.get(key)
+    const replacedValue = this.#recentEntries.get(key)
     const addedWeight = this.#weightOf(value) - (replacedValue === undefined ? 0 : this.#weightOf(replacedValue))
-    if (this.#recentWeight + addedWeight > this.#halfMax && this.#recent.size > 0) {
+    if (this.#recentWeight + addedWeight > this.#halfMax && this.#recentEntries.size > 0) {
       this.evictOld()
       this.#recentWeight = this.#weightOf(value)
     } else this.#recentWeight += addedWeight
-    this.#recent.set(key, value)
+    this.#recentEntries.set(key, value)
   }
 
   /** Evicts the old generation, which the recent one replaces. Called twice, it evicts all entries not used in between. */
   evictOld(): void {
-    this.#old = this.#recent
-    this.#recent = new Map()
+    this.#oldEntries = this.#recentEntries
+    this.#recentEntries = new Map()
     this.#recentWeight = 0
   }
 }

@@ -27,7 +27,12 @@ export function manualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
     let nextTimer: Timer | undefined
     for (const timer of timers) {
       if (timer.dueMs > untilMs) continue
-      if (!nextTimer || timer.dueMs < nextTimer.dueMs || (timer.dueMs === nextTimer.dueMs && timer.order < nextTimer.order)) nextTimer = timer
+      if (
+        !nextTimer ||
+        timer.dueMs < nextTimer.dueMs ||
+        (timer.dueMs === nextTimer.dueMs && timer.order < nextTimer.order)
+      )
+        nextTimer = timer
     }
     return nextTimer
   }

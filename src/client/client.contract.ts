@@ -423,7 +423,10 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         object: { ...createdMap, data: { k: 'v' } } as object as typeof createdMap,
       } as const
       const error = await errorOf(
-        client.commit([write, { ...write, object: { ...createdMap, data: { k: 'w' } } as object as typeof createdMap }]),
+        client.commit([
+          write,
+          { ...write, object: { ...createdMap, data: { k: 'w' } } as object as typeof createdMap },
+        ]),
       )
       expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
       expect(failedWriteIndex(error)).toBe(1)

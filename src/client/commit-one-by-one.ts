@@ -27,7 +27,10 @@ async function writeOne(
 ): Promise<Readonly<Stored> | undefined> {
   switch (write.do) {
     case 'create': {
-      const createdObject = await client.create(write.kind, write.object, { ...options, subresource: write.subresource })
+      const createdObject = await client.create(write.kind, write.object, {
+        ...options,
+        subresource: write.subresource,
+      })
       const { namespace, name } = createdObject.metadata
       return write.subresource ? client.get(write.kind, { namespace, name }) : createdObject
     }

@@ -60,7 +60,8 @@ describe('a client that may not patch', () => {
     const racingClient = patchByUpdate<Client>({
       ...asStock(directClient, { allows: ({ verb }) => verb !== 'patch' }),
       async update(kind, object, options) {
-        if (changes++ === 0) await directClient.patch(configMapKind, ref, { type: 'merge', body: { data: { other: '1' } } })
+        if (changes++ === 0)
+          await directClient.patch(configMapKind, ref, { type: 'merge', body: { data: { other: '1' } } })
         return directClient.update(kind, object, options)
       },
     })

@@ -26,7 +26,7 @@ export function parseRange(range: CapacityRange | undefined): SizeRange {
 export interface SizeRules {
   /** Sizes below this are rounded up to it, within the limit of the request. */
   readonly minimumBytes: number
-  /** The size of the source of a copy. A smaller request, rounded up, is rejected: it asks for less than the data. */
+  /** The size of the source of a copy. A request that is smaller, even after it is rounded up, is rejected. */
   readonly sourceBytes?: number
   /** The subject of the error message. */
   readonly subject: string

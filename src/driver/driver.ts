@@ -152,7 +152,11 @@ async function openDriver(
   const isEmpty = volumes.list().length === 0 && snapshots.list().length === 0 && detectedBackend === undefined
   const recordedBackend = await readMarker(directory, log)
   const poolBackend = isEmpty ? undefined : (recordedBackend ?? detectedBackend)
-  const choice = chooseBackend({ requested: options.backend, existing: poolBackend, facts: machine.facts })
+  const choice = chooseBackend({
+    requestedBackend: options.backend,
+    existingBackend: poolBackend,
+    facts: machine.facts,
+  })
   if (choice.backend !== recordedBackend) await writeMarker(directory, choice.backend)
   const backend = createBackend(choice, directory, machine, clock)
   const pool = await openPool(options, directory, machine.host, backend, [volumes, snapshots])
@@ -226,7 +230,7 @@ async function openPool(
   backend: Backend,
   records: readonly Pick<Records<{ readonly id: string }>, 'list'>[],
 ): Promise<Pool> {
-  const freeBytes = async () => (await host.usage.ofFilesystem(directory)).availableBytes
+  const freeBytes = async () => (await host.usage.measureFilesystem(directory)).availableBytes
   let allocatedBytes = 0
   if (poolBytes === undefined) {
     const ids = records.flatMap((file) => file.list()).map(({ id }) => id)

@@ -13,12 +13,12 @@ describe('locks', () => {
   it('SYS-6 reject a second operation on a volume until the first has completed', async () => {
     const locks = createLocks()
     const { released, release } = createBlocker()
-    const first = locks.run({ exclusive: ['a'] }, () => released)
+    const firstRun = locks.run({ exclusive: ['a'] }, () => released)
     await expect(locks.run({ exclusive: ['a'] }, async () => {})).rejects.toMatchObject({ codeName: 'ABORTED' })
     await expect(locks.run({ exclusive: ['b'] }, async () => 'other')).resolves.toBe('other')
     expect(locks.isHeld('a')).toBe(true)
     release()
-    await first
+    await firstRun
     expect(locks.isHeld('a')).toBe(false)
     await expect(locks.run({ exclusive: ['a'] }, async () => 'again')).resolves.toBe('again')
   })
@@ -26,13 +26,13 @@ describe('locks', () => {
   it('SYS-6 can be shared by several operations, which exclude an exclusive one', async () => {
     const locks = createLocks()
     const [firstBlocker, secondBlocker] = [createBlocker(), createBlocker()]
-    const first = locks.run({ exclusive: ['x'], shared: ['source'] }, () => firstBlocker.released)
-    const second = locks.run({ exclusive: ['y'], shared: ['source'] }, () => secondBlocker.released)
+    const firstRun = locks.run({ exclusive: ['x'], shared: ['source'] }, () => firstBlocker.released)
+    const secondRun = locks.run({ exclusive: ['y'], shared: ['source'] }, () => secondBlocker.released)
     firstBlocker.release()
-    await first
+    await firstRun
     await expect(locks.run({ exclusive: ['source'] }, async () => {})).rejects.toMatchObject({ codeName: 'ABORTED' })
     secondBlocker.release()
-    await second
+    await secondRun
     await locks.run({ exclusive: ['source'] }, async () => {})
   })
 
@@ -40,12 +40,12 @@ describe('locks', () => {
     const locks = createLocks()
     await expect(locks.run({ exclusive: ['a'] }, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
     const { released, release } = createBlocker()
-    const first = locks.run({ exclusive: ['b'] }, () => released)
+    const firstRun = locks.run({ exclusive: ['b'] }, () => released)
     await expect(locks.run({ exclusive: ['a'], shared: ['b'] }, async () => {})).rejects.toMatchObject({
       codeName: 'ABORTED',
     })
     await locks.run({ exclusive: ['a'] }, async () => {})
     release()
-    await first
+    await firstRun
   })
 })

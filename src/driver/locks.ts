@@ -28,8 +28,8 @@ export function createLocks(): Locks {
       } finally {
         for (const id of exclusive) holders.delete(id)
         for (const id of shared) {
-          const remaining = holders.get(id)! - 1
-          if (remaining > 0) holders.set(id, remaining)
+          const remainingHolders = holders.get(id)! - 1
+          if (remainingHolders > 0) holders.set(id, remainingHolders)
           else holders.delete(id)
         }
       }

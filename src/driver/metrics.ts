@@ -17,7 +17,7 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
   const backend = gauge('backend', '1 for the backend in use.', ['backend'])
   const ability = gauge('ability', '1 for an ability that this machine has, 0 for one that it lacks.', ['ability'])
   backend.set({ backend: driver.backend.name }, 1)
-  for (const [name, available] of listAbilities(facts)) ability.set({ ability: name }, available ? 1 : 0)
+  for (const [name, isAvailable] of listAbilities(facts)) ability.set({ ability: name }, isAvailable ? 1 : 0)
 
   const poolSize = gauge('pool_size_bytes', 'Size of the pool.')
   const poolPromised = gauge(

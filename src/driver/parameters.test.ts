@@ -64,8 +64,8 @@ describe('class parameters', () => {
       throughputBytes: 100 * MIB,
     })
     expect(errorOf(() => parseParameters({ iops: '100' }, { iops: '200' }))).toContain('"100"')
-    const contradicting = { iops: '1', 'provisioned-iops-on-create': '2' }
-    expect(errorOf(() => parseParameters(contradicting, {}))).toContain('contradict')
+    const contradictingParameters = { iops: '1', 'provisioned-iops-on-create': '2' }
+    expect(errorOf(() => parseParameters(contradictingParameters, {}))).toContain('contradict')
   })
 
   it('PIO-10 keep omitted limits on a change, and zero removes a limit', () => {

@@ -16,11 +16,11 @@ export interface ClassParameters {
 type ParameterMap = Readonly<Record<string, string>>
 
 /** Other names of the parameters `iops` and `throughput`. */
-const ON_CREATE: Readonly<Record<string, string>> = {
+const ON_CREATE_ALIASES: Readonly<Record<string, string>> = {
   'provisioned-iops-on-create': 'iops',
   'provisioned-throughput-on-create': 'throughput',
 }
-const CLASS_KEYS = ['fsType', 'provisioning', 'overcommit', 'iops', 'throughput', ...Object.keys(ON_CREATE)]
+const CLASS_KEYS = ['fsType', 'provisioning', 'overcommit', 'iops', 'throughput', ...Object.keys(ON_CREATE_ALIASES)]
 const MUTABLE_KEYS = ['iops', 'throughput']
 /** Keys that provisioners and resizers add with --extra-create-metadata or --extra-modify-metadata. */
 const IGNORED_KEYS = ['csi.storage.k8s.io/pvc/name', 'csi.storage.k8s.io/pvc/namespace', 'csi.storage.k8s.io/pv/name']
@@ -43,7 +43,7 @@ export function parseParameters(parameters: ParameterMap, mutableParameters: Par
     fsType: parameters.fsType === undefined ? undefined : parseEnum(parameters.fsType, FILESYSTEM_TYPES, 'fsType'),
     provisioning,
     overcommit: parseOvercommit(parameters.overcommit, provisioning),
-    rates: withoutZeros({ ...classRates, ...mutableRates }),
+    rates: removeZeros({ ...classRates, ...mutableRates }),
   }
 }
 
@@ -63,7 +63,7 @@ export function parseMutableParameters(mutableParameters: ParameterMap): RateLim
 }
 
 /** Applies a change: omitted keys keep their values, zero removes a limit. */
-export const changeRates = (rates: RateLimits, change: RateLimits): RateLimits => withoutZeros({ ...rates, ...change })
+export const changeRates = (rates: RateLimits, change: RateLimits): RateLimits => removeZeros({ ...rates, ...change })
 
 function checkKeys(parameters: ParameterMap, knownKeys: readonly string[], kind: string): void {
   for (const key of Object.keys(parameters)) {
@@ -75,7 +75,7 @@ function checkKeys(parameters: ParameterMap, knownKeys: readonly string[], kind:
 function resolveOnCreate(parameters: ParameterMap): ParameterMap {
   const rates: Record<string, string> = {}
   for (const key of MUTABLE_KEYS) if (parameters[key] !== undefined) rates[key] = parameters[key]
-  for (const [alias, key] of Object.entries(ON_CREATE)) {
+  for (const [alias, key] of Object.entries(ON_CREATE_ALIASES)) {
     const value = parameters[alias]
     if (value === undefined) continue
     if (rates[key] !== undefined && rates[key] !== value) {
@@ -91,7 +91,7 @@ const parseRates = ({ iops, throughput }: ParameterMap): RateLimits => ({
   ...(throughput === undefined ? {} : { throughputBytes: parseThroughput(throughput) }),
 })
 
-function withoutZeros({ iops, throughputBytes }: RateLimits): RateLimits {
+function removeZeros({ iops, throughputBytes }: RateLimits): RateLimits {
   return { ...(iops ? { iops } : {}), ...(throughputBytes ? { throughputBytes } : {}) }
 }
 

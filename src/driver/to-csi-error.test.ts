@@ -26,12 +26,12 @@ describe('toCsiError', () => {
   })
 
   it('SYS-6 translates a busy umount to FAILED_PRECONDITION, with its stderr as a sentence and advice', () => {
-    const busy = new ProgramFailedError(['umount', '/x'], {
+    const busyError = new ProgramFailedError(['umount', '/x'], {
       code: 32,
       stderr: 'target is busy\n',
       reason: 'exited with 32',
     })
-    expect(describeError(busy)).toBe(
+    expect(describeError(busyError)).toBe(
       'FAILED_PRECONDITION: target is busy. A process has a file open there. Stop it first.',
     )
   })

@@ -29,29 +29,29 @@ describe('copyTree', () => {
   for (const isRoot of [true, false]) {
     it(`SYS-6 copies contents, modes, times, links and holes (isRoot: ${isRoot})`, async () => {
       const top = await mkdtemp(join(tmpdir(), 'stowage-copy-'))
-      const [from, to] = [join(top, 'from'), join(top, 'to')]
-      await mkdir(join(from, 'd'), { recursive: true })
-      await mkdir(to)
-      await writeFile(join(from, 'd', 'f'), 'text', { mode: 0o640 })
-      await utimes(join(from, 'd', 'f'), 1_000, 2_000)
-      await link(join(from, 'd', 'f'), join(from, 'same'))
-      await symlink('/etc', join(from, 'l'))
-      await writeFile(join(from, 'sparse'), '')
-      await truncate(join(from, 'sparse'), 8 * 1_048_576)
-      await chmod(join(from, 'd'), 0o2750)
-      await copyTree(from, to, { run, isRoot })
-      expect((await readdir(to)).sort()).toEqual(['d', 'l', 'same', 'sparse'])
-      expect(await readFile(join(to, 'd', 'f'), 'utf8')).toBe('text')
-      const { mode, mtimeMs, ino } = await stat(join(to, 'd', 'f'))
-      expect([mode & 0o7777, mtimeMs, (await stat(join(to, 'same'))).ino]).toEqual([0o640, 2_000_000, ino])
-      expect((await lstat(join(to, 'd'))).mode & 0o7777).toBe(0o2750)
-      expect(await readlink(join(to, 'l'))).toBe('/etc')
-      expect(await stat(join(to, 'sparse'))).toMatchObject({ size: 8 * 1_048_576, blocks: 0 })
+      const [sourceDir, targetDir] = [join(top, 'from'), join(top, 'to')]
+      await mkdir(join(sourceDir, 'd'), { recursive: true })
+      await mkdir(targetDir)
+      await writeFile(join(sourceDir, 'd', 'f'), 'text', { mode: 0o640 })
+      await utimes(join(sourceDir, 'd', 'f'), 1_000, 2_000)
+      await link(join(sourceDir, 'd', 'f'), join(sourceDir, 'same'))
+      await symlink('/etc', join(sourceDir, 'l'))
+      await writeFile(join(sourceDir, 'sparse'), '')
+      await truncate(join(sourceDir, 'sparse'), 8 * 1_048_576)
+      await chmod(join(sourceDir, 'd'), 0o2750)
+      await copyTree(sourceDir, targetDir, { run, isRoot })
+      expect((await readdir(targetDir)).sort()).toEqual(['d', 'l', 'same', 'sparse'])
+      expect(await readFile(join(targetDir, 'd', 'f'), 'utf8')).toBe('text')
+      const { mode, mtimeMs, ino } = await stat(join(targetDir, 'd', 'f'))
+      expect([mode & 0o7777, mtimeMs, (await stat(join(targetDir, 'same'))).ino]).toEqual([0o640, 2_000_000, ino])
+      expect((await lstat(join(targetDir, 'd'))).mode & 0o7777).toBe(0o2750)
+      expect(await readlink(join(targetDir, 'l'))).toBe('/etc')
+      expect(await stat(join(targetDir, 'sparse'))).toMatchObject({ size: 8 * 1_048_576, blocks: 0 })
       await rm(top, { recursive: true })
     })
   }
 
-  it('SYS-7 copies no file of the machine while a pod replaces a directory by a link', {
+  it('SYS-7 copies no file of the machine while a pod replaces a directory with a link', {
     timeout: 600_000,
   }, async () => {
     const attack = await startSwapAttack()

@@ -1,5 +1,5 @@
 // Copies a directory tree while other programs may change it. Root must not copy by path: a program could replace a
-// directory by a link to files that only root may read. Root copies with GNU tar, which reads each directory relative to
+// directory with a link to files that only root may read. Root copies with GNU tar, which reads each directory relative to
 // its open parent and follows no links.
 import { NoSpaceError, ProgramFailedError } from './errors.ts'
 import type { Run } from './run.ts'
@@ -26,18 +26,20 @@ export interface CopyTreeDeps {
 
 /** Copies the content of one directory to another, which is empty. Throws NoSpaceError if the disk is full. */
 export async function copyTree(
-  from: string,
-  to: string,
+  sourceDir: string,
+  targetDir: string,
   { run, isRoot = process.getuid?.() === 0 }: CopyTreeDeps,
 ): Promise<void> {
   const command = isRoot
-    ? ['sh', '-c', TAR_SCRIPT, 'sh', from, to]
-    : ['cp', '--archive', '--reflink=auto', '--', `${from}/.`, to]
+    ? ['sh', '-c', TAR_SCRIPT, 'sh', sourceDir, targetDir]
+    : ['cp', '--archive', '--reflink=auto', '--', `${sourceDir}/.`, targetDir]
   const [program = '', ...programArguments] = command
   try {
     await run(program, programArguments, { timeoutMs: COPY_TIMEOUT_MS })
   } catch (error) {
     if (!(error instanceof ProgramFailedError) || !/no space left/i.test(error.stderr)) throw error
-    throw new NoSpaceError(`Cannot copy ${from}: the pool is full. Delete volumes or snapshots, or give it more space.`)
+    throw new NoSpaceError(
+      `Cannot copy ${sourceDir}: the pool is full. Delete volumes or snapshots, or give it more space.`,
+    )
   }
 }

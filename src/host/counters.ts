@@ -91,11 +91,11 @@ export function parseDeviceStat(text: string): IoTotals {
   }
 }
 
-const subtract = (current: IoTotals, previous: IoTotals): IoTotals => ({
-  reads: current.reads - previous.reads,
-  readBytes: current.readBytes - previous.readBytes,
-  writes: current.writes - previous.writes,
-  writtenBytes: current.writtenBytes - previous.writtenBytes,
+const subtract = (newTotals: IoTotals, oldTotals: IoTotals): IoTotals => ({
+  reads: newTotals.reads - oldTotals.reads,
+  readBytes: newTotals.readBytes - oldTotals.readBytes,
+  writes: newTotals.writes - oldTotals.writes,
+  writtenBytes: newTotals.writtenBytes - oldTotals.writtenBytes,
 })
 
 function ratesOf(totals: IoTotals, elapsedMs: number): IoRates {

@@ -15,12 +15,12 @@ export async function readContent(run: Run, device: string): Promise<DeviceConte
 
 export const isZero = (bytes: Buffer): boolean => bytes.equals(Buffer.alloc(bytes.length))
 
-const BLKID_NOTHING = 2
+const BLKID_NOTHING_FOUND = 2
 const BLKID_AMBIGUOUS = 8
 
 export function classifyContent(probe: { code: number; stdout: string; isStartZero: boolean }): DeviceContent {
   if (probe.code === BLKID_AMBIGUOUS) return { is: 'unclear', message: 'it has several conflicting signatures' }
-  if (probe.code === BLKID_NOTHING) {
+  if (probe.code === BLKID_NOTHING_FOUND) {
     if (probe.isStartZero) return { is: 'blank' }
     return { is: 'unclear', message: 'it starts with data that has no known signature' }
   }

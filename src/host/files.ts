@@ -18,43 +18,44 @@ const STAT_BLOCK_BYTES = 512
 export function createFiles({ run }: { readonly run: Run }): Files {
   return {
     async reserve(path, bytes) {
-      const current = await readSizes(path)
-      checkSize(path, current, bytes)
-      if (current && current.bytes === bytes && current.allocatedBytes >= bytes) return
-      await requireSpace(path, bytes - (current?.allocatedBytes ?? 0))
-      if (!current) await createEmptyFile(path)
+      const currentSizes = await readSizes(path)
+      checkSize(path, currentSizes, bytes)
+      if (currentSizes && currentSizes.bytes === bytes && currentSizes.allocatedBytes >= bytes) return
+      await requireSpace(path, bytes - (currentSizes?.allocatedBytes ?? 0))
+      if (!currentSizes) await createEmptyFile(path)
       try {
         await run('fallocate', ['--length', String(bytes), path])
       } catch (error) {
-        await rollBack(path, current)
+        await rollBack(path, currentSizes)
         throw explainReserveError(error, path, bytes)
       }
       await syncFile(path)
-      if (!current) await syncDirectory(dirname(path))
+      if (!currentSizes) await syncDirectory(dirname(path))
     },
 
     async extend(path, bytes) {
-      const current = await readSizes(path)
-      checkSize(path, current, bytes)
-      if (current?.bytes === bytes) return
-      if (!current) await createEmptyFile(path)
+      const currentSizes = await readSizes(path)
+      checkSize(path, currentSizes, bytes)
+      if (currentSizes?.bytes === bytes) return
+      if (!currentSizes) await createEmptyFile(path)
       await truncate(path, bytes)
       await syncFile(path)
-      if (!current) await syncDirectory(dirname(path))
+      if (!currentSizes) await syncDirectory(dirname(path))
     },
 
-    async copy(from, to, { keepFreeBytes = 0 } = {}) {
-      if (await readSizes(to)) throw new Error(`Cannot copy ${from} to ${to}: the target exists. Move it away.`)
-      const partialPath = `${to}.part`
+    async copy(source, target, { keepFreeBytes = 0 } = {}) {
+      if (await readSizes(target))
+        throw new Error(`Cannot copy ${source} to ${target}: the target exists. Move it away.`)
+      const partialPath = `${target}.part`
       await rm(partialPath, { force: true })
-      const isReflink = await reflink(from, partialPath)
+      const isReflink = await reflink(source, partialPath)
       if (!isReflink) {
-        await requireSpace(to, (await writtenBytes(run, from)) + keepFreeBytes)
-        await copyFully(run, from, partialPath)
+        await requireSpace(target, (await readWrittenBytes(run, source)) + keepFreeBytes)
+        await copyFully(run, source, partialPath)
       }
       await syncFile(partialPath)
-      await rename(partialPath, to)
-      await syncDirectory(dirname(to))
+      await rename(partialPath, target)
+      await syncDirectory(dirname(target))
       return { method: isReflink ? 'reflink' : 'full' }
     },
 
@@ -72,11 +73,11 @@ export function createFiles({ run }: { readonly run: Run }): Files {
   }
 }
 
-function checkSize(path: string, current: FileSizes | undefined, bytes: number): void {
+function checkSize(path: string, currentSizes: FileSizes | undefined, bytes: number): void {
   assert(Number.isSafeInteger(bytes) && bytes > 0, `the size of ${path} must be a positive number of bytes: ${bytes}`)
   assert(
-    !current || current.bytes <= bytes,
-    `${path} has ${current?.bytes} bytes and must not be truncated to ${bytes}`,
+    !currentSizes || currentSizes.bytes <= bytes,
+    `${path} has ${currentSizes?.bytes} bytes and must not be truncated to ${bytes}`,
   )
 }
 
@@ -92,8 +93,8 @@ async function createEmptyFile(path: string): Promise<void> {
 }
 
 /** Undoes a failed reservation: removes a new file, or truncates an existing one to its previous size. */
-async function rollBack(path: string, previous: FileSizes | undefined): Promise<void> {
-  if (previous) await truncate(path, previous.bytes)
+async function rollBack(path: string, previousSizes: FileSizes | undefined): Promise<void> {
+  if (previousSizes) await truncate(path, previousSizes.bytes)
   else await rm(path, { force: true })
 }
 
@@ -115,12 +116,12 @@ const noSpaceError = (path: string, bytes: number, availableBytes?: number) =>
   )
 
 /** Returns false if the file system does not support reflinks. */
-async function reflink(from: string, to: string): Promise<boolean> {
+async function reflink(source: string, target: string): Promise<boolean> {
   try {
-    await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE)
+    await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE)
     return true
   } catch (error) {
-    await rm(to, { force: true })
+    await rm(target, { force: true })
     if (NO_REFLINK.includes((error as NodeJS.ErrnoException).code ?? '')) return false
     throw error
   }
@@ -128,14 +129,14 @@ async function reflink(from: string, to: string): Promise<boolean> {
 
 const NO_REFLINK = ['ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EXDEV', 'EINVAL', 'ENOTTY']
 
-async function copyFully(run: Run, from: string, to: string): Promise<void> {
+async function copyFully(run: Run, source: string, target: string): Promise<void> {
   try {
-    await run('cp', ['--reflink=never', '--sparse=always', '--', from, to], { timeoutMs: COPY_TIMEOUT_MS })
+    await run('cp', ['--reflink=never', '--sparse=always', '--', source, target], { timeoutMs: COPY_TIMEOUT_MS })
   } catch (error) {
-    await rm(to, { force: true })
+    await rm(target, { force: true })
     if (error instanceof ProgramFailedError && /no space left/i.test(error.stderr)) {
       throw new NoSpaceError(
-        `Cannot copy ${from}: the pool is full. Delete volumes or snapshots, or give it more space.`,
+        `Cannot copy ${source}: the pool is full. Delete volumes or snapshots, or give it more space.`,
       )
     }
     throw error
@@ -147,7 +148,7 @@ async function copyFully(run: Run, from: string, to: string): Promise<void> {
  * list of filefrag shows them. Without filefrag, all allocated blocks are counted.
  *    0:        0..   32767:      34816..     67583:  32768:             unwritten,last,eof
  */
-async function writtenBytes(run: Run, path: string): Promise<number> {
+async function readWrittenBytes(run: Run, path: string): Promise<number> {
   const allocatedBytes = (await readSizes(path))?.allocatedBytes ?? 0
   try {
     const { stdout } = await run('filefrag', ['-v', `-b${EXTENT_UNIT_BYTES}`, path])

@@ -59,9 +59,9 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
         const { file, device } = await fixture.device(`has-${existingType}`, minimumBytes('xfs'))
         await filesystems.format(device, existingType, { keepReservation: false })
         const digestBefore = await digestOf(file)
-        const formatting = filesystems.format(device, type, { keepReservation: false })
-        await expect(formatting).rejects.toThrow(NotBlankError)
-        await expect(formatting).rejects.toThrow(`Cannot format ${device} with ${type}: it contains ${existingType}`)
+        const formatRun = filesystems.format(device, type, { keepReservation: false })
+        await expect(formatRun).rejects.toThrow(NotBlankError)
+        await expect(formatRun).rejects.toThrow(`Cannot format ${device} with ${type}: it contains ${existingType}`)
         expect(await digestOf(file)).toBe(digestBefore)
       }
     })
@@ -90,8 +90,8 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
       const otherType = type === 'xfs' ? 'ext4' : 'xfs'
       const { device } = await fixture.device('volume', minimumBytes('xfs'))
       await filesystems.format(device, otherType, { keepReservation: false })
-      const formatting = filesystems.format(device, type, { keepReservation: false, wasInterrupted: true })
-      await expect(formatting).rejects.toThrow(NotBlankError)
+      const formatRun = filesystems.format(device, type, { keepReservation: false, wasInterrupted: true })
+      await expect(formatRun).rejects.toThrow(NotBlankError)
     })
 
     it('SYS-6 is thawed even if the work fails while it is frozen', async () => {
@@ -131,13 +131,13 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
     })
   })
 
-  it('SYS-6 are not frozen by a path that is not a mount point', async () => {
-    const plain = await fixture.directory('plain')
+  it('SYS-6 are not frozen through a path that is not a mount point', async () => {
+    const plainDir = await fixture.directory('plain')
     let hasRun = false
-    const freezing = fixture.host.filesystems.whileFrozen(plain, async () => {
+    const freezeRun = fixture.host.filesystems.whileFrozen(plainDir, async () => {
       hasRun = true
     })
-    await expect(freezing).rejects.toThrow('nothing is mounted there')
+    await expect(freezeRun).rejects.toThrow('nothing is mounted there')
     expect(hasRun).toBe(false)
   })
 
@@ -149,13 +149,13 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
     const { filesystems, usage } = fixture.host
     const { file, device, stage } = await createMountedFilesystem('xfs', 300 * MIB)
     const data = Buffer.alloc(8 * MIB, 'checked data')
-    const writing = (async () => {
+    const writeRun = (async () => {
       for (let round = 0; round < 5; round++) await writeFile(join(stage, `data-${round}`), data)
     })()
     await growDevice(file, device, 600 * MIB)
     expect(await filesystems.grow(device, stage, 'xfs')).toEqual({ is: 'grown' })
-    await writing
-    expect((await usage.ofFilesystem(stage)).totalBytes).toBeGreaterThan(500 * MIB)
+    await writeRun
+    expect((await usage.measureFilesystem(stage)).totalBytes).toBeGreaterThan(500 * MIB)
     for (let round = 0; round < 5; round++)
       expect((await readFile(join(stage, `data-${round}`))).equals(data)).toBe(true)
     expect(await filesystems.grow(device, stage, 'xfs'), 'again').toEqual({ is: 'grown' })
@@ -185,7 +185,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
     const { file, device, stage } = await createMountedFilesystem('ext4', 64 * MIB)
     await growDevice(file, device, 256 * MIB)
     expect(await filesystems.grow(device, stage, 'ext4')).toEqual({ is: 'grown' })
-    expect((await usage.ofFilesystem(stage)).totalBytes).toBeGreaterThan(200 * MIB)
+    expect((await usage.measureFilesystem(stage)).totalBytes).toBeGreaterThan(200 * MIB)
   })
 
   const offlineGrowthSkip = skipReason(facts, ['ext4OnlineGrowthRefused'])
@@ -194,13 +194,13 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
     async () => {
       const { filesystems, usage } = fixture.host
       const { file, device, stage } = await createMountedFilesystem('ext4', 64 * MIB)
-      const { totalBytes } = await usage.ofFilesystem(stage)
+      const { totalBytes } = await usage.measureFilesystem(stage)
       await growDevice(file, device, 256 * MIB)
       expect(await filesystems.grow(device, stage, 'ext4')).toMatchObject({
         is: 'needs unmount',
         message: expect.stringContaining('CAP_SYS_RESOURCE'),
       })
-      expect((await usage.ofFilesystem(stage)).totalBytes).toBe(totalBytes)
+      expect((await usage.measureFilesystem(stage)).totalBytes).toBe(totalBytes)
     },
   )
 

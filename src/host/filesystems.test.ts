@@ -15,21 +15,21 @@ beforeEach(async () => {
 })
 afterEach(() => rm(dir, { recursive: true }))
 
-/** The file systems of a machine on which blkid finds several signatures, also after the start of a device was erased. */
+/** The file systems of a machine on which blkid finds several signatures, even after the start of a device was erased. */
 const filesystems = createFilesystems({
   run: async () => ({ code: 8, stdout: '', stderr: '' }),
   mounts: {} as Mounts,
 })
 
 describe('the format of a device that is not blank', () => {
-  it('SYS-6 says that nothing was written', async () => {
-    const formatting = filesystems.format(device, 'ext4', { keepReservation: false })
-    await expect(formatting).rejects.toThrow('it has several conflicting signatures. Nothing was written. Save')
+  it('SYS-6 fails with a message that nothing was written', async () => {
+    const formatRun = filesystems.format(device, 'ext4', { keepReservation: false })
+    await expect(formatRun).rejects.toThrow('it has several conflicting signatures. Nothing was written. Save')
   })
 
-  it('SYS-6 says what was overwritten if an interrupted format was erased first', async () => {
-    const formatting = filesystems.format(device, 'ext4', { keepReservation: false, wasInterrupted: true })
-    await expect(formatting).rejects.toThrow(
+  it('SYS-6 fails with the number of overwritten bytes if it has erased an interrupted format', async () => {
+    const formatRun = filesystems.format(device, 'ext4', { keepReservation: false, wasInterrupted: true })
+    await expect(formatRun).rejects.toThrow(
       'it has several conflicting signatures. The first 1048576 bytes were overwritten, because a format was interrupted before.',
     )
   })

@@ -42,10 +42,10 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
       return
     }
     await eraseStart(device)
-    const rest = await probe(device)
-    if (rest.is === 'blank') return
+    const remainingContent = await probe(device)
+    if (remainingContent.is === 'blank') return
     const change = `The first ${START_BYTES} bytes were overwritten, because a format was interrupted before.`
-    throw notBlankError(device, type, rest, change)
+    throw notBlankError(device, type, remainingContent, change)
   }
 
   async function grow(device: string, mountpoint: string | undefined, type: FilesystemType): Promise<Growth> {

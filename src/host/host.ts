@@ -28,12 +28,12 @@ export interface Files {
   extend(path: string, bytes: number): Promise<void>
   /**
    * Copies a file as a reflink if the file system supports it, otherwise as a full copy that keeps holes. Writes to
-   * `<to>.part` and renames it, so that `to` is always complete. Fails if `to` exists. Throws NoSpaceError before it starts
-   * if a full copy would leave less than `keepFreeBytes` on the disk.
+   * `<target>.part` and renames it, so that `target` is always complete. Fails if `target` exists. Throws NoSpaceError before
+   * it starts if a full copy would leave less than `keepFreeBytes` on the disk.
    */
   copy(
-    from: string,
-    to: string,
+    source: string,
+    target: string,
     options?: { readonly keepFreeBytes?: number },
   ): Promise<{ readonly method: 'reflink' | 'full' }>
   /** Returns length and allocated space, or undefined if the file does not exist. */
@@ -151,7 +151,7 @@ export interface MountEntry {
 export interface Mounts {
   list(): Promise<MountEntry[]>
   /** Returns the topmost mount at exactly this path. */
-  at(target: string): Promise<MountEntry | undefined>
+  mountAt(target: string): Promise<MountEntry | undefined>
   isMountPoint(target: string): Promise<boolean>
   /** Returns the block device that is mounted, or whose node is bound, at this path: `/dev/loop3`. */
   sourceOf(target: string): Promise<string | undefined>
@@ -165,7 +165,7 @@ export interface Mounts {
     options?: { readonly readOnly?: boolean },
   ): Promise<void>
   /** Bind-mounts a directory on a directory, or a device node on a file. The target must exist. */
-  bind(from: string, to: string, options?: { readonly readOnly?: boolean }): Promise<void>
+  bind(source: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>
   /** Unmounts all mounts at the path, or the topmost one. Has no effect if nothing is mounted. */
   unmount(target: string, options?: { readonly topmostOnly?: boolean }): Promise<void>
 }
@@ -245,7 +245,7 @@ export interface TreeUsage {
 
 export interface Usage {
   /** Returns the usage of the file system that contains the path. */
-  ofFilesystem(path: string): Promise<SpaceUsage>
+  measureFilesystem(path: string): Promise<SpaceUsage>
   /** Returns the usage of the tree below a directory. Results are cached for a short time. */
-  ofDirectory(path: string): Promise<TreeUsage>
+  measureDirectory(path: string): Promise<TreeUsage>
 }

@@ -17,8 +17,11 @@ export async function listLoopFiles(sysBlock = '/sys/block'): Promise<LoopFile[]
   const names = (await readdir(sysBlock).catch(() => [])).filter((name) => /^loop\d+$/.test(name))
   const loops = await Promise.all(
     names.map(async (name) => {
-      const read = (file: string) => readFile(join(sysBlock, name, file), 'utf8').catch(() => '')
-      const [file, deviceNumber] = [(await read('loop/backing_file')).replace(/\n$/, ''), (await read('dev')).trim()]
+      const readSysFile = (file: string) => readFile(join(sysBlock, name, file), 'utf8').catch(() => '')
+      const [file, deviceNumber] = [
+        (await readSysFile('loop/backing_file')).replace(/\n$/, ''),
+        (await readSysFile('dev')).trim(),
+      ]
       const path = file.endsWith(DELETED_SUFFIX) ? file.slice(0, -DELETED_SUFFIX.length) : file
       return { device: `/dev/${name}`, deviceNumber, file: path }
     }),

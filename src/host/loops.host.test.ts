@@ -55,9 +55,9 @@ describe.skipIf(hostSkip)(`real loop devices${hostSkip ? ` (skipped: ${hostSkip}
     const { file, device } = await fixture.device('first', MIB)
     await fixture.run('blockdev', ['--setro', device])
     await loops.detach(device, { file })
-    const next = await fixture.device('next', MIB) // usually the same loop number; in any case writable
-    expect((await readFile(`/sys/block/${next.device.slice('/dev/'.length)}/ro`, 'utf8')).trim()).toBe('0')
-    await (await open(next.device, 'r+')).close()
+    const nextVolume = await fixture.device('next', MIB) // usually the same loop number; in any case writable
+    expect((await readFile(`/sys/block/${nextVolume.device.slice('/dev/'.length)}/ro`, 'utf8')).trim()).toBe('0')
+    await (await open(nextVolume.device, 'r+')).close()
     await fixture.run('blockdev', ['--setrw', device])
   })
 
@@ -82,11 +82,11 @@ describe.skipIf(hostSkip)(`real loop devices${hostSkip ? ` (skipped: ${hostSkip}
 
   it('SYS-6 does not detach the device of another volume on a late retry', async () => {
     const { loops } = fixture.host
-    const first = await fixture.device('first', MIB)
-    expect(await loops.detach(first.device, { file: join(fixture.pool, 'some other file') })).toEqual({
+    const firstVolume = await fixture.device('first', MIB)
+    expect(await loops.detach(firstVolume.device, { file: join(fixture.pool, 'some other file') })).toEqual({
       is: 'detached',
     })
-    expect(await loops.findByFile(first.file)).toHaveLength(1)
+    expect(await loops.findByFile(firstVolume.file)).toHaveLength(1)
   })
 
   it('SYS-6 detaches a mounted device at its last unmount unless it is attached again', async () => {
@@ -114,13 +114,13 @@ describe.skipIf(hostSkip)(`real loop devices${hostSkip ? ` (skipped: ${hostSkip}
     const { loops } = fixture.host
     const { file, device } = await fixture.device('volume', MIB)
     const openDevice = await open(device, 'r')
-    const detaching = loops.detach(device, { file })
+    const detachRun = loops.detach(device, { file })
     try {
       // The device is marked for detachment, but still attached.
       await expect.poll(async () => (await loops.findByFile(file))[0]?.isAutoclear).toBe(true)
     } finally {
       await openDevice.close()
     }
-    expect(await detaching).toEqual({ is: 'detached' })
+    expect(await detachRun).toEqual({ is: 'detached' })
   })
 })

@@ -66,17 +66,17 @@ describe('attach', () => {
   })
 
   it('SYS-6 serializes concurrent calls for one file', async () => {
-    let running = 0
-    let maxConcurrent = 0
+    let runningCount = 0
+    let runningMax = 0
     const { run } = createFakeRun(async () => {
-      maxConcurrent = Math.max(maxConcurrent, ++running)
+      runningMax = Math.max(runningMax, ++runningCount)
       await new Promise((resolve) => setImmediate(resolve))
-      running--
+      runningCount--
       return '/dev/loop4\n'
     })
     const loops = createTestLoops(run)
     await Promise.all(Array.from({ length: 20 }, () => loops.attach(file)))
-    expect(maxConcurrent).toBe(1)
+    expect(runningMax).toBe(1)
   })
 
   it('SYS-6 uses the device that losetup attached before direct IO failed', async () => {
@@ -177,14 +177,14 @@ describe('detach', () => {
       sysBlock: join(pool, 'sys'),
     })
     let result: unknown
-    const detaching = loops.detach('/dev/loop4', { file }).then((detachment) => {
+    const detachRun = loops.detach('/dev/loop4', { file }).then((detachment) => {
       result = detachment
     })
     while (result === undefined) {
       await clock.nextTurn() // detach() reads files, which requires turns of the event loop
       await clock.advance(100)
     }
-    await detaching
+    await detachRun
     expect(result).toEqual({
       is: 'pending',
       message: 'a process has /dev/loop4 open, and it is detached when that process closes it',

@@ -84,10 +84,10 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
   }
 
   async function attachReadOnly(file: string): Promise<string> {
-    const existing = (await findByFile(file)).find(
+    const readOnlyLoop = (await findByFile(file)).find(
       (loop) => loop.isReadOnly && loop.offsetBytes === 0 && !loop.isAutoclear,
     )
-    return existing?.device ?? losetup(file, ['--read-only'])
+    return readOnlyLoop?.device ?? losetup(file, ['--read-only'])
   }
 
   /** Uses direct IO if the file system supports it. Without direct IO, data is cached twice. */

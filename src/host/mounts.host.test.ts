@@ -23,8 +23,8 @@ describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : '
 
   it('SYS-6 are found by path, even with special characters', async () => {
     const { mounts } = fixture.host
-    expect(await mounts.at(stage)).toMatchObject({ target: stage, type: 'ext4', source: device, root: '/' })
-    expect((await mounts.at(stage))?.options).toContain('noatime')
+    expect(await mounts.mountAt(stage)).toMatchObject({ target: stage, type: 'ext4', source: device, root: '/' })
+    expect((await mounts.mountAt(stage))?.options).toContain('noatime')
     expect(await mounts.sourceOf(stage)).toBe(device)
     await mounts.mount(device, stage, 'ext4', ['noatime'])
     expect(await mounts.mountsOf(device)).toHaveLength(1)
@@ -59,10 +59,10 @@ describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : '
 
   it('SYS-6 are not bound over another mount', async () => {
     const { mounts } = fixture.host
-    const inner = join(stage, 'inner')
-    await mkdir(inner)
+    const innerDir = join(stage, 'inner')
+    await mkdir(innerDir)
     const target = await fixture.directory('published')
-    await mounts.bind(inner, target)
+    await mounts.bind(innerDir, target)
     await expect(mounts.bind(stage, target)).rejects.toThrow('is mounted there. Unmount it first.')
   })
 

@@ -75,7 +75,7 @@ describe('unmount', () => {
       stack.pop()
       await writeMountInfo(...stack)
     })
-    expect((await mounts.at('/stage'))?.source).toBe('/dev/loop4')
+    expect((await mounts.mountAt('/stage'))?.source).toBe('/dev/loop4')
     await mounts.unmount('/stage')
     expect(commands).toEqual(['umount /stage', 'umount /stage'])
   })
@@ -112,9 +112,9 @@ describe('unmount', () => {
   })
 })
 
-it('SYS-6 at finds the topmost mount by parent id, not by position', async () => {
+it('SYS-6 mountAt finds the topmost mount by parent id, not by position', async () => {
   await writeMountInfo('41 40 7:4 / /stage rw - xfs /dev/loop4 rw', '40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
-  expect((await createTestMounts().mounts.at('/stage'))?.source).toBe('/dev/loop4')
+  expect((await createTestMounts().mounts.mountAt('/stage'))?.source).toBe('/dev/loop4')
 })
 
 it('SYS-6 isMountPoint returns false for a directory below a mount point', async () => {

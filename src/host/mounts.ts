@@ -20,7 +20,7 @@ const STACKED_MOUNTS_MAX = 64
 export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: MountsDeps): Mounts {
   const list = async () => parseMountInfo(await readFile(mountInfo, 'utf8'))
 
-  const at = async (target: string) => findTopmost(await list(), await resolvePath(target))
+  const mountAt = async (target: string) => findTopmost(await list(), await resolvePath(target))
 
   async function mount(
     device: string,
@@ -31,37 +31,39 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
   ): Promise<void> {
     assert(isAbsolute(device) && isAbsolute(directory), 'paths of a mount must be absolute')
     checkMountFlags(flags)
-    const existing = await at(directory)
-    if (existing) return checkSameMount(existing, device, directory, readOnly)
+    const existingMount = await mountAt(directory)
+    if (existingMount) return checkSameMount(existingMount, device, directory, readOnly)
     // Without --rw, mount(8) mounts a write-protected device read-only and reports success.
     const options = flags.length > 0 ? ['-o', flags.join(',')] : []
     await run('mount', ['-t', type, readOnly ? '--read-only' : '--rw', ...options, device, directory])
   }
 
-  async function bind(from: string, to: string, { readOnly = false } = {}): Promise<void> {
-    assert(isAbsolute(from) && isAbsolute(to), 'paths of a mount must be absolute')
-    const existing = await at(to)
-    if (!existing) {
-      await run('mount', ['--bind', from, to])
-    } else if (!(await isSameFile(from, to))) {
-      throw new OccupiedError(`Cannot bind ${from} at ${to}: ${existing.source} is mounted there. Unmount it first.`)
-    } else if (!readOnly && existing.options.includes('ro') && !(await at(from))?.options.includes('ro')) {
+  async function bind(source: string, target: string, { readOnly = false } = {}): Promise<void> {
+    assert(isAbsolute(source) && isAbsolute(target), 'paths of a mount must be absolute')
+    const existingMount = await mountAt(target)
+    if (!existingMount) {
+      await run('mount', ['--bind', source, target])
+    } else if (!(await isSameFile(source, target))) {
       throw new OccupiedError(
-        `Cannot bind ${from} at ${to} for writing: it is bound there read-only. Unmount it first.`,
+        `Cannot bind ${source} at ${target}: ${existingMount.source} is mounted there. Unmount it first.`,
+      )
+    } else if (!readOnly && existingMount.options.includes('ro') && !(await mountAt(source))?.options.includes('ro')) {
+      throw new OccupiedError(
+        `Cannot bind ${source} at ${target} for writing: it is bound there read-only. Unmount it first.`,
       )
     }
-    if (!readOnly || existing?.options.includes('ro')) return
+    if (!readOnly || existingMount?.options.includes('ro')) return
     // Read-only requires a separate remount. After a crash between the two, a retry makes the bind mount read-only.
     try {
-      await run('mount', ['-o', 'remount,bind,ro', to])
+      await run('mount', ['-o', 'remount,bind,ro', target])
     } catch (error) {
-      await unmount(to, { topmostOnly: true }) // do not leave a writable mount where a read-only one was requested
+      await unmount(target, { topmostOnly: true }) // do not leave a writable mount where a read-only one was requested
       throw error
     }
   }
 
   async function unmount(target: string, { topmostOnly = false } = {}): Promise<void> {
-    for (let remainingMounts = STACKED_MOUNTS_MAX; await at(target); remainingMounts--) {
+    for (let remainingMounts = STACKED_MOUNTS_MAX; await mountAt(target); remainingMounts--) {
       if (remainingMounts === 0)
         throw new Error(`Cannot unmount ${target}: more than ${STACKED_MOUNTS_MAX} mounts are stacked there.`)
       try {
@@ -76,10 +78,10 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
 
   return {
     list,
-    at,
-    isMountPoint: async (target) => (await at(target)) !== undefined,
+    mountAt,
+    isMountPoint: async (target) => (await mountAt(target)) !== undefined,
     async sourceOf(target) {
-      const entry = await at(target)
+      const entry = await mountAt(target)
       if (!entry) return undefined
       // stat fails if the file system has shut down after an error, but the mount table still has its device.
       const node = await stat(target, { bigint: true }).catch(() => undefined)
@@ -117,17 +119,17 @@ async function resolvePath(path: string): Promise<string> {
 }
 
 async function checkSameMount(
-  existing: MountEntry,
+  existingMount: MountEntry,
   device: string,
   directory: string,
   readOnly: boolean,
 ): Promise<void> {
-  if (existing.deviceNumber !== (await deviceNumberOf(device))) {
+  if (existingMount.deviceNumber !== (await deviceNumberOf(device))) {
     throw new OccupiedError(
-      `Cannot mount ${device} at ${directory}: ${existing.source} is mounted there. Unmount it first.`,
+      `Cannot mount ${device} at ${directory}: ${existingMount.source} is mounted there. Unmount it first.`,
     )
   }
-  if (existing.options.includes('ro') === readOnly) return
+  if (existingMount.options.includes('ro') === readOnly) return
   const [currentMode, requestedMode] = readOnly ? ['for writing', 'read-only'] : ['read-only', 'for writing']
   throw new OccupiedError(
     `Cannot mount ${device} at ${directory} ${requestedMode}: it is mounted there ${currentMode}. Unmount it first.`,

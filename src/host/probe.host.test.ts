@@ -13,9 +13,9 @@ beforeEach(async () => {
 afterEach(() => rm(poolDir, { recursive: true, force: true }))
 
 it('SYS-6 probeHost removes its own files and those of a killed probe', async () => {
-  const leftover = join(poolDir, '.stowage-probe-killed')
-  await mkdir(leftover)
-  await writeFile(join(leftover, 'loop'), 'x')
+  const leftoverDir = join(poolDir, '.stowage-probe-killed')
+  await mkdir(leftoverDir)
+  await writeFile(join(leftoverDir, 'loop'), 'x')
   await writeFile(join(poolDir, 'other-file'), 'x')
   const facts = await probeHost({ poolDir, clock: systemClock() })
   expect(await readdir(poolDir)).toEqual(['other-file'])

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { parseCapabilities } from './probe.ts'
 
-const statusWith = (effective: string) =>
-  `Name:\tnode\nCapPrm:\t000001ffffffffff\nCapEff:\t${effective}\nCapBnd:\t000001ffffffffff\n`
+const statusWith = (effectiveMask: string) =>
+  `Name:\tnode\nCapPrm:\t000001ffffffffff\nCapEff:\t${effectiveMask}\nCapBnd:\t000001ffffffffff\n`
 
 describe('parseCapabilities', () => {
   it.each([
@@ -10,8 +10,8 @@ describe('parseCapabilities', () => {
     ['capabilities without CAP_SYS_RESOURCE', '000001fffeffffff', { sysAdmin: true, sysResource: false }],
     ['capabilities of a container', '00000000a80425fb', { sysAdmin: false, sysResource: false }],
     ['no capabilities', '0000000000000000', { sysAdmin: false, sysResource: false }],
-  ])('SYS-6 parses %s', (_, effective, expected) => {
-    expect(parseCapabilities(statusWith(effective))).toEqual(expected)
+  ])('SYS-6 parses %s', (_, effectiveMask, capabilities) => {
+    expect(parseCapabilities(statusWith(effectiveMask))).toEqual(capabilities)
   })
 
   it('SYS-6 returns no capabilities if the kernel does not report them', () => {

@@ -75,7 +75,7 @@ export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostF
       isRoot: process.getuid?.() === 0,
       capabilities,
       canLoop,
-      canMount: firstAvailable(Object.values(filesystems)),
+      canMount: findFirstAvailable(Object.values(filesystems)),
       filesystems,
       tools: await findTools(),
       canReflink: location.isPool ? await tryReflink(dir, poolDir) : unavailable(`${poolDir} was too full to try`),
@@ -212,9 +212,9 @@ const CAP_SYS_ADMIN = 21n
 const CAP_SYS_RESOURCE = 24n
 
 export function parseCapabilities(status: string): HostFacts['capabilities'] {
-  const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? '0'}`)
-  const has = (bit: bigint) => (effective & (1n << bit)) !== 0n
-  return { sysAdmin: has(CAP_SYS_ADMIN), sysResource: has(CAP_SYS_RESOURCE) }
+  const effectiveMask = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? '0'}`)
+  const hasCapability = (bit: bigint) => (effectiveMask & (1n << bit)) !== 0n
+  return { sysAdmin: hasCapability(CAP_SYS_ADMIN), sysResource: hasCapability(CAP_SYS_RESOURCE) }
 }
 
 const AVAILABLE: Ability = { available: true }
@@ -222,7 +222,7 @@ const unavailable = (message: string): Ability => ({ available: false, message }
 const NO_SYS_RESOURCE =
   'the driver does not have CAP_SYS_RESOURCE, which the kernel requires for growing a mounted ext4'
 
-const firstAvailable = (abilities: readonly Ability[]): Ability =>
+const findFirstAvailable = (abilities: readonly Ability[]): Ability =>
   abilities.find((ability) => ability.available) ?? abilities[0]!
 
 async function tryAbility(work: () => Promise<void>): Promise<Ability> {

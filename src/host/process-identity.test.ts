@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { identifyProcess, isRunning, signalProcess, startTicksOf } from './process-identity.ts'
 
-it('SYS-25 recognises a process, but not one with the same PID and another start time or boot', async () => {
+it('SYS-25 isRunning recognises a process, but not one with the same PID and another start time or boot', async () => {
   const identity = await identifyProcess(process.pid)
   expect(isRunning(identity)).toBe(true)
   expect(isRunning({ ...identity, startTicks: '1' })).toBe(false)
@@ -11,18 +11,18 @@ it('SYS-25 recognises a process, but not one with the same PID and another start
   expect(isRunning({ ...identity, startTicks: '' })).toBe(false)
 })
 
-it('returns no start time for a PID that no process has', async () => {
+it('startTicksOf returns an empty string for a PID that no process has', async () => {
   expect(await startTicksOf(2 ** 30)).toBe('')
 })
 
-it('SYS-25 sends a signal to the process, but not to one that has reused the PID', async () => {
+it('SYS-25 signalProcess sends a signal to the process, but not to one that has reused the PID', async () => {
   const child = spawn('sleep', ['60'])
   await once(child, 'spawn')
   const identity = await identifyProcess(child.pid!)
   expect(signalProcess({ ...identity, startTicks: `${Number(identity.startTicks) - 1}` }, 'SIGKILL')).toBe(false)
   expect(isRunning(identity)).toBe(true)
-  const exited = once(child, 'exit')
+  const whenExited = once(child, 'exit')
   expect(signalProcess(identity, 'SIGKILL')).toBe(true)
-  await exited
+  await whenExited
   expect(signalProcess(identity, 'SIGKILL')).toBe(false)
 })

@@ -27,7 +27,7 @@ export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageD
   const cache = new Map<string, { readonly atMs: number; readonly usage: Promise<TreeUsage> }>()
 
   return {
-    async ofFilesystem(path): Promise<SpaceUsage> {
+    async measureFilesystem(path): Promise<SpaceUsage> {
       const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(path)
       return {
         totalBytes: blocks * bsize,
@@ -39,9 +39,9 @@ export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageD
       }
     },
 
-    ofDirectory(path): Promise<TreeUsage> {
-      const cached = cache.get(path)
-      if (cached && clock.monotonicMs() - cached.atMs < CACHE_MS) return cached.usage
+    measureDirectory(path): Promise<TreeUsage> {
+      const cachedResult = cache.get(path)
+      if (cachedResult && clock.monotonicMs() - cachedResult.atMs < CACHE_MS) return cachedResult.usage
       const usage = measureTree(path, filesWalkedMax)
       cache.delete(path) // reinsert as the newest
       cache.set(path, { atMs: clock.monotonicMs(), usage })

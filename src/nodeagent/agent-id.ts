@@ -6,8 +6,8 @@ import { randomUuid } from '../base/identifiers.ts'
 
 export async function readOrCreateAgentId(root: string, random: Random): Promise<string> {
   const path = join(root, 'agent-id')
-  const existing = (await readTextIfPresent(path))?.trim()
-  if (existing) return existing
+  const existingId = (await readTextIfPresent(path))?.trim()
+  if (existingId) return existingId
   const id = randomUuid(random)
   await writePrivateFile(path, `${id}\n`)
   return id

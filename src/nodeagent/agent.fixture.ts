@@ -73,21 +73,24 @@ export interface AgentFixture {
   /** Returns the calls that stage, publish or expand a volume, or undo that, since the previous call of this function. */
   calls(): string[]
   /** Creates a volume in the driver, and a PV and a claim that are bound to each other. */
-  createVolume(name: string, more?: { pv?: object; csi?: object; claim?: object; claimStatus?: object }): Promise<void>
+  createVolume(
+    name: string,
+    overrides?: { pv?: object; csi?: object; claim?: object; claimStatus?: object },
+  ): Promise<void>
   createPod(
     name: string,
     claims: readonly string[],
-    more?: { spec?: object; container?: object; readOnly?: boolean },
+    overrides?: { spec?: object; container?: object; readOnly?: boolean },
   ): Promise<string>
   pod(name: string): Promise<any>
   phase(name: string): Promise<string>
   /** Returns `reason: message` of each event about an object. */
   events(name: string): Promise<string[]>
   waitUntil(condition: () => Promise<boolean> | boolean, description: string): Promise<void>
-  untilRunning(name: string): Promise<void>
-  untilDeleted(name: string): Promise<void>
+  waitUntilRunning(name: string): Promise<void>
+  waitUntilDeleted(name: string): Promise<void>
   /** Waits until no reconcile is running or queued. */
-  untilIdle(): Promise<void>
+  waitUntilIdle(): Promise<void>
 }
 
 export async function createAgentFixture(options: AgentFixtureOptions = {}): Promise<AgentFixture> {
@@ -102,7 +105,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
   const notifiedErrors: string[] = []
   const sockets: PluginSocket[] = [{ path: SOCKET, id: '1' }]
   let isDriverUp = true
-  let seenCallCount = 0
+  let returnedCallCount = 0
   let run: AgentRun | undefined
   let agent: NodeAgent
 
@@ -115,8 +118,8 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
       const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
       const call = service[method.localName]!(request, { signal: new AbortController().signal })
       // A kill does not cancel calls in the driver.
-      const cancellable = signal && !process.isKilled ? withCancellation(call, signal, process) : call
-      const reply = await (timeoutMs === undefined ? cancellable : withTimeout(cancellable, timeoutMs))
+      const cancellableCall = signal && !process.isKilled ? withCancellation(call, signal, process) : call
+      const reply = await (timeoutMs === undefined ? cancellableCall : withTimeout(cancellableCall, timeoutMs))
       // The call takes effect even if the agent was killed.
       applyNodeCall(disk, method.name, request as never)
       if (process.isKilled) return new Promise<never>(() => {})
@@ -159,7 +162,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
     },
     start(overrides = {}) {
       const process: Process = { isKilled: false }
-      const agentClient = untilKilled(nodeClient, process)
+      const agentClient = stopAtKill(nodeClient, process)
       const sharedDeps = { clock: server.clock, random: () => 0.5, log }
       const caches = createCacheSet({ ...sharedDeps, client: agentClient })
       registry.clear()
@@ -173,7 +176,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
         metrics: createAgentMetrics(registry, server.clock),
         machine: MACHINE,
         allowedHostPaths: ['/srv'],
-        disk: untilKilled(disk, process),
+        disk: stopAtKill(disk, process),
         plugins: {
           directory: { list: async () => [...sockets], watch: () => () => {} },
           calls: {
@@ -218,12 +221,12 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
     },
     setRules: (rules) => fake.script.setRules(rules),
     calls() {
-      const newCalls = fake.record.calls.slice(seenCallCount)
-      seenCallCount = fake.record.calls.length
+      const newCalls = fake.record.calls.slice(returnedCallCount)
+      returnedCallCount = fake.record.calls.length
       return newCalls.filter(({ method }) => VOLUME_CALLS.test(method)).map(({ method }) => method)
     },
 
-    async createVolume(name, more = {}) {
+    async createVolume(name, overrides = {}) {
       const capability = { accessMode: { mode: 1 }, accessType: { case: 'mount' as const, value: {} } }
       const request = create(CreateVolumeRequestSchema, {
         name,
@@ -239,7 +242,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
             resources: { requests: { storage: '1Gi' } },
             storageClassName: '',
             volumeName: `pv-${name}`,
-            ...more.claim,
+            ...overrides.claim,
           },
         }),
       )
@@ -250,8 +253,8 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
             capacity: { storage: '1Gi' },
             accessModes: ['ReadWriteOnce'],
             claimRef: { namespace: 'default', name, uid: claim.metadata.uid },
-            csi: { driver: DRIVER, volumeHandle: volume!.volumeId, ...more.csi },
-            ...more.pv,
+            csi: { driver: DRIVER, volumeHandle: volume!.volumeId, ...overrides.csi },
+            ...overrides.pv,
           },
         }),
       )
@@ -259,15 +262,15 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
         phase: 'Bound',
         accessModes: ['ReadWriteOnce'],
         capacity: { storage: '1Gi' },
-        ...more.claimStatus,
+        ...overrides.claimStatus,
       }
       await expectSuccess(server.patch(`${CLAIMS}/${name}/status`, { status }))
     },
 
-    async createPod(name, claims, more = {}) {
+    async createPod(name, claims, overrides = {}) {
       const volumes = claims.map((claimName) => ({
         name: claimName,
-        persistentVolumeClaim: { claimName, ...(more.readOnly ? { readOnly: true } : {}) },
+        persistentVolumeClaim: { claimName, ...(overrides.readOnly ? { readOnly: true } : {}) },
       }))
       const mounts = claims.map((claim) => ({ name: claim, mountPath: `/data/${claim}` }))
       const pod = await expectSuccess(
@@ -275,9 +278,9 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
           metadata: { name },
           spec: {
             nodeName: NODE,
-            containers: [{ name: 'main', image: 'none', volumeMounts: mounts, ...more.container }],
+            containers: [{ name: 'main', image: 'none', volumeMounts: mounts, ...overrides.container }],
             volumes,
-            ...more.spec,
+            ...overrides.spec,
           },
         }),
       )
@@ -299,10 +302,11 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
       }
       throw new Error(`timed out waiting for ${description}; ${JSON.stringify(agent?.queueStates())}`)
     },
-    untilRunning: (name) => fixture.waitUntil(async () => (await fixture.phase(name)) === 'Running', `${name} to run`),
-    untilDeleted: (name) =>
+    waitUntilRunning: (name) =>
+      fixture.waitUntil(async () => (await fixture.phase(name)) === 'Running', `${name} to run`),
+    waitUntilDeleted: (name) =>
       fixture.waitUntil(async () => (await server.get(`${PODS}/${name}`)).status === 404, `${name} to be deleted`),
-    async untilIdle() {
+    async waitUntilIdle() {
       for (let turns = 0; turns < 30; turns++) {
         await new Promise((resolve) => setImmediate(resolve))
         if (agent.isBusy) turns = 0
@@ -338,7 +342,7 @@ interface AgentRun {
 }
 
 /** Wraps an object so that calls, except of `watch`, have no effect and never settle after the process is killed. */
-function untilKilled<T extends object>(object: T, process: Process): T {
+function stopAtKill<T extends object>(object: T, process: Process): T {
   return new Proxy(object, {
     get(target, key) {
       const value = Reflect.get(target, key)

@@ -194,13 +194,14 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     await records.load()
     // The record of an orphaned staging does not contain whether the volume is attached. Report it as in use: this can only
     // delay a detach, whereas omitting it would allow the detach of a mounted volume.
-    const attached = records
+    const attachedPublications = records
       .uids()
-      .flatMap((uid) => records.ofPod(uid).filter(({ attachmentId }) => attachmentId !== ''))
-    return [...new Set([...attached, ...orphanedStagings()].map(attachedVolumeNameOf))].sort()
+      .flatMap((uid) => records.publicationsOfPod(uid).filter(({ attachmentId }) => attachmentId !== ''))
+    return [...new Set([...attachedPublications, ...orphanedStagings()].map(attachedVolumeNameOf))].sort()
   }
 
-  const orphanedStagings = () => records.stagings().filter((staging) => records.ofVolume(staging).length === 0)
+  const orphanedStagings = () =>
+    records.stagings().filter((staging) => records.publicationsOfVolume(staging).length === 0)
 
   function createPodDeps(initialNames: readonly string[]): Omit<PodDeps, keyof PodObjects> {
     const volumesInUse = createVolumesInUse({ initialNames, report: heartbeat.setVolumesInUse })

@@ -36,16 +36,17 @@ describe('an attached volume', () => {
       const status = { attached: true, attachmentMetadata: { device: '/dev/x' } }
       await createAttachment(fixture, name, status)
       await reportAttached(fixture)
-      await fixture.untilRunning('shop')
+      await fixture.waitUntilRunning('shop')
       for (const method of ['NodeStageVolume', 'NodePublishVolume']) {
         const call = fixture.fake.record.calls.find((candidate) => candidate.method === method)
         expect(call?.request).toMatchObject({ publishContext: { device: '/dev/x' } })
       }
-      const inUse = async () => (await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse ?? []
-      expect(await inUse()).toEqual([`kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`])
+      const listVolumesInUse = async () =>
+        (await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse ?? []
+      expect(await listVolumesInUse()).toEqual([`kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`])
       await fixture.server.delete(`${PODS}/shop`)
-      await fixture.untilDeleted('shop')
-      expect(await inUse()).toEqual([])
+      await fixture.waitUntilDeleted('shop')
+      expect(await listVolumesInUse()).toEqual([])
     })
   }
 
@@ -60,7 +61,7 @@ describe('an attached volume', () => {
     await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the driver to hang')
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
     fixture.fake.script.release()
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
   })
 
   it('SYS-18 is not staged if it is detached just before the report', async () => {
@@ -87,11 +88,11 @@ describe('an attached volume', () => {
     await attach()
     await fixture.createPod('shop', ['orders'])
     await fixture.waitUntil(() => detach === undefined, 'the volume to be detached')
-    await fixture.untilIdle()
+    await fixture.waitUntilIdle()
     expect(fixture.calls()).toEqual([])
     expect(await fixture.phase('shop')).toBe('Pending')
     await attach()
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
   })
 
@@ -108,7 +109,7 @@ describe('an attached volume', () => {
     )
     expect(fixture.calls()).toEqual([])
     await reportAttached(fixture)
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
   })
 
   it('SYS-18 is in volumesInUse of the first status that the agent writes after a restart', async () => {
@@ -130,7 +131,7 @@ describe('an attached volume', () => {
     await createAttachment(fixture, name)
     await reportAttached(fixture)
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
 
     const expectedNames = [`kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`]
     for (const isNodeDeleted of [false, true]) {
@@ -139,11 +140,11 @@ describe('an attached volume', () => {
       reports.length = 0
       fixture.start()
       await fixture.waitUntil(() => reports.length > (isNodeDeleted ? 1 : 0), 'the node to report')
-      await fixture.untilIdle()
+      await fixture.waitUntilIdle()
       expect(reports).toEqual(reports.map(() => expectedNames))
     }
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toBeUndefined()
   })
 
@@ -163,7 +164,7 @@ describe('an attached volume', () => {
     await createAttachment(fixture, name)
     await reportAttached(fixture)
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     await expect(delayedReport?.()).rejects.toMatchObject({ code: 409 })
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
   })

@@ -25,7 +25,7 @@ async function createExpandFixture(options: AgentFixtureOptions = {}) {
     expandCalls,
     status,
     state: async () => (await status()).allocatedResourceStatuses?.storage,
-    untilExpanded: () =>
+    waitUntilExpanded: () =>
       fixture.waitUntil(async () => (await status()).capacity.storage === '2Gi', 'the claim to have a capacity of 2Gi'),
     /** Expands the device and updates PV and claim, as after ControllerExpandVolume. */
     async expandOnController(gi: number, claimStatus: object) {
@@ -52,8 +52,8 @@ describe('NodeExpandVolume', () => {
     await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: status })
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
-    await fixture.untilExpanded()
+    await fixture.waitUntilRunning('shop')
+    await fixture.waitUntilExpanded()
     const statusAfter = await fixture.status()
     expect(statusAfter.allocatedResourceStatuses).toBeUndefined()
     expect(statusAfter.allocatedResources).toEqual({ storage: '2Gi' })
@@ -72,27 +72,27 @@ describe('NodeExpandVolume', () => {
     await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: { conditions } })
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilExpanded()
+    await fixture.waitUntilExpanded()
     expect((await fixture.status()).conditions).toBeUndefined()
   })
 
-  it('REX-9 is retried once in NodeResizeInfeasible when a pod starts, at once', async () => {
+  it('REX-9 is retried immediately, once for each start of a pod, in NodeResizeInfeasible', async () => {
     const fixture = await createExpandFixture()
     const claimStatus = withResizeState('NodeResizeInfeasible')
     await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus })
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
     fixture.setRules([failureRule('OUT_OF_RANGE', 1)])
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the first call')
     await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
     await fixture.triggerReconcile()
-    await fixture.untilIdle()
+    await fixture.waitUntilIdle()
     expect(fixture.expandCalls()).toHaveLength(1)
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilExpanded()
+    await fixture.waitUntilExpanded()
     expect(fixture.expandCalls()).toHaveLength(2)
   })
 
@@ -101,8 +101,8 @@ describe('NodeExpandVolume', () => {
       const fixture = await createExpandFixture()
       await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState(state) })
       await fixture.createPod('shop', ['orders'])
-      await fixture.untilRunning('shop')
-      await fixture.untilIdle()
+      await fixture.waitUntilRunning('shop')
+      await fixture.waitUntilIdle()
       expect(fixture.expandCalls()).toEqual([])
       expect(await fixture.status()).toMatchObject({ capacity: { storage: '1Gi' }, ...withResizeState(state) })
     })
@@ -116,13 +116,13 @@ describe('NodeExpandVolume', () => {
         claim: { accessModes: ['ReadWriteMany'] },
       })
       await fixture.createPod('shop', ['orders'])
-      await fixture.untilRunning('shop')
+      await fixture.waitUntilRunning('shop')
       if (annotations) await fixture.server.patch(`${CLAIMS}/orders`, { metadata: { annotations } }, 'merge')
       await fixture.expandOnController(2, EXPANDED_TO_2GI) // another node has already updated the claim
-      await fixture.untilIdle()
+      await fixture.waitUntilIdle()
       const version = (await fixture.server.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion
       await fixture.triggerReconcile()
-      await fixture.untilIdle()
+      await fixture.waitUntilIdle()
       expect(fixture.expandCalls()).toHaveLength(annotations ? 0 : 1)
       expect((await fixture.server.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion).toBe(version)
     }
@@ -132,10 +132,10 @@ describe('NodeExpandVolume', () => {
     const fixture = await createExpandFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     await fixture.expandOnController(2, EXPANDED_TO_2GI)
     await fixture.triggerReconcile()
-    await fixture.untilIdle()
+    await fixture.waitUntilIdle()
     expect(fixture.expandCalls()).toEqual([])
   })
 
@@ -147,9 +147,9 @@ describe('NodeExpandVolume', () => {
       claimStatus: withResizeState('NodeResizePending'),
     })
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     await fixture.triggerReconcile()
-    await fixture.untilIdle()
+    await fixture.waitUntilIdle()
     expect(fixture.expandCalls()).toEqual([])
     expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^FileSystemResizeFailed: .*read-only/))
   })
@@ -166,21 +166,21 @@ describe('a successful expansion', () => {
       for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
       fixture.setRules([{ method: 'NodeExpandVolume', effect: { do: 'overrideSize', bytes } }])
       await fixture.createPod('shop', ['orders'])
-      await fixture.untilExpanded()
+      await fixture.waitUntilExpanded()
       await fixture.triggerReconcile()
-      await fixture.untilIdle()
+      await fixture.waitUntilIdle()
       expect(fixture.expandCalls()).toHaveLength(1)
     })
   }
 
-  it('SYS-7 is made while the volume is mounted, and the claim is updated', async () => {
+  it('SYS-7 takes effect while the volume is mounted, and the claim is updated', async () => {
     const fixture = await createExpandFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     fixture.calls()
     await fixture.expandOnController(2, withResizeState('NodeResizePending'))
-    await fixture.untilExpanded()
+    await fixture.waitUntilExpanded()
     expect(fixture.calls()).toEqual(['NodeExpandVolume'])
     expect(await fixture.state()).toBeUndefined()
     expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^FileSystemResizeSuccessful: /))
@@ -195,7 +195,7 @@ describe('a successful expansion', () => {
     await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the driver call')
     await fixture.server.patch(`${CLAIMS}/orders`, { metadata: { labels: { edited: 'yes' } } }, 'merge')
     fixture.fake.script.release()
-    await fixture.untilExpanded()
+    await fixture.waitUntilExpanded()
     expect(fixture.expandCalls()).toHaveLength(1)
   })
 
@@ -204,11 +204,11 @@ describe('a successful expansion', () => {
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
     await fixture.createPod('office', ['orders'])
-    await fixture.untilRunning('shop')
-    await fixture.untilRunning('office')
+    await fixture.waitUntilRunning('shop')
+    await fixture.waitUntilRunning('office')
     await fixture.expandOnController(2, withResizeState('NodeResizePending'))
-    await fixture.untilExpanded()
-    await fixture.untilIdle()
+    await fixture.waitUntilExpanded()
+    await fixture.waitUntilIdle()
     expect(fixture.expandCalls()).toHaveLength(1)
     expect(fixture.fake.record.overlaps).toEqual([])
   })
@@ -226,7 +226,7 @@ describe('a failed expansion', () => {
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
     fixture.setRules(rules)
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     return fixture
   }
 
@@ -235,7 +235,7 @@ describe('a failed expansion', () => {
       const fixture = await createFailingFixture(failureRule(code))
       await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
       await fixture.triggerReconcile()
-      await fixture.untilIdle()
+      await fixture.waitUntilIdle()
       expect(fixture.expandCalls()).toHaveLength(1)
       const error = (await fixture.status()).conditions.find(({ type }: { type: string }) => type === 'NodeResizeError')
       expect(error).toMatchObject({ message: expect.stringMatching(/^failed to expand pvc with rpc error: code = /) })
@@ -248,7 +248,7 @@ describe('a failed expansion', () => {
     const fixture = await createFailingFixture(failureRule('INTERNAL', 3))
     await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error condition')
     expect(await fixture.state()).toBe('NodeResizeInProgress')
-    await fixture.untilExpanded()
+    await fixture.waitUntilExpanded()
     expect(fixture.expandCalls()).toHaveLength(4)
     const times = fixture.expandCalls().map(({ startedMs }) => startedMs)
     expect(times[3]! - times[0]!).toBeGreaterThan(1_000)
@@ -267,12 +267,12 @@ describe('a failed expansion', () => {
     expect(fixture.expandCalls().length).toBeLessThanOrEqual(calls + 1)
     await fixture.expandOnController(2, withResizeState('NodeResizePending'))
     fixture.setRules([])
-    await fixture.untilExpanded()
+    await fixture.waitUntilExpanded()
   })
 
   it('REX-9 is retried after an uncertain error', async () => {
     const fixture = await createFailingFixture(failureRule('DEADLINE_EXCEEDED', 1))
-    await fixture.untilExpanded()
+    await fixture.waitUntilExpanded()
     expect(fixture.expandCalls()).toHaveLength(2)
   })
 
@@ -281,21 +281,21 @@ describe('a failed expansion', () => {
     await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error condition')
     expect(await fixture.state()).toBe('NodeResizeInProgress')
     await fixture.triggerReconcile()
-    await fixture.untilIdle()
+    await fixture.waitUntilIdle()
     expect(fixture.expandCalls()).toHaveLength(1)
     expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^VolumeResizeFailed: /))
     fixture.setRules([])
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilExpanded()
+    await fixture.waitUntilExpanded()
   })
 
   it('REX-9 sets NodeResizeInfeasible if the driver lacks EXPAND_VOLUME, and the pod runs', async () => {
     const fixture = await createExpandFixture({ settings: { node: ['STAGE_UNSTAGE_VOLUME'] } })
     await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
     expect(JSON.stringify(await fixture.status())).toContain('EXPAND_VOLUME')
   })

@@ -31,7 +31,7 @@ describe('an agent with an unavailable server', () => {
     expect(failures).toBe(2)
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
   })
 })
 
@@ -51,7 +51,7 @@ describe('an agent with a failing driver', () => {
       message: expect.stringContaining('code = Unavailable'),
     })
     expect(findStagingPath(fixture)).toContain(DRIVER)
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodeStageVolume', 'NodePublishVolume'])
   })
 
@@ -61,10 +61,10 @@ describe('an agent with a failing driver', () => {
     fixture.setRules([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED' } }])
     await fixture.createPod('shop', ['orders'])
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
-    await fixture.untilIdle()
+    await fixture.waitUntilIdle()
     fixture.calls()
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     expect(fixture.calls()).toEqual(['NodeUnstageVolume'])
   })
 
@@ -74,11 +74,11 @@ describe('an agent with a failing driver', () => {
     fixture.setRules([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message: 'bad' } }])
     await fixture.createPod('shop', ['orders'])
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
-    await fixture.untilIdle()
+    await fixture.waitUntilIdle()
     expect(findStagingPath(fixture)).toBe('nothing is staged')
     fixture.calls()
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     expect(fixture.calls()).toEqual([])
   })
 
@@ -91,7 +91,7 @@ describe('an agent with a failing driver', () => {
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toContain(`driver name ${DRIVER} not found in the list of registered`)
     fixture.sockets.push({ path: `${ROOT}/plugins_registry/new.sock`, id: '2' })
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
   })
 
   it('CAP-3 SYS-7 records an event until the topology of the driver matches the labels of the node', async () => {
@@ -110,7 +110,7 @@ describe('an agent with a failing driver', () => {
     expect(fixture.calls()).toEqual([])
     const patch = { metadata: { labels: { 'example.com/zone': null } } }
     await fixture.server.patch(`/api/v1/nodes/${NODE}`, patch, 'merge')
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
   })
 
   it('SYS-7 stops immediately while a driver hangs during registration', async () => {
@@ -126,7 +126,7 @@ describe('an agent with a failing driver', () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     fixture.stopDriver()
     await fixture.server.delete(`${PODS}/shop`)
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
@@ -135,7 +135,7 @@ describe('an agent with a failing driver', () => {
     )
     expect(fixture.disk.mountPoints.size).toBe(2)
     fixture.startDriver()
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     expect(fixture.disk.mountPoints.size).toBe(0)
   })
 
@@ -143,7 +143,7 @@ describe('an agent with a failing driver', () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     fixture.setRules([
       { method: 'NodeUnpublishVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
       { method: 'NodeUnstageVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
@@ -151,7 +151,7 @@ describe('an agent with a failing driver', () => {
     await fixture.server.delete(`${PODS}/shop`)
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     fixture.disk.reboot() // a reboot also removes the mounts
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
   })
 })
 
@@ -169,7 +169,7 @@ describe('an agent on a failing node', () => {
     expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: .*occupied by files.*Nothing was removed/)
     expect(await fixture.phase('shop')).toBe('Pending')
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     expect(fixture.disk.snapshot()[`${target}/precious`]).toBe('data')
     expect(fixture.calls()).toEqual([])
   })
@@ -202,7 +202,7 @@ describe('an agent on a failing node', () => {
     expect(await waitingStateOf(fixture)).toMatchObject({ message: expect.stringContaining('no space left on device') })
     expect(fixture.calls()).toEqual([])
     delete fixture.disk.beforeWrite
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
   })
 
   it('SYS-7 unstages the volume of a pod that is deleted during NodeStageVolume', async () => {
@@ -213,7 +213,7 @@ describe('an agent on a failing node', () => {
     await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the driver to hang')
     await fixture.server.delete(`${PODS}/shop`)
     fixture.fake.script.release()
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodeUnstageVolume'])
     expect(fixture.disk.mountPoints.size).toBe(0)
   })
@@ -222,7 +222,7 @@ describe('an agent on a failing node', () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     fixture.kill()
     fixture.disk.reboot()
     for (const volume of Object.values(fixture.fake.state.volumes)) delete volume.onNodes[NODE]
@@ -237,7 +237,7 @@ describe('an agent on a failing node', () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     const uid = await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     fixture.kill()
     await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
     fixture.start()
@@ -252,7 +252,7 @@ describe('an agent on a failing node', () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     const uid = await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     fixture.kill()
     await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
     // Simulate a user who removes the directory of the pod.
@@ -276,7 +276,7 @@ describe('an agent on a failing node', () => {
       () => !(`${ROOT}/pods/u-1` in fixture.disk.snapshot()),
       'the directory of the pod to be removed',
     )
-    await fixture.untilIdle()
+    await fixture.waitUntilIdle()
     expect(fixture.disk.mountPoints).toContain(`${path('u-2')}/mount`)
     expect(`${path('u-2')}/vol_data.json` in fixture.disk.snapshot()).toBe(true)
   })
@@ -288,7 +288,7 @@ describe('an agent on a failing node', () => {
     fixture.disk.mountAt(`${path}/mount`)
     fixture.start()
     await fixture.waitUntil(() => fixture.agent.queueStates().some(({ key }) => key === 'u-1'), 'the failure')
-    await fixture.untilIdle()
+    await fixture.waitUntilIdle()
     expect(fixture.disk.mountPoints).toContain(`${path}/mount`)
     expect(fixture.agent.queueStates()[0]?.message).toContain('not empty')
   })
@@ -309,10 +309,10 @@ describe('a killed agent', () => {
         fixture.fake.script.release()
         await new Promise((resolve) => setImmediate(resolve))
         fixture.start()
-        await fixture.untilRunning('shop')
+        await fixture.waitUntilRunning('shop')
         await fixture.server.delete(`${PODS}/shop`)
-        await fixture.untilDeleted('shop')
-        await fixture.untilIdle()
+        await fixture.waitUntilDeleted('shop')
+        await fixture.waitUntilIdle()
         expect(fixture.disk.mountPoints.size).toBe(0)
         expect(Object.values(fixture.fake.state.volumes).every(({ onNodes }) => !onNodes[NODE])).toBe(true)
       })
@@ -321,42 +321,46 @@ describe('a killed agent', () => {
 
   it('SYS-7 recovers after a kill at any write: the pod runs, and no mount remains after it is deleted', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 1, max: 24 }), fc.integer({ min: 1, max: 24 }), async (first, second) => {
-        const fixture = await createAgentFixture()
-        await fixture.createVolume('orders')
-        const killAtWrite = (writeNumber: number) => {
-          let writes = 0
-          fixture.disk.beforeWrite = () => {
-            if (++writes !== writeNumber) return
-            fixture.kill()
-            throw new Error('killed')
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 24 }),
+        fc.integer({ min: 1, max: 24 }),
+        async (firstKill, secondKill) => {
+          const fixture = await createAgentFixture()
+          await fixture.createVolume('orders')
+          const killAtWrite = (writeNumber: number) => {
+            let writes = 0
+            fixture.disk.beforeWrite = () => {
+              if (++writes !== writeNumber) return
+              fixture.kill()
+              throw new Error('killed')
+            }
           }
-        }
-        const restart = async () => {
-          delete fixture.disk.beforeWrite
-          for (let round = 0; round < 50; round++) await new Promise((resolve) => setImmediate(resolve))
-          fixture.kill()
-          fixture.start()
-        }
-        const uid = await fixture.createPod('shop', ['orders'])
-        killAtWrite(first)
-        for (let round = 0; round < 100; round++) await new Promise((resolve) => setImmediate(resolve))
-        await restart()
-        await fixture.untilRunning('shop')
-        killAtWrite(second)
-        await fixture.server.delete(`${PODS}/shop`)
-        for (let round = 0; round < 100; round++) await new Promise((resolve) => setImmediate(resolve))
-        await restart()
-        await fixture.untilDeleted('shop')
-        await fixture.waitUntil(
-          () => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()),
-          'the directory of the pod to be removed',
-        )
-        expect(fixture.disk.mountPoints.size).toBe(0)
-        expect(Object.keys(fixture.disk.snapshot()).filter((path) => path.endsWith('vol_data.json'))).toEqual([])
-        expect(fixture.fake.record.overlaps).toEqual([])
-        await fixture.stop()
-      }),
+          const restart = async () => {
+            delete fixture.disk.beforeWrite
+            for (let round = 0; round < 50; round++) await new Promise((resolve) => setImmediate(resolve))
+            fixture.kill()
+            fixture.start()
+          }
+          const uid = await fixture.createPod('shop', ['orders'])
+          killAtWrite(firstKill)
+          for (let round = 0; round < 100; round++) await new Promise((resolve) => setImmediate(resolve))
+          await restart()
+          await fixture.waitUntilRunning('shop')
+          killAtWrite(secondKill)
+          await fixture.server.delete(`${PODS}/shop`)
+          for (let round = 0; round < 100; round++) await new Promise((resolve) => setImmediate(resolve))
+          await restart()
+          await fixture.waitUntilDeleted('shop')
+          await fixture.waitUntil(
+            () => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()),
+            'the directory of the pod to be removed',
+          )
+          expect(fixture.disk.mountPoints.size).toBe(0)
+          expect(Object.keys(fixture.disk.snapshot()).filter((path) => path.endsWith('vol_data.json'))).toEqual([])
+          expect(fixture.fake.record.overlaps).toEqual([])
+          await fixture.stop()
+        },
+      ),
       { numRuns: 25 },
     )
   })

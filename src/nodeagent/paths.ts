@@ -1,7 +1,7 @@
 // The directory layout under the agent's root, which follows that of the kubelet.
 //   plugins_registry/                                        registration sockets
 //   plugins/kubernetes.io/csi/<driver>/<sha256>/globalmount  staged volume, with vol_data.json in the parent directory
-//   plugins/kubernetes.io/csi/volumeDevices/…                the same for block volumes
+//   plugins/kubernetes.io/csi/volumeDevices/…                staged and published block volumes
 //   pods/<uid>/volumes/kubernetes.io~csi/<volume>/mount      published volume, with vol_data.json in the parent directory
 //   pods/<uid>/volumes/kubernetes.io~empty-dir/<volume>      emptyDir volume
 //   pods/<uid>/volumes/kubernetes.io~projected/<volume>      projected, configMap, secret or downwardAPI volume

@@ -1,4 +1,4 @@
-// What an operator decides about the pods of a node, with flags of `stowage node` and `stowage up`.
+// The options of the pods of a node, which an operator sets with flags of `stowage node` and `stowage up`.
 import type { LogLimits } from './commands/container-logs.ts'
 
 export interface PodOptions {

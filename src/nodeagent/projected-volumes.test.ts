@@ -36,7 +36,7 @@ describe('a projected volume', () => {
       { downwardAPI: { items: [{ path: 'pod/namespace', fieldRef: { fieldPath: 'metadata.namespace' } }] } },
     ]
     const uid = await startPod(fixture, { projected: { sources } }, { serviceAccountName: 'robot' })
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     const files = filesOf(fixture, uid)
     expect(files).toEqual({
       token: expect.stringMatching(/^eyJ/),
@@ -52,7 +52,7 @@ describe('a projected volume', () => {
     })
 
     await server.delete(`${PODS}/shop`)
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     await fixture.waitUntil(
       () => !Object.keys(fixture.disk.snapshot()).some((entry) => entry.includes(uid)),
       'the directory of the pod to be removed',
@@ -69,7 +69,7 @@ describe('a projected volume', () => {
       { configMap: { name: 'conf' } },
     ]
     const uid = await startPod(fixture, { projected: { sources } }, { serviceAccountName: 'robot' })
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     const { token } = filesOf(fixture, uid)
     await server.patch(`${NAMESPACE}/configmaps/conf`, { data: { a: '3', b: null } }, 'merge')
     await fixture.waitUntil(() => filesOf(fixture, uid).a === '3', 'the changed entry')
@@ -90,7 +90,7 @@ describe('a projected volume', () => {
       /MountVolume\.SetUp failed for volume "files" : \w+ "\w+" not found/,
     )
     await fixture.server.post(`${NAMESPACE}/${plural}`, { metadata: { name }, ...content })
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     expect(filesOf(fixture, uid)).toEqual({ a: '1' })
   })
 
@@ -101,7 +101,7 @@ describe('a projected volume', () => {
       { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
     ]
     const uid = await startPod(fixture, { downwardAPI: { items } })
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     expect(filesOf(fixture, uid)).toMatchObject({ name: 'shop', labels: expect.any(String) })
   })
 })

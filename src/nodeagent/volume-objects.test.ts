@@ -14,18 +14,18 @@ import { readVolumeObjectsByName } from './volume-objects.ts'
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 const GI = 1024 ** 3
 
-/** An agent whose client has the rights of a node, and a function that returns the requests that were denied. */
+/** Starts an agent whose client has the rights of a node. `listDenied` returns the requests that were denied. */
 async function startNode(options: AgentFixtureOptions = {}) {
   const role = loadRoles(['node'], 'kube-node-lease')
-  const denied = new Set<string>()
+  const deniedRequests = new Set<string>()
   const requests: string[] = []
   const asNode = (client: Client) =>
     asStock(client, {
-      allows({ kind, ...rest }) {
-        const request: RoleRequest = { ...rest, group: kind.group, plural: kind.plural }
+      allows({ kind, ...fields }) {
+        const request: RoleRequest = { ...fields, group: kind.group, plural: kind.plural }
         requests.push(nameOfRequest(request))
         const isAllowed = role.allows(request)
-        if (!isAllowed) denied.add(nameOfRequest(request))
+        if (!isAllowed) deniedRequests.add(nameOfRequest(request))
         return isAllowed
       },
     })
@@ -38,7 +38,7 @@ async function startNode(options: AgentFixtureOptions = {}) {
   return {
     ...fixture,
     requests,
-    denied: () => [...denied],
+    listDenied: () => [...deniedRequests],
     async attach(volume: string): Promise<void> {
       const [handle] = Object.keys(fixture.fake.state.volumes)
       const name = attachmentNameOf({ driver: DRIVER, handle: handle!, nodeName: NODE })
@@ -64,9 +64,13 @@ describe('readVolumeObjectsByName', () => {
       metadata: { name: 'shop', namespace: 'default', uid: 'u1', resourceVersion: '1' },
       spec: { containers: [], volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'orders' } }] },
     } as unknown as Stored<Pod>
-    const none = { get: () => undefined }
+    const emptyReader = { get: () => undefined }
     const poll = () =>
-      objects.pollAfterMs(pod, { claims: none, volumes: none, attachments: none }, { isMounted: false })
+      objects.pollAfterMs(
+        pod,
+        { claims: emptyReader, volumes: emptyReader, attachments: emptyReader },
+        { isMounted: false },
+      )
     const firstMs = poll()
     expect(poll()).toBeGreaterThan(firstMs)
     objects.forget('u1')
@@ -84,11 +88,11 @@ describe('an agent with the rights of a node', () => {
       'the reason in the pod status',
     )
     await node.attach('pv-orders')
-    await node.untilRunning('shop')
+    await node.waitUntilRunning('shop')
     await node.server.delete(`${PODS}/shop`)
-    await node.untilDeleted('shop')
+    await node.waitUntilDeleted('shop')
     expect(node.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume', 'NodeUnpublishVolume', 'NodeUnstageVolume'])
-    expect(node.denied()).toEqual([])
+    expect(node.listDenied()).toEqual([])
   })
 
   it('SYS-29 starts a pod when its claim is bound after the pod was assigned', async () => {
@@ -99,15 +103,15 @@ describe('an agent with the rights of a node', () => {
       'the reason in the pod status',
     )
     await node.createVolume('orders')
-    await node.untilRunning('shop')
-    expect(node.denied()).toEqual([])
+    await node.waitUntilRunning('shop')
+    expect(node.listDenied()).toEqual([])
   })
 
   it('SYS-29 expands a volume of a running pod within 10 seconds', async () => {
     const node = await startNode()
     await node.createVolume('orders')
     await node.createPod('shop', ['orders'])
-    await node.untilRunning('shop')
+    await node.waitUntilRunning('shop')
     for (const volume of Object.values(node.fake.state.volumes)) volume.capacityBytes = 2 * GI
     await node.server.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: '2Gi' } } }, 'merge')
     const status = {
@@ -122,7 +126,7 @@ describe('an agent with the rights of a node', () => {
       'the claim to have 2Gi',
     )
     expect(node.server.clock.nowMs() - startMs).toBeLessThan(10_000)
-    expect(node.denied()).toEqual([])
+    expect(node.listDenied()).toEqual([])
   })
 
   it.each([
@@ -134,12 +138,12 @@ describe('an agent with the rights of a node', () => {
     await node.createVolume('orders')
     const names = Array.from({ length: pods }, (_, index) => `shop-${index}`)
     for (const name of names) await node.createPod(name, ['orders'])
-    for (const name of names) await node.untilRunning(name)
-    await node.untilIdle()
+    for (const name of names) await node.waitUntilRunning(name)
+    await node.waitUntilIdle()
     node.requests.length = 0
     for (let round = 0; round < 10; round++) {
       await node.server.clock.advance(intervalMs)
-      await node.untilIdle()
+      await node.waitUntilIdle()
     }
     const reads = node.requests.filter((request) => request === 'get persistentvolumeclaims')
     expect(reads.length / pods).toBeGreaterThanOrEqual(8)
@@ -167,7 +171,7 @@ describe('an agent with the rights of a node', () => {
     })
     await node.createVolume('orders')
     await node.createPod('shop', ['orders'])
-    await node.untilRunning('shop')
+    await node.waitUntilRunning('shop')
     expect(denials).toBe(3)
     expect(await node.events('shop')).toEqual([])
   })

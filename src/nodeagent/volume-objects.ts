@@ -70,7 +70,7 @@ const WAITING_POLL_MS = 500
 const WAITING_POLL_MAX_MS = 10_000
 /** Interval while a claim requests more storage than it has. */
 const EXPANDING_POLL_MS = 5_000
-/** Interval of other pods, per pod of the node. An expansion is noticed within about this time. */
+/** Interval of other pods, per pod of the node. An expansion is detected within about this time. */
 const MOUNTED_POLL_MS_PER_POD = 500
 const MOUNTED_POLL_MS_MIN = 3_000
 const MOUNTED_POLL_MS_MAX = 60_000
@@ -148,9 +148,9 @@ export async function findRelated<T extends KubeObject>(
 }
 
 function isExpanding(claim: Readonly<PersistentVolumeClaim> | undefined): boolean {
-  const requested = claim?.spec?.resources?.requests?.storage
+  const requestedStorage = claim?.spec?.resources?.requests?.storage
   const capacity = claim?.status?.capacity?.storage
-  return requested !== undefined && capacity !== undefined && compareQuantities(requested, capacity) > 0
+  return requestedStorage !== undefined && capacity !== undefined && compareQuantities(requestedStorage, capacity) > 0
 }
 
 interface ObjectMap<T extends KubeObject> extends ObjectReader<T> {

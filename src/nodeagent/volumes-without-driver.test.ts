@@ -24,12 +24,12 @@ describe('a volume without a CSI driver', () => {
         ],
       ),
     )
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     const path = `${ROOT}/pods/${uid}/volumes/kubernetes.io~empty-dir`
     expect(fixture.disk.mountPoints).toEqual(new Set([`${path}/mem`]))
     fixture.disk.put(`${path}/tmp/file`, 'file', 'scratch')
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     await fixture.waitUntil(
       () => !Object.keys(fixture.disk.snapshot()).some((entry) => entry.includes(uid)),
       'the directory of the pod to be removed',
@@ -41,13 +41,13 @@ describe('a volume without a CSI driver', () => {
     const mount = [{ name: 'host', mountPath: '/h' }]
     const withHostPath = (path: string, type: string) => podFields([{ name: 'host', hostPath: { path, type } }], mount)
     await fixture.createPod('accepted', [], withHostPath('/srv/new', 'DirectoryOrCreate'))
-    await fixture.untilRunning('accepted')
+    await fixture.waitUntilRunning('accepted')
     expect(fixture.disk.snapshot()['/srv/new']).toBe('directory')
     await fixture.createPod('rejected', [], withHostPath('/srv/new', 'File'))
     await fixture.waitUntil(async () => (await fixture.events('rejected')).length > 0, 'an event')
     expect((await fixture.events('rejected'))[0]).toMatch(/hostPath type check failed: \/srv\/new is not a file/)
     await fixture.server.delete(`${PODS}/accepted`)
-    await fixture.untilDeleted('accepted')
+    await fixture.waitUntilDeleted('accepted')
     expect(fixture.disk.snapshot()['/srv/new']).toBe('directory')
   })
 
@@ -55,7 +55,7 @@ describe('a volume without a CSI driver', () => {
     const fixture = await createAgentFixture() // allows /srv
     fixture.disk.put('/srv/out', 'link', '/etc')
     fixture.disk.put('/etc', 'directory')
-    const before = fixture.disk.snapshot()
+    const snapshotBefore = fixture.disk.snapshot()
     const paths = { other: '/var/new', sibling: '/srv2/new', link: '/srv/out/new', existing: '/etc' }
     for (const [name, path] of Object.entries(paths)) {
       const type = name === 'existing' ? '' : 'DirectoryOrCreate'
@@ -71,8 +71,10 @@ describe('a volume without a CSI driver', () => {
     expect((await fixture.events('sibling'))[0]).toContain('hostPath /srv2/new is not allowed')
     expect((await fixture.events('link'))[0]).toContain('hostPath /srv/out/new, which is /etc/new, is not allowed')
     expect((await fixture.events('existing'))[0]).toContain('hostPath /etc is not allowed')
-    const created = Object.keys(fixture.disk.snapshot()).filter((path) => !(path in before) && !path.startsWith(ROOT))
-    expect(created).toEqual([])
+    const createdPaths = Object.keys(fixture.disk.snapshot()).filter(
+      (path) => !(path in snapshotBefore) && !path.startsWith(ROOT),
+    )
+    expect(createdPaths).toEqual([])
   })
 
   it('SYS-7 is rejected with the name of its source if the source is not supported', async () => {
@@ -89,7 +91,7 @@ describe('a volume without a CSI driver', () => {
     fixture.disk.put('/srv/pv', 'directory')
     await fixture.createVolume('orders', { pv: { csi: undefined, hostPath: { path: '/srv/pv', type: 'Directory' } } })
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     expect(fixture.calls()).toEqual([])
   })
 
@@ -100,7 +102,7 @@ describe('a volume without a CSI driver', () => {
     const withSubPath = (subPath: string) =>
       podFields([{ name: 'd', hostPath: { path: '/srv/data' } }], [{ name: 'd', mountPath: '/d', subPath }])
     await fixture.createPod('accepted', [], withSubPath('a/b'))
-    await fixture.untilRunning('accepted')
+    await fixture.waitUntilRunning('accepted')
     expect(fixture.disk.snapshot()['/srv/data/a/b']).toBe('directory')
     await fixture.createPod('rejected', [], withSubPath('link/passwd'))
     await fixture.waitUntil(async () => (await fixture.events('rejected')).length > 0, 'an event')

@@ -18,7 +18,7 @@ describe('a pod whose volume is not ready', () => {
       /^FailedMount: Unable to attach or mount volumes: unmounted volumes=\[orders\]/,
     )
     await fixture.server.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound' } }, 'merge')
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
   })
 
   it('SYS-7 stays Pending if the node affinity of its volume does not match the node', async () => {

@@ -18,7 +18,13 @@ export interface FieldTree {
   readonly [field: string]: true | FieldTree | ((value: unknown) => unknown)
 }
 
-const IDENTITY = { name: true, namespace: true, uid: true, resourceVersion: true, annotations: keepRetryRequest } as const
+const IDENTITY = {
+  name: true,
+  namespace: true,
+  uid: true,
+  resourceVersion: true,
+  annotations: keepRetryRequest,
+} as const
 const METADATA = {
   ...IDENTITY,
   deletionTimestamp: true,

@@ -50,7 +50,9 @@ export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControl
   const throttle = throttleOptions && createChangeThrottle(deps.clock, throttleOptions)
   const allowsModification = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
   const createExpansion = () =>
-    canExpand(facts) ? createExpanding({ ...changeDeps, throttle, options: expanding }) : createExpansionUnsupported(changeDeps)
+    canExpand(facts)
+      ? createExpanding({ ...changeDeps, throttle, options: expanding })
+      : createExpansionUnsupported(changeDeps)
   const changes = [
     // Expansion precedes modification, because a larger volume may allow attributes that a smaller one does not.
     ...(isExpansionEnabled ? [createExpansion()] : []),

@@ -37,7 +37,9 @@ describe.each(componentsWithRule('create', 'events'))('the event recorder of %s'
   })
 })
 
-const ELECTING_COMPONENTS = componentsWithRule('create', 'leases.coordination.k8s.io').filter((component) => component !== 'node')
+const ELECTING_COMPONENTS = componentsWithRule('create', 'leases.coordination.k8s.io').filter(
+  (component) => component !== 'node',
+)
 
 describe.each(ELECTING_COMPONENTS)('the leader election of %s', (component) => {
   it('SYS-9 acquires the lease, fences a commit with it, renews it and releases it', async () => {

@@ -92,6 +92,7 @@ describe('a fence', () => {
     const error = await client.commit(writes, { fences }).catch((reason) => reason)
     expect(isLeaseLost(error)).toBe(true)
     expect(error.message).toContain('the lease default/leader is no longer held by "a" in this term')
-    for (const name of ['x', 'y']) await expect(client.get(configMapKind, { ...REF, name })).rejects.toThrow('not found')
+    for (const name of ['x', 'y'])
+      await expect(client.get(configMapKind, { ...REF, name })).rejects.toThrow('not found')
   })
 })

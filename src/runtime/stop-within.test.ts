@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../base/manual-clock.ts'
-import { stopWithin, awaitWithStopLimit } from './stop-within.ts'
+import { awaitWithStopLimit, stopWithin } from './stop-within.ts'
 
 function recordingLog() {
   const lines: string[] = []
@@ -67,7 +67,7 @@ function startWork() {
   }
 }
 
-describe('withinStopLimit', () => {
+describe('awaitWithStopLimit', () => {
   it('PROV-17 resolves to abandoned if the work runs longer than the limit after the signal', async () => {
     const { clock, stop, getOutcome } = startWork()
     await clock.advance(3_600_000)

@@ -41,7 +41,11 @@ export async function testProvisioner(
   try {
     const firstVolume = await cluster.provision(claim)
     const secondVolume = await cluster.provision(claim)
-    checkRule('two claims get two volumes', !isDeepStrictEqual(firstVolume.source, secondVolume.source), firstVolume.source)
+    checkRule(
+      'two claims get two volumes',
+      !isDeepStrictEqual(firstVolume.source, secondVolume.source),
+      firstVolume.source,
+    )
 
     const { request, provisionedVolume } = calls[0]!
     const repeatedResult = await plugin.provision(request, call)

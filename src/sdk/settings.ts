@@ -136,7 +136,8 @@ function parseFlags(args: readonly string[]): Record<string, string | boolean | 
 }
 
 function parseValue(name: string, type: Flag['type'], text: string): unknown {
-  const usageError = (expectation: string) => new UsageError(`--${name} ${JSON.stringify(text)}: expected ${expectation}`)
+  const usageError = (expectation: string) =>
+    new UsageError(`--${name} ${JSON.stringify(text)}: expected ${expectation}`)
   switch (type) {
     case 'string':
       if (text === '') throw usageError('a non-empty string')

@@ -68,7 +68,9 @@ describe('startTestCluster', () => {
     const clusterWithoutExpand = await startTestCluster({ ...memoryPlugin.plugin, expand: undefined })
     try {
       const otherVolume = await clusterWithoutExpand.provision()
-      await expect(clusterWithoutExpand.expand(otherVolume, '2Gi')).rejects.toThrow('example.com/memory does not expand volumes')
+      await expect(clusterWithoutExpand.expand(otherVolume, '2Gi')).rejects.toThrow(
+        'example.com/memory does not expand volumes',
+      )
     } finally {
       await clusterWithoutExpand.stop()
     }

@@ -37,14 +37,14 @@ const NO_VALUE = new Uint8Array(0)
 export class Batch {
   readonly #changes: Version[] = []
   /** Coalescable versions of this batch, with their index in `#changes`. */
-  readonly #coalescable = new Map<Version, number>()
-  readonly #coalesced = new Set<number>()
+  readonly #coalescableVersions = new Map<Version, number>()
+  readonly #coalescedIndexes = new Set<number>()
   readonly #options: BatchOptions
   /** The newest version of every key that this batch has read or written. */
-  readonly #newest = new Map<string, Version | undefined>()
+  readonly #newestVersions = new Map<string, Version | undefined>()
   readonly #entries = new Map<Version, Entry>()
   /** The keys below each listed prefix, which every write updates, so that repeated lists do not scan the index. */
-  readonly #listings = new Map<string, { readonly keys: Set<string>; sorted: readonly string[] | undefined }>()
+  readonly #listings = new Map<string, { readonly keys: Set<string>; sortedKeys: readonly string[] | undefined }>()
   readonly #view: TransactionView
   #revision: Revision
   #bytes = 0
@@ -57,7 +57,9 @@ export class Batch {
 
   /** The new versions in revision order, without those that were coalesced. */
   get changes(): readonly Version[] {
-    return this.#coalesced.size === 0 ? this.#changes : this.#changes.filter((_, index) => !this.#coalesced.has(index))
+    return this.#coalescedIndexes.size === 0
+      ? this.#changes
+      : this.#changes.filter((_, index) => !this.#coalescedIndexes.has(index))
   }
 
   /**
@@ -66,16 +68,16 @@ export class Batch {
    */
   records(encode: (key: string, value: Uint8Array) => Uint8Array): MediumRecord[] {
     return this.changes.map((version) => {
-      const { key, revision, createRevision, expiresAtMs, deleted } = version
+      const { key, revision, createRevision, expiresAtMs, isDeleted } = version
       const entry = this.#entries.get(version)
       const value = entry?.value ?? NO_VALUE
-      const stored = deleted ? NO_VALUE : encode(key, value)
-      version.checksum = checksumOf(stored)
-      version.valueBytes = stored.length
+      const storedBytes = isDeleted ? NO_VALUE : encode(key, value)
+      version.checksum = checksumOf(storedBytes)
+      version.valueBytes = storedBytes.length
       // The entry is no longer coalescable, so watchers get a plain entry with these bytes.
-      if (entry?.coalescable) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
+      if (entry?.coalescablePut) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
       const { checksum, valueBytes } = version
-      return { key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes, value: stored }
+      return { key, revision, createRevision, expiresAtMs, isDeleted, checksum, valueBytes, value: storedBytes }
     })
   }
 
@@ -103,7 +105,7 @@ export class Batch {
 
   #get(key: string): Entry | undefined {
     const version = this.#newestOf(key)
-    if (!version || version.deleted) return undefined
+    if (!version || version.isDeleted) return undefined
     let entry = this.#entries.get(version)
     if (!entry) {
       entry = this.#options.readEntry(version)
@@ -120,13 +122,13 @@ export class Batch {
         keys.add(key)
         return true
       })
-      for (const key of this.#newest.keys()) if (key.startsWith(prefix)) keys.add(key)
-      listing = { keys, sorted: undefined }
+      for (const key of this.#newestVersions.keys()) if (key.startsWith(prefix)) keys.add(key)
+      listing = { keys, sortedKeys: undefined }
       this.#listings.set(prefix, listing)
     }
-    listing.sorted ??= [...listing.keys].sort()
+    listing.sortedKeys ??= [...listing.keys].sort()
     const entries: Entry[] = []
-    for (const key of listing.sorted) {
+    for (const key of listing.sortedKeys) {
       const entry = this.#get(key)
       if (entry) entries.push(entry)
     }
@@ -134,53 +136,56 @@ export class Batch {
   }
 
   #exists(key: string): boolean {
-    return this.#newestOf(key)?.deleted === false
+    return this.#newestOf(key)?.isDeleted === false
   }
 
   #newestOf(key: string): Version | undefined {
-    const cached = this.#newest.get(key)
-    if (cached || this.#newest.has(key)) return cached
-    const newest = this.#options.index.get(key)
-    this.#newest.set(key, newest)
-    return newest
+    const cachedVersion = this.#newestVersions.get(key)
+    if (cachedVersion || this.#newestVersions.has(key)) return cachedVersion
+    const newestVersion = this.#options.index.get(key)
+    this.#newestVersions.set(key, newestVersion)
+    return newestVersion
   }
 
   #add(write: Write): Revision {
     const revision = ++this.#revision
-    const deleted = 'delete' in write
-    const key = deleted ? write.delete : write.put
-    const superseded = this.#newestOf(key)
-    const previous = superseded && !deleted && this.#coalesce(superseded) ? superseded.previous : superseded
+    const isDeleted = 'delete' in write
+    const key = isDeleted ? write.delete : write.put
+    const supersededVersion = this.#newestOf(key)
+    const previous =
+      supersededVersion && !isDeleted && this.#coalesce(supersededVersion)
+        ? supersededVersion.previous
+        : supersededVersion
     const version: Version = {
       key,
       revision,
-      createRevision: superseded && !superseded.deleted ? superseded.createRevision : revision,
-      expiresAtMs: deleted ? undefined : write.expiresAtMs,
-      deleted,
+      createRevision: supersededVersion && !supersededVersion.isDeleted ? supersededVersion.createRevision : revision,
+      expiresAtMs: isDeleted ? undefined : write.expiresAtMs,
+      isDeleted,
       checksum: 0,
       valueBytes: 0,
       previous,
     }
-    this.#newest.set(key, version)
+    this.#newestVersions.set(key, version)
     for (const [prefix, listing] of this.#listings) {
       if (!key.startsWith(prefix) || listing.keys.has(key)) continue
       listing.keys.add(key)
-      listing.sorted = undefined
+      listing.sortedKeys = undefined
     }
-    if (!deleted && write.isCoalescable) this.#coalescable.set(version, this.#changes.length)
+    if (!isDeleted && write.isCoalescable) this.#coalescableVersions.set(version, this.#changes.length)
     this.#changes.push(version)
-    if (!deleted) this.#entries.set(version, entryOfPut(write, version.revision, version.createRevision))
+    if (!isDeleted) this.#entries.set(version, entryOfPut(write, version.revision, version.createRevision))
     this.#bytes += bytesOf(write)
     return revision
   }
 
   /** Drops a coalescable version that a put supersedes. Returns whether it was dropped. */
   #coalesce(version: Version): boolean {
-    const index = this.#coalescable.get(version)
+    const index = this.#coalescableVersions.get(version)
     // Keep a version that creates its key; otherwise watchers would receive an update of an unknown key.
-    if (index === undefined || !version.previous || version.previous.deleted) return false
-    this.#coalescable.delete(version)
-    this.#coalesced.add(index)
+    if (index === undefined || !version.previous || version.previous.isDeleted) return false
+    this.#coalescableVersions.delete(version)
+    this.#coalescedIndexes.add(index)
     return true
   }
 }

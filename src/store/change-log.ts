@@ -79,21 +79,22 @@ export class ChangeLog {
 
   /** Retires old changes up to `revisionMax` and returns the versions whose records can be deleted. */
   compact({ nowMs, revisionMax, dropsMax }: { nowMs: number; revisionMax: Revision; dropsMax: number }): Version[] {
-    const dropped: Version[] = []
+    const droppedVersions: Version[] = []
     const agedRevision = this.#agedRevision(nowMs)
-    while (dropped.length < dropsMax) {
+    while (droppedVersions.length < dropsMax) {
       const version = this.#versions[this.#head]
       if (!version || version.revision > revisionMax) break
       if (version.revision > agedRevision && !this.#isOverfull()) break
-      this.#retire(version, dropped)
+      this.#retire(version, droppedVersions)
     }
     if (this.#head > 1_024 && this.#head > this.#versions.length / 2) {
       this.#versions = this.#versions.slice(this.#head)
       this.#head = 0
     }
-    const oldest = this.#versions[this.#head]
-    while (this.#ageGroups[0] && (!oldest || this.#ageGroups[0].revision < oldest.revision)) this.#ageGroups.shift()
-    return dropped
+    const oldestVersion = this.#versions[this.#head]
+    while (this.#ageGroups[0] && (!oldestVersion || this.#ageGroups[0].revision < oldestVersion.revision))
+      this.#ageGroups.shift()
+    return droppedVersions
   }
 
   /** Returns the time at which the oldest change can be retired, or undefined if the log is empty. */
@@ -115,7 +116,7 @@ export class ChangeLog {
     return low
   }
 
-  at(position: number): Version | undefined {
+  versionAt(position: number): Version | undefined {
     return this.#versions[position]
   }
 
@@ -136,12 +137,12 @@ export class ChangeLog {
     return revision
   }
 
-  #retire(version: Version, dropped: Version[]): void {
+  #retire(version: Version, droppedVersions: Version[]): void {
     this.#entries -= countDrops(version)
     this.#bytes -= bytesOfDrop(version)
-    const superseded = versionBefore(version)
-    if (superseded) dropped.push(superseded)
-    if (version.deleted) dropped.push(version)
+    const supersededVersion = versionBefore(version)
+    if (supersededVersion) droppedVersions.push(supersededVersion)
+    if (version.isDeleted) droppedVersions.push(version)
     version.previous = undefined
     this.#head++
     if (version.revision > this.#floor) this.#floor = version.revision
@@ -149,7 +150,7 @@ export class ChangeLog {
 }
 
 function countDrops(version: Version): number {
-  return (versionBefore(version) ? 1 : 0) + (version.deleted ? 1 : 0)
+  return (versionBefore(version) ? 1 : 0) + (version.isDeleted ? 1 : 0)
 }
 
 function bytesOfDrop(version: Version): number {

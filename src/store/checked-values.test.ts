@@ -5,7 +5,7 @@ import { memoryMedium, openMemoryStore } from './memory.ts'
 import { DamagedRecordError, type Revision, type Store } from './store.ts'
 import { collectEvents, put, remove, text, waitUntil } from './testing/helpers.ts'
 
-/** A store on a medium that returns flipped or no bytes for some revisions. */
+/** Opens a store on a medium that returns a flipped bit or no bytes for some revisions. */
 async function openDamagedStore(): Promise<{
   store: Store
   flipped: Set<Revision>
@@ -43,10 +43,10 @@ describe('a damaged record', () => {
     for (const key of ['a', 'b', 'c']) await put(store, key)
     flipped.add(1)
     lost.add(3)
-    const damaged = await store.get('a')
-    expect(damaged).toMatchObject({ key: 'a', modRevision: 1, createRevision: 1 })
-    expect(() => damaged?.value).toThrow(DamagedRecordError)
-    expect(() => damaged?.value).toThrow(MISMATCH)
+    const damagedEntry = await store.get('a')
+    expect(damagedEntry).toMatchObject({ key: 'a', modRevision: 1, createRevision: 1 })
+    expect(() => damagedEntry?.value).toThrow(DamagedRecordError)
+    expect(() => damagedEntry?.value).toThrow(MISMATCH)
     expect(text(await store.get('b'))).toBe('b')
     const { entries } = await store.list({ prefix: '' })
     expect(entries.map(({ key }) => key)).toEqual(['a', 'b', 'c'])

@@ -27,17 +27,17 @@ export class CheckedValues {
    * again: if the device cannot read it, a read through the memory map would end the process.
    */
   read({ key, revision, checksum }: Version): Uint8Array | DamagedRecordError {
-    const known = this.#damage.size === 0 ? undefined : this.#damage.get(revision)
-    if (known) return known
-    const stored = this.#medium.read(revision)
-    if (stored && checksumOf(stored) === checksum) return stored
-    return this.report({ key, revision, reason: reasonOf(stored) })
+    const knownError = this.#damage.size === 0 ? undefined : this.#damage.get(revision)
+    if (knownError) return knownError
+    const storedValue = this.#medium.read(revision)
+    if (storedValue && checksumOf(storedValue) === checksum) return storedValue
+    return this.report({ key, revision, reason: reasonOf(storedValue) })
   }
 
   /** Keeps the damage of a record. Returns the error that was kept first. */
   report(damage: { readonly key: string; readonly revision: Revision; readonly reason: string }): DamagedRecordError {
-    const known = this.#damage.get(damage.revision)
-    if (known) return known
+    const knownError = this.#damage.get(damage.revision)
+    if (knownError) return knownError
     const error = new DamagedRecordError(damage)
     this.#damage.set(damage.revision, error)
     this.#onDamage(error)
@@ -51,5 +51,5 @@ export class CheckedValues {
   }
 }
 
-const reasonOf = (stored: Uint8Array | undefined): string =>
-  stored ? 'the checksum of its value does not match' : 'its value is missing'
+const reasonOf = (storedValue: Uint8Array | undefined): string =>
+  storedValue ? 'the checksum of its value does not match' : 'its value is missing'

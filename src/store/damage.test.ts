@@ -10,29 +10,29 @@ import { seedFrom } from '../../test/helpers/seed.ts'
 import { systemClock } from '../base/clock.ts'
 import { openLmdbStore } from './lmdb.ts'
 import { checkPages } from './pages/check-pages.ts'
-import { HEADER, NAME_BYTES, nameOfSorted, readSortedName } from './records/record-codec.ts'
+import { HEADER, NAME_BYTES, nameOfSortKey, readSortKey } from './records/record-codec.ts'
 import { DamagedRecordError, type Store } from './store.ts'
 
 const OBJECTS = Number(process.env.DAMAGE_OBJECTS ?? 400)
 const FLIPS = Number(process.env.DAMAGE_FLIPS ?? 400)
 const PAGES = Number(process.env.DAMAGE_PAGES ?? 80)
-/** Damages that are tried together. */
-const GROUP = Number(process.env.DAMAGE_GROUP ?? 4)
+/** The number of damages that are tried together. */
+const GROUP_SIZE = Number(process.env.DAMAGE_GROUP ?? 4)
 const PAGE_BYTES = 4_096
 const TIMEOUT_MS = 120_000 + 500 * (FLIPS + PAGES) // of a large store on a busy machine
 
-type Damage = { readonly at: number; readonly bytes: Buffer }
-const pageOf = ({ at }: { readonly at: number }): number => Math.floor(at / PAGE_BYTES)
+type Damage = { readonly offset: number; readonly bytes: Buffer }
+const pageOf = ({ offset }: { readonly offset: number }): number => Math.floor(offset / PAGE_BYTES)
 
 describe('a damaged store file', () => {
   const clock = systemClock()
   const seed = seedFrom('DAMAGE_SEED')
   const random = seededRandom(seed)
-  const below = (limit: number) => Math.floor(random() * limit)
-  const expected = new Map<string, Buffer>()
+  const randomBelow = (limit: number) => Math.floor(random() * limit)
+  const expectedValues = new Map<string, Buffer>()
   let dir: string
   let path: string
-  let intact: Buffer
+  let intactFile: Buffer
   /** The page of each header, by revision. */
   const headerPages = new Map<number, number>()
 
@@ -41,22 +41,22 @@ describe('a damaged store file', () => {
     path = join(dir, 'store.mdb')
     const store = await openLmdbStore({ dir, clock, history: { keepMs: 20, entriesMax: 100 } })
     for (let round = 0; round < 3; round++) {
-      for (let first = 0; first < OBJECTS; first += 200) {
-        const indices = Array.from({ length: Math.min(200, OBJECTS - first) }, (_, index) => first + index)
+      for (let firstIndex = 0; firstIndex < OBJECTS; firstIndex += 200) {
+        const indices = Array.from({ length: Math.min(200, OBJECTS - firstIndex) }, (_, index) => firstIndex + index)
         await Promise.all(
           indices.filter((index) => round === 0 || index % 3 === 0).map((index) => write(store, index, round)),
         )
       }
     }
     await store.close()
-    intact = readFileSync(path)
+    intactFile = readFileSync(path)
     const fd = openSync(path, 'r')
     checkPages({
       fd,
       keyBytes: NAME_BYTES,
-      readKey: readSortedName,
+      readKey: readSortKey,
       onNode({ page, key }) {
-        const [kind, revision] = nameOfSorted(key)
+        const [kind, revision] = nameOfSortKey(key)
         if (kind === HEADER) headerPages.set(revision, page)
       },
     })
@@ -67,11 +67,11 @@ describe('a damaged store file', () => {
   function write(store: Store, index: number, round: number): Promise<unknown> {
     const key = `core/configmaps/default/c${index}`
     if (index % 30 === 9 && round === 2) {
-      expected.delete(key)
+      expectedValues.delete(key)
       return store.transact(() => [{ delete: key }])
     }
     const value = Buffer.alloc(index % 97 === 0 ? 15_000 : 200 + ((index * 37) % 1_100), `${index}/${round} `)
-    expected.set(key, value)
+    expectedValues.set(key, value)
     return store.transact(() => [{ put: key, value }])
   }
 
@@ -79,51 +79,57 @@ describe('a damaged store file', () => {
 
   /** Opens the store and reads everything. Returns why it was refused, or the damaged records. Throws on a wrong answer. */
   async function readAll(): Promise<Result> {
-    const opened = await openLmdbStore({ dir, clock }).catch((error: Error) => error)
-    if (opened instanceof Error) {
-      expect(opened.message).toMatch(
+    const openResult = await openLmdbStore({ dir, clock }).catch((error: Error) => error)
+    if (openResult instanceof Error) {
+      expect(openResult.message).toMatch(
         /store\.mdb.*(is damaged|is not an LMDB file|an LMDB file of format|of another program)/s,
       )
-      return { message: opened.message }
+      return { message: openResult.message }
     }
     try {
-      const { entries } = await opened.list({ prefix: '' })
+      const { entries } = await openResult.list({ prefix: '' })
       const damagedKeys: string[] = []
       for (const entry of entries) {
         try {
-          if (!expected.get(entry.key)?.equals(entry.value)) throw new Error(`wrong answer for ${entry.key}`)
+          if (!expectedValues.get(entry.key)?.equals(entry.value)) throw new Error(`wrong answer for ${entry.key}`)
         } catch (error) {
           if (!(error instanceof DamagedRecordError)) throw error
           expect(error.message).toContain(entry.key)
           damagedKeys.push(entry.key)
         }
       }
-      if (entries.length !== expected.size) throw new Error(`${entries.length} objects in place of ${expected.size}`)
+      if (entries.length !== expectedValues.size)
+        throw new Error(`${entries.length} objects in place of ${expectedValues.size}`)
       return { damagedKeys }
     } finally {
-      await opened.close()
+      await openResult.close()
     }
   }
 
   async function tryDamage(damages: readonly Damage[]): Promise<Result> {
-    const metaPages = Buffer.from(intact.subarray(0, 2 * PAGE_BYTES))
-    for (const { at, bytes } of damages) if (at < metaPages.length) metaPages.set(bytes, at)
+    const metaPages = Buffer.from(intactFile.subarray(0, 2 * PAGE_BYTES))
+    for (const { offset, bytes } of damages) if (offset < metaPages.length) metaPages.set(bytes, offset)
     writeAt(damages)
     try {
       return await readAll()
     } catch (error) {
-      const places = damages.map(({ at, bytes }) => `${bytes.length} bytes at ${at} (page ${pageOf({ at })})`)
+      const places = damages.map(
+        ({ offset, bytes }) => `${bytes.length} bytes at ${offset} (page ${pageOf({ offset })})`,
+      )
       throw new Error(`seed ${seed}, ${places.join(', ')}: ${(error as Error).message}`, { cause: error })
     } finally {
       // Every commit changes a meta page. Without one, only the damaged bytes have to be written again.
-      if (!readAt(0, metaPages.length).equals(metaPages)) await writeFile(path, intact)
-      else writeAt(damages.map(({ at, bytes }) => ({ at, bytes: intact.subarray(at, at + bytes.length) })))
+      if (!readAt(0, metaPages.length).equals(metaPages)) await writeFile(path, intactFile)
+      else
+        writeAt(
+          damages.map(({ offset, bytes }) => ({ offset, bytes: intactFile.subarray(offset, offset + bytes.length) })),
+        )
     }
   }
 
   function writeAt(parts: readonly Damage[]): void {
     const fd = openSync(path, 'r+')
-    for (const { at, bytes } of parts) writeSync(fd, bytes, 0, bytes.length, at)
+    for (const { offset, bytes } of parts) writeSync(fd, bytes, 0, bytes.length, offset)
     closeSync(fd)
   }
 
@@ -146,57 +152,59 @@ describe('a damaged store file', () => {
    * store opens; and one by one if it names none of them.
    */
   async function tryTogether(damages: readonly Damage[], counts: Counts): Promise<void> {
-    for (let remaining = damages; remaining.length > 0; ) {
-      const result = await tryDamage(remaining)
+    for (let remainingDamages = damages; remainingDamages.length > 0; ) {
+      const result = await tryDamage(remainingDamages)
       if (!('message' in result)) {
         counts.damaged += result.damagedKeys.length
-        counts.harmless += remaining.length - result.damagedKeys.length
+        counts.harmless += remainingDamages.length - result.damagedKeys.length
         return
       }
-      const namedPages = pagesNamedIn(result.message)
-      const others = remaining.filter((damage) => !namedPages.has(pageOf(damage)))
-      if (others.length === remaining.length) {
-        if (remaining.length > 1) for (const damage of remaining) await tryTogether([damage], counts)
+      const namedPages = findNamedPages(result.message)
+      const otherDamages = remainingDamages.filter((damage) => !namedPages.has(pageOf(damage)))
+      if (otherDamages.length === remainingDamages.length) {
+        if (remainingDamages.length > 1) for (const damage of remainingDamages) await tryTogether([damage], counts)
         else counts.refused++
         return
       }
-      counts.refused += remaining.length - others.length
-      remaining = others
+      counts.refused += remainingDamages.length - otherDamages.length
+      remainingDamages = otherDamages
     }
   }
 
   /** Returns the pages that an error names, and those with the headers of the records that it names. */
-  function pagesNamedIn(message: string): Set<number> {
-    const headerPagesNamed = [...message.matchAll(/record (\d+)/g)].map(
+  function findNamedPages(message: string): Set<number> {
+    const namedHeaderPages = [...message.matchAll(/record (\d+)/g)].map(
       (match) => headerPages.get(Number(match[1])) ?? -1,
     )
-    return new Set([...message.matchAll(/page (\d+)/g)].map((match) => Number(match[1])).concat(headerPagesNamed))
+    return new Set([...message.matchAll(/page (\d+)/g)].map((match) => Number(match[1])).concat(namedHeaderPages))
   }
 
-  it(`SYS-20 gives no wrong answer and names the damage after ${FLIPS} flipped bits, ${GROUP} at a time`, {
+  it(`SYS-20 gives no wrong answer and names the damage after ${FLIPS} flipped bits, ${GROUP_SIZE} at a time`, {
     timeout: TIMEOUT_MS,
   }, async () => {
     const counts: Counts = { refused: 0, damaged: 0, harmless: 0 }
-    for (let tried = 0; tried < FLIPS; tried += GROUP) {
-      const flips = Array.from({ length: Math.min(GROUP, FLIPS - tried) }, () => {
-        const at = below(intact.length)
-        return { at, bytes: Buffer.of(intact[at]! ^ (1 << below(8))) }
+    for (let triedCount = 0; triedCount < FLIPS; triedCount += GROUP_SIZE) {
+      const flips = Array.from({ length: Math.min(GROUP_SIZE, FLIPS - triedCount) }, () => {
+        const offset = randomBelow(intactFile.length)
+        return { offset, bytes: Buffer.of(intactFile[offset]! ^ (1 << randomBelow(8))) }
       })
       await tryTogether(flips, counts)
     }
-    console.log(`seed ${seed}: ${JSON.stringify(counts)} of ${FLIPS} flipped bits in ${intact.length} bytes, 0 wrong`)
+    console.log(
+      `seed ${seed}: ${JSON.stringify(counts)} of ${FLIPS} flipped bits in ${intactFile.length} bytes, 0 wrong`,
+    )
     expect(counts.damaged).toBeGreaterThan(0)
     expect(counts.refused).toBeGreaterThan(0)
   })
 
-  it(`SYS-20 gives no wrong answer and names the damage after ${PAGES} damaged pages, ${GROUP} at a time`, {
+  it(`SYS-20 gives no wrong answer and names the damage after ${PAGES} damaged pages, ${GROUP_SIZE} at a time`, {
     timeout: TIMEOUT_MS,
   }, async () => {
     const counts: Counts = { refused: 0, damaged: 0, harmless: 0 }
-    for (let tried = 0; tried < PAGES; tried += GROUP) {
-      const pages = Array.from({ length: Math.min(GROUP, PAGES - tried) }, (_, index) => {
-        const page = below(intact.length / PAGE_BYTES)
-        return { at: page * PAGE_BYTES, bytes: damagedPage(page, tried + index) }
+    for (let triedCount = 0; triedCount < PAGES; triedCount += GROUP_SIZE) {
+      const pages = Array.from({ length: Math.min(GROUP_SIZE, PAGES - triedCount) }, (_, index) => {
+        const page = randomBelow(intactFile.length / PAGE_BYTES)
+        return { offset: page * PAGE_BYTES, bytes: buildDamagedPage(page, triedCount + index) }
       })
       await tryTogether(pages, counts)
     }
@@ -205,12 +213,12 @@ describe('a damaged store file', () => {
   })
 
   /** Returns a page that was overwritten with zeros, with random bytes, partly, or with another page of the file. */
-  function damagedPage(page: number, kind: number): Buffer {
-    const original = intact.subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES)
+  function buildDamagedPage(page: number, kind: number): Buffer {
+    const original = intactFile.subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES)
     if (kind % 4 === 0) return Buffer.alloc(PAGE_BYTES)
-    if (kind % 4 === 1) return Buffer.from(Array.from({ length: PAGE_BYTES }, () => below(256)))
+    if (kind % 4 === 1) return Buffer.from(Array.from({ length: PAGE_BYTES }, () => randomBelow(256)))
     if (kind % 4 === 2) return Buffer.concat([original.subarray(0, PAGE_BYTES / 2), Buffer.alloc(PAGE_BYTES / 2)])
-    const other = below(intact.length / PAGE_BYTES) * PAGE_BYTES
-    return Buffer.from(intact.subarray(other, other + PAGE_BYTES))
+    const otherOffset = randomBelow(intactFile.length / PAGE_BYTES) * PAGE_BYTES
+    return Buffer.from(intactFile.subarray(otherOffset, otherOffset + PAGE_BYTES))
   }
 })

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bundleChild, type ChildProgram, runChild } from './testing/run-child.ts'
 
-const REJECTED =
+const REJECTED_MESSAGE =
   /^WriteRejectedError: nothing was written: .*store\.mdb: .*\(EIO\); the file system mounted at .* has \d+ KiB/
-const CLOSED = /^StoreClosedError: the store is closed: a write failed and may or may not have been persisted/
+const CLOSED_MESSAGE = /^StoreClosedError: the store is closed: a write failed and may or may not have been persisted/
 
 const skip = hasCompiler() || process.env.CI ? undefined : 'gcc is not installed'
 let scratch: string
@@ -29,45 +29,45 @@ afterAll(async () => {
 })
 
 /** Returns the outcome of each step of the child. */
-async function runWith(fault: string, childProgram = program): Promise<Record<string, unknown>> {
+async function runWithFault(fault: string, childProgram = program): Promise<Record<string, unknown>> {
   const settings = [`LD_PRELOAD=${join(scratch, 'errors.so')}`, `FAULT_FILE=${join(scratch, fault)}`]
   const child = runChild(['env', ...settings, ...childProgram.command, join(scratch, `store-${fault}`), fault])
-  expect(await child.exited(), child.errors()).toEqual({ code: 0, signal: null })
+  expect(await child.whenExited(), child.errors()).toEqual({ code: 0, signal: null })
   return Object.fromEntries(child.lines.map((line) => JSON.parse(line)).map(({ step, outcome }) => [step, outcome]))
 }
 
 describe.skipIf(skip)(`a device that fails with EIO${skip ? ` (${skip})` : ''}`, () => {
   it.each(['write', 'sync'])('SYS-20 rejects the write if a %s fails, serves reads, and recovers', async (fault) => {
-    const outcomes = await runWith(fault)
+    const outcomes = await runWithFault(fault)
     expect(outcomes).toMatchObject({ before: 'ok', read: 'ok', problem: 'the last write failed', after: 'ok' })
-    expect(outcomes.during).toMatch(REJECTED)
+    expect(outcomes.during).toMatch(REJECTED_MESSAGE)
     expect(outcomes).toMatchObject({ keys: ['after', 'before'], damaged: 0 })
   })
 
   it('SYS-20 closes the store if the write that makes a commit valid fails', async () => {
-    const outcomes = await runWith('meta-write')
+    const outcomes = await runWithFault('meta-write')
     expect(outcomes).toMatchObject({ before: 'ok', problem: 'the store is closed', damaged: 0 })
-    for (const step of ['during', 'read', 'after']) expect(outcomes[step], step).toMatch(CLOSED)
+    for (const step of ['during', 'read', 'after']) expect(outcomes[step], step).toMatch(CLOSED_MESSAGE)
     expect(outcomes.keys).toContain('before')
     expect(outcomes.keys).not.toContain('after')
   })
 
   it('SYS-20 refuses to open a store that cannot be read', async () => {
-    const outcomes = await runWith('read')
+    const outcomes = await runWithFault('read')
     expect(outcomes).toMatchObject({ before: 'ok', during: 'ok', after: 'ok', keys: ['after', 'before', 'during'] })
     expect(outcomes.open).toMatch(/store\.mdb cannot be read at byte 0 .*EIO.* The disk may be failing: restore/)
   })
 })
 
-describe.skipIf(skip)(`a page that a device cannot read any more${skip ? ` (${skip})` : ''}`, () => {
+describe.skipIf(skip)(`a page that a device can no longer read${skip ? ` (${skip})` : ''}`, () => {
   let child: ChildProgram
   beforeAll(async () => {
     child = await bundleChild('unreadable-page-child.ts')
   })
   afterAll(() => child.remove())
 
-  it('SYS-20 is found by the scrub if it has values: their objects fail, others are served, and the process runs on', async () => {
-    const outcomes = await runWith('value', child)
+  it('SYS-20 is found by the scrub if it has values: their reads fail, other reads succeed, and the process continues', async () => {
+    const outcomes = await runWithFault('value', child)
     expect(outcomes.damaged).toContain('k/150')
     expect((outcomes.damaged as string[]).length).toBeLessThan(10)
     expect(outcomes.reason).toMatch(/^page \d+: it cannot be read: EIO/)
@@ -78,7 +78,7 @@ describe.skipIf(skip)(`a page that a device cannot read any more${skip ? ` (${sk
   })
 
   it('SYS-20 is found by the scrub if it has headers, with the names of their objects', async () => {
-    const outcomes = await runWith('header', child)
+    const outcomes = await runWithFault('header', child)
     expect(outcomes.damaged).toContain('k/150')
     expect((outcomes.damaged as string[]).length).toBeLessThan(150)
     expect(outcomes.reason).toMatch(/^page \d+: it cannot be read: EIO/)

@@ -8,7 +8,7 @@ const aVersion = (key: string, expiresAtMs: number): Version => ({
   revision: 1,
   createRevision: 1,
   expiresAtMs,
-  deleted: false,
+  isDeleted: false,
   checksum: 0,
   valueBytes: 0,
   previous: undefined,

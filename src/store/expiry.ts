@@ -29,12 +29,12 @@ export class ExpiryQueue {
 
   /** Removes and returns up to `max` expired versions, earliest first. */
   takeDue({ nowMs, max }: { nowMs: number; max: number }): Version[] {
-    const expired: Version[] = []
-    while (expired.length < max && (this.nextMs() ?? Number.POSITIVE_INFINITY) <= nowMs) {
-      expired.push(this.#heap[0] as Version)
+    const expiredVersions: Version[] = []
+    while (expiredVersions.length < max && (this.nextMs() ?? Number.POSITIVE_INFINITY) <= nowMs) {
+      expiredVersions.push(this.#heap[0] as Version)
       this.#removeFirst()
     }
-    return expired
+    return expiredVersions
   }
 
   #sweep(): void {
@@ -89,8 +89,11 @@ const expiryOf = (version: Version): number => version.expiresAtMs ?? Number.POS
  * Deletes the expired keys that have not changed. Each key has its own transaction, so that a conflict on one key does not
  * delay the others.
  */
-export async function deleteExpired({ transact }: Pick<Store, 'transact'>, expired: readonly Version[]): Promise<void> {
+export async function deleteExpired(
+  { transact }: Pick<Store, 'transact'>,
+  expiredVersions: readonly Version[],
+): Promise<void> {
   const expire = ({ key, revision }: Version) =>
     transact((view) => (view.get(key)?.modRevision === revision ? [{ delete: key }] : []))
-  await Promise.all(expired.map(expire))
+  await Promise.all(expiredVersions.map(expire))
 }

@@ -49,7 +49,7 @@ export class History {
   /** Adds a version read from the medium, unless it is the oldest version of its key, at or below the floor, and no tombstone. */
   restore(version: Version, nowMs: number): void {
     const log = this.#logOf(version.key)
-    if (version.revision > log.floor || version.previous || version.deleted) log.append(version, nowMs)
+    if (version.revision > log.floor || version.previous || version.isDeleted) log.append(version, nowMs)
   }
 
   /** Returns the oldest revision at which keys under this prefix can be listed and watched. */

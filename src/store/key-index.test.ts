@@ -18,37 +18,37 @@ describe('KeyIndex', () => {
         fc.nat(),
         (steps, scannedRange, revisionSeed) => {
           const index = new KeyIndex()
-          const expected = new Map<string, Version>()
+          const expectedVersions = new Map<string, Version>()
           for (const [revision, currentStep] of steps.entries()) {
             if (currentStep.do === 'delete') {
               index.delete(currentStep.key)
-              expected.delete(currentStep.key)
+              expectedVersions.delete(currentStep.key)
               continue
             }
             const version = aVersion({
               key: currentStep.key,
               revision,
-              deleted: currentStep.do === 'tombstone',
-              previous: expected.get(currentStep.key),
+              isDeleted: currentStep.do === 'tombstone',
+              previous: expectedVersions.get(currentStep.key),
             })
             index.set(version)
-            expected.set(currentStep.key, version)
+            expectedVersions.set(currentStep.key, version)
           }
           const { prefix, after = '' } = scannedRange
-          const matching = [...expected.values()]
+          const matchingVersions = [...expectedVersions.values()]
             .filter((version) => version.key.startsWith(prefix) && version.key > after)
             .sort((a, b) => (a.key < b.key ? -1 : 1))
           const scannedVersions: Version[] = []
           index.scan(scannedRange, (version) => scannedVersions.push(version) > 0)
-          expect(scannedVersions).toEqual(matching)
-          for (const version of matching) expect(index.get(version.key)).toBe(version)
+          expect(scannedVersions).toEqual(matchingVersions)
+          for (const version of matchingVersions) expect(index.get(version.key)).toBe(version)
           expect(index.get('unknown')).toBeUndefined()
 
           for (const revision of [steps.length, revisionSeed % steps.length]) {
-            const visible = matching.filter((version) => versionAt(version, revision))
-            expect(index.count(scannedRange, revision)).toBe(visible.length)
+            const visibleVersions = matchingVersions.filter((version) => versionAt(version, revision))
+            expect(index.count(scannedRange, revision)).toBe(visibleVersions.length)
           }
-          expect(index.liveCount).toBe([...expected.values()].filter(({ deleted }) => !deleted).length)
+          expect(index.liveCount).toBe([...expectedVersions.values()].filter(({ isDeleted }) => !isDeleted).length)
         },
       ),
       { numRuns: 30 },
@@ -57,9 +57,9 @@ describe('KeyIndex', () => {
 
   it('bulk-loads the same index as inserting key by key', () => {
     const versions = Array.from({ length: 3_000 }, (_, index) =>
-      aVersion({ key: `k/${(index * 7_919) % 3_001}`, revision: index, deleted: index % 5 === 0 }),
+      aVersion({ key: `k/${(index * 7_919) % 3_001}`, revision: index, isDeleted: index % 5 === 0 }),
     )
-    const index = KeyIndex.of(new Map(versions.map((version) => [version.key, version])))
+    const index = KeyIndex.fromVersions(new Map(versions.map((version) => [version.key, version])))
     const incrementalIndex = new KeyIndex()
     for (const version of versions) incrementalIndex.set(version)
     for (const revision of [0, 1_000, 3_000]) {
@@ -79,12 +79,12 @@ describe('KeyIndex', () => {
   it('stops a scan when the visitor returns false', () => {
     const index = new KeyIndex()
     for (const key of ['a', 'b', 'c']) index.set(aVersion({ key }))
-    const visited: string[] = []
+    const visitedKeys: string[] = []
     index.scan({ prefix: '' }, ({ key }) => {
-      visited.push(key)
+      visitedKeys.push(key)
       return key !== 'b'
     })
-    expect(visited).toEqual(['a', 'b'])
+    expect(visitedKeys).toEqual(['a', 'b'])
   })
 })
 
@@ -93,7 +93,7 @@ function aVersion(version: Partial<Version> & { key: string }): Version {
     revision: 1,
     createRevision: 1,
     expiresAtMs: undefined,
-    deleted: false,
+    isDeleted: false,
     checksum: 0,
     valueBytes: 0,
     previous: undefined,

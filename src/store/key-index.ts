@@ -19,7 +19,7 @@ interface Chunk {
 export interface KeyRange {
   readonly prefix: string
   /** Only keys greater than this one. */
-  readonly after?: string
+  readonly afterKey?: string
 }
 
 export class KeyIndex {
@@ -27,12 +27,12 @@ export class KeyIndex {
   #liveCount = 0
 
   /** Bulk-loads an index from the newest version of each key, which is faster than calling set() for each. */
-  static of(newest: ReadonlyMap<string, Version>): KeyIndex {
-    const keys = [...newest.keys()].sort()
+  static fromVersions(newestVersions: ReadonlyMap<string, Version>): KeyIndex {
+    const keys = [...newestVersions.keys()].sort()
     const index = new KeyIndex()
     for (let position = 0; position < keys.length; position += CHUNK_KEYS_LOADED) {
       const chunk = createChunk(
-        keys.slice(position, position + CHUNK_KEYS_LOADED).map((key) => newest.get(key) as Version),
+        keys.slice(position, position + CHUNK_KEYS_LOADED).map((key) => newestVersions.get(key) as Version),
       )
       index.#chunks.push(chunk)
       index.#liveCount += chunk.liveCount
@@ -57,16 +57,16 @@ export class KeyIndex {
     const chunk = this.#chunks[chunkIndex]
     if (!chunk) {
       this.#chunks.push(createChunk([version]))
-      this.#liveCount += version.deleted ? 0 : 1
+      this.#liveCount += version.isDeleted ? 0 : 1
       return
     }
 
     const position = findFirstAtOrAfter(chunk.versions, version.key)
-    const previous = chunk.versions[position]?.key === version.key ? chunk.versions[position] : undefined
-    if (previous) chunk.versions[position] = version
+    const previousVersion = chunk.versions[position]?.key === version.key ? chunk.versions[position] : undefined
+    if (previousVersion) chunk.versions[position] = version
     else chunk.versions.splice(position, 0, version)
 
-    const liveDelta = (version.deleted ? 0 : 1) - (previous && !previous.deleted ? 1 : 0)
+    const liveDelta = (version.isDeleted ? 0 : 1) - (previousVersion && !previousVersion.isDeleted ? 1 : 0)
     chunk.liveCount += liveDelta
     this.#liveCount += liveDelta
     if (version.revision > chunk.newestRevision) chunk.newestRevision = version.revision
@@ -80,7 +80,7 @@ export class KeyIndex {
     const position = findFirstAtOrAfter(chunk.versions, key)
     const version = chunk.versions[position]
     if (version?.key !== key) return
-    if (!version.deleted) {
+    if (!version.isDeleted) {
       chunk.liveCount--
       this.#liveCount--
     }
@@ -119,9 +119,9 @@ export class KeyIndex {
   }
 
   /** Returns where the first version of the range is, or would be. */
-  #findStart({ prefix, after }: KeyRange): { chunkIndex: number; position: number } {
-    const isExclusive = after !== undefined && after >= prefix
-    const startKey = isExclusive ? after : prefix
+  #findStart({ prefix, afterKey }: KeyRange): { chunkIndex: number; position: number } {
+    const isExclusive = afterKey !== undefined && afterKey >= prefix
+    const startKey = isExclusive ? afterKey : prefix
     const chunkIndex = this.#chunkIndexOf(startKey)
     const versions = this.#chunks[chunkIndex]?.versions ?? []
     const position = findFirstAtOrAfter(versions, startKey)
@@ -134,8 +134,8 @@ export class KeyIndex {
     let high = this.#chunks.length - 1
     while (low < high) {
       const middle = (low + high + 1) >>> 1
-      const first = (this.#chunks[middle] as Chunk).versions[0] as Version
-      if (first.key <= key) low = middle
+      const firstVersion = (this.#chunks[middle] as Chunk).versions[0] as Version
+      if (firstVersion.key <= key) low = middle
       else high = middle - 1
     }
     return low
@@ -143,9 +143,9 @@ export class KeyIndex {
 
   #split(chunkIndex: number): void {
     const chunk = this.#chunks[chunkIndex] as Chunk
-    const upper = createChunk(chunk.versions.splice(chunk.versions.length >>> 1))
-    chunk.liveCount -= upper.liveCount
-    this.#chunks.splice(chunkIndex + 1, 0, upper)
+    const upperChunk = createChunk(chunk.versions.splice(chunk.versions.length >>> 1))
+    chunk.liveCount -= upperChunk.liveCount
+    this.#chunks.splice(chunkIndex + 1, 0, upperChunk)
   }
 }
 
@@ -153,7 +153,7 @@ function createChunk(versions: Version[]): Chunk {
   let liveCount = 0
   let newestRevision = 0
   for (const version of versions) {
-    if (!version.deleted) liveCount++
+    if (!version.isDeleted) liveCount++
     if (version.revision > newestRevision) newestRevision = version.revision
   }
   return { versions, liveCount, newestRevision }

@@ -29,9 +29,9 @@ interface Loss {
 }
 
 const moveAside = (dir: string): string => {
-  const aside = `${dir}.aside`
-  renameSync(dir, aside)
-  return aside
+  const asideDir = `${dir}.aside`
+  renameSync(dir, asideDir)
+  return asideDir
 }
 
 const LOSSES: readonly Loss[] = [
@@ -54,10 +54,10 @@ const LOSSES: readonly Loss[] = [
     title: 'the directory is replaced by a copy',
     message: /store\.mdb was replaced by another file/,
     cause: (dir) => {
-      const aside = moveAside(dir)
+      const asideDir = moveAside(dir)
       mkdirSync(dir)
-      for (const name of ['store.mdb', 'store.mdb-lock']) copyFileSync(join(aside, name), join(dir, name))
-      return aside
+      for (const name of ['store.mdb', 'store.mdb-lock']) copyFileSync(join(asideDir, name), join(dir, name))
+      return asideDir
     },
   },
   {
@@ -87,7 +87,7 @@ const LOSSES: readonly Loss[] = [
 
 describe('an LMDB store whose files change', () => {
   it.each(LOSSES)(
-    'SYS-20 closes and says why within a second if $title, without a write',
+    'SYS-20 closes within a second, with the reason, if $title and nothing is written',
     async ({ cause, message }) => {
       const clock = manualClock()
       const dir = join(scratch, 'store')
@@ -127,7 +127,7 @@ describe('an LMDB store whose files change', () => {
       const { cause, title } = LOSSES[round % LOSSES.length]!
       const dir = join(scratch, `${round}`)
       const store = await openLmdbStore({ dir, clock: systemClock() })
-      const acknowledged = new Set<string>()
+      const acknowledgedKeys = new Set<string>()
       let isLost = false
       const acknowledgedAfterLoss: string[] = []
       const writers = Array.from({ length: WRITERS }, async (_, writer) => {
@@ -139,25 +139,25 @@ describe('an LMDB store whose files change', () => {
             expect(error).toBeInstanceOf(StoreClosedError)
             return
           }
-          acknowledged.add(key)
+          acknowledgedKeys.add(key)
           if (isLost) acknowledgedAfterLoss.push(key)
         }
       })
-      await waitUntil(() => acknowledged.size > 20 + (round % 10) * 7)
+      await waitUntil(() => acknowledgedKeys.size > 20 + (round % 10) * 7)
       const survivingDir = cause(dir)
       isLost = true
       await Promise.all(writers)
       await store.close()
       expect(acknowledgedAfterLoss, title).toEqual([])
-      acknowledgedTotal += acknowledged.size
+      acknowledgedTotal += acknowledgedKeys.size
       if (!survivingDir) continue
-      const reopened = await openLmdbStore({ dir: survivingDir, clock: manualClock() })
-      const keys = new Set((await reopened.list({ prefix: '' })).entries.map(({ key }) => key))
+      const reopenedStore = await openLmdbStore({ dir: survivingDir, clock: manualClock() })
+      const keys = new Set((await reopenedStore.list({ prefix: '' })).entries.map(({ key }) => key))
       expect(
-        [...acknowledged].filter((key) => !keys.has(key)),
+        [...acknowledgedKeys].filter((key) => !keys.has(key)),
         title,
       ).toEqual([])
-      await reopened.close()
+      await reopenedStore.close()
     }
     expect(acknowledgedTotal).toBeGreaterThan(ROUNDS * 20)
   })
@@ -174,9 +174,9 @@ describe('the path of an open store', () => {
     mkdirSync(dir)
     await symlink(dir, alias)
     for (const path of [dir, alias]) {
-      const other = runChild([...program.command, path])
-      expect((await other.exited()).code).toBe(1)
-      expect(other.errors()).toContain(
+      const otherProcess = runChild([...program.command, path])
+      expect((await otherProcess.whenExited()).code).toBe(1)
+      expect(otherProcess.errors()).toContain(
         `The directory ${path} is in use by another Stowage process (pid ${process.pid}).`,
       )
     }
@@ -196,11 +196,11 @@ describe('the path of an open store', () => {
 
   it('SYS-20 stays locked by the socket in the directory if the directory is moved', async () => {
     const dir = join(scratch, 'store')
-    const moved = join(scratch, 'moved')
+    const movedDir = join(scratch, 'moved')
     const store = await openLmdbStore({ dir, clock: manualClock() })
-    renameSync(dir, moved)
-    await expect(openLmdbStore({ dir: moved, clock: manualClock() })).rejects.toThrow(`(pid ${process.pid})`)
+    renameSync(dir, movedDir)
+    await expect(openLmdbStore({ dir: movedDir, clock: manualClock() })).rejects.toThrow(`(pid ${process.pid})`)
     await store.close()
-    await (await openLmdbStore({ dir: moved, clock: manualClock() })).close()
+    await (await openLmdbStore({ dir: movedDir, clock: manualClock() })).close()
   })
 })

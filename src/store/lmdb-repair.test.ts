@@ -21,42 +21,42 @@ beforeEach(async () => {
 })
 afterEach(() => rm(dir, { recursive: true, force: true }))
 
-async function write(change: (store: Store) => Promise<unknown>): Promise<void> {
+async function writeToStore(change: (store: Store) => Promise<unknown>): Promise<void> {
   const store = await openLmdbStore({ dir, clock })
   await change(store)
   await store.close()
 }
 
-/** Flips the first bit of every place in the file that has these bytes. */
-async function damage(marker: string): Promise<void> {
+/** Flips a bit of the first byte of every occurrence of the marker in the file. */
+async function damageFile(marker: string): Promise<void> {
   const bytes = await readFile(path)
   let places = 0
-  for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, at + 1)) {
-    bytes[at]! ^= 1
+  for (let offset = bytes.indexOf(marker); offset >= 0; offset = bytes.indexOf(marker, offset + 1)) {
+    bytes[offset]! ^= 1
     places++
   }
   expect(places).toBeGreaterThan(0)
   await writeFile(path, bytes)
 }
 
-const values = async (store: Store) =>
+const readValues = async (store: Store) =>
   Object.fromEntries((await store.list({ prefix: '' })).entries.map((entry) => [entry.key, text(entry)]))
 
-async function repairedValues(plan: RepairPlan | undefined): Promise<Record<string, string | undefined>> {
+async function repairAndReadValues(plan: RepairPlan | undefined): Promise<Record<string, string | undefined>> {
   await repairStore(dir, plan as RepairPlan)
   const inspection = inspectStore({ path })
   expect(isDamaged(inspection)).toBe(false)
   expect(planRepair(path, {})).toBeUndefined()
   const store = await openLmdbStore({ dir, clock })
-  const found = await values(store)
+  const foundValues = await readValues(store)
   await put(store, 'later')
   await store.close()
-  return found
+  return foundValues
 }
 
 describe('inspectStore', () => {
   it('SYS-20 lists damaged values and headers with their keys', async () => {
-    await write(async (store) => {
+    await writeToStore(async (store) => {
       for (const name of ['a', 'b', 'c']) await put(store, `k/${name}`, `<value of ${name}>`)
     })
     expect(inspectStore({ path })).toMatchObject({
@@ -65,8 +65,8 @@ describe('inspectStore', () => {
       damagedRecords: [],
       damagedPages: [],
     })
-    await damage('<value of a>')
-    await damage('k/c')
+    await damageFile('<value of a>')
+    await damageFile('k/c')
     expect(inspectStore({ path })).toMatchObject({
       records: 1,
       damagedRecords: [
@@ -78,19 +78,19 @@ describe('inspectStore', () => {
 })
 
 describe('inspectStore of a store with damaged pages', () => {
-  /** Overwrites the page that contains the header of the last of these keys. */
+  /** Overwrites every page that contains one of these keys. */
   async function damageHeaderPage(...keys: string[]): Promise<void> {
     const bytes = await readFile(path)
     for (const key of keys) {
-      for (let at = bytes.indexOf(key); at >= 0; at = bytes.indexOf(key, at + 1)) {
-        bytes.fill(0, at - (at % 4_096), at - (at % 4_096) + 4_096)
+      for (let offset = bytes.indexOf(key); offset >= 0; offset = bytes.indexOf(key, offset + 1)) {
+        bytes.fill(0, offset - (offset % 4_096), offset - (offset % 4_096) + 4_096)
       }
     }
     await writeFile(path, bytes)
   }
 
-  it('SYS-20 names the revisions of lost headers by their values, and misses nothing else', async () => {
-    await write((store) =>
+  it('SYS-20 names the revisions of lost headers by their values, and reports no missing record', async () => {
+    await writeToStore((store) =>
       store.transact(() => Array.from({ length: 400 }, (_, n) => ({ put: `k/${n}.`, value: Buffer.from('x') }))),
     )
     await damageHeaderPage('k/200.')
@@ -101,36 +101,36 @@ describe('inspectStore of a store with damaged pages', () => {
     expect(missingRecords).toEqual({ countMax: 0, revisions: [] })
   })
 
-  it('SYS-20 gives the range of revisions of lost deletes, of which nothing is left', async () => {
-    await write(async (store) => {
+  it('SYS-20 gives a range of revisions that contains the lost deletes, which have no value', async () => {
+    await writeToStore(async (store) => {
       await store.transact(() => Array.from({ length: 400 }, (_, n) => ({ put: `k/${n}.`, value: Buffer.from('x') })))
       await store.transact(() => Array.from({ length: 400 }, (_, n) => ({ delete: `k/${n}.` })))
       await put(store, 'last')
     })
-    const intact = await readFile(path)
+    const intactFile = await readFile(path)
     await damageHeaderPage('k/200.')
     const { records, damagedRecords, missingRecords } = inspectStore({ path })
     expect(missingRecords.countMax).toBe(801 - records - damagedRecords.length)
     expect(missingRecords.countMax).toBeGreaterThan(0)
     const isInRange = ({ first, last = Number.POSITIVE_INFINITY }: RevisionRange) => first <= 601 && 601 <= last
     expect(missingRecords.revisions.some(isInRange)).toBe(true) // the delete of k/200.
-    await writeFile(path, intact)
+    await writeFile(path, intactFile)
     expect(inspectStore({ path }).missingRecords).toEqual({ countMax: 0, revisions: [] })
   })
 })
 
 describe('repair', () => {
   it('SYS-20 drops a damaged record, keeps the others and the damaged file, and does not reuse revisions', async () => {
-    await write(async (store) => {
+    await writeToStore(async (store) => {
       await put(store, 'a', '<value of a>')
       await put(store, 'b')
     })
-    await damage('<value of a>')
+    await damageFile('<value of a>')
     const plan = planRepair(path, {})
     expect(plan?.actions).toEqual([
       { is: 'dropped', revision: 1, key: 'a', reason: 'the checksum of its value does not match' },
     ])
-    expect(await repairedValues(plan)).toEqual({ b: 'b' })
+    expect(await repairAndReadValues(plan)).toEqual({ b: 'b' })
     expect((await readdir(dir)).sort()).toEqual(['store.mdb', 'store.mdb-lock', 'store.mdb.damaged-1'])
     const store = await openLmdbStore({ dir, clock })
     expect(store.revision).toBeGreaterThan(1_000_000)
@@ -138,41 +138,41 @@ describe('repair', () => {
     await store.close()
   })
 
-  it('SYS-20 goes back to an earlier state that the history has', async () => {
-    await write(async (store) => {
+  it('SYS-20 reverts an object to an earlier state from the history', async () => {
+    await writeToStore(async (store) => {
       await put(store, 'a', 'old')
       await put(store, 'a', '<new value>')
     })
-    await damage('<new value>')
+    await damageFile('<new value>')
     const plan = planRepair(path, {})
     expect(plan?.actions).toMatchObject([{ is: 'reverted', key: 'a', from: { revision: 1, isBackup: false } }])
-    expect(await repairedValues(plan)).toEqual({ a: 'old' })
+    expect(await repairAndReadValues(plan)).toEqual({ a: 'old' })
   })
 
   it('SYS-20 restores records from a backup: the same revision, or an earlier one', async () => {
     const backupDir = join(dir, 'backup')
-    await write(async (store) => {
+    await writeToStore(async (store) => {
       await put(store, 'a', '<value of a>')
       await put(store, 'b', 'old b')
     })
-    await copyLmdbStore({ from: dir, to: backupDir })
+    await copyLmdbStore({ sourceDir: dir, targetDir: backupDir })
     const clearHistory = { keepMs: 1, entriesMax: 0 }
     const store = await openLmdbStore({ dir, clock, history: clearHistory })
     await put(store, 'b', '<new b>')
     await clock.advance(60_000)
     await store.close()
-    await damage('<value of a>')
-    await damage('<new b>')
+    await damageFile('<value of a>')
+    await damageFile('<new b>')
     const plan = planRepair(path, { backup: readRecords(join(backupDir, 'store.mdb')) })
     expect(plan?.actions).toMatchObject([
       { is: 'restored', key: 'a', revision: 1 },
       { is: 'reverted', key: 'b', revision: 3, from: { revision: 2 } },
     ])
-    expect(await repairedValues(plan)).toEqual({ a: '<value of a>', b: 'old b' })
+    expect(await repairAndReadValues(plan)).toEqual({ a: '<value of a>', b: 'old b' })
   })
 
-  it('SYS-20 does not bring back an object whose delete is damaged', async () => {
-    await write(async (store) => {
+  it('SYS-20 does not recreate an object whose delete is damaged', async () => {
+    await writeToStore(async (store) => {
       await put(store, 'k/deleted')
       await put(store, 'k/other')
       await remove(store, 'k/deleted')
@@ -185,11 +185,11 @@ describe('repair', () => {
     await writeFile(path, bytes)
     const plan = planRepair(path, {})
     expect(plan?.actions).toMatchObject([{ is: 'dropped', revision: 3, key: 'k/deleted' }])
-    expect(await repairedValues(plan)).toEqual({ 'k/other': 'k/other' })
+    expect(await repairAndReadValues(plan)).toEqual({ 'k/other': 'k/other' })
   })
 
   it('SYS-20 keeps the records of all intact pages', async () => {
-    await write((store) =>
+    await writeToStore((store) =>
       store.transact(() =>
         Array.from({ length: 300 }, (_, n) => ({ put: `k/${n}`, value: Buffer.alloc(700, `${n} `) })),
       ),
@@ -201,7 +201,7 @@ describe('repair', () => {
     const plan = planRepair(path, {})
     expect(plan?.inspection.damagedPages.length).toBeGreaterThan(0)
     expect(plan?.actions.map(({ key }) => key)).toContain('k/150')
-    const found = await repairedValues(plan)
-    expect(Object.keys(found).length).toBe(300 - (plan?.actions.length ?? 0))
+    const foundValues = await repairAndReadValues(plan)
+    expect(Object.keys(foundValues).length).toBe(300 - (plan?.actions.length ?? 0))
   })
 })

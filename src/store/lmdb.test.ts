@@ -33,7 +33,7 @@ async function bundle(name: string): Promise<ChildProgram> {
   return program
 }
 
-function start(command: readonly string[]): Child {
+function startChild(command: readonly string[]): Child {
   const child = runChild(command)
   children.push(child)
   return child
@@ -51,15 +51,15 @@ describe('LMDB store', () => {
   )
 
   it('SYS-20 finds no damage in an intact store while it writes, compacts and scrubs', async () => {
-    const scrubbed = manualClock()
+    const scrubClock = manualClock()
     const dir = await createDir()
-    const options = { clock: scrubbed, scrubBytesPerSecond: 2 ** 30, history: { keepMs: 10, entriesMax: 100 } }
+    const options = { clock: scrubClock, scrubBytesPerSecond: 2 ** 30, history: { keepMs: 10, entriesMax: 100 } }
     const store = await openLmdbStore({ dir, ...options })
     const write = (round: number, index: number) =>
       put(store, `k/${(round * 7 + index) % 500}`, `${round}`.repeat(index % 40 === 0 ? 6_000 : 300))
     for (let round = 0; round < 150; round++) {
       const writes = Promise.all(Array.from({ length: 40 }, (_, index) => write(round, index)))
-      await scrubbed.advance(30_000)
+      await scrubClock.advance(30_000)
       await writes
     }
     const { scrub, damagedRecords } = store.stats()
@@ -78,7 +78,7 @@ describe('LMDB store', () => {
     expect(await readdir(dir)).toEqual(['store.mdb', 'store.mdb-lock'])
   })
 
-  it('replaces a table of readers with holes, which would raise SIGBUS on a full disk, by one without', async () => {
+  it('replaces a table of readers that has holes, which would raise SIGBUS on a full disk', async () => {
     const dir = await createDir()
     const path = join(dir, 'store.mdb-lock')
     await writeFile(path, '')
@@ -110,14 +110,14 @@ describe('a directory in use', () => {
   it('cannot be opened by a second process until the first one exits', async () => {
     const dir = await createDir()
     const program = await bundle('hold-child.ts')
-    const holder = start([...program.command, dir])
+    const holder = startChild([...program.command, dir])
     expect(await holder.nextLine()).toBe('open')
 
     await expect(openLmdbStore({ dir, clock })).rejects.toThrow(
       `The directory ${dir} is in use by another Stowage process (pid ${holder.process.pid}).`,
     )
     holder.process.kill('SIGKILL')
-    await holder.exited()
+    await holder.whenExited()
     expect((await readdir(dir)).filter((name) => name.startsWith('lock-'))).toHaveLength(1) // a stale lock
     const store = await openLmdbStore({ dir, clock })
     await put(store, 'a')
@@ -232,7 +232,7 @@ describe('durability', () => {
     const dir = await createDir()
     const log = join(await createDir(), 'trace')
     const calls = 'openat,write,pwrite64,writev,pwritev,fdatasync,fsync,msync'
-    const tracedChild = start([
+    const tracedChild = startChild([
       'strace',
       '-f',
       '-s',
@@ -245,7 +245,7 @@ describe('durability', () => {
       dir,
       '40',
     ])
-    expect(await tracedChild.exited()).toEqual({ code: 0, signal: null })
+    expect(await tracedChild.whenExited()).toEqual({ code: 0, signal: null })
     expect(tracedChild.lines).toHaveLength(40)
     expectSyncedBeforeAcknowledged(await readFile(log, 'latin1'), 40)
   })
@@ -255,25 +255,25 @@ describe('durability', () => {
   }, async () => {
     const program = await bundle('crash-child.ts')
     const dir = await createDir()
-    const acknowledged = new Map<string, number>()
+    const acknowledgedNumbers = new Map<string, number>()
     let total = 0
     for (let kill = 0; kill < KILLS; kill++) {
-      const child = start([...program.command, dir])
+      const child = startChild([...program.command, dir])
       expect(await child.nextLine()).toBe('ready')
       const linesBeforeKill = 50 + ((kill * 97) % 970)
       for (let line = 0; line < linesBeforeKill; line++) await child.nextLine()
       child.process.kill('SIGKILL')
-      expect((await child.exited()).signal, child.errors()).toBe('SIGKILL')
+      expect((await child.whenExited()).signal, child.errors()).toBe('SIGKILL')
       for (const line of child.lines.slice(1)) {
         const [, writer, n] = /^ack (\d+) (\d+)$/.exec(line) ?? []
-        if (writer) acknowledged.set(writer, Number(n)) // the last line may be truncated
+        if (writer) acknowledgedNumbers.set(writer, Number(n)) // the last line may be truncated
       }
       total += child.lines.length - 1
 
       const { damagedRecords, damagedPages } = inspectStore({ path: join(dir, 'store.mdb') })
       expect({ damagedRecords, damagedPages }).toEqual({ damagedRecords: [], damagedPages: [] })
       const store = await openLmdbStore({ dir, clock: manualClock() })
-      for (const [writer, n] of acknowledged) {
+      for (const [writer, n] of acknowledgedNumbers) {
         const [a, b, c] = (await store.list({ prefix: `w/${writer}/` })).entries.map(text)
         expect(Number(a?.split('.')[0])).toBeGreaterThanOrEqual(n)
         expect(b).toBe(a)
@@ -282,7 +282,7 @@ describe('durability', () => {
       await store.close()
     }
     console.log(`${KILLS} kills, ${total} acknowledged transactions, 0 lost`)
-    expect(acknowledged.size).toBe(20)
+    expect(acknowledgedNumbers.size).toBe(20)
     expect(total).toBeGreaterThan(KILLS * 400)
   })
 
@@ -296,8 +296,8 @@ describe('durability', () => {
       ...program.command,
       await createDir(),
     ]
-    const child = start(limitedCommand)
-    await child.exited()
+    const child = startChild(limitedCommand)
+    await child.whenExited()
     const [rejectedLine, writtenLine, ...otherLines] = child.lines
     expect(rejectedLine).toMatch(
       /^rejected WriteRejectedError nothing was written: .*store\.mdb: (the file has reached the file size limit|a write was incomplete)/,
@@ -325,23 +325,24 @@ function hasStrace(): boolean {
 function expectSyncedBeforeAcknowledged(trace: string, transactions: number): void {
   const states = new Map<number, 'written' | 'synced' | 'valid'>()
   const files = new Map<string, { isData: boolean; isSynchronous: boolean }>()
-  const unfinished = new Map<string, string>()
-  const advanceStates = (from: string | undefined, to: 'synced' | 'valid') => {
-    for (const [n, state] of states) if (state === from) states.set(n, to)
+  const unfinishedCalls = new Map<string, string>()
+  const advanceStates = (fromState: string | undefined, toState: 'synced' | 'valid') => {
+    for (const [n, state] of states) if (state === fromState) states.set(n, toState)
   }
-  let acknowledged = 0
+  let acknowledgedCount = 0
   for (const line of trace.split('\n')) {
     const [, thread = '', callText = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? []
     if (callText.endsWith('<unfinished ...>')) {
-      unfinished.set(thread, callText.replace(/ *<unfinished \.\.\.>$/, ''))
+      unfinishedCalls.set(thread, callText.replace(/ *<unfinished \.\.\.>$/, ''))
       continue
     }
-    const resumed = /^<\.\.\. \w+ resumed> ?(.*)$/.exec(callText)
-    const call = resumed ? `${unfinished.get(thread)}${resumed[1]}` : callText
+    const resumedCall = /^<\.\.\. \w+ resumed> ?(.*)$/.exec(callText)
+    const call = resumedCall ? `${unfinishedCalls.get(thread)}${resumedCall[1]}` : callText
     const [, name = '', fd = ''] = /^(\w+)\((\w+)/.exec(call) ?? []
     if (name === 'openat') {
-      const opened = /store\.mdb", ([A-Z_|]+).* = (\d+)$/.exec(call)
-      if (opened?.[2]) files.set(opened[2], { isData: true, isSynchronous: /O_D?SYNC/.test(opened[1] as string) })
+      const openedFile = /store\.mdb", ([A-Z_|]+).* = (\d+)$/.exec(call)
+      if (openedFile?.[2])
+        files.set(openedFile[2], { isData: true, isSynchronous: /O_D?SYNC/.test(openedFile[1] as string) })
     } else if (/^p?writev?(64)?$/.test(name) && files.get(fd)?.isData) {
       const isMeta = files.get(fd)?.isSynchronous
       if (isMeta) advanceStates('synced', 'valid')
@@ -357,8 +358,8 @@ function expectSyncedBeforeAcknowledged(trace: string, transactions: number): vo
       const ack = /^write\(1, "ack (\d+)\\n"/.exec(call)
       if (!ack) continue
       expect(states.get(Number(ack[1])), `transaction ${ack[1]} when it is acknowledged`).toBe('valid')
-      acknowledged++
+      acknowledgedCount++
     }
   }
-  expect(acknowledged).toBe(transactions)
+  expect(acknowledgedCount).toBe(transactions)
 }

@@ -183,29 +183,31 @@ class LmdbMedium implements Medium {
 
   /** Rewrites the records of an older format. */
   async migrate(onMigration: LmdbStoreOptions['onMigration'] = () => {}): Promise<void> {
-    const { format, migratingFrom: from = format, floors } = this.#description
-    if (from === STORE_FORMAT) return
+    const { format, migratingFrom: oldFormat = format, floors } = this.#description
+    if (oldFormat === STORE_FORMAT) return
     this.#headers = undefined
     const recordsTotal = this.#db.getCount({ ...HEADERS }) // lmdb modifies the options
     let recordsDone = 0
     const report = (records: number) => {
       recordsDone += records
-      onMigration({ from, to: STORE_FORMAT, recordsDone, recordsTotal })
+      onMigration({ from: oldFormat, to: STORE_FORMAT, recordsDone, recordsTotal })
     }
     try {
-      await this.#writeDescription({ ...newDescription(floors), migratingFrom: from })
+      await this.#writeDescription({ ...newDescription(floors), migratingFrom: oldFormat })
       report(0)
       const records = {
-        oldHeaders: (after: Revision) => this.#oldHeaders(after),
+        oldHeaders: (afterRevision: Revision) => this.#oldHeaders(afterRevision),
         readValue: (revision: Revision) => this.read(revision),
         replace: (headers: readonly RecordHeader[]) => this.#replaceHeaders(headers),
       }
       await addChecksums(records, report)
       await this.#writeDescription(newDescription(floors))
-      onMigration({ from, to: STORE_FORMAT, recordsDone: recordsTotal, recordsTotal })
+      onMigration({ from: oldFormat, to: STORE_FORMAT, recordsDone: recordsTotal, recordsTotal })
     } catch (error) {
       const { message } = error as Error
-      throw new Error(`Cannot migrate the store from format ${from} to ${STORE_FORMAT}: ${message}`, { cause: error })
+      throw new Error(`Cannot migrate the store from format ${oldFormat} to ${STORE_FORMAT}: ${message}`, {
+        cause: error,
+      })
     }
   }
 
@@ -225,11 +227,11 @@ class LmdbMedium implements Medium {
 
   async write({ append, drop, floors }: MediumBatch): Promise<void> {
     const valuePuts: Promise<boolean>[] = []
-    const committed = this.#db.batch(() => {
+    const commit = this.#db.batch(() => {
       for (const record of append) {
         const { revision } = record
         this.#db.put([HEADER, revision], encodeHeader(record))
-        if (!record.deleted) valuePuts.push(putLast(this.#db, [VALUE, revision], record.value))
+        if (!record.isDeleted) valuePuts.push(putLast(this.#db, [VALUE, revision], record.value))
       }
       for (const revision of drop) {
         this.#db.remove([HEADER, revision])
@@ -238,7 +240,7 @@ class LmdbMedium implements Medium {
       if (floors) this.#db.put(DESCRIPTION_NAME, encodeDescription(newDescription(floors)))
     })
     try {
-      const [, ...appendResults] = await Promise.all([committed, ...valuePuts])
+      const [, ...appendResults] = await Promise.all([commit, ...valuePuts])
       assert(appendResults.every(Boolean), 'a value was not appended after all others')
     } catch (error) {
       throw await this.#explain(error)
@@ -295,15 +297,15 @@ class LmdbMedium implements Medium {
   }
 
   async #replaceHeaders(headers: readonly RecordHeader[]): Promise<void> {
-    const committed = this.#db.batch(() => {
+    const commit = this.#db.batch(() => {
       for (const header of headers) this.#db.put([HEADER, header.revision], encodeHeader(header))
     })
-    await committed.catch(async (error) => Promise.reject(await this.#explain(error)))
+    await commit.catch(async (error) => Promise.reject(await this.#explain(error)))
   }
 
   async #writeDescription(description: Description): Promise<void> {
-    const committed = this.#db.put(DESCRIPTION_NAME, encodeDescription(description))
-    await committed.catch(async (error) => Promise.reject(await this.#explain(error)))
+    const commit = this.#db.put(DESCRIPTION_NAME, encodeDescription(description))
+    await commit.catch(async (error) => Promise.reject(await this.#explain(error)))
     this.#description = description
   }
 

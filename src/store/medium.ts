@@ -7,7 +7,7 @@ export interface RecordHeader {
   readonly key: string
   readonly revision: Revision
   readonly createRevision: Revision
-  readonly deleted: boolean
+  readonly isDeleted: boolean
   readonly expiresAtMs: number | undefined
   /** The checksum of the stored value (checksum.ts). */
   readonly checksum: number
@@ -42,8 +42,8 @@ export interface Medium {
   scan(visit: (header: RecordHeader) => void): Floors
   /**
    * Resolves when the whole batch would survive a power failure. Rejects with AppendRejectedError if no part of it was
-   * written, and with MediumLostError if it would not be found again. After any other error, the batch may or may not have
-   * been written. The store closes after every error other than AppendRejectedError.
+   * written, and with MediumLostError if a restart would not find it. After any other error, the batch may or may not have been
+   * written. The store closes after every error other than AppendRejectedError.
    */
   write(batch: MediumBatch): Promise<void>
   /** Returns the value of a record that was written and has not been dropped, or undefined if the medium has lost it. */
@@ -60,7 +60,7 @@ export interface Medium {
 }
 
 export interface VerifyOptions {
-  readonly after: Revision
+  readonly afterRevision: Revision
   readonly recordsMax: number
   readonly bytesMax: number
 }
@@ -69,8 +69,8 @@ export interface VerifiedSlice {
   /** The last record that was read. Undefined if there is none after `after`. */
   readonly lastRevision: Revision | undefined
   readonly bytes: number
-  readonly damaged: readonly { readonly key: string; readonly revision: Revision; readonly reason: string }[]
-  /** Revisions, `first` to `last`, whose headers cannot be read. The store has not all of them. */
+  readonly damagedRecords: readonly { readonly key: string; readonly revision: Revision; readonly reason: string }[]
+  /** Ranges of revisions, from `first` to `last`, whose headers cannot be read. The store may lack some of the revisions. */
   readonly damagedRanges: readonly { readonly first: Revision; readonly last: Revision; readonly reason: string }[]
 }
 

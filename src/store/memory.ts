@@ -1,4 +1,5 @@
-// The in-memory store, for tests, for simulations and for objects that are not durable. A test can open another store on the medium of a closed one.
+// The in-memory store, for tests, for simulations and for objects that are not durable. A test can open another store on the
+// medium of a closed one.
 import { type Floors, type Medium, type MediumRecord, NO_FLOORS } from './medium.ts'
 import { openRevisionedStore, type RevisionedStoreOptions } from './revisioned-store.ts'
 import type { Revision, Store } from './store.ts'

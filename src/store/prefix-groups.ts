@@ -25,8 +25,8 @@ export class PrefixGroups<Member> {
     const group = this.#groups.get(prefix)
     if (!group?.members.delete(member) || group.members.size > 0) return
     this.#groups.delete(prefix)
-    const remaining = (this.#lengths.get(prefix.length) ?? 0) - 1
-    if (remaining > 0) this.#lengths.set(prefix.length, remaining)
+    const remainingGroups = (this.#lengths.get(prefix.length) ?? 0) - 1
+    if (remainingGroups > 0) this.#lengths.set(prefix.length, remainingGroups)
     else this.#lengths.delete(prefix.length)
   }
 

@@ -8,21 +8,21 @@ export function entryOfPut(put: Put, modRevision: Revision, createRevision: Revi
 }
 
 class CoalescableEntry implements Entry {
-  readonly coalescable: Put
+  readonly coalescablePut: Put
   readonly modRevision: Revision
   readonly createRevision: Revision
 
   constructor(write: Put, modRevision: Revision, createRevision: Revision) {
-    this.coalescable = write
+    this.coalescablePut = write
     this.modRevision = modRevision
     this.createRevision = createRevision
   }
 
   get key(): string {
-    return this.coalescable.put
+    return this.coalescablePut.put
   }
 
   get value(): Uint8Array {
-    return this.coalescable.value
+    return this.coalescablePut.value
   }
 }

@@ -8,20 +8,20 @@ const GENERATION_BYTES_MAX = 2 * 1024 * 1024
 const EVENT_BYTES = 200 // approximate size of an event without its values
 
 export class RecentEvents {
-  #young = new Map<Version, StoreEvent>()
-  #old = new Map<Version, StoreEvent>()
+  #youngEvents = new Map<Version, StoreEvent>()
+  #oldEvents = new Map<Version, StoreEvent>()
   #youngBytes = 0
 
   /** Returns the cached event of this version, or builds it. */
-  of(version: Version, build: () => StoreEvent): StoreEvent {
-    const cached = this.#young.get(version) ?? this.#old.get(version)
-    if (cached) return cached
+  eventOf(version: Version, build: () => StoreEvent): StoreEvent {
+    const cachedEvent = this.#youngEvents.get(version) ?? this.#oldEvents.get(version)
+    if (cachedEvent) return cachedEvent
     const event = build()
-    this.#young.set(version, event)
+    this.#youngEvents.set(version, event)
     this.#youngBytes += EVENT_BYTES + bytesOf(event.entry) + bytesOf(event.previous)
     if (this.#youngBytes > GENERATION_BYTES_MAX) {
-      this.#old = this.#young
-      this.#young = new Map()
+      this.#oldEvents = this.#youngEvents
+      this.#youngEvents = new Map()
       this.#youngBytes = 0
     }
     return event

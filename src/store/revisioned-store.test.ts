@@ -21,8 +21,8 @@ async function setUp(history?: HistoryOptions) {
       await memory.write(batch)
     },
   }
-  const open = () => openRevisionedStore({ medium, clock, history })
-  return { clock, control, batches, open, store: await open() }
+  const openStore = () => openRevisionedStore({ medium, clock, history })
+  return { clock, control, batches, open: openStore, store: await openStore() }
 }
 
 const throwDiskFull = async () => {
@@ -32,10 +32,10 @@ const throwDiskFull = async () => {
 /** Creates a gate whose `wait` resolves after `open` is called. */
 function createGate() {
   let open = () => {}
-  const opened = new Promise<void>((resolve) => {
+  const whenOpened = new Promise<void>((resolve) => {
     open = resolve
   })
-  return { open, wait: () => opened }
+  return { open, wait: () => whenOpened }
 }
 
 describe('a store that is writing a batch', () => {
@@ -45,7 +45,7 @@ describe('a store that is writing a batch', () => {
     const { events } = collectEvents(store)
     const gate = createGate()
     control.beforeWrite = gate.wait
-    const writing = put(store, 'a', 'new')
+    const pendingPut = put(store, 'a', 'new')
     await waitUntil(() => batches.length === 2)
 
     expect(text(await store.get('a'))).toBe('old')
@@ -53,7 +53,7 @@ describe('a store that is writing a batch', () => {
     expect((await store.list({ prefix: '' })).entries.map(text)).toEqual(['old'])
     expect(events).toEqual([])
     gate.open()
-    expect(await writing).toBe(2)
+    expect(await pendingPut).toBe(2)
     expect(text(await store.get('a'))).toBe('new')
     expect(events.map(formatEvent)).toEqual(['put a@2=new<old'])
   })
@@ -62,11 +62,11 @@ describe('a store that is writing a batch', () => {
     const { control, batches, store } = await setUp()
     const gate = createGate()
     control.beforeWrite = gate.wait
-    const first = put(store, 'a')
+    const firstPut = put(store, 'a')
     await waitUntil(() => batches.length === 1)
-    const others = Promise.all(['b', 'c', 'd'].map((key) => put(store, key)))
+    const otherPuts = Promise.all(['b', 'c', 'd'].map((key) => put(store, key)))
     gate.open()
-    expect([await first, ...(await others)]).toEqual([1, 2, 3, 4])
+    expect([await firstPut, ...(await otherPuts)]).toEqual([1, 2, 3, 4])
     expect(batches.map(({ append }) => append.length)).toEqual([1, 3])
   })
 
@@ -97,9 +97,9 @@ describe('a store that is writing a batch', () => {
         .slice(1),
     ).toEqual(['put total@204=102<101', 'put total@210=105<102'])
     await store.close()
-    const reopened = await open()
-    expect(reopened.revision).toBe(210)
-    const replay = collectEvents(reopened, { afterRevision: 0 })
+    const reopenedStore = await open()
+    expect(reopenedStore.revision).toBe(210)
+    const replay = collectEvents(reopenedStore, { afterRevision: 0 })
     await waitUntil(() => replay.watch.revision === 210)
     expect(replay.events.filter(({ key }) => key === 'total').map(formatEvent)).toEqual([
       'put total@2=1',
@@ -128,19 +128,19 @@ describe('a store that is writing a batch', () => {
     const { events } = collectEvents(store)
     const add = () =>
       store.transact((view) => {
-        const { coalescable } = view.get('total') ?? {}
-        return [new Total(coalescable instanceof Total ? coalescable.sum + 1 : 1)]
+        const { coalescablePut } = view.get('total') ?? {}
+        return [new Total(coalescablePut instanceof Total ? coalescablePut.sum + 1 : 1)]
       })
     await Promise.all(Array.from({ length: 50 }, add))
     expect(encodings).toBe(1)
     expect(text(await store.get('total'))).toBe('50')
     expect(events.map(formatEvent)).toEqual(['put total@51=50<total'])
-    expect(events[0]?.entry?.coalescable).toBeUndefined()
+    expect(events[0]?.entry?.coalescablePut).toBeUndefined()
     const reads: { text?: string | undefined; coalescable?: unknown }[] = []
     const readTotal = () =>
       store.transact((view) => {
         const entry = view.get('total')
-        reads.push({ text: text(entry), coalescable: entry?.coalescable })
+        reads.push({ text: text(entry), coalescable: entry?.coalescablePut })
         return []
       })
     await Promise.all([add(), readTotal()])
@@ -163,31 +163,31 @@ describe('a store that is writing a batch', () => {
     const { control, batches, store } = await setUp()
     const gate = createGate()
     control.beforeWrite = gate.wait
-    const settled: string[] = []
-    const writing = put(store, 'a').then(() => settled.push('writer'))
-    const reading = store.transact((view) => (view.get('a') ? [] : [])).then(() => settled.push('reader'))
-    const throwing = store
+    const settledNames: string[] = []
+    const pendingPut = put(store, 'a').then(() => settledNames.push('writer'))
+    const pendingRead = store.transact((view) => (view.get('a') ? [] : [])).then(() => settledNames.push('reader'))
+    const pendingThrow = store
       .transact((view) => {
         throw new Error(`there is ${view.get('a')?.key}`)
       })
-      .catch(() => settled.push('thrower'))
+      .catch(() => settledNames.push('thrower'))
     await waitUntil(() => batches.length === 1)
-    expect(settled).toEqual([])
+    expect(settledNames).toEqual([])
     gate.open()
-    await Promise.all([writing, reading, throwing])
-    expect(settled.sort()).toEqual(['reader', 'thrower', 'writer'])
+    await Promise.all([pendingPut, pendingRead, pendingThrow])
+    expect(settledNames.sort()).toEqual(['reader', 'thrower', 'writer'])
   })
 
   it('rejects transactions beyond the limit with StoreBusyError', async () => {
     const { control, batches, store } = await setUp()
     const gate = createGate()
     control.beforeWrite = gate.wait
-    const writing = put(store, 'a')
+    const pendingPut = put(store, 'a')
     await waitUntil(() => batches.length === 1)
-    const waiting = Array.from({ length: PENDING_MAX }, () => store.transact(() => []))
+    const waitingTransactions = Array.from({ length: PENDING_MAX }, () => store.transact(() => []))
     await expect(put(store, 'b')).rejects.toThrow(StoreBusyError)
     gate.open()
-    await Promise.all([writing, ...waiting])
+    await Promise.all([pendingPut, ...waitingTransactions])
     expect(await put(store, 'b')).toBe(2)
   })
 })
@@ -220,16 +220,16 @@ describe('a store whose medium rejects a write', () => {
         if (view.get(key)) throw new Error(`${key} exists`)
         return [{ put: key, value: bytes(key) }]
       })
-    const observed: boolean[] = []
+    const observedStates: boolean[] = []
     const readA = () =>
       store.transact((view) => {
-        observed.push(view.get('a') !== undefined)
+        observedStates.push(view.get('a') !== undefined)
         return []
       })
     const results = await Promise.allSettled([create('a'), create('a'), readA()])
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
     for (const result of results.slice(0, 2)) expect(result).toMatchObject({ reason: expect.any(WriteRejectedError) })
-    expect(observed).toEqual([true, true, false]) // the second create, the read, and the rerun of the read
+    expect(observedStates).toEqual([true, true, false]) // the second create, the read, and the rerun of the read
     expect(results[2]).toMatchObject({ value: { revision: 0 } })
   })
 
@@ -246,7 +246,7 @@ describe('a store whose medium rejects a write', () => {
     expect(await store.problem?.()).toBeUndefined()
   })
 
-  it('SYS-11 probes the medium when it is asked for a problem 10 s after the last write', async () => {
+  it('SYS-11 probes the medium when problem() is called 10 s after the last write', async () => {
     const { clock, control, batches, store } = await setUp()
     const succeed = control.beforeWrite
     control.beforeWrite = throwDiskFull
@@ -279,8 +279,8 @@ describe('a store whose medium rejects a write', () => {
     await advanceUntil(clock, () => batchesWithDrops().length === 2)
     expect(batchesWithDrops()[1]?.drop).toEqual(batchesWithDrops()[0]?.drop)
     await store.close()
-    const reopened = await open()
-    expect(reopened.stats()).toMatchObject({ keys: 0, historyEntries: 0, revision: 3 })
+    const reopenedStore = await open()
+    expect(reopenedStore.stats()).toMatchObject({ keys: 0, historyEntries: 0, revision: 3 })
   })
 
   it('retries the deletion of expired keys', async () => {
@@ -305,11 +305,11 @@ describe('a store after a write with unknown outcome', () => {
       await gate.wait()
       throw new Error('input/output error')
     }
-    const writing = put(store, 'a', 'new')
+    const pendingPut = put(store, 'a', 'new')
     await waitUntil(() => batches.length === 2)
-    const waiting = put(store, 'b')
+    const waitingPut = put(store, 'b')
     gate.open()
-    for (const result of await Promise.allSettled([writing, waiting])) {
+    for (const result of await Promise.allSettled([pendingPut, waitingPut])) {
       expect(result).toMatchObject({ reason: expect.any(StoreClosedError) })
       expect(result).toMatchObject({ reason: { message: expect.stringContaining('input/output error') } })
     }
@@ -320,8 +320,8 @@ describe('a store after a write with unknown outcome', () => {
     await store.close()
 
     control.beforeWrite = async () => {}
-    const reopened = await open()
-    expect(text(await reopened.get('a'))).toBe('old')
+    const reopenedStore = await open()
+    expect(text(await reopenedStore.get('a'))).toBe('old')
   })
 })
 
@@ -342,12 +342,12 @@ describe('expiry', () => {
     await store.transact(() => [{ put: 'a', value: bytes('old'), expiresAtMs: clock.nowMs() + 1_000 }])
     const gate = createGate()
     control.beforeWrite = gate.wait
-    const blocking = put(store, 'other')
+    const blockingPut = put(store, 'other')
     await waitUntil(() => batches.length === 2)
-    const renewing = put(store, 'a', 'renewed')
+    const renewingPut = put(store, 'a', 'renewed')
     await clock.advance(2_000) // queues the deletion after the renewal
     gate.open()
-    await Promise.all([blocking, renewing])
+    await Promise.all([blockingPut, renewingPut])
     await store.transact(() => [])
     expect(text(await store.get('a'))).toBe('renewed')
     expect(store.revision).toBe(3)

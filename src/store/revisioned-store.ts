@@ -8,7 +8,7 @@
 // A batch is written completely or not at all, so no repair is needed after a crash.
 //
 // Damage: every value is compared with its checksum when it is read (checked-values.ts), and in the background (scrub.ts).
-// The entry of a damaged record fails those who read its value; the store stays open.
+// Reading the value of a damaged record throws; the store stays open.
 import type { Clock } from '../base/clock.ts'
 import { Batch, type Outcome } from './batch.ts'
 import { CheckedValues } from './checked-values.ts'
@@ -49,8 +49,8 @@ import { WatchHub } from './watch-hub.ts'
 export const PENDING_MAX = 100_000 // further transactions are rejected with StoreBusyError
 const BATCH_TRANSACTIONS_MAX = 1_000 // a larger batch would block the event loop
 const BATCH_BYTES_MAX = 8 * 1024 * 1024 // a batch of this size takes no further transactions
-const LIST_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop in between
-const LIST_BYTES_PER_TURN = 4 * 1024 * 1024 // the same for a list of large values
+const LIST_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop after this many entries
+const LIST_BYTES_PER_TURN = 4 * 1024 * 1024 // a larger list yields to the event loop after this many bytes
 const COMPACT_DROPS_PER_BATCH = 500 // or two per written record, if that is more, so that compaction keeps up with writes
 const COMPACT_PAUSE_MS = 10 // between batches that only compact
 const COMPACT_TIMER_MS_MAX = 3_600_000 // timers do not support arbitrarily long delays
@@ -103,17 +103,17 @@ class RevisionedStore implements Store {
   readonly #sharedEntries = new SharedEntries()
   #revision: Revision = 0
 
-  #pending: PendingTransaction[] = []
+  #pendingTransactions: PendingTransaction[] = []
   /** Revisions that are compacted in memory, but not yet dropped from the medium. */
   #pendingDrops: Revision[] = []
   #isWriting = false
-  #writing: Promise<void> = Promise.resolve()
+  #writeRun: Promise<void> = Promise.resolve()
   /** The time at which the medium rejected the last batch. Undefined if the last batch was written. */
   #rejectedAtMs: number | undefined
   /** Whether to write the next batch even if it is empty, to check whether the medium is writable again. */
   #isProbeDue = false
   /** The batch that is being made visible, whose values are in memory. */
-  #publishing: Batch | undefined
+  #publishedBatch: Batch | undefined
   /** Lists in progress. Compaction keeps the revisions that they read. */
   readonly #lists = new Set<{ readonly revision: Revision; readonly done: Promise<unknown> }>()
 
@@ -123,9 +123,9 @@ class RevisionedStore implements Store {
   #isExpiring = false
   /** The error of all calls after the store is closed or has failed. */
   #closedError: StoreClosedError | undefined
-  #closing: Promise<void> | undefined
+  #closeRun: Promise<void> | undefined
   /** What happened to the medium, if it was lost. */
-  #loss: MediumLostError | undefined
+  #mediumLoss: MediumLostError | undefined
 
   constructor(options: RevisionedStoreOptions) {
     const { medium, clock, history = {}, transformer, scrubBytesPerSecond = 0, onDamage = () => {} } = options
@@ -178,18 +178,18 @@ class RevisionedStore implements Store {
   async get(key: string): Promise<Entry | undefined> {
     this.#checkOpen()
     const version = this.#index.get(key)
-    return version && !version.deleted ? this.#read(version) : undefined
+    return version && !version.isDeleted ? this.#read(version) : undefined
   }
 
-  async list({ prefix, after, limit, atRevision }: ListOptions): Promise<ListResult> {
+  async list({ prefix, afterKey, limit, atRevision }: ListOptions): Promise<ListResult> {
     this.#checkOpen()
     const revision = atRevision ?? this.#revision
     this.#checkKept(prefix, revision)
 
     const versions: Version[] = []
-    let lastKey = after
+    let lastKey = afterKey
     let hasMore = false
-    this.#index.scan({ prefix, after }, (newest) => {
+    this.#index.scan({ prefix, afterKey }, (newest) => {
       const version = versionAt(newest, revision)
       if (!version) return true
       if (versions.length === limit) {
@@ -200,15 +200,16 @@ class RevisionedStore implements Store {
       lastKey = version.key
       return true
     })
-    const remaining = hasMore ? this.#index.count({ prefix, after: lastKey }, revision) : 0
-    return { entries: await this.#readAll(prefix, versions, revision), revision, more: hasMore, remaining }
+    const remainingCount = hasMore ? this.#index.count({ prefix, afterKey: lastKey }, revision) : 0
+    return { entries: await this.#readAll(prefix, versions, revision), revision, hasMore, remainingCount }
   }
 
   transact(decide: Decide): Promise<TransactionResult> {
     if (this.#closedError) return Promise.reject(this.#closedError)
-    if (this.#pending.length >= PENDING_MAX) return Promise.reject(new StoreBusyError(this.#pending.length))
+    if (this.#pendingTransactions.length >= PENDING_MAX)
+      return Promise.reject(new StoreBusyError(this.#pendingTransactions.length))
     return new Promise((resolve, reject) => {
-      this.#pending.push({ decide, resolve, reject })
+      this.#pendingTransactions.push({ decide, resolve, reject })
       this.#startWriting()
     })
   }
@@ -238,7 +239,7 @@ class RevisionedStore implements Store {
   }
 
   async problem(): Promise<string | undefined> {
-    if (this.#loss) return this.#loss.publicMessage
+    if (this.#mediumLoss) return this.#mediumLoss.publicMessage
     if (this.#closedError) return 'the store is closed'
     if (this.#rejectedAtMs === undefined) return undefined
     // Probe with an empty write: a server that is not ready gets no requests, so without a probe the store would not detect
@@ -251,8 +252,8 @@ class RevisionedStore implements Store {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close(new StoreClosedError())
-    return this.#closing
+    this.#closeRun ??= this.#close(new StoreClosedError())
+    return this.#closeRun
   }
 
   // Writing
@@ -260,14 +261,14 @@ class RevisionedStore implements Store {
   #startWriting(): void {
     if (this.#isWriting) return
     this.#isWriting = true
-    this.#writing = this.#writeBatches()
+    this.#writeRun = this.#writeBatches()
   }
 
   async #writeBatches(): Promise<void> {
     await Promise.resolve() // calls of transact() in the same tick share the first batch
     do {
       await this.#writeBatch()
-    } while (this.#pending.length > 0 || this.#isProbeDue)
+    } while (this.#pendingTransactions.length > 0 || this.#isProbeDue)
     this.#isWriting = false
   }
 
@@ -277,30 +278,30 @@ class RevisionedStore implements Store {
       revision: this.#revision,
       readEntry: (version) => this.#read(version),
     })
-    const decided = this.#decide(batch)
+    const decidedTransactions = this.#decide(batch)
     this.#compact(Math.max(COMPACT_DROPS_PER_BATCH, 2 * batch.changes.length))
 
     try {
       await this.#write(batch)
       this.#apply(batch)
     } catch (error) {
-      if (error instanceof AppendRejectedError) this.#rejectBatch(decided, error)
-      else this.#fail(decided, error)
+      if (error instanceof AppendRejectedError) this.#rejectBatch(decidedTransactions, error)
+      else this.#fail(decidedTransactions, error)
       return
     }
-    for (const { transaction, outcome } of decided) settle(transaction, outcome)
+    for (const { transaction, outcome } of decidedTransactions) settle(transaction, outcome)
     this.#scheduleCompaction()
     this.#scheduleExpiry()
   }
 
   #decide(batch: Batch): DecidedTransaction[] {
-    const decided: DecidedTransaction[] = []
-    for (const transaction of this.#pending) {
-      if (decided.length >= BATCH_TRANSACTIONS_MAX || batch.bytes >= BATCH_BYTES_MAX) break
-      decided.push({ transaction, outcome: batch.run(transaction.decide) })
+    const decidedTransactions: DecidedTransaction[] = []
+    for (const transaction of this.#pendingTransactions) {
+      if (decidedTransactions.length >= BATCH_TRANSACTIONS_MAX || batch.bytes >= BATCH_BYTES_MAX) break
+      decidedTransactions.push({ transaction, outcome: batch.run(transaction.decide) })
     }
-    this.#pending = this.#pending.slice(decided.length)
-    return decided
+    this.#pendingTransactions = this.#pendingTransactions.slice(decidedTransactions.length)
+    return decidedTransactions
   }
 
   async #write(batch: Batch): Promise<void> {
@@ -330,47 +331,47 @@ class RevisionedStore implements Store {
       if (version.expiresAtMs !== undefined) this.#expiry.add(version)
     }
     this.#revision = (changes.at(-1) as Version).revision
-    this.#publishing = batch
+    this.#publishedBatch = batch
     this.#watches.publish(changes)
-    this.#publishing = undefined
+    this.#publishedBatch = undefined
   }
 
   /** Rejects the writers of a batch that was not written, and reruns its other transactions, which may have read from it. */
-  #rejectBatch(decided: readonly DecidedTransaction[], error: AppendRejectedError): void {
+  #rejectBatch(decidedTransactions: readonly DecidedTransaction[], error: AppendRejectedError): void {
     this.#rejectedAtMs = this.#clock.monotonicMs()
     const transactionsToRerun: PendingTransaction[] = []
-    for (const { transaction, outcome } of decided) {
+    for (const { transaction, outcome } of decidedTransactions) {
       if (outcome.is === 'written') transaction.reject(new WriteRejectedError(error.message, error))
       else transactionsToRerun.push(transaction)
     }
-    this.#pending.unshift(...transactionsToRerun)
+    this.#pendingTransactions.unshift(...transactionsToRerun)
     this.#scheduleCompaction({ notBeforeMs: this.#clock.monotonicMs() + RETRY_MS })
   }
 
   /** Closes the store, because it is unknown whether the batch was written, or because the medium was lost. */
-  #fail(decided: readonly DecidedTransaction[], error: unknown): void {
+  #fail(decidedTransactions: readonly DecidedTransaction[], error: unknown): void {
     const message = error instanceof Error ? error.message : String(error)
-    if (error instanceof MediumLostError) this.#loss = error
+    if (error instanceof MediumLostError) this.#mediumLoss = error
     const reason = new StoreClosedError(
-      this.#loss
+      this.#mediumLoss
         ? `the store is closed: ${message}; writes without a response may be lost`
         : `the store is closed: a write failed and may or may not have been persisted (${message}); reopen it`,
     )
     reason.cause = error
     this.#closedError = reason
-    for (const { transaction } of decided) transaction.reject(reason)
-    for (const transaction of this.#pending.splice(0)) transaction.reject(reason)
-    this.#closing ??= this.#close(reason)
-    this.#closing.catch(() => {}) // reported to the caller of close()
+    for (const { transaction } of decidedTransactions) transaction.reject(reason)
+    for (const transaction of this.#pendingTransactions.splice(0)) transaction.reject(reason)
+    this.#closeRun ??= this.#close(reason)
+    this.#closeRun.catch(() => {}) // reported to the caller of close()
   }
 
   // Reading
 
   #read(version: Version): Entry {
     const { key, revision: modRevision, createRevision } = version
-    const stored = this.#values.read(version)
-    if (stored instanceof DamagedRecordError) return new DamagedEntry(stored, createRevision)
-    return entryOfStored({ key, stored, modRevision, createRevision }, this.#transformer)
+    const storedBytes = this.#values.read(version)
+    if (storedBytes instanceof DamagedRecordError) return new DamagedEntry(storedBytes, createRevision)
+    return entryOfStored({ key, storedBytes, modRevision, createRevision }, this.#transformer)
   }
 
   /** Reports all versions with a revision in the range. */
@@ -418,17 +419,17 @@ class RevisionedStore implements Store {
   }
 
   #eventOf(version: Version): StoreEvent {
-    return this.#recentEvents.of(version, () => {
+    return this.#recentEvents.eventOf(version, () => {
       const { key, revision } = version
       const previousVersion = versionBefore(version)
       const previous = previousVersion && this.#entryOf(previousVersion)
-      if (version.deleted) return { type: 'delete', key, revision, previous }
+      if (version.isDeleted) return { type: 'delete', key, revision, previous }
       return { type: 'put', key, revision, entry: this.#entryOf(version), previous }
     })
   }
 
   #entryOf(version: Version): Entry {
-    return this.#publishing?.entryOf(version) ?? this.#read(version)
+    return this.#publishedBatch?.entryOf(version) ?? this.#read(version)
   }
 
   #checkKept(prefix: string, revision: Revision): void {
@@ -450,9 +451,9 @@ class RevisionedStore implements Store {
   #compact(dropsMax: number): void {
     if (this.#pendingDrops.length >= dropsMax) return
     const revisionMax = Math.min(...[...this.#lists].map((list) => list.revision), this.#revision)
-    const dropped = this.#history.compact({ nowMs: this.#clock.monotonicMs(), revisionMax, dropsMax })
-    for (const version of dropped) {
-      if (version.deleted && this.#index.get(version.key) === version) this.#index.delete(version.key)
+    const droppedVersions = this.#history.compact({ nowMs: this.#clock.monotonicMs(), revisionMax, dropsMax })
+    for (const version of droppedVersions) {
+      if (version.isDeleted && this.#index.get(version.key) === version) this.#index.delete(version.key)
       this.#pendingDrops.push(version.revision)
     }
   }
@@ -478,15 +479,15 @@ class RevisionedStore implements Store {
   }
 
   async #expire(): Promise<void> {
-    const expired = this.#expiry.takeDue({ nowMs: this.#clock.nowMs(), max: EXPIRE_KEYS_PER_RUN })
+    const expiredVersions = this.#expiry.takeDue({ nowMs: this.#clock.nowMs(), max: EXPIRE_KEYS_PER_RUN })
     let notBeforeMs = 0
-    if (expired.length > 0) {
+    if (expiredVersions.length > 0) {
       this.#isExpiring = true
       try {
-        await deleteExpired({ transact: (decide) => this.transact(decide) }, expired)
+        await deleteExpired({ transact: (decide) => this.transact(decide) }, expiredVersions)
       } catch {
         // The write failed or the store is closed, so the keys are still expired.
-        for (const version of expired) this.#expiry.add(version)
+        for (const version of expiredVersions) this.#expiry.add(version)
         notBeforeMs = this.#clock.nowMs() + RETRY_MS
       }
       this.#isExpiring = false
@@ -514,7 +515,7 @@ class RevisionedStore implements Store {
     this.#cancelExpiry()
     this.#cancelCheck()
     this.#scrub?.stop()
-    await this.#writing
+    await this.#writeRun
     await Promise.allSettled([...this.#lists].map((list) => list.done))
     this.#watches.end(this.#closedError)
     await this.#medium.close()
@@ -533,11 +534,11 @@ function settle(transaction: PendingTransaction, outcome: Outcome): void {
 function scanMedium(medium: Medium): { versions: Version[]; index: KeyIndex; floors: Floors } {
   const versions: Version[] = []
   const newest = new Map<string, Version>()
-  const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes }) => {
+  const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, isDeleted, checksum, valueBytes }) => {
     const previous = newest.get(key)
-    const version = { key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes, previous }
+    const version = { key, revision, createRevision, expiresAtMs, isDeleted, checksum, valueBytes, previous }
     newest.set(key, version)
     versions.push(version)
   })
-  return { versions, index: KeyIndex.of(newest), floors }
+  return { versions, index: KeyIndex.fromVersions(newest), floors }
 }

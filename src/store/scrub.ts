@@ -1,5 +1,5 @@
-// Scrub: reads all records in the background, in slices and for ever, to find damage before a request does. The first pass
-// after the start has its own rate; later passes are as slow as the caller asks for.
+// Scrub: reads all records in the background, in slices and pass after pass, to find damage before a request does. The first
+// pass after the start is fast; later passes have the rate of the options.
 import type { Clock } from '../base/clock.ts'
 import type { VerifiedSlice, VerifyOptions } from './medium.ts'
 import type { Revision, ScrubStats } from './store.ts'
@@ -8,14 +8,14 @@ const SLICE_BYTES = 256 * 1024
 const SLICE_RECORDS_MAX = 500
 const FIRST_PASS_BYTES_PER_SECOND = 64 * 2 ** 20
 const PAUSE_MS_MIN = 1
-const PASS_PAUSE_MS = 60_000 // between two passes, so that a small store is not read over and over
+const PASS_PAUSE_MS = 60_000 // between two passes, so that a small store is not read without pause
 
 export interface ScrubOptions {
   readonly clock: Clock
   /** The rate of all passes but the first, which is at least as fast. */
   readonly bytesPerSecond: number
   verify(options: VerifyOptions): VerifiedSlice
-  report(damage: VerifiedSlice['damaged'][number]): void
+  report(damage: VerifiedSlice['damagedRecords'][number]): void
   reportRange(range: VerifiedSlice['damagedRanges'][number]): void
   /** The newest revision of the store. */
   revision(): Revision
@@ -35,8 +35,12 @@ export class Scrub {
   }
 
   stats(): ScrubStats {
-    const newest = this.#options.revision()
-    return { passes: this.#passes, bytes: this.#bytes, progress: newest === 0 ? 1 : this.#position / newest }
+    const newestRevision = this.#options.revision()
+    return {
+      passes: this.#passes,
+      bytes: this.#bytes,
+      progress: newestRevision === 0 ? 1 : this.#position / newestRevision,
+    }
   }
 
   stop(): void {
@@ -45,8 +49,8 @@ export class Scrub {
 
   #readSlice(): void {
     const { clock, verify, report, reportRange } = this.#options
-    const slice = verify({ after: this.#position, recordsMax: SLICE_RECORDS_MAX, bytesMax: SLICE_BYTES })
-    for (const damage of slice.damaged) report(damage)
+    const slice = verify({ afterRevision: this.#position, recordsMax: SLICE_RECORDS_MAX, bytesMax: SLICE_BYTES })
+    for (const damage of slice.damagedRecords) report(damage)
     for (const range of slice.damagedRanges) reportRange(range)
     this.#bytes += slice.bytes
     const isEnd = slice.lastRevision === undefined

@@ -4,18 +4,18 @@ import { SharedEntries } from './shared-entries.ts'
 afterEach(() => vi.unstubAllGlobals())
 
 const keyOf = (index: number) => `a/${String(index).padStart(4, '0')}`
-const entry = (index: number, modRevision = index + 1) => ({
+const anEntry = (index: number, modRevision = index + 1) => ({
   key: keyOf(index),
   value: Buffer.from('x'),
   modRevision,
   createRevision: 1,
 })
-const version = (index: number, revision = index + 1) => ({
+const aVersion = (index: number, revision = index + 1) => ({
   key: keyOf(index),
   revision,
   createRevision: 1,
   expiresAtMs: undefined,
-  deleted: false,
+  isDeleted: false,
   checksum: 0,
   valueBytes: 0,
   previous: undefined,
@@ -23,15 +23,15 @@ const version = (index: number, revision = index + 1) => ({
 
 describe('shared entries', () => {
   it('SYS-19 returns the entries of another list in use that have not changed', () => {
-    const shared = new SharedEntries()
-    const entries = Array.from({ length: 200 }, (_, index) => entry(index))
-    shared.share('a/', entries)
-    const read = shared.reader('a/')
-    expect(read(version(0))).toBe(entries[0])
-    expect(read(version(7, 900))).toBeUndefined() // changed
-    expect(read(version(8))).toBe(entries[8])
-    expect(read(version(300))).toBeUndefined() // created later
-    expect(shared.reader('b/')(version(0))).toBeUndefined()
+    const sharedEntries = new SharedEntries()
+    const entries = Array.from({ length: 200 }, (_, index) => anEntry(index))
+    sharedEntries.share('a/', entries)
+    const readEntry = sharedEntries.reader('a/')
+    expect(readEntry(aVersion(0))).toBe(entries[0])
+    expect(readEntry(aVersion(7, 900))).toBeUndefined() // changed
+    expect(readEntry(aVersion(8))).toBe(entries[8])
+    expect(readEntry(aVersion(300))).toBeUndefined() // created later
+    expect(sharedEntries.reader('b/')(aVersion(0))).toBeUndefined()
   })
 
   it('SYS-20 removes the prefixes of lists that are no longer in use', () => {
@@ -46,26 +46,26 @@ describe('shared entries', () => {
       }
     }
     vi.stubGlobal('WeakRef', CollectedRef)
-    const shared = new SharedEntries()
-    const entries = Array.from({ length: 200 }, (_, index) => entry(index))
-    for (let index = 0; index < 100; index++) shared.share(`a${index}/`, entries)
-    expect(shared.prefixes).toBe(100)
+    const sharedEntries = new SharedEntries()
+    const entries = Array.from({ length: 200 }, (_, index) => anEntry(index))
+    for (let index = 0; index < 100; index++) sharedEntries.share(`a${index}/`, entries)
+    expect(sharedEntries.prefixes).toBe(100)
     isCollected = true
-    for (let index = 100; index < 1_000; index++) shared.share(`a${index}/`, entries)
-    expect(shared.prefixes).toBeLessThan(200)
+    for (let index = 100; index < 1_000; index++) sharedEntries.share(`a${index}/`, entries)
+    expect(sharedEntries.prefixes).toBeLessThan(200)
   })
 
   it('SYS-19 keeps no lists that are short, and no shorter list in place of a longer one', () => {
-    const shared = new SharedEntries()
-    const short = [entry(0)]
-    shared.share('a/', short)
-    expect(shared.reader('a/')(version(0))).toBeUndefined()
-    const [long, page] = [200, 100].map((length) => Array.from({ length }, (_, index) => entry(index))) as [
-      ReturnType<typeof entry>[],
-      ReturnType<typeof entry>[],
+    const sharedEntries = new SharedEntries()
+    const shortList = [anEntry(0)]
+    sharedEntries.share('a/', shortList)
+    expect(sharedEntries.reader('a/')(aVersion(0))).toBeUndefined()
+    const [longList, page] = [200, 100].map((length) => Array.from({ length }, (_, index) => anEntry(index))) as [
+      ReturnType<typeof anEntry>[],
+      ReturnType<typeof anEntry>[],
     ]
-    shared.share('a/', long)
-    shared.share('a/', page)
-    expect(shared.reader('a/')(version(0))).toBe(long[0])
+    sharedEntries.share('a/', longList)
+    sharedEntries.share('a/', page)
+    expect(sharedEntries.reader('a/')(aVersion(0))).toBe(longList[0])
   })
 })

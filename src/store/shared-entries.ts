@@ -31,8 +31,9 @@ export class SharedEntries {
   /** Shares the entries of a list, unless a longer list is shared already. */
   share(prefix: string, entries: readonly Entry[]): void {
     if (entries.length < ENTRIES_MIN) return
-    const shared = this.#listByPrefix.get(prefix)?.deref()
-    if (shared === undefined || shared.length <= entries.length) this.#listByPrefix.set(prefix, new WeakRef(entries))
+    const sharedList = this.#listByPrefix.get(prefix)?.deref()
+    if (sharedList === undefined || sharedList.length <= entries.length)
+      this.#listByPrefix.set(prefix, new WeakRef(entries))
     if (this.#listByPrefix.size >= this.#cleanAt) this.#clean()
   }
 

@@ -40,9 +40,9 @@ export function storeContract(
   /** Opens a store on empty storage. Returns it with its clock and a function that reopens it. */
   async function setUp(history?: HistoryOptions) {
     const clock = manualClock()
-    const open = await createStorage()
+    const openStore = await createStorage()
     const reopen = async (otherHistory = history) => {
-      const store = await open({ clock, history: otherHistory })
+      const store = await openStore({ clock, history: otherHistory })
       openedStores.push(store)
       return store
     }
@@ -63,17 +63,17 @@ export function storeContract(
 
     it('stores empty and very large values', async () => {
       const { store, reopen } = await setUp()
-      const large = Buffer.alloc(20 * 1024 * 1024, 'large')
+      const largeValue = Buffer.alloc(20 * 1024 * 1024, 'large')
       await store.transact(() => [
         { put: 'empty', value: new Uint8Array(0) },
-        { put: 'large', value: large },
+        { put: 'large', value: largeValue },
       ])
       expect((await store.get('empty'))?.value).toHaveLength(0)
-      expect(Buffer.compare((await store.get('large'))?.value as Uint8Array, large)).toBe(0)
+      expect(Buffer.compare((await store.get('large'))?.value as Uint8Array, largeValue)).toBe(0)
       await store.close()
-      const reopened = await reopen()
-      expect((await reopened.get('empty'))?.value).toHaveLength(0)
-      expect(Buffer.compare((await reopened.get('large'))?.value as Uint8Array, large)).toBe(0)
+      const reopenedStore = await reopen()
+      expect((await reopenedStore.get('empty'))?.value).toHaveLength(0)
+      expect(Buffer.compare((await reopenedStore.get('large'))?.value as Uint8Array, largeValue)).toBe(0)
     })
 
     it('SYS-3 assigns a revision to every write of a transaction, in order, and returns the revisions', async () => {
@@ -87,11 +87,11 @@ export function storeContract(
       ])
       expect([revision, revisions]).toEqual([4, [2, 0, 3, 4]])
       await store.close()
-      const reopened = await reopen()
-      expect(reopened.revision).toBe(4)
-      expect(await reopened.get('b')).toMatchObject({ modRevision: 2, createRevision: 2 })
-      expect(await reopened.get('a')).toMatchObject({ modRevision: 4, createRevision: 4 })
-      const { events } = collectEvents(reopened, { afterRevision: 1 })
+      const reopenedStore = await reopen()
+      expect(reopenedStore.revision).toBe(4)
+      expect(await reopenedStore.get('b')).toMatchObject({ modRevision: 2, createRevision: 2 })
+      expect(await reopenedStore.get('a')).toMatchObject({ modRevision: 4, createRevision: 4 })
+      const { events } = collectEvents(reopenedStore, { afterRevision: 1 })
       await waitUntil(() => events.length === 3)
       expect(events.map(formatEvent)).toEqual(['put b@2=1', 'delete c@3<c', 'put a@4=2'])
     })
@@ -199,14 +199,14 @@ export function storeContract(
       const { store } = await setUp()
       await put(store, 'a')
       const readValue = async () => {
-        let observed: string | undefined
+        let observedValue: string | undefined
         const { revision } = await store.transact((view) => {
-          observed = text(view.get('a')) // the store may call this several times; the last call counts
+          observedValue = text(view.get('a')) // the store may call this several times; the last call counts
           return []
         })
-        return { observed, revision }
+        return { observed: observedValue, revision }
       }
-      const [first, , second, , third] = await Promise.all([
+      const [firstRead, , secondRead, , thirdRead] = await Promise.all([
         readValue(),
         remove(store, 'a'),
         readValue(),
@@ -214,8 +214,9 @@ export function storeContract(
         readValue(),
       ])
       const states = [undefined, 'a', undefined, 'new']
-      for (const { observed, revision } of [first, second, third]) expect(observed).toBe(states[revision])
-      if (isOrdered) expect([first, second, third].map(({ revision }) => revision)).toEqual([1, 2, 3])
+      for (const { observed: observedEvents, revision } of [firstRead, secondRead, thirdRead])
+        expect(observedEvents).toBe(states[revision])
+      if (isOrdered) expect([firstRead, secondRead, thirdRead].map(({ revision }) => revision)).toEqual([1, 2, 3])
     })
 
     it('rejects only the transaction whose function throws', async () => {
@@ -240,13 +241,13 @@ export function storeContract(
       await remove(store, 'b')
       await store.close()
 
-      const reopened = await reopen()
-      expect(reopened.revision).toBe(4)
-      expect(text(await reopened.get('a'))).toBe('two')
-      expect(await reopened.get('a')).toMatchObject({ createRevision: 1, modRevision: 2 })
-      expect(await reopened.get('b')).toBeUndefined()
-      expect(text((await reopened.list({ prefix: '', atRevision: 3 })).entries[1])).toBe('b')
-      expect(await put(reopened, 'c')).toBe(5)
+      const reopenedStore = await reopen()
+      expect(reopenedStore.revision).toBe(4)
+      expect(text(await reopenedStore.get('a'))).toBe('two')
+      expect(await reopenedStore.get('a')).toMatchObject({ createRevision: 1, modRevision: 2 })
+      expect(await reopenedStore.get('b')).toBeUndefined()
+      expect(text((await reopenedStore.list({ prefix: '', atRevision: 3 })).entries[1])).toBe('b')
+      expect(await put(reopenedStore, 'c')).toBe(5)
     })
   })
 
@@ -267,13 +268,17 @@ export function storeContract(
       const { store } = await setUp()
       await Promise.all(Array.from({ length: 1_234 }, (_, index) => put(store, `k/${String(index).padStart(4, '0')}`)))
       await Promise.all([put(store, 'j'), put(store, 'l')])
-      expect(await store.list({ prefix: 'k/', limit: 1_000 })).toMatchObject({ more: true, remaining: 234 })
-      expect(await store.list({ prefix: 'k/', after: 'k/0999', limit: 234 })).toMatchObject({
-        more: false,
-        remaining: 0,
+      expect(await store.list({ prefix: 'k/', limit: 1_000 })).toMatchObject({ hasMore: true, remainingCount: 234 })
+      expect(await store.list({ prefix: 'k/', afterKey: 'k/0999', limit: 234 })).toMatchObject({
+        hasMore: false,
+        remainingCount: 0,
       })
-      expect(await keysOf(store, { prefix: 'k/', after: 'k/1231', limit: 5 })).toEqual(['k/1232', 'k/1233'])
-      expect(await store.list({ prefix: 'k/', limit: 0 })).toMatchObject({ entries: [], more: true, remaining: 1_234 })
+      expect(await keysOf(store, { prefix: 'k/', afterKey: 'k/1231', limit: 5 })).toEqual(['k/1232', 'k/1233'])
+      expect(await store.list({ prefix: 'k/', limit: 0 })).toMatchObject({
+        entries: [],
+        hasMore: true,
+        remainingCount: 1_234,
+      })
     })
 
     it('returns the state at an old revision', async () => {
@@ -295,15 +300,20 @@ export function storeContract(
     it('pages through one revision during concurrent writes', async () => {
       const { store } = await setUp()
       for (let index = 0; index < 20; index++) await put(store, `k/${index}`, 'before')
-      const first = await store.list({ prefix: 'k/', limit: 7 })
-      const entries = [...first.entries]
-      for (let page = first; page.more; ) {
+      const firstPage = await store.list({ prefix: 'k/', limit: 7 })
+      const entries = [...firstPage.entries]
+      for (let page = firstPage; page.hasMore; ) {
         await put(store, `k/new-${entries.length}`, 'after')
         for (let index = 0; index < 20; index += 3) await put(store, `k/${index}`, 'after')
         await remove(store, 'k/9')
-        page = await store.list({ prefix: 'k/', limit: 7, after: entries.at(-1)?.key, atRevision: first.revision })
+        page = await store.list({
+          prefix: 'k/',
+          limit: 7,
+          afterKey: entries.at(-1)?.key,
+          atRevision: firstPage.revision,
+        })
         entries.push(...page.entries)
-        expect(page.remaining).toBe(20 - entries.length)
+        expect(page.remainingCount).toBe(20 - entries.length)
       }
       expect(entries).toHaveLength(20)
       expect(new Set(entries.map(text))).toEqual(new Set(['before']))
@@ -344,8 +354,8 @@ export function storeContract(
       await put(store, 'a', '2')
       await remove(store, 'a')
       await store.close()
-      const reopened = await reopen()
-      const { events, watch } = collectEvents(reopened, { afterRevision: 0 })
+      const reopenedStore = await reopen()
+      const { events, watch } = collectEvents(reopenedStore, { afterRevision: 0 })
       await waitUntil(() => watch.revision === 3)
       expect(events.map(formatEvent)).toEqual(['put a@1=1', 'put a@2=2<1', 'delete a@3<2'])
     })
@@ -406,17 +416,17 @@ export function storeContract(
     it('delivers no events before watch() has returned or after close()', async () => {
       const { store } = await setUp()
       await put(store, 'a')
-      const replaying = collectEvents(store, { afterRevision: 0 })
-      expect(replaying.events).toEqual([])
-      replaying.watch.close()
-      const live = collectEvents(store)
-      const writing = put(store, 'b')
-      live.watch.close()
-      await writing
+      const replayingWatcher = collectEvents(store, { afterRevision: 0 })
+      expect(replayingWatcher.events).toEqual([])
+      replayingWatcher.watch.close()
+      const liveWatcher = collectEvents(store)
+      const pendingPut = put(store, 'b')
+      liveWatcher.watch.close()
+      await pendingPut
       await put(store, 'c')
       const witness = collectEvents(store, { afterRevision: 0 })
       await waitUntil(() => witness.events.length === 3)
-      expect([...replaying.events, ...live.events]).toEqual([])
+      expect([...replayingWatcher.events, ...liveWatcher.events]).toEqual([])
       expect(store.stats().watchers).toBe(1)
     })
 
@@ -511,9 +521,9 @@ export function storeContract(
               }
             }
             await Promise.all(Array.from({ length: writers }, write))
-            const expected = witness.events.filter(({ key }) => key.startsWith('k/')).map(formatEvent)
-            await waitUntil(() => isConnected && observed.length >= expected.length)
-            expect(observed.map(formatEvent)).toEqual(expected)
+            const expectedEvents = witness.events.filter(({ key }) => key.startsWith('k/')).map(formatEvent)
+            await waitUntil(() => isConnected && observed.length >= expectedEvents.length)
+            expect(observed.map(formatEvent)).toEqual(expectedEvents)
             await store.close()
           },
         ),
@@ -598,9 +608,9 @@ export function storeContract(
       await remove(store, 'b')
       await advanceUntil(clock, () => store.stats().historyEntries === 0)
       await store.close()
-      const reopened = await reopen()
-      expect(reopened.revision).toBe(4)
-      expect(await put(reopened, 'c')).toBe(5)
+      const reopenedStore = await reopen()
+      expect(reopenedStore.revision).toBe(4)
+      expect(await put(reopenedStore, 'c')).toBe(5)
     })
 
     // On etcd, brief history is compacted only in memory.
@@ -616,15 +626,15 @@ export function storeContract(
         await put(store, 'claim/b')
         await store.close()
 
-        const unchanged = await reopen()
-        await expect(unchanged.list({ prefix: 'lease/', atRevision: 6 })).rejects.toThrow(CompactedError)
-        expect(text((await unchanged.list({ prefix: 'claim/', atRevision: 1 })).entries[0])).toBe('1')
-        await unchanged.close()
-        const reconfigured = await reopen({ keepMs: 60_000 })
-        await expect(reconfigured.list({ prefix: 'lease/', atRevision: 6 })).rejects.toThrow(CompactedError)
-        expect(text(await reconfigured.get('lease/a'))).toBe('7')
-        expect(reconfigured.stats().historyEntries).toBe(1) // claim/a@1 is no longer readable, but not yet dropped
-        await advanceUntil(clock, () => reconfigured.stats().historyEntries === 0)
+        const unchangedStore = await reopen()
+        await expect(unchangedStore.list({ prefix: 'lease/', atRevision: 6 })).rejects.toThrow(CompactedError)
+        expect(text((await unchangedStore.list({ prefix: 'claim/', atRevision: 1 })).entries[0])).toBe('1')
+        await unchangedStore.close()
+        const reconfiguredStore = await reopen({ keepMs: 60_000 })
+        await expect(reconfiguredStore.list({ prefix: 'lease/', atRevision: 6 })).rejects.toThrow(CompactedError)
+        expect(text(await reconfiguredStore.get('lease/a'))).toBe('7')
+        expect(reconfiguredStore.stats().historyEntries).toBe(1) // claim/a@1 is no longer readable, but not yet dropped
+        await advanceUntil(clock, () => reconfiguredStore.stats().historyEntries === 0)
       },
     )
 
@@ -636,9 +646,9 @@ export function storeContract(
       await advanceUntil(clock, () =>
         watchers.every(({ events, endReasons }) => events.length === 2_000 || endReasons.length > 0),
       )
-      const overtaken = watchers.filter(({ endReasons }) => endReasons.length > 0)
-      expect(overtaken.length).toBeGreaterThan(0)
-      for (const { endReasons } of overtaken) expect(endReasons).toEqual([expect.any(CompactedError)])
+      const overtakenWatchers = watchers.filter(({ endReasons }) => endReasons.length > 0)
+      expect(overtakenWatchers.length).toBeGreaterThan(0)
+      for (const { endReasons } of overtakenWatchers) expect(endReasons).toEqual([expect.any(CompactedError)])
       for (const { events } of watchers) {
         expect(events.map(({ revision }) => revision)).toEqual(events.map((_, index) => index + 1))
       }
@@ -693,8 +703,8 @@ export function storeContract(
       await putExpiring(store, 'later', clock.nowMs() + 60_000)
       await store.close()
       await clock.advance(30_000)
-      const reopened = await reopen()
-      const { events } = collectEvents(reopened)
+      const reopenedStore = await reopen()
+      const { events } = collectEvents(reopenedStore)
       await advanceUntil(clock, () => events.length === 1)
       expect(events.map(formatEvent)).toEqual(['delete soon@3<soon'])
       await advanceUntil(clock, () => events.length === 2)
@@ -707,9 +717,9 @@ export function storeContract(
       const { store, reopen } = await setUp()
       const { endReasons } = collectEvents(store)
       const acceptedWrites = Promise.all(Array.from({ length: 2_000 }, (_, index) => put(store, `k/${index}`)))
-      const closing = store.close()
+      const closeRun = store.close()
       await expect(put(store, 'late')).rejects.toThrow(StoreClosedError)
-      await closing
+      await closeRun
       await acceptedWrites
       expect(endReasons).toEqual([expect.any(StoreClosedError)])
       await expect(store.get('k/1')).rejects.toThrow(StoreClosedError)
@@ -717,9 +727,9 @@ export function storeContract(
       expect(() => collectEvents(store)).toThrow(StoreClosedError)
       await store.close() // closing twice is not an error
 
-      const reopened = await reopen()
-      expect(reopened.stats().keys).toBe(2_000)
-      expect(await reopened.get('late')).toBeUndefined()
+      const reopenedStore = await reopen()
+      expect(reopenedStore.stats().keys).toBe(2_000)
+      expect(await reopenedStore.get('late')).toBeUndefined()
     })
   })
 
@@ -761,9 +771,9 @@ export function storeContract(
 
     await fc.assert(
       fc.asyncProperty(history, fc.array(step, { maxLength: 25 }), async (historyOptions, steps) => {
-        const { clock, store: first, reopen } = await setUp(historyOptions)
+        const { clock, store: firstStore, reopen } = await setUp(historyOptions)
         const model: HistoryModel = createModel()
-        let store = first
+        let store = firstStore
         const transact = async (texts: WriteText[]) => (await store.transact(() => texts.map(encodeWrite))).revision
         for (const action of steps) {
           if (action.do === 'transact') expect(await transact(action.writes)).toBe(model.transact(action.writes))

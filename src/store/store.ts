@@ -17,11 +17,11 @@ export interface Entry {
   /** Revision of the write that created this key after its last deletion. */
   readonly createRevision: Revision
   /** The bytes in storage, if a ValueTransformer applies to this key. */
-  readonly stored?: Uint8Array
+  readonly storedBytes?: Uint8Array
   /** Whether a write of the same value would be stored in another way, for example encrypted with a newer key. */
   readonly isStale?: boolean
   /** The coalescable put, if a transaction reads one of its own group commit. */
-  readonly coalescable?: Put
+  readonly coalescablePut?: Put
 }
 
 export type Write = Put | { readonly delete: string }
@@ -64,7 +64,7 @@ export type Decide = (view: TransactionView) => readonly Write[]
 export interface ListOptions {
   readonly prefix: string
   /** Only keys greater than this one, for paging. */
-  readonly after?: string
+  readonly afterKey?: string
   readonly limit?: number
   /** The revision to read. Throws CompactedError if it is compacted, and FutureRevisionError if it does not exist yet. */
   readonly atRevision?: Revision
@@ -76,8 +76,8 @@ export interface ListResult {
   /** The revision of the list, which includes all writes up to this revision. */
   readonly revision: Revision
   /** Whether there are entries beyond `limit`; `remaining` is their number. */
-  readonly more: boolean
-  readonly remaining: number
+  readonly hasMore: boolean
+  readonly remainingCount: number
 }
 
 /** A change of one key. Live watchers share the object, so that encoded forms can be cached by its identity. */
@@ -212,12 +212,12 @@ export class CompactedError extends Error {
 
 export class FutureRevisionError extends Error {
   override readonly name = 'FutureRevisionError'
-  readonly requested: Revision
-  readonly newest: Revision
+  readonly requestedRevision: Revision
+  readonly newestRevision: Revision
   constructor(requested: Revision, newest: Revision) {
     super(`revision ${requested} does not exist yet; the newest is ${newest}`)
-    this.requested = requested
-    this.newest = newest
+    this.requestedRevision = requested
+    this.newestRevision = newest
   }
 }
 
@@ -230,8 +230,8 @@ export class StoreClosedError extends Error {
 
 export class StoreBusyError extends Error {
   override readonly name = 'StoreBusyError'
-  constructor(pending: number) {
-    super(`${pending} transactions are already waiting to be written; retry later`)
+  constructor(pendingCount: number) {
+    super(`${pendingCount} transactions are already waiting to be written; retry later`)
   }
 }
 
@@ -247,8 +247,8 @@ export class StoreUnavailableError extends Error {
 }
 
 /**
- * Thrown if a stored record is not as it was written: its bytes do not match their checksum, or it is missing. The message
- * names the key and the revision, but never contains the value.
+ * Thrown if the bytes of a stored record do not match their checksum or are missing. The message names the key and the
+ * revision, but never contains the value.
  */
 export class DamagedRecordError extends Error {
   override readonly name = 'DamagedRecordError'

@@ -8,16 +8,16 @@ function countingTransformer() {
   const transformer: ValueTransformer = {
     encode: (_, value) => value,
     isTransformed: () => true,
-    decode(key, stored) {
+    decode(key, storedBytes) {
       counts[counts.length - 1]!++
       if (key === 'broken') throw new UndecryptableError(key, 'no key')
-      return stored
+      return storedBytes
     },
     isStale: () => false,
   }
   const clock = { nextTurn: async () => void counts.push(0) }
   const entryOf = (key: string, bytes: number): Entry =>
-    entryOfStored({ key, stored: Buffer.alloc(bytes), modRevision: 1, createRevision: 1 }, transformer)
+    entryOfStored({ key, storedBytes: Buffer.alloc(bytes), modRevision: 1, createRevision: 1 }, transformer)
   return { counts, clock, entryOf }
 }
 

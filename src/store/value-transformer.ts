@@ -9,7 +9,7 @@ export interface ValueTransformer {
   /** Returns the bytes to store. Returns the value itself if values of this key are not transformed. */
   encode(key: string, value: Uint8Array): Uint8Array
   /** Whether the stored bytes must be decoded, or values of this key are transformed when they are written. */
-  isTransformed(key: string, stored: Uint8Array): boolean
+  isTransformed(key: string, storedBytes: Uint8Array): boolean
   /** Returns the value. Throws an UndecryptableError if it cannot be decoded. */
   decode(key: string, stored: Uint8Array): Uint8Array
   /** Whether a new write of the value would be stored in another way, for example with a newer key. */
@@ -26,18 +26,19 @@ export class UndecryptableError extends Error {
 
 export interface StoredEntry {
   readonly key: string
-  readonly stored: Uint8Array
+  readonly storedBytes: Uint8Array
   readonly modRevision: Revision
   readonly createRevision: Revision
 }
 
-/** Returns the entry of stored bytes. It decodes the value on first read, so that an undecodable one fails its readers only. */
+/** Returns the entry of stored bytes. It decodes the value on first read, so that an undecodable value fails only its readers. */
 export function entryOfStored(entry: StoredEntry, transformer: ValueTransformer | undefined): Entry {
-  const { key, stored, modRevision, createRevision } = entry
-  if (transformer?.isTransformed(key, stored)) return new TransformedEntry(entry, transformer)
-  return { key, value: stored, modRevision, createRevision }
+  const { key, storedBytes, modRevision, createRevision } = entry
+  if (transformer?.isTransformed(key, storedBytes)) return new TransformedEntry(entry, transformer)
+  return { key, value: storedBytes, modRevision, createRevision }
 }
-/** Decodes the value now rather than when it is read, and returns its size. An undecodable one fails its readers only. */
+
+/** Decodes the value before it is read, and returns its size. A value that cannot be decoded fails only its readers. */
 export function decodedLength(entry: Entry): number {
   try {
     return entry.value.length
@@ -47,8 +48,8 @@ export function decodedLength(entry: Entry): number {
   }
 }
 
-const DECODED_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop in between
-const DECODED_BYTES_PER_TURN = 4 * 1024 * 1024 // the same for a list of large values
+const DECODED_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop after this many entries
+const DECODED_BYTES_PER_TURN = 4 * 1024 * 1024 // a larger list yields to the event loop after this many bytes
 
 /** Decodes the values of a list in slices, one per turn of the event loop, so that its readers need not decode them at once. */
 export async function decodeEntries(entries: readonly Entry[], clock: Pick<Clock, 'nextTurn'>): Promise<void> {
@@ -68,27 +69,27 @@ export async function decodeEntries(entries: readonly Entry[], clock: Pick<Clock
 /** Returns the size of the stored value. Does not decode it, because that may fail. */
 export function storedLength(entry: Entry): number {
   if (entry instanceof DamagedEntry) return 0
-  return (entry.stored ?? entry.value).length
+  return (entry.storedBytes ?? entry.value).length
 }
 
 class TransformedEntry implements Entry {
   readonly key: string
-  readonly stored: Uint8Array
+  readonly storedBytes: Uint8Array
   readonly modRevision: Revision
   readonly createRevision: Revision
   readonly #transformer: ValueTransformer
   #value: Uint8Array | undefined
 
-  constructor({ key, stored, modRevision, createRevision }: StoredEntry, transformer: ValueTransformer) {
+  constructor({ key, storedBytes, modRevision, createRevision }: StoredEntry, transformer: ValueTransformer) {
     this.key = key
-    this.stored = stored
+    this.storedBytes = storedBytes
     this.modRevision = modRevision
     this.createRevision = createRevision
     this.#transformer = transformer
   }
 
   get value(): Uint8Array {
-    this.#value ??= this.#transformer.decode(this.key, this.stored)
+    this.#value ??= this.#transformer.decode(this.key, this.storedBytes)
     return this.#value
   }
 
@@ -97,6 +98,6 @@ class TransformedEntry implements Entry {
   }
 
   get isStale(): boolean {
-    return this.#transformer.isStale(this.key, this.stored)
+    return this.#transformer.isStale(this.key, this.storedBytes)
   }
 }

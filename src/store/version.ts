@@ -9,7 +9,7 @@ export interface Version {
   readonly createRevision: Revision
   readonly expiresAtMs: number | undefined
   /** A tombstone: from this revision on the key does not exist. */
-  readonly deleted: boolean
+  readonly isDeleted: boolean
   /** The checksum of the stored value (checksum.ts). 0 until the version is written, and on etcd. */
   checksum: number
   /** Size of the stored value. 0 until the version is written, and of a tombstone. */
@@ -22,10 +22,10 @@ export interface Version {
 export function versionAt(newest: Version | undefined, revision: Revision): Version | undefined {
   let version = newest
   while (version && version.revision > revision) version = version.previous
-  return version?.deleted ? undefined : version
+  return version?.isDeleted ? undefined : version
 }
 
 /** Returns the state before this version, or undefined if the version created the key. */
 export function versionBefore(version: Version): Version | undefined {
-  return version.previous?.deleted ? undefined : version.previous
+  return version.previous?.isDeleted ? undefined : version.previous
 }

@@ -36,9 +36,9 @@ interface Watcher extends WatchOptions {
 export class WatchHub {
   readonly #options: WatchHubOptions
   readonly #watchers = new Set<Watcher>()
-  readonly #live = new PrefixGroups<Watcher>()
+  readonly #liveWatchers = new PrefixGroups<Watcher>()
   /** Round-robin queue of the replaying watchers. */
-  readonly #replaying: Watcher[] = []
+  readonly #replayingWatchers: Watcher[] = []
   #isReplayRunning = false
 
   constructor(options: WatchHubOptions) {
@@ -69,7 +69,7 @@ export class WatchHub {
   publish(versions: readonly Version[]): void {
     const eventsOfGroup = new Map<PrefixGroup<Watcher>, StoreEvent[]>()
     for (const version of versions) {
-      const groups = this.#live.findMatching(version.key)
+      const groups = this.#liveWatchers.findMatching(version.key)
       if (groups.length === 0) continue
       const event = this.#options.eventOf(version)
       for (const group of groups) {
@@ -101,21 +101,21 @@ export class WatchHub {
   }
 
   #startReplay(watcher: Watcher): void {
-    this.#replaying.push(watcher)
+    this.#replayingWatchers.push(watcher)
     if (this.#isReplayRunning) return
     this.#isReplayRunning = true
     void this.#replay()
   }
 
   async #replay(): Promise<void> {
-    while (this.#replaying.length > 0) {
+    while (this.#replayingWatchers.length > 0) {
       await this.#options.clock.nextTurn()
       const budget = { events: REPLAY_EVENTS_PER_TURN, changes: REPLAY_CHANGES_PER_TURN }
       while (budget.events > 0 && budget.changes > 0) {
-        const watcher = this.#replaying.shift()
+        const watcher = this.#replayingWatchers.shift()
         if (!watcher) break
         this.#replaySlice(watcher, budget)
-        if (watcher.state === 'replaying') this.#replaying.push(watcher)
+        if (watcher.state === 'replaying') this.#replayingWatchers.push(watcher)
       }
     }
     this.#isReplayRunning = false
@@ -151,7 +151,7 @@ export class WatchHub {
 
   #goLive(watcher: Watcher): void {
     watcher.state = 'live'
-    this.#live.add(watcher.prefix, watcher)
+    this.#liveWatchers.add(watcher.prefix, watcher)
   }
 
   #deliver(watcher: Watcher, events: readonly StoreEvent[]): void {
@@ -174,7 +174,7 @@ export class WatchHub {
     if (watcher.state === 'live') watcher.deliveredRevision = this.#options.revision()
     watcher.state = 'closed'
     this.#watchers.delete(watcher)
-    this.#live.remove(watcher.prefix, watcher)
+    this.#liveWatchers.remove(watcher.prefix, watcher)
   }
 }
 
@@ -185,13 +185,14 @@ const callbackError = ({ prefix }: Watcher, cause: unknown): Error =>
 function* changesAfter(revision: Revision, logs: readonly ChangeLog[]): Generator<Version> {
   const cursors = logs.map((log) => ({ log, position: log.positionAfter(revision) }))
   for (;;) {
-    let earliest: { version: Version; cursor: { position: number } } | undefined
+    let earliestChange: { version: Version; cursor: { position: number } } | undefined
     for (const cursor of cursors) {
-      const version = cursor.log.at(cursor.position)
-      if (version && (!earliest || version.revision < earliest.version.revision)) earliest = { version, cursor }
+      const version = cursor.log.versionAt(cursor.position)
+      if (version && (!earliestChange || version.revision < earliestChange.version.revision))
+        earliestChange = { version, cursor }
     }
-    if (!earliest) return
-    yield earliest.version
-    earliest.cursor.position++
+    if (!earliestChange) return
+    yield earliestChange.version
+    earliestChange.cursor.position++
   }
 }

@@ -42,9 +42,9 @@ export async function findUndecryptable(
   { current, candidate = current }: { readonly current: Encryption; readonly candidate?: Encryption },
 ): Promise<UndecryptableError | undefined> {
   const prefixes = [SECRETS_PREFIX, ...current.prefixes(), ...candidate.prefixes()]
-  for await (const { key, stored } of entriesBelow(store, prefixes)) {
+  for await (const { key, storedBytes } of entriesBelow(store, prefixes)) {
     try {
-      if (stored && candidate.isTransformed(key, stored)) candidate.decode(key, stored)
+      if (storedBytes && candidate.isTransformed(key, storedBytes)) candidate.decode(key, storedBytes)
     } catch (error) {
       if (error instanceof UndecryptableError) return error
       throw error
@@ -57,10 +57,10 @@ async function* entriesBelow(store: Store, prefixes: readonly string[]): AsyncGe
   for (const prefix of new Set(prefixes)) {
     let lastKey: string | undefined
     for (;;) {
-      const { entries, more } = await store.list({ prefix, after: lastKey, limit: PAGE_ENTRIES })
+      const { entries, hasMore } = await store.list({ prefix, afterKey: lastKey, limit: PAGE_ENTRIES })
       yield* entries
       lastKey = entries.at(-1)?.key
-      if (!more) break
+      if (!hasMore) break
     }
   }
 }

@@ -92,7 +92,8 @@ describe('limitEvents', () => {
     await putEvents('busy', 0, 90)
     let rejections = 0
     medium.write = async (batch) => {
-      if (batch.append.some(({ deleted }) => deleted) && rejections++ === 0) throw new AppendRejectedError('disk full')
+      if (batch.append.some(({ isDeleted }) => isDeleted) && rejections++ === 0)
+        throw new AppendRejectedError('disk full')
       return write.call(medium, batch)
     }
     await putEvents('busy', 90, 150)

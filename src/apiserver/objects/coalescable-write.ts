@@ -36,7 +36,7 @@ const lastEncodedWrites = new LruCache<string, CoalescableWrite>(1_000)
 
 /** Returns the live object of the last write if it is current, otherwise the decoded object. */
 export function liveObjectOf(entry: Entry, objects: StoredObjects): LiveObject | Shared {
-  if (entry.coalescable instanceof CoalescableWrite) return entry.coalescable.object
+  if (entry.coalescablePut instanceof CoalescableWrite) return entry.coalescablePut.object
   const lastWrite = lastEncodedWrites.get(entry.key)
   return lastWrite && sameBytes(lastWrite.value, entry.value) ? lastWrite.object : objects.decode(entry)
 }

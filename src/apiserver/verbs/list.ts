@@ -38,8 +38,8 @@ export async function listObjects(
     return {
       entries: page.entries,
       revision: page.revision,
-      continueToken: page.more ? continueToken(page.revision, page.entries.at(-1)!.key, prefix) : '',
-      remainingCount: page.more ? page.remaining : undefined,
+      continueToken: page.hasMore ? continueToken(page.revision, page.entries.at(-1)!.key, prefix) : '',
+      remainingCount: page.hasMore ? page.remainingCount : undefined,
     }
   }
   const entries: Entry[] = []
@@ -58,7 +58,7 @@ export async function listObjects(
       if (!matches(deps.objects.decode(entry))) continue
       entries.push(entry)
       if (options.limit > 0 && entries.length === options.limit) {
-        const isLast = !page.more && index === page.entries.length - 1
+        const isLast = !page.hasMore && index === page.entries.length - 1
         return {
           entries,
           revision,
@@ -67,7 +67,7 @@ export async function listObjects(
         }
       }
     }
-    if (!page.more) return { entries, revision, continueToken: '', remainingCount: undefined }
+    if (!page.hasMore) return { entries, revision, continueToken: '', remainingCount: undefined }
     lastKey = page.entries.at(-1)!.key
   }
 }

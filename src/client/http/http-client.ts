@@ -322,8 +322,10 @@ function queryOf(parameters: Readonly<Record<string, string | number | boolean |
   return text ? `?${text}` : ''
 }
 
-const writeQuery = ({ fieldManager, dryRun }: WriteOptions, parameters: Record<string, string | undefined> = {}): string =>
-  queryOf({ fieldManager, dryRun: dryRun ? 'All' : undefined, ...parameters })
+const writeQuery = (
+  { fieldManager, dryRun }: WriteOptions,
+  parameters: Record<string, string | undefined> = {},
+): string => queryOf({ fieldManager, dryRun: dryRun ? 'All' : undefined, ...parameters })
 
 /** Returns the signal and the headers of a write. */
 function sendOptions({ signal, fences }: Pick<WriteOptions, 'signal' | 'fences'>, contentType?: string) {

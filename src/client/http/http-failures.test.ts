@@ -132,7 +132,9 @@ describe('an HTTP request', () => {
     )
     expect(await errorOf(busyServer.client.get(configMapKind, ref))).toMatchObject({ code: 429 })
     expect(busyServer.requests.length).toBe(11)
-    const brokenServer = await startServer((_, response) => respondJson(response, 503, aStatus(503, 'ServiceUnavailable')))
+    const brokenServer = await startServer((_, response) =>
+      respondJson(response, 503, aStatus(503, 'ServiceUnavailable')),
+    )
     expect(await errorOf(brokenServer.client.create(configMapKind, aConfigMap('a')))).toMatchObject({ code: 503 })
     expect(brokenServer.requests.length).toBe(1)
   })
@@ -354,7 +356,9 @@ describe('a watch', () => {
       code: 410,
       reason: 'Expired',
     })
-    const responseServer = await startServer((_, response) => respondJson(response, 429, aStatus(429, 'TooManyRequests')))
+    const responseServer = await startServer((_, response) =>
+      respondJson(response, 429, aStatus(429, 'TooManyRequests')),
+    )
     expect(await errorOf(collectEvents(responseServer.client.watch(configMapKind, { signal })))).toMatchObject({
       code: 429,
     })

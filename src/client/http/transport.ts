@@ -174,7 +174,8 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     open,
     call,
-    countSockets: () => listAgents().reduce((sum, { sockets, freeSockets }) => sum + countOf(sockets) + countOf(freeSockets), 0),
+    countSockets: () =>
+      listAgents().reduce((sum, { sockets, freeSockets }) => sum + countOf(sockets) + countOf(freeSockets), 0),
     close() {
       for (const openAgent of listAgents()) openAgent.destroy()
     },

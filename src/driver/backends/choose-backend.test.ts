@@ -9,28 +9,32 @@ const UNSUPPORTED = {
 
 describe('chooseBackend', () => {
   it('SYS-6 chooses loop if the machine supports it, otherwise directory with the reason', () => {
-    expect(chooseBackend({ requested: 'auto', existing: undefined, facts: SUPPORTED }).backend).toBe('loop')
-    expect(chooseBackend({ requested: 'auto', existing: undefined, facts: UNSUPPORTED })).toEqual({
+    expect(chooseBackend({ requestedBackend: 'auto', existingBackend: undefined, facts: SUPPORTED }).backend).toBe(
+      'loop',
+    )
+    expect(chooseBackend({ requestedBackend: 'auto', existingBackend: undefined, facts: UNSUPPORTED })).toEqual({
       backend: 'directory',
       message: 'no rights.',
     })
-    expect(chooseBackend({ requested: 'directory', existing: undefined, facts: SUPPORTED }).message).toBe(
+    expect(chooseBackend({ requestedBackend: 'directory', existingBackend: undefined, facts: SUPPORTED }).message).toBe(
       'the driver runs with --backend directory',
     )
   })
 
   it('SYS-6 chooses the backend of the existing volumes in the pool', () => {
-    expect(chooseBackend({ requested: 'auto', existing: 'directory', facts: SUPPORTED }).backend).toBe('directory')
-    expect(() => chooseBackend({ requested: 'auto', existing: 'loop', facts: UNSUPPORTED })).toThrow(
+    expect(chooseBackend({ requestedBackend: 'auto', existingBackend: 'directory', facts: SUPPORTED }).backend).toBe(
+      'directory',
+    )
+    expect(() => chooseBackend({ requestedBackend: 'auto', existingBackend: 'loop', facts: UNSUPPORTED })).toThrow(
       /does not work here: no rights/,
     )
-    expect(() => chooseBackend({ requested: 'directory', existing: 'loop', facts: SUPPORTED })).toThrow(
+    expect(() => chooseBackend({ requestedBackend: 'directory', existingBackend: 'loop', facts: SUPPORTED })).toThrow(
       /Choose another pool/,
     )
   })
 
   it('SYS-6 rejects loop if the machine does not support it', () => {
-    expect(() => chooseBackend({ requested: 'loop', existing: undefined, facts: UNSUPPORTED })).toThrow(
+    expect(() => chooseBackend({ requestedBackend: 'loop', existingBackend: undefined, facts: UNSUPPORTED })).toThrow(
       /use --backend directory/,
     )
   })

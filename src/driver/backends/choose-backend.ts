@@ -7,26 +7,29 @@ export type BackendChoice = { readonly backend: BackendName; readonly message: s
 
 /** Throws if the requested backend is not supported, or if the existing volumes of the pool have another backend. */
 export function chooseBackend({
-  requested,
-  existing,
+  requestedBackend,
+  existingBackend,
   facts,
 }: {
-  readonly requested: 'auto' | BackendName
+  readonly requestedBackend: 'auto' | BackendName
   /** The backend of the existing volumes in the pool, if there are any. */
-  readonly existing: BackendName | undefined
+  readonly existingBackend: BackendName | undefined
   readonly facts: Pick<HostFacts, 'canLoop' | 'canMount'>
 }): BackendChoice {
   const { canLoop, canMount } = facts
   const obstacle = canLoop.available ? (canMount.available ? undefined : canMount.message) : canLoop.message
-  const backend = requested === 'auto' ? (existing ?? (obstacle === undefined ? 'loop' : 'directory')) : requested
-  if (existing && backend !== existing) {
+  const backend =
+    requestedBackend === 'auto'
+      ? (existingBackend ?? (obstacle === undefined ? 'loop' : 'directory'))
+      : requestedBackend
+  if (existingBackend && backend !== existingBackend) {
     throw new Error(
-      `The pool contains volumes of the ${existing} backend, so it cannot be used with --backend ${backend}. Choose another pool.`,
+      `The pool contains volumes of the ${existingBackend} backend, so it cannot be used with --backend ${backend}. Choose another pool.`,
     )
   }
   if (backend === 'loop' && obstacle !== undefined) {
     throw new Error(
-      `The loop backend does not work here: ${withFullStop(obstacle)} Run the driver as root with CAP_SYS_ADMIN${existing ? '' : ', or use --backend directory'}.`,
+      `The loop backend does not work here: ${withFullStop(obstacle)} Run the driver as root with CAP_SYS_ADMIN${existingBackend ? '' : ', or use --backend directory'}.`,
     )
   }
   if (backend === 'loop') return { backend: 'loop', message: 'loop devices can be attached and mounted' }
@@ -34,6 +37,8 @@ export function chooseBackend({
   return {
     backend: 'directory',
     message:
-      requested === 'auto' ? 'the pool contains volumes of this backend' : 'the driver runs with --backend directory',
+      requestedBackend === 'auto'
+        ? 'the pool contains volumes of this backend'
+        : 'the driver runs with --backend directory',
   }
 }

@@ -54,20 +54,20 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
     await mkdir(contentPathOf(pool, id), { recursive: true, mode: 0o777 })
     await files.syncDirectory(contentPathOf(pool, id))
   }
-  /** Copies to `<to>.part` and renames it, so that `to` is always complete. */
-  const copyContent = async (from: string, to: string) => {
-    if (await exists(to)) throw new Error(`Cannot copy ${from} to ${to}: the target exists. Move it away.`)
-    const partialPath = `${to}.part`
+  /** Copies to `<target>.part` and renames it, so that `target` is always complete. */
+  const copyContent = async (source: string, target: string) => {
+    if (await exists(target)) throw new Error(`Cannot copy ${source} to ${target}: the target exists. Move it away.`)
+    const partialPath = `${target}.part`
     await removeTree(partialPath)
     await mkdir(partialPath)
     try {
-      await copyTree(from, partialPath, { run })
+      await copyTree(source, partialPath, { run })
     } catch (error) {
       await removeTree(partialPath)
       throw error
     }
-    await rename(partialPath, to)
-    await files.syncDirectory(to)
+    await rename(partialPath, target)
+    await files.syncDirectory(target)
   }
   /** Renames the directory to `<id>.gone` first, so that its remains can be recognized after a crash. */
   const remove = async (id: VolumeId | SnapshotId) => {
@@ -76,7 +76,7 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
       await removeTree(`${path}.gone`)
       await rename(path, `${path}.gone`)
     }
-    for (const leftover of [`${path}.gone`, `${path}.part`]) await removeTree(leftover)
+    for (const leftoverPath of [`${path}.gone`, `${path}.part`]) await removeTree(leftoverPath)
   }
 
   const findDamage = async (id: VolumeId | SnapshotId, kind: string) => {
@@ -90,20 +90,20 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
     copy: (source, volume) => copyContent(contentPathOf(pool, source.id), contentPathOf(pool, volume.id)),
     async snapshot(volume, _staging, snapshot) {
       await copyContent(contentPathOf(pool, volume.id), contentPathOf(pool, snapshot.id))
-      return { allocatedBytes: (await usage.ofDirectory(contentPathOf(pool, snapshot.id))).usedBytes }
+      return { allocatedBytes: (await usage.measureDirectory(contentPathOf(pool, snapshot.id))).usedBytes }
     },
     async grow() {}, // only the record has the size
     removeVolume: remove,
     removeSnapshot: remove,
     allocatedBytes: async (id) =>
-      (await exists(contentPathOf(pool, id))) ? (await usage.ofDirectory(contentPathOf(pool, id))).usedBytes : 0,
+      (await exists(contentPathOf(pool, id))) ? (await usage.measureDirectory(contentPathOf(pool, id))).usedBytes : 0,
     find: (id) => pathIfExists(contentPathOf(pool, id)),
     findDamage: ({ id }) => findDamage(id, 'volume'),
     findSnapshotDamage: ({ id }) => findDamage(id, 'snapshot'),
     async findProblem(volume) {
       const damage = await findDamage(volume.id, 'volume')
       if (damage) return damage
-      const { usedBytes } = await usage.ofDirectory(contentPathOf(pool, volume.id))
+      const { usedBytes } = await usage.measureDirectory(contentPathOf(pool, volume.id))
       if (usedBytes > volume.capacityBytes) {
         return `It contains ${formatSize(usedBytes)}, more than its size of ${formatSize(volume.capacityBytes)}, which a directory cannot prevent.`
       }
@@ -146,7 +146,10 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeOperations {
     },
     grow: async () => ({ is: 'grown' }),
     async usage(volume) {
-      const [tree, disk] = [await usage.ofDirectory(contentPathOf(pool, volume.id)), await usage.ofFilesystem(pool)]
+      const [tree, disk] = [
+        await usage.measureDirectory(contentPathOf(pool, volume.id)),
+        await usage.measureFilesystem(pool),
+      ]
       const total = volume.capacityBytes
       const available = Math.max(0, Math.min(total - tree.usedBytes, disk.availableBytes))
       return { bytes: { total, used: tree.usedBytes, available } }
@@ -158,9 +161,10 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeOperations {
       for (const mountRecord of mountRecords) {
         const volume = volumes.find((candidate) => candidate.id === mountRecord.id)
         if (!volume) continue
-        const published = []
-        for (const candidate of mountRecord.published) if (await isLinked(volume, candidate)) published.push(candidate)
-        recoveredRecords.push({ ...mountRecord, published })
+        const activePublications = []
+        for (const candidate of mountRecord.published)
+          if (await isLinked(volume, candidate)) activePublications.push(candidate)
+        recoveredRecords.push({ ...mountRecord, published: activePublications })
       }
       return { mountRecords: recoveredRecords, notes: [], warnings: [] }
     },

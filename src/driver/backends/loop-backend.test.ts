@@ -4,7 +4,7 @@ import { createLoopBackend } from './loop-backend.ts'
 import { deviceBytesOf } from './loop-devices.ts'
 
 const AVAILABLE = { available: true } as const
-const MISSING = { available: false, message: 'The program "mkfs.xfs" is not installed on this node.' } as const
+const MISSING_PROGRAM = { available: false, message: 'The program "mkfs.xfs" is not installed on this node.' } as const
 const factsWith = (filesystems: HostFacts['filesystems']) =>
   ({
     filesystems,
@@ -17,9 +17,9 @@ const backendWith = (filesystems: HostFacts['filesystems']) =>
 
 describe('createLoopBackend', () => {
   it('SYS-6 defaults to ext4 without mkfs.xfs, and reports the missing program', () => {
-    const backend = backendWith({ xfs: MISSING, ext4: AVAILABLE })
+    const backend = backendWith({ xfs: MISSING_PROGRAM, ext4: AVAILABLE })
     expect(backend.defaultFsType).toBe('ext4')
-    expect(backend.canServe({ accessType: 'mount', fsType: 'xfs', isReadOnly: false })).toEqual(MISSING)
+    expect(backend.canServe({ accessType: 'mount', fsType: 'xfs', isReadOnly: false })).toEqual(MISSING_PROGRAM)
     expect(backend.canServe({ accessType: 'block', fsType: 'xfs', isReadOnly: true }).available).toBe(true)
     expect(backend.shortcomings).toEqual([
       'No volumes with xfs: The program "mkfs.xfs" is not installed on this node.',

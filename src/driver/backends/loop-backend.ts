@@ -72,13 +72,15 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
       : undefined
   }
 
-  const copy = (from: string, to: string) => files.copy(from, to, { keepFreeBytes: MINIMUM_FREE_BYTES })
+  const copy = (sourceImage: string, targetImage: string) =>
+    files.copy(sourceImage, targetImage, { keepFreeBytes: MINIMUM_FREE_BYTES })
 
-  const copyConsistently = async (from: string, to: string, staging: Staging | undefined) => {
-    if (staging?.accessType === 'mount') return filesystems.whileFrozen(staging.path, () => copy(from, to))
+  const copyConsistently = async (sourceImage: string, targetImage: string, staging: Staging | undefined) => {
+    if (staging?.accessType === 'mount')
+      return filesystems.whileFrozen(staging.path, () => copy(sourceImage, targetImage))
     // Data written to a raw device may still be in the page cache.
-    if (staging) for (const device of await devicesOf(loops, from)) await files.syncFile(device)
-    return copy(from, to)
+    if (staging) for (const device of await devicesOf(loops, sourceImage)) await files.syncFile(device)
+    return copy(sourceImage, targetImage)
   }
 
   return {
@@ -90,9 +92,9 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
     },
 
     async snapshot(volume, staging, snapshot) {
-      const to = imagePathOf(pool, snapshot.id)
-      await copyConsistently(imagePathOf(pool, volume.id), to, staging)
-      return { allocatedBytes: (await files.sizes(to))?.allocatedBytes ?? 0 }
+      const targetImage = imagePathOf(pool, snapshot.id)
+      await copyConsistently(imagePathOf(pool, volume.id), targetImage, staging)
+      return { allocatedBytes: (await files.sizes(targetImage))?.allocatedBytes ?? 0 }
     },
 
     async grow(volume, toBytes) {

@@ -231,7 +231,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
 
     async usage(volume, { path, accessType }) {
       if (accessType === 'block') return { bytes: { total: volume.capacityBytes } }
-      const space = await usage.ofFilesystem(path)
+      const space = await usage.measureFilesystem(path)
       return {
         bytes: { total: space.totalBytes, used: space.usedBytes, available: space.availableBytes },
         inodes: { total: space.totalInodes, used: space.usedInodes, available: space.availableInodes },
@@ -304,24 +304,24 @@ async function recoverDevices(
     const volume = volumes.find((candidate) => candidate.id === mountRecord.id)
     if (!volume) continue
     const volumeLoops = poolLoops.filter((loop) => loop.file === imagePathOf(pool, volume.id))
-    const staged = mountRecord.staged && (await findStaging(mountRecord.staged, volumeLoops))
-    if (staged) {
-      devices.set(volume.id, staged.device)
-      usedDevices.add(staged.device)
-      await counters.begin(staged.device)
-      await limits.clear(staged.device) // in all cgroups, even unused ones; the limit reconciler writes the limits again
-      if (staged.staging.accessType === 'mount' && copiedVolumes.has(volume.id))
-        await filesystems.thaw(staged.staging.path)
+    const recoveredStaging = mountRecord.staged && (await findStaging(mountRecord.staged, volumeLoops))
+    if (recoveredStaging) {
+      devices.set(volume.id, recoveredStaging.device)
+      usedDevices.add(recoveredStaging.device)
+      await counters.begin(recoveredStaging.device)
+      await limits.clear(recoveredStaging.device) // in all cgroups, even unused ones; the limit reconciler writes the limits again
+      if (recoveredStaging.staging.accessType === 'mount' && copiedVolumes.has(volume.id))
+        await filesystems.thaw(recoveredStaging.staging.path)
     }
-    const published: Publication[] = []
+    const recoveredPublications: Publication[] = []
     for (const publication of mountRecord.published) {
       const source = await mounts.sourceOf(publication.path)
       if (source !== undefined && volumeLoops.some((loop) => loop.device === source)) {
         usedDevices.add(source)
-        published.push(publication)
+        recoveredPublications.push(publication)
       } else await removeTarget(publication.path).catch(() => {}) // the publish was not completed
     }
-    recoveredRecords.push({ ...mountRecord, staged: staged?.staging, published })
+    recoveredRecords.push({ ...mountRecord, staged: recoveredStaging?.staging, published: recoveredPublications })
   }
 
   for (const loop of poolLoops) {

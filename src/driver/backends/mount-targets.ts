@@ -17,7 +17,7 @@ export async function inspectTarget(
   path: string,
   devices: () => Promise<readonly string[]>,
 ): Promise<TargetState> {
-  const entry = await mounts.at(path)
+  const entry = await mounts.mountAt(path)
   if (!entry) return { is: 'nothing' }
   const device = await mounts.sourceOf(path)
   if (device !== undefined && (await devices()).includes(device)) return { is: 'volume', device }
@@ -68,11 +68,11 @@ export async function requireNotCovered(
 
 /** Creates the directory, or the file for a device node, if it is missing, and returns whether it did so. */
 export async function prepareTarget(path: string, accessType: AccessType): Promise<boolean> {
-  const existing = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+  const stats = await lstat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })
-  if (existing) {
+  if (stats) {
     const problem = await findTargetProblem(path, accessType)
     if (problem)
       throw failedPrecondition(`The volume cannot be published at ${path}: ${problem} Remove it, or use another path.`)
@@ -97,9 +97,9 @@ async function findTargetProblem(path: string, accessType: AccessType): Promise<
 
 /** Removes an empty directory or an empty file, as a publish creates it. Other content is kept. */
 export async function removeTarget(path: string): Promise<void> {
-  const existing = await lstat(path).catch(() => undefined)
-  if (existing?.isFile() && existing.size === 0) await rm(path, { force: true })
-  if (!existing?.isDirectory()) return
+  const stats = await lstat(path).catch(() => undefined)
+  if (stats?.isFile() && stats.size === 0) await rm(path, { force: true })
+  if (!stats?.isDirectory()) return
   await rmdir(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error // no longer empty: keep it
   })

@@ -42,13 +42,13 @@ export async function createVolume(request: CreateVolumeRequest, driver: DriverC
   return driver.locks.run(
     { exclusive: [id], shared: volumeRequest.source ? [volumeRequest.source.id] : [] },
     async () => {
-      const existing = driver.volumes.get(id)
-      if (existing && (existing.state === 'ready' || existing.state === 'growing')) {
-        const difference = describeDifference(existing, volumeRequest)
+      const existingVolume = driver.volumes.get(id)
+      if (existingVolume && (existingVolume.state === 'ready' || existingVolume.state === 'growing')) {
+        const difference = describeDifference(existingVolume, volumeRequest)
         if (difference) throw nameTakenError('volume', request.name, difference)
-        return { volume: volumeMessage(existing, driver) }
+        return { volume: volumeMessage(existingVolume, driver) }
       }
-      if (existing) await discardVolume(existing, driver) // a failed attempt, or an unfinished deletion
+      if (existingVolume) await discardVolume(existingVolume, driver) // a failed attempt, or an unfinished deletion
       const volume = planVolume(request.name, volumeRequest, driver)
       if (!volumeRequest.includesThisNode) throw notAccessible(formatTopology(driver))
       await requireNoUnrecordedContent(driver, id)
@@ -212,9 +212,9 @@ async function create(volume: VolumeRecord, driver: DriverContext): Promise<void
   try {
     await volumes.save(volume)
     await createContent(volume, driver)
-    const ready: VolumeRecord = { ...volume, state: 'ready' }
+    const readyVolume: VolumeRecord = { ...volume, state: 'ready' }
     // A crash of the machine may revert the record of a blank volume to "creating", and it is created again at startup.
-    await (volume.source ? volumes.save(ready) : volumes.saveWithoutSync(ready))
+    await (volume.source ? volumes.save(readyVolume) : volumes.saveWithoutSync(readyVolume))
   } catch (error) {
     await discardVolume(volume, driver).catch((undoError: Error) => {
       log.error(
@@ -224,7 +224,7 @@ async function create(volume: VolumeRecord, driver: DriverContext): Promise<void
       )
     })
     if (error instanceof NoSpaceError) {
-      const { availableBytes } = await pool.available(volume)
+      const { availableBytes } = await pool.readAvailable(volume)
       throw insufficientSpace({ requestedBytes: volume.capacityBytes, availableBytes, pool: pool.directory })
     }
     throw error

@@ -62,7 +62,7 @@ async function grow(volume: VolumeRecord, toBytes: number, driver: DriverContext
     pool.record(volume.id, volume)
     await volumes.save({ ...volume, state: 'ready', growingToBytes: undefined })
     if (error instanceof NoSpaceError) {
-      const { availableBytes } = await pool.available(volume)
+      const { availableBytes } = await pool.readAvailable(volume)
       throw insufficientSpace({ requestedBytes: toBytes - volume.capacityBytes, availableBytes, pool: pool.directory })
     }
     throw error

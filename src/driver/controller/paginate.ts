@@ -14,7 +14,7 @@ export function paginate<T extends { readonly id: string }>(
 ): { readonly items: readonly T[]; readonly nextToken: string } {
   if (maxEntries < 0) throw invalid('max_entries must not be negative.')
   if (startingToken !== '' && !isId(startingToken)) throw invalidToken(startingToken)
-  const remaining = startingToken === '' ? items : items.filter((item) => item.id > startingToken)
-  const page = maxEntries === 0 ? remaining : remaining.slice(0, maxEntries)
-  return { items: page, nextToken: page.length < remaining.length ? (page.at(-1)?.id ?? '') : '' }
+  const remainingItems = startingToken === '' ? items : items.filter((item) => item.id > startingToken)
+  const page = maxEntries === 0 ? remainingItems : remainingItems.slice(0, maxEntries)
+  return { items: page, nextToken: page.length < remainingItems.length ? (page.at(-1)?.id ?? '') : '' }
 }

@@ -81,7 +81,7 @@ export async function getCapacity(request: GetCapacityRequest, driver: DriverCon
     )
     if (!isPossible) return { availableCapacity: 0n }
     const minimumBytes = driver.backend.minimumBytes({ accessTypes, fsType })
-    const { availableBytes, maximumBytes } = await driver.pool.available(parameters)
+    const { availableBytes, maximumBytes } = await driver.pool.readAvailable(parameters)
     return {
       availableCapacity: BigInt(availableBytes),
       maximumVolumeSize: BigInt(maximumBytes < minimumBytes ? 0 : maximumBytes),

@@ -28,14 +28,14 @@ export async function createSnapshot(request: CreateSnapshotRequest, driver: Dri
   if (unknownKey !== undefined)
     throw invalid(`Unknown snapshot parameter ${quote(unknownKey)}. This driver has no snapshot parameters.`)
   const id = snapshotIdOf(request.name)
-  const existingBeforeLock = driver.snapshots.get(id)
-  if (existingBeforeLock?.state === 'ready') return returnExisting(existingBeforeLock, request, driver)
+  const snapshotBeforeLock = driver.snapshots.get(id)
+  if (snapshotBeforeLock?.state === 'ready') return returnExisting(snapshotBeforeLock, request, driver)
   const source = getVolumeRecord(driver, request.sourceVolumeId)
 
   return driver.locks.run({ exclusive: [id], shared: [source.id] }, async () => {
-    const existing = driver.snapshots.get(id)
-    if (existing?.state === 'ready') return returnExisting(existing, request, driver)
-    if (existing) await discardSnapshot(existing, driver)
+    const existingSnapshot = driver.snapshots.get(id)
+    if (existingSnapshot?.state === 'ready') return returnExisting(existingSnapshot, request, driver)
+    if (existingSnapshot) await discardSnapshot(existingSnapshot, driver)
     await requireNoUnrecordedContent(driver, id)
     const volume = getVolumeRecord(driver, source.id)
     await requireUndamaged(driver, volume, 'copied')
@@ -58,13 +58,13 @@ export async function createSnapshot(request: CreateSnapshotRequest, driver: Dri
 
 /** Returns an existing snapshot, even if its volume has been deleted. */
 async function returnExisting(
-  existing: SnapshotRecord,
+  existingSnapshot: SnapshotRecord,
   { name, sourceVolumeId }: CreateSnapshotRequest,
   driver: DriverContext,
 ) {
-  if (existing.sourceVolumeId !== sourceVolumeId)
-    throw nameTakenError('snapshot', name, `it is of volume ${existing.sourceVolumeId}`)
-  return { snapshot: await snapshotMessage(existing, driver) }
+  if (existingSnapshot.sourceVolumeId !== sourceVolumeId)
+    throw nameTakenError('snapshot', name, `it is of volume ${existingSnapshot.sourceVolumeId}`)
+  return { snapshot: await snapshotMessage(existingSnapshot, driver) }
 }
 
 async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<SnapshotRecord> {
@@ -75,10 +75,10 @@ async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<
     await snapshots.save(snapshot)
     const { allocatedBytes } = await backend.contents.snapshot(volume, staging, snapshot)
     await pool.allocate(snapshot.id, { ...ON_DEMAND, capacityBytes: allocatedBytes })
-    const ready: SnapshotRecord = { ...snapshot, state: 'ready', allocatedBytes }
-    await snapshots.save(ready)
-    log.info({ snapshot: ready.id, volume: volume.id, allocatedBytes }, 'snapshot created')
-    return ready
+    const readySnapshot: SnapshotRecord = { ...snapshot, state: 'ready', allocatedBytes }
+    await snapshots.save(readySnapshot)
+    log.info({ snapshot: readySnapshot.id, volume: volume.id, allocatedBytes }, 'snapshot created')
+    return readySnapshot
   } catch (error) {
     await discardSnapshot(snapshot, driver).catch((undoError: Error) => {
       log.error(
@@ -87,7 +87,7 @@ async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<
       )
     })
     if (error instanceof NoSpaceError) {
-      const { availableBytes } = await pool.available(ON_DEMAND)
+      const { availableBytes } = await pool.readAvailable(ON_DEMAND)
       throw insufficientSpace({ requestedBytes: snapshot.sizeBytes, availableBytes, pool: pool.directory })
     }
     throw error

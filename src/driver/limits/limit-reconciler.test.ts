@@ -66,7 +66,7 @@ describe('createLimitReconciler', () => {
     const { reconciler, clock, appliedLimits, setCgroups } = setUp()
     expect((await reconciler.enforce(VOLUME)).is).toBe('not enforced')
     const stop = new AbortController()
-    const running = reconciler.run(stop.signal)
+    const reconcilerRun = reconciler.run(stop.signal)
     await clock.nextTurn()
     await clock.advance(10_000)
     expect(appliedLimits).toEqual(['100 in nothing'])
@@ -77,14 +77,14 @@ describe('createLimitReconciler', () => {
     await clock.advance(20_000)
     expect(appliedLimits).toHaveLength(2)
     stop.abort()
-    await running
+    await reconcilerRun
   })
 
   it('PIO-10 limits a new cgroup as soon as it is created if the hierarchy is watched, without waiting for a scan', async () => {
     const { reconciler, clock, appliedLimits, createCgroups } = setUp({ isWatched: true })
     await reconciler.enforce(VOLUME)
     const stop = new AbortController()
-    const running = reconciler.run(stop.signal)
+    const reconcilerRun = reconciler.run(stop.signal)
     await clock.nextTurn()
     const startMs = clock.monotonicMs()
     createCgroups(['/pods/a'])
@@ -95,7 +95,7 @@ describe('createLimitReconciler', () => {
     expect(appliedLimits.at(-1)).toBe('100 in /pods/a /pods/b')
     expect(clock.monotonicMs()).toBe(startMs)
     stop.abort()
-    await running
+    await reconcilerRun
   })
 
   it('PIO-10 limits a cgroup at the next scan after a failure', async () => {
@@ -104,7 +104,7 @@ describe('createLimitReconciler', () => {
     setFailure(new Error('cgroup /later does not exist'))
     await reconciler.enforce(VOLUME)
     const stop = new AbortController()
-    const running = reconciler.run(stop.signal)
+    const reconcilerRun = reconciler.run(stop.signal)
     await clock.nextTurn()
     await clock.advance(4_000)
     expect(appliedLimits).toEqual([])
@@ -113,7 +113,7 @@ describe('createLimitReconciler', () => {
     expect(appliedLimits).toEqual(['100 in /later'])
     expect(reconciler.enforcement(ID)?.is).toBe('enforced')
     stop.abort()
-    await running
+    await reconcilerRun
   })
 
   it('PIO-10 reports a failure as not enforced', async () => {

@@ -11,12 +11,15 @@ const FILES = {
 }
 const LOOP_LINE = /^7:(\d+) /gm
 
-export async function clearStaleLimits(detected: DetectedLimits, limits: Pick<IoLimits, 'clear'>): Promise<string[]> {
-  if (detected.version === 'none') return []
+export async function clearStaleLimits(
+  detectedLimits: DetectedLimits,
+  limits: Pick<IoLimits, 'clear'>,
+): Promise<string[]> {
+  if (detectedLimits.version === 'none') return []
   const numbers = new Set<string>()
-  for (const cgroup of await listCgroups(detected.root)) {
-    for (const file of FILES[detected.version]) {
-      for (const [, number] of (await readCgroupFile(detected.root, cgroup, file)).matchAll(LOOP_LINE))
+  for (const cgroup of await listCgroups(detectedLimits.root)) {
+    for (const file of FILES[detectedLimits.version]) {
+      for (const [, number] of (await readCgroupFile(detectedLimits.root, cgroup, file)).matchAll(LOOP_LINE))
         numbers.add(number!)
     }
   }

@@ -18,10 +18,13 @@ describe('createWorkloadCgroups', () => {
   })
 
   it('PIO-10 finds cgroups by pattern, and uses a plain path without listing cgroups', async () => {
-    const globs = createWorkloadCgroups({ patterns: ['/kubepods/*/pod*/**'], list: async () => CGROUPS })
-    expect(await globs.find([])).toEqual([CGROUPS[3], CGROUPS[4]])
-    const exact = createWorkloadCgroups({ patterns: ['/tenants/a'], list: () => Promise.reject(new Error('listed')) })
-    expect(await exact.find([])).toEqual(['/tenants/a'])
+    const globCgroups = createWorkloadCgroups({ patterns: ['/kubepods/*/pod*/**'], list: async () => CGROUPS })
+    expect(await globCgroups.find([])).toEqual([CGROUPS[3], CGROUPS[4]])
+    const exactCgroups = createWorkloadCgroups({
+      patterns: ['/tenants/a'],
+      list: () => Promise.reject(new Error('listed')),
+    })
+    expect(await exactCgroups.find([])).toEqual(['/tenants/a'])
   })
 
   it('PIO-10 finds no cgroups for an invalid UID', async () => {

@@ -1,6 +1,6 @@
-// Finds the cgroups of the pods that use a volume. CSI does not provide them, so they are found by patterns that the operator
-// configures (`/kubepods/**`), and by the pod UID in the cgroup name, if the node agent passes it. Cgroups can also be set
-// explicitly (limit-reconciler.ts).
+// Finds the cgroups of the pods that use a volume. CSI does not pass them to the driver, so they are found by patterns that the
+// operator configures (`/kubepods/**`), and by the pod UID in the cgroup name, if the node agent passes the UID. Cgroups can
+// also be set explicitly (limit-reconciler.ts).
 
 export interface WorkloadCgroups {
   /** Returns paths in the hierarchy. */
@@ -27,8 +27,10 @@ export function createWorkloadCgroups({ patterns, list, watch }: WorkloadCgroups
       if (globs.length === 0 && names.length === 0) return exactPaths
       const isOfPod = (cgroup: string) =>
         cgroup.split('/').some((element) => names.some((name) => isPodElement(element, name)))
-      const matching = (await list()).filter((cgroup) => globs.some((glob) => glob.test(cgroup)) || isOfPod(cgroup))
-      return [...new Set([...exactPaths, ...matching])]
+      const matchingCgroups = (await list()).filter(
+        (cgroup) => globs.some((glob) => glob.test(cgroup)) || isOfPod(cgroup),
+      )
+      return [...new Set([...exactPaths, ...matchingCgroups])]
     },
   }
 }

@@ -10,6 +10,6 @@ export function parseAbsolutePath(path: string, field: string): string {
 
 /** Resolves `..`, and removes duplicate slashes and trailing slashes. */
 export function cleanPath(path: string): string {
-  const clean = normalize(path)
-  return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean
+  const cleanedPath = normalize(path)
+  return cleanedPath.length > 1 && cleanedPath.endsWith('/') ? cleanedPath.slice(0, -1) : cleanedPath
 }

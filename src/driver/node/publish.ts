@@ -57,7 +57,7 @@ async function reattachDevice(volume: VolumeRecord, path: string, driver: Driver
   await requireUndamaged(driver, volume, 'published')
   await driver.backend.node.stage(volume, staging, {
     mountFlags: [],
-    save: (changed) => driver.volumes.save(changed),
+    save: (changedVolume) => driver.volumes.save(changedVolume),
   })
   driver.log.warn({ volume: volume.id }, 'the device of a staged volume was detached; attached it again')
   return staging
@@ -88,8 +88,8 @@ async function publish(
   for (const publication of mountRecord.published)
     if (await node.isPublished(volume, publication)) activePublications.push(publication)
 
-  const existing = activePublications.find((publication) => publication.path === requestedPublication.path)
-  if (existing) return checkSamePublication(volume, existing, requestedPublication)
+  const existingPublication = activePublications.find((publication) => publication.path === requestedPublication.path)
+  if (existingPublication) return checkSamePublication(volume, existingPublication, requestedPublication)
   const otherPublication = activePublications[0]
   if (
     otherPublication &&
@@ -114,15 +114,19 @@ async function publish(
 /** SINGLE_NODE_WRITER is not restricted, because older callers use it for ReadWriteOnce, which pods of a node can share. */
 const SINGLE_WRITER = 'SINGLE_NODE_SINGLE_WRITER'
 
-function checkSamePublication({ id }: VolumeRecord, existing: Publication, requestedPublication: Publication): void {
+function checkSamePublication(
+  { id }: VolumeRecord,
+  existingPublication: Publication,
+  requestedPublication: Publication,
+): void {
   const isSame =
-    existing.accessType === requestedPublication.accessType &&
-    existing.accessMode === requestedPublication.accessMode &&
-    existing.isReadOnly === requestedPublication.isReadOnly
+    existingPublication.accessType === requestedPublication.accessType &&
+    existingPublication.accessMode === requestedPublication.accessMode &&
+    existingPublication.isReadOnly === requestedPublication.isReadOnly
   if (isSame) return
-  const mode = `${existing.isReadOnly ? 'read-only' : 'for writing'} as ${existing.accessType} ${existing.accessMode}`
+  const mode = `${existingPublication.isReadOnly ? 'read-only' : 'for writing'} as ${existingPublication.accessType} ${existingPublication.accessMode}`
   throw alreadyExists(
-    `Volume ${id} is published at ${existing.path} ${mode}, which differs from the request. Unpublish it first.`,
+    `Volume ${id} is published at ${existingPublication.path} ${mode}, which differs from the request. Unpublish it first.`,
   )
 }
 

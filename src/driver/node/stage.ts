@@ -29,8 +29,8 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
     checkSupported(volume, capability, driver)
     const { accessType, accessMode, mountFlags } = capability
     const staging: Staging = { path, accessType, accessMode, flagsDigest: digestOfFlags(mountFlags) }
-    const existing = await findStaging(driver, id)
-    if (existing) checkSameStaging(volume, existing, staging)
+    const existingStaging = await findStaging(driver, id)
+    if (existingStaging) checkSameStaging(volume, existingStaging, staging)
     else {
       await requireUndamaged(driver, volume, 'staged')
       await stage(volume, staging, mountFlags, driver)
@@ -59,27 +59,30 @@ export function checkSupported(volume: VolumeRecord, capability: RequestedCapabi
     throw failedPrecondition(`Volume ${volume.id} does not support this access here. ${asSentence(ability.message)}`)
 }
 
-function checkSameStaging({ id }: VolumeRecord, existing: Staging, requestedStaging: Staging): void {
-  if (existing.path !== requestedStaging.path)
-    throw failedPrecondition(`Volume ${id} is already staged at ${existing.path}. Unstage it there first.`)
+function checkSameStaging({ id }: VolumeRecord, existingStaging: Staging, requestedStaging: Staging): void {
+  if (existingStaging.path !== requestedStaging.path)
+    throw failedPrecondition(`Volume ${id} is already staged at ${existingStaging.path}. Unstage it there first.`)
   const isSame =
-    existing.accessType === requestedStaging.accessType &&
-    existing.accessMode === requestedStaging.accessMode &&
-    existing.flagsDigest === requestedStaging.flagsDigest
+    existingStaging.accessType === requestedStaging.accessType &&
+    existingStaging.accessMode === requestedStaging.accessMode &&
+    existingStaging.flagsDigest === requestedStaging.flagsDigest
   if (!isSame) {
     throw alreadyExists(
-      `Volume ${id} is staged at ${existing.path} as ${existing.accessType} ${existing.accessMode}, with other options. Unstage it first.`,
+      `Volume ${id} is staged at ${existingStaging.path} as ${existingStaging.accessType} ${existingStaging.accessMode}, with other options. Unstage it first.`,
     )
   }
 }
 
 async function stage(volume: VolumeRecord, staging: Staging, mountFlags: readonly string[], driver: DriverContext) {
-  const previous = mountRecordOf(driver, volume.id)
-  await saveMountRecord(driver, { ...previous, staged: staging })
+  const mountRecord = mountRecordOf(driver, volume.id)
+  await saveMountRecord(driver, { ...mountRecord, staged: staging })
   try {
-    await driver.backend.node.stage(volume, staging, { mountFlags, save: (changed) => driver.volumes.save(changed) })
+    await driver.backend.node.stage(volume, staging, {
+      mountFlags,
+      save: (changedVolume) => driver.volumes.save(changedVolume),
+    })
   } catch (error) {
-    await saveMountRecord(driver, { ...previous, staged: undefined })
+    await saveMountRecord(driver, { ...mountRecord, staged: undefined })
     throw error
   }
 }

@@ -28,7 +28,7 @@ const mountRecordAt = (path: string): MountRecord => ({
 })
 
 describe('unstage and unpublish', () => {
-  it('SYS-10 reject paths outside of the target roots', async () => {
+  it('SYS-10 reject paths outside the target roots', async () => {
     const driver = {
       targetRoots: await createTargetRoots([join(top, 'targets')], join(top, 'pool')),
     } as unknown as DriverContext
@@ -43,7 +43,7 @@ describe('unstage and unpublish', () => {
 })
 
 describe('createTargetRoots', () => {
-  it('SYS-10 accepts paths in its directories and rejects others, also behind links', async () => {
+  it('SYS-10 accepts paths in its directories and rejects others, including those that lead out through a link', async () => {
     const roots = await createTargetRoots([join(top, 'root-link')], join(top, 'pool'))
     for (const path of ['targets/a', 'targets/a/b', 'root-link/a']) await roots.check(join(top, path), 'target_path')
     for (const path of ['targets', 'targets2/a', 'outside/a', 'targets/link/a', 'root-link/link/a']) {

@@ -6,15 +6,15 @@ import { invalid, quote } from '../errors.ts'
 import type { MountRecord } from '../pool/records.ts'
 
 export interface TargetRoots {
-  /** Throws INVALID_ARGUMENT if the path is not in one of the directories, also with its links resolved. */
+  /** Throws INVALID_ARGUMENT unless the path is in one of the directories, and still is after its links are resolved. */
   check(path: string, field: string): Promise<void>
-  /** Returns a problem of a mount record with a path that is not normal or not in one of the directories. */
+  /** Returns the problem of a mount record with a path that is not normalized or not in one of the directories. */
   findProblem(record: MountRecord): Promise<string | undefined>
 }
 
 /**
- * `directories` are absolute. If there are none, all paths are allowed. A path may itself be a link into `pool`, which is
- * how volumes are published that are directories.
+ * `directories` are absolute. If there are none, all paths are allowed. A path may itself be a link into `pool`, because the
+ * directory backend publishes a volume as a link.
  */
 export async function createTargetRoots(directories: readonly string[], pool: string): Promise<TargetRoots> {
   const roots = await Promise.all(directories.map(resolvePath))
@@ -24,10 +24,10 @@ export async function createTargetRoots(directories: readonly string[], pool: st
   /** A path that cannot be resolved, for example because it is too long, is in no directory. */
   const isInRoots = async (path: string) => isAllowed(path) && isResolvedInRoots(path).catch(() => false)
   const isResolvedInRoots = async (path: string) => {
-    const resolved = await resolvePath(path)
-    if (isAllowed(resolved)) return true
-    const withoutLink = join(await resolvePath(dirname(path)), basename(path))
-    return isAllowed(withoutLink) && isWithin(resolved, resolvedPool)
+    const resolvedPath = await resolvePath(path)
+    if (isAllowed(resolvedPath)) return true
+    const unresolvedPath = join(await resolvePath(dirname(path)), basename(path))
+    return isAllowed(unresolvedPath) && isWithin(resolvedPath, resolvedPool)
   }
   return {
     async check(path, field) {

@@ -14,22 +14,22 @@ describe('createPool', () => {
   it('PROV-19 reports the available space for each class', async () => {
     const pool = aPool()
     await pool.allocate('a', { ...RESERVED, capacityBytes: 4 * GIB })
-    expect(await pool.available(RESERVED)).toEqual({ availableBytes: 6 * GIB, maximumBytes: 6 * GIB })
-    expect((await pool.available(thin(2))).availableBytes).toBe(12 * GIB)
+    expect(await pool.readAvailable(RESERVED)).toEqual({ availableBytes: 6 * GIB, maximumBytes: 6 * GIB })
+    expect((await pool.readAvailable(thin(2))).availableBytes).toBe(12 * GIB)
     await pool.allocate('b', { ...thin(2), capacityBytes: 8 * GIB })
-    expect((await pool.available(RESERVED)).availableBytes).toBe(2 * GIB)
+    expect((await pool.readAvailable(RESERVED)).availableBytes).toBe(2 * GIB)
     pool.release('a')
-    expect((await pool.available(RESERVED)).availableBytes).toBe(6 * GIB)
+    expect((await pool.readAvailable(RESERVED)).availableBytes).toBe(6 * GIB)
     pool.release('a')
     expect(pool.promisedBytes).toBe(4 * GIB)
   })
 
   it('PROV-19 limits reserved volumes to the free disk space, and thin ones only if the disk is full', async () => {
     const pool = aPool({ freeBytes: GIB })
-    expect((await pool.available(RESERVED)).availableBytes).toBe(GIB - 64 * 1_048_576)
-    expect((await pool.available(thin(1))).availableBytes).toBe(10 * GIB)
-    expect((await aPool({ freeBytes: 1_048_576 }).available(thin(4))).availableBytes).toBe(0)
-    expect((await aPool({ freeBytes: GIB, allocatesOnCreate: false }).available(RESERVED)).availableBytes).toBe(
+    expect((await pool.readAvailable(RESERVED)).availableBytes).toBe(GIB - 64 * 1_048_576)
+    expect((await pool.readAvailable(thin(1))).availableBytes).toBe(10 * GIB)
+    expect((await aPool({ freeBytes: 1_048_576 }).readAvailable(thin(4))).availableBytes).toBe(0)
+    expect((await aPool({ freeBytes: GIB, allocatesOnCreate: false }).readAvailable(RESERVED)).availableBytes).toBe(
       10 * GIB,
     )
   })
@@ -38,7 +38,7 @@ describe('createPool', () => {
     const pool = aPool()
     await pool.allocate('a', { ...RESERVED, capacityBytes: 6 * GIB })
     await pool.allocate('a', { ...RESERVED, capacityBytes: 10 * GIB })
-    expect((await pool.available(RESERVED)).availableBytes).toBe(0)
+    expect((await pool.readAvailable(RESERVED)).availableBytes).toBe(0)
   })
 
   it('PROV-19 returns different errors for requests that never fit and that do not fit now', async () => {

@@ -29,7 +29,7 @@ export interface Pool {
   readonly promisedBytes: number
   /** Free space of the file system that contains the pool. */
   freeBytes(): Promise<number>
-  available(policy: SpacePolicy): Promise<AvailableSpace>
+  readAvailable(policy: SpacePolicy): Promise<AvailableSpace>
   /** Throws OUT_OF_RANGE if the pool is too small, RESOURCE_EXHAUSTED if it does not have enough space now. */
   allocate(id: string, request: SpaceRequest): Promise<void>
   /** Records existing content, whether it fits or not. */
@@ -74,9 +74,9 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
       return promisedBytes
     },
     freeBytes,
-    async available(policy) {
-      const available = Math.max(0, computeAvailable(policy, await readPhysicalBytes()))
-      return { availableBytes: available, maximumBytes: available }
+    async readAvailable(policy) {
+      const availableBytes = Math.max(0, computeAvailable(policy, await readPhysicalBytes()))
+      return { availableBytes: availableBytes, maximumBytes: availableBytes }
     },
     async allocate(id, request) {
       const maximumBytes = Math.floor(sizeBytes * request.overcommit)
@@ -86,9 +86,13 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
         )
       }
       const physicalBytes = await readPhysicalBytes()
-      const available = computeAvailable(request, physicalBytes, promisedBytesById.get(id) ?? 0)
-      if (request.capacityBytes > available) {
-        throw insufficientSpace({ requestedBytes: request.capacityBytes, availableBytes: available, pool: directory })
+      const availableBytes = computeAvailable(request, physicalBytes, promisedBytesById.get(id) ?? 0)
+      if (request.capacityBytes > availableBytes) {
+        throw insufficientSpace({
+          requestedBytes: request.capacityBytes,
+          availableBytes: availableBytes,
+          pool: directory,
+        })
       }
       record(id, request)
     },

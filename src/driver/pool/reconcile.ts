@@ -50,9 +50,9 @@ async function finishVolumes(driver: DriverContext): Promise<void> {
 async function finishVolume(volume: VolumeRecord, driver: DriverContext): Promise<void> {
   switch (volume.state) {
     case 'creating': // a copy is removed, because its creation was never confirmed and its source may have changed
-      return volume.source ? remove(volume, driver) : finishCreating(volume, driver)
+      return volume.source ? removeVolume(volume, driver) : finishCreating(volume, driver)
     case 'deleting':
-      return remove(volume, driver)
+      return removeVolume(volume, driver)
     case 'growing':
       return finishGrowing(volume, driver)
     case 'ready':
@@ -60,7 +60,7 @@ async function finishVolume(volume: VolumeRecord, driver: DriverContext): Promis
   }
 }
 
-async function remove(volume: VolumeRecord, driver: DriverContext): Promise<void> {
+async function removeVolume(volume: VolumeRecord, driver: DriverContext): Promise<void> {
   await discardVolume(volume, driver)
   driver.log.info({ volume: volume.id, state: volume.state }, 'removed an unfinished volume')
 }

@@ -29,7 +29,7 @@ describe('openRecordFiles', () => {
   })
   afterEach(() => rm(dir, { recursive: true, force: true }))
 
-  const open = (isDurable = true) =>
+  const openTestRecords = (isDurable = true) =>
     openRecordFiles({
       directory: join(dir, 'volumes'),
       setAsideDirectory: join(dir, 'set-aside'),
@@ -39,12 +39,12 @@ describe('openRecordFiles', () => {
     })
 
   it.each([true, false])('SYS-6 reads saved records after a restart (durable: %s)', async (isDurable) => {
-    const records = await open(isDurable)
+    const records = await openTestRecords(isDurable)
     await records.save(aRecord('b'))
     await records.saveWithoutSync(aRecord('a', { name: 'a', source: { kind: 'volume', id: volumeIdOf('b') } }))
     await records.save(aRecord('gone'))
     await records.remove(volumeIdOf('gone'))
-    const reopenedRecords = await open(isDurable)
+    const reopenedRecords = await openTestRecords(isDurable)
     expect(reopenedRecords.list()).toEqual(
       [aRecord('a', { source: { kind: 'volume', id: volumeIdOf('b') } }), aRecord('b')].sort(byId),
     )
@@ -52,7 +52,7 @@ describe('openRecordFiles', () => {
   })
 
   it('SYS-6 lists records with their changes by id', async () => {
-    const records = await open()
+    const records = await openTestRecords()
     for (const name of ['x', 'y', 'z']) await records.save(aRecord(name))
     expect(records.list().map(({ id }) => id)).toEqual(['x', 'y', 'z'].map(volumeIdOf).sort())
     await records.save(aRecord('y', { capacityBytes: 5 }))
@@ -60,9 +60,9 @@ describe('openRecordFiles', () => {
   })
 
   it('SYS-6 removes an unfinished write after a crash', async () => {
-    await (await open()).save(aRecord('a'))
+    await (await openTestRecords()).save(aRecord('a'))
     await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json.tmp`), '{"half":')
-    expect((await open()).list()).toEqual([aRecord('a')])
+    expect((await openTestRecords()).list()).toEqual([aRecord('a')])
     expect(await readdir(join(dir, 'volumes'))).toEqual([`${volumeIdOf('a')}.json`])
   })
 
@@ -75,12 +75,12 @@ describe('openRecordFiles', () => {
     ['of a negative size', (text: string) => text.replace('1000000', '-1')],
     ['a JSON array', () => '[]'],
   ])('SYS-6 sets a record aside unchanged if it is %s', async (_, damage) => {
-    await (await open()).save(aRecord('a'))
+    await (await openTestRecords()).save(aRecord('a'))
     const file = join(dir, 'volumes', `${volumeIdOf('a')}.json`)
     const damagedText = damage(await readFile(file, 'utf8'))
     await writeFile(file, damagedText)
-    expect((await open()).list()).toEqual([])
-    const records = await open()
+    expect((await openTestRecords()).list()).toEqual([])
+    const records = await openTestRecords()
     const setAsidePath = join(dir, 'set-aside', `volumes-${volumeIdOf('a')}.json`)
     expect(await records.findSetAside(volumeIdOf('a'))).toBe(setAsidePath)
     expect(await records.findSetAside(volumeIdOf('b'))).toBeUndefined()
@@ -88,10 +88,10 @@ describe('openRecordFiles', () => {
   })
 
   it('SYS-6 does not overwrite a record that is already set aside', async () => {
-    await open()
+    await openTestRecords()
     for (const text of ['first', 'second']) {
       await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json`), text)
-      await open()
+      await openTestRecords()
     }
     const names = (await readdir(join(dir, 'set-aside'))).sort()
     const texts = await Promise.all(names.map((name) => readFile(join(dir, 'set-aside', name), 'utf8')))

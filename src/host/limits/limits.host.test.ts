@@ -82,14 +82,14 @@ describe.skipIf(hostSkip)(`real limits${skipNote(hostSkip)}`, { retry: 2 }, () =
     const { device } = await fixture.device('volume', MIB)
     const { path, directory } = await fixture.cgroup('pod')
     let reportCreated = () => {}
-    const created = new Promise<void>((resolve) => {
+    const whenCreated = new Promise<void>((resolve) => {
       reportCreated = resolve
     })
     const watch = await watchCgroups(directory, reportCreated)
     try {
       expect(watch).toBeDefined()
       const container = await fixture.cgroup('pod/container')
-      await created
+      await whenCreated
       await limits.apply(device, { writeBps: MIB }, [path, container.path])
       const limitedCgroups = (await limits.appliedLimits(device)).map(({ cgroup }) => cgroup)
       expect(limitedCgroups.some((cgroup) => container.path.startsWith(cgroup))).toBe(true)

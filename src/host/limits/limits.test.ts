@@ -32,14 +32,14 @@ async function createCgroups(paths: readonly string[], files: Readonly<Record<st
 const readTrimmed = (path: string) => readFile(join(root, path), 'utf8').then((text) => text.trim())
 
 describe('limits of cgroup v1', () => {
-  const limits = () => createV1Limits({ root, readDeviceNumber })
+  const createTestLimits = () => createV1Limits({ root, readDeviceNumber })
 
   beforeEach(() =>
     createCgroups(['/', '/pods', '/pods/a', '/pods/b'], Object.fromEntries(V1_FILES.map((file) => [file, '']))),
   )
 
   it('PIO-10 are written to the cgroup of the workload and to the root, where write-back runs', async () => {
-    const enforcement = await limits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a'])
+    const enforcement = await createTestLimits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a'])
     expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/', '/pods/a'], caveats: [] })
     for (const cgroup of ['', 'pods/a/']) {
       expect(await readTrimmed(`${cgroup}blkio.throttle.write_iops_device`)).toBe('7:3 100')
@@ -50,7 +50,7 @@ describe('limits of cgroup v1', () => {
   })
 
   it('PIO-10 report that several cgroups do not share one limit', async () => {
-    const enforcement = await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a', '/pods/b/'])
+    const enforcement = await createTestLimits().apply(DEVICE, { writeIops: 100 }, ['/pods/a', '/pods/b/'])
     expect(enforcement).toMatchObject({
       is: 'enforced',
       caveats: ['each of the 2 cgroups has the full limit'],
@@ -58,7 +58,7 @@ describe('limits of cgroup v1', () => {
   })
 
   it('PIO-10 are removed from cgroups that no longer use the volume', async () => {
-    const ioLimits = limits()
+    const ioLimits = createTestLimits()
     await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/b'])
     expect((await ioLimits.appliedLimits(DEVICE)).map(({ cgroup }) => cgroup)).toEqual(['/', '/pods/b'])
@@ -66,7 +66,7 @@ describe('limits of cgroup v1', () => {
 
   it('PIO-10 are cleared completely, including those of an earlier driver process', async () => {
     await writeFile(join(root, 'pods/blkio.throttle.write_bps_device'), '7:3 500\n')
-    const ioLimits = limits()
+    const ioLimits = createTestLimits()
     expect(await ioLimits.appliedLimits(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeBps: 500 } }])
     await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     await ioLimits.clear(DEVICE)
@@ -74,18 +74,18 @@ describe('limits of cgroup v1', () => {
   })
 
   it('PIO-10 are reported as not enforced without a workload cgroup', async () => {
-    expect(await limits().apply(DEVICE, { writeIops: 100 }, [])).toEqual({
+    expect(await createTestLimits().apply(DEVICE, { writeIops: 100 }, [])).toEqual({
       is: 'not enforced',
       message: 'no workload cgroup is known; with cgroup v1 only write-back and the root cgroup are limited',
     })
-    expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/gone'])).toMatchObject({
+    expect(await createTestLimits().apply(DEVICE, { writeIops: 100 }, ['/pods/gone'])).toMatchObject({
       is: 'not enforced',
       message: expect.stringContaining('no cgroup of the workload exists: /pods/gone'),
     })
   })
 
   it('PIO-10 can be removed without a workload cgroup', async () => {
-    const ioLimits = limits()
+    const ioLimits = createTestLimits()
     await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     expect(await ioLimits.apply(DEVICE, 'none', [])).toEqual({ is: 'enforced', cgroups: [], caveats: [] })
     expect(await ioLimits.appliedLimits(DEVICE)).toEqual([])
@@ -102,7 +102,7 @@ describe('limits of cgroup v1', () => {
 })
 
 describe('limits of cgroup v2', () => {
-  const limits = () => createV2Limits({ root, readDeviceNumber })
+  const createTestLimits = () => createV2Limits({ root, readDeviceNumber })
 
   beforeEach(async () => {
     await createCgroups(['/'], { 'cgroup.controllers': 'cpu io memory', 'cgroup.subtree_control': '' })
@@ -114,14 +114,17 @@ describe('limits of cgroup v2', () => {
   })
 
   it('PIO-10 are written to the deepest cgroup that contains all workloads', async () => {
-    const enforcement = await limits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a', '/pods/b'])
+    const enforcement = await createTestLimits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, [
+      '/pods/a',
+      '/pods/b',
+    ])
     expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/pods'], caveats: [] })
     expect(await readTrimmed('pods/io.max')).toBe('7:3 riops=max wiops=100 rbps=2048 wbps=max')
     expect(await readTrimmed('pods/a/io.max')).toBe('')
   })
 
   it('PIO-10 are written to each cgroup if the root is their only common ancestor', async () => {
-    expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a', '/system'])).toEqual({
+    expect(await createTestLimits().apply(DEVICE, { writeIops: 100 }, ['/pods/a', '/system'])).toEqual({
       is: 'enforced',
       cgroups: ['/pods/a', '/system'],
       caveats: ['each of the 2 cgroups has the full limit'],
@@ -130,14 +133,14 @@ describe('limits of cgroup v2', () => {
 
   it('PIO-10 enable the controller in all ancestors', async () => {
     for (const cgroup of ['pods', 'pods/a']) await writeFile(join(root, cgroup, 'cgroup.controllers'), 'memory')
-    await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
+    await createTestLimits().apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     expect(await readTrimmed('cgroup.subtree_control')).toBe('+io')
     expect(await readTrimmed('pods/cgroup.subtree_control')).toBe('+io')
     expect(await readTrimmed('pods/a/cgroup.subtree_control'), 'a leaf keeps its processes').toBe('')
   })
 
   it('PIO-10 move to another cgroup with the workloads', async () => {
-    const ioLimits = limits()
+    const ioLimits = createTestLimits()
     await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     await ioLimits.apply(DEVICE, { writeIops: 200 }, ['/pods/a', '/pods/b'])
     expect(await ioLimits.appliedLimits(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeIops: 200 } }])
@@ -146,8 +149,8 @@ describe('limits of cgroup v2', () => {
   })
 
   it('PIO-10 are reported as not enforced for the root cgroup', async () => {
-    expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/'])).toMatchObject({ is: 'not enforced' })
-    expect(await limits().apply(DEVICE, { writeIops: 100 }, [])).toMatchObject({
+    expect(await createTestLimits().apply(DEVICE, { writeIops: 100 }, ['/'])).toMatchObject({ is: 'not enforced' })
+    expect(await createTestLimits().apply(DEVICE, { writeIops: 100 }, [])).toMatchObject({
       is: 'not enforced',
       message: expect.stringContaining('no workload cgroup is known'),
     })
@@ -158,9 +161,9 @@ describe('limits of cgroup v2', () => {
     const limit = fc.record({ readIops: rate, writeIops: rate, readBps: rate, writeBps: rate })
     fc.assert(
       fc.property(limit, (rateLimit) => {
-        const expected = Object.fromEntries(Object.entries(rateLimit).filter(([, value]) => value !== undefined))
+        const expectedLimit = Object.fromEntries(Object.entries(rateLimit).filter(([, value]) => value !== undefined))
         const actual = parseV2Lines(`8:0 rbps=1\n${formatV2Line('7:3', rateLimit)}\n`).get('7:3')
-        expect(actual ?? {}).toEqual(expected)
+        expect(actual ?? {}).toEqual(expectedLimit)
       }),
     )
   })

@@ -14,14 +14,14 @@ export type DetectedLimits =
   | { readonly version: 'none'; readonly message: string }
 
 export async function openLimits(mountInfo?: string): Promise<IoLimits> {
-  const detected = await detectLimits(mountInfo)
-  switch (detected.version) {
+  const detectedLimits = await detectLimits(mountInfo)
+  switch (detectedLimits.version) {
     case 'v2':
-      return createV2Limits(detected)
+      return createV2Limits(detectedLimits)
     case 'v1':
-      return createV1Limits(detected)
+      return createV1Limits(detectedLimits)
     case 'none':
-      return createNoLimits(detected.message)
+      return createNoLimits(detectedLimits.message)
   }
 }
 

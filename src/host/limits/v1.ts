@@ -46,12 +46,12 @@ export function createV1Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
   async function appliedLimits(device: string): Promise<AppliedLimit[]> {
     const deviceNumber = await readDeviceNumber(device).catch(undefinedIfMissing)
     if (deviceNumber === undefined) return []
-    const applied: AppliedLimit[] = []
+    const deviceLimits: AppliedLimit[] = []
     for (const cgroup of await listCgroups(root)) {
       const limit = await readLines(deviceNumber, cgroup)
-      if (!isUnlimited(limit)) applied.push({ cgroup, limit })
+      if (!isUnlimited(limit)) deviceLimits.push({ cgroup, limit })
     }
-    return applied
+    return deviceLimits
   }
 
   return {

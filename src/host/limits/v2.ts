@@ -38,7 +38,7 @@ export function createV2Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
     }
   }
 
-  async function filterExisting(cgroups: readonly string[]): Promise<string[]> {
+  async function filterExistingCgroups(cgroups: readonly string[]): Promise<string[]> {
     const paths = [...new Set(cgroups.map(normalizeCgroupPath))]
     const results = await Promise.all(
       paths.map(async (path) => (await readCgroupFile(root, path, 'cgroup.controllers')) !== ''),
@@ -49,12 +49,12 @@ export function createV2Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
   async function appliedLimits(device: string): Promise<AppliedLimit[]> {
     const deviceNumber = await readDeviceNumber(device).catch(undefinedIfMissing)
     if (deviceNumber === undefined) return []
-    const applied: AppliedLimit[] = []
+    const deviceLimits: AppliedLimit[] = []
     for (const cgroup of await listCgroups(root)) {
       const limit = parseV2Lines(await readCgroupFile(root, cgroup, 'io.max')).get(deviceNumber)
-      if (limit) applied.push({ cgroup, limit })
+      if (limit) deviceLimits.push({ cgroup, limit })
     }
-    return applied
+    return deviceLimits
   }
 
   const removeLines = (deviceNumber: string, cgroups: readonly string[]) =>
@@ -67,7 +67,7 @@ export function createV2Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
       const deviceNumber = await readDeviceNumber(device)
       const limit = requestedLimit === 'none' ? {} : requestedLimit
       const previousCgroups = cgroupsByDevice.get(device) ?? []
-      const workloads = await filterExisting(cgroups)
+      const workloads = await filterExistingCgroups(cgroups)
       if (isUnlimited(limit)) {
         await removeLines(deviceNumber, [...previousCgroups, ...workloads])
         cgroupsByDevice.delete(device)
@@ -115,10 +115,10 @@ function chooseCgroups(workloads: readonly string[]): readonly string[] {
 
 /** Returns the deepest cgroup that contains all of the cgroups. */
 export function commonAncestor(cgroups: readonly string[]): string | undefined {
-  const [first, ...otherPaths] = cgroups.map((cgroup) => cgroup.split('/').filter(Boolean))
-  if (!first) return undefined
-  const divergingDepth = first.findIndex((name, depth) => otherPaths.some((names) => names[depth] !== name))
-  return join('/', ...(divergingDepth < 0 ? first : first.slice(0, divergingDepth)))
+  const [firstPath, ...otherPaths] = cgroups.map((cgroup) => cgroup.split('/').filter(Boolean))
+  if (!firstPath) return undefined
+  const divergingDepth = firstPath.findIndex((name, depth) => otherPaths.some((names) => names[depth] !== name))
+  return join('/', ...(divergingDepth < 0 ? firstPath : firstPath.slice(0, divergingDepth)))
 }
 
 export const formatV2Line = (deviceNumber: string, limit: IoLimit) =>

@@ -23,22 +23,22 @@ const nextCall = () => new Promise<void>((resolve) => void resolvers.push(resolv
 
 describe('watchCgroups', () => {
   it('PIO-10 reports a new cgroup, and one that is created inside it later', async () => {
-    const first = nextCall()
+    const firstCall = nextCall()
     await mkdir(join(root, 'pods', 'pod1'))
-    await first
-    const second = nextCall()
+    await firstCall
+    const secondCall = nextCall()
     await mkdir(join(root, 'pods', 'pod1', 'container'))
-    await second
+    await secondCall
   })
 
   it('PIO-10 reports a cgroup that is created again after its removal', async () => {
-    const first = nextCall()
+    const firstCall = nextCall()
     await mkdir(join(root, 'pods', 'pod1'))
-    await first
+    await firstCall
     await rmdir(join(root, 'pods', 'pod1'))
-    const other = nextCall()
+    const otherCall = nextCall()
     await mkdir(join(root, 'other'))
-    await other
+    await otherCall
     const secondCall = nextCall()
     await mkdir(join(root, 'pods', 'pod1'))
     await secondCall
@@ -54,9 +54,9 @@ describe('watchCgroups', () => {
     resolvers.push(countCall)
     await writeFile(join(root, 'pods', 'cgroup.procs'), '1\n')
     for (const name of ['first', 'second']) {
-      const called = nextCall()
+      const pendingCall = nextCall()
       await mkdir(join(root, name))
-      await called
+      await pendingCall
     }
     expect(count).toBe(2) // of the two directories
   })

@@ -47,10 +47,10 @@ export async function removePodCgroups(uids: readonly string[]): Promise<number>
   const limits = await detectLimits()
   if (limits.version === 'none') return 0
   const parent = join(limits.root, PARENT)
-  let removed = 0
-  for (const uid of uids) if (await removeEmptyCgroup(join(parent, `pod${uid}`))) removed++
+  let removedCount = 0
+  for (const uid of uids) if (await removeEmptyCgroup(join(parent, `pod${uid}`))) removedCount++
   await rmdir(parent).catch(() => {}) // pods of other nodes have their cgroups there
-  return removed
+  return removedCount
 }
 
 /** Returns false if the cgroup does not exist. Its processes may have created cgroups in it. */

@@ -59,13 +59,13 @@ describe('runLogRotation', () => {
     }
     const stop = new AbortController()
     const rotation = runLogRotation({ paths, disk, clock, log: silentLog, limits: LIMITS }, stop.signal)
-    const untilRotated = async (expected: Record<string, string>) => {
-      for (const log of logs) await expect.poll(() => readFiles(dirname(log))).toEqual(expected)
+    const waitUntilRotated = async (expectedFiles: Record<string, string>) => {
+      for (const log of logs) await expect.poll(() => readFiles(dirname(log))).toEqual(expectedFiles)
     }
-    await untilRotated({ log: '', 'log.1': '23456789ab' })
+    await waitUntilRotated({ log: '', 'log.1': '23456789ab' })
     for (const log of logs) await appendFile(log, 'next output')
     await clock.advance(LOG_CHECK_MS)
-    await untilRotated({ log: '', 'log.1': 'ext output', 'log.2': '23456789ab' })
+    await waitUntilRotated({ log: '', 'log.1': 'ext output', 'log.2': '23456789ab' })
     stop.abort()
     await rotation
   })

@@ -1,6 +1,6 @@
 // Limits the size and number of log files of a container: when `log` exceeds the size, its content becomes `log.1`, and the
 // older files move on to `log.2` and so on. The process writes to `log` itself and may outlive the agent,
-// so the file is copied and truncated, not renamed. Output of the moment between the two steps is lost.
+// so the file is copied and truncated, not renamed. Output that the process writes between the two steps is lost.
 import { type FileHandle, open, rename, rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
@@ -68,7 +68,7 @@ async function listContainers(paths: AgentPaths, disk: NodeDisk): Promise<string
   return containers
 }
 
-/** Rotates the log if it exceeds its size. Of a larger log only the end is kept, and on a full disk nothing. */
+/** Rotates a log that exceeds `bytesMax`. Keeps its end, or on a full disk nothing. */
 export async function rotateLog(path: string, { bytesMax, filesMax }: LogLimits): Promise<void> {
   const size = await stat(path).then(({ size }) => size, zeroIfMissing)
   if (size <= bytesMax) return
@@ -87,10 +87,10 @@ export async function rotateLog(path: string, { bytesMax, filesMax }: LogLimits)
 }
 
 /** Copies the last `bytesMax` bytes of a file, and what is appended meanwhile, up to as many bytes again. */
-async function copyEnd(from: string, to: string, bytesMax: number): Promise<void> {
-  const source = await open(from, 'r')
+async function copyEnd(sourcePath: string, targetPath: string, bytesMax: number): Promise<void> {
+  const source = await open(sourcePath, 'r')
   try {
-    const target = await open(to, 'w', 0o640)
+    const target = await open(targetPath, 'w', 0o640)
     try {
       const { size } = await source.stat()
       await copyRange(source, target, { start: Math.max(0, size - bytesMax), end: size + bytesMax })

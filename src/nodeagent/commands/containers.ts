@@ -26,7 +26,7 @@ export const openingOf = (
   isHostPath && !subPath.startsWith('/') ? ['/', `${path.slice(1)}/${subPath}`] : [path, subPath]
 
 export interface Containers {
-  /** Creates what drivers look for when they publish a volume: the cgroup of the pod, whose IO they limit. */
+  /** Creates the cgroup of the pod, whose IO drivers limit when they publish a volume. */
   prepare(uid: string): Promise<void>
   /** Starts or restarts containers that are due, and returns their state. Called again after `onChange`. */
   advance(pod: Readonly<Stored<Pod>>, volumes: VolumePaths): Promise<PodView>
@@ -55,8 +55,8 @@ export const noContainers = (): Containers => ({
  * Returns containers that start no process, but still stop the processes that an earlier run of the agent started. If they
  * kept running after their pod, they would keep its volumes mounted and could write to them at the same time as the next pod.
  */
-export const withoutNewContainers = (existing: Containers): Containers => ({
-  ...existing,
+export const withoutNewContainers = (containers: Containers): Containers => ({
+  ...containers,
   prepare: noContainers().prepare,
   advance: noContainers().advance,
 })

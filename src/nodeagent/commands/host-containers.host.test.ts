@@ -18,9 +18,9 @@ import { createHostContainers } from './host-containers.ts'
 
 const LAUNCHES = 15 * Number(process.env.SCALE ?? 1)
 
-const skipped = skipReason(await probeThisMachine(), ['mount'])
+const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 
-describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   const clock = systemClock()
   const run = createRun({ clock })
   const mounts = createMounts({ run })
@@ -67,7 +67,7 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
     },
   })
   /** Returns the final state of the container and its log. */
-  async function untilEnded(pod: Stored<Pod>, paths = volumes()) {
+  async function runUntilEnded(pod: Stored<Pod>, paths = volumes()) {
     for (;;) {
       const change = nextChange()
       const [view] = (await containers.advance(pod, paths)).main
@@ -84,7 +84,7 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
     // On most machines, /var/run is a link to /run.
     const mountPath = '/var/run/stowage-test/serviceaccount'
     const volumeMounts = [{ name: 'data', mountPath, readOnly: true }]
-    const { view, log } = await untilEnded(aPod(['cat', `${mountPath}/token`], { volumeMounts }))
+    const { view, log } = await runUntilEnded(aPod(['cat', `${mountPath}/token`], { volumeMounts }))
     expect([view?.is === 'ended' && view.code, log]).toEqual([0, 'secret'])
     await expect(access('/run/stowage-test')).rejects.toThrow(/ENOENT/)
   })
@@ -102,22 +102,22 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
     ]
     const script = `pwd; cat /stowage-test/up/file ${machine}/inner/file ${machine}/inner-file`
     const pod = aPod(['sh', '-c', script], { volumeMounts, workingDir: '/var/run/../run/stowage-test/work' })
-    const { view, log } = await untilEnded(pod)
+    const { view, log } = await runUntilEnded(pod)
     expect([view?.is === 'ended' && view.code, log]).toEqual([0, '/run/stowage-test/work\nxxx'])
     expect(await disk.list(machine)).toEqual([])
     for (const path of ['/stowage-test', '/run/stowage-test']) expect(await disk.kindOf(path)).toBeUndefined()
   })
 
-  it('SYS-7 creates no directory of the machine while a pod replaces a part of a mount path by a link', async () => {
+  it('SYS-7 creates no directory of the machine while a pod replaces a part of a mount path with a link', async () => {
     const attack = await startSwapAttack()
     try {
-      const before = await attack.readMachine()
+      const machineBefore = await attack.readMachine()
       const volumeMounts = ['/data', '/data/d/x', '/data/d/y/z'].map((mountPath) => ({ name: 'data', mountPath }))
       await attack.repeat(LAUNCHES, async () => {
-        await untilEnded(aPod(['true'], { volumeMounts, workingDir: '/data/d/w' }), volumes({ path: attack.volume }))
+        await runUntilEnded(aPod(['true'], { volumeMounts, workingDir: '/data/d/w' }), volumes({ path: attack.volume }))
         await containers.removeRecords(UID)
       })
-      expect(await attack.readMachine()).toEqual(before)
+      expect(await attack.readMachine()).toEqual(machineBefore)
     } finally {
       await attack.dispose()
     }
@@ -125,7 +125,7 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
 
   it('SYS-7 creates no cgroup of the machine for a mount path in /sys', async () => {
     const mountPath = '/sys/fs/cgroup/stowage-test'
-    const { view, log } = await untilEnded(aPod(['true'], { volumeMounts: [{ name: 'data', mountPath }] }))
+    const { view, log } = await runUntilEnded(aPod(['true'], { volumeMounts: [{ name: 'data', mountPath }] }))
     expect(view).toMatchObject({ is: 'ended', code: 126 })
     expect(log).toContain(`cannot use ${mountPath} in the container: it does not exist in /proc or /sys`)
     expect(await disk.kindOf(mountPath)).toBeUndefined()
@@ -133,7 +133,7 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
 
   it('SYS-7 mounts the volume at its mount path and discards files outside it', async () => {
     const script = 'echo hello > /data/inner/greeting; echo discarded > /stowage-discarded; pwd; exit 3'
-    const { view, log } = await untilEnded(aPod(['sh', '-c', script], { workingDir: '/data' }))
+    const { view, log } = await runUntilEnded(aPod(['sh', '-c', script], { workingDir: '/data' }))
     expect(view).toMatchObject({ is: 'ended', code: 3, reason: 'Error', restarts: 0 })
     expect(log).toBe('/data\n')
     expect(await readFile(join(volume, 'greeting'), 'utf8')).toBe('hello\n')
@@ -146,7 +146,7 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
     const pod = aPod(['sh', '-c', 'echo x > /data/inner/f'], {
       volumeMounts: [{ name: 'data', mountPath: '/data/inner', readOnly: true }],
     })
-    const { view, log } = await untilEnded(pod)
+    const { view, log } = await runUntilEnded(pod)
     expect(view).toMatchObject({ is: 'ended', code: expect.any(Number) })
     expect(log).toMatch(/read-only/i)
     expect(await disk.list(volume)).toEqual([])
@@ -154,19 +154,19 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
 
   it('SYS-7 mounts a subPath and rejects one that is a link', async () => {
     const withSubPath = (subPath: string) => ({ volumeMounts: [{ name: 'data', mountPath: '/part', subPath }] })
-    await untilEnded(aPod(['sh', '-c', 'echo x > /part/f'], withSubPath('a/b')))
+    await runUntilEnded(aPod(['sh', '-c', 'echo x > /part/f'], withSubPath('a/b')))
     expect(await readFile(join(volume, 'a', 'b', 'f'), 'utf8')).toBe('x\n')
     await symlink('/etc', join(volume, 'link'))
     await expect(disk.bindSubPath(volume, 'link', join(root, 'never'))).rejects.toThrow(/link/)
   })
 
-  it('SYS-7 mounts a path of the machine, unless a part of it is replaced by a link after the check', async () => {
+  it('SYS-7 mounts a path of the machine, unless a part of it is replaced with a link after the check', async () => {
     const [machine, outside] = [join(root, 'machine'), join(root, 'outside')]
     await mkdir(join(machine, 'd'), { recursive: true })
     await mkdir(outside)
     await writeFile(join(machine, 'd', 'f'), 'x')
     const hostPath = volumes({ path: join(machine, 'd'), isHostPath: true })
-    expect((await untilEnded(aPod(['cat', '/data/inner/f']), hostPath)).log).toBe('x')
+    expect((await runUntilEnded(aPod(['cat', '/data/inner/f']), hostPath)).log).toBe('x')
     await containers.stop(UID, 0)
     for (const mountPoint of await disk.mountsUnder(agentPaths(root).subPaths(UID))) await disk.unmount(mountPoint)
     await containers.removeRecords(UID)
@@ -187,7 +187,7 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
       { name: 'POD', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
       { name: 'GREETING', value: 'hello $(POD)' },
     ]
-    const { log } = await untilEnded(aPod(['sh', '-c', 'echo "$GREETING, $(POD), \\$$(POD)"'], { env }))
+    const { log } = await runUntilEnded(aPod(['sh', '-c', 'echo "$GREETING, $(POD), \\$$(POD)"'], { env }))
     expect(log).toBe('hello p, p, $(POD)\n')
   })
 
@@ -197,7 +197,7 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
     containers = await createContainers()
     expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({ is: 'running', restarts: 0 })
     await writeFile(join(volume, 'go'), '')
-    expect((await untilEnded(pod)).view).toMatchObject({ is: 'ended', code: 7 })
+    expect((await runUntilEnded(pod)).view).toMatchObject({ is: 'ended', code: 7 })
   })
 
   it('SYS-7 kills the process tree of a command that ignores SIGTERM after the grace period', async () => {
@@ -255,7 +255,7 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
   })
 
   it('SYS-7 reports the exit code and log path of a crashing command', async () => {
-    const { view } = await untilEnded(aPod(['sh', '-c', 'echo output; exit 3'], {}, { restartPolicy: 'Always' }))
+    const { view } = await runUntilEnded(aPod(['sh', '-c', 'echo output; exit 3'], {}, { restartPolicy: 'Always' }))
     expect(view).toMatchObject({ is: 'waiting', reason: 'CrashLoopBackOff', last: { code: 3, reason: 'Error' } })
     const logPath = /Its output is in (.*)$/.exec((view as { message: string }).message)?.[1] ?? ''
     expect(await readFile(logPath, 'utf8')).toBe('output\n')
@@ -280,7 +280,7 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
     const path = process.env.PATH
     process.env.PATH = `${bin}:${path}`
     try {
-      const { view, log } = await untilEnded(aPod(['true']))
+      const { view, log } = await runUntilEnded(aPod(['true']))
       expect(view).toMatchObject({ is: 'ended', reason: 'ContainerStatusUnknown' })
       expect(log).toContain('Operation not permitted')
       expect(await containers.stop(UID, 30)).toBe(true)

@@ -74,8 +74,8 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     for (const run of runs.sort((a, b) => b - a)) {
       const state = await readRun(filesOf(uid, name, run), disk)
       if (!state) continue
-      const previous = run > 0 ? await readRun(filesOf(uid, name, run - 1), disk) : undefined
-      return { run, state, last: previous?.is === 'ended' ? endedRun(previous) : undefined }
+      const previousRun = run > 0 ? await readRun(filesOf(uid, name, run - 1), disk) : undefined
+      return { run, state, last: previousRun?.is === 'ended' ? endedRun(previousRun) : undefined }
     }
     return undefined
   }
@@ -91,7 +91,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     const mounts = await prepareMounts(uid, container, volumes)
     const cgroupFiles = isRoot ? await cgroups.create(uid) : []
     await disk.writeText(files.started, `${clock.nowMs()}\n`)
-    const launched = await launch(
+    const launchedProcess = await launch(
       {
         command,
         env,
@@ -105,12 +105,12 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       },
       { isRoot },
     )
-    childPids.add(launched.pid)
-    launched.onExit(() => {
-      childPids.delete(launched.pid)
+    childPids.add(launchedProcess.pid)
+    launchedProcess.onExit(() => {
+      childPids.delete(launchedProcess.pid)
       notifyChange(uid)
     })
-    await disk.writeText(files.pid, formatPid(launched.pid, await startTicksOf(launched.pid)))
+    await disk.writeText(files.pid, formatPid(launchedProcess.pid, await startTicksOf(launchedProcess.pid)))
   }
 
   /** Keeps the records and the log of the previous run only, so that a container that always restarts does not fill the disk. */
@@ -159,18 +159,18 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   ): Promise<ContainerView> {
     const uid = pod.metadata.uid
     try {
-      const latest = await readLatestRun(uid, container.name)
-      if (!latest) {
+      const latestRun = await readLatestRun(uid, container.name)
+      if (!latestRun) {
         await start(pod, container, 0, volumes)
         return viewOf((await readLatestRun(uid, container.name))!)
       }
-      const { state, run } = latest
+      const { state, run } = latestRun
       if (state.is === 'running') {
         if (!childPids.has(state.pid)) notifyAfter(uid, POLL_MS)
-        return viewOf(latest)
+        return viewOf(latestRun)
       }
       const shouldRestart = policy === 'Always' || (policy === 'OnFailure' && state.code !== 0)
-      if (!shouldRestart) return viewOf(latest)
+      if (!shouldRestart) return viewOf(latestRun)
       const waitMs = state.startedMs + restartDelayMs(run) - clock.nowMs()
       if (waitMs > 0) {
         notifyAfter(uid, waitMs)
@@ -206,20 +206,20 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     },
 
     async advance(pod, volumes): Promise<PodView> {
-      const waiting: ContainerView = { is: 'waiting', reason: 'PodInitializing' }
+      const initializingView: ContainerView = { is: 'waiting', reason: 'PodInitializing' }
       const policy = pod.spec?.restartPolicy ?? 'Always'
       const init: ContainerView[] = []
       for (const container of pod.spec?.initContainers ?? []) {
         const isNext = init.every((view) => view.is === 'ended' && view.code === 0)
         const initPolicy = policy === 'Never' ? 'Never' : 'OnFailure'
-        if (!isNext) init.push(waiting)
+        if (!isNext) init.push(initializingView)
         else if (hasNoCommand(container)) init.push({ is: 'ended', code: 0, reason: 'Completed' })
         else init.push(await advanceContainer(pod, container, volumes, initPolicy))
       }
       const isInitialized = init.every((view) => view.is === 'ended' && view.code === 0)
       const main: ContainerView[] = []
       for (const container of pod.spec?.containers ?? []) {
-        if (!isInitialized) main.push(waiting)
+        if (!isInitialized) main.push(initializingView)
         else if (hasNoCommand(container)) main.push({ is: 'running' })
         else main.push(await advanceContainer(pod, container, volumes, policy))
       }
@@ -227,12 +227,12 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     },
 
     async stop(uid, graceSeconds) {
-      const running: number[] = []
+      const runningPids: number[] = []
       for (const name of await disk.list(paths.containers(uid))) {
-        const latest = await readLatestRun(uid, name)
-        if (latest?.state.is === 'running') running.push(latest.state.pid)
+        const latestRun = await readLatestRun(uid, name)
+        if (latestRun?.state.is === 'running') runningPids.push(latestRun.state.pid)
       }
-      if (running.length === 0) {
+      if (runningPids.length === 0) {
         for (const pid of await cgroups.processes(uid)) kill(pid, 'SIGKILL') // processes that outlived their command
         if ((await cgroups.processes(uid)).length > 0) {
           notifyAfter(uid, KILL_POLL_MS)
@@ -247,11 +247,11 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
         previousDeadlineMs ?? Number.POSITIVE_INFINITY,
         clock.monotonicMs() + graceSeconds * 1_000,
       )
-      if (previousDeadlineMs === undefined) for (const pid of running) kill(-pid, 'SIGTERM')
+      if (previousDeadlineMs === undefined) for (const pid of runningPids) kill(-pid, 'SIGTERM')
       deadlinesMs.set(uid, deadlineMs)
       const remainingMs = deadlineMs - clock.monotonicMs()
       if (remainingMs <= 0) {
-        const processGroups = running.map((pid) => -pid)
+        const processGroups = runningPids.map((pid) => -pid)
         for (const pid of [...processGroups, ...(await cgroups.processes(uid))]) kill(pid, 'SIGKILL')
       }
       notifyAfter(uid, remainingMs <= 0 ? KILL_POLL_MS : Math.min(POLL_MS, remainingMs))
@@ -260,8 +260,8 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
 
     finalView: (pod) =>
       mapContainers(pod, async (container) => {
-        const latest = await readLatestRun(pod.metadata.uid, container.name)
-        if (latest) return viewOf(latest)
+        const latestRun = await readLatestRun(pod.metadata.uid, container.name)
+        if (latestRun) return viewOf(latestRun)
         return hasNoCommand(container)
           ? { is: 'ended', code: 0, reason: 'Completed' }
           : { is: 'waiting', reason: 'ContainerCreating' } // never started

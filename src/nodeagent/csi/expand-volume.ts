@@ -99,8 +99,8 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
 
   function recordOf({ volume, publication }: PublishedVolume): VolumeRecord {
     const key = `${publication.uid}/${publication.volumeName}`
-    const existing = volumeRecords.get(key)
-    if (existing) return existing
+    const existingRecord = volumeRecords.get(key)
+    if (existingRecord) return existingRecord
     for (const otherKey of volumeRecords.keys()) {
       const slash = otherKey.indexOf('/')
       if (!records.publication(otherKey.slice(0, slash), otherKey.slice(slash + 1))) volumeRecords.delete(otherKey)
@@ -197,20 +197,20 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     events.record(podKind, pod, { type: 'Warning', reason: 'VolumeResizeFailed', message })
 
     const failure = { message: failureMessage(errorMessage) }
-    const now = formatTime(clock.nowMs())
+    const timestampNow = formatTime(clock.nowMs())
     const updatesClaim = plan.updates !== 'nothing'
     if (isUncertain(error)) record.failure = { size: plan.size, kind: 'uncertain', message: errorMessage }
     else if (error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION') {
       record.failure = { size: plan.size, kind: 'inUse', message: errorMessage }
-      if (updatesClaim) await save(plan.claim, nodeFailedPatch(failure, now))
+      if (updatesClaim) await save(plan.claim, nodeFailedPatch(failure, timestampNow))
       return undefined
     } else if (plan.updates === 'state' && (isInfeasibleExpand(error) || isUnimplemented)) {
       record.failure = undefined
-      await save(plan.claim, nodeInfeasiblePatch(failure, now))
+      await save(plan.claim, nodeInfeasiblePatch(failure, timestampNow))
       return undefined
     } else {
       record.failure = { size: plan.size, kind: 'final', message: errorMessage }
-      if (updatesClaim) await save(plan.claim, nodeFailedPatch(failure, now))
+      if (updatesClaim) await save(plan.claim, nodeFailedPatch(failure, timestampNow))
     }
     const delayMs = backoffMs(RETRY, record.attempts++, random)
     record.notBeforeMs = clock.monotonicMs() + delayMs
@@ -220,16 +220,16 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
   /** Saves the new size. Retries if the claim was edited during the driver call. */
   async function saveExpanded(claim: Claim, size: string): Promise<boolean> {
     const { namespace, name = '', uid } = claim.metadata
-    let current = claim
+    let currentClaim = claim
     for (let edits = 0; edits <= EDITS_MAX; edits++) {
-      if (await save(current, completedOnNodePatch(size), { isConditional: true })) return true
+      if (await save(currentClaim, completedOnNodePatch(size), { isConditional: true })) return true
       const stored = await find(client, persistentVolumeClaimKind, { namespace, name })
       if (!stored) return false
-      current = stored
+      currentClaim = stored
       const isSameExpansion =
-        current.metadata.uid === uid &&
-        resizeStateOf(current) === resizeStateOf(claim) &&
-        allocatedStorage(current) === allocatedStorage(claim)
+        currentClaim.metadata.uid === uid &&
+        resizeStateOf(currentClaim) === resizeStateOf(claim) &&
+        allocatedStorage(currentClaim) === allocatedStorage(claim)
       if (!isSameExpansion) return false
     }
     return false

@@ -41,8 +41,8 @@ export interface MountRecords {
   load(): Promise<void>
   /** Returns the UIDs of pods with records or directories on this node. */
   uids(): string[]
-  ofPod(uid: string): Publication[]
-  ofVolume(volume: VolumeIdentity): Publication[]
+  publicationsOfPod(uid: string): Publication[]
+  publicationsOfVolume(volume: VolumeIdentity): Publication[]
   publication(uid: string, volume: string): Publication | undefined
   stagingOf(volume: VolumeIdentity): Staging | undefined
   stagings(): Staging[]
@@ -185,8 +185,8 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
       await loadStagings()
     },
     uids: () => [...pods.keys()],
-    ofPod: (uid) => [...(pods.get(uid)?.values() ?? [])],
-    ofVolume: (volume) => [...(publicationsByVolume.get(volumeKey(volume)) ?? [])],
+    publicationsOfPod: (uid) => [...(pods.get(uid)?.values() ?? [])],
+    publicationsOfVolume: (volume) => [...(publicationsByVolume.get(volumeKey(volume)) ?? [])],
     publication: (uid, volume) => pods.get(uid)?.get(volume),
     stagingOf: (volume) => stagings.get(volumeKey(volume)),
     stagings: () => [...stagings.values()],
@@ -226,7 +226,7 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
         if (await disk.isMountPoint(target)) throw new Error(`${target} is still mounted; nothing was removed`)
         await disk.removeFile(paths.blockLink(uid, volumeName))
         const isLast = [...(publicationsByVolume.get(volumeKey(publication)) ?? [])].every(
-          (other) => other === publication,
+          (otherPublication) => otherPublication === publication,
         )
         if (isLast) {
           await disk.removeFile(join(paths.blockData(volumeName), VOL_DATA))

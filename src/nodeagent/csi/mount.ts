@@ -130,8 +130,9 @@ async function confirmAttached(
 ): Promise<void> {
   await deps.volumesInUse.add(volume)
   const { name } = metadata
-  const current = await findRelated(deps.client, volumeAttachmentKind, { name }, signal)
-  const isConfirmed = current && current.metadata.uid === metadata.uid && isAttached(current)
+  const currentAttachment = await findRelated(deps.client, volumeAttachmentKind, { name }, signal)
+  const isConfirmed =
+    currentAttachment && currentAttachment.metadata.uid === metadata.uid && isAttached(currentAttachment)
   if (!isConfirmed)
     throw waitingFor(`volume "${volume.name}" is being detached from the node (VolumeAttachment ${name})`)
   if ((await deps.client.commitsAtomically()) || (await isListedAsAttached(volume, deps, signal))) return
@@ -173,8 +174,8 @@ function checkSupported(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | unde
 /** Throws if the volume has the access mode ReadWriteOncePod and the mount records contain another pod. */
 function checkExclusiveUse({ metadata }: Readonly<Stored<Pod>>, volume: CsiVolume, { records }: MountDeps): void {
   if (!volume.pv?.spec?.accessModes?.includes('ReadWriteOncePod')) return
-  const other = records.ofVolume(volume).find(({ uid }) => uid !== metadata.uid)
-  if (!other) return
+  const otherPublication = records.publicationsOfVolume(volume).find(({ uid }) => uid !== metadata.uid)
+  if (!otherPublication) return
   throw failedMount(
     `MountVolume.SetUp failed for volume "${volume.name}" : volume uses the ReadWriteOncePod access mode and is ` +
       'already in use by another pod',

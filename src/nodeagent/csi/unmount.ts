@@ -19,7 +19,9 @@ export async function unmountCsiVolume(
     const { records, completedSteps } = deps
     await unpublish(publication, deps, signal)
     completedSteps.published.delete(publicationKey(publication))
-    const isLast = records.ofVolume(publication).every((other) => other === publication)
+    const isLast = records
+      .publicationsOfVolume(publication)
+      .every((otherPublication) => otherPublication === publication)
     const staging = records.stagingOf(publication)
     if (isLast && staging) await unstage(staging, deps, signal)
     if (isLast) await deps.volumesInUse.remove(publication)
@@ -31,7 +33,7 @@ export async function unmountCsiVolume(
 /** Unstages a volume without publications. */
 export async function unstageOrphan(staging: Staging, deps: UnmountDeps, signal: AbortSignal): Promise<void> {
   await deps.lock(volumeKey(staging), async () => {
-    if (deps.records.ofVolume(staging).length > 0 || deps.records.stagingOf(staging) !== staging) return
+    if (deps.records.publicationsOfVolume(staging).length > 0 || deps.records.stagingOf(staging) !== staging) return
     await unstage(staging, deps, signal)
     await deps.volumesInUse.remove(staging)
   })

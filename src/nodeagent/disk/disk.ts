@@ -41,7 +41,7 @@ export interface NodeDisk {
   applyFsGroup(root: string, options: GroupOptions): Promise<void>
   /** Creates missing directories and returns the path under `root`. Throws SubPathError for a link or `..`. */
   makeSubPath(root: string, subPath: string): Promise<string>
-  /** Bind-mounts the subPath by its open file descriptor, because its name could meanwhile be replaced by a link. */
+  /** Bind-mounts the subPath by its open file descriptor, because its name could meanwhile be replaced with a link. */
   bindSubPath(root: string, subPath: string, target: string): Promise<void>
 }
 

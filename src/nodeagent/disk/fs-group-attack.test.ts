@@ -1,24 +1,24 @@
-// Applies fsGroup to a volume whose pod replaces a directory by a link to a directory of the machine.
+// Applies fsGroup to a volume whose pod replaces a directory with a link to a directory of the machine.
 import { describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from '../../../test/allowed-skips.ts'
 import { startSwapAttack } from '../../base/trees/swap-attack.fixture.ts'
 import { applyFsGroup } from './fs-group.ts'
 
-const skipped = skipReason(await probeThisMachine(), ['mount'])
+const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 const APPLICATIONS = 100 * Number(process.env.SCALE ?? 1)
 
-describe.skipIf(skipped)(`applyFsGroup under attack${skipped ? ` (${skipped})` : ''}`, () => {
-  it('SYS-7 changes no file of the machine while a pod replaces a directory by a link', {
+describe.skipIf(skipMessage)(`applyFsGroup under attack${skipMessage ? ` (${skipMessage})` : ''}`, () => {
+  it('SYS-7 changes no file of the machine while a pod replaces a directory with a link', {
     timeout: 600_000,
   }, async () => {
     const attack = await startSwapAttack()
     try {
-      const before = await attack.readMachine()
+      const machineBefore = await attack.readMachine()
       await attack.repeat(APPLICATIONS, async (index) => {
         const group = 2_000 + (index % 2) // another group each time, so that every file is changed again
         await applyFsGroup(attack.volume, { group, readOnly: false, onlyOnRootMismatch: false })
       })
-      expect(await attack.readMachine()).toEqual(before)
+      expect(await attack.readMachine()).toEqual(machineBefore)
     } finally {
       await attack.dispose()
     }

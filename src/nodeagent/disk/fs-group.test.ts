@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from '../../../test/allowed-skips.ts'
 import { applyFsGroup } from './fs-group.ts'
 
-const skipped = skipReason(await probeThisMachine(), ['mount'])
+const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 
-describe.skipIf(skipped)(`applyFsGroup${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`applyFsGroup${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   it('SYS-7 applies group and mode to all files, does not follow links, and skips a volume whose root matches', async () => {
     const root = await mkdtemp(join(tmpdir(), 'stowage-group-'))
     await mkdir(join(root, 'd'), { mode: 0o700 })

@@ -31,7 +31,7 @@ export function createMemoryDisk(): MemoryDisk {
 
   const childrenOf = (path: string) => {
     const prefix = path === '/' ? '/' : `${path}/`
-    return [...entries.keys()].filter((other) => other !== path && other.startsWith(prefix))
+    return [...entries.keys()].filter((entryPath) => entryPath !== path && entryPath.startsWith(prefix))
   }
   const makeParents = (path: string) => {
     for (let parent = dirname(path); !entries.has(parent); parent = dirname(parent)) {

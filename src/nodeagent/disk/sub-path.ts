@@ -16,21 +16,21 @@ export const makeSubPath = (root: string, subPath: string): Promise<string> =>
 export async function withSubPath<T>(
   root: string,
   subPath: string,
-  use: (opened: FileHandle, path: string) => Promise<T>,
+  use: (file: FileHandle, path: string) => Promise<T>,
 ): Promise<T> {
   const parts = splitSubPath(subPath)
   const volumeRoot = await realpath(root) // the root itself may be a link, created by the driver
-  let current = await open(volumeRoot, constants.O_RDONLY | constants.O_DIRECTORY)
+  let currentHandle = await open(volumeRoot, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
-    const mode = (await current.stat()).mode & MODE_BITS
+    const mode = (await currentHandle.stat()).mode & MODE_BITS
     for (const [index, part] of parts.entries()) {
-      const next = await openPart(current, part, { subPath, mode, isLast: index === parts.length - 1 })
-      await current.close()
-      current = next
+      const nextHandle = await openPart(currentHandle, part, { subPath, mode, isLast: index === parts.length - 1 })
+      await currentHandle.close()
+      currentHandle = nextHandle
     }
-    return await use(current, join(volumeRoot, ...parts))
+    return await use(currentHandle, join(volumeRoot, ...parts))
   } finally {
-    await current.close()
+    await currentHandle.close()
   }
 }
 
@@ -65,11 +65,11 @@ async function openPart(
           return false // created by another process in the meantime
         },
       )
-      const created = await open(path, DIRECTORY_ONLY).catch((failure) => {
+      const createdDirectory = await open(path, DIRECTORY_ONLY).catch((failure) => {
         throw toSubPathError(failure, part, subPath)
       })
-      if (isCreated) await created.chmod(mode) // restore the bits that the umask removed
-      return created
+      if (isCreated) await createdDirectory.chmod(mode) // restore the bits that the umask removed
+      return createdDirectory
     }
     throw toSubPathError(error as NodeJS.ErrnoException, part, subPath)
   }

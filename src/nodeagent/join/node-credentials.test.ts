@@ -16,26 +16,29 @@ import { requestCertificate } from './request-certificate.ts'
 const HOUR_MS = 3_600_000
 const LIFETIME_MS = 10 * HOUR_MS
 
-/** A directory with the credentials of a node, and a client whose server signs every request for ten hours. */
+/** Creates a directory with the credentials of a node, and a client whose server signs every request for ten hours. */
 async function startNode() {
   const clock = manualClock()
   const root = await mkdtemp(join(tmpdir(), 'stowage-credentials-'))
   onTestFinished(() => rm(root, { recursive: true }))
   const pki = await loadOrCreatePki({ dir: join(root, 'ca'), clock })
   const state = { requests: 0, failures: 0, denial: '' }
-  let pending: CertificateSigningRequest | undefined
+  let pendingRequest: CertificateSigningRequest | undefined
   const client = {
     async create(_kind: unknown, object: CertificateSigningRequest) {
       state.requests++
       if (state.failures-- > 0) throw unavailable('no connection')
-      pending = { ...object, metadata: { ...object.metadata, name: 'csr-1' } }
-      return pending
+      pendingRequest = { ...object, metadata: { ...object.metadata, name: 'csr-1' } }
+      return pendingRequest
     },
     async get() {
       if (state.denial)
-        return { ...pending!, status: { conditions: [{ type: 'Denied', status: 'True', message: state.denial }] } }
+        return {
+          ...pendingRequest!,
+          status: { conditions: [{ type: 'Denied', status: 'True', message: state.denial }] },
+        }
       const { encodedSubject: subject, publicKey } = parseCertificationRequest(
-        Buffer.from(pending!.spec.request, 'base64').toString(),
+        Buffer.from(pendingRequest!.spec.request, 'base64').toString(),
       )
       const validity = { notBeforeMs: clock.nowMs(), notAfterMs: clock.nowMs() + LIFETIME_MS }
       const pem = pki.signCertificate({
@@ -46,7 +49,7 @@ async function startNode() {
         canEncipherKeys: false,
         ...validity,
       })
-      return { ...pending!, status: { certificate: Buffer.from(pem).toString('base64') } }
+      return { ...pendingRequest!, status: { certificate: Buffer.from(pem).toString('base64') } }
     },
   } as unknown as Client
   const { signal } = new AbortController()
@@ -60,13 +63,13 @@ type Node = Awaited<ReturnType<typeof startNode>>
 
 function startRenewal({ client, clock }: Node, credentials: NonNullable<Awaited<ReturnType<typeof loadCredentials>>>) {
   const stop = new AbortController()
-  const running = credentials.renew({ client, clock, random: () => 0.5, log: silentLog, signal: stop.signal })
-  running.catch(() => {})
+  const renewalRun = credentials.renew({ client, clock, random: () => 0.5, log: silentLog, signal: stop.signal })
+  renewalRun.catch(() => {})
   onTestFinished(() => stop.abort())
 }
 
 /** Waits for files that are written. */
-const until = (condition: () => Promise<boolean>) => vi.waitUntil(condition, { timeout: 20_000, interval: 5 })
+const waitUntil = (condition: () => Promise<boolean>) => vi.waitUntil(condition, { timeout: 20_000, interval: 5 })
 
 describe('the credentials of a node', () => {
   it('SYS-19 are private files with the certificate and its key', async () => {
@@ -85,15 +88,17 @@ describe('the credentials of a node', () => {
     const node = await startNode()
     const { root, clock, state } = node
     const credentials = (await loadCredentials(root, clock))!
-    const old = await credentials.connection.credentials()
+    const oldCredentials = await credentials.connection.credentials()
     startRenewal(node, credentials)
     await clock.advance(0.79 * LIFETIME_MS)
     expect(state.requests).toBe(0)
     await clock.advance(0.02 * LIFETIME_MS)
-    await until(async () => (await credentials.connection.credentials()).cert !== old.cert)
-    const renewed = await credentials.connection.credentials()
-    expect(renewed.key).not.toBe(old.key)
-    expect(await readFile(join(root, 'pki/node.pem'), 'utf8')).toBe(`${renewed.cert}${renewed.key}`)
+    await waitUntil(async () => (await credentials.connection.credentials()).cert !== oldCredentials.cert)
+    const renewedCredentials = await credentials.connection.credentials()
+    expect(renewedCredentials.key).not.toBe(oldCredentials.key)
+    expect(await readFile(join(root, 'pki/node.pem'), 'utf8')).toBe(
+      `${renewedCredentials.cert}${renewedCredentials.key}`,
+    )
     expect(state.requests).toBe(1)
   })
 
@@ -101,18 +106,18 @@ describe('the credentials of a node', () => {
     const node = await startNode()
     const { root, clock, state } = node
     const credentials = (await loadCredentials(root, clock))!
-    const old = await credentials.connection.credentials()
+    const oldCredentials = await credentials.connection.credentials()
     state.failures = 2
     startRenewal(node, credentials)
     await clock.advance(0.81 * LIFETIME_MS)
-    await until(async () => {
+    await waitUntil(async () => {
       await clock.advance(1_000)
-      return (await credentials.connection.credentials()).cert !== old.cert
+      return (await credentials.connection.credentials()).cert !== oldCredentials.cert
     })
     expect(state.requests).toBe(3)
   })
 
-  it('SYS-19 cannot be loaded after they expire, and the error says what to do', async () => {
+  it('SYS-19 cannot be loaded after they expire, with an error that names the remedy', async () => {
     const { root, clock } = await startNode()
     await clock.advance(LIFETIME_MS + 1_000)
     await expect(loadCredentials(root, clock)).rejects.toThrow(/The certificate of node "n1" expired at .* join again/)

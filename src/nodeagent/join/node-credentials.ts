@@ -74,7 +74,7 @@ export async function loadCredentials(root: string, clock: Clock): Promise<NodeC
     )
   })
   const { cert = '', key = '' } = await connection.credentials()
-  let current = { cert, key }
+  let currentPair = { cert, key }
   const certificate = parseCertificate(cert, path)
   const nodeName = nodeNameOf(certificate)
   if (clock.nowMs() > Date.parse(certificate.validTo)) {
@@ -86,13 +86,13 @@ export async function loadCredentials(root: string, clock: Clock): Promise<NodeC
   async function renew({ client, clock, random, log, signal }: RenewOptions): Promise<void> {
     const onWaiting = (request: string) =>
       log.warn({ nodeName, request }, 'the renewal of the certificate waits for approval')
-    let renewalMs = renewalTimeOf(current.cert, random)
+    let renewalMs = renewalTimeOf(currentPair.cert, random)
     for (let retryMs = RETRY_MS_MIN; ; ) {
       await sleepUntil(renewalMs, clock, signal)
       try {
         const pair = await requestCertificate({ client, nodeName, clock, signal, onWaiting })
         await writePair(root, pair)
-        current = pair
+        currentPair = pair
         renewalMs = renewalTimeOf(pair.cert, random)
         retryMs = RETRY_MS_MIN
         log.info({ nodeName, expires: new X509Certificate(pair.cert).validTo }, 'renewed the certificate of the node')
@@ -105,7 +105,7 @@ export async function loadCredentials(root: string, clock: Clock): Promise<NodeC
     }
   }
 
-  return { nodeName, connection: { ...connection, credentials: async () => current }, renew }
+  return { nodeName, connection: { ...connection, credentials: async () => currentPair }, renew }
 }
 
 function parseCertificate(pem: string, path: string): X509Certificate {

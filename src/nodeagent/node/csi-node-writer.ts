@@ -70,10 +70,11 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
   async function writeDriver(driver: DriverNodeInfo): Promise<void> {
     const entry = entryOf(driver)
     let csiNode = await getOrCreateCsiNode()
-    const previous = csiNode.spec.drivers.find(({ name }) => name === driver.name)
-    if (previous && JSON.stringify(comparedFields(previous)) === JSON.stringify(comparedFields(entry))) return
+    const previousEntry = csiNode.spec.drivers.find(({ name }) => name === driver.name)
+    if (previousEntry && JSON.stringify(comparedFields(previousEntry)) === JSON.stringify(comparedFields(entry))) return
     const otherDrivers = csiNode.spec.drivers.filter(({ name }) => name !== driver.name)
-    const isReplaced = previous && JSON.stringify(immutableFields(previous)) !== JSON.stringify(immutableFields(entry))
+    const isReplaced =
+      previousEntry && JSON.stringify(immutableFields(previousEntry)) !== JSON.stringify(immutableFields(entry))
     // nodeID and topologyKeys are immutable: remove the entry and add it again.
     if (isReplaced) csiNode = await client.update(csiNodeKind, { ...csiNode, spec: { drivers: otherDrivers } })
     await client.update(csiNodeKind, { ...csiNode, spec: { drivers: [...otherDrivers, entry] } })
@@ -145,10 +146,10 @@ function findLabelConflict(
 ): string | undefined {
   const labels = metadata.labels ?? {}
   for (const [key, value] of Object.entries(topology)) {
-    const existing = Object.hasOwn(labels, key) ? labels[key] : undefined
-    if (existing === undefined || existing === value) continue
+    const existingValue = Object.hasOwn(labels, key) ? labels[key] : undefined
+    if (existingValue === undefined || existingValue === value) continue
     return (
-      `node "${metadata.name}" has the label ${key}=${existing}, but driver "${driverName}" reports ${value}. ` +
+      `node "${metadata.name}" has the label ${key}=${existingValue}, but driver "${driverName}" reports ${value}. ` +
       'Correct the driver, or remove the label if no volume relies on it'
     )
   }

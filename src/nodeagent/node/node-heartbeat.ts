@@ -71,15 +71,15 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   let lease: Readonly<Lease> | undefined
 
   async function renew(): Promise<void> {
-    const cached = lease
+    const cachedLease = lease
     lease = undefined // unknown if the renewal fails
-    lease = (cached && (await renewCached(cached))) ?? (await readAndRenew())
+    lease = (cachedLease && (await renewCached(cachedLease))) ?? (await readAndRenew())
   }
 
   /** Returns undefined on conflict, e.g. because the response to an earlier renewal was lost. */
-  async function renewCached(cached: Readonly<Lease>): Promise<Readonly<Lease> | undefined> {
+  async function renewCached(cachedLease: Readonly<Lease>): Promise<Readonly<Lease> | undefined> {
     try {
-      return await client.update(leaseKind, { ...cached, spec: { ...cached.spec, ...renewedSpec() } })
+      return await client.update(leaseKind, { ...cachedLease, spec: { ...cachedLease.spec, ...renewedSpec() } })
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return undefined
       throw error
@@ -87,22 +87,22 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   }
 
   async function readAndRenew(): Promise<Readonly<Lease>> {
-    const current = await find(client, leaseKind, leaseRef)
+    const currentLease = await find(client, leaseKind, leaseRef)
     const renewal = renewedSpec()
-    if (!current) {
+    if (!currentLease) {
       return client.create(leaseKind, {
         metadata: { ...leaseRef },
         spec: { ...renewal, acquireTime: renewal.renewTime },
       })
     }
-    const otherUntilMs = otherHolderUntilMs(current, identity)
-    if (otherUntilMs > clock.nowMs()) throw createNameTakenError(nodeName, current, clock.nowMs())
-    const isNewHolder = current.spec?.holderIdentity !== identity
+    const otherUntilMs = otherHolderUntilMs(currentLease, identity)
+    if (otherUntilMs > clock.nowMs()) throw createNameTakenError(nodeName, currentLease, clock.nowMs())
+    const isNewHolder = currentLease.spec?.holderIdentity !== identity
     const transition = isNewHolder
-      ? { acquireTime: renewal.renewTime, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }
+      ? { acquireTime: renewal.renewTime, leaseTransitions: (currentLease.spec?.leaseTransitions ?? 0) + 1 }
       : {}
     // Conditional on resourceVersion, so that only one of two agents that start concurrently acquires the lease.
-    return client.update(leaseKind, { ...current, spec: { ...current.spec, ...transition, ...renewal } })
+    return client.update(leaseKind, { ...currentLease, spec: { ...currentLease.spec, ...transition, ...renewal } })
   }
 
   const renewedSpec = () => ({
@@ -154,18 +154,19 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
     return !isExpected(deps.cachedNode?.()) && !isExpected(await client.get(nodeKind, ref))
   }
 
-  function buildStatus(previous: Readonly<Node> | undefined): NodeStatus {
+  function buildStatus(previousNode: Readonly<Node> | undefined): NodeStatus {
     const resources = {
       cpu: String(machine.cpus),
       memory: `${Math.floor(machine.memoryBytes / 1024)}Ki`,
       pods: String(deps.podsMax),
     }
-    const now = timestamp(clock.nowMs())
+    const timestampNow = timestamp(clock.nowMs())
     const condition = (type: string, isTrue: boolean, reason: string, message: string) => {
-      const old = previous?.status?.conditions?.find((candidate) => candidate.type === type)
+      const oldCondition = previousNode?.status?.conditions?.find((candidate) => candidate.type === type)
       const status = isTrue ? 'True' : 'False'
-      const lastTransitionTime = old?.status === status ? (old.lastTransitionTime ?? now) : now
-      return { type, status, reason, message, lastHeartbeatTime: now, lastTransitionTime }
+      const lastTransitionTime =
+        oldCondition?.status === status ? (oldCondition.lastTransitionTime ?? timestampNow) : timestampNow
+      return { type, status, reason, message, lastHeartbeatTime: timestampNow, lastTransitionTime }
     }
     return {
       capacity: resources,

@@ -48,8 +48,8 @@ export function createMountBackoff({ clock }: { readonly clock: Clock }): MountB
     },
     recordSuccess: (uid, volume) => void pods.get(uid)?.volumes.delete(volume),
     retryInMs(uid) {
-      const failing = [...(pods.get(uid)?.volumes.values() ?? [])].filter(({ error }) => !error.isWaiting)
-      return Math.max(0, Math.min(...failing.map(({ dueMs }) => dueMs - clock.monotonicMs()), RETRY_MS_MAX))
+      const failingVolumes = [...(pods.get(uid)?.volumes.values() ?? [])].filter(({ error }) => !error.isWaiting)
+      return Math.max(0, Math.min(...failingVolumes.map(({ dueMs }) => dueMs - clock.monotonicMs()), RETRY_MS_MAX))
     },
     waitedMs(uid) {
       const pod = pods.get(uid)

@@ -91,8 +91,8 @@ export function createPodController(deps: PodControllerDeps): Controller {
   return controller
 }
 
-const hasAttachedVolumesChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
-  attachedVolumeNames(next) !== attachedVolumeNames(old)
+const hasAttachedVolumesChanged = (newNode: Readonly<Node>, oldNode: Readonly<Node>): boolean =>
+  attachedVolumeNames(newNode) !== attachedVolumeNames(oldNode)
 const attachedVolumeNames = ({ status }: Readonly<Node>): string =>
   (status?.volumesAttached ?? []).map(({ name }) => name).join()
 

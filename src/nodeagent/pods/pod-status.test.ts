@@ -50,14 +50,14 @@ describe('the status of a pod', () => {
 
   it('SYS-7 has no reason in a condition that has become true, and has a new transition time', () => {
     const pod = aPod('Always')
-    const before = statusOf(pod, viewOfAll(pod, CREATING), NOW)
-    expect(before.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
+    const firstStatus = statusOf(pod, viewOfAll(pod, CREATING), NOW)
+    expect(firstStatus.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
       status: 'False',
       reason: 'ContainersNotReady',
       message: 'containers with unready status: [a b]',
     })
-    const next = statusOf({ ...pod, status: before }, viewOfAll(pod, RUNNING), NOW + 5_000)
-    const patch = statusPatch(before, next) as { conditions: object[] }
+    const next = statusOf({ ...pod, status: firstStatus }, viewOfAll(pod, RUNNING), NOW + 5_000)
+    const patch = statusPatch(firstStatus, next) as { conditions: object[] }
     expect(patch.conditions).toContainEqual({
       type: 'Ready',
       status: 'True',
@@ -73,8 +73,8 @@ describe('the status of a pod', () => {
     const status = statusOf(pod, viewOfAll(pod, RUNNING), NOW)
     expect(status.observedGeneration).toBe(3)
     expect(status.conditions?.map(({ observedGeneration }) => observedGeneration)).toEqual([3, 3, 3, 3, 3])
-    const changed = { ...pod, metadata: { ...pod.metadata, generation: 4 }, status }
-    const patch = statusPatch(status, statusOf(changed, viewOfAll(pod, RUNNING), NOW)) as { conditions: object[] }
+    const changedPod = { ...pod, metadata: { ...pod.metadata, generation: 4 }, status }
+    const patch = statusPatch(status, statusOf(changedPod, viewOfAll(pod, RUNNING), NOW)) as { conditions: object[] }
     expect(patch).toMatchObject({ observedGeneration: 4 })
     expect(patch.conditions).toHaveLength(5)
   })
@@ -91,9 +91,9 @@ describe('the status of a pod', () => {
 
   it('SYS-7 contains the last termination while a container waits for its restart', () => {
     const pod = aPod('Always')
-    const failed = statusOf(pod, viewOfAll(pod, anEndedContainer(3)), NOW)
-    const waiting = statusOf({ ...pod, status: failed }, viewOfAll(pod, CRASHED), NOW + 1_000)
-    expect(waiting.containerStatuses?.[0]).toMatchObject({
+    const failedStatus = statusOf(pod, viewOfAll(pod, anEndedContainer(3)), NOW)
+    const waitingStatus = statusOf({ ...pod, status: failedStatus }, viewOfAll(pod, CRASHED), NOW + 1_000)
+    expect(waitingStatus.containerStatuses?.[0]).toMatchObject({
       restartCount: 2,
       state: { waiting: { reason: 'CrashLoopBackOff' } },
       lastState: { terminated: { exitCode: 3, reason: 'Error' } },
@@ -111,10 +111,14 @@ describe('the status of a pod', () => {
         finishedAt: '2026-01-01T00:00:01Z',
       },
     }
-    const running = statusOf(pod, viewOfAll(pod, RUNNING), NOW)
-    const waiting = statusOf({ ...pod, status: running }, viewOfAll(pod, { ...CRASHED, last } as never), NOW + 1_000)
-    expect(waiting.containerStatuses?.[0]).toMatchObject({ lastState })
-    const restarted = statusOf({ ...pod, status: waiting }, viewOfAll(pod, { is: 'running', last }), NOW + 9_000)
+    const runningStatus = statusOf(pod, viewOfAll(pod, RUNNING), NOW)
+    const waitingStatus = statusOf(
+      { ...pod, status: runningStatus },
+      viewOfAll(pod, { ...CRASHED, last } as never),
+      NOW + 1_000,
+    )
+    expect(waitingStatus.containerStatuses?.[0]).toMatchObject({ lastState })
+    const restarted = statusOf({ ...pod, status: waitingStatus }, viewOfAll(pod, { is: 'running', last }), NOW + 9_000)
     expect(restarted.containerStatuses?.[0]).toMatchObject({ lastState })
   })
 

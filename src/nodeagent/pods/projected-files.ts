@@ -72,7 +72,7 @@ export async function readProjectedFiles(
   const tokens = new Map<string, IssuedToken>()
   const add = (path: string, content: Uint8Array | string, mode = defaultMode) =>
     files.set(path, { content: Buffer.from(content), mode })
-  for (const { configMap, secret, downwardAPI, serviceAccountToken, ...others } of sources) {
+  for (const { configMap, secret, downwardAPI, serviceAccountToken, ...otherSources } of sources) {
     if (configMap) await addEntries('configmap', configMap, () => readConfigMap(pod, configMap.name, deps), add)
     else if (secret) await addEntries('secret', secret, () => readSecret(pod, secret.name, deps), add)
     else if (downwardAPI) {
@@ -82,12 +82,12 @@ export async function readProjectedFiles(
       }
     } else if (serviceAccountToken) {
       const { path } = serviceAccountToken
-      const previous = previousTokens.get(path)
-      const isValid = previous && deps.clock.nowMs() < previous.renewAtMs
-      const issued = isValid ? previous : await requestToken(pod, serviceAccountToken, deps)
-      tokens.set(path, issued)
-      add(path, issued.token)
-    } else throw new Error(`${Object.keys(others).join()} is not supported by this node agent`)
+      const previousToken = previousTokens.get(path)
+      const isValid = previousToken && deps.clock.nowMs() < previousToken.renewAtMs
+      const issuedToken = isValid ? previousToken : await requestToken(pod, serviceAccountToken, deps)
+      tokens.set(path, issuedToken)
+      add(path, issuedToken.token)
+    } else throw new Error(`${Object.keys(otherSources).join()} is not supported by this node agent`)
   }
   return { files, tokens }
 }
@@ -103,10 +103,10 @@ interface EntrySelection {
 async function addEntries(
   kind: string,
   { name, items = [], optional = false }: EntrySelection,
-  read: () => Promise<Entries | undefined>,
+  readEntries: () => Promise<Entries | undefined>,
   add: (path: string, content: Uint8Array | string, mode?: number) => void,
 ): Promise<void> {
-  const entries = await read()
+  const entries = await readEntries()
   if (!entries && !optional) throw new Error(`${kind} "${name}" not found`)
   if (items.length === 0) for (const [key, content] of Object.entries(entries ?? {})) add(key, content)
   for (const { key, path, mode } of items) {

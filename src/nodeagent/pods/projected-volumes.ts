@@ -1,4 +1,4 @@
-// Writes the files of projected volumes, each atomically, and removes a file that is not in the sources any more. If the agent
+// Writes the files of projected volumes, each atomically, and removes a file that is no longer in the sources. If the agent
 // has root privileges, a volume with Secrets is kept in memory.
 import { dirname, join } from 'node:path'
 import type { NodeDisk } from '../disk/disk.ts'
@@ -25,8 +25,9 @@ export async function writeProjectedVolume(
   await disk.makeDirectory(root, DIRECTORY_MODE)
   if (hasSecrets && previous.size === 0) await disk.mountTmpfs(root).catch(() => {}) // without root privileges: files on disk
   for (const [path, file] of files) {
-    const written = previous.get(path)
-    if (written && written.mode === file.mode && Buffer.compare(written.content, file.content) === 0) continue
+    const writtenFile = previous.get(path)
+    if (writtenFile && writtenFile.mode === file.mode && Buffer.compare(writtenFile.content, file.content) === 0)
+      continue
     const target = join(root, ...splitSubPath(path)) // throws if the path would lead out of the volume
     await disk.makeDirectory(dirname(target), DIRECTORY_MODE)
     await disk.writeFile(target, file.content, file.mode)

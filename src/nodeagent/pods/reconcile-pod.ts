@@ -122,10 +122,10 @@ async function startPod(pod: Readonly<Stored<Pod>>, uid: string, deps: PodDeps, 
   const problems = await Promise.all(
     usedVolumes.map((usedVolume) => tryMount(pod, uid, usedVolume, { volumes, deps, signal })),
   )
-  const unmounted = usedVolumes.flatMap(({ name }, index) =>
+  const unmountedVolumes = usedVolumes.flatMap(({ name }, index) =>
     problems[index] ? [{ name, problem: problems[index] }] : [],
   )
-  if (unmounted.length > 0) return waitForVolumes(pod, uid, unmounted, deps)
+  if (unmountedVolumes.length > 0) return waitForVolumes(pod, uid, unmountedVolumes, deps)
   deps.mountBackoff.removePod(uid)
 
   const subPathError = await prepareSubPaths(pod, volumes, deps.disk)
@@ -156,8 +156,8 @@ async function tryMount(
   usedVolume: UsedVolume,
   { volumes, deps, signal }: { volumes: Map<string, MountedVolume>; deps: PodDeps; signal: AbortSignal },
 ): Promise<VolumeError | undefined> {
-  const pending = deps.mountBackoff.pendingError(uid, usedVolume.name)
-  if (pending) return pending
+  const pendingError = deps.mountBackoff.pendingError(uid, usedVolume.name)
+  if (pendingError) return pendingError
   try {
     volumes.set(usedVolume.name, await mount(pod, uid, usedVolume, { volumes, deps, signal }))
     deps.mountBackoff.recordSuccess(uid, usedVolume.name)
@@ -327,7 +327,7 @@ async function stopPod(
   for (const path of await deps.disk.mountsUnder(deps.paths.subPaths(uid))) await deps.disk.unmount(path)
   await Promise.all(
     deps.records
-      .ofPod(uid)
+      .publicationsOfPod(uid)
       .map((publication) =>
         unmountCsiVolume(publication, deps, signal).catch((error: Error) => void problems.push(error.message)),
       ),

@@ -68,11 +68,11 @@ export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }:
 
     async register({ name, endpoint, version }, signal) {
       if (!DRIVER_NAME.test(name)) throw new Error(`${JSON.stringify(name)} is not a valid CSI driver name`)
-      const existing = driversByName.get(name)
-      if (existing && compareVersions(version, existing.version) <= 0) {
+      const existingDriver = driversByName.get(name)
+      if (existingDriver && compareVersions(version, existingDriver.version) <= 0) {
         throw new Error(
-          `a driver "${name}" is already registered on this node at ${existing.endpoint} with version ` +
-            `${existing.version.join('.')}; only a higher version can replace it. Stop the other driver first`,
+          `a driver "${name}" is already registered on this node at ${existingDriver.endpoint} with version ` +
+            `${existingDriver.version.join('.')}; only a higher version can replace it. Stop the other driver first`,
         )
       }
       const connection = connect(endpoint)
@@ -89,12 +89,12 @@ export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }:
           topology: info.accessibleTopology?.segments ?? {},
           maxVolumes: Number(info.maxVolumesPerNode),
         })
-        existing?.connection.close()
+        existingDriver?.connection.close()
         driversByName.set(name, { name, endpoint, version, capabilities, connection, csi: serializeCalls(connection) })
         registrationErrors.delete(name)
       } catch (error) {
         connection.close()
-        if (!existing) registrationErrors.set(name, (error as Error).message)
+        if (!existingDriver) registrationErrors.set(name, (error as Error).message)
         throw error
       }
       log.info({ driver: name, endpoint }, 'registered a CSI driver')

@@ -1,5 +1,5 @@
 // Registers the drivers whose sockets are in the registration directory, as the kubelet does: unregisters removed sockets,
-// calls GetInfo on new ones, and notifies each plugin of the result. Retries failures with backoff. Drivers given with
+// calls GetInfo on new ones, and notifies each plugin of the result. Retries failures with backoff. Drivers named by
 // `--driver-socket` have no node-driver-registrar and are registered without these calls.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -63,8 +63,8 @@ export function createRegistrar(deps: RegistrarDeps) {
     if (state.driver !== undefined || clock.monotonicMs() < state.dueMs) return
     try {
       const register = driverSockets.includes(path) ? registerDirectly : registerPlugin
-      const registered = await register(path, signal)
-      Object.assign(state, { driver: registered, failures: 0, message: undefined })
+      const registeredDriver = await register(path, signal)
+      Object.assign(state, { driver: registeredDriver, failures: 0, message: undefined })
     } catch (error) {
       if (signal.aborted) return
       const message = (error as Error).message

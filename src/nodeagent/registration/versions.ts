@@ -5,14 +5,16 @@ export type Version = readonly [major: number, minor: number, patch: number]
 const SUPPORTED_MAJOR = 1
 
 /** Returns the best supported version, or an error message if none is supported. */
-export function bestVersion(supported: readonly string[]): Version | string {
-  if (supported.length === 0) return 'the plugin reports no protocol version'
-  const versions = supported.map(parseVersion)
+export function bestVersion(supportedVersions: readonly string[]): Version | string {
+  if (supportedVersions.length === 0) return 'the plugin reports no protocol version'
+  const versions = supportedVersions.map(parseVersion)
   const invalidIndex = versions.indexOf(undefined)
-  if (invalidIndex >= 0) return `the plugin reports an invalid version: ${JSON.stringify(supported[invalidIndex])}`
-  const usable = (versions as Version[]).filter(([major]) => major === SUPPORTED_MAJOR).sort(compareVersions)
+  if (invalidIndex >= 0)
+    return `the plugin reports an invalid version: ${JSON.stringify(supportedVersions[invalidIndex])}`
+  const usableVersions = (versions as Version[]).filter(([major]) => major === SUPPORTED_MAJOR).sort(compareVersions)
   return (
-    usable.at(-1) ?? `the plugin supports ${supported.join(', ')}, but this agent supports only ${SUPPORTED_MAJOR}.x`
+    usableVersions.at(-1) ??
+    `the plugin supports ${supportedVersions.join(', ')}, but this agent supports only ${SUPPORTED_MAJOR}.x`
   )
 }
 

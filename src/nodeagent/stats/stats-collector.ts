@@ -63,9 +63,10 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       if (stats) metrics.setVolume(label, stats)
       labels.push(label)
     }
-    for (const previous of exportedLabels.get(uid) ?? []) {
-      const isExported = labels.some((label) => isSame(label, previous)) || isExportedForOtherPod(uid, previous)
-      if (!isExported) metrics.removeVolume(previous)
+    for (const exportedLabel of exportedLabels.get(uid) ?? []) {
+      const isExported =
+        labels.some((label) => isSame(label, exportedLabel)) || isExportedForOtherPod(uid, exportedLabel)
+      if (!isExported) metrics.removeVolume(exportedLabel)
     }
     if (labels.length === 0) {
       exportedLabels.delete(uid)

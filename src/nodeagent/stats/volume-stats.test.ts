@@ -8,7 +8,7 @@ describe('the stats of a volume', () => {
     const fixture = await createAgentFixture({ agent: { ratesAt: async () => rates } })
     await fixture.createVolume('orders', { pv: { capacity: { storage: '1Gi', iops: '100', throughput: '10Mi' } } })
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     const exportedSamples = async () => {
       const lines = (await fixture.registry.metrics())
         .split('\n')
@@ -33,7 +33,7 @@ describe('the stats of a volume', () => {
       /storage_operation_duration_seconds_count\{volume_plugin="kubernetes.io\/csi:fake.stowage.example",operation_name="volume_mount",status="success",migrated="false"\} 1/,
     )
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilDeleted('shop')
+    await fixture.waitUntilDeleted('shop')
     await fixture.waitUntil(
       async () => (await exportedSamples()).length === 0,
       'the metrics of the volume to be removed',
@@ -69,7 +69,7 @@ describe('the stats of a volume', () => {
     })
     await fixture.createVolume('orders', { pv: { volumeAttributesClassName: 'gold' } })
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     await fixture.waitUntil(
       async () => /stowage_volume_iops_available\{.*direction="read"\} 490$/m.test(await fixture.registry.metrics()),
       'the iops of the class',
@@ -80,12 +80,12 @@ describe('the stats of a volume', () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     const countCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'NodeGetVolumeStats').length
     await fixture.waitUntil(() => countCalls() === 2, 'the first two calls')
     for (let minute = 0; minute < 10; minute++) {
       await fixture.server.clock.advance(60_000)
-      await fixture.untilIdle()
+      await fixture.waitUntilIdle()
     }
     expect(countCalls()).toBeGreaterThanOrEqual(2 + 5)
     expect(countCalls()).toBeLessThanOrEqual(2 + 10)

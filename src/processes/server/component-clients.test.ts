@@ -86,7 +86,14 @@ describe('the controllers in the process of the server', () => {
   it.each([{ isShared: false }, { isShared: true }])(
     'SYS-9 do their work with their own roles (leader election: $isShared)',
     async (options) => {
-      const { post, delete: remove, clock, waitUntilReturns, waitUntilDeleted, ...cluster } = await startControllers(options)
+      const {
+        post,
+        delete: remove,
+        clock,
+        waitUntilReturns,
+        waitUntilDeleted,
+        ...cluster
+      } = await startControllers(options)
       await createNode(post, new Date(clock.nowMs()).toISOString())
       await post(`${NAMESPACES}/shop/resourcequotas`, {
         metadata: { name: 'all' },
@@ -126,7 +133,16 @@ describe('the controllers in the process of the server', () => {
   )
 
   it('SYS-9 report a rule that a controller lacks, and continue after the rule is granted', async () => {
-    const { post, delete: remove, get, patch, clock, waitUntil, waitUntilReturns, ...cluster } = await startControllers()
+    const {
+      post,
+      delete: remove,
+      get,
+      patch,
+      clock,
+      waitUntil,
+      waitUntilReturns,
+      ...cluster
+    } = await startControllers()
     const role = `${RBAC}/clusterroles/stowage:binding`
     const { rules } = (await get(role)).json
     const rulesWithoutPatch = rules.map((rule: Json) => ({

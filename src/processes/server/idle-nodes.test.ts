@@ -31,7 +31,11 @@ describe('markIdleNodes', () => {
   const statusOf = async (name: string) => {
     const { spec, status } = await client.get(nodeKind, { name })
     const readyCondition = status?.conditions?.find(({ type }) => type === 'Ready')
-    return { ready: readyCondition?.status, message: readyCondition?.message, taints: spec?.taints?.map(({ effect }) => effect) ?? [] }
+    return {
+      ready: readyCondition?.status,
+      message: readyCondition?.message,
+      taints: spec?.taints?.map(({ effect }) => effect) ?? [],
+    }
   }
 
   it('SYS-1 marks nodes beyond the count as not ready, with a message, and taints them', async () => {

@@ -25,6 +25,7 @@ function describeDamage(
   const names = damagedRecords
     .slice(0, NAMED_RECORDS_MAX)
     .map(({ key, revision }) => `${describeKey(key)} at revision ${revision}`)
-  const moreText = damagedRecords.length > NAMED_RECORDS_MAX ? `, and ${damagedRecords.length - NAMED_RECORDS_MAX} more` : ''
+  const moreText =
+    damagedRecords.length > NAMED_RECORDS_MAX ? `, and ${damagedRecords.length - NAMED_RECORDS_MAX} more` : ''
   return `${countText}: ${names.join(', ')}${moreText}; ${remedy}`
 }

@@ -86,10 +86,18 @@ describe('the registry of operations', () => {
       nextAttempt: timestampAt(50),
       driverAnswer,
     })
-    expect(operationsByName.get('infeasible')).toMatchObject({ phase: 'Retrying', driverAnswer, nextAttempt: timestampAt(300_000) })
+    expect(operationsByName.get('infeasible')).toMatchObject({
+      phase: 'Retrying',
+      driverAnswer,
+      nextAttempt: timestampAt(300_000),
+    })
     expect(operationsByName.get('running')).toMatchObject({ phase: 'Running', attempts: 1 })
     expect(operationsByName.get('running')).not.toHaveProperty('nextAttempt')
-    expect(operationsByName.get('timed')).toMatchObject({ phase: 'Waiting', reason: 'WaitingForTime', nextAttempt: timestampAt(5_000) })
+    expect(operationsByName.get('timed')).toMatchObject({
+      phase: 'Waiting',
+      reason: 'WaitingForTime',
+      nextAttempt: timestampAt(5_000),
+    })
     expect(operationsByName.get('stuck')).toMatchObject({
       ...{ phase: 'Waiting', reason: 'WaitingForChange', message: 'the class is missing' },
       waitsFor: { kind: 'StorageClass', name: 'fast' },

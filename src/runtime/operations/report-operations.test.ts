@@ -127,20 +127,23 @@ describe('reportOperations', () => {
     expect(reports).toHaveLength(2)
   })
 
-  it.each(['is not served', 'is not found'])('PLUS-15 waits ten minutes before the next attempt if the kind %s', async (cause) => {
-    if (cause === 'is not served') isServed = false
-    else failure = noSuchPath()
-    startReporter()
-    setWaiting('a', true)
-    await server.clock.advance(60_000)
-    setWaiting('b', true)
-    await server.clock.advance(60_000)
-    expect(reports.length).toBe(cause === 'is not served' ? 0 : 1)
-    isServed = true
-    failure = undefined
-    await server.clock.advance(600_000)
-    await waitUntilListed('a', 'b')
-  })
+  it.each(['is not served', 'is not found'])(
+    'PLUS-15 waits ten minutes before the next attempt if the kind %s',
+    async (cause) => {
+      if (cause === 'is not served') isServed = false
+      else failure = noSuchPath()
+      startReporter()
+      setWaiting('a', true)
+      await server.clock.advance(60_000)
+      setWaiting('b', true)
+      await server.clock.advance(60_000)
+      expect(reports.length).toBe(cause === 'is not served' ? 0 : 1)
+      isServed = true
+      failure = undefined
+      await server.clock.advance(600_000)
+      await waitUntilListed('a', 'b')
+    },
+  )
 
   it('PLUS-15 needs only the rules of each component that reports', async () => {
     const { clientOf } = server

@@ -56,7 +56,7 @@ export async function shareStore({ simulation, env, sharedStore, latencyMs }: Sh
       isCommitted = [...reads].every(([key, readRevision]) => (view.get(key)?.modRevision ?? 0) === readRevision)
       return isCommitted ? writes.map(disableCoalescing) : []
     })
-    return { committed: isCommitted, revision: isCommitted ? (revisions[0] ?? revision) : revision }
+    return { isCommitted, revision: isCommitted ? (revisions[0] ?? revision) : revision }
   }
 
   async function createCopy() {

@@ -44,8 +44,8 @@ export interface StoreEntry {
 
 /** The revisions after `after` and up to `upTo` that the store still has. */
 export interface KeptRevisions {
-  readonly after: number
-  readonly upTo: number
+  readonly afterRevision: number
+  readonly upToRevision: number
   readonly revisions: readonly number[]
 }
 
@@ -117,17 +117,17 @@ function decodeEntries(bytes: Buffer): StoreEntry[] {
 }
 
 /** `after` (6), `upTo` (6), and each revision as the difference to the previous one, in groups of 7 bits, low ones first. */
-function encodeKept({ after, upTo, revisions }: KeptRevisions): Buffer {
+function encodeKept({ afterRevision, upToRevision, revisions }: KeptRevisions): Buffer {
   const bytes = Buffer.allocUnsafe(12 + revisions.length * DIFFERENCE_BYTES_MAX)
-  bytes.writeUIntBE(after, 0, 6)
-  bytes.writeUIntBE(upTo, 6, 6)
+  bytes.writeUIntBE(afterRevision, 0, 6)
+  bytes.writeUIntBE(upToRevision, 6, 6)
   let offset = 12
-  let previous = after
+  let previousRevision = afterRevision
   for (const revision of revisions) {
-    let difference = revision - previous
+    let difference = revision - previousRevision
     for (; difference >= 128; difference = Math.floor(difference / 128)) bytes[offset++] = 128 + (difference % 128)
     bytes[offset++] = difference
-    previous = revision
+    previousRevision = revision
   }
   return bytes.subarray(0, offset)
 }
@@ -135,14 +135,14 @@ function encodeKept({ after, upTo, revisions }: KeptRevisions): Buffer {
 const DIFFERENCE_BYTES_MAX = 7 // for 48 bits
 
 function decodeKept(bytes: Buffer): KeptRevisions {
-  const after = bytes.readUIntBE(0, 6)
+  const afterRevision = bytes.readUIntBE(0, 6)
   const revisions: number[] = []
-  let previous = after
+  let previousRevision = afterRevision
   for (let offset = 12; offset < bytes.length; ) {
     let factor = 1
-    for (; bytes.readUInt8(offset) >= 128; factor *= 128) previous += (bytes.readUInt8(offset++) - 128) * factor
-    previous += bytes.readUInt8(offset++) * factor
-    revisions.push(previous)
+    for (; bytes.readUInt8(offset) >= 128; factor *= 128) previousRevision += (bytes.readUInt8(offset++) - 128) * factor
+    previousRevision += bytes.readUInt8(offset++) * factor
+    revisions.push(previousRevision)
   }
-  return { after, upTo: bytes.readUIntBE(6, 6), revisions }
+  return { afterRevision, upToRevision: bytes.readUIntBE(6, 6), revisions }
 }

@@ -23,11 +23,15 @@ afterEach(() => rm(scratch, { recursive: true, force: true }))
 
 const pathOf = (name: string) => join(scratch, name)
 
-async function dump(from: string, to: string, since?: Pick<Manifest, 'revision' | 'id'>): Promise<Manifest> {
-  const file = await open(pathOf(to), 'w')
+async function dump(
+  storeName: string,
+  archiveName: string,
+  since?: Pick<Manifest, 'revision' | 'id'>,
+): Promise<Manifest> {
+  const file = await open(pathOf(archiveName), 'w')
   const writer = new ArchiveWriter(async (bytes) => void (await file.write(bytes)))
   try {
-    const options = { dir: pathOf(from), id: `id-${to}`, createdAt: '2026-01-01T00:00:00Z', since }
+    const options = { dir: pathOf(storeName), id: `id-${archiveName}`, createdAt: '2026-01-01T00:00:00Z', since }
     return (await dumpStore(options, writer)).manifest
   } finally {
     await file.close()
@@ -35,8 +39,8 @@ async function dump(from: string, to: string, since?: Pick<Manifest, 'revision' 
 }
 
 const sourceOf = (name: string) => ({ name, chunks: createReadStream(pathOf(name)) })
-const restore = (to: string, ...archives: string[]) =>
-  restoreStore({ dir: pathOf(to), archives: archives.map(sourceOf) })
+const restore = (storeName: string, ...archives: string[]) =>
+  restoreStore({ dir: pathOf(storeName), archives: archives.map(sourceOf) })
 
 /** Returns the current entries with their revisions. */
 async function contentOf(store: Store): Promise<string[]> {
@@ -54,7 +58,7 @@ async function contentOfDir(name: string): Promise<{ revision: number; content: 
 }
 
 describe('a backup archive', () => {
-  it('SYS-20 restores the store of one moment, while a client writes', async () => {
+  it('SYS-20 restores the state of one revision, although a client writes during the backup', async () => {
     const store = await openLmdbStore({ dir: pathOf('store'), clock: systemClock() })
     for (let index = 0; index < 500; index++) await put(store, `k/${index % 200}`, `value ${index}`.repeat(100))
     await remove(store, 'k/7')
@@ -63,16 +67,16 @@ describe('a backup archive', () => {
       for (let index = 0; !isStopped; index++) await put(store, `w/${index % 50}`, `${index}`)
     })()
     const { revision } = await dump('store', 'full')
-    const expected = (await store.list({ prefix: '', atRevision: revision })).entries
+    const expectedEntries = (await store.list({ prefix: '', atRevision: revision })).entries
     isStopped = true
     await writer
     await store.close()
     expect(await restore('restored', 'full')).toMatchObject({ revision, isResumed: false })
-    const restored = await openLmdbStore({ dir: pathOf('restored'), clock: manualClock() })
-    expect(restored.revision).toBe(revision)
-    expect((await restored.list({ prefix: '' })).entries).toEqual(expected)
-    expect(await put(restored, 'more')).toBe(revision + 1)
-    await restored.close()
+    const restoredStore = await openLmdbStore({ dir: pathOf('restored'), clock: manualClock() })
+    expect(restoredStore.revision).toBe(revision)
+    expect((await restoredStore.list({ prefix: '' })).entries).toEqual(expectedEntries)
+    expect(await put(restoredStore, 'more')).toBe(revision + 1)
+    await restoredStore.close()
     expect((await stat(pathOf('restored/store.mdb'))).mode & 0o777).toBe(0o600)
     expect((await readdir(pathOf('restored'))).sort()).toEqual(['store.mdb', 'store.mdb-lock'])
   })
@@ -81,39 +85,43 @@ describe('a backup archive', () => {
     const clock = manualClock()
     const store = await openLmdbStore({ dir: pathOf('store'), clock, history: { entriesMax: 3 } })
     for (const key of ['a', 'b', 'c', 'd']) await put(store, key)
-    const full = await dump('store', 'full')
+    const fullManifest = await dump('store', 'full')
     await remove(store, 'a')
     for (let index = 0; index < 20; index++) await put(store, 'b', `b${index}`)
     await advanceUntil(clock, () => store.stats().historyEntries <= 3)
     await put(store, 'e')
-    const second = await dump('store', 'second', full)
+    const secondManifest = await dump('store', 'second', fullManifest)
     await remove(store, 'c')
     await put(store, 'a', 'again')
-    const third = await dump('store', 'third', second)
-    const expected = { revision: store.revision, content: await contentOf(store) }
+    const thirdManifest = await dump('store', 'third', secondManifest)
+    const expectedContent = { revision: store.revision, content: await contentOf(store) }
     await store.close()
-    expect(third).toMatchObject({ since: second.revision, parent: 'id-second', revision: expected.revision })
+    expect(thirdManifest).toMatchObject({
+      since: secondManifest.revision,
+      parent: 'id-second',
+      revision: expectedContent.revision,
+    })
     await restore('restored', 'full', 'second', 'third')
-    expect(await contentOfDir('restored')).toEqual(expected)
-    expect(expected.content.map((line) => line.split(' ')[0])).toEqual(['a', 'b', 'd', 'e'])
+    expect(await contentOfDir('restored')).toEqual(expectedContent)
+    expect(expectedContent.content.map((line) => line.split(' ')[0])).toEqual(['a', 'b', 'd', 'e'])
     expect((await stat(pathOf('third'))).size).toBeLessThan((await stat(pathOf('full'))).size)
   })
 
   it('SYS-20 is refused if archives are missing, in another order, or do not belong together', async () => {
     const store = await openLmdbStore({ dir: pathOf('store'), clock: manualClock() })
     await put(store, 'a')
-    const full = await dump('store', 'full')
+    const fullManifest = await dump('store', 'full')
     await put(store, 'b')
-    const second = await dump('store', 'second', full)
+    const secondManifest = await dump('store', 'second', fullManifest)
     await put(store, 'c')
-    await dump('store', 'third', second)
+    await dump('store', 'third', secondManifest)
     await store.close()
-    const other = await openLmdbStore({ dir: pathOf('other'), clock: manualClock() })
-    await put(other, 'x')
-    await other.close()
+    const otherStore = await openLmdbStore({ dir: pathOf('other'), clock: manualClock() })
+    await put(otherStore, 'x')
+    await otherStore.close()
     await dump('other', 'foreign')
     await expect(restore('1', 'second')).rejects.toThrow('second is incremental: it continues a backup at revision 1')
-    expect(await readdir(pathOf('1'))).toEqual([]) // nothing to continue
+    expect(await readdir(pathOf('1'))).toEqual([]) // a failed restore without a commit leaves no file
     await expect(restore('2', 'full', 'third')).rejects.toThrow(
       'third continues a backup at revision 2, not the one before',
     )
@@ -135,9 +143,9 @@ describe('a backup archive', () => {
       for await (const frame of readArchive(sourceOf('damaged'))) expect(frame.type).toBeDefined()
     }
     for (let position = 0; position < content.length; position += 7) {
-      const damaged = Buffer.from(content)
-      damaged[position]! ^= 1 << (position % 8)
-      await writeFile(pathOf('damaged'), damaged)
+      const damagedArchive = Buffer.from(content)
+      damagedArchive[position]! ^= 1 << (position % 8)
+      await writeFile(pathOf('damaged'), damagedArchive)
       await expect(verify(), `byte ${position}`).rejects.toThrow(
         /^damaged is (damaged|not a backup|a backup archive of)/,
       )
@@ -151,37 +159,37 @@ describe('a backup archive', () => {
     expect(PAYLOAD_BYTES_MAX).toBeGreaterThan(64 * 1024 * 1024) // a value can be as large as a transaction
   })
 
-  it('SYS-20 continues a restore that was interrupted after a commit, several times', async () => {
+  it('SYS-20 is restored completely by a restore that is interrupted several times, each time after a commit', async () => {
     const store = await openLmdbStore({ dir: pathOf('store'), clock: systemClock() })
     const value = Buffer.alloc(700_000, 'x')
     for (let index = 0; index < 60; index++) await store.transact(() => [{ put: `k/${index}`, value }])
-    const full = await dump('store', 'full')
+    const fullManifest = await dump('store', 'full')
     for (let index = 50; index < 80; index++) await store.transact(() => [{ put: `k/${index}`, value }])
     await remove(store, 'k/3')
-    await dump('store', 'second', full)
+    await dump('store', 'second', fullManifest)
     await store.close()
-    const expected = await contentOfDir('store')
+    const expectedContent = await contentOfDir('store')
     let commits = 0
     for (let stopAfter = 1; ; stopAfter++) {
       const archives = ['full', 'second'].map(sourceOf)
-      let own = 0
+      let ownCommits = 0
       const onCommit = () => {
-        if (++own === stopAfter) throw new Error('interrupted')
+        if (++ownCommits === stopAfter) throw new Error('interrupted')
       }
       const outcome = await restoreStore({ dir: pathOf('restored'), archives, onCommit }).catch(
         (error) => error.message,
       )
-      commits += own
+      commits += ownCommits
       if (outcome !== 'interrupted') {
-        expect(outcome).toMatchObject({ isResumed: true, revision: expected.revision })
+        expect(outcome).toMatchObject({ isResumed: true, revision: expectedContent.revision })
         break
       }
     }
     expect(commits).toBeGreaterThan(8)
-    expect(await contentOfDir('restored')).toEqual(expected)
+    expect(await contentOfDir('restored')).toEqual(expectedContent)
   })
 
-  it('SYS-20 continues a restore that was killed after a commit', async () => {
+  it('SYS-20 is restored completely by a restore that is killed several times, each time after a commit', async () => {
     const store = await openLmdbStore({ dir: pathOf('store'), clock: systemClock() })
     const value = Buffer.alloc(1_000_000, 'y')
     for (let index = 0; index < 80; index++) await store.transact(() => [{ put: `k/${index}`, value }])
@@ -196,7 +204,7 @@ describe('a backup archive', () => {
       for (let index = 0; index < lines; index++) line = await child.nextLine()
       if (line === undefined || line === 'restored') break
       child.process.kill('SIGKILL')
-      await child.exited()
+      await child.whenExited()
       kills++
     }
     await program.remove()

@@ -36,7 +36,7 @@ export interface DumpOptions {
 
 export interface Dump {
   readonly manifest: Manifest
-  /** The records in the archive that do not match their checksums. The archive has them as they are. */
+  /** The records that do not match their checksums. The archive contains them unchanged. */
   readonly damagedRecords: readonly RecordDamage[]
 }
 
@@ -61,7 +61,7 @@ class StoreDump {
   readonly #writer: ArchiveWriter
   readonly #path: string
   readonly #inspector: RecordInspector
-  #pending: StoreEntry[] = []
+  #pendingEntries: StoreEntry[] = []
   #pendingBytes = 0
 
   constructor(db: RawDb, transaction: Transaction, writer: ArchiveWriter, path: string) {
@@ -76,15 +76,15 @@ class StoreDump {
     const manifest = this.#manifestOf({ id, createdAt, since })
     await this.#writer.write({ type: 'manifest', manifest })
     await writeFiles?.(this.#writer)
-    const after = since?.revision ?? 0
+    const sinceRevision = since?.revision ?? 0
     let storeEntries = 0
     for (const entry of this.#range(DESCRIPTION_ENTRY, HEADERS_START)) {
       storeEntries++
       await this.#add(entry)
     }
-    storeEntries += await this.#writeHeaders(after)
-    storeEntries += this.#count(VALUES_START, encodeName(VALUE, after + 1))
-    for (const entry of this.#range(encodeName(VALUE, after + 1))) {
+    storeEntries += await this.#writeHeaders(sinceRevision)
+    storeEntries += this.#count(VALUES_START, encodeName(VALUE, sinceRevision + 1))
+    for (const entry of this.#range(encodeName(VALUE, sinceRevision + 1))) {
       storeEntries++
       await this.#add(entry)
     }
@@ -115,23 +115,29 @@ class StoreDump {
     return 0
   }
 
-  /** Writes the headers after a revision, and which earlier revisions the store has. Resolves with the number of headers of both. */
-  async #writeHeaders(after: number): Promise<number> {
+  /** Writes the headers after a revision, and the list of earlier revisions. Resolves with the number of all headers. */
+  async #writeHeaders(sinceRevision: number): Promise<number> {
     let count = 0
     let keptAfter = 0
     let revisions: number[] = []
     for (const entry of this.#range(HEADERS_START, VALUES_START)) {
       count++
       const revision = revisionOf(entry.name)
-      if (revision > after) await this.#add(entry)
+      if (revision > sinceRevision) await this.#add(entry)
       else if (revisions.push(revision) === KEPT_REVISIONS_PER_FRAME) {
-        await this.#writer.write({ type: 'kept', kept: { after: keptAfter, upTo: revision, revisions } })
+        await this.#writer.write({
+          type: 'kept',
+          kept: { afterRevision: keptAfter, upToRevision: revision, revisions },
+        })
         keptAfter = revision
         revisions = []
       }
     }
-    if (after > keptAfter)
-      await this.#writer.write({ type: 'kept', kept: { after: keptAfter, upTo: after, revisions } })
+    if (sinceRevision > keptAfter)
+      await this.#writer.write({
+        type: 'kept',
+        kept: { afterRevision: keptAfter, upToRevision: sinceRevision, revisions },
+      })
     return count
   }
 
@@ -147,15 +153,15 @@ class StoreDump {
 
   async #add(entry: StoreEntry): Promise<void> {
     this.#inspector.add(readName(entry.name, 0), entry.value)
-    this.#pending.push(entry)
+    this.#pendingEntries.push(entry)
     this.#pendingBytes += ENTRY_HEADER_BYTES + entry.name.length + entry.value.length
     if (this.#pendingBytes >= FRAME_BYTES) await this.#flush()
   }
 
   async #flush(): Promise<void> {
-    if (this.#pending.length === 0) return
-    const entries = this.#pending
-    this.#pending = []
+    if (this.#pendingEntries.length === 0) return
+    const entries = this.#pendingEntries
+    this.#pendingEntries = []
     this.#pendingBytes = 0
     await this.#writer.write({ type: 'entries', entries })
   }

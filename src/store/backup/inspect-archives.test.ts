@@ -28,7 +28,7 @@ afterEach(async () => {
 const pathOf = (name: string) => join(scratch, name)
 const sourceOf = (name: string) => ({ name, chunks: createReadStream(pathOf(name)) })
 
-async function write(
+async function writeArchive(
   name: string,
   writeFrames: (writer: ArchiveWriter) => Promise<Dump | undefined>,
 ): Promise<Dump | undefined> {
@@ -42,35 +42,35 @@ async function write(
 
 async function dump(name: string, since?: Manifest): Promise<Dump> {
   const options = { dir: pathOf('store'), id: `id-${name}`, createdAt: '2026-01-01T00:00:00Z', since }
-  return (await write(name, (writer) => dumpStore(options, writer))) as Dump
+  return (await writeArchive(name, (writer) => dumpStore(options, writer))) as Dump
 }
 
 async function inspect(options: ArchiveInspectorOptions, ...names: string[]): Promise<InspectedArchive> {
   const inspector = new ArchiveInspector(options)
-  let last: InspectedArchive | undefined
-  for (const name of names) last = await inspector.inspect(sourceOf(name))
-  return last as InspectedArchive
+  let lastArchive: InspectedArchive | undefined
+  for (const name of names) lastArchive = await inspector.inspect(sourceOf(name))
+  return lastArchive as InspectedArchive
 }
 
-/** Flips a bit of every place in the file of the stopped store that has these bytes. */
+/** Closes the store, and flips a bit of the first byte of every occurrence of the marker in its file. */
 async function damageStore(marker: string): Promise<void> {
   await store.close()
   const path = pathOf('store/store.mdb')
   const bytes = await readFile(path)
-  for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, at + 1)) bytes[at]! ^= 1
+  for (let offset = bytes.indexOf(marker); offset >= 0; offset = bytes.indexOf(marker, offset + 1)) bytes[offset]! ^= 1
   await writeFile(path, bytes)
 }
 
 describe('ArchiveInspector', () => {
-  it('SYS-20 follows incremental archives to the records that a restore gives', async () => {
+  it('SYS-20 finds the records that a restore of a full and an incremental archive creates', async () => {
     for (const key of ['a', 'b', 'c']) await put(store, key)
-    const full = await dump('full')
+    const fullDump = await dump('full')
     await remove(store, 'a')
     for (let index = 0; index < 20; index++) await put(store, 'b', `b${index}`)
     await advanceUntil(clock, () => store.stats().historyEntries <= 3)
-    await dump('second', full.manifest)
+    await dump('second', fullDump.manifest)
     const revisions = new Set<number>()
-    const inspected = await inspect(
+    const inspectedArchive = await inspect(
       {
         isOneSequence: true,
         onRecord: ({ revision }) => void revisions.add(revision),
@@ -79,9 +79,9 @@ describe('ArchiveInspector', () => {
       'full',
       'second',
     )
-    expect(inspected).toMatchObject({ isComplete: true, damagedRecords: [], missingRevisions: [] })
-    expect(inspected.manifest.revision).toBe(store.revision)
-    expect(inspected.records).toBe(revisions.size)
+    expect(inspectedArchive).toMatchObject({ isComplete: true, damagedRecords: [], missingRevisions: [] })
+    expect(inspectedArchive.manifest.revision).toBe(store.revision)
+    expect(inspectedArchive.records).toBe(revisions.size)
     expect(revisions.has(3)).toBe(true) // the only state of c
     expect(revisions.has(1)).toBe(false) // a was deleted and compacted
   })
@@ -95,13 +95,13 @@ describe('ArchiveInspector', () => {
     expect(await inspect({}, 'full')).toMatchObject({ records: 1, damagedRecords: [damage], missingRevisions: [] })
   })
 
-  it('SYS-20 names revisions that the store had and no archive has', async () => {
+  it('SYS-20 names revisions that the store had and no archive contains', async () => {
     for (const key of ['a', 'b', 'c']) await put(store, key)
-    const full = await dump('full')
+    const fullDump = await dump('full')
     await put(store, 'd')
-    await dump('second', full.manifest)
+    await dump('second', fullDump.manifest)
     // Write the full archive again without the record of b.
-    await write('incomplete', async (writer) => {
+    await writeArchive('incomplete', async (writer) => {
       for await (const frame of readArchive(sourceOf('full'))) {
         if (frame.type === 'end') await writer.end(frame.end.storeEntries - 2)
         else if (frame.type !== 'entries') await writer.write(frame)
@@ -118,11 +118,11 @@ describe('ArchiveInspector', () => {
 
   it('SYS-20 accepts an incremental archive alone, and refuses it as the first of a sequence', async () => {
     await put(store, 'a')
-    const full = await dump('full')
+    const fullDump = await dump('full')
     await put(store, 'b')
-    const second = await dump('second', full.manifest)
+    const secondDump = await dump('second', fullDump.manifest)
     await put(store, 'c')
-    await dump('third', second.manifest)
+    await dump('third', secondDump.manifest)
     expect(await inspect({}, 'second')).toMatchObject({ isComplete: false, records: 1, missingRevisions: [] })
     expect(await inspect({}, 'second', 'full')).toMatchObject({ isComplete: true, records: 1 })
     await expect(inspect({ isOneSequence: true }, 'second')).rejects.toThrow('second is incremental')

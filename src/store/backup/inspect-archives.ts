@@ -1,5 +1,5 @@
-// Inspects backup archives without restoring them: verifies their own checksums and those of their records, and follows
-// incremental archives, to find records that the store had and none of the archives has.
+// Inspects backup archives without restoring them: verifies their own checksums and those of their records, and finds the
+// records that the store had and that no archive of the sequence contains.
 import type { MediumRecord } from '../medium.ts'
 import { DESCRIPTION, HEADER, readName } from '../records/record-codec.ts'
 import { type RecordDamage, RecordInspector } from '../records/record-inspector.ts'
@@ -8,7 +8,7 @@ import type { ArchiveEnd, Frame, KeptRevisions, Manifest } from './archive.ts'
 import { checkSequence } from './archive-sequence.ts'
 import { ArchiveError, type ArchiveSource, readArchive } from './read-archive.ts'
 
-/** An archive, and the store that is restored from it and those before it. */
+/** The findings about an archive, and about the store that a restore of it and the archives before it would create. */
 export interface InspectedArchive {
   readonly name: string
   readonly manifest: Manifest
@@ -19,7 +19,7 @@ export interface InspectedArchive {
   readonly records: number
   /** Damaged records of the store, in revision order. */
   readonly damagedRecords: readonly RecordDamage[]
-  /** Revisions that the store had according to this archive, and that no archive has. */
+  /** Revisions that the store had according to this archive, and that no archive contains. */
   readonly missingRevisions: readonly Revision[]
 }
 
@@ -38,7 +38,7 @@ export interface ArchiveInspectorOptions {
 /** Inspects archives one after the other. */
 export class ArchiveInspector {
   readonly #options: ArchiveInspectorOptions
-  #previous: Manifest | undefined
+  #previousManifest: Manifest | undefined
   #isComplete = true
   /** The number of entries of each record of the store, after the archives so far. */
   #entries = new Map<Revision, number>()
@@ -68,18 +68,18 @@ export class ArchiveInspector {
 
   #startArchive(name: string, manifest: Manifest): void {
     const { isOneSequence = false } = this.#options
-    if (isOneSequence) checkSequence(name, manifest, this.#previous)
+    if (isOneSequence) checkSequence(name, manifest, this.#previousManifest)
     if (manifest.since === undefined) {
       this.#entries.clear()
       this.#damage.clear()
       this.#isComplete = true
-    } else if (this.#previous) checkSequence(name, manifest, this.#previous)
+    } else if (this.#previousManifest) checkSequence(name, manifest, this.#previousManifest)
     else this.#isComplete = false
-    this.#previous = manifest
+    this.#previousManifest = manifest
   }
 
   #add(frame: Frame, records: RecordInspector): void {
-    if (frame.type === 'kept') this.#dropOthers(frame.kept)
+    if (frame.type === 'kept') this.#dropUnkept(frame.kept)
     if (frame.type !== 'entries') return
     for (const { name, value } of frame.entries) {
       const recordName = readName(name, 0)
@@ -90,12 +90,12 @@ export class ArchiveInspector {
     }
   }
 
-  /** Forgets the records in the range that the store no longer has, and notes those that no archive has. */
-  #dropOthers({ after, upTo, revisions }: KeptRevisions): void {
+  /** Forgets the records in the range that the store no longer has, and adds those that no archive contains to the missing. */
+  #dropUnkept({ afterRevision, upToRevision, revisions }: KeptRevisions): void {
     const keptRevisions = new Set(revisions)
     if (this.#isComplete) this.#missingRevisions.push(...revisions.filter((revision) => !this.#entries.has(revision)))
     for (const revision of [...this.#entries.keys()]) {
-      if (revision <= after || revision > upTo || keptRevisions.has(revision)) continue
+      if (revision <= afterRevision || revision > upToRevision || keptRevisions.has(revision)) continue
       this.#entries.delete(revision)
       this.#damage.delete(revision)
       this.#options.onDrop?.(revision)
@@ -115,14 +115,14 @@ export class ArchiveInspector {
     if (this.#isComplete && missingRevisions.length === 0 && entries !== end.storeEntries) {
       throw new ArchiveError(`${name} is damaged: the store has ${entries} entries in place of ${end.storeEntries}.`)
     }
-    const allDamaged = [...this.#damage.values()].sort((a, b) => a.revision - b.revision)
+    const allDamagedRecords = [...this.#damage.values()].sort((a, b) => a.revision - b.revision)
     return {
       name,
       manifest,
       end,
       isComplete: this.#isComplete,
-      records: this.#entries.size - allDamaged.length,
-      damagedRecords: allDamaged,
+      records: this.#entries.size - allDamagedRecords.length,
+      damagedRecords: allDamagedRecords,
       missingRevisions,
     }
   }

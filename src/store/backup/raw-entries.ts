@@ -31,5 +31,5 @@ export const DESCRIPTION_ENTRY = encodeName(DESCRIPTION, 0)
 export const HEADERS_START = encodeName(HEADER, 0)
 export const VALUES_START = encodeName(VALUE, 0)
 
-/** The entry of a store that is being restored, which names what was applied so far. */
+/** The entry that a restore writes to the new store to record the archives and frames that it has applied. */
 export const PROGRESS_ENTRY = encodeName(DESCRIPTION, 1)

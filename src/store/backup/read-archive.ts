@@ -66,10 +66,11 @@ async function readFrame(reader: ByteReader): Promise<Frame> {
   if (header.length < FRAME_HEADER_BYTES) throw new Error('it ends before it is complete')
   const payloadBytes = header.readUInt32BE(1)
   if (payloadBytes > PAYLOAD_BYTES_MAX) throw new Error('a frame is too long')
-  const rest = await reader.read(payloadBytes + CHECKSUM_BYTES)
-  if (rest.length < payloadBytes + CHECKSUM_BYTES) throw new Error('it ends before it is complete')
-  const payload = rest.subarray(0, payloadBytes)
-  if (crc32(payload, crc32(header)) !== rest.readUInt32BE(payloadBytes)) throw new Error('a checksum differs')
+  const payloadAndChecksum = await reader.read(payloadBytes + CHECKSUM_BYTES)
+  if (payloadAndChecksum.length < payloadBytes + CHECKSUM_BYTES) throw new Error('it ends before it is complete')
+  const payload = payloadAndChecksum.subarray(0, payloadBytes)
+  if (crc32(payload, crc32(header)) !== payloadAndChecksum.readUInt32BE(payloadBytes))
+    throw new Error('a checksum differs')
   return decodeFrame(header.readUInt8(0), payload)
 }
 
@@ -77,7 +78,7 @@ async function readFrame(reader: ByteReader): Promise<Frame> {
 class ByteReader {
   readonly #chunks: AsyncIterator<Uint8Array>
   readonly #hash: Hash = createHash('sha256')
-  #buffered: Buffer[] = []
+  #bufferedChunks: Buffer[] = []
   #bufferedBytes = 0
   position = 0
 
@@ -90,13 +91,13 @@ class ByteReader {
     while (this.#bufferedBytes < size) {
       const { value, done } = await this.#chunks.next()
       if (done) break
-      this.#buffered.push(Buffer.from(value.buffer, value.byteOffset, value.length))
+      this.#bufferedChunks.push(Buffer.from(value.buffer, value.byteOffset, value.length))
       this.#bufferedBytes += value.length
     }
-    const all = this.#buffered.length === 1 ? this.#buffered[0]! : Buffer.concat(this.#buffered)
-    const bytes = all.subarray(0, size)
-    this.#buffered = [all.subarray(bytes.length)]
-    this.#bufferedBytes = all.length - bytes.length
+    const buffer = this.#bufferedChunks.length === 1 ? this.#bufferedChunks[0]! : Buffer.concat(this.#bufferedChunks)
+    const bytes = buffer.subarray(0, size)
+    this.#bufferedChunks = [buffer.subarray(bytes.length)]
+    this.#bufferedBytes = buffer.length - bytes.length
     this.#hash.update(bytes)
     this.position += bytes.length
     return bytes

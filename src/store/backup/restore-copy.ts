@@ -8,7 +8,7 @@ import { requireNoStore } from './restore-store.ts'
 
 export interface RestoreCopyOptions {
   /** The directory of the store to copy. */
-  readonly from: string
+  readonly sourceDir: string
   /** The directory of the new store, which is created if it does not exist. It must not contain a store. */
   readonly dir: string
   /** Called after the store is copied and before it is moved to its place. */
@@ -18,14 +18,14 @@ export interface RestoreCopyOptions {
 /** The directory in which a store is copied. */
 export const COPYING_DIR = 'copy.restoring'
 
-export async function restoreCopy({ from, dir, writeFiles }: RestoreCopyOptions): Promise<StoreCopy> {
+export async function restoreCopy({ sourceDir, dir, writeFiles }: RestoreCopyOptions): Promise<StoreCopy> {
   await ensureDirectory(dir)
   const lock = await lockDirectory(dir) // no server starts on the directory meanwhile
   try {
     await requireNoStore(dir)
     const copyDir = join(dir, COPYING_DIR)
     await rm(copyDir, { recursive: true, force: true })
-    const copy = await copyLmdbStore({ from, to: copyDir })
+    const copy = await copyLmdbStore({ sourceDir, targetDir: copyDir })
     await writeFiles()
     await rename(join(copyDir, STORE_FILE), join(dir, STORE_FILE))
     await rm(copyDir, { recursive: true, force: true })

@@ -31,7 +31,7 @@ export interface RestoreOptions {
   readonly onCommit?: () => Promise<void> | void
 }
 
-export interface Restored {
+export interface RestoreResult {
   readonly revision: number
   readonly storeEntries: number
   /** Whether the restore continued one that was interrupted. */
@@ -49,23 +49,23 @@ interface Progress {
 /** The name of the file in which a store is built. */
 export const RESTORING_FILE = `${STORE_FILE}.restoring`
 
-export async function restoreStore({ dir, archives, writeFile, onCommit }: RestoreOptions): Promise<Restored> {
+export async function restoreStore({ dir, archives, writeFile, onCommit }: RestoreOptions): Promise<RestoreResult> {
   await ensureDirectory(dir)
   const lock = await lockDirectory(dir) // no server starts on the directory meanwhile
   try {
     const target = join(dir, STORE_FILE)
     await requireNoStore(dir)
     const path = join(dir, RESTORING_FILE)
-    await checkLmdbFile(path).catch(() => rm(path)) // a crash while it was created
+    await checkLmdbFile(path).catch(() => rm(path)) // a crash during its creation leaves an invalid file
     await requireWritableSpace(dir, OPEN_BYTES_MIN)
     await ensureLockFile(path)
     const db = openRawDb(path, { isReadOnly: false })
     const restore = new StoreRestore(db, onCommit)
-    let applied: AppliedArchives
+    let appliedArchives: AppliedArchives
     let canContinue = true
     try {
       await chmod(path, 0o600)
-      applied = await restore.apply(archives)
+      appliedArchives = await restore.apply(archives)
     } catch (error) {
       canContinue = restore.hasProgress
       throw await describeError(error, path)
@@ -78,7 +78,7 @@ export async function restoreStore({ dir, archives, writeFile, onCommit }: Resto
     await rename(path, target)
     await removeFiles(path)
     await syncDirectory(dir)
-    return { ...applied, damagedRecords }
+    return { ...appliedArchives, damagedRecords }
   } finally {
     await lock.release()
   }
@@ -114,7 +114,7 @@ class StoreRestore {
   readonly #db: RawDb
   readonly #onCommit: RestoreOptions['onCommit']
   #progress: Progress = { ids: [], frames: 0 }
-  #pending: (() => void)[] = []
+  #pendingWrites: (() => void)[] = []
   #pendingBytes = 0
 
   constructor(db: RawDb, onCommit: RestoreOptions['onCommit']) {
@@ -128,26 +128,31 @@ class StoreRestore {
   }
 
   async apply(archives: readonly ArchiveSource[]): Promise<AppliedArchives> {
-    const earlier = this.#loadProgress()
-    let previous: Manifest | undefined
+    const earlierProgress = this.#loadProgress()
+    let previousManifest: Manifest | undefined
     let storeEntries = 0
     for (const [index, source] of archives.entries()) {
-      const { manifest, end } = await this.#applyArchive({ source, index, earlier, previous })
-      previous = manifest
+      const { manifest, end } = await this.#applyArchive({
+        source,
+        index,
+        earlier: earlierProgress,
+        previous: previousManifest,
+      })
+      previousManifest = manifest
       storeEntries = end
     }
-    if (!previous) throw new Error('There is no archive to restore.')
-    if (earlier.ids.length > archives.length) throw differentArchivesError()
+    if (!previousManifest) throw new Error('There is no archive to restore.')
+    if (earlierProgress.ids.length > archives.length) throw differentArchivesError()
     const { entryCount } = this.#db.getStats() as { entryCount: number }
     const restoredEntries = entryCount - 1 // without the progress
     if (restoredEntries !== storeEntries) {
       throw new ArchiveError(`The restored store has ${restoredEntries} entries in place of ${storeEntries}.`)
     }
     this.#db.transactionSync(() => this.#db.removeSync(PROGRESS_ENTRY))
-    return { revision: previous.revision, storeEntries, isResumed: earlier.ids.length > 0 }
+    return { revision: previousManifest.revision, storeEntries, isResumed: earlierProgress.ids.length > 0 }
   }
 
-  /** Applies the frames that are not applied yet. Reads and verifies the others too. */
+  /** Reads and verifies all frames, and applies those that are not applied yet. */
   async #applyArchive({ source, index, earlier, previous }: ArchiveStep): Promise<{ manifest: Manifest; end: number }> {
     let manifest: Manifest | undefined
     let frames = 0
@@ -178,26 +183,26 @@ class StoreRestore {
 
   #add(frame: Frame, { since }: Manifest): void {
     if (frame.type === 'entries') {
-      this.#pending.push(() => {
+      this.#pendingWrites.push(() => {
         for (const { name, value } of frame.entries) this.#put({ name, value }, since === undefined)
       })
       this.#pendingBytes += frame.entries.reduce((sum, { value }) => sum + value.length, 0)
     } else if (frame.type === 'kept') {
-      this.#pending.push(() => this.#dropOthers(frame.kept))
+      this.#pendingWrites.push(() => this.#dropUnkept(frame.kept))
       this.#pendingBytes += frame.kept.revisions.length * 100
     }
   }
 
-  /** Puts an entry. Those of a full archive are in order, so LMDB fills its pages completely (MDB_APPEND). */
-  #put({ name, value }: StoreEntry, isLast: boolean): void {
-    const isPut: unknown = this.#db.putSync(Buffer.from(name), Buffer.from(value), isLast ? { append: true } : {})
+  /** Puts an entry. `isAppended` means that it sorts after all others, so that LMDB fills its pages (MDB_APPEND). */
+  #put({ name, value }: StoreEntry, isAppended: boolean): void {
+    const isPut: unknown = this.#db.putSync(Buffer.from(name), Buffer.from(value), isAppended ? { append: true } : {})
     if (isPut === false) throw new ArchiveError('The entries of a full archive are not in order.')
   }
 
-  /** Deletes the records in the range that the store no longer has. Throws if one is missing that it has. */
-  #dropOthers({ after, upTo, revisions }: KeptRevisions): void {
+  /** Deletes the records in the range that the store no longer had. Throws if a record is missing that the store had. */
+  #dropUnkept({ afterRevision, upToRevision, revisions }: KeptRevisions): void {
     const missingRevisions = new Set(revisions)
-    const range = { start: encodeName(HEADER, after + 1), end: encodeName(HEADER, upTo + 1) }
+    const range = { start: encodeName(HEADER, afterRevision + 1), end: encodeName(HEADER, upToRevision + 1) }
     const presentRevisions = [...this.#db.getKeys(range)].map(revisionOf)
     for (const revision of presentRevisions) {
       if (missingRevisions.delete(revision)) continue
@@ -210,11 +215,11 @@ class StoreRestore {
   }
 
   async #commit(): Promise<void> {
-    const pending = this.#pending
-    this.#pending = []
+    const pendingWrites = this.#pendingWrites
+    this.#pendingWrites = []
     this.#pendingBytes = 0
     this.#db.transactionSync(() => {
-      for (const apply of pending) apply()
+      for (const apply of pendingWrites) apply()
       this.#db.putSync(PROGRESS_ENTRY, Buffer.from(JSON.stringify(this.#progress)))
     })
     await this.#onCommit?.()
@@ -223,17 +228,17 @@ class StoreRestore {
   #loadProgress(): Progress {
     const bytes = this.#db.get(PROGRESS_ENTRY)
     if (bytes) this.#progress = JSON.parse(bytes.toString())
-    else this.#db.clearSync() // a crash between the last commit and the rename
+    else this.#db.clearSync() // a crash between the last commit and the rename leaves a store without the entry
     return this.#progress
   }
 }
 
-type AppliedArchives = Omit<Restored, 'damagedRecords'>
+type AppliedArchives = Omit<RestoreResult, 'damagedRecords'>
 
 interface ArchiveStep {
   readonly source: ArchiveSource
   readonly index: number
-  /** What an interrupted restore has applied. */
+  /** The progress of the interrupted restore that this one continues. */
   readonly earlier: Progress
   readonly previous: Manifest | undefined
 }

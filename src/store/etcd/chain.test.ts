@@ -32,12 +32,12 @@ describe.skipIf(skipReason)(`chains on etcd${skipReason ? ` (skipped: ${skipReas
     await Promise.all(openedStores.splice(0).map((store) => store.close()))
   })
 
-  async function open(): Promise<Store> {
+  async function openStore(): Promise<Store> {
     const store = await openEtcdStore({ endpoints: etcd.endpoints, prefix, clock })
     openedStores.push(store)
     return store
   }
-  const etcdRevision = async () => Number((await client.range({ key: Buffer.from('x') })).header?.revision)
+  const readEtcdRevision = async () => Number((await client.range({ key: Buffer.from('x') })).header?.revision)
   const totalOf = (view: TransactionView) => Number(text(view.get('totals/t')) ?? 0)
   const totalPut = (total: number): Write => ({ put: 'totals/t', value: bytes(String(total)), isCoalescable: true })
   /** Puts a key and adds 1 to the total, which may not exceed `max`. */
@@ -53,12 +53,12 @@ describe.skipIf(skipReason)(`chains on etcd${skipReason ? ` (skipped: ${skipReas
   const countKeys = async (store: Store) => (await store.list({ prefix: 'k/' })).entries.length
 
   it('commit concurrent transactions on one total in few etcd revisions, each with its own revision', async () => {
-    const store = await open()
+    const store = await openStore()
     await put(store, 'totals/t', '0')
-    const before = await etcdRevision()
+    const revisionBefore = await readEtcdRevision()
     const { events } = collectEvents(store)
     const results = await addMany(300, () => store)
-    expect((await etcdRevision()) - before).toBeLessThanOrEqual(30)
+    expect((await readEtcdRevision()) - revisionBefore).toBeLessThanOrEqual(30)
     expect(await readTotal(store)).toBe(300)
     const keyRevisions = results.map((result) => (result.status === 'fulfilled' ? result.value.revisions[0] : 0))
     expect(new Set(keyRevisions).size).toBe(300)
@@ -72,7 +72,7 @@ describe.skipIf(skipReason)(`chains on etcd${skipReason ? ` (skipped: ${skipReas
   })
 
   it('REX-4 never exceed the maximum of a total that two servers change, and use it up', async () => {
-    const stores = [await open(), await open()]
+    const stores = [await openStore(), await openStore()]
     await put(stores[0] as Store, 'totals/t', '0')
     const { events } = collectEvents(stores[1] as Store)
     const results = await addMany(200, (index) => stores[index % 2] as Store, 120)
@@ -83,9 +83,9 @@ describe.skipIf(skipReason)(`chains on etcd${skipReason ? ` (skipped: ${skipReas
   })
 
   it('let transactions list the uncommitted total', async () => {
-    const store = await open()
+    const store = await openStore()
     await put(store, 'totals/t', '0')
-    const before = await etcdRevision()
+    const revisionBefore = await readEtcdRevision()
     const addByList = (key: string) =>
       store.transact((view) => {
         const [entry] = view.list('totals/')
@@ -93,25 +93,25 @@ describe.skipIf(skipReason)(`chains on etcd${skipReason ? ` (skipped: ${skipReas
       })
     await Promise.all(Array.from({ length: 100 }, (_, index) => addByList(`k/${index}`)))
     expect(await readTotal(store)).toBe(100)
-    expect((await etcdRevision()) - before).toBeLessThanOrEqual(20)
+    expect((await readEtcdRevision()) - revisionBefore).toBeLessThanOrEqual(20)
   })
 
-  it('count keys of a chain that are not committed yet only after they are', async () => {
-    const store = await open()
+  it('make a transaction that counts uncommitted keys of a chain wait until they are committed', async () => {
+    const store = await openStore()
     await put(store, 'totals/t', '0')
     const recount = () =>
       store.transact((view) => {
-        const counted = view.list('k/').length
+        const keyCount = view.list('k/').length
         totalOf(view)
-        return [totalPut(counted)]
+        return [totalPut(keyCount)]
       })
     const work = Array.from({ length: 60 }, (_, index) => (index % 5 === 4 ? recount() : add(store, `k/${index}`)))
     await Promise.all(work)
     expect(await readTotal(store)).toBe(await countKeys(store))
   })
 
-  it('keep every other write of a total for watchers, and run it on the committed total', async () => {
-    const store = await open()
+  it('keep a write of the total that is not coalescable, so that watchers receive it', async () => {
+    const store = await openStore()
     await put(store, 'totals/t', '0')
     const { events } = collectEvents(store)
     const reset = () => store.transact((view) => [{ put: 'totals/t', value: bytes(`${totalOf(view)}.5`) }])
@@ -122,7 +122,7 @@ describe.skipIf(skipReason)(`chains on etcd${skipReason ? ` (skipped: ${skipReas
   })
 
   it('keep the put that creates the total', async () => {
-    const store = await open()
+    const store = await openStore()
     const { events } = collectEvents(store)
     await addMany(3, () => store)
     await waitUntil(() => events.some((event) => text(event.entry) === '3'))
@@ -130,15 +130,15 @@ describe.skipIf(skipReason)(`chains on etcd${skipReason ? ` (skipped: ${skipReas
   })
 
   it('reject only the transaction that etcd rejects', async () => {
-    const store = await open()
+    const store = await openStore()
     await put(store, 'totals/t', '0')
     const addLarge = store.transact((view) => [
       { put: 'k/large', value: Buffer.alloc(3_000_000) },
       totalPut(totalOf(view) + 1),
     ])
-    const others = addMany(50, () => store)
+    const otherAdds = addMany(50, () => store)
     await expect(addLarge).rejects.toThrow(WriteRejectedError)
-    expect((await others).every(({ status }) => status === 'fulfilled')).toBe(true)
+    expect((await otherAdds).every(({ status }) => status === 'fulfilled')).toBe(true)
     expect([await readTotal(store), await countKeys(store)]).toEqual([50, 50])
   })
 })

@@ -1,11 +1,11 @@
-// Chain: transactions that commit together in one etcd transaction. Usually it has one. A transaction continues a chain that is
-// not sent yet if it reads and rewrites a coalescable total that the chain writes, such as the usage of a quota: it runs on the
-// uncommitted total, and only the last total is stored.
+// Chain: transactions that commit together in one etcd transaction. Usually a chain has one transaction. Another transaction
+// continues a chain that is not sent yet if it reads and rewrites a coalescable total that the chain writes, such as the usage
+// of a quota: it runs on the uncommitted total, and only the last total is stored.
 import { entryOfPut } from '../put-entry.ts'
 import { type Entry, keyOfWrite, type Put, type Revision, type Write } from '../store.ts'
 import { type ConditionalWrite, fitsGroup } from './commit-queue.ts'
 
-/** What a transaction of a chain has read from etcd and writes. */
+/** The keys that a transaction of a chain has read from etcd, with their revisions, and its writes. */
 export interface ChainLink {
   readonly reads: ReadonlyMap<string, Revision>
   readonly writes: readonly Write[]
@@ -26,10 +26,10 @@ export class Chain<Link extends ChainLink> implements ConditionalWrite {
   readonly #writes = new Map<string, Write>()
   #isOpen: boolean
 
-  constructor(first: Link, { operationsMax, isOpen }: ChainOptions) {
+  constructor(firstLink: Link, { operationsMax, isOpen }: ChainOptions) {
     this.#operationsMax = operationsMax
     this.#isOpen = isOpen
-    this.#append(first)
+    this.#append(firstLink)
   }
 
   get reads(): ReadonlyMap<string, Revision> {
@@ -59,14 +59,14 @@ export class Chain<Link extends ChainLink> implements ConditionalWrite {
   }
 
   /** Returns the uncommitted entry of a written key; its revision is 0. `committed` is the entry that it replaces. */
-  entryOf(key: string, committed: Entry | undefined): Entry | undefined {
+  entryOf(key: string, committedEntry: Entry | undefined): Entry | undefined {
     const write = this.#writes.get(key)
-    return write && 'put' in write ? entryOfPut(write, 0, committed?.createRevision ?? 0) : undefined
+    return write && 'put' in write ? entryOfPut(write, 0, committedEntry?.createRevision ?? 0) : undefined
   }
 
   /** Returns the entries below a prefix with the uncommitted writes of this chain, in key order. */
-  listOver(prefix: string, committed: readonly Entry[]): readonly Entry[] {
-    const entries = new Map(committed.map((entry) => [entry.key, entry]))
+  listWithWrites(prefix: string, committedEntries: readonly Entry[]): readonly Entry[] {
+    const entries = new Map(committedEntries.map((entry) => [entry.key, entry]))
     for (const key of this.#writes.keys()) {
       if (!key.startsWith(prefix)) continue
       const entry = this.entryOf(key, entries.get(key))

@@ -22,7 +22,7 @@ function setUp({ operationsMax = 128 } = {}) {
       new Promise((resolve, reject) => {
         const end = (error?: Error) => {
           if (error) reject(error)
-          else resolve(group.map((_, index): CommitResult => ({ committed: true, revision: index })))
+          else resolve(group.map((_, index): CommitResult => ({ isCommitted: true, revision: index })))
           return nextTick()
         }
         calls.push({ keys: keysOf(group), end })
@@ -64,7 +64,7 @@ describe('CommitQueue', () => {
     await calls[2]?.end()
     await calls[3]?.end()
     const revisions = keys.map((_, index) => index % GROUP_TRANSACTIONS_MAX)
-    expect(await Promise.all(commits)).toEqual(revisions.map((revision) => ({ committed: true, revision })))
+    expect(await Promise.all(commits)).toEqual(revisions.map((revision) => ({ isCommitted: true, revision })))
   })
 
   it('limits groups to the operations that etcd allows, including those of the group itself', async () => {
@@ -95,8 +95,8 @@ describe('CommitQueue', () => {
     await calls[1]?.end()
     await calls[2]?.end(new WriteRejectedError('b is too large'))
     await calls[3]?.end()
-    const committed = { committed: true, revision: 0 }
-    expect(await Promise.all(commits)).toEqual([committed, new WriteRejectedError('b is too large'), committed])
+    const commitResult = { isCommitted: true, revision: 0 }
+    expect(await Promise.all(commits)).toEqual([commitResult, new WriteRejectedError('b is too large'), commitResult])
     expect(sentKeys()).toHaveLength(4)
   })
 

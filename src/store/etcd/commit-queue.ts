@@ -19,7 +19,7 @@ export interface ConditionalWrite {
 }
 
 export interface CommitResult {
-  readonly committed: boolean
+  readonly isCommitted: boolean
   /** The revision of the first write if committed, otherwise the revision of the conflict. */
   readonly revision: Revision
 }
@@ -43,7 +43,7 @@ interface WaitingTransaction {
 
 export class CommitQueue {
   readonly #options: CommitQueueOptions
-  #waiting: WaitingTransaction[] = []
+  #waitingTransactions: WaitingTransaction[] = []
   #calls = 0
   #isSendScheduled = false
 
@@ -58,7 +58,7 @@ export class CommitQueue {
       return Promise.reject(new WriteRejectedError(message))
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ write, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
+      this.#waitingTransactions.push({ write, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
       if (this.#isSendScheduled || this.#calls >= CALLS_MAX) return
       this.#isSendScheduled = true
       queueMicrotask(() => {
@@ -70,8 +70,11 @@ export class CommitQueue {
 
   #sendNext(): void {
     this.#rejectLate()
-    while (this.#waiting.length > 0 && this.#calls < CALLS_MAX) {
-      const group = this.#waiting.splice(0, countFitting(this.#waiting, this.#options.operationsMax))
+    while (this.#waitingTransactions.length > 0 && this.#calls < CALLS_MAX) {
+      const group = this.#waitingTransactions.splice(
+        0,
+        countFittingTransactions(this.#waitingTransactions, this.#options.operationsMax),
+      )
       this.#calls++
       for (const { write } of group) write.onSend?.()
       void this.#send(group).finally(() => {
@@ -85,8 +88,10 @@ export class CommitQueue {
     const { clock, waitMsMax } = this.#options
     const nowMs = clock.monotonicMs()
     const isLate = ({ sinceMs }: WaitingTransaction) => nowMs - sinceMs > waitMsMax
-    while (this.#waiting[0] && isLate(this.#waiting[0])) {
-      this.#waiting.shift()?.reject(new StoreUnavailableError('etcd is too slow: the write was not sent in time'))
+    while (this.#waitingTransactions[0] && isLate(this.#waitingTransactions[0])) {
+      this.#waitingTransactions
+        .shift()
+        ?.reject(new StoreUnavailableError('etcd is too slow: the write was not sent in time'))
     }
   }
 
@@ -108,13 +113,13 @@ export class CommitQueue {
  * Returns how many of the first transactions fit into one group, at least one. A transaction that reads a key which an earlier
  * one writes belongs to the next group, because etcd evaluates all comparisons of a group first.
  */
-function countFitting(waiting: readonly WaitingTransaction[], operationsMax: number): number {
+function countFittingTransactions(waitingTransactions: readonly WaitingTransaction[], operationsMax: number): number {
   const writtenKeys = new Set<string>()
   let count = 0
   let operations = 0
   let subRevisions = 0
   let bytes = 0
-  for (const { write } of waiting) {
+  for (const { write } of waitingTransactions) {
     if (count >= GROUP_TRANSACTIONS_MAX) break
     const { reads, writes } = write
     operations = Math.max(operations, operationsOf(write))
@@ -123,7 +128,7 @@ function countFitting(waiting: readonly WaitingTransaction[], operationsMax: num
     const exceedsLimit =
       count + GROUP_OPERATIONS + operations > operationsMax || subRevisions > SUB_REVISIONS || bytes > GROUP_BYTES_MAX
     if (count > 0 && (exceedsLimit || hasAny(reads, writtenKeys))) break
-    for (const written of writes) writtenKeys.add(keyOfWrite(written))
+    for (const groupWrite of writes) writtenKeys.add(keyOfWrite(groupWrite))
     count++
   }
   return count

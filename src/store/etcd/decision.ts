@@ -21,13 +21,13 @@ export type SettledDecision<Link extends ChainLink> =
 export interface DecidedWrites<Link extends ChainLink> {
   readonly is: 'decided'
   /** The writes that `decide` returned. */
-  readonly requested: readonly Write[]
+  readonly requestedWrites: readonly Write[]
   /** `requested` without deletes of keys that do not exist. */
   readonly writes: readonly Write[]
   /** The keys that were read from the replica, with their revisions. */
   readonly reads: Reads
   /** The chain whose uncommitted totals were read, and one of their keys. */
-  readonly continued: { readonly chain: Chain<Link>; readonly key: string } | undefined
+  readonly continuation: { readonly chain: Chain<Link>; readonly key: string } | undefined
 }
 
 export type Reads = Map<string, Revision>
@@ -51,7 +51,7 @@ export function runDecision<Link extends ChainLink>(decide: Decide, context: Dec
   }
   if (run.busyKey !== undefined) return { is: 'busy', key: run.busyKey, isUncommitted: false }
   const hasWrites = decision.is === 'decided' && decision.writes.length > 0
-  if (run.continued && !hasWrites) return { is: 'busy', key: run.continued.key, isUncommitted: true }
+  if (run.continuation && !hasWrites) return { is: 'busy', key: run.continuation.key, isUncommitted: true }
   return decision
 }
 
@@ -59,7 +59,7 @@ export function runDecision<Link extends ChainLink>(decide: Decide, context: Dec
 class DecisionRun<Link extends ChainLink> {
   readonly reads: Reads = new Map()
   busyKey: string | undefined
-  continued: DecidedWrites<Link>['continued']
+  continuation: DecidedWrites<Link>['continuation']
   readonly #context: DecisionContext<Link>
   readonly #listedPrefixes: string[] = []
 
@@ -68,13 +68,13 @@ class DecisionRun<Link extends ChainLink> {
   }
 
   writesOf(decide: Decide): DecidedWrites<Link> {
-    const requested = decide({ get: (key) => this.#get(key), list: (prefix) => this.#list(prefix) })
-    checkWrites(requested)
-    const blocked = requested.find((write) => this.#isBlocked(write))
-    if (blocked) throw this.#busy(keyOfWrite(blocked))
-    const writes = requested.filter((write) => this.#get(keyOfWrite(write)) !== undefined || 'put' in write)
-    const { reads, continued } = this
-    return { is: 'decided', requested, writes, reads, continued }
+    const requestedWrites = decide({ get: (key) => this.#get(key), list: (prefix) => this.#list(prefix) })
+    checkWrites(requestedWrites)
+    const blockedWrite = requestedWrites.find((write) => this.#isBlocked(write))
+    if (blockedWrite) throw this.#busy(keyOfWrite(blockedWrite))
+    const writes = requestedWrites.filter((write) => this.#get(keyOfWrite(write)) !== undefined || 'put' in write)
+    const { reads, continuation } = this
+    return { is: 'decided', requestedWrites, writes, reads, continuation }
   }
 
   #get(key: string): Entry | undefined {
@@ -90,8 +90,8 @@ class DecisionRun<Link extends ChainLink> {
 
   #list(prefix: string): readonly Entry[] {
     const entries = this.#context.list(prefix)
-    if (!this.continued) entries.some(({ key }) => this.#continue(key))
-    if (this.continued) return this.continued.chain.listOver(prefix, entries)
+    if (!this.continuation) entries.some(({ key }) => this.#continue(key))
+    if (this.continuation) return this.continuation.chain.listWithWrites(prefix, entries)
     this.#listedPrefixes.push(prefix)
     return entries
   }
@@ -100,10 +100,10 @@ class DecisionRun<Link extends ChainLink> {
   #continue(key: string): Chain<Link> | undefined {
     const chain = this.#context.holderOf(key)
     if (!this.#context.canContinue || !chain?.canContinue(key)) return undefined
-    if (this.continued) return this.continued.chain === chain ? chain : undefined
+    if (this.continuation) return this.continuation.chain === chain ? chain : undefined
     // Earlier lists of this run lack the writes of the chain.
     if (this.#listedPrefixes.some((prefix) => chain.writesBelow(prefix))) return undefined
-    this.continued = { chain, key }
+    this.continuation = { chain, key }
     return chain
   }
 
@@ -112,7 +112,7 @@ class DecisionRun<Link extends ChainLink> {
     const chain = this.#context.holderOf(keyOfWrite(write))
     if (!chain) return false
     const isTotal = 'put' in write && write.isCoalescable === true
-    return !isTotal || chain !== this.continued?.chain || !chain.canContinue(write.put)
+    return !isTotal || chain !== this.continuation?.chain || !chain.canContinue(write.put)
   }
 
   #busy(key: string): Error {

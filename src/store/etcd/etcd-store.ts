@@ -34,7 +34,7 @@ import { createHealthCheck } from './health-check.ts'
 import { FORMAT, FORMAT_WITHOUT_CHECKSUMS, type Layout, layoutOf, STORE } from './layout.ts'
 import { type Change, Replica } from './replica.ts'
 import { RevisionMapping } from './revision-mapping.ts'
-import { sharedRun } from './shared-run.ts'
+import { shareRuns } from './shared-run.ts'
 import { Transactor } from './transactor.ts'
 
 const PREFIX = '/stowage'
@@ -82,8 +82,8 @@ export class EtcdStore implements Store {
   readonly #replica: Replica
   readonly #transactor: Transactor
   readonly #checkHealth: () => Promise<string | undefined>
-  readonly #newestRevision = sharedRun(() => this.#fetchNewestRevision())
-  readonly #tick = sharedRun(() => this.#writeTick())
+  readonly #newestRevision = shareRuns(() => this.#fetchNewestRevision())
+  readonly #tick = shareRuns(() => this.#writeTick())
   readonly #commits: CommitQueue
   #mapping = new RevisionMapping({ base: 0 })
   /** Whether values are written with a checksum. Set when the format of the store is known. */
@@ -96,7 +96,7 @@ export class EtcdStore implements Store {
   #compactedRevision: Revision = 0
   /** The error of all calls after the store is closed or has failed. */
   #closedError: StoreClosedError | undefined
-  #closing: Promise<void> | undefined
+  #closeRun: Promise<void> | undefined
 
   static async open(options: EtcdStoreOptions): Promise<EtcdStore> {
     const store = new EtcdStore(options)
@@ -195,8 +195,8 @@ export class EtcdStore implements Store {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close(new StoreClosedError())
-    return this.#closing
+    this.#closeRun ??= this.#close(new StoreClosedError())
+    return this.#closeRun
   }
 
   // Opening
@@ -244,9 +244,9 @@ export class EtcdStore implements Store {
    */
   async #synchronize(): Promise<Revision> {
     for (;;) {
-      const newest = await this.#fetchNewestRevision()
-      const oldest = this.#mapping.etcdRevisionOf(0)
-      const replayStart = Math.max(oldest, this.#mapping.etcdRevisionOf(newest) - REPLAY_REVISIONS_MAX)
+      const newestRevision = await this.#fetchNewestRevision()
+      const oldestRevision = this.#mapping.etcdRevisionOf(0)
+      const replayStart = Math.max(oldestRevision, this.#mapping.etcdRevisionOf(newestRevision) - REPLAY_REVISIONS_MAX)
       const startRevision = Math.max(replayStart, await this.#compactedAfter(replayStart))
       try {
         const group = await this.#client.range({ key: this.#layout.group, revision: BigInt(startRevision) })
@@ -264,7 +264,7 @@ export class EtcdStore implements Store {
         onChanges: (changes) => this.#apply(changes),
         onCompacted: () => void this.#reload(),
       })
-      return newest
+      return newestRevision
     }
   }
 
@@ -294,9 +294,9 @@ export class EtcdStore implements Store {
   async #stateAt(revision: number): Promise<Change[]> {
     const { start, end } = this.#layout.keys
     const state: Change[] = []
-    for (let from: Uint8Array = start; ; ) {
+    for (let startKey: Uint8Array = start; ; ) {
       const { kvs, more } = await this.#client.range({
-        key: from,
+        key: startKey,
         rangeEnd: end,
         limit: BigInt(SNAPSHOT_PAGE_KEYS),
         revision: BigInt(revision),
@@ -304,7 +304,7 @@ export class EtcdStore implements Store {
       for (const kv of kvs) state.push(decodeChange(kv, this.#layout.storeKey(kv.key) as string, this.#mapping))
       const lastKv = kvs.at(-1)
       if (!more || !lastKv) return state
-      from = Buffer.concat([lastKv.key, Buffer.of(0)])
+      startKey = Buffer.concat([lastKv.key, Buffer.of(0)])
     }
   }
 
@@ -342,9 +342,10 @@ export class EtcdStore implements Store {
   async #fetchNewestRevision(): Promise<Revision> {
     const knownRevision = this.#mapping.etcdRevisionOf(this.#replica.revision)
     const { header } = await this.#client.range({ key: this.#layout.about, countOnly: true })
-    const newest = Number(header?.revision)
-    if (newest < knownRevision) throw this.#fail(`etcd went back from revision ${knownRevision} to ${newest}`)
-    return this.#mapping.revisionOf(newest)
+    const newestEtcdRevision = Number(header?.revision)
+    if (newestEtcdRevision < knownRevision)
+      throw this.#fail(`etcd went back from revision ${knownRevision} to ${newestEtcdRevision}`)
+    return this.#mapping.revisionOf(newestEtcdRevision)
   }
 
   /** Performs a linearizable read, which fails without a quorum. */
@@ -401,7 +402,7 @@ export class EtcdStore implements Store {
       }
       const request = encodeGroup(group, context)
       const commits = decodeCommits(group, await this.#client.txn(request), this.#mapping)
-      const lastCommitted = commits.findLast(({ committed }) => committed)
+      const lastCommitted = commits.findLast(({ isCommitted }) => isCommitted)
       // Ignore a timeout, because the writes are committed and reads wait for the replica themselves.
       if (lastCommitted) await this.#waitForRevision(lastCommitted.revision).catch(() => {})
       return commits
@@ -424,14 +425,17 @@ export class EtcdStore implements Store {
 
   /** Runs on every server. The first server deletes an expired key. */
   async #expire(): Promise<void> {
-    const expired = this.#replica.takeExpired({ nowMs: this.#clock.nowMs(), max: this.#options.transactionWritesMax })
+    const expiredVersions = this.#replica.takeExpired({
+      nowMs: this.#clock.nowMs(),
+      max: this.#options.transactionWritesMax,
+    })
     let notBeforeMs = 0
-    if (expired.length > 0) {
+    if (expiredVersions.length > 0) {
       this.#isExpiring = true
       try {
-        await deleteExpired({ transact: (decide) => this.transact(decide) }, expired)
+        await deleteExpired({ transact: (decide) => this.transact(decide) }, expiredVersions)
       } catch {
-        this.#replica.restoreExpired(expired) // still due
+        this.#replica.restoreExpired(expiredVersions) // still due
         notBeforeMs = this.#clock.nowMs() + RETRY_MS
       }
       this.#isExpiring = false
@@ -475,7 +479,7 @@ export class EtcdStore implements Store {
     const error = new StoreClosedError(`the store is closed: ${detail}; reopen it`)
     error.cause = cause
     this.#closedError ??= error
-    this.#closing ??= this.#close(error)
+    this.#closeRun ??= this.#close(error)
     return error
   }
 

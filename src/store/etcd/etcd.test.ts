@@ -35,36 +35,36 @@ describe.skipIf(skipReason)(`etcd store${skipReason ? ` (skipped: ${skipReason})
 
   it('SYS-20 fails the readers of a value that was changed in etcd, names it, and serves the others', async () => {
     const prefix = `/store-${storeCount++}`
-    const damaged: string[] = []
-    const open = () =>
+    const damageMessages: string[] = []
+    const openStore = () =>
       openEtcdStore({
         endpoints: etcd.endpoints,
         prefix,
         clock: systemClock(),
-        onDamage: ({ message }) => damaged.push(message),
+        onDamage: ({ message }) => damageMessages.push(message),
       })
-    const store = await open()
+    const store = await openStore()
     for (const put of ['a', 'b']) await store.transact(() => [{ put, value: Buffer.from('value') }])
     const client = new EtcdClient({ endpoints: etcd.endpoints, clock: systemClock(), requestTimeoutMs: 5_000 })
     const key = layoutOf(prefix).etcdKey('a')
     const value = Buffer.from((await client.range({ key })).kvs[0]!.value)
     value[value.length - 1]! ^= 1
     await client.txn({ success: [{ request: { case: 'requestPut', value: { key, value } } }] })
-    const reopened = await open()
-    for (const reader of [store, reopened]) {
+    const reopenedStore = await openStore()
+    for (const reader of [store, reopenedStore]) {
       const entry = await reader.get('a')
       expect(() => entry?.value).toThrow(/the record of a at revision .* is damaged: its checksum does not match/)
       expect(String((await reader.get('b'))?.value)).toBe('value')
       expect([reader.stats().damagedRecords, reader.damagedRecords?.().map((error) => error.key)]).toEqual([1, ['a']])
       await expect(reader.transact((view) => [{ put: 'b', value: view.get('a')!.value }])).rejects.toThrow('is damaged')
     }
-    expect(damaged).toHaveLength(2)
+    expect(damageMessages).toHaveLength(2)
     await store.transact(() => [{ put: 'a', value: Buffer.from('new') }])
-    expect(String((await reopened.get('a'))?.value)).toBe('new')
-    expect(reopened.stats().damagedRecords).toBe(0)
+    expect(String((await reopenedStore.get('a'))?.value)).toBe('new')
+    expect(reopenedStore.stats().damagedRecords).toBe(0)
     client.close()
     await store.close()
-    await reopened.close()
+    await reopenedStore.close()
   })
 
   it('SYS-19 decodes the values of a long list in slices, before it returns them', async () => {
@@ -84,9 +84,9 @@ describe.skipIf(skipReason)(`etcd store${skipReason ? ` (skipped: ${skipReason})
       transformer: {
         encode: (_, value) => value,
         isTransformed: () => true,
-        decode: (_, stored) => {
+        decode: (_, storedBytes) => {
           decodedPerTurn[decodedPerTurn.length - 1]!++
-          return stored
+          return storedBytes
         },
         isStale: () => false,
       },

@@ -23,7 +23,7 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
     cleanups.push(() => etcd.remove())
     return etcd
   }
-  async function open(endpoints: readonly string[], options: Partial<EtcdStoreOptions> = {}): Promise<Store> {
+  async function openStore(endpoints: readonly string[], options: Partial<EtcdStoreOptions> = {}): Promise<Store> {
     const store = await openEtcdStore({ endpoints, clock, requestTimeoutMs: 2_000, ...options })
     cleanups.push(() => store.close())
     return store
@@ -57,10 +57,10 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
     const total = () => counts.reduce((sum, { acknowledged }) => sum + acknowledged, 0)
     return {
       counts,
-      async waitForAcknowledged(additional: number) {
-        const start = counts.map(({ acknowledged }) => acknowledged)
-        const goal = total() + additional
-        while (total() < goal || counts.some(({ acknowledged }, index) => acknowledged === start[index]))
+      async waitForAcknowledged(additionalCount: number) {
+        const startCounts = counts.map(({ acknowledged }) => acknowledged)
+        const goal = total() + additionalCount
+        while (total() < goal || counts.some(({ acknowledged }, index) => acknowledged === startCounts[index]))
           await clock.sleep(5)
       },
       async stop() {
@@ -93,7 +93,7 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
 
   it('SYS-1 SYS-3 keeps acknowledged writes and watches across a crash of etcd', async () => {
     const etcd = await startEtcdCluster()
-    const store = await open(etcd.endpoints)
+    const store = await openStore(etcd.endpoints)
     const watcher = collectEvents(store)
     const writers = startWriting(store)
     for (let crash = 0; crash < 3; crash++) {
@@ -104,16 +104,16 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
     await writers.waitForAcknowledged(200)
     await writers.stop()
     await expectNothingLost(store, writers, watcher)
-    const reopened = await open(etcd.endpoints)
-    const replay = collectEvents(reopened, { afterRevision: 0 })
-    await waitUntil(() => replay.watch.revision >= reopened.revision)
+    const reopenedStore = await openStore(etcd.endpoints)
+    const replay = collectEvents(reopenedStore, { afterRevision: 0 })
+    await waitUntil(() => replay.watch.revision >= reopenedStore.revision)
     expect(replay.events.map(formatEvent)).toEqual(watcher.events.map(formatEvent))
   })
 
   it('SYS-1 SYS-3 keeps acknowledged writes and watches when the leader crashes', async () => {
     const etcd = await startEtcdCluster({ members: 3 })
-    const store = await open(etcd.endpoints, { requestTimeoutMs: 5_000 })
-    const secondStore = await open([...etcd.endpoints].reverse(), { requestTimeoutMs: 5_000 })
+    const store = await openStore(etcd.endpoints, { requestTimeoutMs: 5_000 })
+    const secondStore = await openStore([...etcd.endpoints].reverse(), { requestTimeoutMs: 5_000 })
     const watchers = [collectEvents(store), collectEvents(secondStore)] as const
     const writers = startWriting(store)
     for (let change = 0; change < 2; change++) {
@@ -127,14 +127,14 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
     await writers.stop()
     await expectNothingLost(store, writers, watchers[0])
     await expectNothingLost(secondStore, writers, watchers[1])
-    const newest = store.revision
-    await waitUntil(() => watchers.every(({ watch }) => watch.revision >= newest))
+    const newestRevision = store.revision
+    await waitUntil(() => watchers.every(({ watch }) => watch.revision >= newestRevision))
     expect(watchers[1].events.map(formatEvent)).toEqual(watchers[0].events.map(formatEvent))
   })
 
   it('switches to another member when one hangs', async () => {
     const etcd = await startEtcdCluster({ members: 3 })
-    const store = await open(etcd.endpoints, { requestTimeoutMs: 1_000 })
+    const store = await openStore(etcd.endpoints, { requestTimeoutMs: 1_000 })
     const { events } = collectEvents(store)
     await put(store, 'a', '1')
     etcd.members[0]?.signal('SIGSTOP')
@@ -151,7 +151,7 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
 
   it('SYS-11 reports a problem while etcd hangs', async () => {
     const etcd = await startEtcdCluster()
-    const store = await open(etcd.endpoints)
+    const store = await openStore(etcd.endpoints)
     expect(await store.problem?.()).toBeUndefined()
     etcd.members[0]?.signal('SIGSTOP')
     cleanups.push(() => etcd.members[0]?.signal('SIGCONT'))
@@ -163,7 +163,7 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
 
   it('fails with StoreUnavailableError while etcd is down, and recovers', async () => {
     const etcd = await startEtcdCluster()
-    const store = await open(etcd.endpoints, { requestTimeoutMs: 300 })
+    const store = await openStore(etcd.endpoints, { requestTimeoutMs: 300 })
     await put(store, 'a')
     await etcd.members[0]?.kill()
     await expect(store.get('a')).rejects.toThrow(StoreUnavailableError)
@@ -181,17 +181,17 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
   it('reports a write with a lost response as possibly written, and does not retry it', async () => {
     const etcd = await startEtcdCluster()
     const proxy = await startProxy(etcd.endpoints[0] as string)
-    const direct = await open(etcd.endpoints)
-    const store = await open([proxy.endpoint], { requestTimeoutMs: 500 })
+    const directStore = await openStore(etcd.endpoints)
+    const store = await openStore([proxy.endpoint], { requestTimeoutMs: 500 })
     await put(store, 'n', '0')
-    expect(text(await direct.get('n'))).toBe('0') // updates the replica
-    const { events } = collectEvents(direct)
+    expect(text(await directStore.get('n'))).toBe('0') // updates the replica
+    const { events } = collectEvents(directStore)
     proxy.muteReplies()
     const writeError = await put(store, 'n', '1').catch((error) => error)
     expect(writeError).toBeInstanceOf(StoreUnavailableError)
     expect(writeError).toMatchObject({ mayBeWritten: true })
     expect(writeError.message).toContain('the write may or may not have been committed')
-    expect(text(await direct.get('n'))).toBe('1')
+    expect(text(await directStore.get('n'))).toBe('1')
     proxy.cut()
     proxy.restore()
     while (text(await store.get('n').catch(() => undefined)) !== '1') await clock.sleep(20)
@@ -206,35 +206,35 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
   it('reports every transaction of a group with a lost response as possibly written, and writes the group completely', async () => {
     const etcd = await startEtcdCluster()
     const proxy = await startProxy(etcd.endpoints[0] as string)
-    const direct = await open(etcd.endpoints)
-    const store = await open([proxy.endpoint], { requestTimeoutMs: 500 })
+    const directStore = await openStore(etcd.endpoints)
+    const store = await openStore([proxy.endpoint], { requestTimeoutMs: 500 })
     await put(store, 'before')
     proxy.muteReplies()
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, index) => put(store, `k/${index}`).catch((error) => error)),
     )
     for (const outcome of results) expect(outcome).toMatchObject({ name: 'StoreUnavailableError', mayBeWritten: true })
-    expect((await direct.list({ prefix: 'k/' })).entries).toHaveLength(20)
+    expect((await directStore.list({ prefix: 'k/' })).entries).toHaveLength(20)
     proxy.cut()
     proxy.restore()
     const listRecovered = async () => (await store.list({ prefix: 'k/' }).catch(() => undefined))?.entries
     while ((await listRecovered())?.length !== 20) await clock.sleep(20)
-    expect(await listRecovered()).toEqual((await direct.list({ prefix: 'k/' })).entries)
+    expect(await listRecovered()).toEqual((await directStore.list({ prefix: 'k/' })).entries)
   })
 
   it('SYS-3 ends watchers whose next changes etcd has compacted, and serves new watchers', async () => {
     const etcd = await startEtcdCluster()
     const proxy = await startProxy(etcd.endpoints[0] as string)
-    const direct = await open(etcd.endpoints)
-    const store = await open([proxy.endpoint], { requestTimeoutMs: 300 })
+    const directStore = await openStore(etcd.endpoints)
+    const store = await openStore([proxy.endpoint], { requestTimeoutMs: 300 })
     const initialRevision = await put(store, 'old')
     const watcher = collectEvents(store)
     proxy.cut()
-    for (let n = 0; n < 10; n++) await put(direct, 'a', String(n))
-    await direct.transact(() => [{ delete: 'old' }])
+    for (let n = 0; n < 10; n++) await put(directStore, 'a', String(n))
+    await directStore.transact(() => [{ delete: 'old' }])
     const client = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 2_000 })
-    const newest = Number((await client.range({ key: Buffer.from('x') })).header?.revision)
-    await client.compact(newest)
+    const newestRevision = Number((await client.range({ key: Buffer.from('x') })).header?.revision)
+    await client.compact(newestRevision)
     client.close()
     proxy.restore()
     while (text(await store.get('a').catch(() => undefined)) !== '9') await clock.sleep(20)
@@ -243,18 +243,18 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
     expect(() => collectEvents(store, { afterRevision: initialRevision })).toThrow(CompactedError)
     expect(await store.get('old')).toBeUndefined()
     const newWatcher = collectEvents(store)
-    await put(direct, 'b')
+    await put(directStore, 'b')
     await waitUntil(() => newWatcher.events.length === 1)
   })
 
   it('closes the store when etcd has lost acknowledged revisions', async () => {
     const etcd = await startEtcdCluster()
     const proxy = await startProxy(etcd.endpoints[0] as string)
-    const store = await open([proxy.endpoint], { requestTimeoutMs: 1_000 })
+    const store = await openStore([proxy.endpoint], { requestTimeoutMs: 1_000 })
     for (let n = 0; n < 10; n++) await put(store, 'a', String(n))
     proxy.cut()
-    const empty = await startEtcdCluster()
-    proxy.retarget(empty.endpoints[0] as string)
+    const emptyCluster = await startEtcdCluster()
+    proxy.retarget(emptyCluster.endpoints[0] as string)
     proxy.restore()
     let result: unknown
     while (!(result instanceof StoreClosedError)) {

@@ -47,8 +47,9 @@ export function encodeGroup(group: readonly ConditionalWrite[], context: GroupCo
     encodeTransaction(transaction, firstSubs[index] as number, context),
   )
   const sizeRequest = size > 1 ? [putRequest(context.layout.group, Buffer.from(String(size)))] : []
-  const [single] = transactions
-  if (single && transactions.length === 1) return { ...single, success: [...sizeRequest, ...single.success] }
+  const [singleTransaction] = transactions
+  if (singleTransaction && transactions.length === 1)
+    return { ...singleTransaction, success: [...sizeRequest, ...singleTransaction.success] }
   return {
     success: [...sizeRequest, ...transactions.map((value) => ({ request: { case: 'requestTxn' as const, value } }))],
   }
@@ -78,8 +79,8 @@ function encodeTransaction({ reads, writes }: ConditionalWrite, firstSub: number
     }
     const { put, expiresAtMs } = write
     const value = transformer ? transformer.encode(put, write.value) : write.value
-    const stored = encodeValue(put, { value, expiresAtMs, sub, createSub: createSubOf(put, sub) }, context)
-    return putRequest(layout.etcdKey(put), stored)
+    const storedBytes = encodeValue(put, { value, expiresAtMs, sub, createSub: createSubOf(put, sub) }, context)
+    return putRequest(layout.etcdKey(put), storedBytes)
   }
   const needsMarker = firstSub > 0 && writes[0] !== undefined && 'delete' in writes[0]
   const marker = needsMarker ? [putRequest(layout.subKey(firstSub), new Uint8Array(0))] : []
@@ -109,11 +110,11 @@ export function decodeCommits(
   mapping: RevisionMapping,
 ): CommitResult[] {
   const { header, succeeded, responses } = response
-  if (group.length === 1) return [{ committed: succeeded, revision: mapping.revisionOf(header?.revision) }]
+  if (group.length === 1) return [{ isCommitted: succeeded, revision: mapping.revisionOf(header?.revision) }]
   return subRevisionsOf(group).firstSubs.map((firstSub, index) => {
     const result = responses[1 + index]?.response // responses[0] belongs to the put of `group`
-    const committed = result?.case === 'responseTxn' && result.value.succeeded
-    return { committed, revision: mapping.revisionOf(header?.revision, firstSub) }
+    const isCommitted = result?.case === 'responseTxn' && result.value.succeeded
+    return { isCommitted, revision: mapping.revisionOf(header?.revision, firstSub) }
   })
 }
 

@@ -18,13 +18,13 @@ export function createHealthCheck({
   check,
   unresponsiveMessage,
 }: HealthCheckOptions): () => Promise<string | undefined> {
-  let latest: { readonly result: Promise<string | undefined>; endedMs: number } | undefined
+  let lastCheck: { readonly result: Promise<string | undefined>; endedMs: number } | undefined
   return () => {
-    if (latest && clock.monotonicMs() - latest.endedMs < RESULT_AGE_MS_MAX) return latest.result
-    const latestCheck = { result: checkWithTimeout(), endedMs: Number.POSITIVE_INFINITY } // shared while it runs
-    latest = latestCheck
-    return latestCheck.result.finally(() => {
-      latestCheck.endedMs = clock.monotonicMs()
+    if (lastCheck && clock.monotonicMs() - lastCheck.endedMs < RESULT_AGE_MS_MAX) return lastCheck.result
+    const newCheck = { result: checkWithTimeout(), endedMs: Number.POSITIVE_INFINITY } // shared while it runs
+    lastCheck = newCheck
+    return newCheck.result.finally(() => {
+      newCheck.endedMs = clock.monotonicMs()
     })
   }
 

@@ -14,9 +14,9 @@ describe('KeyLocks', () => {
         locks.hold(['a'], EXCLUSIVE)
       })
     }
-    for (const expected of [[1], [1, 2], [1, 2, 3]]) {
+    for (const expectedRuns of [[1], [1, 2], [1, 2, 3]]) {
       locks.release(['a'])
-      expect(runs).toEqual(expected)
+      expect(runs).toEqual(expectedRuns)
       expect(locks.holderOf('a')).toBe(EXCLUSIVE)
     }
     locks.release(['a'])
@@ -66,12 +66,12 @@ describe('KeyLocks', () => {
   it('runs the waiters that a new holder lets continue, and the others after the next release', () => {
     const locks = new KeyLocks<LockHolder>()
     const runs: string[] = []
-    const shared: LockHolder = { canContinue: () => runs.length < 3 }
+    const sharedHolder: LockHolder = { canContinue: () => runs.length < 3 }
     const wait = (name: string) =>
       locks.wait('a', () => {
         runs.push(name)
         if (name === 'exclusive' && runs.length === 2) wait(name)
-        else locks.hold(['a'], shared)
+        else locks.hold(['a'], sharedHolder)
       })
     locks.hold(['a'], EXCLUSIVE)
     for (const name of ['first', 'exclusive', 'second', 'third']) wait(name)

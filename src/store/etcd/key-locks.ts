@@ -9,9 +9,9 @@ export interface LockHolder {
 
 interface Lock<Holder> {
   holder: Holder | undefined
-  waiting: (() => void)[]
+  waiters: (() => void)[]
   /** Index of the next waiter; earlier ones have run. */
-  next: number
+  nextIndex: number
 }
 
 export class KeyLocks<Holder extends LockHolder> {
@@ -27,28 +27,28 @@ export class KeyLocks<Holder extends LockHolder> {
     for (const key of keys) {
       const lock = this.#locks.get(key)
       if (lock) lock.holder = holder
-      else this.#locks.set(key, { holder, waiting: [], next: 0 })
+      else this.#locks.set(key, { holder, waiters: [], nextIndex: 0 })
     }
   }
 
   /** Queues `run` to be called when the key is released. The key must be held. */
   wait(key: string, run: () => void): void {
-    this.#locks.get(key)?.waiting.push(run)
+    this.#locks.get(key)?.waiters.push(run)
   }
 
   release(keys: readonly string[]): void {
-    const released = keys.map((key) => ({ key, lock: this.#locks.get(key) }))
-    for (const { lock } of released) if (lock) lock.holder = undefined
-    for (const { key, lock } of released) if (lock) this.#wakeWaiters(key, lock)
+    const releasedLocks = keys.map((key) => ({ key, lock: this.#locks.get(key) }))
+    for (const { lock } of releasedLocks) if (lock) lock.holder = undefined
+    for (const { key, lock } of releasedLocks) if (lock) this.#wakeWaiters(key, lock)
   }
 
   #wakeWaiters(key: string, lock: Lock<Holder>): void {
-    const end = lock.waiting.length // a waiter that waits again runs after the next release
-    while (lock.next < end && (lock.holder?.canContinue(key) ?? true)) lock.waiting[lock.next++]?.()
+    const end = lock.waiters.length // a waiter that waits again runs after the next release
+    while (lock.nextIndex < end && (lock.holder?.canContinue(key) ?? true)) lock.waiters[lock.nextIndex++]?.()
     if (!lock.holder) this.#locks.delete(key)
-    else if (lock.next > 1_000 && lock.next > lock.waiting.length / 2) {
-      lock.waiting = lock.waiting.slice(lock.next)
-      lock.next = 0
+    else if (lock.nextIndex > 1_000 && lock.nextIndex > lock.waiters.length / 2) {
+      lock.waiters = lock.waiters.slice(lock.nextIndex)
+      lock.nextIndex = 0
     }
   }
 }

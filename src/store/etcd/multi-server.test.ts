@@ -28,37 +28,37 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
     await Promise.all(openedStores.splice(0).map((store) => store.close()))
   })
 
-  async function open(options: Partial<EtcdStoreOptions> = {}): Promise<Store> {
+  async function openStore(options: Partial<EtcdStoreOptions> = {}): Promise<Store> {
     const store = await openEtcdStore({ endpoints: etcd.endpoints, prefix, clock, ...options })
     openedStores.push(store)
     return store
   }
   /** Opens two stores on one new prefix. */
-  async function openTwo(): Promise<[Store, Store]> {
+  async function openTwoStores(): Promise<[Store, Store]> {
     prefix = `/shared-${storeCount++}`
-    return [await open(), await open()]
+    return [await openStore(), await openStore()]
   }
 
   it('SYS-1 reads on one server the writes that another has acknowledged', async () => {
-    const [a, b] = await openTwo()
+    const [a, b] = await openTwoStores()
     for (let n = 1; n <= 100; n++) {
       const [writer, reader] = n % 2 ? [a, b] : [b, a]
       await put(writer, 'k', String(n))
       if (n % 3 === 0) expect(text(await reader.get('k'))).toBe(String(n))
       else if (n % 3 === 1) expect((await reader.list({ prefix: 'k' })).entries.map(text)).toEqual([String(n)])
       else {
-        let observed: string | undefined
+        let observedValue: string | undefined
         await reader.transact((view) => {
-          observed = text(view.get('k'))
+          observedValue = text(view.get('k'))
           return []
         })
-        expect(observed).toBe(String(n))
+        expect(observedValue).toBe(String(n))
       }
     }
   })
 
   it('runs a transaction again that threw because of outdated state', async () => {
-    const [a, b] = await openTwo()
+    const [a, b] = await openTwoStores()
     for (let n = 1; n <= 50; n++) {
       const revision = await put(a, 'k', String(n))
       await b.transact((view) => {
@@ -69,7 +69,7 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
   })
 
   it('loses no increment of a counter that two servers update', async () => {
-    const [a, b] = await openTwo()
+    const [a, b] = await openTwoStores()
     const increment = (store: Store) =>
       store.transact((view) => [{ put: 'n', value: bytes(String(Number(text(view.get('n')) ?? 0) + 1)) }])
     const steps = Array.from({ length: 200 }, (_, index) => increment(index % 2 ? a : b))
@@ -79,7 +79,7 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
   })
 
   it('preserves an invariant over two keys of which each server writes one', async () => {
-    const [a, b] = await openTwo()
+    const [a, b] = await openTwoStores()
     const putUnlessExists = (store: Store, ownKey: string, otherKey: string) =>
       store.transact((view) => (view.get(otherKey) ? [] : [{ put: ownKey, value: bytes('taken') }]))
     for (let n = 0; n < 50; n++) {
@@ -89,7 +89,7 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
   })
 
   it('SYS-3 delivers the same events in the same order to watchers of all servers', async () => {
-    const [a, b] = await openTwo()
+    const [a, b] = await openTwoStores()
     const watchers = [a, b].map((store) => collectEvents(store, { afterRevision: 0 }))
     const write = async (store: Store, name: string) => {
       for (let n = 0; n < 100; n++) {
@@ -101,24 +101,24 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
       }
     }
     await Promise.all([write(a, 'a'), write(b, 'b'), write(a, 'c')])
-    const newest = Math.max(a.revision, b.revision)
-    await waitUntil(() => watchers.every(({ watch }) => watch.revision >= newest))
+    const newestRevision = Math.max(a.revision, b.revision)
+    await waitUntil(() => watchers.every(({ watch }) => watch.revision >= newestRevision))
     const [firstEvents, secondEvents] = watchers.map(({ events }) => events.map(formatEvent))
     expect(firstEvents).toEqual(secondEvents)
-    const lateWatcher = collectEvents(await open(), { afterRevision: 0 })
-    await waitUntil(() => lateWatcher.watch.revision >= newest)
+    const lateWatcher = collectEvents(await openStore(), { afterRevision: 0 })
+    await waitUntil(() => lateWatcher.watch.revision >= newestRevision)
     expect(lateWatcher.events.map(formatEvent)).toEqual(firstEvents)
     expect(areInOrder(lateWatcher.events)).toBe(true)
   })
 
   it('SYS-3 replays whole transactions from a history larger than one etcd response', async () => {
-    const [a] = await openTwo()
+    const [a] = await openTwoStores()
     const value = Buffer.alloc(100_000, 'x')
     for (let n = 0; n < 40; n++) {
       await a.transact(() => Array.from({ length: 5 }, (_, index) => ({ put: `k/${n}/${index}`, value })))
     }
     const calls: (readonly StoreEvent[])[] = []
-    const store = await open()
+    const store = await openStore()
     store.watch({
       prefix: '',
       afterRevision: 0,
@@ -132,7 +132,7 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
   })
 
   it('does not write any part of a transaction that etcd rejects', async () => {
-    const [a] = await openTwo()
+    const [a] = await openTwoStores()
     const manyWrites = Array.from({ length: 200 }, (_, index) => ({ put: `k/${index}`, value: bytes('') }))
     await expect(a.transact(() => manyWrites)).rejects.toThrow(WriteRejectedError)
     await expect(a.transact(() => manyWrites)).rejects.toThrow('too many operations')
@@ -142,21 +142,21 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
   })
 
   it('fails to open a prefix with foreign data or a newer format', async () => {
-    await openTwo()
+    await openTwoStores()
     const client = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
     const writeAbout = (value: string) => {
       const about = { key: Buffer.from(`${prefix}/about`), value: Buffer.from(value) }
       return client.txn({ success: [{ request: { case: 'requestPut', value: about } }] })
     }
     await writeAbout('something')
-    await expect(open()).rejects.toThrow(`under ${prefix} is not a Stowage store`)
+    await expect(openStore()).rejects.toThrow(`under ${prefix} is not a Stowage store`)
     await writeAbout('{"store":"stowage","format":7}')
-    await expect(open()).rejects.toThrow('is a store of format 7; this version of Stowage reads formats 3 and 4')
+    await expect(openStore()).rejects.toThrow('is a store of format 7; this version of Stowage reads formats 3 and 4')
     client.close()
   })
 
   it('ignores keys outside its prefix', async () => {
-    const [a] = await openTwo()
+    const [a] = await openTwoStores()
     const watcher = collectEvents(a)
     const otherClient = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
     const writeOutsidePrefix = () =>
@@ -169,8 +169,8 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
       expect((await a.list({ prefix: '' })).revision).toBeGreaterThan(revision)
       expect(text(await a.get('k'))).toBe(String(n))
     }
-    const reopened = await open()
-    expect(text(await reopened.get('k'))).toBe('4')
+    const reopenedStore = await openStore()
+    expect(text(await reopenedStore.get('k'))).toBe('4')
     await waitUntil(() => watcher.events.length === 5)
     expect(watcher.events.map(({ key }) => key)).toEqual(['k', 'k', 'k', 'k', 'k'])
     otherClient.close()
@@ -180,7 +180,7 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
     prefix = `/shared-${storeCount++}`
     const sharedClock = manualClock()
     const options = { clock: sharedClock, requestTimeoutMs: 1e12 }
-    const [a, b] = [await open(options), await open(options)]
+    const [a, b] = [await openStore(options), await openStore(options)]
     const { events } = collectEvents(a)
     const expiresAtMs = sharedClock.nowMs() + 1_000
     await a.transact(() =>
@@ -193,7 +193,7 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
   it('compacts etcd to the history that is kept', async () => {
     prefix = `/shared-${storeCount++}`
     const testClock = manualClock()
-    const store = await open({ clock: testClock, history: { keepMs: 60_000 }, requestTimeoutMs: 1e12 })
+    const store = await openStore({ clock: testClock, history: { keepMs: 60_000 }, requestTimeoutMs: 1e12 })
     for (let n = 0; n < 5; n++) await put(store, 'a', String(n))
     await testClock.advance(60_000)
     await put(store, 'a', 'last')
@@ -210,9 +210,9 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
         (error) => error.isCompacted,
       )
     await waitUntil(isCompacted)
-    const reopened = await open()
-    expect(reopened.stats().compactedRevision).toBeGreaterThan(SUB_REVISIONS)
-    expect(text(await reopened.get('a'))).toBe('last')
+    const reopenedStore = await openStore()
+    expect(reopenedStore.stats().compactedRevision).toBeGreaterThan(SUB_REVISIONS)
+    expect(text(await reopenedStore.get('a'))).toBe('last')
     client.close()
   })
 
@@ -224,13 +224,13 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
       expect(await child.nextLine(), child.errors()).toBe('ready')
       for (let line = 0; line < 100 + kill * 57; line++) await child.nextLine()
       child.process.kill('SIGKILL')
-      await child.exited()
-      const store = await open()
-      const acknowledged = new Map(
+      await child.whenExited()
+      const store = await openStore()
+      const acknowledgedNumbers = new Map(
         child.lines.map((line) => /^ack (\d+) (\d+)$/.exec(line)?.slice(1) as [string, string]).filter(Boolean),
       )
-      expect(acknowledged.size).toBe(20)
-      for (const [writer, n] of acknowledged) {
+      expect(acknowledgedNumbers.size).toBe(20)
+      for (const [writer, n] of acknowledgedNumbers) {
         const [x, y, z] = (await store.list({ prefix: `w/${writer}/` })).entries.map(text)
         expect(Number(x?.split('.')[0])).toBeGreaterThanOrEqual(Number(n))
         expect(y).toBe(x)

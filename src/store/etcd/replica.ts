@@ -69,7 +69,7 @@ export class Replica {
   #history: History
   #expiry: ExpiryQueue
   #revision: Revision = 0
-  readonly #waiting = new Set<RevisionWaiter>()
+  readonly #waiters = new Set<RevisionWaiter>()
   #cancelCompaction = () => {}
   #isClosed = false
 
@@ -84,7 +84,7 @@ export class Replica {
       clock,
       revision: () => this.#revision,
       logsFor: (prefix) => this.#history.logsFor(prefix),
-      eventOf: (version) => this.#recentEvents.of(version, () => eventOf(version as VersionWithEntry)),
+      eventOf: (version) => this.#recentEvents.eventOf(version, () => eventOf(version as VersionWithEntry)),
     })
   }
 
@@ -129,12 +129,12 @@ export class Replica {
     return (this.#index.get(key) as VersionWithEntry | undefined)?.entry
   }
 
-  list({ prefix, after, limit, atRevision = this.#revision }: ListOptions): ListResult {
+  list({ prefix, afterKey, limit, atRevision = this.#revision }: ListOptions): ListResult {
     this.#checkKept(prefix, atRevision)
     const entries: Entry[] = []
-    let lastKey = after
+    let lastKey = afterKey
     let hasMore = false
-    this.#index.scan({ prefix, after }, (newest) => {
+    this.#index.scan({ prefix, afterKey }, (newest) => {
       const version = versionAt(newest, atRevision) as VersionWithEntry | undefined
       if (!version?.entry) return true
       if (entries.length === limit) {
@@ -145,8 +145,8 @@ export class Replica {
       lastKey = version.key
       return true
     })
-    const remaining = hasMore ? this.#index.count({ prefix, after: lastKey }, atRevision) : 0
-    return { entries, revision: atRevision, more: hasMore, remaining }
+    const remainingCount = hasMore ? this.#index.count({ prefix, afterKey: lastKey }, atRevision) : 0
+    return { entries, revision: atRevision, hasMore, remainingCount }
   }
 
   watch(options: WatchOptions): Watch {
@@ -159,7 +159,7 @@ export class Replica {
     this.#watches.end(new CompactedError(revision))
     this.#damage.clear()
     const versions = new Map(state.map((change) => [change.key, this.#versionOf(change, undefined)]))
-    this.#index = KeyIndex.of(versions)
+    this.#index = KeyIndex.fromVersions(versions)
     this.#history = this.#newHistory(revision)
     this.#recentEvents = new RecentEvents()
     this.#expiry = this.#newExpiry()
@@ -187,8 +187,8 @@ export class Replica {
   /** Calls `resolve` after the revision has been applied. Returns a function that cancels the wait. */
   onRevision(revision: Revision, resolve: () => void): () => void {
     const waiter = { revision, resolve }
-    this.#waiting.add(waiter)
-    return () => void this.#waiting.delete(waiter)
+    this.#waiters.add(waiter)
+    return () => void this.#waiters.delete(waiter)
   }
 
   /** Returns the time at which the next key expires. */
@@ -213,27 +213,27 @@ export class Replica {
 
   #advance(revision: Revision): void {
     this.#revision = revision
-    for (const waiter of this.#waiting) {
+    for (const waiter of this.#waiters) {
       if (waiter.revision > revision) continue
-      this.#waiting.delete(waiter)
+      this.#waiters.delete(waiter)
       waiter.resolve()
     }
   }
 
   #versionOf(change: Change, previous: Version | undefined): VersionWithEntry {
-    const { key, revision, createRevision, value: stored, expiresAtMs } = change
+    const { key, revision, createRevision, value: storedBytes, expiresAtMs } = change
     const entry = change.damage
       ? this.#damagedEntry(change, change.damage)
-      : stored && entryOfStored({ key, stored, modRevision: revision, createRevision }, this.#transformer)
+      : storedBytes && entryOfStored({ key, storedBytes, modRevision: revision, createRevision }, this.#transformer)
     if (!change.damage) this.#damage.delete(key)
     return {
       key,
       revision,
       createRevision,
       expiresAtMs,
-      deleted: stored === undefined,
+      isDeleted: storedBytes === undefined,
       checksum: 0,
-      valueBytes: stored?.length ?? 0,
+      valueBytes: storedBytes?.length ?? 0,
       previous,
       entry,
     }
@@ -264,7 +264,7 @@ export class Replica {
   #compact(): void {
     const limits = { nowMs: this.#clock.monotonicMs(), revisionMax: this.#revision, dropsMax: COMPACT_DROPS_PER_TURN }
     for (const version of this.#history.compact(limits)) {
-      if (version.deleted && this.#index.get(version.key) === version) this.#index.delete(version.key)
+      if (version.isDeleted && this.#index.get(version.key) === version) this.#index.delete(version.key)
     }
     this.#scheduleCompaction()
   }

@@ -16,10 +16,13 @@ describe('RevisionMapping', () => {
     fc.assert(
       fc.property(position, position, (a, b) => {
         const mapping = new RevisionMapping({ base })
-        const [first, second] = [a, b].map(({ etcd, sub }) => mapping.revisionOf(etcd, sub)) as [number, number]
-        expect(mapping.etcdRevisionOf(first)).toBe(a.etcd)
-        expect(mapping.subOf(first)).toBe(a.sub)
-        expect(first < second).toBe(a.etcd < b.etcd || (a.etcd === b.etcd && a.sub < b.sub))
+        const [firstRevision, secondRevision] = [a, b].map(({ etcd, sub }) => mapping.revisionOf(etcd, sub)) as [
+          number,
+          number,
+        ]
+        expect(mapping.etcdRevisionOf(firstRevision)).toBe(a.etcd)
+        expect(mapping.subOf(firstRevision)).toBe(a.sub)
+        expect(firstRevision < secondRevision).toBe(a.etcd < b.etcd || (a.etcd === b.etcd && a.sub < b.sub))
       }),
     )
   })

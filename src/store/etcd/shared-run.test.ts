@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { sharedRun } from './shared-run.ts'
+import { shareRuns } from './shared-run.ts'
 
 /** Creates a shared run whose executions the test completes through `ends`. */
 function createSharedRun() {
   const ends: ((result: number | Error) => void)[] = []
-  const run = sharedRun(
+  const run = shareRuns(
     () =>
       new Promise<number>((resolve, reject) => {
         ends.push((result) => (result instanceof Error ? reject(result) : resolve(result)))
@@ -14,7 +14,7 @@ function createSharedRun() {
   return { run, ends, nextTick }
 }
 
-describe('sharedRun', () => {
+describe('shareRuns', () => {
   it('shares a run among the callers before its start, and the next run among later callers', async () => {
     const { run, ends, nextTick } = createSharedRun()
     const firstCallers = [run(), run()]
@@ -34,17 +34,17 @@ describe('sharedRun', () => {
 
   it('rejects only the callers that shared the failed run', async () => {
     const { run, ends, nextTick } = createSharedRun()
-    const first = run()
+    const firstCall = run()
     await nextTick()
-    const second = run()
+    const secondCall = run()
     ends[0]?.(new Error('oops'))
-    await expect(first).rejects.toThrow('oops')
+    await expect(firstCall).rejects.toThrow('oops')
     await nextTick()
     ends[1]?.(2)
-    expect(await second).toBe(2)
-    const third = run()
+    expect(await secondCall).toBe(2)
+    const thirdCall = run()
     await nextTick()
     ends[2]?.(3)
-    expect(await third).toBe(3)
+    expect(await thirdCall).toBe(3)
   })
 })

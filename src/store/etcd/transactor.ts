@@ -47,33 +47,34 @@ interface Transaction {
 
 interface Link extends ChainLink {
   readonly transaction: Transaction
-  readonly requested: readonly Write[]
+  readonly requestedWrites: readonly Write[]
 }
 
 export class Transactor {
   readonly #options: TransactorOptions
   readonly #locks = new KeyLocks<Chain<Link>>()
-  readonly #unfinished = new Set<Promise<unknown>>()
+  readonly #unfinishedResults = new Set<Promise<unknown>>()
 
   constructor(options: TransactorOptions) {
     this.#options = options
   }
 
   transact(decide: Decide): Promise<TransactionResult> {
-    if (this.#unfinished.size >= PENDING_MAX) return Promise.reject(new StoreBusyError(this.#unfinished.size))
+    if (this.#unfinishedResults.size >= PENDING_MAX)
+      return Promise.reject(new StoreBusyError(this.#unfinishedResults.size))
     const result = new Promise<TransactionResult>((resolve, reject) => {
       const transaction = { decide, resolve, reject, attempts: 0, canContinue: true, canBeContinued: true }
       this.#attempt(transaction, { isFresh: false })
     })
-    this.#unfinished.add(result)
-    const finish = () => void this.#unfinished.delete(result)
+    this.#unfinishedResults.add(result)
+    const finish = () => void this.#unfinishedResults.delete(result)
     result.then(finish, finish)
     return result
   }
 
   /** Resolves after all accepted transactions have settled. */
   async idle(): Promise<void> {
-    await Promise.allSettled(this.#unfinished)
+    await Promise.allSettled(this.#unfinishedResults)
   }
 
   /** Runs a transaction. `isFresh` means that the replica was just refreshed, so the result needs no confirmation. */
@@ -101,11 +102,11 @@ export class Transactor {
   }
 
   /** Adds the transaction to the chain whose totals it has read, or commits it in a chain of its own. */
-  #write(transaction: Transaction, { requested, writes, reads, continued }: DecidedWrites<Link>): void {
-    const link = { transaction, requested, writes, reads }
-    if (continued) {
-      if (continued.chain.add(link)) this.#locks.hold(writes.map(keyOfWrite), continued.chain)
-      else this.#wait(transaction, continued.key)
+  #write(transaction: Transaction, { requestedWrites, writes, reads, continuation }: DecidedWrites<Link>): void {
+    const link = { transaction, requestedWrites, writes, reads }
+    if (continuation) {
+      if (continuation.chain.add(link)) this.#locks.hold(writes.map(keyOfWrite), continuation.chain)
+      else this.#wait(transaction, continuation.key)
     } else {
       const { operationsMax } = this.#options
       const chain = new Chain<Link>(link, { operationsMax, isOpen: transaction.canBeContinued })
@@ -115,18 +116,18 @@ export class Transactor {
   }
 
   async #commit(chain: Chain<Link>): Promise<void> {
-    const retried: Transaction[] = []
+    const retriedTransactions: Transaction[] = []
     try {
-      const { committed, revision } = await this.#options.commit(chain)
-      if (committed) {
+      const { isCommitted, revision } = await this.#options.commit(chain)
+      if (isCommitted) {
         const revisions = chain.revisionsFrom(revision)
         for (const link of chain.links) link.transaction.resolve(resultOf(link, revisions))
         return
       }
       await this.#options.catchUp(revision)
       for (const { transaction } of chain.links) {
-        if (++transaction.attempts < ATTEMPTS_MAX) retried.push(transaction)
-        else transaction.reject(new StoreBusyError(this.#unfinished.size))
+        if (++transaction.attempts < ATTEMPTS_MAX) retriedTransactions.push(transaction)
+        else transaction.reject(new StoreBusyError(this.#unfinishedResults.size))
       }
     } catch (error) {
       const transactions = chain.links.map(({ transaction }) => transaction)
@@ -135,11 +136,11 @@ export class Transactor {
         return
       }
       // Perhaps only one of them exceeds a limit: each runs again in a chain of its own.
-      for (const transaction of transactions) retried.push(Object.assign(transaction, WITHOUT_CHAINS))
+      for (const transaction of transactions) retriedTransactions.push(Object.assign(transaction, NO_CHAINS))
     } finally {
       this.#locks.release(chain.keys)
     }
-    for (const transaction of retried) this.#attempt(transaction, { isFresh: false })
+    for (const transaction of retriedTransactions) this.#attempt(transaction, { isFresh: false })
   }
 
   async #confirm(transaction: Transaction, decision: SettledDecision<Link>): Promise<void> {
@@ -157,15 +158,17 @@ export class Transactor {
 
   #settle(transaction: Transaction, decision: SettledDecision<Link>): void {
     if (decision.is === 'threw') transaction.reject(decision.error)
-    else transaction.resolve({ revision: this.#options.revision(), revisions: decision.requested.map(() => 0) })
+    else transaction.resolve({ revision: this.#options.revision(), revisions: decision.requestedWrites.map(() => 0) })
   }
 }
 
 /** `revisionsByKey` are the revisions of the chain; a total has that of its last write. */
-function resultOf({ requested, writes }: Link, revisionsByKey: ReadonlyMap<string, Revision>): TransactionResult {
-  const written = new Set(writes)
-  const revisions = requested.map((write) => (written.has(write) ? (revisionsByKey.get(keyOfWrite(write)) ?? 0) : 0))
+function resultOf({ requestedWrites, writes }: Link, revisionsByKey: ReadonlyMap<string, Revision>): TransactionResult {
+  const writtenSet = new Set(writes)
+  const revisions = requestedWrites.map((write) =>
+    writtenSet.has(write) ? (revisionsByKey.get(keyOfWrite(write)) ?? 0) : 0,
+  )
   return { revision: Math.max(...revisions), revisions }
 }
 
-const WITHOUT_CHAINS = { canContinue: false, canBeContinued: false }
+const NO_CHAINS = { canContinue: false, canBeContinued: false }

@@ -15,18 +15,22 @@ const anyStoredValue = fc.record({
 describe('value codec', () => {
   it('round-trips values with expiry time and sub-revisions, with and without a checksum', () => {
     fc.assert(
-      fc.property(anyStoredValue, fc.boolean(), (stored, hasChecksum) => {
-        const { value, ...fields } = decodeValue(KEY, encodeValue(KEY, stored, { hasChecksum }))
-        expect(fields).toEqual({ expiresAtMs: stored.expiresAtMs, sub: stored.sub, createSub: stored.createSub })
-        expect([...value]).toEqual([...stored.value])
+      fc.property(anyStoredValue, fc.boolean(), (storedValue, hasChecksum) => {
+        const { value, ...fields } = decodeValue(KEY, encodeValue(KEY, storedValue, { hasChecksum }))
+        expect(fields).toEqual({
+          expiresAtMs: storedValue.expiresAtMs,
+          sub: storedValue.sub,
+          createSub: storedValue.createSub,
+        })
+        expect([...value]).toEqual([...storedValue.value])
       }),
     )
   })
 
   it('SYS-20 detects every flipped bit of a value with a checksum, and a value of another key', () => {
     fc.assert(
-      fc.property(anyStoredValue, fc.nat(), (stored, position) => {
-        const bytes = encodeValue(KEY, stored, { hasChecksum: true })
+      fc.property(anyStoredValue, fc.nat(), (storedValue, position) => {
+        const bytes = encodeValue(KEY, storedValue, { hasChecksum: true })
         const bit = position % (bytes.length * 8)
         bytes[bit >> 3]! ^= 1 << (bit & 7)
         expect(decodeValue(KEY, bytes).damage).toBeDefined()
@@ -38,8 +42,8 @@ describe('value codec', () => {
   })
 
   it('copies the value out of the message', () => {
-    const stored = { value: Buffer.from('x'), expiresAtMs: undefined, sub: 0, createSub: 0 }
-    const bytes = encodeValue(KEY, stored, { hasChecksum: false })
+    const storedValue = { value: Buffer.from('x'), expiresAtMs: undefined, sub: 0, createSub: 0 }
+    const bytes = encodeValue(KEY, storedValue, { hasChecksum: false })
     const message = new Uint8Array(1_000)
     message.set(bytes, 500)
     expect(decodeValue(KEY, message.subarray(500, 500 + bytes.length)).value.buffer.byteLength).toBe(1)

@@ -34,10 +34,12 @@ export interface DecodedValue extends StoredValue {
 }
 
 /** Encodes a value of a key, with a checksum if `hasChecksum`. Versions of Stowage before 0.2.0 do not read checksums. */
-export function encodeValue(key: string, stored: StoredValue, { hasChecksum }: { hasChecksum: boolean }): Buffer {
-  const { value, expiresAtMs, sub, createSub } = stored
+export function encodeValue(key: string, storedValue: StoredValue, { hasChecksum }: { hasChecksum: boolean }): Buffer {
+  const { value, expiresAtMs, sub, createSub } = storedValue
   const isExpiring = expiresAtMs !== undefined
-  const format = FORMATS.find((other) => other.isExpiring === isExpiring && other.hasChecksum === hasChecksum)!
+  const format = FORMATS.find(
+    (candidate) => candidate.isExpiring === isExpiring && candidate.hasChecksum === hasChecksum,
+  )!
   const headerBytes = headerBytesOf(format)
   const bytes = Buffer.allocUnsafe(headerBytes + value.length)
   bytes[0] = format.id
@@ -50,8 +52,8 @@ export function encodeValue(key: string, stored: StoredValue, { hasChecksum }: {
 }
 
 /** Decodes the value of a key. Copies it, so that a cached value does not retain the whole etcd response. */
-export function decodeValue(key: string, stored: Uint8Array): DecodedValue {
-  const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength)
+export function decodeValue(key: string, storedBytes: Uint8Array): DecodedValue {
+  const bytes = Buffer.from(storedBytes.buffer, storedBytes.byteOffset, storedBytes.byteLength)
   const format = FORMATS.find(({ id }) => id === bytes[0])
   if (!format) return damagedValue(`its format ${bytes[0]} is unknown`)
   const headerBytes = headerBytesOf(format)
@@ -59,10 +61,10 @@ export function decodeValue(key: string, stored: Uint8Array): DecodedValue {
   const value = Buffer.allocUnsafeSlow(bytes.length - headerBytes)
   value.set(bytes.subarray(headerBytes))
   const expiresAtMs = format.isExpiring ? bytes.readDoubleBE(SUBS_END) : undefined
-  const decoded = { value, expiresAtMs, sub: bytes.readUInt16BE(1), createSub: bytes.readUInt16BE(3) }
+  const decodedValue = { value, expiresAtMs, sub: bytes.readUInt16BE(1), createSub: bytes.readUInt16BE(3) }
   const isDamaged =
     format.hasChecksum && bytes.readInt32BE(headerBytes - CHECKSUM_BYTES) !== checksumOfValue(key, bytes, headerBytes)
-  return isDamaged ? damagedValue('its checksum does not match') : decoded
+  return isDamaged ? damagedValue('its checksum does not match') : decodedValue
 }
 
 const damagedValue = (damage: string): DecodedValue => ({
@@ -77,7 +79,7 @@ const headerBytesOf = ({ isExpiring, hasChecksum }: Format): number =>
   SUBS_END + (isExpiring ? EXPIRY_BYTES : 0) + (hasChecksum ? CHECKSUM_BYTES : 0)
 
 function checksumOfValue(key: string, bytes: Buffer, headerBytes: number): number {
-  const ofKey = checksumOf(Buffer.from(key))
-  const ofHeader = checksumOf(bytes.subarray(0, headerBytes - CHECKSUM_BYTES), ofKey)
-  return checksumOf(bytes.subarray(headerBytes), ofHeader)
+  const keyChecksum = checksumOf(Buffer.from(key))
+  const headerChecksum = checksumOf(bytes.subarray(0, headerBytes - CHECKSUM_BYTES), keyChecksum)
+  return checksumOf(bytes.subarray(headerBytes), headerChecksum)
 }

@@ -20,16 +20,16 @@ export function identifyFile(path: string): FileIdentity {
 
 /** Returns what happened to the file since it was identified, such as `was removed`, or undefined if nothing did. */
 export function changeOfFile(file: FileIdentity): string | undefined {
-  let current: BigIntStats | undefined
+  let currentStats: BigIntStats | undefined
   try {
-    current = statSync(file.path, { bigint: true, throwIfNoEntry: false })
+    currentStats = statSync(file.path, { bigint: true, throwIfNoEntry: false })
   } catch (error) {
     return `cannot be accessed (${(error as NodeJS.ErrnoException).code})`
   }
-  if (!current) return 'was removed or renamed'
-  if (current.dev !== file.device) return 'was hidden by another file system'
-  if (current.ino !== file.inode) return 'was replaced by another file'
-  if (current.size < file.size) return `was truncated from ${file.size} to ${current.size} bytes`
-  file.size = current.size
+  if (!currentStats) return 'was removed or renamed'
+  if (currentStats.dev !== file.device) return 'was hidden by another file system'
+  if (currentStats.ino !== file.inode) return 'was replaced by another file'
+  if (currentStats.size < file.size) return `was truncated from ${file.size} to ${currentStats.size} bytes`
+  file.size = currentStats.size
   return undefined
 }

@@ -18,12 +18,18 @@ export interface StoreCopy {
 }
 
 /** Copies the store in directory `from` to directory `to`. Resolves when the copy is durable and checked. */
-export async function copyLmdbStore({ from, to }: { readonly from: string; readonly to: string }): Promise<StoreCopy> {
-  const source = join(from, STORE_FILE)
-  const target = join(to, STORE_FILE)
+export async function copyLmdbStore({
+  sourceDir,
+  targetDir,
+}: {
+  readonly sourceDir: string
+  readonly targetDir: string
+}): Promise<StoreCopy> {
+  const source = join(sourceDir, STORE_FILE)
+  const target = join(targetDir, STORE_FILE)
   // A process that has opened the store has already checked the file, which can look truncated during a write.
-  if (!(await isDirectoryInUse(from))) await checkLmdbFile(source)
-  await ensurePrivateDirectory(to) // first, because LMDB creates the file world-readable
+  if (!(await isDirectoryInUse(sourceDir))) await checkLmdbFile(source)
+  await ensurePrivateDirectory(targetDir) // first, because LMDB creates the file world-readable
   const db = openLmdb({ path: source, noSubdir: true, readOnly: true, maxDbs: 1 })
   try {
     await db.backup(target, true)
@@ -33,6 +39,6 @@ export async function copyLmdbStore({ from, to }: { readonly from: string; reado
   await chmod(target, 0o600)
   const file = await open(target, 'r')
   await file.sync().finally(() => file.close())
-  await syncDirectory(to)
+  await syncDirectory(targetDir)
   return { bytes: (await stat(target)).size, damagedRecords: await checkLmdbCopy(target) }
 }

@@ -7,7 +7,7 @@ import { type LeafNode, type PageProblem, UNREADABLE } from '../pages/check-tree
 import { decodeMeta, META_BYTES } from '../pages/page-format.ts'
 import { foreignFileError } from '../records/description.ts'
 import { inspectStore } from '../records/inspect-store.ts'
-import { NAME_BYTES, readSortedName } from '../records/record-codec.ts'
+import { NAME_BYTES, readSortKey } from '../records/record-codec.ts'
 import type { RecordDamage } from '../records/record-inspector.ts'
 
 export interface CheckLmdbOptions {
@@ -32,7 +32,7 @@ export async function checkLmdbFile(path: string, { onNode }: CheckLmdbOptions =
     const { pageBytes, transaction, problems, problemsTotal, entries } = checkPages({
       fd: file.fd,
       keyBytes: NAME_BYTES,
-      readKey: readSortedName,
+      readKey: readSortKey,
       onNode(node) {
         if (node.isBig) node.readData() // its pages too must be readable
         onNode?.(node)
@@ -41,8 +41,8 @@ export async function checkLmdbFile(path: string, { onNode }: CheckLmdbOptions =
     if (entries === 0 && problems.length > 0 && problems.every(({ problem }) => problem.startsWith('a key has'))) {
       throw foreignFileError(path)
     }
-    const unreadable = problems.find(({ problem }) => problem.startsWith(UNREADABLE))
-    if (unreadable) throw unreadableError(path, unreadable.page * pageBytes, unreadable)
+    const unreadableProblem = problems.find(({ problem }) => problem.startsWith(UNREADABLE))
+    if (unreadableProblem) throw unreadableError(path, unreadableProblem.page * pageBytes, unreadableProblem)
     if (problems.length > 0) throw damagedError(path, problems, problemsTotal)
     return transaction
   } finally {
@@ -76,10 +76,10 @@ const unreadableError = (path: string, position: number, { page, problem }: Page
 const NAMED_PROBLEMS_MAX = 3
 
 function damagedError(path: string, problems: readonly PageProblem[], total: number): Error {
-  const named = problems.slice(0, NAMED_PROBLEMS_MAX).map(({ page, problem }) => `page ${page}: ${problem}`)
-  const rest = total > named.length ? `; and ${total - named.length} more` : ''
+  const problemTexts = problems.slice(0, NAMED_PROBLEMS_MAX).map(({ page, problem }) => `page ${page}: ${problem}`)
+  const moreText = total > problemTexts.length ? `; and ${total - problemTexts.length} more` : ''
   return new Error(
-    `${path} is damaged: ${named.join('; ')}${rest}. List all damage with "stowage store check", and repair it with ` +
+    `${path} is damaged: ${problemTexts.join('; ')}${moreText}. List all damage with "stowage store check", and repair it with ` +
       '"stowage store repair" or restore a backup.',
   )
 }

@@ -10,12 +10,12 @@ export const lockFileOf = (storePath: string): string => `${storePath}-lock`
 
 /**
  * Creates the table of readers unless it exists without holes. The caller holds the lock on the directory, so no server has the
- * table open. A backup that is copying the store registered itself in the replaced table: it is not protected any more.
+ * table open. A backup that is copying the store has registered itself in the replaced table, and is no longer protected.
  */
 export async function ensureLockFile(storePath: string): Promise<void> {
   const path = lockFileOf(storePath)
-  const existing = await stat(path).catch(() => undefined)
-  if (existing && existing.size >= LOCK_FILE_BYTES && existing.blocks * BLOCK_BYTES >= existing.size) return
+  const stats = await stat(path).catch(() => undefined)
+  if (stats && stats.size >= LOCK_FILE_BYTES && stats.blocks * BLOCK_BYTES >= stats.size) return
   const newPath = `${path}.new`
   await rm(newPath, { force: true })
   const file = await open(newPath, 'wx', 0o600)

@@ -12,7 +12,7 @@ export function checkFreePages(check: FreePagesCheck): void {
   const lists: { page: number; list: Buffer }[] = []
   checkTree({
     ...check,
-    onProblem: ({ page, problem }) => check.onProblem({ page, problem }), // its keys are those of no record
+    onProblem: ({ page, problem }) => check.onProblem({ page, problem }), // without keys, which are not names of records
     keyBytes: 8,
     readKey: readNumber,
     onNode: ({ page, readData }: LeafNode) => {

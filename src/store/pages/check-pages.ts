@@ -70,27 +70,30 @@ export function newestMeta(reader: PageReader, onProblem: (problem: PageProblem)
     onProblem({ page, problem })
     return undefined
   }
-  const first = readMeta(reader, 0)
-  if (typeof first === 'string') return report(0, first)
-  if (!first.isMeta || !first.isKnownVersion) return report(0, 'it is not a meta page of LMDB')
-  if (!PAGE_BYTES.includes(first.pageBytes)) return report(0, `it says that pages have ${first.pageBytes} bytes`)
-  reader.pageBytes = first.pageBytes
+  const firstMeta = readMeta(reader, 0)
+  if (typeof firstMeta === 'string') return report(0, firstMeta)
+  if (!firstMeta.isMeta || !firstMeta.isKnownVersion) return report(0, 'it is not a meta page of LMDB')
+  if (!PAGE_BYTES.includes(firstMeta.pageBytes))
+    return report(0, `it says that pages have ${firstMeta.pageBytes} bytes`)
+  reader.pageBytes = firstMeta.pageBytes
   if (!reader.has(0, 2)) return report(1, 'the file ends before it')
-  const second = readMeta(reader, first.pageBytes)
-  if (typeof second === 'string') return report(1, second)
-  if (!second.isMeta || !second.isKnownVersion) return report(1, 'it is not a meta page of LMDB')
-  if (second.pageBytes !== first.pageBytes) return report(1, `it says that pages have ${second.pageBytes} bytes`)
+  const secondMeta = readMeta(reader, firstMeta.pageBytes)
+  if (typeof secondMeta === 'string') return report(1, secondMeta)
+  if (!secondMeta.isMeta || !secondMeta.isKnownVersion) return report(1, 'it is not a meta page of LMDB')
+  if (secondMeta.pageBytes !== firstMeta.pageBytes)
+    return report(1, `it says that pages have ${secondMeta.pageBytes} bytes`)
   // Transactions write the two meta pages in turn: even ones the first page, odd ones the second. A new file and a compact
   // copy start with an empty first page.
-  const { transaction: even } = first
-  const { transaction: odd } = second
-  const isInitial = even === 0 && first.lastPage === 1 && first.mainTree.root === undefined
-  const isInTurn = even % 2 === 0 && odd % 2 === 1 && Math.abs(even - odd) === 1
-  if (!isInTurn && !(isInitial && (odd === 0 || odd % 2 === 1))) {
-    const transactions = `${even} and ${odd}, which do not follow each other`
-    return report(even > odd ? 0 : 1, `the meta pages have the transactions ${transactions}`)
+  const { transaction: firstTransaction } = firstMeta
+  const { transaction: secondTransaction } = secondMeta
+  const isInitial = firstTransaction === 0 && firstMeta.lastPage === 1 && firstMeta.mainTree.root === undefined
+  const isInTurn =
+    firstTransaction % 2 === 0 && secondTransaction % 2 === 1 && Math.abs(firstTransaction - secondTransaction) === 1
+  if (!isInTurn && !(isInitial && (secondTransaction === 0 || secondTransaction % 2 === 1))) {
+    const transactions = `${firstTransaction} and ${secondTransaction}, which do not follow each other`
+    return report(firstTransaction > secondTransaction ? 0 : 1, `the meta pages have the transactions ${transactions}`)
   }
-  const [page, meta] = odd > even ? ([1, second] as const) : ([0, first] as const)
+  const [page, meta] = secondTransaction > firstTransaction ? ([1, secondMeta] as const) : ([0, firstMeta] as const)
   if (meta.mainTree.flags !== 0 || meta.freeTree.flags !== (FILE_FLAGS | FREE_TREE_FLAGS)) {
     return report(page, 'it has flags that Stowage does not set')
   }

@@ -96,8 +96,8 @@ export function checkTree(check: TreeCheck): number {
   if (counts.hasProblem) return counts.entries // the counts cannot match
   for (const count of ['branchPages', 'leafPages', 'overflowPages', 'entries'] as const) {
     if (counts[count] !== tree[count]) {
-      const expected = `${counts[count]} ${count}, but the meta page says ${tree[count]}`
-      onProblem({ page: tree.root, problem: `the tree has ${expected}` })
+      const difference = `${counts[count]} ${count}, but the meta page says ${tree[count]}`
+      onProblem({ page: tree.root, problem: `the tree has ${difference}` })
     }
   }
   return counts.entries
@@ -194,7 +194,7 @@ function checkLeaf(check: RangeCheck, counts: Counts, leaf: LoadedPage): undefin
   const report = reporterOf(check, leaf)
   if (nodes.length === 0) return report('a leaf has no entries')
   const bigData = new Map<number, BigData>()
-  let previous = lower
+  let previousKey = lower
   let nodeBytes = 0
   for (const offset of nodes) {
     const length = bytes.readUInt32LE(offset)
@@ -207,34 +207,35 @@ function checkLeaf(check: RangeCheck, counts: Counts, leaf: LoadedPage): undefin
     if (end > bytes.length) return report('a node reaches beyond the page')
     nodeBytes += evenSize(end - offset)
     const key = readKey(bytes, offset + NODE_HEADER_BYTES)
-    if (offset === nodes[0] ? key < lower : key <= previous) return report('its keys are not in order')
-    previous = key
+    if (offset === nodes[0] ? key < lower : key <= previousKey) return report('its keys are not in order')
+    previousKey = key
     if (flags === NODE_HAS_BIG_DATA) {
       const [firstPage, pageCount] = [readNumber(bytes, start), readNumber(bytes, start + 16)]
       bigData.set(offset, { firstPage, pageCount, length })
     }
   }
-  if (previous >= upper) return report('it has keys of another page')
+  if (previousKey >= upper) return report('it has keys of another page')
   if (nodeBytes !== usedBytes(bytes)) return report('its nodes do not fill the space that it says they use')
 
   counts.entries += nodes.length
   for (const offset of nodes) {
-    const big = bigData.get(offset)
+    const nodeBigData = bigData.get(offset)
     const key = readKey(bytes, offset + NODE_HEADER_BYTES)
     if (key < check.firstKey) continue
     if (check.isEnd()) return
-    if (big) {
-      const problem = bigDataProblem(check, big)
+    if (nodeBigData) {
+      const problem = bigDataProblem(check, nodeBigData)
       if (problem) {
-        onProblem({ page: big.firstPage, problem, keys: { lower: key, upper: key + 1 } })
+        onProblem({ page: nodeBigData.firstPage, problem, keys: { lower: key, upper: key + 1 } })
         continue
       }
-      counts.overflowPages += big.pageCount
+      counts.overflowPages += nodeBigData.pageCount
     }
     if (!onNode) continue
     const keyEnd = offset + NODE_HEADER_BYTES + keyBytes
-    const readData = () => (big ? readBigData(big) : bytes.subarray(keyEnd, keyEnd + bytes.readUInt32LE(offset)))
-    onNode({ page, isBig: big !== undefined, key, readData })
+    const readData = () =>
+      nodeBigData ? readBigData(nodeBigData) : bytes.subarray(keyEnd, keyEnd + bytes.readUInt32LE(offset))
+    onNode({ page, isBig: nodeBigData !== undefined, key, readData })
   }
 
   function readBigData({ firstPage, length }: BigData): Buffer | undefined {
@@ -251,12 +252,12 @@ function checkLeaf(check: RangeCheck, counts: Counts, leaf: LoadedPage): undefin
       return `page ${page} refers to it, but it is outside of the file or in use elsewhere`
     if (!reader.has(firstPage, pageCount)) return 'the file ends before the end of a value'
     check.onPage()
-    const first = tryRead(() => reader.readBytes(firstPage * reader.pageBytes, PAGE_HEADER_BYTES))
-    if (typeof first === 'string') return first
-    if (readNumber(first, 0) !== firstPage) return 'it has the number of another page'
-    if (readNumber(first, 8) > transaction) return 'it belongs to a transaction that does not exist'
-    if (first.readUInt16LE(18) !== PAGE_OVERFLOW) return 'it is not the page of a value'
-    if (first.readUInt32LE(20) !== pageCount) return 'it has another number of pages than its node says'
+    const header = tryRead(() => reader.readBytes(firstPage * reader.pageBytes, PAGE_HEADER_BYTES))
+    if (typeof header === 'string') return header
+    if (readNumber(header, 0) !== firstPage) return 'it has the number of another page'
+    if (readNumber(header, 8) > transaction) return 'it belongs to a transaction that does not exist'
+    if (header.readUInt16LE(18) !== PAGE_OVERFLOW) return 'it is not the page of a value'
+    if (header.readUInt32LE(20) !== pageCount) return 'it has another number of pages than its node says'
     return undefined
   }
 }
@@ -267,9 +268,9 @@ const reporterOf =
     void onProblem({ page, problem, keys: { lower, upper } })
 
 /** Returns what was read, or why it cannot be read. */
-function tryRead(read: () => Buffer): Buffer | string {
+function tryRead(readBytes: () => Buffer): Buffer | string {
   try {
-    return read()
+    return readBytes()
   } catch (error) {
     return `${UNREADABLE}: ${(error as Error).message}`
   }

@@ -9,10 +9,11 @@ export class PageMap {
   }
 
   /** Marks pages as used. Returns false, and marks none, if one is outside of the file or in use. */
-  claim(first: number, count: number): boolean {
-    if (!Number.isSafeInteger(first) || first < 0 || count < 1 || first + count > this.#isUsed.length) return false
-    for (let page = first; page < first + count; page++) if (this.#isUsed[page] === 1) return false
-    this.#isUsed.fill(1, first, first + count)
+  claim(firstPage: number, count: number): boolean {
+    if (!Number.isSafeInteger(firstPage) || firstPage < 0 || count < 1 || firstPage + count > this.#isUsed.length)
+      return false
+    for (let page = firstPage; page < firstPage + count; page++) if (this.#isUsed[page] === 1) return false
+    this.#isUsed.fill(1, firstPage, firstPage + count)
     return true
   }
 }

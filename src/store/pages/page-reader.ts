@@ -29,8 +29,8 @@ export class PageReader {
   }
 
   /** Whether the file has the pages from `first` on completely. */
-  has(first: number, count = 1): boolean {
-    return first >= 0 && (first + count) * this.#pageBytes <= this.size
+  has(firstPage: number, count = 1): boolean {
+    return firstPage >= 0 && (firstPage + count) * this.#pageBytes <= this.size
   }
 
   /**
@@ -47,13 +47,13 @@ export class PageReader {
   /** Returns a copy of `length` bytes at a position, or fewer at the end of the file. Throws if the device cannot read them. */
   readBytes(position: number, length: number): Buffer {
     const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.size - position)))
-    let filled = 0
-    while (filled < bytes.length) {
-      const count = readSync(this.fd, bytes, filled, bytes.length - filled, position + filled)
+    let filledBytes = 0
+    while (filledBytes < bytes.length) {
+      const count = readSync(this.fd, bytes, filledBytes, bytes.length - filledBytes, position + filledBytes)
       if (count === 0) break
-      filled += count
+      filledBytes += count
     }
-    return bytes.subarray(0, filled)
+    return bytes.subarray(0, filledBytes)
   }
 
   #load(start: number): void {

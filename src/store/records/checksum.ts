@@ -6,4 +6,4 @@ import { crc32 } from 'node:zlib'
  * Returns the checksum as a signed integer, which V8 stores without an allocation. `previous` is the checksum of the bytes
  * before these.
  */
-export const checksumOf = (bytes: Uint8Array, previous = 0): number => crc32(bytes, previous >>> 0) | 0
+export const checksumOf = (bytes: Uint8Array, previousChecksum = 0): number => crc32(bytes, previousChecksum >>> 0) | 0

@@ -1,7 +1,7 @@
 // HeaderCollector: keeps the headers of a file while its pages are checked, so that opening the store does not read them twice.
 import type { LeafNode } from '../pages/check-tree.ts'
 import type { Revision } from '../store.ts'
-import { decodeHeader, HEADER, nameOfSorted } from './record-codec.ts'
+import { decodeHeader, HEADER, nameOfSortKey } from './record-codec.ts'
 
 export interface NamedHeader {
   /** The revision in the name of the header. */
@@ -23,7 +23,7 @@ export class HeaderCollector {
   }
 
   add({ key: name, readData }: LeafNode): void {
-    const [kind, revision] = nameOfSorted(name)
+    const [kind, revision] = nameOfSortKey(name)
     if (kind !== HEADER || !this.#headers) return
     const bytes = readData()
     if (!bytes) return

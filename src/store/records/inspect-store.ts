@@ -5,7 +5,7 @@ import type { MediumRecord } from '../medium.ts'
 import { checkPages, type PagesReport } from '../pages/check-pages.ts'
 import type { PageProblem } from '../pages/check-tree.ts'
 import type { Revision } from '../store.ts'
-import { headerRevisionsOf, NAME_BYTES, nameOfSorted, type RevisionRange, readSortedName } from './record-codec.ts'
+import { headerRevisionsOf, NAME_BYTES, nameOfSortKey, type RevisionRange, readSortKey } from './record-codec.ts'
 import { RecordInspector, type RecordInspectorOptions, type RecordsInspection } from './record-inspector.ts'
 
 export interface StoreInspection extends RecordsInspection {
@@ -15,9 +15,9 @@ export interface StoreInspection extends RecordsInspection {
   readonly missingRecords: MissingRecords
 }
 
-/** Records of which nothing was found, because header and value were on damaged pages, or because a delete has no value. */
+/** Records of which neither header nor value was found, because both were on damaged pages, or a delete has no value. */
 export interface MissingRecords {
-  /** Their number is at most this. It is 0 if no page is damaged: the meta page has the number of all entries. */
+  /** The upper bound of their number, from the number of entries in the meta page. 0 if no page is damaged. */
   readonly countMax: number
   /** The revisions that the damaged pages may have had. All missing records are among them, with others that never existed. */
   readonly revisions: readonly RevisionRange[]
@@ -36,10 +36,10 @@ export function inspectStore({ path, onProgress, onRecord }: InspectOptions): St
     const report = checkPages({
       fd,
       keyBytes: NAME_BYTES,
-      readKey: readSortedName,
+      readKey: readSortKey,
       onNode: ({ key, readData }) => {
         entries++
-        inspector.add(nameOfSorted(key), readData())
+        inspector.add(nameOfSortKey(key), readData())
       },
       onProgress,
     })
@@ -74,9 +74,9 @@ function missingRecordsOf(
   entriesFound: number,
   { damagedRecords, description }: RecordsInspection,
 ): MissingRecords {
-  // Each record of which only the header or only the value was found explains one entry that was not.
-  const halves = damagedRecords.filter(({ reason }) => reason.endsWith(' is missing')).length
-  const countMax = Math.max(0, entriesTotal - entriesFound - halves - (description ? 0 : 1))
+  // Each record of which only the header or only the value was found explains one entry that was not found.
+  const halfRecords = damagedRecords.filter(({ reason }) => reason.endsWith(' is missing')).length
+  const countMax = Math.max(0, entriesTotal - entriesFound - halfRecords - (description ? 0 : 1))
   const revisions = problems.flatMap(({ keys }) => (keys ? headerRevisionsOf(keys) : []))
   return { countMax, revisions: countMax > 0 ? revisions : [] }
 }

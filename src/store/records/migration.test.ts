@@ -39,8 +39,8 @@ async function expectContents(store: Store): Promise<void> {
     expect(JSON.parse(text(entry) as string)).toEqual({ metadata: { name, namespace }, data: { round } })
   }
   expect((await store.get('core/configmaps/default/large'))?.value.length).toBe(24_011)
-  const past = await store.list({ prefix: 'core/configmaps/default/c7', atRevision: 700 })
-  expect(past.entries.map((entry) => JSON.parse(text(entry) as string).data.round)).toEqual(Array(11).fill('0'))
+  const pastList = await store.list({ prefix: 'core/configmaps/default/c7', atRevision: 700 })
+  expect(pastList.entries.map((entry) => JSON.parse(text(entry) as string).data.round)).toEqual(Array(11).fill('0'))
   const { events, watch } = collectEvents(store, { prefix: 'core/configmaps/', afterRevision: 700 })
   await waitUntil(() => watch.revision === store.revision)
   watch.close()
@@ -57,15 +57,15 @@ describe('migration from format 2', () => {
     await expectContents(store)
     await put(store, 'new')
     await store.close()
-    const last = reports.at(-1)
-    expect(reports[0]).toEqual({ from: 2, to: 3, recordsDone: 0, recordsTotal: last?.recordsTotal })
-    expect(last?.recordsDone).toBe(last?.recordsTotal)
+    const lastReport = reports.at(-1)
+    expect(reports[0]).toEqual({ from: 2, to: 3, recordsDone: 0, recordsTotal: lastReport?.recordsTotal })
+    expect(lastReport?.recordsDone).toBe(lastReport?.recordsTotal)
     expect(reports.length).toBeGreaterThan(3)
 
-    const reopened = await openLmdbStore({ dir, clock, history, onMigration: () => expect.fail('migrated twice') })
-    expect(text(await reopened.get('new'))).toBe('new')
-    expect(reopened.stats().keys).toBe(672)
-    await reopened.close()
+    const reopenedStore = await openLmdbStore({ dir, clock, history, onMigration: () => expect.fail('migrated twice') })
+    expect(text(await reopenedStore.get('new'))).toBe('new')
+    expect(reopenedStore.stats().keys).toBe(672)
+    await reopenedStore.close()
 
     const lateClock = manualClock(EVENTS_EXPIRE_MS - 5_000)
     const lateStore = await openLmdbStore({ dir, clock: lateClock, history })
@@ -82,7 +82,7 @@ describe('migration from format 2', () => {
     for (; isInterrupted; commits++) {
       const dir = await createDir()
       let reports = 0
-      const opened = await openLmdbStore({
+      const openResult = await openLmdbStore({
         dir,
         clock,
         history,
@@ -90,10 +90,10 @@ describe('migration from format 2', () => {
           if (reports++ === commits) throw new Error('interrupted')
         },
       }).catch((error: Error) => error)
-      isInterrupted = opened instanceof Error
-      if (opened instanceof Error)
-        expect(opened.message).toBe('Cannot migrate the store from format 2 to 3: interrupted')
-      else await opened.close()
+      isInterrupted = openResult instanceof Error
+      if (openResult instanceof Error)
+        expect(openResult.message).toBe('Cannot migrate the store from format 2 to 3: interrupted')
+      else await openResult.close()
       const store = await openLmdbStore({ dir, clock, history })
       await expectContents(store)
       await store.close()

@@ -18,8 +18,8 @@ export interface MigrationProgress {
 }
 
 export interface MigratedRecords {
-  /** The old headers after a revision, in revision order. */
-  oldHeaders(after: Revision): Iterable<{ readonly revision: Revision; readonly header: OldHeader }>
+  /** Returns the headers of format 1 after a revision, in revision order. */
+  oldHeaders(afterRevision: Revision): Iterable<{ readonly revision: Revision; readonly header: OldHeader }>
   readValue(revision: Revision): Uint8Array | undefined
   /** Replaces headers in one commit. */
   replace(headers: readonly RecordHeader[]): Promise<void>
@@ -27,25 +27,25 @@ export interface MigratedRecords {
 
 /** Replaces all old headers. Calls `onBatch` after each commit with the number of headers that it replaced. */
 export async function addChecksums(records: MigratedRecords, onBatch: (headers: number) => void): Promise<void> {
-  for (let after: Revision = 0; ; ) {
-    const headers = nextBatch(records, after)
-    const last = headers.at(-1)
-    if (!last) return
+  for (let afterRevision: Revision = 0; ; ) {
+    const headers = nextBatch(records, afterRevision)
+    const lastHeader = headers.at(-1)
+    if (!lastHeader) return
     await records.replace(headers)
     onBatch(headers.length)
-    after = last.revision
+    afterRevision = lastHeader.revision
   }
 }
 
-function nextBatch(records: MigratedRecords, after: Revision): RecordHeader[] {
+function nextBatch(records: MigratedRecords, afterRevision: Revision): RecordHeader[] {
   const headers: RecordHeader[] = []
   let bytes = 0
-  for (const { revision, header } of records.oldHeaders(after)) {
-    const { key, createRevision, expiresAtMs, deleted } = header
-    const value = deleted ? NO_VALUE : records.readValue(revision)
+  for (const { revision, header } of records.oldHeaders(afterRevision)) {
+    const { key, createRevision, expiresAtMs, isDeleted } = header
+    const value = isDeleted ? NO_VALUE : records.readValue(revision)
     if (!value) throw new Error(`the record of ${key} at revision ${revision} is damaged: its value is missing`)
     const valueBytes = value.length
-    headers.push({ key, revision, createRevision, expiresAtMs, deleted, checksum: checksumOf(value), valueBytes })
+    headers.push({ key, revision, createRevision, expiresAtMs, isDeleted, checksum: checksumOf(value), valueBytes })
     bytes += valueBytes
     if (headers.length >= BATCH_RECORDS || bytes >= BATCH_BYTES) break
   }

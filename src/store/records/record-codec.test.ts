@@ -36,7 +36,7 @@ describe('record codec', () => {
     revision,
     createRevision: revision,
     expiresAtMs: fc.option(fc.nat({ max: 2 ** 50 }), { nil: undefined }),
-    deleted: fc.boolean(),
+    isDeleted: fc.boolean(),
     checksum: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
     valueBytes: fc.nat(2 ** 32 - 1),
   })
@@ -51,8 +51,8 @@ describe('record codec', () => {
         const bytes = encodeHeader(fields)
         const bit = seed % (bytes.length * 8)
         bytes[bit >> 3]! ^= 1 << (bit & 7)
-        const decoded = decodeHeader(bytes)
-        expect(isDamagedHeader(decoded) || isOldHeader(decoded)).toBe(true)
+        const decodedHeader = decodeHeader(bytes)
+        expect(isDamagedHeader(decodedHeader) || isOldHeader(decodedHeader)).toBe(true)
       }),
     )
   })
@@ -68,7 +68,7 @@ describe('record codec', () => {
       key: 'k',
       createRevision: 7,
       expiresAtMs: 9_000,
-      deleted: false,
+      isDeleted: false,
     })
   })
 
@@ -78,7 +78,7 @@ describe('record codec', () => {
       revision: 1,
       createRevision: 1,
       expiresAtMs: undefined,
-      deleted: false,
+      isDeleted: false,
       checksum: 0,
       valueBytes: 0,
     }

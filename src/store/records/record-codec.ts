@@ -43,13 +43,13 @@ export function readName(source: Buffer, start: number): RecordName {
 const REVISIONS = 2 ** 48
 export const REVISION_MAX = REVISIONS - 1
 
-/** Reads a name as one number, which sorts as names do. */
-export const readSortedName = (source: Buffer, start: number): number =>
+/** Reads the sort key of a name: one number that sorts as names do. */
+export const readSortKey = (source: Buffer, start: number): number =>
   (source[start] as number) * REVISIONS + source.readUIntBE(start + 1, 6)
 
-export const sortedName = ([kind, revision]: RecordName): number => kind * REVISIONS + revision
+export const sortKeyOf = ([kind, revision]: RecordName): number => kind * REVISIONS + revision
 
-export const nameOfSorted = (sorted: number): RecordName => [Math.floor(sorted / REVISIONS), sorted % REVISIONS]
+export const nameOfSortKey = (sortKey: number): RecordName => [Math.floor(sortKey / REVISIONS), sortKey % REVISIONS]
 
 export interface RevisionRange {
   readonly first: Revision
@@ -57,7 +57,7 @@ export interface RevisionRange {
   readonly last: Revision | undefined
 }
 
-/** Returns the revisions whose headers have names from `lower` to before `upper`: one range, or none. */
+/** Returns the revisions whose headers have sort keys from `lower` to before `upper`: one range, or none. */
 export function headerRevisionsOf({
   lower,
   upper,
@@ -65,18 +65,18 @@ export function headerRevisionsOf({
   readonly lower: number
   readonly upper: number
 }): readonly RevisionRange[] {
-  const start = sortedName([HEADER, 0])
+  const start = sortKeyOf([HEADER, 0])
   const first = Math.max(lower - start, 1)
   const last = Math.min(upper - start - 1, REVISION_MAX)
   return last < first ? [] : [{ first, last: last === REVISION_MAX ? undefined : last }]
 }
 
 export function encodeHeader(header: RecordHeader): Buffer {
-  const { key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes } = header
+  const { key, revision, createRevision, expiresAtMs, isDeleted, checksum, valueBytes } = header
   const keyEnd = KEY_START + Buffer.byteLength(key)
   const bytes = Buffer.allocUnsafe(keyEnd + CHECKSUM_BYTES)
   bytes[0] = HEADER_FORMAT
-  bytes[1] = (deleted ? FLAG_DELETED : 0) | (expiresAtMs === undefined ? 0 : FLAG_EXPIRES)
+  bytes[1] = (isDeleted ? FLAG_DELETED : 0) | (expiresAtMs === undefined ? 0 : FLAG_EXPIRES)
   bytes.writeUIntBE(revision, 2, 6)
   bytes.writeUIntBE(createRevision, 8, 6)
   bytes.writeDoubleBE(expiresAtMs ?? 0, 14)
@@ -87,7 +87,7 @@ export function encodeHeader(header: RecordHeader): Buffer {
   return bytes
 }
 
-/** A header that is not as it was written. */
+/** A header whose bytes have changed since it was written. */
 export interface DamagedHeader {
   readonly damage: string
   /** The key as far as it can be read. It may be wrong. */
@@ -122,13 +122,13 @@ export function decodeHeader(bytes: Buffer): RecordHeader | DamagedHeader | OldH
     revision: bytes.readUIntBE(2, 6),
     createRevision: bytes.readUIntBE(8, 6),
     expiresAtMs: flags & FLAG_EXPIRES ? bytes.readDoubleBE(14) : undefined,
-    deleted: (flags & FLAG_DELETED) !== 0,
+    isDeleted: (flags & FLAG_DELETED) !== 0,
     checksum: bytes.readInt32BE(22),
     valueBytes: bytes.readUInt32BE(26),
   }
 }
 
-/** Returns why the header is not that of the record with this revision, if so. */
+/** Returns the reason why the header is not that of the record with this revision, or undefined if it is. */
 export function headerDamageOf(
   revision: Revision,
   header: RecordHeader | DamagedHeader | OldHeader,
@@ -145,6 +145,6 @@ function decodeOldHeader(bytes: Buffer): OldHeader {
     key: bytes.toString('utf8', OLD_KEY_START, bytes.length),
     createRevision: bytes.readUIntBE(2, 6),
     expiresAtMs: flags & FLAG_EXPIRES ? bytes.readDoubleBE(8) : undefined,
-    deleted: (flags & FLAG_DELETED) !== 0,
+    isDeleted: (flags & FLAG_DELETED) !== 0,
   }
 }

@@ -83,16 +83,16 @@ export class RecordInspector {
       this.#report(revision, undefined, 'its header cannot be read')
       return
     }
-    const decoded = decodeHeader(bytes)
-    const reason = this.#headerDamageOf(revision, decoded)
+    const decodedHeader = decodeHeader(bytes)
+    const reason = this.#headerDamageOf(revision, decodedHeader)
     if (reason) {
-      this.#report(revision, decoded.key, reason)
+      this.#report(revision, decodedHeader.key, reason)
       return
     }
     // A header of format 1 has no checksum: its value is accepted as it is.
     const noChecksum = { revision, checksum: Number.NaN, valueBytes: 0 }
-    const header = isOldHeader(decoded) ? { ...decoded, ...noChecksum } : (decoded as RecordHeader)
-    if (header.deleted) this.#accept(header, NO_VALUE)
+    const header = isOldHeader(decodedHeader) ? { ...decodedHeader, ...noChecksum } : (decodedHeader as RecordHeader)
+    if (header.isDeleted) this.#accept(header, NO_VALUE)
     else this.#headers.set(revision, header)
   }
 
@@ -121,9 +121,9 @@ export class RecordInspector {
 
   #accept(header: RecordHeader, value: Uint8Array): void {
     this.#records++
-    const { key, revision, createRevision, expiresAtMs, deleted } = header
+    const { key, revision, createRevision, expiresAtMs, isDeleted } = header
     const [checksum, valueBytes] = [checksumOf(value), value.length]
-    this.#onRecord({ key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes, value })
+    this.#onRecord({ key, revision, createRevision, expiresAtMs, isDeleted, checksum, valueBytes, value })
   }
 
   #report(revision: Revision, key: string | undefined, reason: string, hasValue = false): void {

@@ -1,8 +1,8 @@
-// Plans the repair of a store: which records to keep, which to take from a backup, and what is lost. ../lmdb-repair.ts
+// Plans the repair of a store: which records to keep, which to take from a backup, and which are lost. ../lmdb-repair.ts
 // carries the plan out.
 //
-// A record of the same revision is restored as it was. Otherwise the newest earlier state of the object, in the store or in
-// the backup, becomes a new revision. The history then starts at the newest revision, so that watches list again.
+// A damaged record that the backup has at the same revision is restored. Otherwise the newest earlier state of the object, in
+// the store or in the backup, becomes a new revision. The history then starts at the newest revision, so that watches list again.
 import { type Floors, type MediumRecord, NO_FLOORS } from '../medium.ts'
 import type { Revision } from '../store.ts'
 import { copyOf, type InspectOptions, inspectStore, isDamaged, type StoreInspection } from './inspect-store.ts'
@@ -20,7 +20,7 @@ export interface RepairPlan {
 }
 
 export interface RepairAction {
-  /** restored: as it was. reverted: an earlier state of the object. dropped: lost. */
+  /** restored: the same record of the backup. reverted: an earlier state of the object. dropped: the record is lost. */
   readonly is: 'restored' | 'reverted' | 'dropped'
   readonly revision: Revision
   readonly key: string | undefined
@@ -38,7 +38,7 @@ export interface RepairOptions {
 /** Plans the repair of a file. Returns undefined if it is not damaged. */
 export function planRepair(
   path: string,
-  { backup: saved = new Map(), onProgress }: RepairOptions = {},
+  { backup: backupRecords = new Map(), onProgress }: RepairOptions = {},
 ): RepairPlan | undefined {
   const records = new Map<Revision, MediumRecord>()
   const inspection = inspectStore({
@@ -51,31 +51,31 @@ export function planRepair(
   let revision = inspection.newestRevision + REVISION_GAP
   const actions: RepairAction[] = []
   for (const damage of inspection.damagedRecords) {
-    const { revision: lost, key, reason } = damage
-    const same = saved.get(lost)
-    if (same && same.key === (key ?? same.key)) {
-      records.set(lost, same)
-      actions.push({ is: 'restored', revision: lost, key: same.key, reason })
+    const { revision: lostRevision, key, reason } = damage
+    const backupRecord = backupRecords.get(lostRevision)
+    if (backupRecord && backupRecord.key === (key ?? backupRecord.key)) {
+      records.set(lostRevision, backupRecord)
+      actions.push({ is: 'restored', revision: lostRevision, key: backupRecord.key, reason })
     } else actions.push(revertOrDrop(damage))
   }
-  const sorted = [...records.values()].sort((a, b) => a.revision - b.revision)
+  const sortedRecords = [...records.values()].sort((a, b) => a.revision - b.revision)
   const { briefPrefixes } = inspection.description?.floors ?? NO_FLOORS
-  return { inspection, actions, records: sorted, floors: { ordinary: revision, brief: revision, briefPrefixes } }
+  return { inspection, actions, records: sortedRecords, floors: { ordinary: revision, brief: revision, briefPrefixes } }
 
-  function revertOrDrop({ revision: lost, key, reason, hasValue }: RecordDamage): RepairAction {
-    const dropped = { is: 'dropped' as const, revision: lost, key, reason }
-    if (!key || isSuperseded(records, key, lost)) return dropped
+  function revertOrDrop({ revision: lostRevision, key, reason, hasValue }: RecordDamage): RepairAction {
+    const dropAction = { is: 'dropped' as const, revision: lostRevision, key, reason }
+    if (!key || isSuperseded(records, key, lostRevision)) return dropAction
     if (!hasValue && reason.includes('header')) {
       // It may have been a delete. The earlier states of the object must not become current.
       for (const record of [...records.values()]) if (record.key === key) records.delete(record.revision)
-      return dropped
+      return dropAction
     }
-    const [inStore, inBackup] = [newestOf(records, key, lost), newestOf(saved, key, lost)]
-    const isBackup = (inBackup?.revision ?? 0) > (inStore?.revision ?? 0)
-    const earlier = isBackup ? inBackup : inStore
-    if (!earlier || earlier.deleted) return dropped
-    records.set(++revision, { ...earlier, revision })
-    return { ...dropped, is: 'reverted', from: { revision: earlier.revision, isBackup } }
+    const [storeState, backupState] = [newestOf(records, key, lostRevision), newestOf(backupRecords, key, lostRevision)]
+    const isBackup = (backupState?.revision ?? 0) > (storeState?.revision ?? 0)
+    const earlierState = isBackup ? backupState : storeState
+    if (!earlierState || earlierState.isDeleted) return dropAction
+    records.set(++revision, { ...earlierState, revision })
+    return { ...dropAction, is: 'reverted', from: { revision: earlierState.revision, isBackup } }
   }
 }
 
@@ -85,12 +85,12 @@ const isSuperseded = (records: ReadonlyMap<Revision, MediumRecord>, key: string,
 function newestOf(
   records: ReadonlyMap<Revision, MediumRecord>,
   key: string,
-  before: Revision,
+  beforeRevision: Revision,
 ): MediumRecord | undefined {
-  let newest: MediumRecord | undefined
+  let newestRecord: MediumRecord | undefined
   for (const record of records.values()) {
-    if (record.key !== key || record.revision >= before) continue
-    if (!newest || record.revision > newest.revision) newest = record
+    if (record.key !== key || record.revision >= beforeRevision) continue
+    if (!newestRecord || record.revision > newestRecord.revision) newestRecord = record
   }
-  return newest
+  return newestRecord
 }

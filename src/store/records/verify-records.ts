@@ -14,10 +14,10 @@ import {
   headerDamageOf,
   headerRevisionsOf,
   NAME_BYTES,
-  nameOfSorted,
+  nameOfSortKey,
   REVISION_MAX,
-  readSortedName,
-  sortedName,
+  readSortKey,
+  sortKeyOf,
   VALUE,
 } from './record-codec.ts'
 
@@ -31,18 +31,18 @@ export interface VerifyRecordsOptions extends VerifyOptions {
 /** Verifies a slice. The caller holds an LMDB read transaction, so that pages of the newest state are not reused meanwhile. */
 export function verifyRecords(options: VerifyRecordsOptions): VerifiedSlice {
   const slice = new SliceReader(options).read()
-  // A meta page may have been read while a commit wrote it. Damage is found again.
-  const isIntact = slice.damaged.length === 0 && slice.damagedRanges.length === 0
+  // A meta page may have been read while a commit wrote it, so report only what a second read finds too.
+  const isIntact = slice.damagedRecords.length === 0 && slice.damagedRanges.length === 0
   return isIntact ? slice : new SliceReader(options).read()
 }
 
-type Damage = VerifiedSlice['damaged'][number]
+type Damage = VerifiedSlice['damagedRecords'][number]
 type DamagedRange = VerifiedSlice['damagedRanges'][number]
 
 class SliceReader {
   readonly #options: VerifyRecordsOptions
   readonly #reader: PageReader
-  readonly #damaged: Damage[] = []
+  readonly #damagedRecords: Damage[] = []
   readonly #damagedRanges: DamagedRange[] = []
   /** The intact headers of the slice whose value has not been found yet. */
   readonly #headers = new Map<Revision, RecordHeader>()
@@ -56,37 +56,37 @@ class SliceReader {
   }
 
   read(): VerifiedSlice {
-    const first = this.#options.after + 1
+    const firstRevision = this.#options.afterRevision + 1
     const meta = newestMeta(this.#reader, (problem) => {
-      this.#damagedRanges.push({ first, last: REVISION_MAX, reason: reasonOf(problem) })
+      this.#damagedRanges.push({ first: firstRevision, last: REVISION_MAX, reason: reasonOf(problem) })
     })
     if (meta) {
-      this.#readHeaders(meta, first)
-      this.#readValues(meta, first)
+      this.#readHeaders(meta, firstRevision)
+      this.#readValues(meta, firstRevision)
     }
     return {
       lastRevision: this.#lastRevision,
       bytes: this.#bytes,
-      damaged: this.#damaged,
+      damagedRecords: this.#damagedRecords,
       damagedRanges: this.#damagedRanges,
     }
   }
 
-  #readHeaders(meta: Meta, first: Revision): void {
+  #readHeaders(meta: Meta, firstRevision: Revision): void {
     const { recordsMax, bytesMax } = this.#options
     let isEnd = false
     checkRange({
-      ...this.#rangeOf(meta, sortedName([HEADER, first])),
+      ...this.#rangeOf(meta, sortKeyOf([HEADER, firstRevision])),
       isEnd: () => isEnd,
       onNode: ({ key, readData }) => {
-        const [kind, revision] = nameOfSorted(key)
+        const [kind, revision] = nameOfSortKey(key)
         if (kind === HEADER) this.#addHeader(revision, readData())
         isEnd = kind !== HEADER || this.#records >= recordsMax || this.#bytes >= bytesMax
       },
       onProblem: (problem) => {
         for (const range of problem.keys ? headerRevisionsOf(problem.keys) : []) {
           const { last = REVISION_MAX } = range
-          this.#damagedRanges.push({ first: Math.max(first, range.first), last, reason: reasonOf(problem) })
+          this.#damagedRanges.push({ first: Math.max(firstRevision, range.first), last, reason: reasonOf(problem) })
           this.#lastRevision = last
         }
       },
@@ -100,33 +100,33 @@ class SliceReader {
     const header = bytes ? decodeHeader(bytes) : { key: '', damage: 'its header cannot be read' }
     const reason = headerDamageOf(revision, header)
     if (reason) {
-      this.#damaged.push({ key: header.key, revision, reason })
+      this.#damagedRecords.push({ key: header.key, revision, reason })
       return
     }
-    const { valueBytes, deleted } = header as RecordHeader
+    const { valueBytes, isDeleted } = header as RecordHeader
     this.#bytes += valueBytes
-    if (!deleted) this.#headers.set(revision, header as RecordHeader)
+    if (!isDeleted) this.#headers.set(revision, header as RecordHeader)
   }
 
-  #readValues(meta: Meta, first: Revision): void {
+  #readValues(meta: Meta, firstRevision: Revision): void {
     const lastRevision = [...this.#headers.keys()].at(-1)
     if (lastRevision === undefined) return
     const problems: PageProblem[] = []
     let isEnd = false
     checkRange({
-      ...this.#rangeOf(meta, sortedName([VALUE, first])),
+      ...this.#rangeOf(meta, sortKeyOf([VALUE, firstRevision])),
       isEnd: () => isEnd,
       onNode: (node) => {
-        const [, revision] = nameOfSorted(node.key)
+        const [, revision] = nameOfSortKey(node.key)
         this.#compareValue(revision, node, problems)
         isEnd = revision >= lastRevision
       },
       onProblem: (problem) => void problems.push(problem),
     })
     for (const { key, revision } of this.#headers.values()) {
-      const name = sortedName([VALUE, revision])
+      const name = sortKeyOf([VALUE, revision])
       const problem = problems.find(({ keys }) => keys && keys.lower <= name && name < keys.upper)
-      this.#damaged.push({ key, revision, reason: problem ? reasonOf(problem) : 'its value is missing' })
+      this.#damagedRecords.push({ key, revision, reason: problem ? reasonOf(problem) : 'its value is missing' })
     }
   }
 
@@ -136,14 +136,14 @@ class SliceReader {
     this.#headers.delete(revision)
     const value = readData()
     const { key, checksum } = header
-    if (!value) this.#damaged.push({ key, revision, reason: reasonOf(problems.at(-1)!) })
+    if (!value) this.#damagedRecords.push({ key, revision, reason: reasonOf(problems.at(-1)!) })
     else if (checksumOf(value) !== checksum) {
-      this.#damaged.push({ key, revision, reason: 'the checksum of its value does not match' })
+      this.#damagedRecords.push({ key, revision, reason: 'the checksum of its value does not match' })
     }
   }
 
   #rangeOf({ mainTree, transaction, lastPage }: Meta, firstKey: number): Omit<RangeCheck, CallbackName> {
-    const format = { keyBytes: NAME_BYTES, readKey: readSortedName }
+    const format = { keyBytes: NAME_BYTES, readKey: readSortKey }
     const pages = new PageMap(lastPage + 1)
     return { reader: this.#reader, pages, tree: mainTree, transaction, firstKey, onPage() {}, ...format }
   }

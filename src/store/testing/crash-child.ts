@@ -12,8 +12,8 @@ const store = await openLmdbStore({
 })
 
 async function write(writer: number): Promise<never> {
-  const first = Number((await store.get(`w/${writer}/a`))?.value.toString().split('.')[0] ?? 0) + 1
-  for (let n = first; ; n++) {
+  const firstNumber = Number((await store.get(`w/${writer}/a`))?.value.toString().split('.')[0] ?? 0) + 1
+  for (let n = firstNumber; ; n++) {
     const value = Buffer.from(`${n}.${'x'.repeat((n * 37) % 3_000)}`)
     await store.transact(() => ['a', 'b', 'c'].map((key) => ({ put: `w/${writer}/${key}`, value })))
     process.stdout.write(`ack ${writer} ${n}\n`)

@@ -37,8 +37,8 @@ export class DenseRevisions {
   }
 
   /** Returns the revision of the store for a dense revision, or a future revision if it does not exist yet. */
-  toSparse(dense: Revision): Revision {
-    return dense === 0 ? 0 : (this.#storeRevisions[dense - 1] ?? Number.MAX_SAFE_INTEGER)
+  toSparse(denseRevision: Revision): Revision {
+    return denseRevision === 0 ? 0 : (this.#storeRevisions[denseRevision - 1] ?? Number.MAX_SAFE_INTEGER)
   }
 }
 
@@ -60,32 +60,32 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
   const entries = new WeakMap<Entry, Entry>()
   function entryOf(entry: Entry): Entry {
     const { modRevision, createRevision } = entry
-    const converted = entries.get(entry) ?? {
+    const convertedEntry = entries.get(entry) ?? {
       ...entry,
       modRevision: mapping.toDense(modRevision),
       createRevision: mapping.toDense(createRevision),
     }
-    entries.set(entry, converted)
-    return converted
+    entries.set(entry, convertedEntry)
+    return convertedEntry
   }
 
   const events = new WeakMap<StoreEvent, StoreEvent>()
   function eventOf(event: StoreEvent): StoreEvent {
     const { revision, entry, previous } = event
-    const converted = events.get(event) ?? {
+    const convertedEvent = events.get(event) ?? {
       ...event,
       revision: mapping.toDense(revision),
       ...(entry && { entry: entryOf(entry) }),
       ...(previous && { previous: entryOf(previous) }),
     }
-    events.set(event, converted)
-    return converted
+    events.set(event, convertedEvent)
+    return convertedEvent
   }
 
   function errorOf(error: unknown): unknown {
     if (error instanceof CompactedError) return new CompactedError(mapping.toDense(error.compactedRevision))
     if (error instanceof FutureRevisionError)
-      return new FutureRevisionError(error.requested, mapping.toDense(error.newest))
+      return new FutureRevisionError(error.requestedRevision, mapping.toDense(error.newestRevision))
     return error
   }
 
@@ -115,9 +115,9 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
         list: (prefix) => storeView.list(prefix).map(entryOf),
       })
       const { revision, revisions } = await store.transact((storeView) => decide(view(storeView)))
-      const newest = await waitForDenseRevision(revision)
+      const newestRevision = await waitForDenseRevision(revision)
       return {
-        revision: newest,
+        revision: newestRevision,
         revisions: revisions.map((writeRevision) => (writeRevision === 0 ? 0 : mapping.toDense(writeRevision))),
       }
     },

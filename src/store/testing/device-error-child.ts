@@ -12,10 +12,10 @@ const outcomeOf = (work: Promise<unknown>) =>
     () => 'ok',
     (error: Error) => `${error.name}: ${error.message}`,
   )
-const open = () => openLmdbStore({ dir, clock: systemClock() })
+const openStore = () => openLmdbStore({ dir, clock: systemClock() })
 const value = Buffer.alloc(5_000, 'x')
 
-const store = await open()
+const store = await openStore()
 const write = (key: string) => outcomeOf(store.transact(() => [{ put: key, value }]))
 print('before', await write('before'))
 writeFileSync(faultFile, fault)
@@ -27,14 +27,14 @@ print('after', await write('after'))
 await outcomeOf(store.close())
 
 writeFileSync(faultFile, fault)
-print('open', await outcomeOf(open().then((opened) => opened.close())))
+print('open', await outcomeOf(openStore().then((openedStore) => openedStore.close())))
 rmSync(faultFile)
 
-const reopened = await open()
-const { entries } = await reopened.list({ prefix: '' })
+const reopenedStore = await openStore()
+const { entries } = await reopenedStore.list({ prefix: '' })
 print(
   'keys',
   entries.map(({ key }) => key),
 )
 print('damaged', entries.filter((entry) => Buffer.compare(entry.value, value) !== 0).length)
-await reopened.close()
+await reopenedStore.close()

@@ -1,4 +1,4 @@
-// Child process of the lock test: opens the store in the given directory, prints `open`, and keeps it open.
+// Child process of the lock test: opens the store in the directory that its argument names, prints `open`, and keeps it open.
 import { systemClock } from '../../base/clock.ts'
 import { openLmdbStore } from '../lmdb.ts'
 

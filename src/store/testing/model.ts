@@ -28,11 +28,11 @@ export function createModel(): HistoryModel {
         const state = new Map(states.at(-1))
         const revision = states.length
         const key = 'put' in write ? write.put : write.delete
-        const previous = state.has(key) ? `<${state.get(key)}` : ''
+        const previousText = state.has(key) ? `<${state.get(key)}` : ''
         if ('put' in write) state.set(key, write.value)
         else state.delete(key)
         const formatted = 'put' in write ? `put ${key}@${revision}=${write.value}` : `delete ${key}@${revision}`
-        changes.push({ key, revision, formatted: formatted + previous })
+        changes.push({ key, revision, formatted: formatted + previousText })
         states.push(state)
       }
       return states.length - 1
@@ -45,12 +45,13 @@ export async function expectModel(store: Store, model: HistoryModel, history: Hi
   expect(store.revision).toBe(model.states.length - 1)
   expect(store.stats().keys).toBe(model.states.at(-1)?.size)
   for (const prefix of ['', 'b/', 'c']) {
-    const oldest = await expectStates(store, model, prefix)
-    await expectChanges(store, model, { prefix, afterRevision: oldest })
-    if (oldest > 0) expect(() => collectEvents(store, { prefix, afterRevision: oldest - 1 })).toThrow(CompactedError)
+    const oldestRevision = await expectStates(store, model, prefix)
+    await expectChanges(store, model, { prefix, afterRevision: oldestRevision })
+    if (oldestRevision > 0)
+      expect(() => collectEvents(store, { prefix, afterRevision: oldestRevision - 1 })).toThrow(CompactedError)
     const keepsAll = (limits: { keepMs?: number; entriesMax?: number } | undefined) =>
       !limits || (Number(limits.keepMs) >= 1_000_000 && Number(limits.entriesMax) >= 1_000)
-    if (keepsAll(history) && keepsAll(history.brief)) expect(oldest).toBe(0)
+    if (keepsAll(history) && keepsAll(history.brief)) expect(oldestRevision).toBe(0)
   }
 }
 
@@ -66,7 +67,7 @@ async function expectStates(store: Store, model: HistoryModel, prefix: string): 
     state.sort(([a], [b]) => (a < b ? -1 : 1))
     expect(list.entries.map((entry) => [entry.key, text(entry)])).toEqual(state)
     const page = await store.list({ prefix, atRevision: revision, limit: 2 })
-    expect(page).toMatchObject({ more: state.length > 2, remaining: Math.max(0, state.length - 2) })
+    expect(page).toMatchObject({ hasMore: state.length > 2, remainingCount: Math.max(0, state.length - 2) })
   }
   return 0
 }

@@ -1,5 +1,5 @@
-// Child process of the restore test: restores the given archive to the given directory, prints `commit` after every commit,
-// and `restored` at the end.
+// Child process of the restore test, with a directory and an archive as arguments: restores the archive to the directory, prints
+// `commit` after every commit, and `restored` at the end.
 import { createReadStream } from 'node:fs'
 import { restoreStore } from '../backup/restore-store.ts'
 

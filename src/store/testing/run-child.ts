@@ -36,7 +36,7 @@ export interface Child {
   readonly errors: () => string
   /** Resolves with the next line, or with undefined at the end of the output. */
   nextLine(): Promise<string | undefined>
-  exited(): Promise<{ code: number | null; signal: string | null }>
+  whenExited(): Promise<{ code: number | null; signal: string | null }>
 }
 
 export function runChild([program = '', ...args]: readonly string[]): Child {
@@ -71,7 +71,7 @@ export function runChild([program = '', ...args]: readonly string[]): Child {
         readers.push(resolve)
         serveReaders()
       }),
-    exited: async () => {
+    whenExited: async () => {
       const [code, signal] = await exit
       return { code, signal }
     },

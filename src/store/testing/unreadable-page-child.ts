@@ -1,5 +1,5 @@
-// Child process of the device error tests, with device-errors.c preloaded. Writes a store, makes the page unreadable that has the
-// header or the value of k/150, lets the scrub read everything twice more, and prints the outcome of each step as a line of JSON.
+// Child process of the device error tests, with device-errors.c preloaded. Writes a store, makes the page with the header or the
+// value of k/150 unreadable, waits for three passes of the scrub, and prints the outcome of each step as a line of JSON.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { manualClock } from '../../base/manual-clock.ts'
@@ -21,7 +21,7 @@ const store = await openLmdbStore({ dir, clock, scrubBytesPerSecond: 2 ** 20 })
 await store.transact(() =>
   Array.from({ length: 300 }, (_, n) => ({ put: `k/${n}`, value: Buffer.alloc(700, `value ${n} `) })),
 )
-const read = async (key: string) => (await store.get(key))?.value.length
+const readLength = async (key: string) => (await store.get(key))?.value.length
 
 const place = readFileSync(path).lastIndexOf(target === 'header' ? 'k/150' : 'value 150 ')
 writeFileSync(process.env.FAULT_FILE as string, `read-page ${Math.floor(place / 4_096)}`)
@@ -29,14 +29,14 @@ await waitUntil(async () => {
   await clock.advance(1_000)
   return store.stats().scrub?.passes === 3
 })
-const damaged = store.damagedRecords?.() ?? []
+const damagedRecords = store.damagedRecords?.() ?? []
 print(
   'damaged',
-  damaged.map(({ key }) => key),
+  damagedRecords.map(({ key }) => key),
 )
-print('reason', damaged[0]?.reason)
-print('k/150', await outcomeOf(read('k/150')))
-print('k/1', await outcomeOf(read('k/1')))
+print('reason', damagedRecords[0]?.reason)
+print('k/150', await outcomeOf(readLength('k/150')))
+print('k/1', await outcomeOf(readLength('k/1')))
 print('write', await outcomeOf(store.transact(() => [{ put: 'k/1', value: Buffer.from('new') }])))
 print('passes', store.stats().scrub?.passes)
 await store.close()

@@ -42,7 +42,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
     const { message } = error as Error
     throw new UsageError(`--to ${targetDir} cannot be created: ${message}. Choose a writable directory.`)
   }
-  const copy = await copyLmdbStore({ from: join(dataDir, 'store'), to: join(partialDir, 'store') })
+  const copy = await copyLmdbStore({ sourceDir: join(dataDir, 'store'), targetDir: join(partialDir, 'store') })
   await ensurePrivateDirectory(join(partialDir, 'pki'))
   for (const { name, path } of credentials.files) {
     await copyFile(path, join(partialDir, name))

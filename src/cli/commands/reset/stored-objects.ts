@@ -31,7 +31,7 @@ export async function readStoredObjects({ dataDir, pkiDir, clock }: ReadStoredOb
   const transformer = createEncryption(configuration ? await parseEncryptionConfiguration(configuration) : [])
   const copyDir = await mkdtemp(join(tmpdir(), 'stowage-reset-'))
   try {
-    await copyLmdbStore({ from: storeDirOf(dataDir), to: copyDir })
+    await copyLmdbStore({ sourceDir: storeDirOf(dataDir), targetDir: copyDir })
     const store = await openLmdbStore({ dir: copyDir, clock, transformer })
     try {
       return {

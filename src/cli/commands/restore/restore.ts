@@ -43,7 +43,7 @@ export async function restoreBackup(options: RestoreBackupOptions): Promise<Rest
     const writeFiles = async () => {
       for (const { name, path } of backupFiles) await files.write(name, await readFile(path))
     }
-    const { damagedRecords } = await restoreCopy({ from: join(backupDir, 'store'), dir, writeFiles })
+    const { damagedRecords } = await restoreCopy({ sourceDir: join(backupDir, 'store'), dir, writeFiles })
     return { dataDir, isResumed: false, filesWritten: files.writtenNames, filesKept: files.keptNames, damagedRecords }
   }
   const reader = await createArchiveReader(backups, { title: 'Restoring', clock })
