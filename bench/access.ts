@@ -78,7 +78,7 @@ async function measureAccess({ dir, profileDir, isLong, progress }: PartOptions)
       do: 'turns',
       clients: CLIENTS,
       requests,
-      order: Array.from({ length: rounds }, () => shuffled(requests.length)).flat(),
+      order: Array.from({ length: rounds }, () => shuffleIndexes(requests.length)).flat(),
       warmUpMs: WARM_UP_MS,
       turnMs: TURN_MS,
     })
@@ -91,11 +91,11 @@ async function measureAccess({ dir, profileDir, isLong, progress }: PartOptions)
 }
 
 /** Returns the indexes of the requests in a random order, so that none always follows the same other one. */
-function shuffled(requests: number): number[] {
+function shuffleIndexes(requests: number): number[] {
   const order = Array.from({ length: requests }, (_, index) => index)
-  for (let last = requests - 1; last > 0; last--) {
-    const other = Math.floor(Math.random() * (last + 1))
-    ;[order[last], order[other]] = [order[other]!, order[last]!]
+  for (let lastIndex = requests - 1; lastIndex > 0; lastIndex--) {
+    const otherIndex = Math.floor(Math.random() * (lastIndex + 1))
+    ;[order[lastIndex], order[otherIndex]] = [order[otherIndex]!, order[lastIndex]!]
   }
   return order
 }

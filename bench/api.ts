@@ -253,24 +253,24 @@ async function measureStarts({ dir, progress, profileDir, isLong }: PartOptions)
   }
   const bareReady = { value: medianOf(bareRounds.map(({ readyMs }) => readyMs)), of: 'an idle Node.js process' }
   return (['empty', 'full'] as const).flatMap((variant): Figure[] => {
-    const of = variant === 'empty' ? 'empty' : `${formatCount(FULL_DIRECTORY_CLAIMS)} claims`
+    const variantText = variant === 'empty' ? 'empty' : `${formatCount(FULL_DIRECTORY_CLAIMS)} claims`
     return [
       {
-        name: `start to ready, ${of}`,
+        name: `start to ready, ${variantText}`,
         unit: 'ms',
         value: medianOf(measurements[variant].map(({ readyMs }) => readyMs)),
         limit: bareReady,
         target: { valueMax: READY_MS_MAX[variant] },
       },
       {
-        name: `anonymous memory idle, ${of}`,
+        name: `anonymous memory idle, ${variantText}`,
         unit: 'MB',
         value: medianOf(measurements[variant].map(({ memory }) => memory.anonymousMb)),
         limit: { value: medianOf(bareRounds.map(({ memory }) => memory.anonymousMb)), of: 'an idle Node.js process' },
         ...(variant === 'empty' ? { target: { valueMax: ANONYMOUS_MB_MAX } } : {}),
       },
       {
-        name: `mapped files idle, ${of}`,
+        name: `mapped files idle, ${variantText}`,
         unit: 'MB',
         value: medianOf(measurements[variant].map(({ memory }) => memory.mappedMb)),
         limit: { value: medianOf(bareRounds.map(({ memory }) => memory.mappedMb)), of: 'an idle Node.js process' },

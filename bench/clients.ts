@@ -74,8 +74,8 @@ async function startPair(
     // biome-ignore lint/suspicious/noExplicitAny: the type of a result depends on its job, which a role cannot express
     startRole<ClientJob, any>('client', { nodeFlags: ['--expose-gc', ...profileFlags(profileDir, name)] })
   const [inProcess, overHttp] = [start('in-process'), start('over-http')]
-  const to = await inProcess.run({ do: 'serve', ...server })
-  await overHttp.run({ do: 'connect', to })
+  const address = await inProcess.run({ do: 'serve', ...server })
+  await overHttp.run({ do: 'connect', to: address })
   return {
     inProcess,
     overHttp,
@@ -94,15 +94,15 @@ async function measureWrites(options: PartOptions): Promise<Figure[]> {
     const pair = await startPair({ store, dir: join(dir, store), claims: 0 }, profileDir)
     try {
       const { inProcess, overHttp, limit } = await medianOfRounds(options, `creates, ${store}`, async () => {
-        const created = await pair.inProcess.run({ do: 'create', ...CALLERS })
-        const createdOverHttp = await pair.overHttp.run({ do: 'create', ...CALLERS })
-        const limitRate = await measureWriteLimit(store, { pair, dir, valueBytes: created.objectBytes })
-        return { inProcess: callsPerSecond(created), overHttp: callsPerSecond(createdOverHttp), limit: limitRate }
+        const createCalls = await pair.inProcess.run({ do: 'create', ...CALLERS })
+        const httpCreateCalls = await pair.overHttp.run({ do: 'create', ...CALLERS })
+        const limitRate = await measureWriteLimit(store, { pair, dir, valueBytes: createCalls.objectBytes })
+        return { inProcess: callsPerSecond(createCalls), overHttp: callsPerSecond(httpCreateCalls), limit: limitRate }
       })
       const name = (access: string) => `creates ${access}, ${store}, ${CALLERS.callers} callers`
-      const of = store === 'memory' ? 'the store alone, same size' : 'a group commit of the same size'
+      const limitText = store === 'memory' ? 'the store alone, same size' : 'a group commit of the same size'
       figures.push(
-        { name: name('in process'), unit: '/s', value: inProcess, limit: { value: limit, of } },
+        { name: name('in process'), unit: '/s', value: inProcess, limit: { value: limit, of: limitText } },
         { name: name('over HTTP'), unit: '/s', value: overHttp, limit: { value: inProcess, of: IN_PROCESS } },
       )
     } finally {
@@ -139,9 +139,9 @@ async function measureEvents(options: PartOptions): Promise<Figure[]> {
 async function measureEventRate(follow: () => Promise<Calls>): Promise<number> {
   let [count, seconds] = [0, 0]
   for (let burst = 0; burst < BURSTS; burst++) {
-    const followed = await follow()
-    count += followed.count
-    seconds += followed.seconds
+    const receivedCalls = await follow()
+    count += receivedCalls.count
+    seconds += receivedCalls.seconds
   }
   return count / seconds
 }
@@ -151,9 +151,9 @@ const followInProcess = ({ inProcess }: Pair) =>
 
 async function followOverHttp({ inProcess, overHttp }: Pair): Promise<Calls> {
   await overHttp.run({ do: 'follow', changes: 0, inThisProcess: false })
-  const followed = overHttp.run({ do: 'follow', changes: BURST_CHANGES, inThisProcess: false })
+  const receivedCalls = overHttp.run({ do: 'follow', changes: BURST_CHANGES, inThisProcess: false })
   await inProcess.run({ do: 'change', changes: BURST_CHANGES })
-  return followed
+  return receivedCalls
 }
 
 async function measureMemory({ dir, profileDir, progress }: PartOptions): Promise<Figure[]> {
@@ -214,10 +214,10 @@ async function drainQueue(keys: number): Promise<number> {
   const queue = createWorkQueue({ name: 'bench', clock: systemClock(), random: systemRandom() })
   for (let number = 0; number < keys; number++) queue.add(`default/claim-${number}`)
   const stop = new AbortController()
-  let remaining = keys
+  let remainingKeys = keys
   const startMs = performance.now()
   await queue.run(async () => {
-    if (--remaining === 0) stop.abort()
+    if (--remainingKeys === 0) stop.abort()
     return done
   }, stop.signal)
   return performance.now() - startMs
@@ -247,14 +247,14 @@ async function measureEtcd(options: PartOptions): Promise<Figure[]> {
   try {
     const { creates, transactions, embeddedCreates } = await medianOfRounds(options, 'creates on etcd', async () => {
       const requests = { do: 'requests', clients: callers, request: CREATE, ...times } as const
-      const created = await load.run({ ...requests, endpoint: onEtcd.endpoint })
+      const createResult = await load.run({ ...requests, endpoint: onEtcd.endpoint })
       const keyPrefix = `${ETCD_PREFIX}-limit/keys/core/persistentvolumeclaims/default/claim-`
-      const stored = await etcdLoad.run({ endpoint, keyPrefix, valueBytes: created.bodyBytes, ...job })
-      const embeddedCreated = await load.run({ ...requests, endpoint: embedded.endpoint })
+      const etcdCalls = await etcdLoad.run({ endpoint, keyPrefix, valueBytes: createResult.bodyBytes, ...job })
+      const embeddedResult = await load.run({ ...requests, endpoint: embedded.endpoint })
       return {
-        creates: callsPerSecond(created),
-        transactions: callsPerSecond(stored),
-        embeddedCreates: callsPerSecond(embeddedCreated),
+        creates: callsPerSecond(createResult),
+        transactions: callsPerSecond(etcdCalls),
+        embeddedCreates: callsPerSecond(embeddedResult),
       }
     })
     const figure = { name, unit: '/s', value: creates } as const

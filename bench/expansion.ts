@@ -64,11 +64,11 @@ async function measureExpansion({ dir, profileDir, isLong, progress, note }: Par
     )
     const size = `${FIRST_GI * (round + 1)}Gi`
     const request = editRequest({ spec: { resources: { requests: { storage: size } } } })
-    const before = server.cpuMs()
+    const cpuMsBefore = server.cpuMs()
     const writesAndResult = await countWrites(endpoint, () =>
       burst(claims, request, `"capacity":{"storage":"${size}"}`),
     )
-    return { idle, ...writesAndResult, cpuMs: (server.cpuMs() - before) / claims }
+    return { idle, ...writesAndResult, cpuMs: (server.cpuMs() - cpuMsBefore) / claims }
   }
   try {
     await post(endpoint, '/apis/storage.k8s.io/v1/storageclasses', {
@@ -167,8 +167,8 @@ export async function countWrites(endpoint: Endpoint, run: () => Promise<BurstRe
 
 /** Waits until no write has been counted for half a second. */
 async function waitUntilQuiet(readCount: () => number): Promise<void> {
-  for (let last = -1; last !== readCount(); ) {
-    last = readCount()
+  for (let lastCount = -1; lastCount !== readCount(); ) {
+    lastCount = readCount()
     await new Promise((resolve) => setTimeout(resolve, 500))
   }
 }

@@ -129,10 +129,10 @@ async function main(): Promise<number> {
 }
 
 function findProblem(names: readonly string[], only: readonly string[]): string | undefined {
-  const unknown = names.find((name) => !SUITES[name])
-  if (unknown !== undefined) return `There is no suite "${unknown}".`
-  const missing = only.find((part) => !names.some((name) => SUITES[name]?.parts[part]))
-  return missing === undefined ? undefined : `None of the suites ${names.join(', ')} has a part "${missing}".`
+  const unknownSuite = names.find((name) => !SUITES[name])
+  if (unknownSuite !== undefined) return `There is no suite "${unknownSuite}".`
+  const missingPart = only.find((part) => !names.some((name) => SUITES[name]?.parts[part]))
+  return missingPart === undefined ? undefined : `None of the suites ${names.join(', ')} has a part "${missingPart}".`
 }
 
 function textOf({ suites, seconds }: Report): string {

@@ -81,8 +81,8 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
     })
     const className = `class-${round}`
     await bench.createClass(className, String(1_000 + round))
-    const counted = await countWrites(bench.endpoint, () => bench.change(claims, className))
-    return { idle, ...counted }
+    const countedResult = await countWrites(bench.endpoint, () => bench.change(claims, className))
+    return { idle, ...countedResult }
   }
   try {
     progress(`${formatCount(maxClaims)} claims are created`)
@@ -91,13 +91,13 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
     await change(FIGURE_CLAIMS_MIN)
     for (const [claims, roundCount] of plannedRounds) {
       const size = Number(claims)
-      const changed: Round[] = []
-      while (changed.length < roundCount) {
-        progress(`modifying ${formatCount(size)}, round ${changed.length + 1} of ${roundCount}`)
-        changed.push(await change(size))
+      const measuredRounds: Round[] = []
+      while (measuredRounds.length < roundCount) {
+        progress(`modifying ${formatCount(size)}, round ${measuredRounds.length + 1} of ${roundCount}`)
+        measuredRounds.push(await change(size))
       }
-      points.push({ size, ms: 1_000 * medianOf(changed.map(({ result }) => result.seconds)) })
-      if (size >= FIGURE_CLAIMS_MIN) figures.push(...burstFigures(size, changed))
+      points.push({ size, ms: 1_000 * medianOf(measuredRounds.map(({ result }) => result.seconds)) })
+      if (size >= FIGURE_CLAIMS_MIN) figures.push(...burstFigures(size, measuredRounds))
     }
   } finally {
     await bench.close()
@@ -173,9 +173,13 @@ async function measureStress(options: PartOptions): Promise<Figure[]> {
     const resizer = await startResizer({ kubeconfig, socket, profileDir })
     try {
       const figures: Figure[] = []
-      const slow = options.isLong ? SLOW_VOLUMES.long : SLOW_VOLUMES.short
+      const slowVolumes = options.isLong ? SLOW_VOLUMES.long : SLOW_VOLUMES.short
       const runs = [
-        { volumes: slow, rate: `${STRESS_PER_SECOND} per second`, run: () => bench.changeSlowly(slow, 'gold') },
+        {
+          volumes: slowVolumes,
+          rate: `${STRESS_PER_SECOND} per second`,
+          run: () => bench.changeSlowly(slowVolumes, 'gold'),
+        },
         { volumes: STRESS_VOLUMES, rate: 'all at once', run: () => bench.change(STRESS_VOLUMES, 'bronze') },
       ]
       for (const { volumes, rate, run } of runs) {
@@ -188,7 +192,7 @@ async function measureStress(options: PartOptions): Promise<Figure[]> {
           { name, unit: 'MB', value: peakMb, peer: { value: UPSTREAM.residentMb, of: UPSTREAM.of } },
         )
       }
-      options.note(`All ${slow + STRESS_VOLUMES} modifications by a separate resizer finished without errors.`)
+      options.note(`All ${slowVolumes + STRESS_VOLUMES} modifications by a separate resizer finished without errors.`)
       return figures
     } finally {
       await resizer.stop()
@@ -248,7 +252,7 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
       }),
     /** Creates a batch of claims at once, one per connection; resolves to the seconds until all are Bound. */
     async openBatches(size: number) {
-      let [created, missing] = [0, 0]
+      let [createdCount, missingCount] = [0, 0]
       let startMs = 0
       let settle = { resolve: (_seconds: number) => {}, reject: (_error: Error) => {} }
       const connections = await openAll(endpoint, size, (error) => settle.reject(error))
@@ -257,17 +261,17 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
         const name = line.includes(IS_BOUND) && nameIn(line)
         if (!name || boundNames.has(name)) return
         boundNames.add(name)
-        if (--missing === 0) settle.resolve((performance.now() - startMs) / 1_000)
+        if (--missingCount === 0) settle.resolve((performance.now() - startMs) / 1_000)
       })
       return {
         run: (className: string | undefined) =>
           new Promise<number>((resolve, reject) => {
             settle = { resolve, reject }
-            missing = size
+            missingCount = size
             const request = numberedRequest(createRequest(className))
             startMs = performance.now()
             for (const connection of connections) {
-              connection.send(request(++created), ({ status }) => {
+              connection.send(request(++createdCount), ({ status }) => {
                 if (status >= 300) reject(new Error(`a create failed with status ${status}`))
               })
             }
@@ -355,6 +359,6 @@ const editRequest = (change: object): RequestText => ({
 
 function aClaim(className: string | undefined) {
   const { spec, ...fields } = claimNamed(`claim-${NUMBER}`)
-  const withClass = className === undefined ? {} : { volumeAttributesClassName: className }
-  return { ...fields, spec: { ...spec, storageClassName: CLASS, ...withClass } }
+  const classFields = className === undefined ? {} : { volumeAttributesClassName: className }
+  return { ...fields, spec: { ...spec, storageClassName: CLASS, ...classFields } }
 }

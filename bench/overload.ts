@@ -132,18 +132,21 @@ async function measureAttack({ dir, profileDir, progress, note }: PartOptions, p
     const endpoint = { port: server.port, ca: pki.caCert }
     const admin = { ...endpoint, ...pki.admin }
     await probe(server, admin)
-    const before = await probe(server, admin)
+    const probeBefore = await probe(server, admin)
     progress(name)
     const attackStarted = attacker.run({ do: 'start', endpoint: { ...endpoint, ...pki.viewer }, attack })
-    const opening = await probe(server, admin)
+    const openingProbe = await probe(server, admin)
     await attackStarted
-    const running = await probe(server, admin)
+    const runningProbe = await probe(server, admin)
     const { statuses, closed } = await attacker.run({ do: 'stop' })
     note(`${name}: responses ${JSON.stringify(statuses)}, ${formatCount(closed)} connections closed by the server`)
     await sleep(SETTLE_MS)
-    const after = await probe(server, admin)
-    const during = { p99Ms: Math.max(opening.p99Ms, running.p99Ms), mb: Math.max(opening.mb, running.mb) }
-    return figuresOf(name, before, during, after)
+    const probeAfter = await probe(server, admin)
+    const probeDuring = {
+      p99Ms: Math.max(openingProbe.p99Ms, runningProbe.p99Ms),
+      mb: Math.max(openingProbe.mb, runningProbe.mb),
+    }
+    return figuresOf(name, probeBefore, probeDuring, probeAfter)
   } finally {
     attacker.stop()
     await server.stop()
@@ -176,31 +179,31 @@ async function probe(server: ServerProcess, endpoint: Endpoint): Promise<Probe> 
   return { p99Ms: times[Math.floor(times.length * 0.99)]!, mb }
 }
 
-const figuresOf = (name: string, before: Probe, during: Probe, after: Probe): Figure[] => [
+const figuresOf = (name: string, probeBefore: Probe, probeDuring: Probe, probeAfter: Probe): Figure[] => [
   {
     name: `${name}: read by the administrator, p99`,
     unit: 'ms',
-    value: during.p99Ms,
-    limit: { value: before.p99Ms, of: 'the same before' },
+    value: probeDuring.p99Ms,
+    limit: { value: probeBefore.p99Ms, of: 'the same before' },
     target: { valueMax: P99_MS_MAX },
   },
   {
     name: `${name}: memory, above that before`,
     unit: 'MB',
-    value: Math.max(0, during.mb - before.mb),
+    value: Math.max(0, probeDuring.mb - probeBefore.mb),
     target: { valueMax: MEMORY_MB_MAX },
   },
   {
     name: `${name}: memory afterwards`,
     unit: 'MB',
-    value: after.mb,
-    limit: { value: before.mb, of: 'the same before' },
+    value: probeAfter.mb,
+    limit: { value: probeBefore.mb, of: 'the same before' },
     target: { ratioMin: MEMORY_AFTER_RATIO_MIN },
   },
   {
     name: `${name}: read afterwards, p99`,
     unit: 'ms',
-    value: after.p99Ms,
-    limit: { value: before.p99Ms, of: 'the same before' },
+    value: probeAfter.p99Ms,
+    limit: { value: probeBefore.p99Ms, of: 'the same before' },
   },
 ]

@@ -186,13 +186,13 @@ async function openBench({ dir, profileDir }: PartOptions, backend: 'loop' | 'di
   const bursts: Role<BurstJob, BurstResult> = startRole('burst')
   const csi = connectDriver({ address: socket, clock, log: silentLog, timeoutMs: 120_000 })
   const claim = claimOf(backend === 'loop' ? LOOP_VOLUME_BYTES : DIRECTORY_VOLUME_BYTES)
-  let used = 0
+  let usedCount = 0
 
   const burst = (resource: string, count: number, body: object, until: string) => {
     const path = `${CORE}/${resource}`
     const create: RequestText = { method: 'POST', path, body: JSON.stringify(body) }
     const watch: RequestText = { method: 'GET', path: `${path}?watch=1` }
-    return bursts.run({ endpoint, clients: CLIENTS, count, after: used, create, watch, until })
+    return bursts.run({ endpoint, clients: CLIENTS, count, after: usedCount, create, watch, until })
   }
   async function clear(): Promise<void> {
     const inNamespace = { namespace: 'default' }
@@ -207,7 +207,7 @@ async function openBench({ dir, profileDir }: PartOptions, backend: 'loop' | 'di
     async runPods(count) {
       await burst('persistentvolumeclaims', count, claim, '"phase":"Pending"')
       const result = await burst('pods', count, POD, '"phase":"Running"')
-      used += count
+      usedCount += count
       return result
     },
     measureDriverAlone: (count) => measureDriverRate(csi, dir, count),

@@ -234,8 +234,8 @@ async function openBench(options: PartOptions, flags: readonly string[]): Promis
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
   const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
   const bursts: Role<BurstJob, BurstResult> = startRole('burst')
-  let used = 0
-  let names = 0
+  let usedCount = 0
+  let nameCount = 0
 
   return {
     kubeconfig: join(dataDir, 'admin.kubeconfig'),
@@ -245,10 +245,10 @@ async function openBench(options: PartOptions, flags: readonly string[]): Promis
     cpuMs: server.cpuMs,
     post: (path, body) => post(endpoint, path, body),
     async nextBurst(claims) {
-      const namespace = `burst-${++names}`
+      const namespace = `burst-${++nameCount}`
       await post(endpoint, '/api/v1/namespaces', { metadata: { name: namespace } })
-      used += claims
-      return { namespace, className: `class-${names}`, count: claims, after: used - claims }
+      usedCount += claims
+      return { namespace, className: `class-${nameCount}`, count: claims, after: usedCount - claims }
     },
     run: ({ namespace, className, count, after }, until = '"phase":"Bound"') => {
       const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
@@ -300,8 +300,8 @@ async function measureMemory({ dir, progress }: PartOptions): Promise<Figure[]> 
   const start = () => startRole<ClientJob, any>('client', { nodeFlags: ['--expose-gc'] })
   const [server, client] = [start(), start()]
   try {
-    const to = await server.run({ do: 'serve', store: 'memory', dir, claims: CACHED_PAIRS, withVolumes: true })
-    await client.run({ do: 'connect', to })
+    const address = await server.run({ do: 'serve', store: 'memory', dir, claims: CACHED_PAIRS, withVolumes: true })
+    await client.run({ do: 'connect', to: address })
     const { bytesPerPair, jsonBytes } = await client.run({ do: 'measurePairMemory' })
     return [
       {

@@ -47,7 +47,7 @@ const NAMESPACES = {
 type Name = keyof typeof NAMESPACES
 const NAMES = Object.keys(NAMESPACES) as Name[]
 const LAST = NAMESPACES.fullest
-/** All get thousands more while they are measured. */
+/** The namespaces of the growth figure. Each gets thousands of further claims while it is measured. */
 const GROWTH_NAMESPACES = ['full', 'fuller', 'fullest'] as const
 
 export const quotaSuite: Suite = { parts: { creates: measureQuota, etcd: measureQuotaOnEtcd } }

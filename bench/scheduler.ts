@@ -138,11 +138,11 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
 async function measureTracking(options: PartOptions): Promise<Figure[]> {
   const { warmUpPods, trackedPairs, trackedClaims } = options.isLong ? LONG : SHORT
   const rates: Record<Tracking, number[]> = { on: [], off: [] }
-  const off = await openBench(options, CLUSTERS[0]!, { provisioner: [] })
+  const plainBench = await openBench(options, CLUSTERS[0]!, { provisioner: [] })
   try {
-    const on = await openBench(options, CLUSTERS[0]!, { provisioner: TRACKING_FLAGS })
+    const trackingBench = await openBench(options, CLUSTERS[0]!, { provisioner: TRACKING_FLAGS })
     try {
-      const benches = { on, off }
+      const benches = { on: trackingBench, off: plainBench }
       for (const tracking of TURNS) {
         options.progress(`${tracking}: warming up`)
         await measureClaimRate(benches[tracking], warmUpPods)
@@ -151,14 +151,14 @@ async function measureTracking(options: PartOptions): Promise<Figure[]> {
         options.progress(`with and without tracking, pair ${pair + 1} of ${trackedPairs}`)
         for (const tracking of pair % 2 === 0 ? TURNS : TURNS.toReversed()) {
           rates[tracking].push(await measureClaimRate(benches[tracking], trackedClaims))
-          await waitUntilQuiet(on)
+          await waitUntilQuiet(trackingBench)
         }
       }
     } finally {
-      await on.close()
+      await trackingBench.close()
     }
   } finally {
-    await off.close()
+    await plainBench.close()
   }
   return [
     {
@@ -246,17 +246,17 @@ async function openBench(
       flags: ['--strict-topology', 'true', '--immediate-topology', 'false', ...flags],
       env: { NAMESPACE: CAPACITY_NAMESPACE },
     }))
-  let used = 0
-  let names = 0
+  let usedCount = 0
+  let nameCount = 0
 
   const bench: Bench = {
     sizeText: `${formatCount(nodes)} nodes × ${CLASSES} classes`,
     progress,
     async nextBurst(pods, { withClaims } = { withClaims: true }) {
-      const namespace = `burst-${++names}`
+      const namespace = `burst-${++nameCount}`
       await post(endpoint, '/api/v1/namespaces', { metadata: { name: namespace } })
-      used += pods
-      const burst = { namespace, className: className(names % CLASSES), count: pods, after: used - pods }
+      usedCount += pods
+      const burst = { namespace, className: className(nameCount % CLASSES), count: pods, after: usedCount - pods }
       if (!withClaims) return burst
       const path = claimsPath(namespace)
       const create: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf(burst.className)) }

@@ -27,7 +27,7 @@ describe('attributes classes under load', () => {
     const common = { clock: fixture.clock, random: () => 0.5, log: silentLog }
     const caches = createCacheSet({ ...common, client })
     const abort = new AbortController()
-    const running = createProtectionControllers({ ...common, caches, client: recordCalls(client, calls) }).run(
+    const controllersRun = createProtectionControllers({ ...common, caches, client: recordCalls(client, calls) }).run(
       abort.signal,
     )
     const classExists = async () => (await client.list(volumeAttributesClassKind)).items.length === 1
@@ -59,7 +59,7 @@ describe('attributes classes under load', () => {
       expect(calls.filter((call) => call.includes('list') && call.includes('persistentvolumeclaims'))).toEqual([])
     } finally {
       abort.abort()
-      await running
+      await controllersRun
       await caches.stop()
       await fixture.store.close()
     }

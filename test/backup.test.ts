@@ -35,9 +35,21 @@ const createConfigMap = (server: RunningServer, name: string) =>
   server.call('POST', CONFIGMAPS, { metadata: { name }, data: { filler: 'x'.repeat(500) } })
 
 /** Runs the program with standard output redirected to a file, and the file `from` as standard input. */
-async function runRedirected(args: readonly string[], { from = '/dev/null', to }: { from?: string; to: string }) {
+async function runRedirected(
+  args: readonly string[],
+  { from = '/dev/null', to: backupDir }: { from?: string; to: string },
+) {
   const command = 'from=$1; to=$2; shift 2; exec "$@" < "$from" > "$to"'
-  return promisify(execFile)('sh', ['-c', command, 'sh', from, to, process.execPath, await buildProgram(), ...args])
+  return promisify(execFile)('sh', [
+    '-c',
+    command,
+    'sh',
+    from,
+    backupDir,
+    process.execPath,
+    await buildProgram(),
+    ...args,
+  ])
 }
 
 const expectSuccess = async (...args: string[]): Promise<string> => {
@@ -115,8 +127,8 @@ describe('stowage backup and stowage restore', () => {
       }
       const restoredRevisions = new Map(items.map(({ metadata }) => [metadata.name, Number(metadata.resourceVersion)]))
       const backupRevision = Math.max(...restoredRevisions.values())
-      const expected = [...acknowledged].filter(([, revision]) => revision <= backupRevision)
-      expect(expected.filter(([name, revision]) => restoredRevisions.get(name) !== revision)).toEqual([])
+      const expectedRevisions = [...acknowledged].filter(([, revision]) => revision <= backupRevision)
+      expect(expectedRevisions.filter(([name, revision]) => restoredRevisions.get(name) !== revision)).toEqual([])
       expect([...acknowledgedBackup.keys()].filter((name) => !restoredRevisions.has(name))).toEqual([])
       expect((await createConfigMap(restored, 'after-restore')).status).toBe(201)
       await restored.stop()

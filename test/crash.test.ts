@@ -16,7 +16,7 @@ const WRITERS = 16
 const LOAD_WRITES = { min: 1, max: 100 }
 const PATH = '/api/v1/namespaces/default/configmaps'
 /** Leaves out the object that the server writes. */
-const WRITTEN_BY_TEST = '&fieldSelector=metadata.name!=kube-root-ca.crt'
+const TEST_OBJECTS_SELECTOR = '&fieldSelector=metadata.name!=kube-root-ca.crt'
 
 describe('SIGKILL under write load', () => {
   let dataDir: string
@@ -31,26 +31,26 @@ describe('SIGKILL under write load', () => {
     const seed = seedFrom('CRASH_SEED')
     const random = seededRandom(seed)
     /** Last acknowledged state, by name. Deleted objects are absent. */
-    const acknowledged = new Map<string, { revision: number; value: string | undefined }>()
+    const acknowledgedState = new Map<string, { revision: number; value: string | undefined }>()
     /** Values of writes without a response, by name. Each may or may not be stored. */
-    const unanswered = new Map<string, Set<string | undefined>>()
+    const unansweredWrites = new Map<string, Set<string | undefined>>()
     const events: ReceivedEvent[] = []
-    let writes = 0
-    let names = 0
+    let writeCount = 0
+    let nameCount = 0
     let lastWatchedRevision = 0
     let onWrite = () => {}
 
     for (let kill = 0; kill < KILLS; kill++) {
       const server = await startServer({ dataDir, flags: ['--log-level', 'warn'] })
-      verify(await listAll(server), acknowledged, unanswered, { seed, kill })
-      for (const name of unanswered.keys()) unanswered.delete(name) // resolved by the list above
-      await adoptListedState(server, acknowledged)
+      verify(await listAll(server), acknowledgedState, unansweredWrites, { seed, kill })
+      for (const name of unansweredWrites.keys()) unansweredWrites.delete(name) // resolved by the list above
+      await adoptListedState(server, acknowledgedState)
 
-      const watch = watchFrom(server, PATH, lastWatchedRevision || 1, WRITTEN_BY_TEST)
-      const killAtWrite = writes + LOAD_WRITES.min + Math.floor(random() * (LOAD_WRITES.max - LOAD_WRITES.min))
+      const watch = watchFrom(server, PATH, lastWatchedRevision || 1, TEST_OBJECTS_SELECTOR)
+      const killAtWrite = writeCount + LOAD_WRITES.min + Math.floor(random() * (LOAD_WRITES.max - LOAD_WRITES.min))
       const load = new Promise<void>((resolve) => {
         onWrite = () => {
-          if (writes >= killAtWrite) resolve()
+          if (writeCount >= killAtWrite) resolve()
         }
       })
       const writers = Array.from({ length: WRITERS }, () => runWriter(server))
@@ -62,35 +62,35 @@ describe('SIGKILL under write load', () => {
     }
 
     const server = await startServer({ dataDir, flags: ['--log-level', 'warn'] })
-    const final = await listAll(server)
-    verify(final, acknowledged, unanswered, { seed, kill: KILLS })
-    const watch = watchFrom(server, PATH, lastWatchedRevision || 1, WRITTEN_BY_TEST)
-    await watch.waitUntil((received) => (received.at(-1)?.revision ?? lastWatchedRevision) >= newestRevisionIn(final))
+    const finalState = await listAll(server)
+    verify(finalState, acknowledgedState, unansweredWrites, { seed, kill: KILLS })
+    const watch = watchFrom(server, PATH, lastWatchedRevision || 1, TEST_OBJECTS_SELECTOR)
+    await watch.waitUntil((events) => (events.at(-1)?.revision ?? lastWatchedRevision) >= newestRevisionIn(finalState))
     watch.close()
     events.push(...(await watch.whenEnded()))
     expect(await server.stop()).toBe(0)
 
     expectOrdered(events)
     expect(stateFrom(events), `seed ${seed}: the watched state equals the list`).toEqual(
-      new Map([...final].map(([name, { value }]) => [name, value])),
+      new Map([...finalState].map(([name, { value }]) => [name, value])),
     )
     console.log(
-      `crash test: seed ${seed}, ${KILLS} kills, ${writes} acknowledged writes, 0 lost; ${events.length} watch events, 0 missing`,
+      `crash test: seed ${seed}, ${KILLS} kills, ${writeCount} acknowledged writes, 0 lost; ${events.length} watch events, 0 missing`,
     )
-    expect(writes).toBeGreaterThan(KILLS * 10)
+    expect(writeCount).toBeGreaterThan(KILLS * 10)
 
     async function runWriter(server: RunningServer): Promise<void> {
       for (;;) {
-        const existing = [...acknowledged.keys()]
+        const existingNames = [...acknowledgedState.keys()]
         const roll = random()
-        const isUpdate = roll > 0.5 && existing.length > 20
-        const isDelete = roll > 0.9 && existing.length > 20
-        const name = isUpdate ? existing[Math.floor(random() * existing.length)]! : `c${names++}`
-        if (unanswered.has(name)) continue // one writer per object at a time
-        const value = isDelete ? undefined : `v${writes}-${random()}`
-        unanswered.set(name, new Set([value]))
+        const isUpdate = roll > 0.5 && existingNames.length > 20
+        const isDelete = roll > 0.9 && existingNames.length > 20
+        const name = isUpdate ? existingNames[Math.floor(random() * existingNames.length)]! : `c${nameCount++}`
+        if (unansweredWrites.has(name)) continue // one writer per object at a time
+        const value = isDelete ? undefined : `v${writeCount}-${random()}`
+        unansweredWrites.set(name, new Set([value]))
         try {
-          const existingEntry = acknowledged.get(name)
+          const existingEntry = acknowledgedState.get(name)
           const body = { metadata: { name }, data: { value } }
           const reply = isDelete
             ? await server.call('DELETE', `${PATH}/${name}`)
@@ -99,10 +99,10 @@ describe('SIGKILL under write load', () => {
               : await server.call('POST', PATH, body)
           if (reply.status >= 300 && !(isDelete && reply.status === 404))
             throw new Error(`unexpected ${reply.status}: ${reply.text}`)
-          unanswered.delete(name)
-          if (isDelete) acknowledged.delete(name)
-          else acknowledged.set(name, { revision: Number(reply.json.metadata.resourceVersion), value })
-          writes++
+          unansweredWrites.delete(name)
+          if (isDelete) acknowledgedState.delete(name)
+          else acknowledgedState.set(name, { revision: Number(reply.json.metadata.resourceVersion), value })
+          writeCount++
           onWrite()
         } catch (error) {
           if (error instanceof Error && error.message.startsWith('unexpected')) throw error
@@ -116,7 +116,7 @@ describe('SIGKILL under write load', () => {
 type ListedState = Map<string, { revision: number; value: string | undefined }>
 
 async function listAll(server: RunningServer): Promise<ListedState> {
-  const { json } = await server.call('GET', `${PATH}?${WRITTEN_BY_TEST}`)
+  const { json } = await server.call('GET', `${PATH}?${TEST_OBJECTS_SELECTOR}`)
   return new Map(
     json.items.map((item: any) => [
       item.metadata.name,
@@ -126,36 +126,36 @@ async function listAll(server: RunningServer): Promise<ListedState> {
 }
 
 function verify(
-  listed: ListedState,
-  acknowledged: ListedState,
-  unanswered: Map<string, Set<string | undefined>>,
+  listedState: ListedState,
+  acknowledgedState: ListedState,
+  unansweredWrites: Map<string, Set<string | undefined>>,
   { seed, kill }: { seed: number; kill: number },
 ): void {
   const context = `seed ${seed}, after kill ${kill}`
-  for (const [name, { value, revision }] of acknowledged) {
-    const current = listed.get(name)
-    if (current?.value === value) continue
+  for (const [name, { value, revision }] of acknowledgedState) {
+    const listedEntry = listedState.get(name)
+    if (listedEntry?.value === value) continue
     // Only a write without a response may have replaced the value.
     expect(
-      unanswered.get(name)?.has(current?.value),
-      `${context}: ${name} was acknowledged as ${value}@${revision}, found ${current?.value}`,
+      unansweredWrites.get(name)?.has(listedEntry?.value),
+      `${context}: ${name} was acknowledged as ${value}@${revision}, found ${listedEntry?.value}`,
     ).toBe(true)
   }
-  for (const [name, { value }] of listed) {
-    const isExplained = acknowledged.get(name)?.value === value || unanswered.get(name)?.has(value)
+  for (const [name, { value }] of listedState) {
+    const isExplained = acknowledgedState.get(name)?.value === value || unansweredWrites.get(name)?.has(value)
     expect(isExplained, `${context}: ${name}=${value} exists, but was never written`).toBe(true)
   }
 }
 
-/** Replaces the acknowledged state by the listed one, which includes stored writes without a response. */
-async function adoptListedState(server: RunningServer, acknowledged: ListedState): Promise<void> {
-  const listed = await listAll(server)
-  for (const name of acknowledged.keys()) if (!listed.has(name)) acknowledged.delete(name)
-  for (const [name, entry] of listed) acknowledged.set(name, entry)
+/** Replaces the acknowledged state with the listed one, which includes stored writes without a response. */
+async function adoptListedState(server: RunningServer, acknowledgedState: ListedState): Promise<void> {
+  const listedState = await listAll(server)
+  for (const name of acknowledgedState.keys()) if (!listedState.has(name)) acknowledgedState.delete(name)
+  for (const [name, entry] of listedState) acknowledgedState.set(name, entry)
 }
 
-const newestRevisionIn = (listed: ListedState): number =>
-  Math.max(0, ...[...listed.values()].map(({ revision }) => revision))
+const newestRevisionIn = (listedState: ListedState): number =>
+  Math.max(0, ...[...listedState.values()].map(({ revision }) => revision))
 
 function expectOrdered(events: readonly ReceivedEvent[]): void {
   for (let i = 1; i < events.length; i++) {

@@ -42,9 +42,9 @@ async function pollUntil(condition: () => Promise<boolean> | boolean): Promise<v
 
 /** Sends a GET with a client certificate, on the agent's open connection if there is one. */
 async function getWith(agent: Agent, path: string): Promise<IncomingMessage> {
-  const outgoing = request(`${server.url}${path}`, { agent })
-  outgoing.end()
-  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
+  const outgoingRequest = request(`${server.url}${path}`, { agent })
+  outgoingRequest.end()
+  const [response] = (await once(outgoingRequest, 'response')) as [IncomingMessage]
   return response
 }
 
@@ -78,9 +78,9 @@ describe('a running server', () => {
     void whenEnded(adminWatch).then(() => {
       isAdminWatchEnded = true
     })
-    const ended = whenEnded(watch)
+    const watchEnd = whenEnded(watch)
     await replaceFile('tokens.json', text)
-    await ended
+    await watchEnd
     expect(await statusOfToken()).toBe(401)
     expect(isAdminWatchEnded).toBe(false)
     adminWatch.destroy()
@@ -100,9 +100,9 @@ describe('a running server', () => {
     const watchAgent = new Agent({ ca: server.ca, cert, key })
     try {
       expect(await statusOf(agent)).toBe(200)
-      const ended = whenEnded(await getWith(watchAgent, `${NAMESPACES}?watch=1`))
+      const watchEnd = whenEnded(await getWith(watchAgent, `${NAMESPACES}?watch=1`))
       await replaceFile('revoked-certificates', `serial ${new X509Certificate(cert).serialNumber} # lost\n`)
-      await ended
+      await watchEnd
       expect(await statusOf(agent)).toBe(401)
       await rm(join(pkiDir, 'revoked-certificates'))
       await pollUntil(async () => (await statusOf(agent)) === 200)
@@ -114,34 +114,34 @@ describe('a running server', () => {
 
   it('SYS-22 serves a new certificate and accepts the clients of a second CA', async () => {
     const otherDir = join(dir, 'other')
-    const other = await loadOrCreatePki({ dir: otherDir, clock: systemClock() })
-    const { cert, key } = other.admin
+    const otherPki = await loadOrCreatePki({ dir: otherDir, clock: systemClock() })
+    const { cert, key } = otherPki.admin
     const status = async () => {
-      const agent = new Agent({ ca: [server.ca, other.caCert], cert, key })
+      const agent = new Agent({ ca: [server.ca, otherPki.caCert], cert, key })
       return statusOf(agent).finally(() => agent.destroy())
     }
     expect(await status()).toBe(401)
-    await replaceFile('ca.crt', `${server.ca}${other.caCert}`)
+    await replaceFile('ca.crt', `${server.ca}${otherPki.caCert}`)
     await pollUntil(async () => (await status()) === 200)
     await replaceFile('ca.crt', server.ca)
     await pollUntil(async () => (await status()) === 401)
 
     const { hostname, port } = new URL(server.url)
     const servedFingerprint = async () => {
-      const socket = connect({ host: hostname, port: Number(port), ca: [server.ca, other.caCert] })
+      const socket = connect({ host: hostname, port: Number(port), ca: [server.ca, otherPki.caCert] })
       await once(socket, 'secureConnect')
       const { fingerprint256 } = socket.getPeerCertificate()
       socket.destroy()
       return fingerprint256
     }
-    const expected = new X509Certificate(other.servingCert).fingerprint256
-    expect(await servedFingerprint()).not.toBe(expected)
+    const otherFingerprint = new X509Certificate(otherPki.servingCert).fingerprint256
+    expect(await servedFingerprint()).not.toBe(otherFingerprint)
     const ownKey = await readFile(join(pkiDir, 'serving.key'), 'utf8')
     await copyFile(join(otherDir, 'serving.crt'), join(pkiDir, 'serving.crt'))
-    await replaceFile('serving.key', other.servingKey)
-    await pollUntil(async () => (await servedFingerprint()) === expected)
+    await replaceFile('serving.key', otherPki.servingKey)
+    await pollUntil(async () => (await servedFingerprint()) === otherFingerprint)
     await replaceFile('serving.crt', pki.servingCert)
     await replaceFile('serving.key', ownKey)
-    await pollUntil(async () => (await servedFingerprint()) !== expected)
+    await pollUntil(async () => (await servedFingerprint()) !== otherFingerprint)
   })
 })

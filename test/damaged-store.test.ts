@@ -30,15 +30,16 @@ describe('a damaged store', () => {
     server.call('POST', PATH, { metadata: { name }, data: { value } })
 
   it('SYS-20 fails requests for the damaged object, names it in readiness, counts it in metrics, and can be repaired without it', async () => {
-    const first = await startServer({ dataDir })
-    expect((await create(first, 'damaged', MARKER)).status).toBe(201)
-    expect((await create(first, 'intact', 'x')).status).toBe(201)
-    await first.stop()
+    const firstServer = await startServer({ dataDir })
+    expect((await create(firstServer, 'damaged', MARKER)).status).toBe(201)
+    expect((await create(firstServer, 'intact', 'x')).status).toBe(201)
+    await firstServer.stop()
     const bytes = await readFile(file)
-    for (let at = bytes.indexOf(MARKER); at >= 0; at = bytes.indexOf(MARKER, at + 1)) bytes[at]! ^= 1
+    for (let position = bytes.indexOf(MARKER); position >= 0; position = bytes.indexOf(MARKER, position + 1))
+      bytes[position]! ^= 1
     await writeFile(file, bytes)
 
-    const second = await startServer({ dataDir })
+    const secondServer = await startServer({ dataDir })
     const message = 'the stored configmaps "damaged" in namespace "default" is damaged at revision'
     const requests: readonly (readonly [string, string])[] = [
       ['GET', `${PATH}/damaged`],
@@ -46,30 +47,30 @@ describe('a damaged store', () => {
       ['GET', PATH],
     ]
     for (const [method, path] of requests) {
-      const { status, json } = await second.call(method, path)
+      const { status, json } = await secondServer.call(method, path)
       expect(status, `${method} ${path}`).toBe(500)
       expect(json).toMatchObject({ kind: 'Status', reason: 'InternalError' })
       expect(json.message).toContain(message)
     }
-    expect(await second.call('GET', `${PATH}/intact`)).toMatchObject({ status: 200 })
-    const readiness = await second.call('GET', '/readyz?verbose')
+    expect(await secondServer.call('GET', `${PATH}/intact`)).toMatchObject({ status: 200 })
+    const readiness = await secondServer.call('GET', '/readyz?verbose')
     expect(readiness.status).toBe(503)
     expect(readiness.text).toContain('[-]store-records failed: 1 record is damaged: configmaps "damaged" in namespace')
-    const publicReadiness = await readAnonymously(second, '/readyz?verbose')
+    const publicReadiness = await readAnonymously(secondServer, '/readyz?verbose')
     expect(publicReadiness).toContain('[-]store-records failed: 1 record is damaged; authenticate to see which')
     expect(publicReadiness).not.toContain('configmaps')
-    expect((await second.call('GET', '/metrics')).text).toMatch(/^stowage_store_damaged_records 1$/m)
-    expect(second.log()).toContain('a stored record is damaged')
-    expect(await second.stop()).toBe(0)
+    expect((await secondServer.call('GET', '/metrics')).text).toMatch(/^stowage_store_damaged_records 1$/m)
+    expect(secondServer.log()).toContain('a stored record is damaged')
+    expect(await secondServer.stop()).toBe(0)
 
     const check = await runStowage('store', 'check', '--data-dir', dataDir)
     expect(check).toMatchObject({ code: 1, stdout: expect.stringContaining('"core/configmaps/default/damaged"') })
     expect(await runStowage('store', 'repair', '--data-dir', dataDir, '--yes')).toMatchObject({ code: 0 })
-    const third = await startServer({ dataDir })
-    expect((await third.call('GET', '/readyz')).status).toBe(200)
-    expect((await third.call('GET', `${PATH}/damaged`)).status).toBe(404)
-    expect((await third.call('GET', `${PATH}/intact`)).status).toBe(200)
-    await third.stop()
+    const thirdServer = await startServer({ dataDir })
+    expect((await thirdServer.call('GET', '/readyz')).status).toBe(200)
+    expect((await thirdServer.call('GET', `${PATH}/damaged`)).status).toBe(404)
+    expect((await thirdServer.call('GET', `${PATH}/intact`)).status).toBe(200)
+    await thirdServer.stop()
   })
 
   it('SYS-20 does not start on a damaged page, and names the page', async () => {

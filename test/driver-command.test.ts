@@ -10,11 +10,11 @@ import { buildProgram } from './helpers/build.ts'
 import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
 
 const facts = await probeThisMachine()
-const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
+const skipMessage = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
 
 describe('stowage driver', () => {
-  it.skipIf(skipped)(
-    `PIO-8 reports the IO and the limits of its volumes${skipped ? ` (${skipped})` : ''}`,
+  it.skipIf(skipMessage)(
+    `PIO-8 reports the IO and the limits of its volumes${skipMessage ? ` (${skipMessage})` : ''}`,
     async () => {
       const flags = [
         '--pool-size',

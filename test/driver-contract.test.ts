@@ -20,10 +20,13 @@ const POOL_BYTES = 8 * GIB
 const facts = await probeThisMachine()
 
 for (const backend of ['loop', 'directory'] as const satisfies BackendName[]) {
-  const skipped = backend === 'loop' ? skipReason(facts, ['loop', 'mount', 'xfs']) : undefined
-  describe.skipIf(skipped)(`the local driver with ${backend} volumes${skipped ? ` (${skipped})` : ''}`, () => {
-    testDriverContract(backend)
-  })
+  const skipMessage = backend === 'loop' ? skipReason(facts, ['loop', 'mount', 'xfs']) : undefined
+  describe.skipIf(skipMessage)(
+    `the local driver with ${backend} volumes${skipMessage ? ` (${skipMessage})` : ''}`,
+    () => {
+      testDriverContract(backend)
+    },
+  )
 }
 
 function testDriverContract(backend: BackendName): void {
@@ -138,13 +141,13 @@ function testDriverContract(backend: BackendName): void {
 
   describe('capacity', () => {
     it('PROV-19 reports different capacity for two classes on one pool, and less after a volume is created', async () => {
-      const reserved = await getCapacity()
-      const thin = await getCapacity({ provisioning: 'thin', overcommit: '2' })
-      expect(reserved.availableCapacity).toBe(BigInt(POOL_BYTES))
-      expect(thin.availableCapacity).toBe(BigInt(2 * POOL_BYTES))
-      expect(reserved.minimumVolumeSize).toBe(backend === 'loop' ? BigInt(300 * MIB) : 1n)
+      const reservedCapacity = await getCapacity()
+      const thinCapacity = await getCapacity({ provisioning: 'thin', overcommit: '2' })
+      expect(reservedCapacity.availableCapacity).toBe(BigInt(POOL_BYTES))
+      expect(thinCapacity.availableCapacity).toBe(BigInt(2 * POOL_BYTES))
+      expect(reservedCapacity.minimumVolumeSize).toBe(backend === 'loop' ? BigInt(300 * MIB) : 1n)
 
-      const id = await fixture.create('most', { bytes: Number(reserved.maximumVolumeSize) })
+      const id = await fixture.create('most', { bytes: Number(reservedCapacity.maximumVolumeSize) })
       expect((await getCapacity()).availableCapacity).toBe(0n)
       expect(await outcomeOf(fixture.create('more'))).toMatch(
         /^RESOURCE_EXHAUSTED: 320Mi does not fit .* only 0 bytes available/,
@@ -183,9 +186,9 @@ function testDriverContract(backend: BackendName): void {
           volumeId: id,
           capacityRange: { requiredBytes: BigInt(requiredBytes), limitBytes: BigInt(limitBytes) },
         })
-      const expanded = await expand(400 * MIB + 1)
-      expect(expanded.capacityBytes).toBe(BigInt(400 * MIB + 1))
-      expect(expanded.nodeExpansionRequired).toBe(backend === 'loop')
+      const expansion = await expand(400 * MIB + 1)
+      expect(expansion.capacityBytes).toBe(BigInt(400 * MIB + 1))
+      expect(expansion.nodeExpansionRequired).toBe(backend === 'loop')
       expect((await expand(GIB / 4)).capacityBytes).toBe(BigInt(400 * MIB + 1))
       expect(await outcomeOf(expand(0, 300 * MIB))).toMatch(/^OUT_OF_RANGE: .*never shrink/)
       expect(await outcomeOf(expand(POOL_BYTES * 2))).toMatch(/^OUT_OF_RANGE/)
@@ -261,15 +264,15 @@ function testDriverContract(backend: BackendName): void {
       const id = await fixture.create('paths')
       const volumeCapability = { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }
       const { node } = fixture.csi
-      const staging = node.nodeStageVolume({ volumeId: id, stagingTargetPath: 'some/path', volumeCapability })
-      expect(await outcomeOf(staging)).toMatch(/^INVALID_ARGUMENT: staging_target_path "some\/path"/)
-      const inline = node.nodePublishVolume({
+      const stageCall = node.nodeStageVolume({ volumeId: id, stagingTargetPath: 'some/path', volumeCapability })
+      expect(await outcomeOf(stageCall)).toMatch(/^INVALID_ARGUMENT: staging_target_path "some\/path"/)
+      const inlinePublish = node.nodePublishVolume({
         volumeId: id,
         targetPath: fixture.path('x'),
         volumeCapability,
         volumeContext: { 'csi.storage.k8s.io/ephemeral': 'true' },
       })
-      expect(await outcomeOf(inline)).toMatch(/^INVALID_ARGUMENT: Inline/)
+      expect(await outcomeOf(inlinePublish)).toMatch(/^INVALID_ARGUMENT: Inline/)
       await fixture.remove(id)
     })
 
@@ -309,13 +312,16 @@ function testDriverContract(backend: BackendName): void {
       expect(await outcomeOf(fixture.create('small', { bytes: 300 * MIB, source }))).toMatch(
         /^OUT_OF_RANGE: A copy of 320Mi/,
       )
-      const restored = await fixture.use('restored', { bytes: 600 * MIB, source })
-      expect(await readFile(join(restored.path, 'a'), 'utf8')).toBe('before')
-      const stats = await fixture.csi.node.nodeGetVolumeStats({ volumeId: restored.id, volumePath: restored.path })
+      const restoredVolume = await fixture.use('restored', { bytes: 600 * MIB, source })
+      expect(await readFile(join(restoredVolume.path, 'a'), 'utf8')).toBe('before')
+      const stats = await fixture.csi.node.nodeGetVolumeStats({
+        volumeId: restoredVolume.id,
+        volumePath: restoredVolume.path,
+      })
       expect(stats.usage[0]!.total).toBeGreaterThan(BigInt(500 * MIB))
-      await fixture.unpublish(restored.id)
-      await fixture.unstage(restored.id)
-      await fixture.remove(restored.id)
+      await fixture.unpublish(restoredVolume.id)
+      await fixture.unstage(restoredVolume.id)
+      await fixture.remove(restoredVolume.id)
       await fixture.csi.controller.deleteSnapshot({ snapshotId })
       expect(await readdir(join(fixture.pool, 'snapshots'))).toEqual([])
     })

@@ -12,7 +12,7 @@ import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
 
 const facts = await probeThisMachine()
-const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
+const skipMessage = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
 const FILES = 24
 const SIZES_MIB = [400, 600, 900, 1_400]
 const capability = {
@@ -20,7 +20,7 @@ const capability = {
   accessMode: { mode: Mode.SINGLE_NODE_MULTI_WRITER },
 }
 
-describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`data${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   let hostFixture: HostFixture
   let driver: LocalDriver
   let cgroup: string
@@ -69,17 +69,17 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
     expect(await driver.leftovers()).toEqual([])
     await driver.start()
 
-    const restored = await createVolume('restored', {
+    const restoredVolume = await createVolume('restored', {
       source: { type: { case: 'snapshot', value: { snapshotId: snapshot!.snapshotId } } },
       mebibytes: 2_000,
     })
     expect(await readChecksums(await stageAndPublish(id))).toEqual(changedChecksums)
     expect(await readChecksums(await stageAndPublish(clone))).toEqual(checksums)
-    expect(await readChecksums(await stageAndPublish(restored))).toEqual(checksums)
+    expect(await readChecksums(await stageAndPublish(restoredVolume))).toEqual(checksums)
     for (const [volume, mebibytes] of [
       [id, 1_400],
       [clone, 1_600],
-      [restored, 2_000],
+      [restoredVolume, 2_000],
     ] as const) {
       expect((await controller.controllerGetVolume({ volumeId: volume })).volume?.capacityBytes).toBe(
         BigInt(mebibytes * MIB),
@@ -92,7 +92,7 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
     expect(limits.map(({ cgroup: appliedCgroup }) => appliedCgroup)).toContain(cgroup)
     for (const { limit } of limits) expect(limit).toMatchObject({ writeIops: 20_000, writeBps: 2_000 * MIB })
 
-    for (const volumeId of [id, clone, restored]) {
+    for (const volumeId of [id, clone, restoredVolume]) {
       await node.nodeUnpublishVolume({ volumeId, targetPath: pathOf(volumeId) })
       await node.nodeUnstageVolume({ volumeId, stagingTargetPath: `${pathOf(volumeId)}-staging` })
       await controller.deleteVolume({ volumeId })
@@ -137,7 +137,7 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
     return path
   }
 
-  const sizeOf = async (path: string) => (await driver.host.usage.ofFilesystem(path)).totalBytes
+  const sizeOf = async (path: string) => (await driver.host.usage.measureFilesystem(path)).totalBytes
 
   /** Removes mounts and devices but keeps the files, as a reboot does. */
   async function simulateReboot(): Promise<void> {

@@ -18,12 +18,12 @@ import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { startLocalDriver } from './helpers/local-driver.ts'
 
 const facts = await probeThisMachine()
-const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
-const skipSuffix = skipped ? ` (${skipped})` : ''
+const skipMessage = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
+const skipSuffix = skipMessage ? ` (${skipMessage})` : ''
 const SMALL = { fsType: 'ext4', bytes: 32 * MIB }
 const RAW = { isBlock: true, bytes: 32 * MIB }
 
-describe.skipIf(skipped)(`foreign mounts, freezes and devices${skipSuffix}`, () => {
+describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`, () => {
   let fixture: DriverFixture
   beforeAll(async () => {
     fixture = await startDriverFixture({ backend: 'loop' })
@@ -123,8 +123,8 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${skipSuffix}`, () 
     expect(await backingOf(newVolume.path)).toContain(newVolume.id)
 
     // A published device node may belong to another volume after a detach.
-    const published = await fixture.machine.host.mounts.sourceOf(path)
-    execFileSync('losetup', ['--detach', published!])
+    const publishedDevice = await fixture.machine.host.mounts.sourceOf(path)
+    execFileSync('losetup', ['--detach', publishedDevice!])
     const secondVolume = await fixture.create('second', RAW)
     await fixture.stage(secondVolume, RAW)
     await fixture.publish(detachedVolume, RAW)
@@ -187,7 +187,7 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${skipSuffix}`, () 
   })
 })
 
-describe.skipIf(skipped)(`a pool on a full disk${skipSuffix}`, () => {
+describe.skipIf(skipMessage)(`a pool on a full disk${skipSuffix}`, () => {
   const withFixture = async (
     options: Partial<DriverFixtureOptions>,
     work: (fixture: DriverFixture) => Promise<void>,
@@ -229,7 +229,7 @@ describe.skipIf(skipped)(`a pool on a full disk${skipSuffix}`, () => {
     }))
 })
 
-describe('directories without root', () => {
+describe('the directory backend without root', () => {
   it('SYS-6 starts, reports and deletes volumes with unreadable directories', async () => {
     const driver = await startLocalDriver({ flags: ['--pool-size', '1Gi', '--backend', 'directory'], uid: NOBODY })
     try {

@@ -12,13 +12,13 @@ import { seededRandom } from './helpers/random.ts'
 import { seedFrom } from './helpers/seed.ts'
 
 const facts = await probeThisMachine()
-const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4', 'limits'])
+const skipMessage = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4', 'limits'])
 const CYCLES = Number(process.env.DRIVER_CYCLES ?? (process.env.CI ? 200 : 40))
 const CALLERS = 12
 /** Bounds of the time from ready to the next kill: answered calls plus milliseconds. */
 const UPTIME = { callsMax: 40, delayMsMax: 60 }
 
-describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   let hostFixture: HostFixture
   let driver: LocalDriver
   let cgroup: string
@@ -125,7 +125,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
         if (fsType === 'xfs') {
           const expandRequest = { volumeId, volumePath: targetPath, stagingTargetPath, volumeCapability: capability }
           await retryUntilAnswered(() => node.nodeExpandVolume(expandRequest))
-          const { totalBytes } = await driver.host.usage.ofFilesystem(targetPath)
+          const { totalBytes } = await driver.host.usage.measureFilesystem(targetPath)
           expect(totalBytes, `seed ${seed}`).toBeGreaterThan(270 * MIB)
         }
       }

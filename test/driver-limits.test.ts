@@ -11,7 +11,7 @@ import { imagePathOf } from '../src/driver/pool/pool-layout.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 
 const facts = await probeThisMachine()
-const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
+const skipMessage = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
 
 /** The kernel grants IO in slices of 100 ms, which are negligible over this time. */
 const WINDOW_MS = 3_000
@@ -20,7 +20,7 @@ const SETTLE_MS = 700
 const TOLERANCE = 0.1
 
 // Retries, because a busy machine may be slower than the limit.
-describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }, () => {
+describe.skipIf(skipMessage)(`limits${skipMessage ? ` (${skipMessage})` : ''}`, { retry: 3 }, () => {
   let fixture: DriverFixture
   let volumeCount = 0
   let cgroup: { readonly path: string; readonly directory: string }
@@ -72,7 +72,7 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
     await fixture.remove(id)
   })
 
-  it('PIO-10 removes a limit at once, and restores the remaining one after a restart', async () => {
+  it('PIO-10 removes a limit immediately, and restores the remaining one after a restart', async () => {
     const { id } = await fixture.use(`restored-${++volumeCount}`, {
       mutableParameters: { iops: '100', throughput: '10' },
     })
@@ -107,10 +107,10 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
       const { totals } = (await fixture.machine.host.counters.read(device))!
       return { atMs: performance.now(), amount: key === 'iops' ? totals.writes : totals.writtenBytes / MIB }
     }
-    const from = await readCounter()
+    const firstReading = await readCounter()
     await pause(WINDOW_MS)
-    const to = await readCounter()
-    const rate = ((to.amount - from.amount) * 1_000) / (to.atMs - from.atMs)
+    const lastReading = await readCounter()
+    const rate = ((lastReading.amount - firstReading.amount) * 1_000) / (lastReading.atMs - firstReading.atMs)
     expect(rate, `${key} with a limit of ${limit}`).toBeGreaterThan(limit * (1 - TOLERANCE))
     expect(rate, `${key} with a limit of ${limit}`).toBeLessThan(limit * (1 + TOLERANCE))
   }
@@ -132,9 +132,9 @@ function startWriters(cgroupDirectory: string, file: string, load: string): Chil
 
 /** Kills the process group and waits for throttled writes, which end only when the kernel grants them. */
 async function killProcessGroup(child: ChildProcess, cgroupDirectory: string): Promise<void> {
-  const exited = once(child, 'exit')
+  const exit = once(child, 'exit')
   process.kill(-child.pid!, 'SIGKILL')
-  await exited
+  await exit
   while ((await readFile(join(cgroupDirectory, 'cgroup.procs'), 'utf8')) !== '') await pause(20)
 }
 

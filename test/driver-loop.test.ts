@@ -10,9 +10,9 @@ import type { VolumeRecord } from '../src/driver/pool/records.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 
 const facts = await probeThisMachine()
-const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
+const skipMessage = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
 
-describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   let fixture: DriverFixture
   beforeAll(async () => {
     fixture = await startDriverFixture({ backend: 'loop' })
@@ -23,7 +23,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
     (await fixture.machine.host.loops.list()).filter(({ file }) => file.startsWith(fixture.pool))
   const imageOf = (id: string) => imagePathOf(fixture.pool, id as VolumeId)
   const readTotalBytes = async (path: string) =>
-    Number((await fixture.machine.host.usage.ofFilesystem(path)).totalBytes)
+    Number((await fixture.machine.host.usage.measureFilesystem(path)).totalBytes)
   const expand = (volumeId: string, bytes: number) =>
     fixture.csi.controller.controllerExpandVolume({ volumeId, capacityRange: { requiredBytes: BigInt(bytes) } })
   const expandNode = (volumeId: string, volumePath: string) =>
@@ -43,22 +43,22 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
 
   describe('space', () => {
     it('PROV-19 allocates the space of a reserved volume at creation and of a thin volume on write', async () => {
-      const reserved = await fixture.use('reserved')
-      expect((await fixture.machine.host.files.sizes(imageOf(reserved.id)))?.allocatedBytes).toBeGreaterThanOrEqual(
-        320 * MIB,
-      )
-      await removeVolume(reserved.id)
-      const thin = await fixture.use('thin', { bytes: 10 * GIB, parameters: { provisioning: 'thin' } })
-      expect((await fixture.machine.host.files.sizes(imageOf(thin.id)))?.allocatedBytes).toBeLessThan(200 * MIB)
-      await removeVolume(thin.id)
+      const reservedVolume = await fixture.use('reserved')
+      expect(
+        (await fixture.machine.host.files.sizes(imageOf(reservedVolume.id)))?.allocatedBytes,
+      ).toBeGreaterThanOrEqual(320 * MIB)
+      await removeVolume(reservedVolume.id)
+      const thinVolume = await fixture.use('thin', { bytes: 10 * GIB, parameters: { provisioning: 'thin' } })
+      expect((await fixture.machine.host.files.sizes(imageOf(thinVolume.id)))?.allocatedBytes).toBeLessThan(200 * MIB)
+      await removeVolume(thinVolume.id)
     })
 
     it.each([
       ['xfs', 128 * MIB, 300 * MIB],
       ['ext4', 1000, 16 * MIB],
     ])('SYS-6 rounds up a size that is too small for %s, unless the limit is less', async (fsType, bytes, minimum) => {
-      const tooSmall = fixture.create('small', { fsType, bytes, limitBytes: minimum - 1 })
-      expect(await outcomeOf(tooSmall)).toMatch(new RegExp(`^OUT_OF_RANGE: A volume with ${fsType} needs at least`))
+      const smallCreate = fixture.create('small', { fsType, bytes, limitBytes: minimum - 1 })
+      expect(await outcomeOf(smallCreate)).toMatch(new RegExp(`^OUT_OF_RANGE: A volume with ${fsType} needs at least`))
       expect(await readdir(join(fixture.pool, 'volumes'))).toEqual([])
       const id = await fixture.create('small', { fsType, bytes })
       expect(await fixture.create('small', { fsType, bytes })).toBe(id)
@@ -83,12 +83,12 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       expect((await expand(id, GIB)).nodeExpansionRequired).toBe(true)
       expect((await expandNode(id, path)).capacityBytes).toBe(BigInt(GIB))
       expect((await readTotalBytes(path)) - sizeBefore).toBeGreaterThan(600 * MIB)
-      const aboveCapacity = fixture.csi.node.nodeExpandVolume({
+      const excessiveExpansion = fixture.csi.node.nodeExpandVolume({
         volumeId: id,
         volumePath: path,
         capacityRange: { requiredBytes: BigInt(2 * GIB) },
       })
-      expect(await outcomeOf(aboveCapacity)).toMatch(/^OUT_OF_RANGE: .*at the controller first/)
+      expect(await outcomeOf(excessiveExpansion)).toMatch(/^OUT_OF_RANGE: .*at the controller first/)
       await removeVolume(id)
     })
 
@@ -179,8 +179,8 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       const path = await fixture.publish(id, { readonly: true })
       await expect(writeFile(join(path, 'x'), '')).rejects.toThrow(/EROFS/)
       expect(await outcomeOf(fixture.publish(id))).toMatch(/^ALREADY_EXISTS: .*read-only/)
-      const writable = await fixture.publish(id, { targetName: 'writable' })
-      await writeFile(join(writable, 'x'), 'seen')
+      const writablePath = await fixture.publish(id, { targetName: 'writable' })
+      await writeFile(join(writablePath, 'x'), 'seen')
       expect(await readFile(join(path, 'x'), 'utf8')).toBe('seen')
       await fixture.unpublish(id, 'writable')
       await removeVolume(id)
@@ -215,9 +215,9 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       expect(bytes?.total).toBe(BigInt(128 * MIB))
       expect(Number(execFileSync('blockdev', ['--getsize64', path]))).toBe(128 * MIB)
       await fixture.restart()
-      const reopened = await open(path, 'r')
-      expect((await reopened.read(Buffer.alloc(1), 0, 1, 60 * MIB)).buffer[0]).toBe(7)
-      await reopened.close()
+      const reopenedFile = await open(path, 'r')
+      expect((await reopenedFile.read(Buffer.alloc(1), 0, 1, 60 * MIB)).buffer[0]).toBe(7)
+      await reopenedFile.close()
       await removeVolume(id)
     })
 

@@ -28,8 +28,8 @@ const NOBODY = 65_534
 
 const facts = await probeThisMachine()
 const sanity = await findCsiSanity()
-const missing = 'missing' in sanity && !process.env.CI ? sanity.missing : undefined
-const loopSkip = missing ?? skipReason(facts, ['loop', 'mount', 'xfs'])
+const sanitySkipMessage = 'missing' in sanity && !process.env.CI ? sanity.missing : undefined
+const loopSkip = sanitySkipMessage ?? skipReason(facts, ['loop', 'mount', 'xfs'])
 
 describe('csi-sanity', () => {
   it.skipIf(loopSkip)(`SYS-6 passes with loop volumes${loopSkip ? ` (${loopSkip})` : ''}`, async () => {
@@ -56,8 +56,8 @@ describe('csi-sanity', () => {
     },
   )
 
-  it.skipIf(missing)(
-    `SYS-6 passes with directories as an unprivileged user${missing ? ` (${missing})` : ''}`,
+  it.skipIf(sanitySkipMessage)(
+    `SYS-6 passes with directories as an unprivileged user${sanitySkipMessage ? ` (${sanitySkipMessage})` : ''}`,
     async () => {
       const isRoot = process.getuid?.() === 0
       await expectConformance({
@@ -104,8 +104,8 @@ async function expectConformance({
     const isAllowed = (failure: string) => allowedFailure !== undefined && failure.includes(allowedFailure)
     expect(result.failed.filter((failure) => !isAllowed(failure))).toEqual([])
     expect(result.passed).toBeGreaterThanOrEqual(SPECS_PASSED_MIN)
-    const unexplained = result.skipped.filter(({ reason }) => !(reason in ALLOWED_SKIPS))
-    expect(unexplained).toEqual([])
+    const unexplainedSkips = result.skipped.filter(({ reason }) => !(reason in ALLOWED_SKIPS))
+    expect(unexplainedSkips).toEqual([])
     expect((await driver.csi.controller.listVolumes({})).entries).toEqual([])
     expect(await driver.leftovers()).toEqual([])
   } finally {

@@ -55,12 +55,12 @@ async function filesWithMarker(root: string): Promise<string[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   expect(files.length).toBeGreaterThan(3)
-  const found: string[] = []
+  const filesFound: string[] = []
   for (const file of files) {
     const content = await readFile(file)
-    if (content.includes(MARKER) || content.includes(MARKER_BASE64)) found.push(file)
+    if (content.includes(MARKER) || content.includes(MARKER_BASE64)) filesFound.push(file)
   }
-  return found
+  return filesFound
 }
 
 async function pollUntil(condition: () => Promise<boolean> | boolean): Promise<void> {
@@ -80,8 +80,8 @@ describe('a new data directory', () => {
     const patch = { stringData: { other: MARKER } }
     const mergePatch = { 'content-type': 'application/merge-patch+json' }
     expect((await server.call('PATCH', `${SECRETS}/a`, patch, mergePatch)).status).toBe(200)
-    const invalid = { ...secret('b'), data: { [`${MARKER}/`]: MARKER_BASE64 } }
-    expect((await server.call('POST', SECRETS, invalid)).status).toBe(422)
+    const invalidSecret = { ...secret('b'), data: { [`${MARKER}/`]: MARKER_BASE64 } }
+    expect((await server.call('POST', SECRETS, invalidSecret)).status).toBe(422)
     expect((await server.call('POST', '/api/v1/namespaces/default/pods', secret('c'))).status).toBe(400)
     expect((await server.call('GET', SECRETS)).text).toContain(MARKER_BASE64)
     const backup = await runStowage('backup', '--data-dir', server.dataDir, '--to', join(dir, 'backup'))
@@ -109,19 +109,19 @@ describe('a new data directory', () => {
   it('SYS-9 rotates its key while the server runs, and keeps a key that is still in use', async () => {
     const server = await start()
     await server.call('POST', SECRETS, secret('a'))
-    const original = await readFile(configFile(), 'utf8')
-    const [, oldKey] = /name: (key-\w+)/.exec(original)!
-    const rotated = JSON.parse(
+    const originalText = await readFile(configFile(), 'utf8')
+    const [, oldKey] = /name: (key-\w+)/.exec(originalText)!
+    const rotation = JSON.parse(
       (await runStowage('encryption', 'rotate', '--data-dir', server.dataDir, '-o', 'json')).stdout,
     )
-    expect(rotated).toMatchObject({ file: configFile(), oldKeys: [oldKey] })
+    expect(rotation).toMatchObject({ file: configFile(), oldKeys: [oldKey] })
     const rotatedText = await readFile(configFile(), 'utf8')
     await pollUntil(() => server.log().includes('rewrote stored values with the current encryption key'))
 
     await writeFile(configFile(), 'kind: Nonsense')
     await pollUntil(() => server.log().includes('the new encryption configuration is not used; the old one stays'))
-    await writeFile(configFile(), original) // without the new key, which is in use
-    await pollUntil(() => server.log().includes(`does not have key \\"${rotated.key}\\"`))
+    await writeFile(configFile(), originalText) // without the new key, which is in use
+    await pollUntil(() => server.log().includes(`does not have key \\"${rotation.key}\\"`))
     expect(await readMarker(server)).toBe(MARKER_BASE64)
 
     await writeFile(configFile(), rotatedText.replace(new RegExp(` *- name: ${oldKey}\\n *secret: .*\\n`), ''))
@@ -132,26 +132,28 @@ describe('a new data directory', () => {
     expect(await readMarker(await start())).toBe(MARKER_BASE64)
   })
 
-  it('SYS-9 encrypts what an older configuration stored in plain, when the server starts', async () => {
-    const plain = join(dir, 'plain.yaml')
+  it('SYS-9 encrypts Secrets that an earlier configuration stored in plain text, when the server starts', async () => {
+    const plainConfig = join(dir, 'plain.yaml')
     const head = 'apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n'
-    await writeFile(plain, `${head}resources: [{resources: [secrets], providers: [{identity: {}}]}]\n`, { mode: 0o600 })
-    const before = await start(['--encryption-provider-config', plain])
-    await before.call('POST', SECRETS, secret('a'))
-    await stop(before)
+    await writeFile(plainConfig, `${head}resources: [{resources: [secrets], providers: [{identity: {}}]}]\n`, {
+      mode: 0o600,
+    })
+    const plainServer = await start(['--encryption-provider-config', plainConfig])
+    await plainServer.call('POST', SECRETS, secret('a'))
+    await stop(plainServer)
     const store = join(dir, 'data/store/store.mdb')
     expect((await readFile(store)).includes(MARKER_BASE64)).toBe(true)
 
     const key = Buffer.alloc(32, 1).toString('base64')
     const providers = `[{aesgcm: {keys: [{name: k1, secret: ${key}}]}}, {identity: {}}]`
-    const encrypting = join(dir, 'encrypting.yaml')
-    await writeFile(encrypting, `${head}resources: [{resources: [secrets], providers: ${providers}}]\n`, {
+    const encryptingConfig = join(dir, 'encrypting.yaml')
+    await writeFile(encryptingConfig, `${head}resources: [{resources: [secrets], providers: ${providers}}]\n`, {
       mode: 0o640,
     })
-    const after = await start(['--encryption-provider-config', encrypting])
-    await pollUntil(() => after.log().includes('rewrote stored values with the current encryption key'))
-    expect(await readMarker(after)).toBe(MARKER_BASE64)
-    await stop(after)
+    const encryptingServer = await start(['--encryption-provider-config', encryptingConfig])
+    await pollUntil(() => encryptingServer.log().includes('rewrote stored values with the current encryption key'))
+    expect(await readMarker(encryptingServer)).toBe(MARKER_BASE64)
+    await stop(encryptingServer)
     expect((await readFile(store)).includes('k8s:enc:aesgcm:v1:k1:')).toBe(true)
   })
 
@@ -166,9 +168,9 @@ describe('a new data directory', () => {
   })
 })
 
-const missing = etcdSkipReason()
+const skipMessage = etcdSkipReason()
 
-describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
+describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipMessage})` : ''}`, () => {
   it('SYS-9 share the key of their credentials, and etcd has no content of a Secret', async () => {
     const etcd = await startEtcd({ dir })
     cleanups.push(() => etcd.remove())

@@ -16,9 +16,9 @@ const configMap = (name: string, n: number) => ({
   data: { n: String(n) },
 })
 
-const missing = etcdSkipReason()
+const skipMessage = etcdSkipReason()
 
-describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
+describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipMessage})` : ''}`, () => {
   let dir: string
   let etcd: RunningEtcd
   let leftovers: HostLeftovers
@@ -43,25 +43,25 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     return server
   }
 
-  it("SYS-1 return each other's writes at once, reject stale updates, and keep all objects after a kill", async () => {
+  it("SYS-1 return each other's writes immediately, reject stale updates, and keep all objects after a kill", async () => {
     const a = await start('a')
     const b = await start('b')
-    const created = await a.call('POST', MAPS, configMap('m', 0))
-    expect(created.status).toBe(201)
-    let current: Reply = created
+    const createReply = await a.call('POST', MAPS, configMap('m', 0))
+    expect(createReply.status).toBe(201)
+    let lastReply: Reply = createReply
     for (let n = 1; n <= 20; n++) {
       const [writer, reader] = n % 2 ? [b, a] : [a, b]
-      const { resourceVersion } = current.json.metadata
+      const { resourceVersion } = lastReply.json.metadata
       const update = { ...configMap('m', n), metadata: { name: 'm', resourceVersion } }
-      current = await writer.call('PUT', `${MAPS}/m`, update)
-      expect(current.status).toBe(200)
+      lastReply = await writer.call('PUT', `${MAPS}/m`, update)
+      expect(lastReply.status).toBe(200)
       expect((await reader.call('GET', `${MAPS}/m`)).json.data).toEqual({ n: String(n) })
       expect((await reader.call('PUT', `${MAPS}/m`, update)).status).toBe(409)
     }
     await a.kill()
-    expect((await b.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
-    const restarted = await start('a')
-    expect((await restarted.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
+    expect((await b.call('GET', `${MAPS}/m`)).json).toEqual(lastReply.json)
+    const restartedServer = await start('a')
+    expect((await restartedServer.call('GET', `${MAPS}/m`)).json).toEqual(lastReply.json)
   })
 
   it('SYS-8 accept the same credentials if they copy them, and issue their own certificates', async () => {
@@ -127,19 +127,19 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     const hard = { persistentvolumeclaims: '60', 'requests.storage': '60Gi' }
     await a.call('POST', '/api/v1/namespaces/default/resourcequotas', { metadata: { name: 'q' }, spec: { hard } })
     const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
-    const acknowledged = new Set<string>()
-    let killed: Promise<void> | undefined
+    const acknowledgedNames = new Set<string>()
+    let serverKill: Promise<void> | undefined
     const create = async (server: RunningServer, name: string) => {
       const reply = await server.call('POST', claims, { metadata: { name }, spec }).catch(() => undefined)
-      if (reply?.status === 201) acknowledged.add(name)
-      if (acknowledged.size === 20) killed ??= b.kill()
+      if (reply?.status === 201) acknowledgedNames.add(name)
+      if (acknowledgedNames.size === 20) serverKill ??= b.kill()
     }
     await Promise.all(Array.from({ length: 64 }, (_, index) => create(index % 2 ? a : b, `first-${index}`)))
-    await killed
+    await serverKill
     await Promise.all(Array.from({ length: 64 }, (_, index) => create(a, `second-${index}`)))
     const names = (await a.call('GET', claims)).json.items.map(({ metadata }: any) => metadata.name)
     expect(names).toHaveLength(60)
-    expect([...acknowledged].filter((name) => !names.includes(name))).toEqual([])
+    expect([...acknowledgedNames].filter((name) => !names.includes(name))).toEqual([])
     const { used } = (await a.call('GET', '/api/v1/namespaces/default/resourcequotas/q')).json.status
     expect(used).toEqual(hard)
   })

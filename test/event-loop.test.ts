@@ -21,8 +21,8 @@ const MEBIBYTE = 1024 * 1024
 
 let api: ServerFixture
 let unitMs = 0
-let created = 0
-const nextName = () => `created-${created++}`
+let createdCount = 0
+const nextName = () => `created-${createdCount++}`
 
 beforeAll(async () => {
   api = await createServerFixture()
@@ -54,13 +54,13 @@ async function longestTurnMs(send: Send): Promise<{ ms: number; status: number }
   let status = 0
   let ms = 0
   let lastMs = cpuMs()
-  const done = send().then((response) => (status = response.status))
+  const completion = send().then((response) => (status = response.status))
   while (status === 0) {
     await new Promise((resolve) => setImmediate(resolve))
     ms = Math.max(ms, cpuMs() - lastMs)
     lastMs = cpuMs()
   }
-  await done
+  await completion
   return { ms, status }
 }
 
@@ -192,23 +192,23 @@ describe('the event loop', () => {
   })
 
   it(`SYS-19 is not held by ${FUZZ_REQUESTS} generated requests (seed ${FUZZ_SEED})`, async () => {
-    const recorded: FuzzRequest[] = []
+    const recordedRequests: FuzzRequest[] = []
     const harness = await createFuzzHarness({ seed: FUZZ_SEED })
     const generate = createGenerator(createDice(FUZZ_SEED))
     for (let i = 0; i < FUZZ_REQUESTS; i++) {
       const request = generate(harness.state)
-      recorded.push(request)
+      recordedRequests.push(request)
       await harness.send(request)
     }
-    const replayed = await createServerFixture()
-    const slow: string[] = []
-    for (const { method, path, query, headers, body } of recorded) {
+    const replayServer = await createServerFixture()
+    const slowRequests: string[] = []
+    for (const { method, path, query, headers, body } of recordedRequests) {
       if (new URLSearchParams(query).has('resourceVersion')) continue // it may wait for a future revision
       const url = query === '' ? path : `${path}?${query}`
-      const { ms } = await longestTurnMs(() => replayed.call(method, url, body, headers as Record<string, string>))
-      if (ms > UNITS_MAX * unitMs) slow.push(`${method} ${url}: ${ms / unitMs} units`)
+      const { ms } = await longestTurnMs(() => replayServer.call(method, url, body, headers as Record<string, string>))
+      if (ms > UNITS_MAX * unitMs) slowRequests.push(`${method} ${url}: ${ms / unitMs} units`)
     }
-    expect(slow).toEqual([])
-    await replayed.store.close()
+    expect(slowRequests).toEqual([])
+    await replayServer.store.close()
   })
 })

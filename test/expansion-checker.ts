@@ -51,7 +51,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
   ]
   const requestedBytes = new Map<string, number>()
   let changedMs = 0
-  let changes = 0
+  let changeCount = 0
 
   /** Applies states that became visible together, and compares quotas with their claims after the last one. */
   function applyStates(states: readonly { key: string; value: Uint8Array | undefined; revision: number }[]): void {
@@ -59,21 +59,21 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     let hasChanges = false
     for (const { key, value, revision } of states) {
       const collection = collections.find(({ prefix }) => key.startsWith(prefix))
-      const old = collection?.objects.get(key)
-      if (!collection || old?.metadata.resourceVersion === String(revision)) continue
+      const oldObject = collection?.objects.get(key)
+      if (!collection || oldObject?.metadata.resourceVersion === String(revision)) continue
       hasChanges = true
       if (value === undefined) {
         collection.objects.delete(key)
         continue
       }
-      const next = decodeStored({ value, modRevision: revision })
-      collection.objects.set(key, next)
-      checks.push(() => collection.check(next, old))
+      const newObject = decodeStored({ value, modRevision: revision })
+      collection.objects.set(key, newObject)
+      checks.push(() => collection.check(newObject, oldObject))
     }
     if (!hasChanges) return
     for (const check of checks) check()
     changedMs = cluster.simulation.nowMs
-    changes++
+    changeCount++
     for (const quota of quotas.values()) checkSum(quota)
   }
 
@@ -90,36 +90,36 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
   }
   cluster.follow((store) => void attach(store))
 
-  function checkClaim(claim: any, old: any): void {
+  function checkClaim(claim: any, oldClaim: any): void {
     const { name } = claim.metadata
-    const actual = actualSizes(claim)
+    const actualSize = actualSizes(claim)
     if (markOf(claim) < requestOf(claim)) reportViolation(`${name} requests more than its mark`)
-    if (capacityOf(claim) > actual.deviceBytes)
-      reportViolation(`${name} reports ${capacityOf(claim)}, the device has ${actual.deviceBytes}`)
-    if (capacityOf(claim) > actual.fileSystemBytes)
-      reportViolation(`${name} reports ${capacityOf(claim)}, its file system has ${actual.fileSystemBytes}`)
-    if (actual.deviceBytes > chargeOf(claim))
-      reportViolation(`${name} has ${actual.deviceBytes} and is charged ${chargeOf(claim)}`)
-    if (!old) return
-    if (capacityOf(claim) < capacityOf(old)) reportViolation(`the capacity of ${name} decreased`)
-    if (markOf(claim) < markOf(old) && !(followsRealSize && isSettled(claim)))
+    if (capacityOf(claim) > actualSize.deviceBytes)
+      reportViolation(`${name} reports ${capacityOf(claim)}, the device has ${actualSize.deviceBytes}`)
+    if (capacityOf(claim) > actualSize.fileSystemBytes)
+      reportViolation(`${name} reports ${capacityOf(claim)}, its file system has ${actualSize.fileSystemBytes}`)
+    if (actualSize.deviceBytes > chargeOf(claim))
+      reportViolation(`${name} has ${actualSize.deviceBytes} and is charged ${chargeOf(claim)}`)
+    if (!oldClaim) return
+    if (capacityOf(claim) < capacityOf(oldClaim)) reportViolation(`the capacity of ${name} decreased`)
+    if (markOf(claim) < markOf(oldClaim) && !(followsRealSize && isSettled(claim)))
       reportViolation(`the mark of ${name} decreased`)
   }
 
-  function checkVolume(volume: any, old: any): void {
+  function checkVolume(volume: any, oldVolume: any): void {
     const { name } = volume.metadata
     const volumeBytes = bytesOf(volume.spec.capacity.storage)
-    if (old && volumeBytes < bytesOf(old.spec.capacity.storage))
+    if (oldVolume && volumeBytes < bytesOf(oldVolume.spec.capacity.storage))
       reportViolation(`the capacity of volume ${name} decreased`)
     const device = driver.state().volumes[volume.spec.csi.volumeHandle]?.capacityBytes ?? 0
     if (volumeBytes > device) reportViolation(`volume ${name} reports ${volumeBytes}, the device has ${device}`)
   }
 
-  function checkQuota(quota: any, old: any): void {
+  function checkQuota(quota: any, oldQuota: any): void {
     const [used, hard] = [usedOf(quota), hardOf(quota)]
-    if (used === undefined || !old) return
-    const previous = usedOf(old) ?? 0
-    if (used > previous && used > Math.max(hard, hardOf(old)))
+    if (used === undefined || !oldQuota) return
+    const previousBytes = usedOf(oldQuota) ?? 0
+    if (used > previousBytes && used > Math.max(hard, hardOf(oldQuota)))
       reportViolation(`quota ${quota.metadata.name} was exceeded: ${used} of ${hard}`)
   }
 
@@ -189,7 +189,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
       return changedMs
     },
     get changeCount() {
-      return changes
+      return changeCount
     },
     wrapDriver: (target) =>
       createCsiDriver((method, request, options) => {

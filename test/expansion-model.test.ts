@@ -266,7 +266,7 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
     const expanding = createExpanding({ ...deps, driver: serializeCalls(csi), facts, events })
     const controllers = createVolumeChangeControllers({ ...deps, facts, changes: [expanding] })
     const abort = new AbortController()
-    const running = controllers.run(abort.signal)
+    const controllersRun = controllers.run(abort.signal)
     return {
       crashSwitch,
       isAtRest() {
@@ -276,7 +276,7 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
       async stop() {
         crashSwitch.kill()
         abort.abort()
-        await Promise.race([running, runTurns(5)])
+        await Promise.race([controllersRun, runTurns(5)])
         await caches.stop()
       },
     }
@@ -285,9 +285,9 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
   /** Runs all work that is ready without advancing the clock. */
   async function settle(): Promise<void> {
     for (let idleTurns = 0, turns = 0; idleTurns < IDLE_TURNS; turns++) {
-      const before = store.revision + fake.record.calls.length
+      const activityBefore = store.revision + fake.record.calls.length
       await runTurns(1)
-      const isIdle = (controller?.isAtRest() ?? true) && store.revision + fake.record.calls.length === before
+      const isIdle = (controller?.isAtRest() ?? true) && store.revision + fake.record.calls.length === activityBefore
       idleTurns = isIdle ? idleTurns + 1 : 0
       if (turns > TURNS_MAX) throw new Error('the controller did not settle')
     }
@@ -295,12 +295,12 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
 
   async function requestSize(name: string, size: number): Promise<void> {
     const body = { spec: { resources: { requests: { storage: `${size}Gi` } } } }
-    const expected = predictCode(name, size)
+    const expectedCode = predictCode(name, size)
     const code = await client.patch(persistentVolumeClaimKind, ref(name), { type: 'merge', body }).then(
       () => 200,
       (error) => (error instanceof ApiError ? error.code : Number.NaN),
     )
-    expect(code, `${name} requests ${size}Gi with ${JSON.stringify([...model])}, quota ${hardGi}Gi`).toBe(expected)
+    expect(code, `${name} requests ${size}Gi with ${JSON.stringify([...model])}, quota ${hardGi}Gi`).toBe(expectedCode)
     if (code !== 200) return
     const modelled = model.get(name)!
     modelled.request = size
@@ -352,13 +352,13 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
     if (state !== 'NodeResizePending' && state !== 'NodeResizeInProgress') return
     const size = status.allocatedResources.storage
     const conditions = (status.conditions ?? []).filter(({ type }: any) => !RESIZE_CONDITIONS.includes(type))
-    const now = new Date(clock.nowMs()).toISOString().replace(/\.\d+/, '')
+    const timestampNow = new Date(clock.nowMs()).toISOString().replace(/\.\d+/, '')
     const failure = {
       type: 'NodeResizeError',
       status: 'True',
       message: 'infeasible',
-      lastProbeTime: now,
-      lastTransitionTime: now,
+      lastProbeTime: timestampNow,
+      lastTransitionTime: timestampNow,
     }
     if (!rejects) {
       const driverVolume = fake.state.volumes[`vol-${name}`]!
@@ -485,7 +485,7 @@ interface CrashSwitch {
 
 /** Simulates a crash: after it, wrapped calls never settle. */
 function createCrashSwitch(): CrashSwitch {
-  const never = () => new Promise<never>(() => {})
+  const waitForever = () => new Promise<never>(() => {})
   let isCrashed = false
   let remainingCalls = Number.POSITIVE_INFINITY
   let crashPoint: 'before' | 'after' = 'before'
@@ -501,24 +501,24 @@ function createCrashSwitch(): CrashSwitch {
       crashPoint = when
     },
     wrap(target, names) {
-      const wrapped: any = { ...target }
+      const wrappedTarget: any = { ...target }
       for (const name of names) {
         const method = (target as any)[name]
-        wrapped[name] = async (...args: any[]) => {
+        wrappedTarget[name] = async (...args: any[]) => {
           const isLast = remainingCalls-- <= 0
           if (isLast && crashPoint === 'before') isCrashed = true
-          if (isCrashed) return never()
-          const settled = await method.apply(target, args).then(
+          if (isCrashed) return waitForever()
+          const replay = await method.apply(target, args).then(
             (value: unknown) => () => value,
             (error: unknown) => () => {
               throw error
             },
           )
           if (isLast) isCrashed = true
-          return isCrashed ? never() : settled()
+          return isCrashed ? waitForever() : replay()
         }
       }
-      return wrapped
+      return wrappedTarget
     },
   }
 }

@@ -10,13 +10,13 @@ import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
-const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'ext4'])
+const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'ext4'])
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PODS = '/api/v1/namespaces/default/pods'
 const GI = 1024 ** 3
 const MERGE = { 'content-type': 'application/merge-patch+json' }
 
-describe.skipIf(skipped)(`expansion${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`expansion${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   let dir: string
   let leftovers: HostLeftovers
   let server: RunningServer
@@ -94,9 +94,9 @@ describe.skipIf(skipped)(`expansion${skipped ? ` (${skipped})` : ''}`, () => {
       expect(blocks * bsize).toBeGreaterThan(1.8 * GI)
       await promisify(execFile)('fallocate', ['-l', '1200M', join(path, 'larger-than-before')])
       expect((await stat(join(path, 'larger-than-before'))).size).toBe(1200 * 1024 ** 2)
-      const expanded = (await getClaim()).status
-      expect(expanded.allocatedResourceStatuses).toBeUndefined()
-      expect(expanded.conditions ?? []).toEqual([])
+      const expandedStatus = (await getClaim()).status
+      expect(expandedStatus.allocatedResourceStatuses).toBeUndefined()
+      expect(expandedStatus.conditions ?? []).toEqual([])
       await waitForEvent('FileSystemResizeSuccessful', /succeeded/)
       await io.waitForBlocks(100)
 
@@ -118,8 +118,8 @@ describe.skipIf(skipped)(`expansion${skipped ? ` (${skipped})` : ''}`, () => {
       verifiedBlocks = await io.stop()
     }
     expect(verifiedBlocks).toBeGreaterThanOrEqual(300)
-    const final = await getClaim()
-    expect(final.spec.allocatedResources.storage, 'the mark stays').toBe('500Gi')
+    const finalClaim = await getClaim()
+    expect(finalClaim.spec.allocatedResources.storage, 'the mark stays').toBe('500Gi')
   }, 120_000)
 
   it('REX-1 expands a block device in use and keeps its data', async () => {
@@ -128,11 +128,11 @@ describe.skipIf(skipped)(`expansion${skipped ? ` (${skipped})` : ''}`, () => {
     try {
       await device.write('bytes', 0)
       await device.sync()
-      const beyond = 100 * 1024 ** 2
-      expect((await device.read(Buffer.alloc(4), 0, 4, beyond)).bytesRead).toBe(0)
+      const beyondOldEnd = 100 * 1024 ** 2
+      expect((await device.read(Buffer.alloc(4), 0, 4, beyondOldEnd)).bytesRead).toBe(0)
       await requestSize('128Mi', 'raw')
       await waitForCapacity('128Mi', 'raw')
-      expect((await device.read(Buffer.alloc(4), 0, 4, beyond)).bytesRead).toBe(4)
+      expect((await device.read(Buffer.alloc(4), 0, 4, beyondOldEnd)).bytesRead).toBe(4)
       expect((await device.read(Buffer.alloc(5), 0, 5, 0)).buffer.toString()).toBe('bytes')
     } finally {
       await device.close()
@@ -148,9 +148,12 @@ describe.skipIf(skipped)(`expansion${skipped ? ` (${skipped})` : ''}`, () => {
     await pollUntil(
       async () => (await getClaim('quiet')).status.allocatedResourceStatuses?.storage === 'NodeResizePending',
     )
-    const pending = (await getClaim('quiet')).status
-    expect(pending.conditions.map(({ type }: any) => type).sort()).toEqual(['FileSystemResizePending', 'Resizing'])
-    expect(pending.capacity.storage).toBe('320Mi')
+    const pendingStatus = (await getClaim('quiet')).status
+    expect(pendingStatus.conditions.map(({ type }: any) => type).sort()).toEqual([
+      'FileSystemResizePending',
+      'Resizing',
+    ])
+    expect(pendingStatus.capacity.storage).toBe('320Mi')
     const path = await startPod('quiet')
     await waitForCapacity('400Mi', 'quiet')
     const { bsize, blocks } = await statfs(path)
@@ -159,12 +162,12 @@ describe.skipIf(skipped)(`expansion${skipped ? ` (${skipped})` : ''}`, () => {
   }, 60_000)
 
   it('SYS-7 leaves nothing on the machine after everything is deleted', async () => {
-    const remaining = async (path: string) => (await server.call('GET', path)).json.items.length
+    const countObjects = async (path: string) => (await server.call('GET', path)).json.items.length
     for (const path of [PODS, CLAIMS]) {
       await server.call('DELETE', path)
-      await pollUntil(async () => (await remaining(path)) === 0)
+      await pollUntil(async () => (await countObjects(path)) === 0)
     }
-    await pollUntil(async () => (await remaining('/api/v1/persistentvolumes')) === 0)
+    await pollUntil(async () => (await countObjects('/api/v1/persistentvolumes')) === 0)
     expect(await leftovers.list()).toEqual([])
   }, 60_000)
 })
@@ -185,7 +188,7 @@ async function startVerifiedIo(path: string) {
     await file.read(buffer, 0, BLOCK_BYTES, index * BLOCK_BYTES)
     if (!buffer.equals(blockAt(index))) throw new Error(`block ${index} differs from what was written`)
   }
-  const running = (async () => {
+  const writerRun = (async () => {
     while (!isStopped) {
       await file.write(blockAt(blocksWritten), 0, BLOCK_BYTES, blocksWritten * BLOCK_BYTES)
       await file.datasync()
@@ -195,7 +198,7 @@ async function startVerifiedIo(path: string) {
     }
   })()
   let failure: unknown
-  running.catch((error) => {
+  writerRun.catch((error) => {
     failure = error
   })
   return {
@@ -208,7 +211,7 @@ async function startVerifiedIo(path: string) {
     async stop(): Promise<number> {
       isStopped = true
       try {
-        await running
+        await writerRun
         for (let index = 0; index < blocksWritten; index++) await verify(index)
         return blocksWritten
       } finally {

@@ -10,18 +10,18 @@ import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { runStowage } from './helpers/run-stowage.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
-const skip = skipReason(await probeThisMachine(), ['mount'])
+const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 const servers: RunningServer[] = []
 let disk: string
 
 beforeAll(async () => {
-  if (skip) return
+  if (skipMessage) return
   disk = await mkdtemp(join(tmpdir(), 'stowage-full-'))
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', disk])
 })
 
 afterAll(async () => {
-  if (skip) return
+  if (skipMessage) return
   await Promise.all(servers.map((server) => server.kill().catch(() => {})))
   execFileSync('umount', [disk])
   await rm(disk, { recursive: true })
@@ -38,54 +38,54 @@ async function fillDisk(exceptBytes: number): Promise<string> {
   return filler
 }
 
-it.skipIf(skip)(
-  `SYS-1 stowage up on a full disk names the disk and the missing space${skip ? ` (${skip})` : ''}`,
+it.skipIf(skipMessage)(
+  `SYS-1 stowage up on a full disk names the disk and the missing space${skipMessage ? ` (${skipMessage})` : ''}`,
   async () => {
     await fillDisk(16 * 1_024)
     const dataDir = join(disk, 'data')
-    const expected = {
+    const expectedResult = {
       code: 1,
       stderr:
         `stowage: The disk is full: the file system mounted at ${disk}, which holds ${dataDir}, has 16 KiB available. ` +
         'At least 4096 KiB are needed: free another 4080 KiB, or choose a directory on another disk.\n',
     }
     for (let start = 0; start < 2; start++) {
-      expect(await runStowage('up', '--data-dir', dataDir, '--listen', '127.0.0.1:0')).toMatchObject(expected)
+      expect(await runStowage('up', '--data-dir', dataDir, '--listen', '127.0.0.1:0')).toMatchObject(expectedResult)
     }
   },
 )
 
-it.skipIf(skip)(
-  `SYS-1 a process that opens a store on a full disk ends with a message and not by a signal${skip ? ` (${skip})` : ''}`,
+it.skipIf(skipMessage)(
+  `SYS-1 a process that opens a store on a full disk ends with a message and not by a signal${skipMessage ? ` (${skipMessage})` : ''}`,
   async () => {
     const program = await bundleChild('hold-child.ts')
     for (const availableKib of [8, 16, 20, 64]) {
       await fillDisk(availableKib * 1_024)
       const child = runChild([...program.command, join(disk, 'store')])
-      expect(await child.exited()).toEqual({ code: 1, signal: null })
+      expect(await child.whenExited()).toEqual({ code: 1, signal: null })
       expect(child.errors()).toContain('At least 1024 KiB are needed')
     }
     await program.remove()
   },
 )
 
-it.skipIf(skip)(
-  `SYS-1 a server whose disk gets full rejects writes, serves reads, recovers, and restarts when there is room${skip ? ` (${skip})` : ''}`,
+it.skipIf(skipMessage)(
+  `SYS-1 a server whose disk gets full rejects writes, serves reads, recovers, and restarts when there is room${skipMessage ? ` (${skipMessage})` : ''}`,
   async () => {
     await rm(join(disk, 'filler'), { force: true })
     const dataDir = join(disk, 'running')
     const start = async () => {
-      const started = await startServer({ dataDir, command: 'server', flags: ['--log-level', 'silent'] })
-      servers.push(started)
-      return started
+      const startedServer = await startServer({ dataDir, command: 'server', flags: ['--log-level', 'silent'] })
+      servers.push(startedServer)
+      return startedServer
     }
     const configMaps = '/api/v1/namespaces/default/configmaps'
     const configMap = (name: string) => ({ metadata: { name }, data: { filler: 'x'.repeat(100_000) } })
     const server = await start()
     expect((await server.call('POST', configMaps, configMap('before'))).status).toBe(201)
     const filler = await fillDisk(0)
-    const rejected = await server.call('POST', configMaps, configMap('during'))
-    expect(rejected.json).toMatchObject({
+    const rejectedReply = await server.call('POST', configMaps, configMap('during'))
+    expect(rejectedReply.json).toMatchObject({
       kind: 'Status',
       status: 'Failure',
       code: 500,
@@ -95,28 +95,28 @@ it.skipIf(skip)(
       ),
     })
     expect((await server.call('GET', `${configMaps}/before`)).json.data.filler).toHaveLength(100_000)
-    const ready = await server.call('GET', '/readyz')
-    expect(ready.status).toBe(503)
-    expect(ready.text).toContain('[-]store failed: the last write failed')
+    const readyReply = await server.call('GET', '/readyz')
+    expect(readyReply.status).toBe(503)
+    expect(readyReply.text).toContain('[-]store failed: the last write failed')
     await truncate(filler, 0)
     expect((await server.call('POST', configMaps, configMap('after'))).status).toBe(201)
     expect((await server.call('GET', '/readyz')).status).toBe(200)
 
     await fillDisk(0)
     await server.kill()
-    const restarted = await runStowage('server', '--data-dir', dataDir, '--listen', '127.0.0.1:0')
-    expect(restarted.code).toBe(1)
-    expect(restarted.stderr).toMatch(
+    const restartResult = await runStowage('server', '--data-dir', dataDir, '--listen', '127.0.0.1:0')
+    expect(restartResult.code).toBe(1)
+    expect(restartResult.stderr).toMatch(
       new RegExp(
         `^stowage: The disk is full: the file system mounted at ${disk}, which holds ${dataDir}, has \\d+ KiB`,
       ),
     )
     await truncate(filler, 0)
-    const recovered = await start()
-    const names = (await recovered.call('GET', configMaps)).json.items.map(
+    const recoveredServer = await start()
+    const names = (await recoveredServer.call('GET', configMaps)).json.items.map(
       ({ metadata }: { metadata: { name: string } }) => metadata.name,
     )
     expect(names).toEqual(['after', 'before'])
-    expect(await recovered.stop()).toBe(0)
+    expect(await recoveredServer.stop()).toBe(0)
   },
 )

@@ -102,14 +102,14 @@ describe('feature gates and API versions', () => {
     expect((await patchClaim('test-pvc', { volumeAttributesClassName: 'vac2' })).status).toBe(200)
     await pollUntil(() => isClassInEffect('test-pvc', 'vac2'))
     expect(await getAttributes('test-pvc')).toEqual({ iops: '200' })
-    const before = await getClaim('test-pvc')
+    const claimBefore = await getClaim('test-pvc')
 
     // 2. Gate off: a change to the class is rejected, and the volume keeps its attributes.
     await restartApiServer('--feature-gates', 'VolumeAttributesClass=false')
-    const rejected = await patchClaim('test-pvc', { volumeAttributesClassName: 'vac1' })
+    const rejectedReply = await patchClaim('test-pvc', { volumeAttributesClassName: 'vac1' })
     const reason =
       'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled'
-    expect([rejected.status, rejected.json.message]).toEqual([
+    expect([rejectedReply.status, rejectedReply.json.message]).toEqual([
       422,
       `PersistentVolumeClaim "test-pvc" is invalid: ${reason}`,
     ])
@@ -124,16 +124,19 @@ describe('feature gates and API versions', () => {
     // 3. API off as well: classes return 404, and claims are served and provisioned.
     await restartApiServer('--feature-gates', 'VolumeAttributesClass=false', '--runtime-config', CLASSES_DISABLED)
     for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
-      const listed = await server.call('GET', `${STORAGE}/${version}/volumeattributesclasses`)
-      expect([listed.status, listed.json.message]).toEqual([404, 'the server could not find the requested resource'])
+      const listReply = await server.call('GET', `${STORAGE}/${version}/volumeattributesclasses`)
+      expect([listReply.status, listReply.json.message]).toEqual([
+        404,
+        'the server could not find the requested resource',
+      ])
     }
     if (kubectlProgram) {
       expect(await createAdminKubectl().expectError('get volumeattributesclasses.v1beta1.storage.k8s.io')).toMatch(
         /the server (could not find the requested resource|doesn't have a resource type)/,
       )
     }
-    const current = await getClaim('test-pvc')
-    expect([current.spec, current.status]).toEqual([before.spec, before.status])
+    const currentClaim = await getClaim('test-pvc')
+    expect([currentClaim.spec, currentClaim.status]).toEqual([claimBefore.spec, claimBefore.status])
     expect(await getAttributes('test-pvc')).toEqual({ iops: '200' })
     await createClaim('plain')
     await waitUntilBound('plain') // a claim without a class is provisioned
@@ -147,7 +150,7 @@ describe('feature gates and API versions', () => {
     expect(await getAttributes('test-pvc')).toEqual({ iops: '100' })
   })
 
-  it('SYS-15 with the gate on and the API off, keeps a class change pending and applies it once the API is served', async () => {
+  it('SYS-15 keeps a class change pending with the gate on and the API off, and applies it once the API is served', async () => {
     await createClaim('existing', { volumeAttributesClassName: 'vac1' })
     await waitUntilBound('existing')
     await Promise.all(sidecars.map((sidecar) => sidecar.stop())) // new processes start with empty caches
@@ -179,8 +182,8 @@ describe('feature gates and API versions', () => {
     await requestIops('600')
     await pollUntil(async () => (await getAttributes('fast')).iops === '600')
     await restartApiServer('--feature-gates', 'VolumeProvisionedIO=false')
-    const rejected = await requestIops('700')
-    expect([rejected.status, rejected.json.message]).toEqual([
+    const rejectedReply = await requestIops('700')
+    expect([rejectedReply.status, rejectedReply.json.message]).toEqual([
       422,
       'PersistentVolumeClaim "fast" is invalid: spec.resources.requests.iops: Forbidden: update is forbidden when the ' +
         'VolumeProvisionedIO feature gate is disabled',

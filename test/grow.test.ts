@@ -105,22 +105,22 @@ describe('stowage grow', () => {
     expect(await getSizes(names)).toEqual(['1Gi', '1Gi'])
   })
 
-  it('PLUS-13 with --by expands every claim once, even if it is interrupted or killed and run again', async () => {
+  it('PLUS-13 expands every claim once with --by, even if it is interrupted or killed and run again', async () => {
     const names = await createBoundClaims('log', 4)
     await driver.control.setRules([{ method: 'ControllerExpandVolume', afterMs: 300 }])
     for (const [signal, size] of [
       ['SIGINT', '2Gi'],
       ['SIGKILL', '3Gi'],
     ] as const) {
-      const interrupted = await startGrow('--selector', 'app=log', '--by', '1Gi')
-      await pollUntil(async () => interrupted.out().includes('log-1: '))
-      interrupted.child.kill(signal)
-      const { code, out } = await interrupted.ended
+      const interruptedRun = await startGrow('--selector', 'app=log', '--by', '1Gi')
+      await pollUntil(async () => interruptedRun.out().includes('log-1: '))
+      interruptedRun.child.kill(signal)
+      const { code, out } = await interruptedRun.ended
       expect(code).toBe(signal === 'SIGINT' ? 130 : null)
       if (signal === 'SIGINT') expect(out).toContain('Run the same command again to continue.')
-      const resumed = await runGrow('--selector', 'app=log', '--by', '1Gi')
-      expect(resumed.out).toContain('Resuming an interrupted run.')
-      expect(resumed.code).toBe(0)
+      const resumedRun = await runGrow('--selector', 'app=log', '--by', '1Gi')
+      expect(resumedRun.out).toContain('Resuming an interrupted run.')
+      expect(resumedRun.code).toBe(0)
       expect(await getSizes(names)).toEqual(names.map(() => size))
     }
     await driver.control.setRules([])
@@ -130,14 +130,14 @@ describe('stowage grow', () => {
     const names = await createBoundClaims('web', 3)
     await driver.control.setRules([{ method: 'ControllerExpandVolume', afterMs: 500 }])
     const port = new URL(server.url).port
-    const running = await startGrow('--selector', 'app=web', '--to', '4Gi')
-    await pollUntil(async () => running.out().includes('web-0: '))
+    const growRun = await startGrow('--selector', 'app=web', '--to', '4Gi')
+    await pollUntil(async () => growRun.out().includes('web-0: '))
     await server.kill()
     server = await startServer({
       dataDir: join(dir, 'data'),
       flags: ['--driver-socket', driver.endpoint, '--listen', `127.0.0.1:${port}`],
     })
-    const { code, out } = await running.ended
+    const { code, out } = await growRun.ended
     expect(out).toContain('All 3 claims have the requested size.')
     expect(code).toBe(0)
     expect(await getSizes(names)).toEqual(['4Gi', '4Gi', '4Gi'])

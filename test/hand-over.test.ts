@@ -32,10 +32,10 @@ describe('two processes of controllers', () => {
 
   const readLease = async () => (await server.call('GET', LEASE)).json.spec ?? {}
   /** Waits until the lease has another holder than `previous`, and returns it. */
-  async function waitForHolder(previous?: string): Promise<{ holder: string; transitions: number }> {
+  async function waitForHolder(previousHolder?: string): Promise<{ holder: string; transitions: number }> {
     for (;;) {
       const { holderIdentity: holder, leaseTransitions: transitions } = await readLease()
-      if (holder && holder !== previous) return { holder, transitions }
+      if (holder && holder !== previousHolder) return { holder, transitions }
       await pause(50) // polls until the test times out
     }
   }
@@ -45,26 +45,26 @@ describe('two processes of controllers', () => {
 
   it('SYS-8 hand over when the leader stops, is killed, or freezes; a thawed leader does not lead', async () => {
     await Promise.all(daemons.map((daemon) => daemon.start()))
-    const first = await waitForHolder()
-    await daemonOf(first.holder).stop()
-    expect(daemonOf(first.holder).log()).not.toContain('cannot release the lease')
-    const second = await waitForHolder(first.holder)
-    expect(second.transitions).toBeGreaterThan(first.transitions)
+    const firstTerm = await waitForHolder()
+    await daemonOf(firstTerm.holder).stop()
+    expect(daemonOf(firstTerm.holder).log()).not.toContain('cannot release the lease')
+    const secondTerm = await waitForHolder(firstTerm.holder)
+    expect(secondTerm.transitions).toBeGreaterThan(firstTerm.transitions)
 
-    await daemonOf(first.holder).start()
-    await daemonOf(second.holder).kill()
-    const third = await waitForHolder(second.holder)
-    expect(third.transitions).toBeGreaterThan(second.transitions)
+    await daemonOf(firstTerm.holder).start()
+    await daemonOf(secondTerm.holder).kill()
+    const thirdTerm = await waitForHolder(secondTerm.holder)
+    expect(thirdTerm.transitions).toBeGreaterThan(secondTerm.transitions)
 
-    await daemonOf(second.holder).start()
-    const frozen = daemonOf(third.holder)
-    frozen.signal('SIGSTOP')
-    const fourth = await waitForHolder(third.holder)
-    frozen.signal('SIGCONT')
-    while (!frozen.log().includes('leadership lost')) await pause(50)
+    await daemonOf(secondTerm.holder).start()
+    const frozenDaemon = daemonOf(thirdTerm.holder)
+    frozenDaemon.signal('SIGSTOP')
+    const fourthTerm = await waitForHolder(thirdTerm.holder)
+    frozenDaemon.signal('SIGCONT')
+    while (!frozenDaemon.log().includes('leadership lost')) await pause(50)
     const { holderIdentity, leaseTransitions } = await readLease()
     // A thawed leader may lead again only in a later term.
-    if (holderIdentity === third.holder) expect(leaseTransitions).toBeGreaterThan(fourth.transitions)
-    else expect(leaseTransitions).toBeGreaterThanOrEqual(fourth.transitions)
+    if (holderIdentity === thirdTerm.holder) expect(leaseTransitions).toBeGreaterThan(fourthTerm.transitions)
+    else expect(leaseTransitions).toBeGreaterThanOrEqual(fourthTerm.transitions)
   }, 120_000)
 })

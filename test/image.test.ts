@@ -88,11 +88,11 @@ describe('image', () => {
   })
 
   it('SYS-24 gives the build stage of the Dockerfile every file that the build reads', async () => {
-    const ignored = (await readFile(join(ROOT, '.dockerignore'), 'utf8')).split('\n')
-    const included = ignored.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
-    const needed = await readdir(join(dir, 'repository'))
+    const ignoreLines = (await readFile(join(ROOT, '.dockerignore'), 'utf8')).split('\n')
+    const includedNames = ignoreLines.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
+    const neededNames = await readdir(join(dir, 'repository'))
     const isBuiltOrConfigured = (name: string) => ['dist', 'node_modules', 'Dockerfile'].includes(name)
-    expect(included.sort()).toEqual(needed.filter((name) => !isBuiltOrConfigured(name)).sort())
+    expect(includedNames.sort()).toEqual(neededNames.filter((name) => !isBuiltOrConfigured(name)).sort())
   })
 
   describe.skipIf(mountSkipReason)(`unpacked${mountSkipReason ? ` (skipped: ${mountSkipReason})` : ''}`, () => {

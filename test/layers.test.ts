@@ -30,11 +30,11 @@ describe('layers', () => {
   })
 
   it('a folder imports only the folders in its row of the table', () => {
-    const forbidden = imports
+    const forbiddenImports = imports
       .filter(({ from, to }) => folderOf(from) !== folderOf(to) && !isTestSupport(from))
       .filter(({ from, to }) => isTestSupport(to) || !mayImport(folderOf(from), folderOf(to)))
       .map(({ from, to }) => `${from} imports ${to}`)
-    expect(forbidden).toEqual([])
+    expect(forbiddenImports).toEqual([])
   })
 
   it('the table has no cycle', () => {
@@ -77,7 +77,7 @@ function sourceFiles(dir: string): string[] {
 function importsOf(from: string): Import[] {
   const text = readFileSync(join(ROOT, from), 'utf8')
   const statements = text.matchAll(/^(?:import|export)\s+(type\s+)?([^'";]*?)\s*from\s+'(\.[^']+)'/gm)
-  const dynamic = text.matchAll(/\bimport\(\s*'(\.[^']+)'\s*\)/g)
+  const dynamicImports = text.matchAll(/\bimport\(\s*'(\.[^']+)'\s*\)/g)
   return [
     ...[...statements].map(([, type, names, specifier]) => ({
       from,
@@ -85,7 +85,7 @@ function importsOf(from: string): Import[] {
       isTypeOnly: Boolean(type) || importsOnlyTypes(names!),
     })),
     // A dynamic import runs later, so it cannot be part of an initialisation cycle.
-    ...[...dynamic].map(([, specifier]) => ({ from, to: resolve(from, specifier!), isTypeOnly: true })),
+    ...[...dynamicImports].map(([, specifier]) => ({ from, to: resolve(from, specifier!), isTypeOnly: true })),
   ].filter(({ to }) => to.startsWith('src/') && !to.includes('/gen/'))
 }
 
@@ -103,9 +103,9 @@ function importsOnlyTypes(names: string): boolean {
 /** Parses rows such as "| `store/` | job | base, api |". "all" means every folder of the rows above. */
 function readTable(markdown: string): Map<string, Set<string>> {
   const rows = new Map<string, Set<string>>()
-  for (const [, folder, allowed] of markdown.matchAll(/^\| `([\w.]+)\/?` \|[^|]*\| ([^|]*) \|$/gm)) {
+  for (const [, folder, allowedText] of markdown.matchAll(/^\| `([\w.]+)\/?` \|[^|]*\| ([^|]*) \|$/gm)) {
     const foldersAbove = [...rows.keys()]
-    rows.set(folder!, new Set(allowed!.trim() === 'all' ? foldersAbove : allowed!.match(/[\w.]+/g)))
+    rows.set(folder!, new Set(allowedText!.trim() === 'all' ? foldersAbove : allowedText!.match(/[\w.]+/g)))
   }
   return rows
 }
@@ -114,10 +114,10 @@ function readTable(markdown: string): Map<string, Set<string>> {
 function findCycle(edges: readonly (readonly [string, string])[]): string[] | undefined {
   const successors = new Map<string, string[]>()
   for (const [from, to] of edges) successors.set(from, [...(successors.get(from) ?? []), to])
-  const finished = new Set<string>()
+  const finishedNodes = new Set<string>()
   const path: string[] = []
   const visit = (node: string): string[] | undefined => {
-    if (finished.has(node)) return undefined
+    if (finishedNodes.has(node)) return undefined
     const index = path.indexOf(node)
     if (index >= 0) return [...path.slice(index), node]
     path.push(node)
@@ -126,7 +126,7 @@ function findCycle(edges: readonly (readonly [string, string])[]): string[] | un
       if (cycle) return cycle
     }
     path.pop()
-    finished.add(node)
+    finishedNodes.add(node)
     return undefined
   }
   for (const node of successors.keys()) {

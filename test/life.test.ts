@@ -29,16 +29,16 @@ describe('server lifecycle', () => {
   })
 
   it('SYS-1 keeps data, CA and credentials across a restart', async () => {
-    const first = await start()
-    await first.call('POST', MAPS, { metadata: { name: 'kept' }, data: { a: '1' } })
-    const { uid, resourceVersion } = (await first.call('GET', `${MAPS}/kept`)).json.metadata
-    expect(await first.stop()).toBe(0)
+    const firstServer = await start()
+    await firstServer.call('POST', MAPS, { metadata: { name: 'kept' }, data: { a: '1' } })
+    const { uid, resourceVersion } = (await firstServer.call('GET', `${MAPS}/kept`)).json.metadata
+    expect(await firstServer.stop()).toBe(0)
 
-    const second = await start()
-    expect([second.ca, second.token]).toEqual([first.ca, first.token])
-    const { metadata, data } = (await second.call('GET', `${MAPS}/kept`)).json
+    const secondServer = await start()
+    expect([secondServer.ca, secondServer.token]).toEqual([firstServer.ca, firstServer.token])
+    const { metadata, data } = (await secondServer.call('GET', `${MAPS}/kept`)).json
     expect([metadata.uid, metadata.resourceVersion, data]).toEqual([uid, resourceVersion, { a: '1' }])
-    const { json } = await second.call('POST', MAPS, { metadata: { name: 'newer' } })
+    const { json } = await secondServer.call('POST', MAPS, { metadata: { name: 'newer' } })
     expect(Number(json.metadata.resourceVersion)).toBeGreaterThan(Number(resourceVersion))
   })
 
@@ -58,7 +58,7 @@ describe('server lifecycle', () => {
   })
 
   it('SYS-1 rejects a second process on the directory, names the first, and keeps it running', async () => {
-    const first = await start()
+    const firstServer = await start()
     const secondStart = promisify(execFile)(process.execPath, [
       await buildProgram(),
       'up',
@@ -73,20 +73,20 @@ describe('server lifecycle', () => {
     )
     expect(failure?.code).toBe(1)
     expect(failure.stderr).toContain(dataDir)
-    expect(failure.stderr).toContain(String(first.pid))
-    expect((await first.call('GET', '/readyz')).text).toBe('ok')
+    expect(failure.stderr).toContain(String(firstServer.pid))
+    expect((await firstServer.call('GET', '/readyz')).text).toBe('ok')
   })
 
   it('SYS-1 starts despite the lock of a killed process', async () => {
-    const first = await start()
-    await first.kill()
-    const second = await start()
-    expect((await second.call('GET', '/readyz')).text).toBe('ok')
+    const firstServer = await start()
+    await firstServer.kill()
+    const secondServer = await start()
+    expect((await secondServer.call('GET', '/readyz')).text).toBe('ok')
   })
 
   it('SYS-1 fails to start if the store of an existing directory is empty', async () => {
-    const first = await start()
-    await first.stop()
+    const firstServer = await start()
+    await firstServer.stop()
     await truncate(join(dataDir, 'store', 'store.mdb'), 0)
     const secondStart = promisify(execFile)(process.execPath, [
       await buildProgram(),
@@ -157,22 +157,22 @@ describe('server lifecycle', () => {
     const watch = watchFrom(server, MAPS, 1)
     await server.call('POST', MAPS, { metadata: { name: 'last' } })
     await watch.waitUntil((events) => events.some(({ object }) => object.metadata.name === 'last'))
-    const inFlight = server
+    const inFlightWrite = server
       .call('POST', MAPS, { metadata: { name: 'in-flight' } })
       .then(({ status }) => status)
       .catch(() => 'rejected')
     expect(await server.stop()).toBe(0)
     await watch.whenEnded()
-    const outcome = await inFlight
-    const restarted = await start()
-    const { status } = await restarted.call('GET', `${MAPS}/in-flight`)
+    const outcome = await inFlightWrite
+    const restartedServer = await start()
+    const { status } = await restartedServer.call('GET', `${MAPS}/in-flight`)
     if (outcome === 201) expect(status).toBe(200) // acknowledged, so it must be stored
   })
 
   it('reports a port that is in use', async () => {
-    const first = await start()
+    const firstServer = await start()
     const otherDataDir = await mkdtemp(join(tmpdir(), 'stowage-life-'))
-    const { port } = new URL(first.url)
+    const { port } = new URL(firstServer.url)
     const secondServer = promisify(execFile)(process.execPath, [
       await buildProgram(),
       'up',

@@ -14,7 +14,7 @@ const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'
 const WRITERS = 8
 const ROUNDS = process.env.SCALE === '100' ? 100 : 2
 
-const skip = skipReason(await probeThisMachine(), ['mount'])
+const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 
 let scratch: string
 let server: RunningServer | undefined
@@ -78,7 +78,7 @@ describe('a server whose store is lost', () => {
       await waitForWrites(load, 50 + round)
       renameSync(join(dataDir, 'store'), join(scratch, 'aside'))
       load.markLost()
-      expect(await server.exited()).toBe(1)
+      expect(await server.whenExited()).toBe(1)
       await load.ended
       expect(server.log()).toContain(
         `The store has failed, so the server stops: the store is closed: ${dataDir}/store/store.mdb was removed or renamed`,
@@ -98,19 +98,21 @@ describe('a server whose store is lost', () => {
   it('SYS-20 refuses a second server on the path, also in a directory that was created again', async () => {
     const dataDir = join(scratch, 'data')
     server = await start(dataDir)
-    process.kill(server.pid, 'SIGSTOP') // it cannot notice the loss yet
+    process.kill(server.pid, 'SIGSTOP') // it cannot detect the loss yet
     rmSync(dataDir, { recursive: true })
     mkdirSync(dataDir)
-    const second = await runStowage('server', '--data-dir', dataDir, '--listen', '127.0.0.1:0')
-    expect(second.code).toBe(1)
-    expect(second.stderr).toContain(`The directory ${dataDir}/store is in use by another Stowage process. Stop it`)
+    const secondServer = await runStowage('server', '--data-dir', dataDir, '--listen', '127.0.0.1:0')
+    expect(secondServer.code).toBe(1)
+    expect(secondServer.stderr).toContain(
+      `The directory ${dataDir}/store is in use by another Stowage process. Stop it`,
+    )
     process.kill(server.pid, 'SIGCONT')
-    expect(await server.exited()).toBe(1)
+    expect(await server.whenExited()).toBe(1)
     expect(server.log()).toContain(`${dataDir}/store/store.mdb was removed or renamed`)
   })
 
-  it.skipIf(skip)(
-    `SYS-20 exits with code 1 if another file system is mounted over the directory${skip ? ` (${skip})` : ''}`,
+  it.skipIf(skipMessage)(
+    `SYS-20 exits with code 1 if another file system is mounted over the directory${skipMessage ? ` (${skipMessage})` : ''}`,
     async () => {
       const dataDir = join(scratch, 'data')
       server = await start(dataDir)
@@ -119,7 +121,7 @@ describe('a server whose store is lost', () => {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', join(dataDir, 'store')])
       try {
         load.markLost()
-        expect(await server.exited()).toBe(1)
+        expect(await server.whenExited()).toBe(1)
       } finally {
         execFileSync('umount', [join(dataDir, 'store')])
       }

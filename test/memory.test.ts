@@ -40,8 +40,8 @@ async function waitUntilSynced({ call }: RunningServer): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 50)) // polls until the test times out
 }
 
-async function createConfigMaps({ call }: RunningServer, from: number, to: number): Promise<void> {
-  for (let start = from; start < to; start += COMMIT_WRITES) {
+async function createConfigMaps({ call }: RunningServer, firstNumber: number, endNumber: number): Promise<void> {
+  for (let start = firstNumber; start < endNumber; start += COMMIT_WRITES) {
     const writes = Array.from({ length: COMMIT_WRITES }, (_, index) => ({
       verb: 'create',
       apiVersion: 'v1',
@@ -55,18 +55,18 @@ async function createConfigMaps({ call }: RunningServer, from: number, to: numbe
 }
 
 async function readMemoryAfterRestart(): Promise<{ heap: number; buffers: number }> {
-  const restarted = await restart()
-  await waitUntilSynced(restarted)
-  return readLiveMemory(restarted)
+  const restartedServer = await restart()
+  await waitUntilSynced(restartedServer)
+  return readLiveMemory(restartedServer)
 }
 
 describe('the memory of a server', () => {
   it('SYS-20 grows by less than 600 bytes of heap and 50 bytes of buffers per ConfigMap', async () => {
     await createConfigMaps(await restart(), 0, FIRST_OBJECTS)
-    const before = await readMemoryAfterRestart()
+    const memoryBefore = await readMemoryAfterRestart()
     await createConfigMaps(server!, FIRST_OBJECTS, FIRST_OBJECTS + FURTHER_OBJECTS)
-    const after = await readMemoryAfterRestart()
-    expect((after.heap - before.heap) / FURTHER_OBJECTS).toBeLessThan(HEAP_BYTES_MAX)
-    expect((after.buffers - before.buffers) / FURTHER_OBJECTS).toBeLessThan(BUFFER_BYTES_MAX)
+    const memoryAfter = await readMemoryAfterRestart()
+    expect((memoryAfter.heap - memoryBefore.heap) / FURTHER_OBJECTS).toBeLessThan(HEAP_BYTES_MAX)
+    expect((memoryAfter.buffers - memoryBefore.buffers) / FURTHER_OBJECTS).toBeLessThan(BUFFER_BYTES_MAX)
   })
 })

@@ -54,9 +54,9 @@ describe('stowage migrate', () => {
     for await (const event of client.watch(persistentVolumeClaimKind, { signal: stop.signal })) {
       if (event.type === 'bookmark' || event.type === 'deleted' || !isModifying) continue
       const { metadata, spec, status } = event.object
-      const requested = spec?.volumeAttributesClassName
-      if (requested === status?.currentVolumeAttributesClassName) continue
-      await setCurrentClass(metadata.name!, requested)
+      const requestedClass = spec?.volumeAttributesClassName
+      if (requestedClass === status?.currentVolumeAttributesClassName) continue
+      await setCurrentClass(metadata.name!, requestedClass)
     }
   }
   const setCurrentClass = async (name: string, className: string | undefined) => {
@@ -73,7 +73,7 @@ describe('stowage migrate', () => {
     const program = await buildProgram()
     const env = { ...process.env, KUBECONFIG: server.kubeconfig }
     const child: ChildProcess = spawn(process.execPath, [program, 'migrate', ...args], { env })
-    const exited = once(child, 'exit')
+    const exit = once(child, 'exit')
     let [out, err] = ['', '']
     child.stdout!.setEncoding('utf8').on('data', (text: string) => {
       out += text
@@ -92,7 +92,7 @@ describe('stowage migrate', () => {
         }
       },
       async ended() {
-        const [code] = await exited
+        const [code] = await exit
         return { code, out, err }
       },
     }
@@ -128,57 +128,57 @@ describe('stowage migrate', () => {
   })
 
   it('PLUS-4 exits with 130 on Ctrl-C and prints how to continue; the same command continues, and --undo rolls back', async () => {
-    const interrupted = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
-    await interrupted.waitForOutput('default/db-4: gold is in effect')
-    interrupted.child.kill('SIGINT')
-    const interruption = await interrupted.ended()
+    const interruptedRun = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
+    await interruptedRun.waitForOutput('default/db-4: gold is in effect')
+    interruptedRun.child.kill('SIGINT')
+    const interruption = await interruptedRun.ended()
     expect(interruption.code).toBe(130)
     expect(interruption.out).toMatch(
       /Run the same command again to continue, or undo the operation:\n {2}stowage migrate --undo --operation m-/,
     )
     expect(await listClasses()).toEqual(['gold', 'silver'])
 
-    const resumed = await (await migrate(FORWARD)).ended()
-    expect([resumed.code, resumed.err]).toEqual([0, ''])
-    expect(resumed.out).toContain(`${COUNT} of ${COUNT} claims moved from silver to gold.`)
+    const resumedResult = await (await migrate(FORWARD)).ended()
+    expect([resumedResult.code, resumedResult.err]).toEqual([0, ''])
+    expect(resumedResult.out).toContain(`${COUNT} of ${COUNT} claims moved from silver to gold.`)
     expect(await listClasses()).toEqual(['gold'])
     const ids = new Set(
       (await listClaims()).map(({ metadata }) => JSON.parse(metadata.annotations?.[RECORD] ?? '{}').id),
     )
     expect(ids.size).toBe(1)
 
-    const undone = await (await migrate(['--undo', '--rate', '100/s', '--output', 'json'])).ended()
-    expect(undone.code).toBe(0)
-    expect(JSON.parse(undone.out)).toMatchObject({ operation: [...ids][0], undo: true, from: 'silver', to: 'gold' })
+    const undoResult = await (await migrate(['--undo', '--rate', '100/s', '--output', 'json'])).ended()
+    expect(undoResult.code).toBe(0)
+    expect(JSON.parse(undoResult.out)).toMatchObject({ operation: [...ids][0], undo: true, from: 'silver', to: 'gold' })
     expect(await listClasses()).toEqual(['silver'])
     expect((await listClaims()).filter(({ metadata }) => metadata.annotations?.[RECORD])).toEqual([])
   })
 
   it('PLUS-4 resumes a killed run from the state on the claims', async () => {
     isModifying = false
-    const killed = await migrate(FORWARD)
+    const killedRun = await migrate(FORWARD)
     while (!(await listClasses()).includes('gold')) await new Promise((resolve) => setTimeout(resolve, 5))
-    killed.child.kill('SIGKILL')
-    await killed.ended()
+    killedRun.child.kill('SIGKILL')
+    await killedRun.ended()
     isModifying = true
     for (const { metadata, spec } of await listClaims()) {
       if (spec?.volumeAttributesClassName === 'gold') await setCurrentClass(metadata.name, 'gold')
     }
-    const resumed = await (await migrate(FORWARD)).ended()
-    expect(resumed.code, resumed.out + resumed.err).toBe(0)
-    expect(resumed.out).toContain('Resuming an interrupted run.')
+    const resumedResult = await (await migrate(FORWARD)).ended()
+    expect(resumedResult.code, resumedResult.out + resumedResult.err).toBe(0)
+    expect(resumedResult.out).toContain('Resuming an interrupted run.')
     expect(await listClasses()).toEqual(['gold'])
     expect((await (await migrate(['--undo', '--rate', '100/s'])).ended()).code).toBe(0)
   })
 
   it('PLUS-4 waits for a server that is killed and restarted', async () => {
-    const running = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
-    await running.waitForOutput('gold is in effect')
+    const migrateRun = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
+    await migrateRun.waitForOutput('gold is in effect')
     const { port } = new URL(server.url)
     await stopController()
     await server.kill()
     await start(port)
-    const { code, out, err } = await running.ended()
+    const { code, out, err } = await migrateRun.ended()
     expect(code, out + err).toBe(0)
     expect(await listClasses()).toEqual(['gold'])
   })
@@ -186,8 +186,8 @@ describe('stowage migrate', () => {
   it('SYS-12 documents itself in --help, and exits with 2 on a usage error', async () => {
     const help = await (await migrate(['--help'])).ended()
     expect([help.code, help.out]).toEqual([0, expect.stringContaining('Exit code 0: all claims have moved')])
-    const rejected = await (await migrate(['--from', 'silver'])).ended()
-    expect([rejected.code, rejected.err]).toEqual([
+    const rejectedResult = await (await migrate(['--from', 'silver'])).ended()
+    expect([rejectedResult.code, rejectedResult.err]).toEqual([
       2,
       expect.stringContaining('Set --from and --to to the current and the new class.'),
     ])
@@ -256,14 +256,14 @@ describe('stowage migrate with a driver', () => {
     await driver.control.setRules([
       { method: 'ControllerModifyVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message }, times: 1 },
     ])
-    const failed = await run(['--from', 'silver', '--to', 'gold'])
-    expect(failed.code, failed.out + failed.err).toBe(1)
-    expect(failed.out).toContain(`7 of 8 claims moved from silver to gold, 1 failed.`)
-    expect(failed.out).toContain(message)
+    const failedResult = await run(['--from', 'silver', '--to', 'gold'])
+    expect(failedResult.code, failedResult.out + failedResult.err).toBe(1)
+    expect(failedResult.out).toContain(`7 of 8 claims moved from silver to gold, 1 failed.`)
+    expect(failedResult.out).toContain(message)
     expect(Object.values(await readAttributes()).filter((iops) => iops === '100')).toHaveLength(1)
 
-    const undone = await run(['--undo'])
-    expect(undone.code, undone.out + undone.err).toBe(0)
+    const undoResult = await run(['--undo'])
+    expect(undoResult.code, undoResult.out + undoResult.err).toBe(0)
     expect(await readAttributes()).toEqual(expectedIops('100'))
     for (const { status, metadata } of await listClaims()) {
       expect([
@@ -273,8 +273,8 @@ describe('stowage migrate with a driver', () => {
       ]).toEqual(['silver', undefined, undefined])
     }
 
-    const retried = await run(['--from', 'silver', '--to', 'gold'])
-    expect(retried.code, retried.out + retried.err).toBe(0)
+    const retryResult = await run(['--from', 'silver', '--to', 'gold'])
+    expect(retryResult.code, retryResult.out + retryResult.err).toBe(0)
     expect(await readAttributes()).toEqual(expectedIops('900'))
   })
 })

@@ -30,9 +30,9 @@ describe('node agents over HTTP', () => {
   /** Starts a node agent. Resolves when it is ready, and rejects if it cannot start. */
   async function startNode(nodeName: string, flags: object = {}): Promise<{ metrics: string }> {
     const stop = new AbortController()
-    let ready = (_: { metrics?: string }) => {}
+    let resolveReady = (_: { metrics?: string }) => {}
     const whenReady = new Promise<{ metrics?: string }>((resolve) => {
-      ready = resolve
+      resolveReady = resolve
     })
     const allFlags = {
       kubeconfig: server.kubeconfig,
@@ -43,7 +43,7 @@ describe('node agents over HTTP', () => {
       httpEndpoint: '127.0.0.1:0',
       ...flags,
     }
-    const deps = { clock, random: systemRandom(), log: silentLog, signal: stop.signal, env: {}, onReady: ready }
+    const deps = { clock, random: systemRandom(), log: silentLog, signal: stop.signal, env: {}, onReady: resolveReady }
     const run = runNode(allFlags, deps)
     nodes.push({ stop, run })
     const { metrics = '' } = (await Promise.race([whenReady, run])) ?? {}

@@ -19,9 +19,9 @@ import { createCacheSet } from '../src/runtime/index.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 
 const PODS = '/api/v1/namespaces/default/pods'
-const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'ext4'])
+const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'ext4'])
 
-describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`a node with the local driver${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   const clock = systemClock()
   let server: ServerFixture
   let client: Client
@@ -117,7 +117,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     spec: object = {},
   ): Promise<string> {
     const mounts = claims.map((claim) => ({ name: claim, mountPath: `/data/${claim}` }))
-    const pod = await expectSuccess(
+    const getPod = await expectSuccess(
       server.post(PODS, {
         metadata: { name },
         spec: {
@@ -130,7 +130,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
         },
       }),
     )
-    return pod.metadata.uid
+    return getPod.metadata.uid
   }
   const pod = async (name: string) => (await server.get(`${PODS}/${name}`)).json
   const waitForPhase = (name: string, phase: string) =>
@@ -201,8 +201,8 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     expect(await readMetric('kubelet_volume_stats_inodes')).toBeGreaterThan(0)
     const readWriteIops = () => readMetric('stowage_volume_iops_used', 'direction="write"')
     await pollUntil(async () => ((await readWriteIops()) ?? 0) > 0, 'writes to be counted')
-    const available = await readMetric('stowage_volume_iops_available', 'direction="write"')
-    expect(available).toBe(Math.max(0, 1_000 - (await readWriteIops())!))
+    const availableIops = await readMetric('stowage_volume_iops_available', 'direction="write"')
+    expect(availableIops).toBe(Math.max(0, 1_000 - (await readWriteIops())!))
     expect(await readMetric('stowage_volume_throughput_used_bytes', 'direction="write"')).toBeGreaterThan(0)
     expect(await registry.metrics()).toContain('method_name="/csi.v1.Node/NodeStageVolume",grpc_status_code="OK"')
     await deletePod('writer')

@@ -57,8 +57,8 @@ describe('joining a cluster', () => {
         log: silentLog,
         signal: stop.signal,
         env: {},
-        onReady(ready) {
-          nodeName = ready.nodeName
+        onReady(readyNode) {
+          nodeName = readyNode.nodeName
           stop.abort()
         },
       },
@@ -121,8 +121,8 @@ describe('joining a cluster', () => {
     while (!data[`jws-kubeconfig-${id}`]) ({ data } = (await server.call('GET', path)).json)
     const [header, payload, signature] = data[`jws-kubeconfig-${id}`]!.split('.')
     expect(payload).toBe('')
-    const signed = `${header}.${Buffer.from(data.kubeconfig!).toString('base64url')}`
-    expect(createHmac('sha256', secret).update(signed).digest('base64url')).toBe(signature)
+    const signedText = `${header}.${Buffer.from(data.kubeconfig!).toString('base64url')}`
+    expect(createHmac('sha256', secret).update(signedText).digest('base64url')).toBe(signature)
   })
 
   it('SYS-19 rejects a server with another CA, an invalid hash, and --join without a token', async () => {
@@ -167,11 +167,11 @@ describe('joining a cluster', () => {
     for (const name of ['ann', 'bob']) {
       const request = Buffer.from(createCertificationRequest({ subject: { commonName: name }, key })).toString('base64')
       const spec = { request, signerName: 'kubernetes.io/kube-apiserver-client', usages: ['client auth'] }
-      const created = await server.call('POST', '/apis/certificates.k8s.io/v1/certificatesigningrequests', {
+      const createReply = await server.call('POST', '/apis/certificates.k8s.io/v1/certificatesigningrequests', {
         metadata: { name },
         spec,
       })
-      expect(created.status).toBe(201)
+      expect(createReply.status).toBe(201)
     }
     expect((await kubectlRun('certificate', 'approve', 'ann')).stdout).toContain('ann approved')
     expect((await kubectlRun('certificate', 'deny', 'bob')).stdout).toContain('bob denied')

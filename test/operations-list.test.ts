@@ -64,14 +64,14 @@ describe.skipIf(!program)('operations of a provisioner in its own process', () =
         timeout: TIMEOUT_MS,
         interval: 500,
       })
-      const wide = await kubectl.out('get operations -A -o wide')
-      expect(wide).toMatch(
+      const wideTable = await kubectl.out('get operations -A -o wide')
+      expect(wideTable).toMatch(
         /^NAMESPACE +NAME +OBJECT +OPERATION +PHASE +REASON +ATTEMPTS +NEXT +AGE +MESSAGE +COMPONENT +PROCESS +DRIVER ANSWER +WAITS FOR/,
       )
-      expect(wide).toMatch(
+      expect(wideTable).toMatch(
         /shop +orders\.[0-9a-f]{10} +PersistentVolumeClaim\/orders +Provision +Retrying +ResourceExhausted/,
       )
-      expect(wide).toMatch(/provisioner +\S+@\S+:\d+ +CreateVolume: ResourceExhausted/)
+      expect(wideTable).toMatch(/provisioner +\S+@\S+:\d+ +CreateVolume: ResourceExhausted/)
       expect(await kubectl.out('describe operations')).toMatch(/Driver Answer:\s+Code:\s+ResourceExhausted/)
       const { json } = await server.call('GET', '/apis/stowage.dev/v1/namespaces/default/operations')
       expect(json.items.filter(({ object }: any) => object.name === 'orders')).toEqual([])
@@ -87,9 +87,9 @@ describe.skipIf(!program)('operations of a provisioner in its own process', () =
       const watch = kubectl.follow('get operations -w --output-watch-events')
       await watch.line(/ADDED .*orders/)
       await driver.control.setRules([])
-      const retried = await runStowage('retry', 'pvc/orders', '-n', 'shop', '--kubeconfig', server.kubeconfig)
-      expect(retried.stdout).toContain('persistentvolumeclaim/orders in namespace shop: retry requested')
-      expect(retried.stdout).toContain('Provision by provisioner (Retrying, ResourceExhausted)')
+      const retryResult = await runStowage('retry', 'pvc/orders', '-n', 'shop', '--kubeconfig', server.kubeconfig)
+      expect(retryResult.stdout).toContain('persistentvolumeclaim/orders in namespace shop: retry requested')
+      expect(retryResult.stdout).toContain('Provision by provisioner (Retrying, ResourceExhausted)')
       await kubectl.out('wait pvc/orders --for=jsonpath={.status.phase}=Bound --timeout=60s')
       await watch.line(/DELETED .*orders/)
       await watch.stop()

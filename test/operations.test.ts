@@ -63,10 +63,10 @@ describe('metrics in alerts, in the dashboard and in the guide', () => {
         readFamilies(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(), families)
       }
     }
-    for (let missing = LABELLED; missing.length > 0; ) {
+    for (let missingNames = LABELLED; missingNames.length > 0; ) {
       await scrape()
-      missing = missing.filter((name) => !families.get(name)?.samples)
-      if (performance.now() > SCRAPES_END) throw new Error(`no samples of: ${missing.join(', ')}`)
+      missingNames = missingNames.filter((name) => !families.get(name)?.samples)
+      if (performance.now() > SCRAPES_END) throw new Error(`no samples of: ${missingNames.join(', ')}`)
     }
   })
   afterAll(async () => {
@@ -152,8 +152,8 @@ describe('metrics in alerts, in the dashboard and in the guide', () => {
     for (const { metric, labels, values } of mentions.filter(({ metric }) => metric !== 'up')) {
       const family = families.get(metric)
       expect(family, `no process serves ${metric}`).toBeDefined()
-      const unknown = labels.filter((label) => !PROMETHEUS_LABELS.has(label) && !family!.labels.has(label))
-      expect(unknown, `${metric} has ${[...family!.labels.keys()]}`).toEqual([])
+      const unknownLabels = labels.filter((label) => !PROMETHEUS_LABELS.has(label) && !family!.labels.has(label))
+      expect(unknownLabels, `${metric} has ${[...family!.labels.keys()]}`).toEqual([])
       for (const [label, value] of values) {
         if (label !== 'code') expect([...family!.labels.get(label)!]).toContain(value)
       }
@@ -194,9 +194,11 @@ describe('the operations guide', () => {
     const commands = new Set(program.commands.map((command) => command.name()))
     for (const [line, command, args] of mentions) {
       expect([...commands], line).toContain(command)
-      const unknown = [...args!.matchAll(/--[a-z][a-z-]+/g)].map(([flag]) => flag).filter((flag) => !flags.has(flag))
+      const unknownFlags = [...args!.matchAll(/--[a-z][a-z-]+/g)]
+        .map(([flag]) => flag)
+        .filter((flag) => !flags.has(flag))
       expect(
-        unknown.map((flag) => flag.replace(/^--no-/, '--')).filter((flag) => !flags.has(flag)),
+        unknownFlags.map((flag) => flag.replace(/^--no-/, '--')).filter((flag) => !flags.has(flag)),
         line,
       ).toEqual([])
     }
@@ -206,7 +208,7 @@ describe('the operations guide', () => {
     const sources = new Map((await readProductionSources()).map(({ path, text }) => [path, text]))
     const rows = [...GUIDE.matchAll(/^\| [^|]+ \| ([^|]+) \| `([\w/.-]+\.ts) (\w+)` \|/gm)]
     expect(rows.length).toBeGreaterThan(40)
-    for (const [row, stated, path, name] of rows) {
+    for (const [row, statedText, path, name] of rows) {
       const text = sources.get(path!)
       expect(text, row).toBeDefined()
       const [, value] =
@@ -216,14 +218,14 @@ describe('the operations guide', () => {
         .replaceAll('_', '')
         .replace(/(\d+) \*\* (\d+)/g, (_, a, b) => String(Number(a) ** Number(b)))
       const product = factors.split(' * ').reduce((product, factor) => product * Number(factor), 1)
-      expect(amountOf(stated!, name!), row).toBe(product)
+      expect(amountOf(statedText!, name!), row).toBe(product)
     }
   })
 })
 
 /** Parses an amount in the unit of the constant: bytes, milliseconds, seconds, or a count. */
-function amountOf(stated: string, name: string): number {
-  const [, digits, unit = ''] = /^([\d,.]+)(?: (KiB|MiB|ms|s|min|h|days))?\b/.exec(stated.trim()) ?? []
+function amountOf(statedText: string, name: string): number {
+  const [, digits, unit = ''] = /^([\d,.]+)(?: (KiB|MiB|ms|s|min|h|days))?\b/.exec(statedText.trim()) ?? []
   const scale: Record<string, number> = { KiB: 1024, MiB: 1024 ** 2, ms: 1, s: 1_000, min: 60_000, h: 3_600_000 }
   const amount = Number(digits?.replaceAll(',', '')) * (scale[unit] ?? 1)
   return name.includes('SECONDS') ? amount / 1_000 : amount

@@ -31,7 +31,7 @@ const destroyAll = (sockets: readonly TLSSocket[]) => {
 }
 const requestText = (method: string, path: string, headers: string) =>
   `${method} ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.token}\r\n${headers}\r\n`
-const closed = (socket: TLSSocket) =>
+const readUntilClosed = (socket: TLSSocket) =>
   new Promise<string>((resolve) => {
     let response = ''
     if (socket.closed) return resolve(response)
@@ -40,7 +40,7 @@ const closed = (socket: TLSSocket) =>
   })
 
 /** Returns the status of a read on a connection of its own. */
-const read = () =>
+const readMap = () =>
   new Promise<number>((resolve, reject) => {
     server.open('GET', `${MAPS}/map-1`).then((response) => {
       response.resume()
@@ -48,7 +48,7 @@ const read = () =>
     }, reject)
   })
 
-const metric = async (pattern: RegExp): Promise<number> => {
+const readMetric = async (pattern: RegExp): Promise<number> => {
   const text = await server.server.metrics.registry.metrics()
   return Number(pattern.exec(text)?.[1] ?? 0)
 }
@@ -58,33 +58,33 @@ const MUTATING = /^apiserver_current_inflight_requests\{.*mutating.*\} (\d+)$/m
 describe('an attack', () => {
   it('SYS-19 with headers that are too long loses its connection, with 431 if a response arrives', async () => {
     const sockets = await attack(`GET /api HTTP/1.1\r\nhost: x\r\nx: ${'a'.repeat(900_000)}`)
-    const responses = await Promise.all(sockets.map(closed))
+    const responses = await Promise.all(sockets.map(readUntilClosed))
     for (const response of responses) expect(response).toMatch(/^HTTP\/1\.1 431|^$/)
-    expect(await read()).toBe(200)
+    expect(await readMap()).toBe(200)
   })
 
   it('SYS-19 with unfinished bodies occupies no turns', async () => {
     const head = requestText('POST', MAPS, 'content-type: application/json\r\ncontent-length: 2000000\r\n')
     const sockets = await attack(`${head}{`)
-    expect(await read()).toBe(200)
-    expect(await metric(MUTATING)).toBe(0)
+    expect(await readMap()).toBe(200)
+    expect(await readMetric(MUTATING)).toBe(0)
     destroyAll(sockets)
   })
 
   it('SYS-19 with pipelined lists that are not read runs one list per connection', async () => {
-    const previous = await metric(LISTS)
+    const listsBefore = await readMetric(LISTS)
     const sockets = await attack(requestText('GET', MAPS, '').repeat(12))
     for (const socket of sockets) socket.pause()
-    while ((await metric(LISTS)) < previous + CONNECTIONS) expect(await read()).toBe(200)
-    for (let i = 0; i < 20; i++) expect(await read()).toBe(200)
+    while ((await readMetric(LISTS)) < listsBefore + CONNECTIONS) expect(await readMap()).toBe(200)
+    for (let i = 0; i < 20; i++) expect(await readMap()).toBe(200)
     // A list of 4 MB exceeds the buffers of a connection, so that no second list starts.
-    expect(await metric(LISTS)).toBe(previous + CONNECTIONS)
+    expect(await readMetric(LISTS)).toBe(listsBefore + CONNECTIONS)
     destroyAll(sockets)
   })
 
   it('SYS-19 with more pipelined requests than allowed loses its connection', async () => {
     const sockets = await attack(requestText('GET', MAPS, '').repeat(40))
-    await Promise.all(sockets.map(closed))
-    expect(await read()).toBe(200)
+    await Promise.all(sockets.map(readUntilClosed))
+    expect(await readMap()).toBe(200)
   })
 })

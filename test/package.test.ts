@@ -33,13 +33,13 @@ afterAll(() => rm(dir, { recursive: true, force: true }))
 
 it('SYS-1 package.json allows or denies every install script, so that npm prints no warning about it', async () => {
   const { packages } = (await readJson(join(ROOT, 'package-lock.json'))) as { packages: Record<string, LockedPackage> }
-  const withScripts = Object.entries(packages)
+  const scriptedPackages = Object.entries(packages)
     .filter(([, { hasInstallScript }]) => hasInstallScript)
     .map(([path]) => path.split('node_modules/').at(-1)!)
     .filter((name) => name !== 'fsevents') // for macOS only
   const { allowScripts } = await readJson(join(ROOT, 'package.json'))
-  expect(withScripts).toContain('lmdb')
-  expect([...new Set(withScripts)].sort()).toEqual(Object.keys(allowScripts).sort())
+  expect(scriptedPackages).toContain('lmdb')
+  expect([...new Set(scriptedPackages)].sort()).toEqual(Object.keys(allowScripts).sort())
 })
 
 describe('scripts/build.mjs', () => {
@@ -91,10 +91,10 @@ describe('published packages', () => {
     await run(process.execPath, [join(copy, 'scripts', 'pack.mjs'), tarballs], { cwd: copy })
   })
 
-  const unpack = async (name: string, to: string) => {
-    await mkdir(to, { recursive: true })
-    await run('tar', ['-xzf', join(tarballs, `${name}-${version}.tgz`), '-C', to, '--strip-components=1'])
-    return to
+  const unpack = async (name: string, targetDir: string) => {
+    await mkdir(targetDir, { recursive: true })
+    await run('tar', ['-xzf', join(tarballs, `${name}-${version}.tgz`), '-C', targetDir, '--strip-components=1'])
+    return targetDir
   }
 
   it('SYS-1 have one version, which the example requires too', async () => {
@@ -115,14 +115,14 @@ describe('published packages', () => {
       const files = await readdir(folder, { recursive: true })
       expect(files).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json']))
       const pages = files.filter((file) => file.endsWith('.md') && file !== 'CHANGELOG.md')
-      const broken: string[] = []
+      const brokenLinks: string[] = []
       for (const page of pages) {
         const text = await readFile(join(folder, page), 'utf8')
         for (const [, path] of text.matchAll(/\]\((?![a-z]+:|#)([^)#\s]+)[^)]*\)/g)) {
-          if (!files.includes(join(dirname(page), path!))) broken.push(`${name}/${page}: ${path}`)
+          if (!files.includes(join(dirname(page), path!))) brokenLinks.push(`${name}/${page}: ${path}`)
         }
       }
-      expect(broken).toEqual([])
+      expect(brokenLinks).toEqual([])
     }
   })
 

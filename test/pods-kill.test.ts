@@ -13,7 +13,7 @@ import { seededRandom } from './helpers/random.ts'
 import { seedFrom } from './helpers/seed.ts'
 import { type Reply, type RunningServer, startServer } from './helpers/server.ts'
 
-const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
+const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const PODS = Number(process.env.POD_LIVES ?? (process.env.CI ? 100 : 30))
 const CALLERS = 10
 const NODES = ['left', 'right']
@@ -31,7 +31,7 @@ const PATH = {
   storage: '/apis/storage.k8s.io/v1',
 }
 
-describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`pods under SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   let dir: string
   let hostLeftovers: HostLeftovers
   let server: RunningServer
@@ -126,8 +126,8 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
         const kind = daemon.name.split(' ')[0]!
         kills.set(kind, (kills.get(kind) ?? 0) + 1)
         await pause(random() * DOWNTIME_MS_MAX)
-        const ready = daemon.start()
-        if (random() < 0.7) await ready // otherwise the next kill may hit the starting process
+        const startup = daemon.start()
+        if (random() < 0.7) await startup // otherwise the next kill may hit the starting process
       }
     })()
     const callers = Array.from({ length: CALLERS }, async () => {
@@ -152,9 +152,9 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
       `seed ${seed}: exited unexpectedly`,
     ).toEqual([])
     expect(daemons.filter((daemon) => daemon.log().includes('MaxListenersExceededWarning'))).toEqual([])
-    const killed = [...kills].map(([kind, count]) => `${count} ${kind}`).join(', ')
+    const killsText = [...kills].map(([kind, count]) => `${count} ${kind}`).join(', ')
     console.log(
-      `pods under SIGKILL: seed ${seed}, ${PODS} pods: ${JSON.stringify(counts)}; killed: ${killed}; nothing left`,
+      `pods under SIGKILL: seed ${seed}, ${PODS} pods: ${JSON.stringify(counts)}; killed: ${killsText}; nothing left`,
     )
     expect(kills.get('server')).toBe(1)
     expect(kills.get('agent')! + kills.get('driver')!).toBeGreaterThan(PODS / 15)

@@ -14,12 +14,12 @@ import { createKubectl, type Kubectl } from './kubectl/kubectl.ts'
 
 const kubectlProgram = (await findKubectls()).at(-1)
 const kubectlSkip = kubectlProgram || process.env.CI ? undefined : 'kubectl is not installed'
-const skipped = kubectlSkip ?? skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'ext4'])
+const skipMessage = kubectlSkip ?? skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'ext4'])
 const otherUserSkip = kubectlSkip ?? (process.getuid?.() === 0 ? undefined : 'only root can switch users')
 const NOBODY = 65_534
 const LABEL = 'local.csi.stowage.dev/node'
 
-describe.skipIf(skipped)(`three nodes on one machine${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`three nodes on one machine${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   let system: System
   beforeAll(async () => {
     system = await startSystem({ flags: ['--pool-size', '2Gi'] })
@@ -136,9 +136,9 @@ describe.skipIf(skipped)(`three nodes on one machine${skipped ? ` (${skipped})` 
     await file.close()
     await system.kubectl.out('delete pod raw')
     await system.apply(aPod('raw-again', [], spec))
-    const reopened = await open(await system.publishedPath(await system.waitUntilRunning('raw-again'), 'raw'))
-    const { buffer } = await reopened.read(Buffer.alloc(5), 0, 5, 0)
-    await reopened.close()
+    const reopenedDevice = await open(await system.publishedPath(await system.waitUntilRunning('raw-again'), 'raw'))
+    const { buffer } = await reopenedDevice.read(Buffer.alloc(5), 0, 5, 0)
+    await reopenedDevice.close()
     expect(buffer.toString()).toBe('bytes')
     await system.deleteAll()
   })

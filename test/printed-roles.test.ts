@@ -282,7 +282,9 @@ describe('the components with the roles that stowage rbac print prints', () => {
       .map((line) => JSON.parse(line))
     const users = new Set(events.map(({ user }) => user.username))
     expect(PRINTED_COMPONENTS.filter((component) => !users.has(userOf(component)))).toEqual([])
-    const denied = events.filter(({ responseStatus }) => responseStatus?.code === 403 || responseStatus?.code === 401)
-    expect(denied.map(({ user, verb, requestURI }) => `${user.username}: ${verb} ${requestURI}`)).toEqual([])
+    const deniedEvents = events.filter(
+      ({ responseStatus }) => responseStatus?.code === 403 || responseStatus?.code === 401,
+    )
+    expect(deniedEvents.map(({ user, verb, requestURI }) => `${user.username}: ${verb} ${requestURI}`)).toEqual([])
   })
 })

@@ -77,7 +77,7 @@ function byClass(operator: string, values?: string[]) {
 /** Returns the usage of a quota, in bytes, iops and claims, computed from the claims. Their sizes must be in Gi. */
 function sumUsage(claims: readonly any[], spec: any): Record<string, number> {
   const sizeOf = (amount: string | undefined) => (amount ? Number(/^(\d+)Gi$/.exec(amount)?.[1]) * GIB : 0)
-  const selected = claims.filter(({ spec: claim, status }) => {
+  const selectedClaims = claims.filter(({ spec: claim, status }) => {
     const [requirement] = spec.scopeSelector?.matchExpressions ?? []
     if (!requirement) return true
     const names = [claim.volumeAttributesClassName, status.currentVolumeAttributesClassName].filter(Boolean)
@@ -85,14 +85,14 @@ function sumUsage(claims: readonly any[], spec: any): Record<string, number> {
   })
   const storage = (claim: any) =>
     Math.max(sizeOf(claim.spec.resources.requests.storage), sizeOf(claim.spec.allocatedResources?.storage))
-  const iops = selected.map(({ spec: claim }) => Number(claim.resources.requests.iops ?? 0))
+  const iops = selectedClaims.map(({ spec: claim }) => Number(claim.resources.requests.iops ?? 0))
   const sum = (amounts: number[]) => amounts.reduce((total, amount) => total + amount, 0)
   const usage: Record<string, number> = {
-    persistentvolumeclaims: selected.length,
-    'count/persistentvolumeclaims': selected.length,
-    'requests.storage': sum(selected.map(storage)),
+    persistentvolumeclaims: selectedClaims.length,
+    'count/persistentvolumeclaims': selectedClaims.length,
+    'requests.storage': sum(selectedClaims.map(storage)),
     'slow.storageclass.storage.k8s.io/requests.storage': sum(
-      selected.filter(({ spec: claim }) => claim.storageClassName === 'slow').map(storage),
+      selectedClaims.filter(({ spec: claim }) => claim.storageClassName === 'slow').map(storage),
     ),
     'limits.iops': sum(iops),
     'requests.iops': Math.max(0, ...iops),
@@ -172,11 +172,11 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
 
   async function checkFreeUnits(round: number): Promise<void> {
     const claims = await check(round)
-    const before = [QUOTAS.all, QUOTAS.none].map(({ hard, ...spec }) => ({
+    const usageBefore = [QUOTAS.all, QUOTAS.none].map(({ hard, ...spec }) => ({
       hard: parseAmounts(hard as never),
       used: sumUsage(claims, { hard, ...spec }),
     }))
-    const isFree = before.every(({ hard, used }) =>
+    const isFree = usageBefore.every(({ hard, used }) =>
       Object.entries(used).every(([key, amount]) => {
         if (key === 'requests.iops') return true
         return amount + (key === 'requests.storage' ? GIB : 1) <= (hard[key] ?? 0)
@@ -184,7 +184,7 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
     )
     const client = clients[round % clients.length] as Client
     const outcome = await outcomeOf(createClaim(client, `free-${round}`, { storage: '1Gi' }))
-    expect(outcome, `round ${round}: ${JSON.stringify(before)}`).toBe(isFree ? 'succeeded' : 'over quota')
+    expect(outcome, `round ${round}: ${JSON.stringify(usageBefore)}`).toBe(isFree ? 'succeeded' : 'over quota')
     await check(round)
     if (isFree) await deleteClaim(client, `free-${round}`)
   }
@@ -196,8 +196,13 @@ const createQuota = (client: Client, name: string, spec: object): Promise<unknow
 async function createClaim(client: Client, name: string, requests: object, spec: object = {}): Promise<void> {
   const claim = { accessModes: ['ReadWriteOnce'], storageClassName: 'fast', resources: { requests }, ...spec }
   await client.create(persistentVolumeClaimKind, { metadata: { namespace: NAMESPACE, name }, spec: claim } as never)
-  const bound = { status: { phase: 'Bound', capacity: { storage: '1Gi' } } }
-  await client.patch(persistentVolumeClaimKind, refOf(name), { type: 'merge', body: bound }, { subresource: 'status' })
+  const boundStatus = { status: { phase: 'Bound', capacity: { storage: '1Gi' } } }
+  await client.patch(
+    persistentVolumeClaimKind,
+    refOf(name),
+    { type: 'merge', body: boundStatus },
+    { subresource: 'status' },
+  )
 }
 
 async function deleteClaim(client: Client, name: string): Promise<void> {
@@ -319,8 +324,8 @@ describe('quotas with 64 concurrent clients', () => {
     expectAllOutcomes(await race([client], store, rounds(40)))
   }, 3_600_000)
 
-  const missing = etcdSkipReason()
-  it.skipIf(missing)(
+  const skipMessage = etcdSkipReason()
+  it.skipIf(skipMessage)(
     `REX-4 VAC-10 PIO-7 are never exceeded on etcd through two servers (${rounds(10)} rounds)`,
     async () => {
       const etcd = await startEtcd()

@@ -30,9 +30,9 @@ async function sendRequest(
   body?: string,
 ): Promise<{ status: number; json: any; text: string }> {
   const { hostname, port } = new URL(server.url)
-  const outgoing = request({ host: hostname, port, path, ca: server.ca, agent: false, ...options })
-  outgoing.end(body)
-  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
+  const outgoingRequest = request({ host: hostname, port, path, ca: server.ca, agent: false, ...options })
+  outgoingRequest.end(body)
+  const [response] = (await once(outgoingRequest, 'response')) as [IncomingMessage]
   const text = await readText(response)
   return {
     status: response.statusCode ?? 0,
@@ -107,9 +107,9 @@ describe('discovery', () => {
       const { status, headers, json } = await server.call('GET', path, undefined, { accept })
       expect(status).toBe(200)
       expect(headers['content-type']).toMatch(type)
-      const aggregated = headers['content-type']!.includes('as=APIGroupDiscoveryList')
-      expect(json.kind).toBe(aggregated ? 'APIGroupDiscoveryList' : path === '/api' ? 'APIVersions' : 'APIGroupList')
-      if (aggregated)
+      const isAggregated = headers['content-type']!.includes('as=APIGroupDiscoveryList')
+      expect(json.kind).toBe(isAggregated ? 'APIGroupDiscoveryList' : path === '/api' ? 'APIVersions' : 'APIGroupList')
+      if (isAggregated)
         expect(json.apiVersion).toBe(`apidiscovery.k8s.io/${/v=([^;]+)/.exec(headers['content-type']!)![1]}`)
     }
   })
@@ -118,11 +118,11 @@ describe('discovery', () => {
     const { headers } = await server.call('GET', '/apis', undefined, { accept: `${V2},application/json` })
     expect(headers.etag).toMatch(/^"/)
     expect(headers.vary).toMatch(/accept/i)
-    const conditional = await server.call('GET', '/apis', undefined, {
+    const conditionalReply = await server.call('GET', '/apis', undefined, {
       accept: `${V2},application/json`,
       'if-none-match': headers.etag!,
     })
-    expect({ status: conditional.status, text: conditional.text }).toEqual({ status: 304, text: '' })
+    expect({ status: conditionalReply.status, text: conditionalReply.text }).toEqual({ status: 304, text: '' })
   })
 
   it('SYS-2 returns 404 for a group version that is not served', async () => {
@@ -171,17 +171,17 @@ describe('bodies', () => {
   it('SYS-10 above 3 MiB get 413 or a reset and store nothing, with and without Content-Length', async () => {
     const body = JSON.stringify({ metadata: { name: 'large' }, data: { k: 'x'.repeat(3 * MEBIBYTE) } })
     const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' }
-    const declared = await sendRequest(
+    const declaredReply = await sendRequest(
       MAPS,
       { method: 'POST', headers: { ...headers, 'content-length': Buffer.byteLength(body) } },
       body,
     ).catch(ignoreReset)
-    const chunked = await sendRequest(
+    const chunkedReply = await sendRequest(
       MAPS,
       { method: 'POST', headers: { ...headers, 'transfer-encoding': 'chunked' } },
       body,
     ).catch(ignoreReset)
-    for (const response of [declared, chunked]) {
+    for (const response of [declaredReply, chunkedReply]) {
       if (response !== undefined) expect(response.json).toMatchObject({ code: 413, reason: 'RequestEntityTooLarge' })
     }
     expect((await server.call('GET', `${MAPS}/large`)).status).toBe(404)
@@ -202,7 +202,7 @@ describe('bodies', () => {
 })
 
 describe('a watch', () => {
-  it('SYS-3 sends its headers at once, before the first event', async () => {
+  it('SYS-3 sends its headers immediately, before the first event', async () => {
     const response = await server.open('GET', `${MAPS}?watch=1&resourceVersion=${await newestVersion()}`)
     expect(response.statusCode).toBe(200)
     expect(response.headers).toMatchObject({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
@@ -252,38 +252,43 @@ describe('a watch', () => {
     await watch.waitUntil((events) => events.length === 1)
     expect(await firstServer.stop()).toBe(0)
     const { revision } = (await watch.whenEnded()).at(-1)!
-    const restarted = await startServer({ dataDir: join(dir, 'stopping') })
+    const restartedServer = await startServer({ dataDir: join(dir, 'stopping') })
     try {
-      const resumed = watchFrom(restarted, MAPS, revision)
-      await restarted.call('POST', MAPS, { metadata: { name: 'after' } })
-      await resumed.waitUntil((events) => events.length === 1)
-      resumed.close()
-      expect((await resumed.whenEnded())[0]!.object.metadata.name).toBe('after')
+      const resumedWatch = watchFrom(restartedServer, MAPS, revision)
+      await restartedServer.call('POST', MAPS, { metadata: { name: 'after' } })
+      await resumedWatch.waitUntil((events) => events.length === 1)
+      resumedWatch.close()
+      expect((await resumedWatch.whenEnded())[0]!.object.metadata.name).toBe('after')
     } finally {
-      await restarted.stop()
+      await restartedServer.stop()
     }
   })
 
   it('SYS-3 from a compacted version receives an ERROR event with 410, and ends', async () => {
-    const compacting = await startServer({ dataDir: join(dir, 'compacting'), flags: ['--history-minutes', '0.0001'] })
+    const compactingServer = await startServer({
+      dataDir: join(dir, 'compacting'),
+      flags: ['--history-minutes', '0.0001'],
+    })
     try {
-      const { json } = await compacting.call('POST', MAPS, { metadata: { name: 'a' } })
-      let listed: any
-      for (let n = 0; listed?.code !== 410; n++) {
+      const { json } = await compactingServer.call('POST', MAPS, { metadata: { name: 'a' } })
+      let listReply: any
+      for (let n = 0; listReply?.code !== 410; n++) {
         expect(n).toBeLessThan(2_000)
-        await compacting.call(
+        await compactingServer.call(
           'PATCH',
           `${MAPS}/a`,
           { data: { n: String(n) } },
           { 'content-type': 'application/merge-patch+json' },
         )
         const version = json.metadata.resourceVersion
-        listed = (await compacting.call('GET', `${MAPS}?resourceVersion=${version}&resourceVersionMatch=Exact`)).json
+        listReply = (
+          await compactingServer.call('GET', `${MAPS}?resourceVersion=${version}&resourceVersionMatch=Exact`)
+        ).json
       }
-      const events = await watchFrom(compacting, MAPS, Number(json.metadata.resourceVersion)).whenEnded()
+      const events = await watchFrom(compactingServer, MAPS, Number(json.metadata.resourceVersion)).whenEnded()
       expect(events).toMatchObject([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }])
     } finally {
-      await compacting.stop()
+      await compactingServer.stop()
     }
   })
 })
@@ -307,20 +312,24 @@ describe('a restart', () => {
       },
     }
 
-    const enabled = await startServer({ dataDir, command: 'server' })
-    const stored = (await enabled.call('POST', VAC, silver)).json
-    const before = (await enabled.call('POST', CLAIMS, claim)).json
-    await enabled.stop()
+    const enabledServer = await startServer({ dataDir, command: 'server' })
+    const storedClass = (await enabledServer.call('POST', VAC, silver)).json
+    const claimBefore = (await enabledServer.call('POST', CLAIMS, claim)).json
+    await enabledServer.stop()
 
-    const disabled = await startServer({ dataDir, command: 'server', flags: ['--runtime-config', CLASSES_DISABLED] })
-    expect((await disabled.call('GET', `${VAC}/silver`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
-    expect((await disabled.call('POST', VAC, silver)).status).toBe(404)
-    expect((await disabled.call('GET', `${CLAIMS}/orders`)).json).toEqual(before)
-    await disabled.stop()
+    const disabledServer = await startServer({
+      dataDir,
+      command: 'server',
+      flags: ['--runtime-config', CLASSES_DISABLED],
+    })
+    expect((await disabledServer.call('GET', `${VAC}/silver`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
+    expect((await disabledServer.call('POST', VAC, silver)).status).toBe(404)
+    expect((await disabledServer.call('GET', `${CLAIMS}/orders`)).json).toEqual(claimBefore)
+    await disabledServer.stop()
 
-    const restarted = await startServer({ dataDir, command: 'server' })
-    expect((await restarted.call('GET', `${VAC}/silver`)).json).toEqual(stored)
-    await restarted.stop()
+    const restartedServer = await startServer({ dataDir, command: 'server' })
+    expect((await restartedServer.call('GET', `${VAC}/silver`)).json).toEqual(storedClass)
+    await restartedServer.stop()
   })
 
   it('SYS-15 with an unknown API fails with the reason', async () => {

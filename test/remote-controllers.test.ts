@@ -16,7 +16,7 @@ describe('controllers against a remote server', () => {
   let dataDir: string
   let server: RunningServer
   let client: HttpClient
-  let running: Promise<unknown>
+  let controllersRun: Promise<unknown>
 
   beforeAll(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'stowage-remote-'))
@@ -25,11 +25,11 @@ describe('controllers against a remote server', () => {
     client = httpClient({ connection: await kubeconfigConnection({ path: server.kubeconfig, clock }), clock })
     const deps = { client, kinds: ALL_KINDS, clock, random: systemRandom(), log: silentLog }
     const controllers = [createNamespaceController(deps), createGarbageController(deps)]
-    running = Promise.all(controllers.map((controller) => controller.run(stop.signal)))
+    controllersRun = Promise.all(controllers.map((controller) => controller.run(stop.signal)))
   })
   afterAll(async () => {
     stop.abort()
-    await running
+    await controllersRun
     client.close()
     await server.stop()
     await rm(dataDir, { recursive: true, force: true })

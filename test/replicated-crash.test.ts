@@ -10,15 +10,18 @@ import { seedFrom } from './helpers/seed.ts'
 import { proveNothingIsLost } from './whole-crash/prove.ts'
 import { createReplicatedCluster } from './whole-crash/replicated-cluster.ts'
 
-const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs']) ?? etcdSkipReason()
+const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs']) ?? etcdSkipReason()
 const seconds = Number(process.env.REPLICATED_CRASH_SECONDS ?? 20)
 
-describe.skipIf(skipped)(`the replicated control plane under faults${skipped ? ` (${skipped})` : ''}`, () => {
-  proveNothingIsLost({
-    name: 'the replicated control plane under faults',
-    title: `SYS-8 SYS-14 loses nothing, repeats nothing and leaks nothing in ${seconds} s of kills, freezes and network cuts`,
-    seconds,
-    writesPerSecondMin: 1, // many wait for a frozen server
-    createCluster: (dir) => createReplicatedCluster(dir, seededRandom(seedFrom('CRASH_SEED') + 2)),
-  })
-})
+describe.skipIf(skipMessage)(
+  `the replicated control plane under faults${skipMessage ? ` (${skipMessage})` : ''}`,
+  () => {
+    proveNothingIsLost({
+      name: 'the replicated control plane under faults',
+      title: `SYS-8 SYS-14 loses nothing, repeats nothing and leaks nothing in ${seconds} s of kills, freezes and network cuts`,
+      seconds,
+      writesPerSecondMin: 1, // many wait for a frozen server
+      createCluster: (dir) => createReplicatedCluster(dir, seededRandom(seedFrom('CRASH_SEED') + 2)),
+    })
+  },
+)

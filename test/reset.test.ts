@@ -17,7 +17,7 @@ import { seedFrom } from './helpers/seed.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
 const run = promisify(execFile)
-const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
+const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const ROUNDS = process.env.SCALE === '100' ? 50 : 2
 /** The longest time from the first request, or in every other round from the first process of a pod, to the kill. */
 const LOAD_MS_MAX = 4_000
@@ -75,10 +75,10 @@ const reset = (...flags: string[]) => runStowage('reset', '--data-dir', dataDir,
 /** Starts a reset and kills it after this time. */
 async function interruptReset(ms: number): Promise<void> {
   const child = spawn(process.execPath, [await buildProgram(), 'reset', '--data-dir', dataDir, '--yes'])
-  const exited = once(child, 'exit')
-  await Promise.race([exited, pause(ms)])
+  const exit = once(child, 'exit')
+  await Promise.race([exit, pause(ms)])
   child.kill('SIGKILL')
-  await exited
+  await exit
 }
 
 async function create(server: RunningServer, name: string): Promise<void> {
@@ -102,7 +102,7 @@ async function waitUntilRunning(server: RunningServer, name: string): Promise<vo
 }
 
 /** Returns what a reset has left on the machine. */
-async function findLeft(podUids: readonly string[]): Promise<string[]> {
+async function findLeftovers(podUids: readonly string[]): Promise<string[]> {
   const limits = await detectLimits()
   const cgroups = limits.version === 'none' ? [] : await readdir(join(limits.root, 'stowage-pods')).catch(() => [])
   return [
@@ -122,13 +122,13 @@ const hasSleepingPod = async (): Promise<boolean> =>
 
 async function findProcesses(isMatch: (args: readonly string[]) => boolean): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
-  const found = await Promise.all(
+  const matchingPids = await Promise.all(
     pids.map(async (pid) => {
       const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
       return isMatch(text.split('\0').slice(0, -1)) ? [Number(pid)] : []
     }),
   )
-  return found.flat()
+  return matchingPids.flat()
 }
 
 const listPodUids = async (): Promise<string[]> => {
@@ -139,7 +139,7 @@ const listPodUids = async (): Promise<string[]> => {
   return uids.flat()
 }
 
-describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`stowage reset${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   it(`SYS-25 leaves nothing after SIGKILL of the server, and of every other reset, at ${ROUNDS} random moments under load`, async () => {
     const seed = seedFrom('RESET_SEED')
     const random = seededRandom(seed)
@@ -174,7 +174,7 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
       expect([code, stderr], context).toEqual([0, ''])
       const result = JSON.parse(stdout)
       expect(result.keptVolumes, context).toEqual([])
-      expect(await findLeft(podUids), context).toEqual([])
+      expect(await findLeftovers(podUids), context).toEqual([])
       totals.volumes += result.deletedVolumes.length
       for (const key of ['processes', 'mounts', 'loopDevices'] as const) totals[key] += result[key]
       roundsWithPods += hadPods ? 1 : 0
@@ -200,8 +200,8 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
       keptVolumes: [{ name: volumeName, claim: 'default/kept', keepReason: 'reclaim policy Retain' }],
     })
     const [{ path }] = JSON.parse(plan.stdout).keptVolumes
-    const unconfirmed = await runStowage('reset', '--data-dir', dataDir)
-    expect([unconfirmed.code, unconfirmed.stdout]).toEqual([
+    const unconfirmedResult = await runStowage('reset', '--data-dir', dataDir)
+    expect([unconfirmedResult.code, unconfirmedResult.stdout]).toEqual([
       2,
       expect.stringContaining(`stop the server (pid ${server.pid})`),
     ])
@@ -219,7 +219,7 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
     expect([result.code, result.stderr]).toEqual([0, ''])
     expect(result.stdout).toContain(`stopped the server (pid ${server.pid})`)
     servers.pop()
-    expect(await findLeft(podUids)).toEqual(['data'])
+    expect(await findLeftovers(podUids)).toEqual(['data'])
     expect(await readFiles(dataDir)).toEqual(expect.arrayContaining([path]))
     expect((await readFiles(dataDir)).filter((file) => file.endsWith('.img'))).toEqual([path])
     await run('mount', ['-o', 'loop,ro', path, await makeDirectory('mounted')])
@@ -227,10 +227,10 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
     await run('umount', [join(parent, 'mounted')])
     await rm(join(parent, 'mounted'), { recursive: true })
 
-    await reset() // there is no store any more, so the volume is kept again
+    await reset() // there is no longer a store, so the volume is kept again
     await access(path)
     expect((await reset('--including-retained')).code).toBe(0)
-    expect(await findLeft(podUids)).toEqual([])
+    expect(await findLeftovers(podUids)).toEqual([])
     expect((await reset()).stdout).toBe(`There is nothing to reset in ${dataDir}.\n`)
   })
 
@@ -249,7 +249,7 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
     await run('rm', ['-rf', dataDir]).catch(() => {}) // fails at the mount points
     expect(await findPodProcesses()).not.toEqual([])
     expect(await reset()).toMatchObject({ code: 0 })
-    expect(await findLeft(podUids)).toEqual([])
+    expect(await findLeftovers(podUids)).toEqual([])
   })
 
   it.skipIf(!canUnshare && !process.env.CI)(
@@ -265,7 +265,7 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
       const args = [await buildProgram(), 'reset', '--data-dir', dataDir, '--yes']
       await run(process.execPath, args, { uid: USER_ID, gid: USER_ID, cwd: '/' })
       // Its parent belongs to root, so the empty directory stays.
-      expect(await findLeft([])).toEqual(['data'])
+      expect(await findLeftovers([])).toEqual(['data'])
       expect(await readdir(dataDir)).toEqual([])
     },
   )

@@ -1,6 +1,6 @@
-// Lists the functions of node:fs and the programs that the node agent and the driver use, with the reason why no pod can direct them to another file. A
-// pod can replace names in its volumes at any time, so operations there belong to base/trees, which works on open files. A new use
-// fails this test until it is listed; docs/explanation/nodes.md has the summary.
+// Lists the functions of node:fs and the programs that the node agent and the driver use, with the reason why no pod can
+// direct them to another file. A pod can replace names in its volumes at any time, so operations there belong to base/trees,
+// which works on open files. A new use fails this test until it is listed; docs/explanation/nodes.md has the summary.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -108,16 +108,16 @@ function callsIn(text: string): string[] {
 
 describe('the node agent and the driver', () => {
   it('SYS-7 use the listed functions of node:fs and programs, and no others', () => {
-    const found = Object.fromEntries(
+    const callsByFile = Object.fromEntries(
       files.map((file) => [file, callsIn(textOf(file))] as const).filter(([, calls]) => calls.length > 0),
     )
-    expect(found).toEqual(Object.fromEntries(Object.entries(PATH_USES).map(([file, { calls }]) => [file, calls])))
+    expect(callsByFile).toEqual(Object.fromEntries(Object.entries(PATH_USES).map(([file, { calls }]) => [file, calls])))
   })
 
   it('SYS-7 do not remove, copy or list recursively with node:fs, which follows names that a pod can replace', () => {
-    const recursive = files.filter((file) =>
+    const recursiveFiles = files.filter((file) =>
       /\b(?:rm|rmdir|cp|readdir|opendir)(?:Sync)?\((?:[^()]|\([^()]*\))*recursive: true/.test(textOf(file)),
     )
-    expect(recursive).toEqual([])
+    expect(recursiveFiles).toEqual([])
   })
 })

@@ -63,7 +63,7 @@ describe('scheduling with separate processes', () => {
       for (const name of hosts) await createNode(name, { host: name })
       await waitForCapacities(...hosts.map((name) => `local ${name}: 20Gi`))
       const listUids = async () => (await list(CAPACITIES)).map(({ metadata }) => metadata.uid).sort()
-      const before = await listUids()
+      const uidsBefore = await listUids()
 
       const pods = Array.from({ length: 60 }, (_, index) => `p${index}`)
       for (const name of pods.slice(0, 40)) await createPod(name, { ephemeral: { scratch: claimSpec(1, 'local') } })
@@ -72,7 +72,7 @@ describe('scheduling with separate processes', () => {
       for (const name of pods) await waitUntilScheduled(name)
       expect(await listDriverVolumes()).toHaveLength(pods.length)
       await waitForCapacities(...hosts.map((name) => `local ${name}: 0`))
-      expect(await listUids()).toEqual(before)
+      expect(await listUids()).toEqual(uidsBefore)
       expect((await driver.control.inspect()).overlaps).toEqual([])
     },
     TIMEOUT_MS,

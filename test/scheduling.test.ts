@@ -141,11 +141,12 @@ describe('between selecting a node and creating the volume', () => {
     await driver.control.setRules([{ method: 'CreateVolume', times: 1, effect: fullPool }])
     await createPod('a', { ephemeral: { scratch: claimSpec(5, 'local') } })
     const node = await waitUntilScheduled('a')
-    const [rejected, succeeded] = await listCalls('CreateVolume')
-    expect([rejected?.outcome, succeeded?.outcome]).toEqual(['RESOURCE_EXHAUSTED', 'OK'])
-    const preferred = (call: any) => Object.values(call.request.accessibilityRequirements.preferred[0].segments)[0]
-    expect(preferred(succeeded)).toBe(node)
-    expect(preferred(rejected)).not.toBe(node)
+    const [rejectedCall, succeededCall] = await listCalls('CreateVolume')
+    expect([rejectedCall?.outcome, succeededCall?.outcome]).toEqual(['RESOURCE_EXHAUSTED', 'OK'])
+    const preferredSegment = (call: any) =>
+      Object.values(call.request.accessibilityRequirements.preferred[0].segments)[0]
+    expect(preferredSegment(succeededCall)).toBe(node)
+    expect(preferredSegment(rejectedCall)).not.toBe(node)
     await remove(`${PODS}/a`)
     await pollUntil(async () => (await listDriverVolumes()).length === 0 && (await list(VOLUMES)).length === 0)
   })
@@ -231,7 +232,7 @@ describe('an unschedulable pod', () => {
     await waitForCapacities('local n1: 10Gi', 'local n2: 10Gi', 'other n1: 10Gi', 'other n2: 10Gi')
     await createPod('big', { ephemeral: { scratch: claimSpec(50, 'local') } })
     await waitForMessage('big', `2 ${NO_SPACE}`)
-    const before = await countAttempts()
+    const attemptsBefore = await countAttempts()
     await post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'notes' }, data: { a: 'b' } })
     await post('/api/v1/namespaces', { metadata: { name: 'other' } })
     await createClass('unrelated')
@@ -248,7 +249,7 @@ describe('an unschedulable pod', () => {
     // This pod is scheduled after the scheduler has handled all earlier events, and counts as one attempt.
     await createPod('small', { claims: ['unused'] })
     await waitUntilScheduled('small')
-    expect(await countAttempts()).toMatchObject({ unschedulable: before.unschedulable, scheduled: 1 })
+    expect(await countAttempts()).toMatchObject({ unschedulable: attemptsBefore.unschedulable, scheduled: 1 })
   })
 })
 

@@ -34,22 +34,22 @@ afterAll(async () => {
 })
 
 /** Copies the example and installs its dependencies: the packed SDK, and links to what it needs for its compilation. */
-async function installExample(to: string): Promise<string> {
+async function installExample(targetDir: string): Promise<string> {
   await buildProgram()
-  await cp(join(ROOT, 'examples', 'provisioner'), to, {
+  await cp(join(ROOT, 'examples', 'provisioner'), targetDir, {
     recursive: true,
     filter: (path) => !/\/(node_modules|dist|volumes)$/.test(path),
   })
-  await mkdir(join(to, 'node_modules', '@types'), { recursive: true })
-  const sdk = join(to, 'node_modules', '@stowage', 'provisioner')
+  await mkdir(join(targetDir, 'node_modules', '@types'), { recursive: true })
+  const sdk = join(targetDir, 'node_modules', '@stowage', 'provisioner')
   await mkdir(sdk, { recursive: true })
   const packFlags = ['pack', '--silent', '--pack-destination', dir]
   const { stdout } = await run('npm', packFlags, { cwd: join(ROOT, 'dist', 'packages', 'provisioner') })
   await run('tar', ['-xzf', join(dir, stdout.trim()), '-C', sdk, '--strip-components=1'])
   for (const name of ['@types/node', 'undici-types']) {
-    await symlink(join(ROOT, 'node_modules', name), join(to, 'node_modules', name))
+    await symlink(join(ROOT, 'node_modules', name), join(targetDir, 'node_modules', name))
   }
-  return to
+  return targetDir
 }
 
 const compile = (...flags: string[]) => run(process.execPath, [COMPILER, ...flags], { cwd: vendor })
@@ -74,7 +74,7 @@ async function startProvisioner({
     env,
     stdio: ['ignore', 'inherit', 'pipe'],
   })
-  const exited = once(child, 'exit')
+  const exit = once(child, 'exit')
   let log = ''
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     log += text
@@ -90,7 +90,7 @@ async function startProvisioner({
     log: () => log,
     async end(signal) {
       child.kill(signal)
-      return (await exited)[0]
+      return (await exit)[0]
     },
   }
 }
@@ -175,25 +175,28 @@ describe('example provisioner', () => {
 
   it('PROV-17 reports an invalid flag and a missing kubeconfig, and exits with 2', async () => {
     const program = [join(vendor, 'dist', 'main.js')]
-    const rejected = await run(process.execPath, [...program, '--worker-threads=many']).catch((error) => error)
-    expect(rejected).toMatchObject({
+    const rejectedResult = await run(process.execPath, [...program, '--worker-threads=many']).catch((error) => error)
+    expect(rejectedResult).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^example.com\/tiers: --worker-threads "many": expected/),
     })
     const env = { PATH: process.env.PATH }
-    const unconfigured = await run(process.execPath, program, { env, cwd: dir }).catch((error) => error)
-    expect(unconfigured).toMatchObject({ code: 2, stderr: expect.stringContaining('--kubeconfig or $KUBECONFIG') })
+    const unconfiguredResult = await run(process.execPath, program, { env, cwd: dir }).catch((error) => error)
+    expect(unconfiguredResult).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--kubeconfig or $KUBECONFIG'),
+    })
   })
 
   it('PROV-8 PROV-17 reports a call that never ends on the claim, and stops although it has not ended', async () => {
-    const hanging = `
+    const hangingProgram = `
       import { defineProvisioner, runProvisioner } from '@stowage/provisioner'
       await runProvisioner(defineProvisioner({
         name: 'example.com/hanging',
         provision: () => new Promise(() => {}),
         delete: async () => {},
       }), { timeoutMs: 200, stopTimeoutMs: 1_500, httpEndpoint: '127.0.0.1:0' })`
-    await writeFile(join(vendor, 'dist', 'hanging.js'), hanging)
+    await writeFile(join(vendor, 'dist', 'hanging.js'), hangingProgram)
     const provisioner = await startProvisioner({ program: 'dist/hanging.js' })
     await server.call('POST', CLASSES, { metadata: { name: 'hanging' }, provisioner: 'example.com/hanging' })
     await createClaim('stuck', 'hanging')
@@ -249,10 +252,10 @@ describe('example provisioner', () => {
     })
 
     it('PROV-19 provisions two classes on different disks', async () => {
-      const [fast, slow] = [await waitUntilBound('database'), await waitUntilBound('backups')]
-      expect(await listVolumesOn('fast')).toContain(fast.metadata.name)
-      expect(await listVolumesOn('slow')).toContain(slow.metadata.name)
-      expect(slow.spec.hostPath.path).toBe(join(dir, 'slow', slow.metadata.name))
+      const [fastVolume, slowVolume] = [await waitUntilBound('database'), await waitUntilBound('backups')]
+      expect(await listVolumesOn('fast')).toContain(fastVolume.metadata.name)
+      expect(await listVolumesOn('slow')).toContain(slowVolume.metadata.name)
+      expect(slowVolume.spec.hostPath.path).toBe(join(dir, 'slow', slowVolume.metadata.name))
     })
 
     it('PROV-11 satisfies a supported selector', async () => {
@@ -305,8 +308,8 @@ describe('example provisioner', () => {
     })
 
     it('PROV-17 serves metrics and readiness', async () => {
-      const ready = await fetch(`${provisioner.url}/readyz`)
-      expect(ready.status).toBe(200)
+      const readyResponse = await fetch(`${provisioner.url}/readyz`)
+      expect(readyResponse.status).toBe(200)
       const metrics = await (await fetch(`${provisioner.url}/metrics`)).text()
       expect(metrics).toMatch(/controller_persistentvolumeclaim_provision_total\{class="fast",source=""\} 1/)
       expect(metrics).toMatch(/leader_election_master_status\{name="example.com\/tiers"\} 1/)
@@ -314,21 +317,22 @@ describe('example provisioner', () => {
 
     it('PROV-12 completes provisioning after a kill, and leaves no directory without a volume', async () => {
       const names = Array.from({ length: 30 }, (_, i) => `burst-${i}`)
-      const created = names.map((name) => createClaim(name, 'slow'))
+      const creations = names.map((name) => createClaim(name, 'slow'))
       await waitFor('the first volumes', async () => (await listVolumesOn('slow')).length > 3)
       await provisioner.end('SIGKILL')
-      await Promise.all(created)
-      const [interrupted] = names
-      await server.call('DELETE', `${CLAIMS}/${interrupted}`)
+      await Promise.all(creations)
+      const [interruptedName] = names
+      await server.call('DELETE', `${CLAIMS}/${interruptedName}`)
       provisioner = await startProvisioner()
       for (const name of names.slice(1)) await waitUntilBound(name)
-      await waitUntilDeleted(`${CLAIMS}/${interrupted}`)
+      await waitUntilDeleted(`${CLAIMS}/${interruptedName}`)
       await waitFor('the directories to match the volumes', async () => {
         const items = (await server.call('GET', VOLUMES)).json.items as any[]
         const tierVolumes = items.filter(({ spec }) => spec.hostPath?.path.startsWith(join(dir, 'slow')))
-        const expected = tierVolumes.map(({ metadata }) => metadata.name).sort()
+        const expectedNames = tierVolumes.map(({ metadata }) => metadata.name).sort()
         return (
-          JSON.stringify((await listVolumesOn('slow')).sort()) === JSON.stringify(expected) && expected.length === 30
+          JSON.stringify((await listVolumesOn('slow')).sort()) === JSON.stringify(expectedNames) &&
+          expectedNames.length === 30
         )
       })
     })

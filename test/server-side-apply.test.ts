@@ -33,10 +33,10 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect(await apply(configMapManifest('a', { colour: 'green', size: 'large' }))).toBe(
       'configmap/a serverside-applied\n',
     )
-    const before = await getConfigMap('a')
-    expect(before.data).toEqual({ colour: 'green', size: 'large' })
+    const objectBefore = await getConfigMap('a')
+    expect(objectBefore.data).toEqual({ colour: 'green', size: 'large' })
     await apply(configMapManifest('a', { colour: 'green', size: 'large' }))
-    expect(await getConfigMap('a')).toEqual(before)
+    expect(await getConfigMap('a')).toEqual(objectBefore)
     await apply(configMapManifest('a', { colour: 'blue' }))
     expect((await getConfigMap('a')).data).toEqual({ colour: 'blue' })
     expect(ownersOf(await getConfigMap('a'))).toEqual({ 'kubectl Apply': { 'f:data': { 'f:colour': {} } } })
@@ -92,9 +92,9 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     const ports = 'ports: [{containerPort: 80}, {containerPort: 80, protocol: UDP}]'
     await apply(podManifest(`{name: web, image: web:1, env: [{name: A, value: "1"}, {name: B, value: "2"}], ${ports}}`))
     await apply(podManifest('{name: web, image: web:1}', 'labels: {applied: "true"}'), '--field-manager=other')
-    const stored = await getObject('/api/v1/namespaces/default/pods/p')
+    const storedPod = await getObject('/api/v1/namespaces/default/pods/p')
     expect(
-      Object.keys(ownersOf(stored)['kubectl Apply']['f:spec']['f:containers']['k:{"name":"web"}']['f:ports']),
+      Object.keys(ownersOf(storedPod)['kubectl Apply']['f:spec']['f:containers']['k:{"name":"web"}']['f:ports']),
     ).toEqual(['k:{"containerPort":80,"protocol":"TCP"}', 'k:{"containerPort":80,"protocol":"UDP"}'])
     const stdin = podManifest('{name: web, image: web:2}')
     const text = await kubectl.expectError('apply --server-side --field-manager=third -f -', { stdin })
@@ -114,8 +114,8 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
       'apiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: n1}\nspec: {drivers: []}\n',
       '--field-manager=a',
     )
-    const remaining = await getObject('/apis/storage.k8s.io/v1/csinodes/n1')
-    expect(remaining.spec.drivers.map(({ name }: any) => name)).toEqual(['b.example'])
+    const csiNode = await getObject('/apis/storage.k8s.io/v1/csinodes/n1')
+    expect(csiNode.spec.drivers.map(({ name }: any) => name)).toEqual(['b.example'])
   })
 
   it.sequential('SYS-2 applies conditions through the status of a claim', async () => {
@@ -125,17 +125,17 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
       `${claimManifest()}status: {conditions: [{type: Resizing, status: "True"}]}\n`,
       '--subresource=status --field-manager=s',
     )
-    const stored = await getObject('/api/v1/namespaces/default/persistentvolumeclaims/c')
-    expect(stored.status).toMatchObject({ conditions: [{ type: 'Resizing', status: 'True' }] })
-    expect(Object.keys(ownersOf(stored)['s Apply status'])).toEqual(['f:status'])
+    const storedClaim = await getObject('/api/v1/namespaces/default/persistentvolumeclaims/c')
+    expect(storedClaim.status).toMatchObject({ conditions: [{ type: 'Resizing', status: 'True' }] })
+    expect(Object.keys(ownersOf(storedClaim)['s Apply status'])).toEqual(['f:status'])
   })
 
   it.sequential('SYS-2 stores nothing with --dry-run=server', async () => {
     await apply(configMapManifest('f', { colour: 'green' }))
-    const before = await getConfigMap('f')
+    const objectBefore = await getConfigMap('f')
     const out = await apply(configMapManifest('f', { colour: 'red' }), '--dry-run=server')
     expect(out).toBe('configmap/f serverside-applied (server dry run)\n')
-    expect(await getConfigMap('f')).toEqual(before)
+    expect(await getConfigMap('f')).toEqual(objectBefore)
   })
 
   it.sequential('SYS-2 rejects an unknown field with its path', async () => {

@@ -65,8 +65,8 @@ describe('status, stop and kubeconfig --merge', () => {
     expect((await runStowage('stop', '--data-dir', dataDir, '--dry-run')).stdout).toBe(
       `Would stop the server on ${dataDir} (pid ${pid}).\n`,
     )
-    const stopped = await runStowage('stop', '--data-dir', dataDir, '-o', 'json')
-    expect([stopped.code, JSON.parse(stopped.stdout).pid]).toEqual([0, pid])
+    const stopResult = await runStowage('stop', '--data-dir', dataDir, '-o', 'json')
+    expect([stopResult.code, JSON.parse(stopResult.stdout).pid]).toEqual([0, pid])
     expect(await runStowage('stop', '--data-dir', dataDir)).toMatchObject({
       code: 0,
       stdout: `No server runs on ${dataDir}.\n`,
@@ -101,14 +101,14 @@ describe('status, stop and kubeconfig --merge', () => {
       problems: [expect.stringContaining('ended without stopping')],
     })
     const bystander = spawn('sleep', ['600'])
-    const exited = once(bystander, 'exit')
+    const exit = once(bystander, 'exit')
     const record = JSON.parse(await readFile(file, 'utf8'))
     await writeFile(file, JSON.stringify({ ...record, pid: bystander.pid }))
     expect(await readStatus()).toMatchObject({ isRunning: false })
     expect((await runStowage('stop', '--data-dir', dataDir)).stdout).toContain('No server runs')
     expect(bystander.exitCode ?? bystander.signalCode).toBeNull()
     bystander.kill()
-    await exited
+    await exit
   })
 
   it('SYS-25 does not stop a process that holds the store without a record', async () => {
@@ -124,7 +124,7 @@ describe('status, stop and kubeconfig --merge', () => {
     const kubectl = (...args: string[]) => run('kubectl', args, { env }).then(({ stdout }) => stdout)
     await kubectl('config', 'set-context', 'mine', '--cluster=elsewhere')
     await kubectl('config', 'use-context', 'mine')
-    const before = await kubectl('config', 'view', '--raw', '-o', 'json')
+    const configBefore = await kubectl('config', 'view', '--raw', '-o', 'json')
     const args = ['kubeconfig', '--merge', '--context', 'dev', '--data-dir', dataDir]
     const { stdout } = await run(process.execPath, [await buildProgram(), ...args], { env })
     expect(stdout).toContain('Added the context "dev"')
@@ -138,7 +138,7 @@ describe('status, stop and kubeconfig --merge', () => {
     ])
     expect(report).toContain('Left, because Stowage did not create it: .kube')
     servers.pop()
-    expect(await kubectl('config', 'view', '--raw', '-o', 'json')).toBe(before)
+    expect(await kubectl('config', 'view', '--raw', '-o', 'json')).toBe(configBefore)
   })
 
   it.skipIf(!isRoot)(

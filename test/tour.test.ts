@@ -23,14 +23,14 @@ interface Step {
   readonly output: readonly string[]
 }
 
-const reasonToSkip =
+const skipMessage =
   programSkipReason('kubectl', ['version', '--client']) ??
   skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'limits'])
 let home: string
 let shell: Shell
 
 beforeAll(async () => {
-  if (reasonToSkip) return
+  if (skipMessage) return
   await buildProgram()
   home = await mkdtemp(join(tmpdir(), 'stowage-tour-'))
   await symlink(join(ROOT, 'dist'), join(home, 'dist'))
@@ -38,7 +38,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  if (reasonToSkip) return
+  if (skipMessage) return
   await shell.end()
   unmountAndDetach(home) // if a step failed, devices are still mounted
   await rm(home, { recursive: true, force: true })
@@ -48,8 +48,8 @@ for (const [page, lastCommand] of [
   ['README.md', 'sleep 1; kubectl get pods,pvc,pv'],
   ['docs/tutorial/tour.md', undefined],
 ] as const) {
-  it.skipIf(reasonToSkip)(
-    `SYS-1 ${page} shows the output of its commands${reasonToSkip ? ` (${reasonToSkip})` : ''}`,
+  it.skipIf(skipMessage)(
+    `SYS-1 ${page} shows the output of its commands${skipMessage ? ` (${skipMessage})` : ''}`,
     async () => {
       const steps = parseSteps(await readFile(join(ROOT, page), 'utf8'))
       expect(steps.length).toBeGreaterThan(5)
@@ -62,11 +62,11 @@ for (const [page, lastCommand] of [
 }
 
 async function expectOutput({ command, output }: Step): Promise<void> {
-  const expected = maskVaryingText(output)
+  const expectedLines = maskVaryingText(output)
   if (command.startsWith(START)) {
     const flags = command.slice(START.length).replace(/ *&$/, '')
     shell.type(`${process.execPath} dist/stowage.js up --listen 127.0.0.1:0 ${flags} &`)
-    await shell.waitFor((text) => expected.every((line) => maskVaryingText(text.split('\n')).includes(line)))
+    await shell.waitFor((text) => expectedLines.every((line) => maskVaryingText(text.split('\n')).includes(line)))
     return
   }
   // Other tests have mounts and devices too, so restrict the search to this directory.
@@ -76,10 +76,10 @@ async function expectOutput({ command, output }: Step): Promise<void> {
   const deadline = Date.now() + MATCH_MS_MAX
   for (;;) {
     const text = await shell.run(commandText!)
-    const actual = maskVaryingText(text.split('\n'))
-    const isSame = JSON.stringify(actual) === JSON.stringify(expected)
+    const actualLines = maskVaryingText(text.split('\n'))
+    const isSame = JSON.stringify(actualLines) === JSON.stringify(expectedLines)
     if (isSame) return
-    if (!mayRetry || Date.now() > deadline) return expect(actual, command).toEqual(expected)
+    if (!mayRetry || Date.now() > deadline) return expect(actualLines, command).toEqual(expectedLines)
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
   }
 }
@@ -90,14 +90,14 @@ function parseSteps(markdown: string): Step[] {
   for (const [, block] of markdown.matchAll(/```console\n([\s\S]*?)```/g)) {
     let isInHereDocument = false
     for (const line of block!.trimEnd().split('\n')) {
-      const last = steps.at(-1)
+      const lastStep = steps.at(-1)
       if (isInHereDocument) {
-        last!.command += `\n${line}`
+        lastStep!.command += `\n${line}`
         isInHereDocument = line !== 'END'
       } else if (line.startsWith('$ ')) {
         steps.push({ command: line.slice(2), output: [] })
         isInHereDocument = line.includes("<<'END'")
-      } else last!.output.push(line)
+      } else lastStep!.output.push(line)
     }
   }
   return steps
@@ -178,9 +178,9 @@ function startShell(dir: string): Shell {
       return text.slice(0, text.indexOf(endMarker))
     },
     async end() {
-      const exited = new Promise((resolve) => bash.once('exit', resolve))
+      const exit = new Promise((resolve) => bash.once('exit', resolve))
       bash.stdin.end('kubectl delete pods,pvc --all --timeout=30s; kill %1; wait\n') // processes of pods survive the server
-      await exited
+      await exit
     },
   }
 }

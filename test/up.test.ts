@@ -9,7 +9,7 @@ import { startFakeDriver } from './helpers/fake-driver.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { type RunningServer, type ServerOptions, startServer } from './helpers/server.ts'
 
-const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
+const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const STORAGE = '/apis/storage.k8s.io/v1'
 const CORE = '/api/v1/namespaces/default'
 /** Bound of the time to stop, longer than the server waits for its components. */
@@ -61,10 +61,10 @@ describe('start', () => {
         metadata: { name },
         spec: { containers: [{ name: 'app', image: 'app' }] },
       })
-    const withScheduler = await start()
-    await createPod(withScheduler, 'first')
-    await pollUntil(() => hasAttempts(withScheduler))
-    await withScheduler.stop()
+    const serverWithScheduler = await start()
+    await createPod(serverWithScheduler, 'first')
+    await pollUntil(() => hasAttempts(serverWithScheduler))
+    await serverWithScheduler.stop()
 
     const server = await start({ flags: ['--no-scheduler'] })
     await createPod(server, 'second')
@@ -78,31 +78,31 @@ describe('start', () => {
     expect(await hasAttempts(server)).toBe(false)
   })
 
-  it('SYS-1 with --nodes 0 runs none, and `directory` is the default class', async () => {
+  it('SYS-1 with --nodes 0 runs no nodes, and `directory` is the default class', async () => {
     const server = await start()
     expect(await listClasses(server)).toEqual({ directory: 'true' })
     expect((await server.call('GET', '/api/v1/nodes')).json.items).toEqual([])
     expect((await readdir(server.dataDir)).includes('nodes')).toBe(false)
   })
 
-  it('SYS-1 creates the class of nodes that are added later once, and keeps the existing default', async () => {
+  it('SYS-1 creates the class of nodes that are added later only once, and keeps the existing default', async () => {
     await (await start()).stop()
-    const restarted = await start({ nodes: 1 })
-    expect(await listClasses(restarted)).toEqual({ directory: 'true', local: undefined })
-    await restarted.call('DELETE', `${STORAGE}/storageclasses/local`)
-    await restarted.stop()
+    const restartedServer = await start({ nodes: 1 })
+    expect(await listClasses(restartedServer)).toEqual({ directory: 'true', local: undefined })
+    await restartedServer.call('DELETE', `${STORAGE}/storageclasses/local`)
+    await restartedServer.stop()
     expect(await listClasses(await start({ nodes: 1 }))).toEqual({ directory: 'true' })
   })
 
   it('SYS-1 SYS-7 with fewer nodes than before reports the idle nodes, and schedules no pod to them', async () => {
     await (await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })).stop()
-    const restarted = await start({ nodes: 1, flags: ['--pool-size', '2Gi'] })
-    expect(restarted.nodes).toMatchObject({ names: ['node-1'], idle: ['node-2', 'node-3'] })
-    expect(await listReadyNodes(restarted)).toEqual(['node-1'])
+    const restartedServer = await start({ nodes: 1, flags: ['--pool-size', '2Gi'] })
+    expect(restartedServer.nodes).toMatchObject({ names: ['node-1'], idle: ['node-2', 'node-3'] })
+    expect(await listReadyNodes(restartedServer)).toEqual(['node-1'])
     const names = ['a', 'b', 'c', 'd']
-    for (const name of names) await runPod(restarted, name)
-    await deletePods(restarted, names)
-    await restarted.stop()
+    for (const name of names) await runPod(restartedServer, name)
+    await deletePods(restartedServer, names)
+    await restartedServer.stop()
     const allNodes = await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })
     expect(allNodes.nodes).toMatchObject({ idle: [] })
     await pollUntil(async () => (await listReadyNodes(allNodes)).length === 3)
@@ -148,10 +148,10 @@ describe('stop', () => {
     for (const name of names) await createPod(server, name)
     await pollUntil(async () => (await leftovers.list()).length > 0 || server.nodes!.backend !== 'loop')
     expect(await stopInTime(server)).toBe(0)
-    const restarted = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
-    for (const name of names) await waitUntilRunning(restarted, name)
-    await deletePods(restarted, names)
-    expect(await stopInTime(restarted)).toBe(0)
+    const restartedServer = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
+    for (const name of names) await waitUntilRunning(restartedServer, name)
+    await deletePods(restartedServer, names)
+    expect(await stopInTime(restartedServer)).toBe(0)
     expect(await leftovers.list()).toEqual([])
   })
 
@@ -206,7 +206,7 @@ describe('stop', () => {
     }
   })
 
-  it.skipIf(skipped)('SYS-1 completes while mkfs hangs, and keeps existing mounts', async () => {
+  it.skipIf(skipMessage)('SYS-1 completes while mkfs hangs, and keeps existing mounts', async () => {
     const { bin, hang, release } = await createHangingMkfs()
     const server = await start({
       nodes: 'default',
@@ -225,10 +225,10 @@ describe('stop', () => {
     } finally {
       await release()
     }
-    const restarted = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
-    await waitUntilRunning(restarted, 'stuck')
-    await deletePods(restarted, ['before', 'stuck'])
-    expect(await stopInTime(restarted)).toBe(0)
+    const restartedServer = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
+    await waitUntilRunning(restartedServer, 'stuck')
+    await deletePods(restartedServer, ['before', 'stuck'])
+    expect(await stopInTime(restartedServer)).toBe(0)
     expect(await leftovers.list()).toEqual([])
   })
 })

@@ -79,13 +79,13 @@ function filesIn(path: string): string[] {
 }
 
 function avoidedWordsIn(file: string): string[] {
-  const allowed = ALLOWED[file] ?? []
-  if (allowed.includes('all')) return []
+  const allowedWords = ALLOWED[file] ?? []
+  if (allowedWords.includes('all')) return []
   return readFileSync(join(ROOT, file), 'utf8')
     .split('\n')
     .flatMap((line, index) =>
       [...line.replaceAll('nobody.example.com', '').matchAll(AVOIDED)]
-        .filter(([word]) => !allowed.includes(word.toLowerCase()))
+        .filter(([word]) => !allowedWords.includes(word.toLowerCase()))
         .map(([word]) => `${file}:${index + 1}: ${word}`),
     )
 }

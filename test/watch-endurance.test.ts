@@ -22,7 +22,7 @@ it(`SYS-3 watchers with random disconnects receive ${EVENTS} events without gap,
     await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(lane)))
     isFinished = true
     writtenRevisions.sort((a, b) => a - b)
-    const newest = writtenRevisions.at(-1)!
+    const newestRevision = writtenRevisions.at(-1)!
     const results = await Promise.all(watchers)
     for (const [index, { revisions, disconnects }] of results.entries()) {
       expect(revisions.length, `seed ${seed}: watcher ${index}`).toBe(writtenRevisions.length)
@@ -58,7 +58,7 @@ it(`SYS-3 watchers with random disconnects receive ${EVENTS} events without gap,
       const revisions: number[] = []
       let lastRevision = startRevision
       let disconnects = 0
-      const isLast = (revision: number) => isFinished && revision >= newest
+      const isLast = (revision: number) => isFinished && revision >= newestRevision
       while (!isLast(lastRevision)) {
         const eventsBeforeDisconnect = Math.floor(random() * 4_000)
         const watch = watchFrom(server, PATH, lastRevision)

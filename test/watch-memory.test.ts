@@ -25,7 +25,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-async function heapBytes(): Promise<number> {
+async function readHeapBytes(): Promise<number> {
   const reportsOf = (log: string) => [...log.matchAll(/^heap used: (\d+)$/gm)].map(([, bytes]) => Number(bytes))
   const count = reportsOf(server.log()).length
   process.kill(server.pid, 'SIGUSR2')
@@ -33,7 +33,7 @@ async function heapBytes(): Promise<number> {
   return reportsOf(server.log()).at(-1)!
 }
 
-async function openWatches(): Promise<number> {
+async function countOpenWatches(): Promise<number> {
   const { text } = await server.call('GET', '/metrics')
   const values = [...text.matchAll(/^apiserver_longrunning_requests\{[^}]*\} (\d+)$/gm)]
   return values.reduce((sum, [, value]) => sum + Number(value), 0)
@@ -45,11 +45,11 @@ it('SYS-19 releases the memory of closed watches', async () => {
   const openBytes: number[] = []
   for (let round = 0; round < ROUNDS; round++) {
     const watches = await Promise.all(Array.from({ length: WATCHES }, () => server.open('GET', path)))
-    expect(await openWatches()).toBe(WATCHES)
-    openBytes.push(await heapBytes())
+    expect(await countOpenWatches()).toBe(WATCHES)
+    openBytes.push(await readHeapBytes())
     for (const watch of watches) watch.on('error', () => {}).destroy()
-    await expect.poll(openWatches, { timeout: 20_000 }).toBe(0)
-    closedBytes.push(await heapBytes())
+    await expect.poll(countOpenWatches, { timeout: 20_000 }).toBe(0)
+    closedBytes.push(await readHeapBytes())
   }
   const lastRound = ROUNDS - 1
   expect(openBytes[lastRound]! - closedBytes[lastRound]!).toBeLessThan(WATCHES * WATCH_HEAP_BYTES_MAX)

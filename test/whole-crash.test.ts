@@ -6,10 +6,10 @@ import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { createCluster } from './whole-crash/cluster.ts'
 import { proveNothingIsLost } from './whole-crash/prove.ts'
 
-const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
+const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const seconds = Number(process.env.WHOLE_CRASH_SECONDS ?? 20)
 
-describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`the whole system under SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   proveNothingIsLost({
     name: 'the whole system under SIGKILL',
     title: `SYS-14 SYS-16 loses nothing and leaks nothing in ${seconds} s of kills`,

@@ -11,7 +11,7 @@ import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
-const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
+const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const PAGE = new URL('../docs/how-to/why.md', import.meta.url)
 const CORE = '/api/v1/namespaces/default'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
@@ -118,7 +118,7 @@ const waitFor = (object: string, expected: object): Promise<void> =>
   vi.waitFor(async () => expect(await readJson(object)).toMatchObject(expected), { timeout: 30_000, interval: 300 })
 
 beforeAll(async () => {
-  if (skipped) return
+  if (skipMessage) return
   dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-why-')))
   leftovers = await findLeftoversBelow(dir)
   server = await startServer({ dataDir: join(dir, 'data'), nodes: 2, flags: ['--pool-size', '1Gi'] })
@@ -126,7 +126,7 @@ beforeAll(async () => {
 }, 90_000)
 
 afterAll(async () => {
-  if (skipped) return
+  if (skipMessage) return
   const { json } = await server.call('GET', `${CORE}/pods`)
   for (const { metadata } of json.items)
     await server.call('DELETE', `${CORE}/pods/${metadata.name}?gracePeriodSeconds=0`)
@@ -138,7 +138,7 @@ afterAll(async () => {
 /** The object, and the part of the JSON that names the cause. */
 const CAUSES: readonly (readonly [cause: string, object: string, expected: object])[] = [
   [
-    'no pod fits the node selector',
+    'no node matches the node selector',
     'pod/picky',
     {
       state: 'failed',
@@ -236,7 +236,7 @@ const CAUSES: readonly (readonly [cause: string, object: string, expected: objec
   ],
 ]
 
-describe.skipIf(skipped)(`stowage why on a real system${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipMessage)(`stowage why on a real system${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   for (const [cause, object, expected] of CAUSES) {
     it(`PLUS-1 names the cause if ${cause}`, { timeout: 40_000 }, async () => {
       await waitFor(object, expected)

@@ -30,7 +30,7 @@ const CONCURRENT_HANDSHAKES = 25
 
 let sockets: TLSSocket[] = []
 let statuses: Record<string, number> = {}
-let closed = 0
+let closedCount = 0
 let isStopping = false
 /** Resumed sessions shorten the handshakes, which are not what is measured. */
 let session: Buffer | undefined
@@ -38,11 +38,11 @@ let session: Buffer | undefined
 export async function runAttack(job: AttackJob): Promise<AttackResult> {
   if (job.do === 'start') await start(job.endpoint, job.attack)
   else await stop()
-  return { statuses, closed }
+  return { statuses, closed: closedCount }
 }
 
 async function start(endpoint: Endpoint, attack: Attack): Promise<void> {
-  ;[sockets, statuses, closed, isStopping] = [[], {}, 0, false]
+  ;[sockets, statuses, closedCount, isStopping] = [[], {}, 0, false]
   while (sockets.length < attack.connections) {
     const count = Math.min(CONCURRENT_HANDSHAKES, attack.connections - sockets.length)
     sockets.push(...(await Promise.all(Array.from({ length: count }, () => attackOnce(endpoint, attack)))))
@@ -53,7 +53,7 @@ async function attackOnce({ port, ca, cert, key }: Endpoint, attack: Attack): Pr
   const socket = connect({ host: '127.0.0.1', port, ca, cert, key, session })
   socket.on('session', (ticket) => (session = ticket))
   socket.on('error', () => {}) // the server may close the connection at any time
-  socket.on('close', () => isStopping || closed++)
+  socket.on('close', () => isStopping || closedCount++)
   await new Promise<void>((resolve) => socket.once('secureConnect', resolve).once('close', () => resolve()))
   if (attack.isRead) socket.on('data', (data) => readStatus(socket, data, attack))
   else socket.pause()

@@ -30,19 +30,19 @@ const EVENT_TIMEOUT_MS = 60_000
 export async function runBurst(job: BurstJob): Promise<BurstResult> {
   const { endpoint, clients, count, create, watch, until, after } = job
   let fail: (error: Error) => void = () => {}
-  const broken = new Promise<never>((_, reject) => {
+  const failure = new Promise<never>((_, reject) => {
     fail = reject
   })
-  broken.catch(() => {}) // handled by the race below
+  failure.catch(() => {}) // handled by the race below
   const connections = await openAll(endpoint, Math.min(clients, count), fail)
   const request = numberedRequest(create)
   const sentMs = new Float64Array(count)
   const durationMs = new Float64Array(count)
-  let [sent, responses, finished] = [0, 0, 0]
+  let [sentCount, responseCount, finishedCount] = [0, 0, 0]
   let createdMs = 0
   let lastEventMs = performance.now()
   let resolveFinished = () => {}
-  const allFinished = new Promise<void>((resolve) => {
+  const completion = new Promise<void>((resolve) => {
     resolveFinished = resolve
   })
 
@@ -52,33 +52,33 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
     if (!(number >= 0 && number < count) || durationMs[number]! > 0) return
     lastEventMs = performance.now()
     durationMs[number] = lastEventMs - sentMs[number]!
-    if (++finished === count) resolveFinished()
+    if (++finishedCount === count) resolveFinished()
   })
   const startMs = performance.now()
   for (const connection of connections) {
-    const next = () => {
-      if (sent === count) return
-      const number = sent++
+    const sendNext = () => {
+      if (sentCount === count) return
+      const number = sentCount++
       sentMs[number] = performance.now()
       connection.send(request(after + number + 1), onResponse)
     }
     const onResponse = ({ status }: ResponseSummary) => {
       if (status >= 300) return fail(new Error(`${create.method} ${create.path}: ${status}`))
-      if (++responses < count) return next()
+      if (++responseCount < count) return sendNext()
       createdMs = performance.now()
       for (const openedConnection of connections) openedConnection.close() // the server closes idle connections
     }
-    next()
+    sendNext()
   }
   const timer = setInterval(() => {
     if (performance.now() - lastEventMs > EVENT_TIMEOUT_MS)
-      fail(new Error(`${count - finished} of ${count} objects did not finish`))
+      fail(new Error(`${count - finishedCount} of ${count} objects did not finish`))
   }, 1_000)
   try {
-    await Promise.race([allFinished, broken])
+    await Promise.race([completion, failure])
     const seconds = (performance.now() - startMs) / 1000
-    const sorted = [...durationMs].sort((a, b) => a - b)
-    const percentile = (share: number) => sorted[Math.min(count - 1, Math.ceil(count * share) - 1)]!
+    const sortedMs = [...durationMs].sort((a, b) => a - b)
+    const percentile = (share: number) => sortedMs[Math.min(count - 1, Math.ceil(count * share) - 1)]!
     return { createSeconds: (createdMs - startMs) / 1000, seconds, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }
   } finally {
     clearInterval(timer)
@@ -99,8 +99,8 @@ async function follow(
     connection = await openConnection(endpoint, () => {
       if (!isClosed) void begin()
     })
-    const from = version === '' ? path : `${path}&resourceVersion=${version}`
-    await connection.read(numberedRequest({ method, path: from })(0), (line) => {
+    const watchPath = version === '' ? path : `${path}&resourceVersion=${version}`
+    await connection.read(numberedRequest({ method, path: watchPath })(0), (line) => {
       version = /"resourceVersion":"(\d+)"/.exec(line)?.[1] ?? version
       onLine(line)
     })

@@ -65,11 +65,11 @@ function textBoxes(svg: string): Box[] {
   let origin = { x: 0, y: 0 }
   const elements =
     /<g transform="translate\((\S+) (\S+)\)">|<\/g>|<text class="(\w+)" x="(\S+)" y="(\S+)"(?: text-anchor="(\w+)")?>([^<]*)</g
-  for (const [element, dx, dy, textClass = '', x, y, anchor, escaped = ''] of svg.matchAll(elements)) {
+  for (const [element, dx, dy, textClass = '', x, y, anchor, escapedText = ''] of svg.matchAll(elements)) {
     if (element === '</g>') origin = { x: 0, y: 0 }
     else if (dx !== undefined) origin = { x: Number(dx), y: Number(dy) }
     else {
-      const text = escaped.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+      const text = escapedText.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
       const width = textWidth(text, textClass)
       const left = origin.x + Number(x) - (anchor === 'end' ? width : anchor === 'middle' ? width / 2 : 0)
       const bottom = origin.y + Number(y) + 3
@@ -86,10 +86,13 @@ function expectReadable(svg: string): void {
   for (const [index, box] of boxes.entries()) {
     const isInside = box.left >= 0 && box.top >= 0 && box.right <= width! && box.bottom <= height!
     expect(isInside, `"${box.text}" is outside the canvas`).toBe(true)
-    for (const other of boxes.slice(index + 1)) {
+    for (const otherBox of boxes.slice(index + 1)) {
       const isApart =
-        box.right <= other.left || other.right <= box.left || box.bottom <= other.top || other.bottom <= box.top
-      expect(isApart, `"${box.text}" overlaps "${other.text}"`).toBe(true)
+        box.right <= otherBox.left ||
+        otherBox.right <= box.left ||
+        box.bottom <= otherBox.top ||
+        otherBox.bottom <= box.top
+      expect(isApart, `"${box.text}" overlaps "${otherBox.text}"`).toBe(true)
     }
   }
 }
@@ -104,11 +107,12 @@ describe('the text of a chart', () => {
   )
 
   it('fits and does not overlap for long names, and is not cut', () => {
-    const long = 'a figure whose name is much longer than the column that a chart has for the names of its figures, p99'
-    const growth = growthOfAll(long, { of: 'existing claims', points })
+    const longName =
+      'a figure whose name is much longer than the column that a chart has for the names of its figures, p99'
+    const growth = growthOfAll(longName, { of: 'existing claims', points })
     const figures: Figure[] = [
-      { ...share, name: long, limit: { value: 10, of: long }, peer: { value: 3, of: long } },
-      { ...rate, name: long, value: 123_456_789, target: { valueMin: 100_000_000 } },
+      { ...share, name: longName, limit: { value: 10, of: longName }, peer: { value: 3, of: longName } },
+      { ...rate, name: longName, value: 123_456_789, target: { valueMin: 100_000_000 } },
       ...Array.from({ length: 4 }, () => growth),
       growthOfAll('close points', {
         of: 'claims',

@@ -108,8 +108,8 @@ const compareWithPublished = (figures: readonly Figure[]): BarGroup => ({
 
 function drawBars({ title, lineAt, bars }: BarGroup, top: number): { parts: string[]; height: number } {
   const left = MARGIN + LABEL_WIDTH
-  const first = top + TITLE_HEIGHT
-  let y = first
+  const firstY = top + TITLE_HEIGHT
+  let y = firstY
   const rows = bars.flatMap((bar) => {
     const lines = labelLines(bar)
     const height = lines.reduce((sum, { textClass }) => sum + lineHeight(textClass), 0)
@@ -122,7 +122,7 @@ function drawBars({ title, lineAt, bars }: BarGroup, top: number): { parts: stri
     parts: [
       `<text class="title" x="${MARGIN}" y="${top + 16}">${escapeXml(title)}</text>`,
       ...rows,
-      `<line class="mark" x1="${lineX}" y1="${first - 2}" x2="${lineX}" y2="${y - ROW_PADDING / 2}"/>`,
+      `<line class="mark" x1="${lineX}" y1="${firstY - 2}" x2="${lineX}" y2="${y - ROW_PADDING / 2}"/>`,
     ],
     height: y - top,
   }

@@ -21,9 +21,9 @@ export const claimNamed = (name: string) => ({
 /** Returns the claim above as the API server stores it. */
 export function storedClaim(name: string, namespace: string): Buffer {
   const { metadata, spec } = claimNamed(name)
-  const created = { uid: randomUuid(systemRandom()), creationTimestamp: '2026-01-31T12:00:00Z' }
+  const serverFields = { uid: randomUuid(systemRandom()), creationTimestamp: '2026-01-31T12:00:00Z' }
   const object = {
-    metadata: { ...metadata, namespace, ...created },
+    metadata: { ...metadata, namespace, ...serverFields },
     spec: { ...spec, volumeMode: 'Filesystem' },
     status: { phase: 'Pending' },
   }
@@ -136,9 +136,12 @@ const MANAGED_FIELDS = [
 /** Adds this many claims to the store of a data directory. */
 export async function fillDirectory(dataDir: string, claims: number, namespace = 'default'): Promise<void> {
   const store = await openLmdbStore({ dir: join(dataDir, 'store'), clock: systemClock() })
-  for (let first = 0; first < claims; first += CLAIMS_PER_TRANSACTION) {
-    const count = Math.min(CLAIMS_PER_TRANSACTION, claims - first)
-    const names = Array.from({ length: count }, (_, at) => `stored-${String(first + at).padStart(6, '0')}`)
+  for (let firstNumber = 0; firstNumber < claims; firstNumber += CLAIMS_PER_TRANSACTION) {
+    const count = Math.min(CLAIMS_PER_TRANSACTION, claims - firstNumber)
+    const names = Array.from(
+      { length: count },
+      (_, offset) => `stored-${String(firstNumber + offset).padStart(6, '0')}`,
+    )
     await store.transact(() =>
       names.map((name) => ({
         put: `core/persistentvolumeclaims/${namespace}/${name}`,

@@ -7,7 +7,7 @@
 //   change              changes claims in the store of this process as fast as possible
 //   follow              a watched cache counts the changes it receives
 //   measureMemory       measures the heap that a full cache adds per claim
-//   measurePairMemory   the same per claim and its volume
+//   measurePairMemory   measures the heap that full caches add per claim with its volume
 import { join } from 'node:path'
 import type { Kind, KubeObject } from '../../src/api/kind.ts'
 import { persistentVolumeClaimKind as claimKind } from '../../src/api/kinds/claim/claim.ts'
@@ -102,10 +102,11 @@ async function serve({
   store =
     storeKind === 'memory' ? await openMemoryStore({ clock }) : await openLmdbStore({ dir: join(dir, 'store'), clock })
   const { server, pki, listen } = await createServerOnStore(store, { dir, clock })
-  for (let from = 0; from < claims; from += CLAIMS_PER_TRANSACTION) {
-    const count = Math.min(CLAIMS_PER_TRANSACTION, claims - from)
-    await store.transact(() => Array.from({ length: count }, (_, at) => putClaim(from + at)))
-    if (withVolumes) await store.transact(() => Array.from({ length: count }, (_, at) => putVolume(from + at)))
+  for (let firstNumber = 0; firstNumber < claims; firstNumber += CLAIMS_PER_TRANSACTION) {
+    const count = Math.min(CLAIMS_PER_TRANSACTION, claims - firstNumber)
+    await store.transact(() => Array.from({ length: count }, (_, offset) => putClaim(firstNumber + offset)))
+    if (withVolumes)
+      await store.transact(() => Array.from({ length: count }, (_, offset) => putVolume(firstNumber + offset)))
   }
   storedClaimCount = claims
   const { port } = await listen()
@@ -127,8 +128,8 @@ function putVolume(number: number) {
 async function createClaim(): Promise<void> {
   const { metadata, spec } = claimNamed(uniqueName())
   const claim = { metadata: { ...metadata, namespace: CREATED_NAMESPACE }, spec } as KubeObject
-  const created = await client.create<KubeObject>(claimKind, claim)
-  if (objectBytes === 0) objectBytes = Buffer.byteLength(JSON.stringify(created))
+  const createdClaim = await client.create<KubeObject>(claimKind, claim)
+  if (objectBytes === 0) objectBytes = Buffer.byteLength(JSON.stringify(createdClaim))
 }
 
 async function putValue(): Promise<void> {
@@ -139,7 +140,7 @@ async function putValue(): Promise<void> {
 const uniqueName = (): string => `claim-${process.pid}-${String(++numbersUsed).padStart(10, '0')}`
 
 async function changeClaims(changes: number): Promise<undefined> {
-  const writes = Array.from({ length: changes }, (_, at) => putClaim(at % storedClaimCount, ++numbersUsed))
+  const writes = Array.from({ length: changes }, (_, offset) => putClaim(offset % storedClaimCount, ++numbersUsed))
   await Promise.all(writes.map((write) => store.transact(() => [write])))
 }
 
@@ -155,8 +156,8 @@ async function follow({ changes, inThisProcess }: Extract<ClientJob, { do: 'foll
   follower ??= startFollower()
   const { waitForChanges } = await follower
   if (changes === 0) return { count: 0, seconds: 0 }
-  const [received] = await Promise.all([waitForChanges(changes), inThisProcess ? changeClaims(changes) : undefined])
-  return received
+  const [calls] = await Promise.all([waitForChanges(changes), inThisProcess ? changeClaims(changes) : undefined])
+  return calls
 }
 
 async function startFollower(): Promise<Follower> {

@@ -26,8 +26,8 @@ describe('a generated block in a document', () => {
   })
 
   it('is the same when written again', () => {
-    const replaced = replaceBlock(PAGE, 'api', 'new')
-    expect(replaceBlock(replaced, 'api', 'new')).toBe(replaced)
+    const replacedPage = replaceBlock(PAGE, 'api', 'new')
+    expect(replaceBlock(replacedPage, 'api', 'new')).toBe(replacedPage)
   })
 
   it('causes an error that names the markers to add if it is missing', () => {

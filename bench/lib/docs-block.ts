@@ -8,14 +8,15 @@ const beginOf = (name: string): string => `<!-- bench:${name} -->`
 
 export function replaceBlock(text: string, name: string, body: string): string {
   const begin = beginOf(name)
-  const at = text.indexOf(begin)
-  if (at < 0)
+  const beginPosition = text.indexOf(begin)
+  if (beginPosition < 0)
     throw new Error(
       `The document has no block for the figures of "${name}": put ${begin} and ${END} where they belong.`,
     )
-  const from = at + begin.length
-  const end = text.indexOf(END, from)
-  const next = text.indexOf('<!-- bench:', from)
-  if (end < 0 || next < end) throw new Error(`The block that begins with ${begin} has no end: put ${END} after it.`)
-  return `${text.slice(0, from)}\n${body.trim()}\n${text.slice(end)}`
+  const bodyPosition = beginPosition + begin.length
+  const end = text.indexOf(END, bodyPosition)
+  const nextPosition = text.indexOf('<!-- bench:', bodyPosition)
+  if (end < 0 || nextPosition < end)
+    throw new Error(`The block that begins with ${begin} has no end: put ${END} after it.`)
+  return `${text.slice(0, bodyPosition)}\n${body.trim()}\n${text.slice(end)}`
 }

@@ -47,9 +47,9 @@ export const ratioOf = (figure: Figure): number | undefined => ratioTo(figure, f
 
 export const peerRatioOf = (figure: Figure): number | undefined => ratioTo(figure, figure.peer)
 
-function ratioTo({ unit, value }: Figure, other: Comparison | undefined): number | undefined {
-  if (!other || unit === 'exponent') return undefined
-  return unit === '/s' ? value / other.value : other.value / value
+function ratioTo({ unit, value }: Figure, comparison: Comparison | undefined): number | undefined {
+  if (!comparison || unit === 'exponent') return undefined
+  return unit === '/s' ? value / comparison.value : comparison.value / value
 }
 
 /** Returns whether the target is met, or undefined without a target. */
@@ -61,8 +61,8 @@ export function passes(figure: Figure): boolean | undefined {
 }
 
 export function medianOf(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  const upper = sorted[middle] ?? Number.NaN
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
+  const sortedValues = [...values].sort((a, b) => a - b)
+  const middle = sortedValues.length >> 1
+  const upper = sortedValues[middle] ?? Number.NaN
+  return sortedValues.length % 2 === 1 ? upper : ((sortedValues[middle - 1] ?? Number.NaN) + upper) / 2
 }

@@ -9,19 +9,19 @@ const nameOf = ({ functionName }: CallFrame) => functionName
 
 /** Calls as name, id of the parent (the root is 1) and microseconds. */
 function profile(calls: readonly [name: string, parent: number, selfMicros: number][]): CpuProfile {
-  const children = (id: number) => calls.flatMap(([, parent], at) => (parent === id ? [at + 2] : []))
+  const children = (id: number) => calls.flatMap(([, parent], index) => (parent === id ? [index + 2] : []))
   return {
     nodes: [
       { id: 1, callFrame: frame('(root)'), children: children(1) },
-      ...calls.map(([name], at) => ({ id: at + 2, callFrame: frame(name), children: children(at + 2) })),
+      ...calls.map(([name], index) => ({ id: index + 2, callFrame: frame(name), children: children(index + 2) })),
     ],
-    samples: calls.map((_, at) => at + 2),
+    samples: calls.map((_, index) => index + 2),
     timeDeltas: calls.map(([, , micros]) => micros),
   }
 }
 
 const flameAt = (flame: Flame, ...path: string[]): Flame | undefined =>
-  path.reduce<Flame | undefined>((above, name) => above?.children.get(name), flame)
+  path.reduce<Flame | undefined>((parentFlame, name) => parentFlame?.children.get(name), flame)
 
 describe('folding profiles', () => {
   it('adds the time of a function to its callers', () => {
@@ -74,8 +74,8 @@ describe('folding profiles', () => {
       maxLength: 40,
     })
     fc.assert(
-      fc.property(calls, (drawn) => {
-        const tree = drawn.map(([name, parent, micros], index): [string, number, number] => [
+      fc.property(calls, (calls) => {
+        const tree = calls.map(([name, parent, micros], index): [string, number, number] => [
           name,
           1 + (parent % (index + 1)),
           micros,

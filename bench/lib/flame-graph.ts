@@ -88,8 +88,8 @@ export function hottestFunctions(root: Flame, max: number): HotFunction[] {
     time.self += flame.self
     if (!callers.has(flame.name)) time.total += flame.total
     times.set(flame.name, time)
-    const withThis = new Set(callers).add(flame.name)
-    for (const child of flame.children.values()) visit(child, withThis)
+    const stackNames = new Set(callers).add(flame.name)
+    for (const child of flame.children.values()) visit(child, stackNames)
   }
   for (const child of root.children.values()) visit(child, new Set())
   return [...times]

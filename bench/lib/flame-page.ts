@@ -34,10 +34,10 @@ ${SCRIPT}</script>
 `
 }
 
-const hotRow = ({ name, self, total }: HotFunction, all: number): string =>
-  `<tr><td>${escapeXml(name)}<td>${percent(self, all)}<td>${percent(total, all)}</tr>`
+const hotRow = ({ name, self, total }: HotFunction, totalMicros: number): string =>
+  `<tr><td>${escapeXml(name)}<td>${percent(self, totalMicros)}<td>${percent(total, totalMicros)}</tr>`
 
-const percent = (part: number, all: number): string => `${((100 * part) / (all || 1)).toFixed(1)} %`
+const percent = (part: number, totalMicros: number): string => `${((100 * part) / (totalMicros || 1)).toFixed(1)} %`
 const seconds = (microseconds: number): string => `${(microseconds / 1e6).toFixed(1)} s`
 
 const flameData = ({ name, total, self, children }: Flame, totalMin: number): FlameData => [

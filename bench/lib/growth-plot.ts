@@ -20,8 +20,8 @@ export function drawGrowthPlots(figures: readonly Figure[], { x, y, width, gap }
   const perRow = Math.max(1, Math.floor((width + gap) / (PLOT_WIDTH + gap)))
   const parts: string[] = []
   let top = y
-  for (let at = 0; at < figures.length; at += perRow) {
-    const row = figures.slice(at, at + perRow)
+  for (let firstIndex = 0; firstIndex < figures.length; firstIndex += perRow) {
+    const row = figures.slice(firstIndex, firstIndex + perRow)
     const titles = row.map(titleLines)
     const fieldTop = Math.max(...titles.map(({ length }) => length)) * lineHeight('title') + lineHeight('label') + 10
     for (const [column, figure] of row.entries()) {
@@ -37,8 +37,8 @@ const titleLines = ({ name }: Figure): string[] => wrapText(name.replace(/^growt
 
 function drawPlot(figure: Figure, title: readonly string[], fieldTop: number): string[] {
   const { points, of } = figure.growth!
-  const ideal = points.map(({ size }) => points[0]!.ms * (size / points[0]!.size) ** (figure.limit?.value ?? 1))
-  const [sizes, times] = [points.map(({ size }) => size), [...points.map(({ ms }) => ms), ...ideal]]
+  const idealTimes = points.map(({ size }) => points[0]!.ms * (size / points[0]!.size) ** (figure.limit?.value ?? 1))
+  const [sizes, times] = [points.map(({ size }) => size), [...points.map(({ ms }) => ms), ...idealTimes]]
   const x = (size: number) => round(FIELD.left + FIELD.width * position(size, Math.min(...sizes), Math.max(...sizes)))
   const [low, high] = [Math.min(...times) / PADDING, Math.max(...times) * PADDING]
   const y = (ms: number) => round(fieldTop + FIELD.height * (1 - position(ms, low, high)))
@@ -53,16 +53,16 @@ function drawPlot(figure: Figure, title: readonly string[], fieldTop: number): s
     ...title.map((line, nth) => textAt('title', 0, (nth + 1) * lineHeight('title') - 2, line)),
     textAt(passes(figure) === false ? 'bad' : 'label', 0, exponentY, exponent + target),
     `<rect class="frame" x="${FIELD.left}" y="${fieldTop}" width="${FIELD.width}" height="${FIELD.height}"/>`,
-    `<path class="ideal" d="${path(ideal)}"/>`,
+    `<path class="ideal" d="${path(idealTimes)}"/>`,
     `<path class="curve" d="${path(points.map(({ ms }) => ms))}"/>`,
     ...points.map(
       ({ size, ms }) =>
         `<circle class="dot" cx="${x(size)}" cy="${y(ms)}" r="3"><title>${escapeXml(`${formatCount(size)}: ${formatAmount(ms, 'ms')}`)}</title></circle>`,
     ),
-    ...withoutOverlap(points.map(({ size }, index) => sizeLabel(formatCount(size), x(size), index, points.length))).map(
-      ({ text, at, anchor }) => textAt('small', at, bottom + 13, text, anchor),
-    ),
-    ...withoutOverlap(points.map(({ ms }) => timeLabel(formatAmount(ms, 'ms'), y(ms) + 3))).map(({ text, at }) =>
+    ...omitOverlapping(
+      points.map(({ size }, index) => sizeLabel(formatCount(size), x(size), index, points.length)),
+    ).map(({ text, at, anchor }) => textAt('small', at, bottom + 13, text, anchor)),
+    ...omitOverlapping(points.map(({ ms }) => timeLabel(formatAmount(ms, 'ms'), y(ms) + 3))).map(({ text, at }) =>
       textAt('small', FIELD.left - 4, at, text, 'end'),
     ),
     textAt('small', right, bottom + 28, of, 'end'),
@@ -99,7 +99,7 @@ const timeLabel = (text: string, at: number): AxisLabel => ({
 })
 
 /** Omits labels that overlap an earlier one. The first and the last have priority. */
-function withoutOverlap(labels: readonly AxisLabel[]): AxisLabel[] {
+function omitOverlapping(labels: readonly AxisLabel[]): AxisLabel[] {
   const visibleLabels: AxisLabel[] = []
   for (const label of [...labels.slice(0, 1), ...labels.slice(1).reverse()]) {
     if (visibleLabels.every(({ from, to }) => label.to <= from || label.from >= to)) visibleLabels.push(label)

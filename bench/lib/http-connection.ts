@@ -56,22 +56,22 @@ function sendOn(socket: TLSSocket): Connection['send'] {
   let missingBytes = -1 // of the body; below zero while the head is awaited
 
   const onData = (data: Buffer) => {
-    let remaining = data
+    let remainingBytes = data
     if (missingBytes < 0) {
-      remaining = partialHead ? Buffer.concat([partialHead, data]) : data
-      const end = remaining.indexOf(HEAD_END)
+      remainingBytes = partialHead ? Buffer.concat([partialHead, data]) : data
+      const end = remainingBytes.indexOf(HEAD_END)
       if (end < 0) {
-        partialHead = remaining
+        partialHead = remainingBytes
         return
       }
       partialHead = undefined
-      const head = remaining.toString('latin1', 0, end)
+      const head = remainingBytes.toString('latin1', 0, end)
       status = Number(head.slice(9, 12))
       bodyBytes = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1])
       missingBytes = bodyBytes
-      remaining = remaining.subarray(end + HEAD_END.length)
+      remainingBytes = remainingBytes.subarray(end + HEAD_END.length)
     }
-    missingBytes -= remaining.length
+    missingBytes -= remainingBytes.length
     if (missingBytes > 0) return
     missingBytes = -1
     onResponse?.({ status, bodyBytes })
@@ -91,8 +91,8 @@ function followOn(socket: TLSSocket, request: Uint8Array, onLines: (count: numbe
       socket.on('data', (data: Buffer) => {
         let count = 0
         // A line feed after a carriage return frames a chunk; any other ends an event.
-        for (let at = data.indexOf(LINE_FEED); at >= 0; at = data.indexOf(LINE_FEED, at + 1)) {
-          if ((at === 0 ? lastByte : data[at - 1]) !== CARRIAGE_RETURN) count++
+        for (let position = data.indexOf(LINE_FEED); position >= 0; position = data.indexOf(LINE_FEED, position + 1)) {
+          if ((position === 0 ? lastByte : data[position - 1]) !== CARRIAGE_RETURN) count++
         }
         lastByte = data[data.length - 1] ?? 0
         if (count > 0) onLines(count)

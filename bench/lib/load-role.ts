@@ -70,8 +70,8 @@ export async function runLoad(job: RequestsJob | TurnsJob | FanOutJob): Promise<
 }
 
 async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: RequestsJob): Promise<LoadResult> {
-  const broken = createSignal<never>()
-  const connections = await openAll(endpoint, clients, broken.reject)
+  const failure = createSignal<never>()
+  const connections = await openAll(endpoint, clients, failure.reject)
   const nextRequest = uniqueRequests(request)
   const result = createSignal<LoadResult>()
   let bodyBytes = 0
@@ -102,18 +102,18 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
     connection.send(nextRequest(), onResponse)
   }
   try {
-    return await Promise.race([result.promise, broken.promise])
+    return await Promise.race([result.promise, failure.promise])
   } finally {
     for (const connection of connections) connection.close()
   }
 }
 
 async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob): Promise<TurnsResult> {
-  const broken = createSignal<never>()
+  const failure = createSignal<never>()
   const connections = new Map<string, Connection[]>()
   for (const { endpoint } of requests) {
     if (connections.has(endpointKey(endpoint))) continue
-    connections.set(endpointKey(endpoint), await openAll(endpoint, clients, broken.reject))
+    connections.set(endpointKey(endpoint), await openAll(endpoint, clients, failure.reject))
   }
   const nextRequests = requests.map(uniqueRequests)
   const rates: number[][] = requests.map(() => [])
@@ -163,10 +163,11 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
   }
 
   try {
-    for (const [key, idle] of connections)
-      if (key !== endpointKey(requestOf(0).endpoint)) for (const connection of idle) restingConnections.add(connection)
+    for (const [key, idleConnections] of connections)
+      if (key !== endpointKey(requestOf(0).endpoint))
+        for (const connection of idleConnections) restingConnections.add(connection)
     beginTurn(warmUpMs)
-    return await Promise.race([result.promise, broken.promise])
+    return await Promise.race([result.promise, failure.promise])
   } finally {
     for (const connection of [...connections.values()].flat()) connection.close()
   }
@@ -176,28 +177,28 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
 const endpointKey = ({ port, cert }: Endpoint): string => `${port} ${cert}`
 
 async function runFanOut({ endpoint, watchers, watch, create, creates }: FanOutJob): Promise<LoadResult> {
-  const broken = createSignal<never>()
-  const connections = await openAll(endpoint, watchers, broken.reject)
-  const writer = await openConnection(endpoint, broken.reject)
+  const failure = createSignal<never>()
+  const connections = await openAll(endpoint, watchers, failure.reject)
+  const writer = await openConnection(endpoint, failure.reject)
   const nextCreate = uniqueRequests(create)
-  const delivered = createSignal<void>()
-  let missing = watchers * creates
+  const delivery = createSignal<void>()
+  let missingCount = watchers * creates
   const onLines = (count: number) => {
-    missing -= count
-    if (missing <= 0) delivered.resolve()
+    missingCount -= count
+    if (missingCount <= 0) delivery.resolve()
   }
   try {
     const watchRequest = uniqueRequests(watch)()
-    await Promise.race([broken.promise, Promise.all(connections.map(({ follow }) => follow(watchRequest, onLines)))])
+    await Promise.race([failure.promise, Promise.all(connections.map(({ follow }) => follow(watchRequest, onLines)))])
     const startMs = performance.now()
-    for (let created = 0; created < creates; created++) {
+    for (let createdCount = 0; createdCount < creates; createdCount++) {
       const { status } = await Promise.race([
-        broken.promise,
+        failure.promise,
         new Promise<ResponseSummary>((resolve) => writer.send(nextCreate(), resolve)),
       ])
       if (status >= 300) throw new Error(`${create.method} ${create.path}: ${status}`)
     }
-    await Promise.race([broken.promise, delivered.promise])
+    await Promise.race([failure.promise, delivery.promise])
     return { count: watchers * creates, seconds: (performance.now() - startMs) / 1000, bodyBytes: 0 }
   } finally {
     for (const connection of [...connections, writer]) connection.close()
@@ -238,12 +239,13 @@ export function numberedRequest({ method, path, body }: RequestText): (number: n
     (method === 'GET' ? '' : `Content-Type: ${CONTENT_TYPES[method]}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`)
   const template = Buffer.from(`${head}\r\n${text}`)
   const places: number[] = []
-  for (let at = template.indexOf(NUMBER); at >= 0; at = template.indexOf(NUMBER, at + 1)) places.push(at)
+  for (let position = template.indexOf(NUMBER); position >= 0; position = template.indexOf(NUMBER, position + 1))
+    places.push(position)
   if (places.length === 0) return () => template
   return (number) => {
     const request = Buffer.from(template)
     const digits = String(number).padStart(NUMBER.length, '0')
-    for (const at of places) request.write(digits, at, 'latin1')
+    for (const position of places) request.write(digits, position, 'latin1')
     return request
   }
 }

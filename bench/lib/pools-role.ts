@@ -17,13 +17,13 @@ type Segments = Readonly<Record<string, string>>
 
 /** Serves until the process ends. */
 export async function servePools({ socket, name, topologyKey, poolBytes }: PoolsJob): Promise<void> {
-  const used = new Map<string, number>()
+  const usedBytes = new Map<string, number>()
   const volumes = new Map<string, { readonly pool: string; readonly bytes: number; readonly segments: Segments }>()
   const poolOf = (segments: Segments, parameters: Readonly<Record<string, string>>) =>
     `${segments[topologyKey] ?? 'anywhere'} ${parameters.pool ?? ''}`
-  const free = (pool: string) => poolBytes - (used.get(pool) ?? 0)
-  const capability = <T>(types: readonly T[], named: string) => ({
-    capabilities: types.map((type) => ({ type: { case: named, value: { type } } })) as never,
+  const freeBytes = (pool: string) => poolBytes - (usedBytes.get(pool) ?? 0)
+  const capability = <T>(types: readonly T[], caseName: string) => ({
+    capabilities: types.map((type) => ({ type: { case: caseName, value: { type } } })) as never,
   })
   await serveDriver({
     endpoint: `unix://${socket}`,
@@ -37,24 +37,25 @@ export async function servePools({ socket, name, topologyKey, poolBytes }: Pools
     controller: {
       controllerGetCapabilities: async () => capability([CREATE_DELETE, GET_CAPACITY], 'rpc'),
       getCapacity: async ({ accessibleTopology, parameters }) => ({
-        availableCapacity: BigInt(free(poolOf(accessibleTopology?.segments ?? {}, parameters))),
+        availableCapacity: BigInt(freeBytes(poolOf(accessibleTopology?.segments ?? {}, parameters))),
       }),
       createVolume: async (request) => {
-        const existing = volumes.get(request.name)
-        const segments = existing?.segments ?? request.accessibilityRequirements?.preferred[0]?.segments ?? {}
-        const pool = existing?.pool ?? poolOf(segments, request.parameters)
-        const bytes = existing?.bytes ?? Number(request.capacityRange?.requiredBytes ?? 0n)
-        if (!existing) {
-          if (free(pool) < bytes) throw new CsiError('RESOURCE_EXHAUSTED', `${pool} is full`)
-          used.set(pool, (used.get(pool) ?? 0) + bytes)
+        const existingVolume = volumes.get(request.name)
+        const segments = existingVolume?.segments ?? request.accessibilityRequirements?.preferred[0]?.segments ?? {}
+        const pool = existingVolume?.pool ?? poolOf(segments, request.parameters)
+        const bytes = existingVolume?.bytes ?? Number(request.capacityRange?.requiredBytes ?? 0n)
+        if (!existingVolume) {
+          if (freeBytes(pool) < bytes) throw new CsiError('RESOURCE_EXHAUSTED', `${pool} is full`)
+          usedBytes.set(pool, (usedBytes.get(pool) ?? 0) + bytes)
           volumes.set(request.name, { pool, bytes, segments })
         }
         const accessibleTopology = Object.keys(segments).length > 0 ? [{ segments: { ...segments } }] : []
         return { volume: { volumeId: request.name, capacityBytes: BigInt(bytes), accessibleTopology } }
       },
       deleteVolume: async ({ volumeId }) => {
-        const existing = volumes.get(volumeId)
-        if (existing) used.set(existing.pool, (used.get(existing.pool) ?? 0) - existing.bytes)
+        const existingVolume = volumes.get(volumeId)
+        if (existingVolume)
+          usedBytes.set(existingVolume.pool, (usedBytes.get(existingVolume.pool) ?? 0) - existingVolume.bytes)
         volumes.delete(volumeId)
         return {}
       },

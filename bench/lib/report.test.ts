@@ -5,12 +5,12 @@ import { mergeReports, reportJson, targetsOf } from './report.ts'
 
 const metFigure = { name: 'good', unit: '/s', value: 10, target: { valueMin: 5 } } as const
 const unmetFigure = { name: 'bad', unit: 'ms', value: 10, target: { valueMax: 5 } } as const
-const withoutTarget = { name: 'plain', unit: 'ms', value: 10 } as const
+const untargetedFigure = { name: 'plain', unit: 'ms', value: 10 } as const
 
 describe('a report', () => {
   it('counts the targets and those met', () => {
     expect(
-      targetsOf([aSuiteReport('api', [metFigure, unmetFigure]), aSuiteReport('quota', [withoutTarget, metFigure])]),
+      targetsOf([aSuiteReport('api', [metFigure, unmetFigure]), aSuiteReport('quota', [untargetedFigure, metFigure])]),
     ).toEqual({
       met: 2,
       all: 3,
@@ -24,9 +24,13 @@ describe('a report', () => {
   })
 
   it('of one suite replaces the earlier one, in the given order', () => {
-    const earlier = aReport([aSuiteReport('api', [unmetFigure]), aSuiteReport('quota', [withoutTarget])])
-    const merged = mergeReports(earlier, aReport([aSuiteReport('api', [metFigure])]), ['quota', 'api', 'pods'])
-    expect(merged.suites.map(({ suite }) => suite)).toEqual(['quota', 'api'])
-    expect(merged.suites[1]?.figures).toEqual([metFigure])
+    const earlierReport = aReport([aSuiteReport('api', [unmetFigure]), aSuiteReport('quota', [untargetedFigure])])
+    const mergedReport = mergeReports(earlierReport, aReport([aSuiteReport('api', [metFigure])]), [
+      'quota',
+      'api',
+      'pods',
+    ])
+    expect(mergedReport.suites.map(({ suite }) => suite)).toEqual(['quota', 'api'])
+    expect(mergedReport.suites[1]?.figures).toEqual([metFigure])
   })
 })

@@ -29,9 +29,9 @@ export interface PartTime {
 
 /** Returns the report as JSON, with the ratio and the result of each figure. */
 export const reportJson = (report: Report): string =>
-  `${JSON.stringify({ ...report, suites: report.suites.map(withResults) }, null, 2)}\n`
+  `${JSON.stringify({ ...report, suites: report.suites.map(addResults) }, null, 2)}\n`
 
-const withResults = (suite: SuiteReport) => ({
+const addResults = (suite: SuiteReport) => ({
   ...suite,
   figures: suite.figures.map((figure) => ({
     ...figure,
@@ -50,7 +50,7 @@ export function targetsOf(suites: readonly SuiteReport[]): { readonly met: numbe
 }
 
 /** Suites of the later run replace those of the earlier one; the others stay. */
-export function mergeReports(earlier: Report | undefined, later: Report, order: readonly string[]): Report {
-  const suites = new Map([...(earlier?.suites ?? []), ...later.suites].map((suite) => [suite.suite, suite]))
-  return { ...later, suites: order.flatMap((name) => suites.get(name) ?? []) }
+export function mergeReports(earlierReport: Report | undefined, laterReport: Report, order: readonly string[]): Report {
+  const suites = new Map([...(earlierReport?.suites ?? []), ...laterReport.suites].map((suite) => [suite.suite, suite]))
+  return { ...laterReport, suites: order.flatMap((name) => suites.get(name) ?? []) }
 }

@@ -163,11 +163,11 @@ async function startProgram(options: ProgramOptions): Promise<Program> {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...options.env },
   })
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const exit = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const output = { stdout: '', stderr: '' }
   let isStarted = false
   await new Promise<void>((resolve, reject) => {
-    void exited.then(() => reject(new Error(`${file} exited before it was ready: ${output.stderr}`)))
+    void exit.then(() => reject(new Error(`${file} exited before it was ready: ${output.stderr}`)))
     for (const stream of ['stdout', 'stderr'] as const) {
       child[stream].on('data', (chunk) => {
         if (isStarted) {
@@ -186,7 +186,7 @@ async function startProgram(options: ProgramOptions): Promise<Program> {
     cpuMs: () => cpuMs(child.pid!),
     stop: () => {
       child.kill('SIGTERM')
-      return exited
+      return exit
     },
   }
 }

@@ -47,8 +47,8 @@ export function textWidth(text: string, textClass: string): number {
 export function wrapText(text: string, textClass: TextClass, widthMax: number): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {
-    const joined = lines.length === 0 ? word : `${lines.at(-1)} ${word}`
-    if (lines.length > 0 && textWidth(joined, textClass) <= widthMax) lines[lines.length - 1] = joined
+    const joinedLine = lines.length === 0 ? word : `${lines.at(-1)} ${word}`
+    if (lines.length > 0 && textWidth(joinedLine, textClass) <= widthMax) lines[lines.length - 1] = joinedLine
     else lines.push(word)
   }
   return lines

@@ -1,3 +1,4 @@
+// Tests the lines of the table of figures.
 import { describe, expect, it } from 'vitest'
 import type { Figure } from './figure.ts'
 import { aSuiteReport } from './report.fixture.ts'
@@ -38,15 +39,18 @@ describe('the table', () => {
   it('shows a published figure on its own line, with a ratio of 10 or more as a factor', () => {
     const peer = { value: 30, of: 'kubernetes#140721' }
     const figure = { name: 'bound', unit: '/s', value: 1_500, peer } as const
-    const limited = { ...figure, limit: { value: 3_000, of: 'the echo' } }
+    const limitedFigure = { ...figure, limit: { value: 3_000, of: 'the echo' } }
     const lines = (figure: Figure) =>
       tableOf(aSuiteReport('provisioning', [figure]))
         .trim()
         .split('\n')
         .slice(1)
-    const published = /^bound +1,500\/s +30\/s +50 × +published: kubernetes#140721$/
-    expect(lines(limited)).toEqual([expect.stringMatching(/50 % +the echo$/), expect.stringMatching(published)])
-    expect(lines(figure)).toEqual([expect.stringMatching(published)])
+    const publishedRow = /^bound +1,500\/s +30\/s +50 × +published: kubernetes#140721$/
+    expect(lines(limitedFigure)).toEqual([
+      expect.stringMatching(/50 % +the echo$/),
+      expect.stringMatching(publishedRow),
+    ])
+    expect(lines(figure)).toEqual([expect.stringMatching(publishedRow)])
   })
 
   it('shows which figures could not be measured, and why', () => {

@@ -36,7 +36,7 @@ function figureRows(figure: Figure): string[][] {
     limit?.of ?? (peer ? `published: ${peer.of}` : ''),
   ]
   if (!peer || !limit) return [row]
-  const published = `published: ${peer.of}`
+  const publishedText = `published: ${peer.of}`
   return [
     row,
     [
@@ -46,7 +46,7 @@ function figureRows(figure: Figure): string[][] {
       ratioText(peerRatioOf(figure)),
       '',
       '',
-      published,
+      publishedText,
     ],
   ]
 }

@@ -23,6 +23,6 @@ export function targetText(target: Target, unit: Unit): string {
 
 /** 95 → `1:35` */
 export function minutesText(seconds: number): string {
-  const whole = Math.max(0, Math.round(seconds))
-  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
+  const wholeSeconds = Math.max(0, Math.round(seconds))
+  return `${Math.floor(wholeSeconds / 60)}:${String(wholeSeconds % 60).padStart(2, '0')}`
 }

@@ -24,9 +24,9 @@ const UNSERVED_KINDS = [
   ...['NetworkPolicy', 'PodDisruptionBudget', 'PrometheusRule', 'Service', 'ServiceMonitor'],
 ]
 
-const missing = helmSkipReason()
+const skipMessage = helmSkipReason()
 
-describe.skipIf(missing)(`the chart on a Stowage server${missing ? ` (skipped: ${missing})` : ''}`, () => {
+describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (skipped: ${skipMessage})` : ''}`, () => {
   let dir: string
   let server: RunningServer
   let driver: RunningFakeDriver | undefined
@@ -84,11 +84,11 @@ describe.skipIf(missing)(`the chart on a Stowage server${missing ? ` (skipped: $
 
   it.each(SETS)('PLUS-9 accepts the manifests of %s, as a dry run and for real', async (set) => {
     const manifests = await render(set)
-    const served = manifests.filter(isServed)
-    expect(served.length).toBeGreaterThan(0)
+    const servedManifests = manifests.filter(isServed)
+    expect(servedManifests.length).toBeGreaterThan(0)
     expect(manifests.filter((manifest) => !isServed(manifest) && !UNSERVED_KINDS.includes(manifest.kind))).toEqual([])
-    for (const manifest of served) await apply(manifest, '&dryRun=All')
-    for (const manifest of served) await apply(manifest)
+    for (const manifest of servedManifests) await apply(manifest, '&dryRun=All')
+    for (const manifest of servedManifests) await apply(manifest)
     for (const { metadata, spec } of manifests) {
       const template = spec?.template
       if (!template) continue
@@ -186,7 +186,7 @@ describe.skipIf(missing)(`the chart on a Stowage server${missing ? ` (skipped: $
     const lines = (await readFile(join(dir, 'data', 'audit', 'audit.log'), 'utf8')).trim().split('\n')
     const events = lines.map((line) => JSON.parse(line)).filter((event) => event.user.username === user)
     expect(events.length).toBeGreaterThan(10)
-    const denied = events.filter(({ responseStatus }) => responseStatus?.code === 403)
-    expect(denied.map(({ verb, requestURI }) => `${verb} ${requestURI}`)).toEqual([])
+    const deniedEvents = events.filter(({ responseStatus }) => responseStatus?.code === 403)
+    expect(deniedEvents.map(({ verb, requestURI }) => `${verb} ${requestURI}`)).toEqual([])
   })
 })

@@ -9,22 +9,22 @@ const DEPLOY = new URL('../../deploy', import.meta.url).pathname
 /** The sets of values that deploy/ has as plain manifests. */
 const PLAIN_SETS = ['replicated', 'sidecar', 'single']
 const SETS = await listValueSets()
-/** The sets with pods: the other one has only roles. */
+/** The sets with pods. The set sidecar-roles has only roles. */
 const POD_SETS = SETS.filter((set) => set !== 'sidecar-roles')
 
-const missing = helmSkipReason()
+const skipMessage = helmSkipReason()
 
-describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, () => {
-  const rendered = new Map<string, string>()
-  const manifests = (set: string): Manifest[] => parseManifests(rendered.get(set)!)
+describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage})` : ''}`, () => {
+  const renderedTexts = new Map<string, string>()
+  const manifestsOf = (set: string): Manifest[] => parseManifests(renderedTexts.get(set)!)
   /** Returns the containers of Stowage, at least one. */
   const containersOf = (set: string): Container[] => {
-    const containers = manifests(set).flatMap(stowageContainersOf)
+    const containers = manifestsOf(set).flatMap(stowageContainersOf)
     expect(containers.length).toBeGreaterThan(0)
     return containers
   }
   beforeAll(async () => {
-    for (const set of SETS) rendered.set(set, await renderChart(set))
+    for (const set of SETS) renderedTexts.set(set, await renderChart(set))
   })
 
   it.each(SETS)('PLUS-9 passes helm lint with the values %s', async (set) => {
@@ -33,7 +33,7 @@ describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, 
   })
 
   it.each(PLAIN_SETS)('PLUS-9 renders deploy/%s.yaml', async (set) => {
-    await expect(plainManifest(set, rendered.get(set)!)).toMatchFileSnapshot(join(DEPLOY, `${set}.yaml`))
+    await expect(plainManifest(set, renderedTexts.get(set)!)).toMatchFileSnapshot(join(DEPLOY, `${set}.yaml`))
   })
 
   it.each(POD_SETS)('SYS-12 starts the program with flags that it has, with the values %s', (set) => {
@@ -42,8 +42,8 @@ describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, 
       const [name, ...flags] = args
       const command = commands.find((candidate) => candidate.name() === name)
       expect(command, name).toBeDefined()
-      const known = command!.options.map(({ long }) => long)
-      expect(flags.map((flag) => flag.replace(/=.*/s, '')).filter((flag) => !known.includes(flag))).toEqual([])
+      const flagNames = command!.options.map(({ long }) => long)
+      expect(flags.map((flag) => flag.replace(/=.*/s, '')).filter((flag) => !flagNames.includes(flag))).toEqual([])
     }
   })
 
@@ -73,8 +73,8 @@ describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, 
     }
   })
 
-  it.each(POD_SETS)('selects pods of the component by every selector, with the values %s', (set) => {
-    const objects = manifests(set)
+  it.each(POD_SETS)('selects the pods of one component with every selector, with the values %s', (set) => {
+    const objects = manifestsOf(set)
     const podLabels = objects.flatMap(({ spec }) => spec?.template?.metadata.labels ?? [])
     const selectors = objects.flatMap(({ kind, spec }) =>
       kind === 'Service'
@@ -83,34 +83,35 @@ describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, 
     )
     expect(selectors.length).toBeGreaterThan(0)
     for (const selector of selectors) {
-      const selected = podLabels.filter((labels) =>
+      const selectedLabels = podLabels.filter((labels) =>
         Object.entries(selector).every(([key, value]) => labels[key] === value),
       )
-      expect(selected, JSON.stringify(selector)).toHaveLength(1)
+      expect(selectedLabels, JSON.stringify(selector)).toHaveLength(1)
     }
   })
 
   it('PLUS-9 binds the roles to the service account of another chart', () => {
-    const [binding] = manifests('sidecar-roles').filter(({ kind }) => kind === 'ClusterRoleBinding')
+    const [binding] = manifestsOf('sidecar-roles').filter(({ kind }) => kind === 'ClusterRoleBinding')
     expect(binding!.subjects).toEqual([{ kind: 'ServiceAccount', name: 'disks-controller', namespace: 'stowage' }])
-    expect(manifests('sidecar-roles').map(({ kind }) => kind)).not.toContain('ServiceAccount')
+    expect(manifestsOf('sidecar-roles').map(({ kind }) => kind)).not.toContain('ServiceAccount')
   })
 
   it('SYS-9 grants only what the named controllers and features need', () => {
-    const rulesOf = (set: string, kind: string) => manifests(set).find((object) => object.kind === kind)?.rules ?? []
-    const resources = (set: string) =>
+    const rulesOf = (set: string, kind: string) => manifestsOf(set).find((object) => object.kind === kind)?.rules ?? []
+    const resourcesOf = (set: string) =>
       rulesOf(set, 'ClusterRole').flatMap((rule: { resources: string[] }) => rule.resources)
-    expect(resources('sidecar')).toEqual(
+    expect(resourcesOf('sidecar')).toEqual(
       expect.arrayContaining(['secrets', 'volumeattachments/status', 'volumesnapshots']),
     )
     for (const resource of ['secrets', 'volumeattachments/status', 'volumesnapshots', 'commits'])
-      expect(resources('sidecar-node')).not.toContain(resource)
-    const names = (set: string) => rulesOf(set, 'Role').flatMap((rule: { resources: string[] }) => rule.resources)
-    expect(names('sidecar')).toEqual(expect.arrayContaining(['leases', 'csistoragecapacities']))
-    expect(names('sidecar-node')).not.toContain('leases')
+      expect(resourcesOf('sidecar-node')).not.toContain(resource)
+    const roleResourcesOf = (set: string) =>
+      rulesOf(set, 'Role').flatMap((rule: { resources: string[] }) => rule.resources)
+    expect(roleResourcesOf('sidecar')).toEqual(expect.arrayContaining(['leases', 'csistoragecapacities']))
+    expect(roleResourcesOf('sidecar-node')).not.toContain('leases')
   })
 
-  it('SYS-17 has no alerts of servers beside a driver, which would report that there is none', async () => {
+  it('SYS-17 has no alert about missing servers in the mode sidecar, which runs none', async () => {
     const alertsOf = async (set: string) => {
       const { stdout } = await runHelm('template', set, ['--set', 'prometheusRule.enabled=true'])
       const [rule] = parseManifests(stdout).filter(({ kind }) => kind === 'PrometheusRule')
@@ -173,11 +174,11 @@ interface Probe {
 const stowageContainersOf = ({ spec }: Manifest): Container[] =>
   (spec?.template?.spec.containers ?? []).filter(({ image }: Container) => image.startsWith('stowage:'))
 
-/** Returns rendered manifests without what only Helm uses, and with the namespace that Helm would create. */
+/** Returns rendered manifests without the labels that only Helm uses, and with the namespace that Helm would create. */
 function plainManifest(set: string, text: string): string {
-  const withoutHelm = text
+  const plainText = text
     .replace(/^ +(helm\.sh\/chart|app\.kubernetes\.io\/managed-by): .*\n/gm, '')
     .replace(/^# Source: stowage\/templates\/(.*)$/gm, '# $1')
   const header = `# Rendered from charts/stowage with the values of charts/stowage/ci/${set}-values.yaml. Do not edit: change these.\n`
-  return `${header}---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: stowage\n${withoutHelm}`
+  return `${header}---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: stowage\n${plainText}`
 }

@@ -11,7 +11,7 @@ import { type RunningServer, startServer } from '../helpers/server.ts'
 import { runSteps, type StepsRun } from './steps.ts'
 
 const run = promisify(execFile)
-const missing = programSkipReason('go', ['version'])
+const skipMessage = programSkipReason('go', ['version'])
 
 /** The steps of go/main.go, each with its expected result. */
 const STEPS = {
@@ -56,7 +56,7 @@ const BUILD_TIMEOUT_MS = 15 * 60_000
 /** Long enough for several failing steps, each of which waits for its own timeout. */
 const RUN_TIMEOUT_MS = 10 * 60_000
 
-describe.skipIf(missing)(`the Go client${missing ? ` (skipped: ${missing})` : ''}`, () => {
+describe.skipIf(skipMessage)(`the Go client${skipMessage ? ` (skipped: ${skipMessage})` : ''}`, () => {
   let dir: string
   let program: string
   beforeAll(async () => {

@@ -84,15 +84,22 @@ describe('typed client', () => {
       metadata: { name: 'orders' },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, storageClassName: 'gold' },
     }
-    const created = await core.createNamespacedPersistentVolumeClaim({ namespace, body })
-    expect(created).toMatchObject({ spec: { ...body.spec, volumeMode: 'Filesystem' }, status: { phase: 'Pending' } })
-    expect(created.metadata?.creationTimestamp).toBeInstanceOf(Date)
-    created.metadata!.annotations = { note: 'kept' }
-    const replaced = await core.replaceNamespacedPersistentVolumeClaim({ namespace, name: 'orders', body: created })
-    expect(replaced.metadata?.annotations).toEqual({ note: 'kept' })
+    const createdClaim = await core.createNamespacedPersistentVolumeClaim({ namespace, body })
+    expect(createdClaim).toMatchObject({
+      spec: { ...body.spec, volumeMode: 'Filesystem' },
+      status: { phase: 'Pending' },
+    })
+    expect(createdClaim.metadata?.creationTimestamp).toBeInstanceOf(Date)
+    createdClaim.metadata!.annotations = { note: 'kept' }
+    const replacedClaim = await core.replaceNamespacedPersistentVolumeClaim({
+      namespace,
+      name: 'orders',
+      body: createdClaim,
+    })
+    expect(replacedClaim.metadata?.annotations).toEqual({ note: 'kept' })
     await core.deleteNamespacedPersistentVolumeClaim({ namespace, name: 'orders', propagationPolicy: 'Background' })
-    const remaining = await core.listNamespacedPersistentVolumeClaim({ namespace })
-    expect(remaining.items.filter(({ metadata }) => !metadata?.deletionTimestamp)).toEqual([])
+    const remainingClaims = await core.listNamespacedPersistentVolumeClaim({ namespace })
+    expect(remainingClaims.items.filter(({ metadata }) => !metadata?.deletionTimestamp)).toEqual([])
   })
 
   it('SYS-4 lists in pages', async () => {
@@ -114,8 +121,8 @@ describe('typed client', () => {
 
   it('SYS-4 reports errors by code and reason', async () => {
     await addMap('existing')
-    const missing = environment.core.readNamespacedConfigMap({ namespace, name: 'missing' })
-    expect(await expectError(missing)).toMatchObject({ code: 404, status: { reason: 'NotFound' } })
+    const failingRead = environment.core.readNamespacedConfigMap({ namespace, name: 'missing' })
+    expect(await expectError(failingRead)).toMatchObject({ code: 404, status: { reason: 'NotFound' } })
     expect(await expectError(addMap('existing'))).toMatchObject({ code: 409, status: { reason: 'AlreadyExists' } })
     expect(await expectError(addMap('Bad_Name'))).toMatchObject({
       code: 422,
@@ -133,8 +140,8 @@ describe('patch methods', () => {
         withStrategy(PatchStrategy.JsonPatch),
       )
     expect(await patch([{ op: 'move', from: '/data/a', path: '/data/b' }])).toMatchObject({ data: { b: '1' } })
-    const failing = patch([{ op: 'test', path: '/data/b', value: '2' }])
-    expect(await expectError(failing)).toMatchObject({ code: 422, status: { reason: 'Invalid' } })
+    const failingPatch = patch([{ op: 'test', path: '/data/b', value: '2' }])
+    expect(await expectError(failingPatch)).toMatchObject({ code: 422, status: { reason: 'Invalid' } })
   })
 
   it('SYS-4 applies a JSON merge patch', async () => {
@@ -190,8 +197,8 @@ describe('KubernetesObjectApi', () => {
     expect(await objects.create(silver)).toMatchObject({ reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' })
     await objects.patch({ ...silver, allowVolumeExpansion: true })
     expect(await objects.read(silver)).toMatchObject({ ...silver, allowVolumeExpansion: true })
-    const listed = await objects.list('storage.k8s.io/v1', 'StorageClass')
-    expect(listed.items.map(({ metadata }) => metadata?.name)).toEqual(['silver'])
+    const storageClasses = await objects.list('storage.k8s.io/v1', 'StorageClass')
+    expect(storageClasses.items.map(({ metadata }) => metadata?.name)).toEqual(['silver'])
     await objects.delete(silver)
     expect((await environment.config.makeApiClient(StorageV1Api).listStorageClass()).items).toEqual([])
     expect(await expectError(objects.read(silver))).toMatchObject({ code: 404 })
@@ -230,16 +237,16 @@ describe('Watch', () => {
   it('SYS-3 receives every change once, in order, if it resumes from the last version', async () => {
     const { metadata } = await addMap('watched', { n: '0' })
     let resourceVersion = metadata!.resourceVersion!
-    const received: string[] = []
+    const receivedEvents: string[] = []
     for (let n = 1; n <= 6; n++) await setData(environment, 'watched', { n: String(n) })
-    while (received.length < 6) {
+    while (receivedEvents.length < 6) {
       const query = { resourceVersion, fieldSelector: 'metadata.name=watched' }
       for (const { type, object } of await collectEvents(environment, query, 2)) {
-        received.push(`${type} ${object.data.n}`)
+        receivedEvents.push(`${type} ${object.data.n}`)
         resourceVersion = object.metadata.resourceVersion
       }
     }
-    expect(received).toEqual([1, 2, 3, 4, 5, 6].map((n) => `MODIFIED ${n}`))
+    expect(receivedEvents).toEqual([1, 2, 3, 4, 5, 6].map((n) => `MODIFIED ${n}`))
   })
 
   it('SYS-3 receives 410 Expired and ends if it starts from a compacted version', async () => {
@@ -275,9 +282,9 @@ describe('makeInformer', () => {
   function createInformer({ config, core }: Environment, labelSelector: string) {
     const received: string[] = []
     const pendingChecks = new Set<() => void>()
-    let lists = 0
+    let listCount = 0
     const list = () => {
-      lists++
+      listCount++
       return core.listNamespacedConfigMap({ namespace, labelSelector })
     }
     const informer = makeInformer<V1ConfigMap>(config, MAPS, list, labelSelector)
@@ -291,7 +298,7 @@ describe('makeInformer', () => {
     return {
       informer,
       received,
-      lists: () => lists,
+      countLists: () => listCount,
       waitFor: (condition: () => boolean) =>
         new Promise<void>((resolve) => {
           const check = () => {
@@ -321,7 +328,7 @@ describe('makeInformer', () => {
 
   it('SYS-3 resumes after a lost connection without listing again', async () => {
     await addMap('steady', { n: '0' }, { wave: 'b' })
-    const { informer, received, lists, waitFor } = createInformer(environment, 'wave=b')
+    const { informer, received, countLists, waitFor } = createInformer(environment, 'wave=b')
     await informer.start()
     await setData(environment, 'steady', { n: '1' })
     await waitFor(() => received.includes('update steady 1'))
@@ -332,14 +339,14 @@ describe('makeInformer', () => {
     }
     await waitFor(() => received.includes('update steady 4'))
     expect(received).toEqual(['add steady 0', ...[1, 2, 3, 4].map((n) => `update steady ${n}`)])
-    expect(lists()).toBe(1)
+    expect(countLists()).toBe(1)
     await informer.stop()
   })
 
   it('SYS-3 lists again when the missed events are compacted', async () => {
     const body = { metadata: { name: 'busy', labels: { wave: 'c' } }, data: { n: 'first' } }
     const { metadata } = await compactingEnvironment.core.createNamespacedConfigMap({ namespace, body })
-    const { informer, received, lists, waitFor } = createInformer(compactingEnvironment, 'wave=c')
+    const { informer, received, countLists, waitFor } = createInformer(compactingEnvironment, 'wave=c')
     await informer.start()
     compactingEnvironment.proxy.cut()
     await compactVersion('busy', metadata!.resourceVersion!)
@@ -347,7 +354,7 @@ describe('makeInformer', () => {
     compactingEnvironment.proxy.restore()
     await waitFor(() => received.includes('update busy last'))
     expect(received[0]).toBe('add busy first')
-    expect(lists()).toBe(2)
+    expect(countLists()).toBe(2)
     await informer.stop()
   })
 })

@@ -22,8 +22,8 @@ it('SYS-9 clients without HTTP are those of components with rules, of nodes and 
   )
   const calls = files.flatMap((file) => {
     const source = readFileSync(join(ROOT, file), 'utf8').replaceAll(/\s+/g, ' ')
-    const found = [...source.matchAll(/inProcessClient\(((?:[^()]|\([^()]*\))*)\)/g)].map(([call]) => call)
-    return found.length > 0 ? [[file, found]] : []
+    const fileCalls = [...source.matchAll(/inProcessClient\(((?:[^()]|\([^()]*\))*)\)/g)].map(([call]) => call)
+    return fileCalls.length > 0 ? [[file, fileCalls]] : []
   })
   expect(Object.fromEntries(calls)).toEqual(EXPECTED_CALLS)
 })

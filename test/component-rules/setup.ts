@@ -7,9 +7,10 @@ import { ruleUsage } from '../../src/apiserver/rbac/rule-usage.fixture.ts'
 import { ROOT, usageFile } from './suites.ts'
 
 afterEach(() => {
-  const denied = [...ruleUsage.denied]
+  const deniedRequests = [...ruleUsage.denied]
   ruleUsage.denied.clear()
-  if (denied.length > 0) throw new Error(`src/apiserver/rbac/component-rules.ts does not grant: ${denied.join(', ')}`)
+  if (deniedRequests.length > 0)
+    throw new Error(`src/apiserver/rbac/component-rules.ts does not grant: ${deniedRequests.join(', ')}`)
 })
 
 // biome-ignore lint/correctness/noEmptyPattern: vitest requires a destructured first parameter

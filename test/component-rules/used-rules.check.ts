@@ -11,11 +11,11 @@ const DIR = process.env.RULE_USAGE_DIR ?? ''
 const readUsage = (file: string): string[] => JSON.parse(readFileSync(join(DIR, file), 'utf8'))
 
 it('SYS-9 every rule of every component is used by a test', ({ skip }) => {
-  const missing = suitesWithRules().filter((path) => !existsSync(join(DIR, usageFile('stowage', path))))
+  const missingSuites = suitesWithRules().filter((path) => !existsSync(join(DIR, usageFile('stowage', path))))
   // In CI all suites run, so none may be missing.
-  if (process.env.CI === 'true') expect(missing).toEqual([])
-  skip(missing.length > 0, `${missing.length} suites did not run, among them ${missing[0]}`)
-  const used = new Set(readdirSync(DIR).flatMap(readUsage))
-  const granted = (Object.keys(COMPONENT_RULES) as Component[]).flatMap((component) => grantsOf(component))
-  expect(granted.map(({ id }) => id).filter((id) => !used.has(id))).toEqual([])
+  if (process.env.CI === 'true') expect(missingSuites).toEqual([])
+  skip(missingSuites.length > 0, `${missingSuites.length} suites did not run, among them ${missingSuites[0]}`)
+  const usedIds = new Set(readdirSync(DIR).flatMap(readUsage))
+  const grants = (Object.keys(COMPONENT_RULES) as Component[]).flatMap((component) => grantsOf(component))
+  expect(grants.map(({ id }) => id).filter((id) => !usedIds.has(id))).toEqual([])
 })

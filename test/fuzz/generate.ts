@@ -98,12 +98,12 @@ export function createGenerator(dice: Dice): (state: ServerState) => FuzzRequest
     [2, () => postReview(dice)],
   ]
   const weightedGenerators = table.flatMap(([weight, generate]) => Array.from({ length: weight }, () => generate))
-  return (state) => withOddHeaders(dice, dice.pick(weightedGenerators)(state))
+  return (state) => replaceHeaders(dice, dice.pick(weightedGenerators)(state))
 }
 
-function withOddHeaders(dice: Dice, request: FuzzRequest): FuzzRequest {
+function replaceHeaders(dice: Dice, request: FuzzRequest): FuzzRequest {
   if (request.isValid || !dice.oneIn(25)) return request
-  const odd = dice.pick<Record<string, string>>([
+  const oddHeaders = dice.pick<Record<string, string>>([
     { 'content-type': dice.pick(CONTENT_TYPES) },
     { accept: dice.pick(ACCEPTS) },
     { 'user-agent': dice.pick(HOSTILE_STRINGS) },
@@ -111,7 +111,7 @@ function withOddHeaders(dice: Dice, request: FuzzRequest): FuzzRequest {
     { 'impersonate-group': 'system:masters' },
     { 'content-encoding': 'gzip' },
   ])
-  return { ...request, headers: { ...request.headers, ...odd } }
+  return { ...request, headers: { ...request.headers, ...oddHeaders } }
 }
 
 const json = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value) ?? 'null')
@@ -120,9 +120,9 @@ const nameFor = (dice: Dice, { kind }: ServedKind) => dice.pick(NAMES[kind] ?? O
 function sampleObject(dice: Dice, served = dice.pick(SERVED)) {
   const apiVersion = dice.pick(served.apiVersions)
   const namespace = dice.pick(NAMESPACES)
-  const { metadata, ...rest } = served.sample(dice, namespace)
+  const { metadata, ...objectFields } = served.sample(dice, namespace)
   const name = nameFor(dice, served)
-  const object = copyOf({ apiVersion, kind: served.kind, metadata: { name, ...metadata }, ...rest })
+  const object = copyOf({ apiVersion, kind: served.kind, metadata: { name, ...metadata }, ...objectFields })
   return { served, apiVersion, namespace, name, object, path: collectionPath(apiVersion, served, namespace) }
 }
 
@@ -344,8 +344,8 @@ function buildOddQuery(dice: Dice, revision: number): string {
     () => ['hash', dice.pick(HOSTILE_STRINGS)],
     () => ['__proto__', 'x'],
   ]
-  const selected = Array.from({ length: 1 + dice.int(4) }, () => dice.pick(parameters)())
-  return new URLSearchParams(selected).toString()
+  const parameterPairs = Array.from({ length: 1 + dice.int(4) }, () => dice.pick(parameters)())
+  return new URLSearchParams(parameterPairs).toString()
 }
 
 function buildContinueToken(dice: Dice, revision: number): string {
@@ -394,13 +394,13 @@ function pickTarget(dice: Dice, { objects }: ServerState): KnownObject {
 }
 
 function patchValid(dice: Dice, state: ServerState): FuzzRequest {
-  const selected = pickTarget(dice, state)
+  const target = pickTarget(dice, state)
   const merge = dice.pick<any>([
     { metadata: { labels: { 'example.com/touched': String(dice.int(5)) } } },
     { metadata: { annotations: { note: null } } },
     { metadata: { labels: null } },
-    { metadata: { annotations: { 'example.com/n': 'x' }, resourceVersion: selected.object.metadata.resourceVersion } },
-    ...(selected.served.kind === 'PersistentVolumeClaim'
+    { metadata: { annotations: { 'example.com/n': 'x' }, resourceVersion: target.object.metadata.resourceVersion } },
+    ...(target.served.kind === 'PersistentVolumeClaim'
       ? [
           { spec: { resources: { requests: { storage: dice.pick(['1Gi', '20Gi', '2Ti', '1']) } } } },
           { spec: { resources: { requests: { iops: dice.pick(['100', '2000', null]) } } } },
@@ -409,12 +409,12 @@ function patchValid(dice: Dice, state: ServerState): FuzzRequest {
           { spec: { storageClassName: 'gold' } },
         ]
       : []),
-    ...(selected.served.kind === 'StorageClass' ? [{ allowVolumeExpansion: true }] : []),
+    ...(target.served.kind === 'StorageClass' ? [{ allowVolumeExpansion: true }] : []),
   ])
   return {
     intent: 'patch',
     method: 'PATCH',
-    path: pathOf(selected),
+    path: pathOf(target),
     query: dice.pick(['', 'fieldManager=fuzz', 'dryRun=All']),
     headers: { 'content-type': dice.pick(PATCH_TYPES.slice(1)) },
     body: json(merge),
@@ -422,13 +422,13 @@ function patchValid(dice: Dice, state: ServerState): FuzzRequest {
 }
 
 function patchWithOddBody(dice: Dice, state: ServerState): FuzzRequest {
-  const selected = pickTarget(dice, state)
+  const target = pickTarget(dice, state)
   const type = dice.pick(PATCH_TYPES)
-  const body = type === PATCH_TYPES[0] ? buildJsonPatch(dice, selected.object) : buildMergePatch(dice, selected, type)
+  const body = type === PATCH_TYPES[0] ? buildJsonPatch(dice, target.object) : buildMergePatch(dice, target, type)
   return {
     intent: 'odd patch',
     method: 'PATCH',
-    path: dice.oneIn(6) ? `${pathOf(selected)}/status` : pathOf(selected),
+    path: dice.oneIn(6) ? `${pathOf(target)}/status` : pathOf(target),
     query: dice.oneIn(3) ? pickWriteQuery(dice) : '',
     headers: { 'content-type': type },
     body: dice.oneIn(20) ? damage(dice, JSON.stringify(body)) : json(body),
@@ -525,14 +525,14 @@ function buildMergePatch(dice: Dice, { object, served }: KnownObject, type: stri
   if (locationsIn(object).length === 0) return { metadata: { labels: { x: 'y' } } }
   const keys = dice.pick(pointersIn(object)).slice(1).split('/')
   return keys.reduceRight<unknown>(
-    (inner, key) => JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(inner) ?? 'null'}}`),
+    (value, key) => JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(value) ?? 'null'}}`),
     hostileValue(dice),
   )
 }
 
 function put(dice: Dice, state: ServerState): FuzzRequest {
-  const selected = pickTarget(dice, state)
-  const copy = copyOf(selected.object)
+  const target = pickTarget(dice, state)
+  const copy = copyOf(target.object)
   const { metadata } = copy
   const change = dice.pick<() => any>([
     () => copy, // no change
@@ -561,21 +561,21 @@ function put(dice: Dice, state: ServerState): FuzzRequest {
         selfLink: 'x',
       },
     }),
-    () => ({ ...copy, status: selected.served.sampleStatus?.(dice) ?? {} }),
+    () => ({ ...copy, status: target.served.sampleStatus?.(dice) ?? {} }),
     () => ({ ...copy, metadata: { ...metadata, finalizers: ['example.com/new'] } }),
-    () => ({ ...copy, ...selected.served.sample(dice, selected.namespace), metadata }), // another spec under the same name
+    () => ({ ...copy, ...target.served.sample(dice, target.namespace), metadata }), // another spec under the same name
     () => mutate(dice, copy),
     () => mutate(dice, copy, 3),
     () => ({
       ...copy,
       kind: dice.pick(['Pod', '', undefined, 7]),
-      apiVersion: dice.pick([selected.apiVersion, 'v2', null]),
+      apiVersion: dice.pick([target.apiVersion, 'v2', null]),
     }),
   ])
   return {
     intent: 'put',
     method: 'PUT',
-    path: pathOf(selected),
+    path: pathOf(target),
     query: dice.oneIn(3) ? pickWriteQuery(dice) : '',
     headers: JSON_HEADERS,
     body: json(change()),
@@ -583,13 +583,13 @@ function put(dice: Dice, state: ServerState): FuzzRequest {
 }
 
 function writeStatus(dice: Dice, state: ServerState): FuzzRequest {
-  const withStatus = state.objects.filter(({ served }) => served.hasStatus)
-  const selected = withStatus.length > 0 ? dice.pick(withStatus) : pickTarget(dice, state)
-  const status = selected.served.sampleStatus?.(dice) ?? {}
+  const objectsWithStatus = state.objects.filter(({ served }) => served.hasStatus)
+  const target = objectsWithStatus.length > 0 ? dice.pick(objectsWithStatus) : pickTarget(dice, state)
+  const status = target.served.sampleStatus?.(dice) ?? {}
   const newStatus = dice.oneIn(3) ? mutate(dice, status) : status
-  const path = `${pathOf(selected)}/status`
+  const path = `${pathOf(target)}/status`
   if (dice.oneIn(2)) {
-    const body = json({ ...copyOf(selected.object), status: newStatus })
+    const body = json({ ...copyOf(target.object), status: newStatus })
     return { intent: 'status', method: 'PUT', path, query: '', headers: JSON_HEADERS, body }
   }
   const headers = { 'content-type': dice.pick(PATCH_TYPES.slice(1)) }
@@ -597,8 +597,8 @@ function writeStatus(dice: Dice, state: ServerState): FuzzRequest {
 }
 
 function remove(dice: Dice, state: ServerState): FuzzRequest {
-  const selected = pickTarget(dice, state)
-  const { uid, resourceVersion } = selected.object.metadata
+  const target = pickTarget(dice, state)
+  const { uid, resourceVersion } = target.object.metadata
   const options = dice.pick<any>([
     undefined,
     {},
@@ -613,11 +613,11 @@ function remove(dice: Dice, state: ServerState): FuzzRequest {
     hostileValue(dice),
   ])
   const isCollection = dice.oneIn(40)
-  const collection = pathOf(selected).replace(/\/[^/]*$/, '')
+  const collection = pathOf(target).replace(/\/[^/]*$/, '')
   return {
     intent: isCollection ? 'delete all' : 'delete',
     method: 'DELETE',
-    path: isCollection ? collection : pathOf(selected),
+    path: isCollection ? collection : pathOf(target),
     query: isCollection
       ? dice.pick(['labelSelector=v%3D1', 'fieldSelector=metadata.name%3Dc0', 'limit=1', 'dryRun=All'])
       : '',
@@ -628,18 +628,18 @@ function remove(dice: Dice, state: ServerState): FuzzRequest {
 
 /** Removes the finalizers of a terminating object, so that its name becomes free. */
 function removeFinalizers(dice: Dice, state: ServerState): FuzzRequest {
-  const terminating = state.objects.filter(({ object }) => object.metadata.deletionTimestamp)
-  if (terminating.length === 0) return remove(dice, state)
-  const selected = dice.pick(terminating)
-  if (selected.served.kind === 'Namespace' && dice.oneIn(2)) {
+  const terminatingObjects = state.objects.filter(({ object }) => object.metadata.deletionTimestamp)
+  if (terminatingObjects.length === 0) return remove(dice, state)
+  const target = dice.pick(terminatingObjects)
+  if (target.served.kind === 'Namespace' && dice.oneIn(2)) {
     const body = json({
-      ...selected.object,
+      ...target.object,
       spec: dice.pick<any>([{}, { finalizers: [] }, { finalizers: ['x'] }, { finalizers: ['a.b/c'] }]),
     })
     return {
       intent: 'finalize',
       method: 'PUT',
-      path: `${pathOf(selected)}/finalize`,
+      path: `${pathOf(target)}/finalize`,
       query: '',
       headers: JSON_HEADERS,
       body,
@@ -647,7 +647,7 @@ function removeFinalizers(dice: Dice, state: ServerState): FuzzRequest {
   }
   const body = json({ metadata: { finalizers: null } })
   const headers = { 'content-type': PATCH_TYPES[1] }
-  return { intent: 'release', method: 'PATCH', path: pathOf(selected), query: '', headers, body }
+  return { intent: 'release', method: 'PATCH', path: pathOf(target), query: '', headers, body }
 }
 
 function callSubresource(dice: Dice, state: ServerState): FuzzRequest {

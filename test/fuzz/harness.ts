@@ -63,7 +63,7 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
   async function handle(request: FuzzRequest): Promise<ApiResponse> {
     let response: ApiResponse | undefined
     let failure: unknown
-    const done = server
+    const handling = server
       .handle({
         method: request.method,
         path: request.path,
@@ -86,7 +86,7 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
       await nextTurn()
       if (turns > 50) await clock.advance(50)
     }
-    await done
+    await handling
     if (!response) throw failure
     response.turn?.end()
     return response.longBody ? { ...response, body: wholeBody(response) } : response
@@ -98,17 +98,19 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
   async function send(request: FuzzRequest): Promise<{ response: ApiResponse; problems: string[] }> {
     if (++requestCount % 25 === 0) await clock.advance(1_000)
     const problems: string[] = []
-    const before = store.revision
+    const revisionBefore = store.revision
     const startedMs = clock.nowMs()
     const response = await handle(request)
     const hasWaited = clock.nowMs() !== startedMs // objects may have expired during the wait
     problems.push(...loggedErrors.splice(0))
-    checkResponse(request, response, before, problems)
+    checkResponse(request, response, revisionBefore, problems)
     if (response.stream) await checkStream(response, problems)
     const mayChangeStore = isWrite(request.method) && response.status < 300 && !isDryRun(request) && !isReview(request)
-    if (store.revision === before + 1 && isOverQuota(response)) await checkQuotaEvent(request, problems)
-    else if (store.revision !== before && !mayChangeStore && !hasWaited) {
-      problems.push(`the store went from ${before} to ${store.revision} although the request must not change it`)
+    if (store.revision === revisionBefore + 1 && isOverQuota(response)) await checkQuotaEvent(request, problems)
+    else if (store.revision !== revisionBefore && !mayChangeStore && !hasWaited) {
+      problems.push(
+        `the store went from ${revisionBefore} to ${store.revision} although the request must not change it`,
+      )
     }
     if (response.status < 300 && isWrite(request.method) && !isReview(request))
       await checkWrite(request, response, problems)
@@ -141,35 +143,35 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
     // Fields without a protobuf number are not sent, so the stored object is checked in place of a protobuf response.
     const isObject = body.kind === address.served.kind && body.metadata !== undefined && !isProtobuf(response)
     const name: string = address.name || nameIn(body)
-    const old = records.get({ ...address, name })
+    const oldRecord = records.get({ ...address, name })
     const isCreate = response.status === 201 && address.subresource === ''
     if (isObject && request.method !== 'DELETE') {
-      problems.push(...check(address.served.kind, body, isCreate ? undefined : old?.object))
-      if (!isCreate && !old) problems.push('an object was updated that was never created')
+      problems.push(...check(address.served.kind, body, isCreate ? undefined : oldRecord?.object))
+      if (!isCreate && !oldRecord) problems.push('an object was updated that was never created')
     }
     const nameInBody = request.method === 'PUT' ? readNameInBody(request) : undefined
     if (nameInBody !== undefined && nameInBody !== name) problems.push(`a PUT of ${nameInBody} changed ${name}`)
     if (isDryRun(request) || isDryRunDelete(request)) return
-    const stored = await readBack(
+    const readResponse = await readBack(
       `${collectionPath(address.apiVersion, address.served, address.namespace)}/${encodeURIComponent(name)}`,
     )
-    if (stored.status === 404) {
+    if (readResponse.status === 404) {
       const isExpected =
         request.method === 'DELETE' ||
         address.subresource === 'eviction' ||
         isTerminating(body) ||
-        isTerminating(old?.object)
+        isTerminating(oldRecord?.object)
       if (!isExpected) problems.push(`${name} does not exist after a response with ${response.status}`)
       records.delete({ ...address, name })
       return
     }
-    const storedObject = parse(stored, problems)
-    if (stored.status !== 200) return void problems.push(`reading ${name} back returned ${stored.status}`)
-    if (isObject && isPlainJson(response) && Buffer.compare(response.body!, stored.body!) !== 0) {
-      problems.push(`read back differs\n  ${text(stored).slice(0, 1_000)}`)
+    const storedObject = parse(readResponse, problems)
+    if (readResponse.status !== 200) return void problems.push(`reading ${name} back returned ${readResponse.status}`)
+    if (isObject && isPlainJson(response) && Buffer.compare(response.body!, readResponse.body!) !== 0) {
+      problems.push(`read back differs\n  ${text(readResponse).slice(0, 1_000)}`)
     }
     if (request.method === 'DELETE' || !isObject) {
-      problems.push(...check(address.served.kind, storedObject, isCreate ? undefined : old?.object))
+      problems.push(...check(address.served.kind, storedObject, isCreate ? undefined : oldRecord?.object))
     }
     records.set({ ...address, name, object: storedObject })
   }
@@ -185,17 +187,20 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
       const object = { kind: address.served.kind, apiVersion: address.apiVersion, ...item }
       const { name } = item.metadata
       listedNames.add(name)
-      const old = records.get({ ...address, name })
-      if (!old) problems.push(`${path} lists ${name}, which no response reported`)
+      const oldRecord = records.get({ ...address, name })
+      if (!oldRecord) problems.push(`${path} lists ${name}, which no response reported`)
       problems.push(
-        ...check(address.served.kind, object, old?.object ?? object).map((problem) => `${path}/${name} ${problem}`),
+        ...check(address.served.kind, object, oldRecord?.object ?? object).map(
+          (problem) => `${path}/${name} ${problem}`,
+        ),
       )
       records.set({ ...address, name, object })
     }
-    for (const old of records.in(address)) {
-      if (listedNames.has(old.name)) continue
-      if (!isTerminating(old.object) && !address.mayBeDeleted) problems.push(`${path} no longer lists ${old.name}`)
-      records.delete(old)
+    for (const oldRecord of records.listIn(address)) {
+      if (listedNames.has(oldRecord.name)) continue
+      if (!isTerminating(oldRecord.object) && !address.mayBeDeleted)
+        problems.push(`${path} no longer lists ${oldRecord.name}`)
+      records.delete(oldRecord)
     }
     return problems
   }
@@ -209,7 +214,7 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
   return {
     state: {
       get objects() {
-        return records.all()
+        return records.listAll()
       },
       get revision() {
         return store.revision
@@ -249,7 +254,7 @@ interface Address {
 
 /** Parses a path without the router of the server. */
 function addressOf(path: string): Address | undefined {
-  const parts = path.split('/').filter((part, i, all) => part !== '' || (i !== 0 && i !== all.length - 1))
+  const parts = path.split('/').filter((part, i, parts) => part !== '' || (i !== 0 && i !== parts.length - 1))
   const apiVersion = parts[0] === 'api' ? parts[1] : `${parts[1]}/${parts[2]}`
   let segments = parts.slice(parts[0] === 'api' ? 2 : 3).map(decodeURIComponent)
   let namespace = ''
@@ -276,8 +281,8 @@ function createRecords() {
   const keyOf = ({ served, namespace, name }: Key) => `${served.plural} ${namespace} ${name}`
   return {
     get: (key: Key) => byKey.get(keyOf(key)),
-    all: () => (list ??= [...byKey.values()]),
-    in: ({ served, namespace }: Omit<Key, 'name'>) =>
+    listAll: () => (list ??= [...byKey.values()]),
+    listIn: ({ served, namespace }: Omit<Key, 'name'>) =>
       [...byKey.values()].filter((record) => record.served.plural === served.plural && record.namespace === namespace),
     set({ served, apiVersion, namespace, name, object }: KnownObject) {
       byKey.set(keyOf({ served, namespace, name }), { served, apiVersion, namespace, name, object })
@@ -382,10 +387,10 @@ function versionInToken(token: string | null): string {
 async function checkStream(response: ApiResponse, problems: string[]): Promise<void> {
   const chunks: Uint8Array[] = []
   const onClose: (() => void)[] = []
-  let open = true
+  let isOpen = true
   const close = () => {
-    if (!open) return
-    open = false
+    if (!isOpen) return
+    isOpen = false
     for (const run of onClose) run()
   }
   response.stream!({

@@ -52,7 +52,7 @@ describe('server with hostile clients', () => {
   }, 240_000)
 
   it('SYS-10 returns 413 for a body above 3 MiB, with and without Content-Length', async () => {
-    const before = await revision()
+    const revisionBefore = await readRevision()
     const body = Buffer.from(`{"metadata":{"name":"big"},"data":{"a":"${'x'.repeat(BODY_BYTES_MAX)}"}}`)
     const declaredReply = await server.call('POST', '/api/v1/namespaces/default/configmaps', body)
     expect(declaredReply.status).toBe(413)
@@ -65,7 +65,7 @@ describe('server with hostile clients', () => {
       { hangUp: false },
     )
     expect(responseText).toMatch(/^HTTP\/1\.1 413 /)
-    expect(await revision()).toBe(before)
+    expect(await readRevision()).toBe(revisionBefore)
     await expectReady()
   })
 
@@ -106,7 +106,7 @@ describe('server with hostile clients', () => {
   })
 })
 
-const revision = async (): Promise<string> =>
+const readRevision = async (): Promise<string> =>
   (await server.call('GET', '/api/v1/namespaces/default/configmaps')).json.metadata.resourceVersion
 
 async function expectReady(): Promise<void> {
@@ -182,16 +182,16 @@ async function sendRaw(chunks: readonly (string | Uint8Array)[], { hangUp }: { h
     responseText += text
   })
   socket.on('error', () => {}) // the server may reset the connection
-  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
-  const responded = new Promise<void>((resolve) => socket.once('data', () => resolve()))
+  const closeEvent = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  const firstData = new Promise<void>((resolve) => socket.once('data', () => resolve()))
   for (const chunk of chunks)
     if (!socket.destroyed) socket.write(typeof chunk === 'string' ? Buffer.from(chunk, 'latin1') : chunk)
   if (!hangUp) {
     socket.end()
-    await Promise.race([responded, closed])
+    await Promise.race([firstData, closeEvent])
   }
   socket.destroy()
-  await closed
+  await closeEvent
   return responseText
 }
 

@@ -111,7 +111,7 @@ export const hostileValue = (dice: Dice): unknown => {
     case 4:
       return dice.pick(HOSTILE_NUMBERS)
     case 5:
-      return nested(dice.pick([3, 60, 300]), dice.oneIn(2))
+      return nestValue(dice.pick([3, 60, 300]), dice.oneIn(2))
     case 6:
       return [dice.pick(HOSTILE_STRINGS), dice.pick(HOSTILE_STRINGS)]
     case 7:
@@ -121,7 +121,7 @@ export const hostileValue = (dice: Dice): unknown => {
   }
 }
 
-const nested = (depth: number, asLists: boolean): unknown => {
+const nestValue = (depth: number, asLists: boolean): unknown => {
   let value: unknown = 'deep'
   for (let i = 0; i < depth; i++) value = asLists ? [value] : { a: value }
   return value

@@ -41,9 +41,9 @@ export async function createDaemon(options: DaemonOptions): Promise<Daemon> {
   const end = async (signal: NodeJS.Signals) => {
     if (!child || child.exitCode !== null || child.signalCode !== null) return
     isExpectedToEnd = true
-    const exited = once(child, 'exit')
+    const exit = once(child, 'exit')
     child.kill(signal)
-    await exited
+    await exit
   }
 
   return {
@@ -56,20 +56,20 @@ export async function createDaemon(options: DaemonOptions): Promise<Daemon> {
     start() {
       const output = { stdout: '', stderr: '' }
       isExpectedToEnd = false
-      const started = spawn(process.execPath, [program, ...args], {
+      const startedChild = spawn(process.execPath, [program, ...args], {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { ...process.env, ...env },
       })
-      child = started
+      child = startedChild
       return new Promise((resolve) => {
         for (const stream of ['stdout', 'stderr'] as const) {
-          started[stream].setEncoding('utf8').on('data', (text: string) => {
+          startedChild[stream].setEncoding('utf8').on('data', (text: string) => {
             output[stream] = (output[stream] + text).slice(-LOG_MAX)
             if (stream === 'stderr') log = (log + text).slice(-LOG_MAX)
             if (isReady(output)) resolve()
           })
         }
-        started.once('exit', (code, signal) => {
+        startedChild.once('exit', (code, signal) => {
           if (!isExpectedToEnd)
             unexpectedExits.push(`${name} ended with ${signal ?? code}: ${output.stderr.slice(-1_000)}`)
           resolve()

@@ -114,17 +114,17 @@ function createMember(
   return {
     endpoint,
     async start() {
-      const started = spawn('etcd', flags, { stdio: ['ignore', 'ignore', 'pipe'] })
-      child = started
+      const startedChild = spawn('etcd', flags, { stdio: ['ignore', 'ignore', 'pipe'] })
+      child = startedChild
       let errors = ''
-      started.stderr.on('data', (text) => {
+      startedChild.stderr.on('data', (text) => {
         errors = (errors + text).slice(-20_000)
       })
       let failure: string | undefined
-      started.on('error', (error) => {
+      startedChild.on('error', (error) => {
         failure = error.message
       })
-      started.on('exit', (code, signal) => {
+      startedChild.on('exit', (code, signal) => {
         failure = `exited with ${code ?? signal}`
       })
       while (!(await get('/health').catch(() => ''))?.includes('"true"')) {
@@ -134,9 +134,9 @@ function createMember(
     },
     async kill() {
       if (!child || child.exitCode !== null || child.signalCode !== null) return
-      const exited = once(child, 'exit')
+      const exit = once(child, 'exit')
       child.kill('SIGKILL')
-      await exited
+      await exit
     },
     signal: (name) => void child?.kill(name),
     isLeader: async () => /^etcd_server_is_leader 1$/m.test(await get('/metrics').catch(() => '')),

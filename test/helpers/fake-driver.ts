@@ -58,15 +58,15 @@ export async function startFakeDriver({
     async start() {
       if (child && child.exitCode === null && child.signalCode === null) return
       const args = [program, '--endpoint', endpoint, '--control', controlPath, '--state', stateFile, ...flags]
-      const started = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-      child = started
+      const startedChild = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+      child = startedChild
       let errors = ''
-      started.stderr.on('data', (bytes) => {
+      startedChild.stderr.on('data', (bytes) => {
         errors += bytes
       })
       const [line] = await Promise.race([
-        once(createInterface({ input: started.stdout }), 'line'),
-        once(started, 'close').then(([code]) => [`exit ${code}`]),
+        once(createInterface({ input: startedChild.stdout }), 'line'),
+        once(startedChild, 'close').then(([code]) => [`exit ${code}`]),
       ])
       if (line !== 'ready') throw new Error(`The fake driver did not start (${line}): ${errors}`)
     },

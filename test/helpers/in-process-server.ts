@@ -54,9 +54,12 @@ export async function startInProcessServer(): Promise<InProcessServer> {
     },
     open: (method, path) =>
       new Promise((resolve, reject) => {
-        const outgoing = request({ host: '127.0.0.1', port: listener.port, method, path, headers, agent }, resolve)
-        outgoing.on('error', reject)
-        outgoing.end()
+        const outgoingRequest = request(
+          { host: '127.0.0.1', port: listener.port, method, path, headers, agent },
+          resolve,
+        )
+        outgoingRequest.on('error', reject)
+        outgoingRequest.end()
       }),
     async stop() {
       agent.destroy()

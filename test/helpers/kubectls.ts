@@ -51,6 +51,6 @@ async function readProgram(path: string): Promise<KubectlProgram | undefined> {
 function uniqueVersions(programs: readonly KubectlProgram[]): KubectlProgram[] {
   const byVersion = new Map<string, KubectlProgram>()
   for (const program of programs) if (!byVersion.has(program.version)) byVersion.set(program.version, program)
-  const withoutDispatchers = [...byVersion.values()].filter(({ version }) => !version.endsWith('-dispatcher'))
-  return withoutDispatchers.length > 0 ? withoutDispatchers : [...byVersion.values()]
+  const realPrograms = [...byVersion.values()].filter(({ version }) => !version.endsWith('-dispatcher'))
+  return realPrograms.length > 0 ? realPrograms : [...byVersion.values()]
 }

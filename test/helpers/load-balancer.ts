@@ -18,10 +18,10 @@ export interface LoadBalancer {
 export async function startLoadBalancer(): Promise<LoadBalancer> {
   const targets: string[] = []
   const connections = new Map<Socket, string>()
-  let next = 0
+  let nextIndex = 0
 
   function forward(client: Socket, attempts: number): void {
-    const target = targets[next++ % Math.max(1, targets.length)]
+    const target = targets[nextIndex++ % Math.max(1, targets.length)]
     if (target === undefined || attempts === 0) return void client.destroy()
     const [host = '', port] = target.split(':')
     const upstream = connect({ host, port: Number(port) })
@@ -54,13 +54,13 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
     },
     remove(target) {
       if (targets.includes(target)) targets.splice(targets.indexOf(target), 1)
-      closeConnections((connected) => connected === target)
+      closeConnections((connectedTarget) => connectedTarget === target)
     },
     async close() {
       targets.length = 0
-      const closed = new Promise((resolve) => server.close(resolve))
+      const serverClose = new Promise((resolve) => server.close(resolve))
       closeConnections(() => true)
-      await closed
+      await serverClose
     },
   }
 }

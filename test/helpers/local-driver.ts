@@ -50,9 +50,9 @@ export async function startLocalDriver({ flags, uid }: LocalDriverOptions): Prom
 
   const end = async (signal: NodeJS.Signals) => {
     if (!child || child.exitCode !== null || child.signalCode !== null) return
-    const exited = once(child, 'exit')
+    const exit = once(child, 'exit')
     child.kill(signal)
-    await exited
+    await exit
   }
 
   const driver: LocalDriver = {
@@ -67,21 +67,21 @@ export async function startLocalDriver({ flags, uid }: LocalDriverOptions): Prom
     log: () => log,
     async start() {
       const endpointFlags = ['--endpoint', endpoint, '--node-id', 'node-1', '--pool', pool, '--output', 'json']
-      const started = spawn(process.execPath, [program, 'driver', ...endpointFlags, ...flags], {
+      const startedChild = spawn(process.execPath, [program, 'driver', ...endpointFlags, ...flags], {
         stdio: ['ignore', 'pipe', 'pipe'],
         cwd: dir,
         ...(uid === undefined ? {} : { uid, gid: uid }),
       })
-      child = started
-      started.stderr.setEncoding('utf8').on('data', (text: string) => {
+      child = startedChild
+      startedChild.stderr.setEncoding('utf8').on('data', (text: string) => {
         log = (log + text).slice(-200_000)
       })
-      const exited = once(started, 'exit')
-      const line = once(createInterface({ input: started.stdout }), 'line').then(([text]) => text as string)
-      const exitedEarly = exited.then(() => {
+      const exit = once(startedChild, 'exit')
+      const line = once(createInterface({ input: startedChild.stdout }), 'line').then(([text]) => text as string)
+      const earlyExit = exit.then(() => {
         throw new Error(`the driver exited before it was ready:\n${log}`)
       })
-      ready = JSON.parse(await Promise.race([line, exitedEarly]))
+      ready = JSON.parse(await Promise.race([line, earlyExit]))
     },
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),

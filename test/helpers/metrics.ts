@@ -15,9 +15,9 @@ const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g
 /** Parses the text and adds it to the families. */
 export function readFamilies(text: string, families: Families = new Map()): Families {
   const familyOf = (name: string) => {
-    const existing = families.get(name) ?? { labels: new Map(), samples: 0 }
-    families.set(name, existing)
-    return existing
+    const family = families.get(name) ?? { labels: new Map(), samples: 0 }
+    families.set(name, family)
+    return family
   }
   for (const line of text.split('\n')) {
     const [, declaredName, type] = /^# TYPE (\S+) (\S+)$/.exec(line) ?? []

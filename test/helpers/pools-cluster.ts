@@ -59,13 +59,13 @@ export async function startCommand(
   env: Readonly<Record<string, string>> = {},
   program?: string,
 ): Promise<RunningStowage> {
-  const running = await startStowage({
+  const startedCommand = await startStowage({
     args: [...args, '--kubeconfig', server.kubeconfig],
     env: { NAMESPACE: 'kube-system', ...env },
     ...(program ? { program } : {}),
   })
-  processes.push(running)
-  return running
+  processes.push(startedCommand)
+  return startedCommand
 }
 
 async function startDriver({ segments, sizeGi }: Pools): Promise<void> {
@@ -162,8 +162,8 @@ const schedulingMessage = async (pod: string): Promise<string | undefined> =>
   )?.message
 export const waitForMessage = (pod: string, text: string): Promise<string> =>
   pollUntil(async () => {
-    const current = await schedulingMessage(pod)
-    return current?.includes(text) && current
+    const currentMessage = await schedulingMessage(pod)
+    return currentMessage?.includes(text) && currentMessage
   })
 export const listDriverVolumes = async () => Object.values((await driver.control.inspect()).state.volumes)
 export const listCalls = async (method: string) =>

@@ -12,8 +12,8 @@ export async function releasedProgram(version: string): Promise<string> {
   const program = join(folder, `stowage-${version}.mjs`)
   const compressed = await readFile(join(ROOT, 'test', 'releases', `stowage-${version}.mjs.br`))
   await mkdir(folder, { recursive: true })
-  const unfinished = `${program}.${process.pid}`
-  await writeFile(unfinished, await promisify(brotliDecompress)(compressed))
-  await rename(unfinished, program)
+  const partialPath = `${program}.${process.pid}`
+  await writeFile(partialPath, await promisify(brotliDecompress)(compressed))
+  await rename(partialPath, program)
   return program
 }

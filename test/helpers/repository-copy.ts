@@ -17,13 +17,13 @@ const NAMES = [
   ],
 ]
 
-export async function copyRepository(to: string): Promise<void> {
-  await mkdir(to, { recursive: true })
+export async function copyRepository(targetDir: string): Promise<void> {
+  await mkdir(targetDir, { recursive: true })
   for (const name of NAMES) {
-    await cp(join(ROOT, name), join(to, name), {
+    await cp(join(ROOT, name), join(targetDir, name), {
       recursive: true,
       filter: (path) => !/\/(node_modules|dist)$/.test(path),
     })
   }
-  await symlink(join(ROOT, 'node_modules'), join(to, 'node_modules'))
+  await symlink(join(ROOT, 'node_modules'), join(targetDir, 'node_modules'))
 }

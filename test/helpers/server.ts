@@ -40,7 +40,7 @@ export interface RunningServer {
   /** Returns the end of its standard error. */
   log(): string
   /** Resolves with the exit code when the process has exited. */
-  exited(): Promise<number | null>
+  whenExited(): Promise<number | null>
   /** Sends SIGTERM. Resolves with the exit code. */
   stop(): Promise<number | null>
   /** Sends SIGKILL. Resolves when the process has exited. */
@@ -88,8 +88,8 @@ export async function startServer({
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     log = (log + text).slice(-200_000)
   })
-  const exited = once(child, 'exit')
-  const readyLines = await readReadyLines(requestedNodes === 0 || skipsNodeReadiness ? 1 : 2, child, exited, () => log)
+  const exit = once(child, 'exit')
+  const readyLines = await readReadyLines(requestedNodes === 0 || skipsNodeReadiness ? 1 : 2, child, exit, () => log)
   const { url, kubeconfig } = readyLines[0] as Pick<RunningServer, 'url' | 'kubeconfig'>
   const nodes = (readyLines[1] as Pick<RunningServer, 'nodes'> | undefined)?.nodes
   const ca = await readFile(join(pkiDir, 'ca.crt'), 'utf8')
@@ -104,11 +104,12 @@ export async function startServer({
     return { host: hostname, port, path, agent, headers: { authorization: `Bearer ${token}` } }
   }
   const finish = async () => {
-    const [code] = await exited
+    const [code] = await exit
     agent.destroy()
     // Each controller of the server has its own role, which must grant everything that a test makes it do.
-    const denied = log.split('\n').filter((line) => line.includes('missing right: '))
-    if (denied.length > 0) throw new Error(`the server denied requests of its own controllers:\n${denied.join('\n')}`)
+    const deniedLines = log.split('\n').filter((line) => line.includes('missing right: '))
+    if (deniedLines.length > 0)
+      throw new Error(`the server denied requests of its own controllers:\n${deniedLines.join('\n')}`)
     return code as number | null
   }
   return {
@@ -120,7 +121,7 @@ export async function startServer({
     token,
     pid: child.pid!,
     log: () => log,
-    exited: finish,
+    whenExited: finish,
     async stop() {
       child.kill('SIGTERM')
       return finish()
@@ -151,7 +152,7 @@ export async function startServer({
 async function readReadyLines(
   count: number,
   child: ChildProcess,
-  exited: Promise<unknown>,
+  exit: Promise<unknown>,
   log: () => string,
 ): Promise<unknown[]> {
   const lines = createInterface({ input: child.stdout! })
@@ -161,11 +162,11 @@ async function readReadyLines(
       if (messages.push(JSON.parse(text)) === count) resolve(messages)
     }),
   )
-  const exitedEarly = exited.then(async () => {
+  const earlyExit = exit.then(async () => {
     if (!child.stderr!.closed) await once(child.stderr!, 'close') // its last output may arrive after the exit
     throw new Error(`the server exited before it was ready:\n${log()}`)
   })
-  return Promise.race([allMessages, exitedEarly])
+  return Promise.race([allMessages, earlyExit])
 }
 
 function send(
@@ -180,11 +181,11 @@ function send(
     // Without Content-Length, which Node.js omits for DELETE, the server would read the body as the next request.
     const contentHeaders =
       payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }
-    const outgoing = request(
+    const outgoingRequest = request(
       { ...options, method, headers: { ...options.headers, ...contentHeaders, ...headers } },
       resolve,
     )
-    outgoing.on('error', reject)
-    outgoing.end(payload)
+    outgoingRequest.on('error', reject)
+    outgoingRequest.end(payload)
   })
 }

@@ -26,10 +26,10 @@ export async function startStowage({
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, ...env },
   })
-  const exited = once(child, 'exit')
+  const exit = once(child, 'exit')
   let log = ''
   await new Promise<void>((resolve, reject) => {
-    void exited.then(() => reject(new Error(`stowage ${args[0]} exited before it had started:\n${log}`)))
+    void exit.then(() => reject(new Error(`stowage ${args[0]} exited before it had started:\n${log}`)))
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       log = (log + text).slice(-200_000)
       if (log.includes('"started"')) resolve()
@@ -40,7 +40,7 @@ export async function startStowage({
     log: () => log,
     async stop() {
       child.kill('SIGTERM')
-      await exited
+      await exit
     },
   }
 }

@@ -1,6 +1,6 @@
-// Loads and removes hostile records of the node agent: mount records (vol_data.json) and the records of containers, half-written, of
-// other types, and with names of paths elsewhere. Nothing outside the agent's root may change. HOSTILE_SEED replays a run; SCALE=100
-// loads 100,000 records.
+// Loads and removes hostile records of the node agent: mount records (vol_data.json) and records of containers that are
+// half-written, have other types, or name paths outside the root of the agent. Nothing outside that root may change.
+// HOSTILE_SEED replays a run; SCALE=100 loads 100,000 records.
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -31,7 +31,7 @@ it('SYS-10 changes nothing outside the root of the agent for hostile records', {
   const disk = createHostDisk({ mounts: createMounts({ run }), run })
   const cgroups = { create: async () => [], processes: async () => [], remove: async () => {} }
   await createSurroundings(join(top, 'outside'))
-  const before = await readSurroundings(top, ['agent'])
+  const surroundingsBefore = await readSurroundings(top, ['agent'])
 
   const hostileText = () =>
     pick(
@@ -87,10 +87,11 @@ it('SYS-10 changes nothing outside the root of the agent for hostile records', {
     for (const uid of records.uids()) {
       await containers.stop(uid, 0).catch(() => {})
       await containers.removeRecords(uid).catch(() => {})
-      for (const publication of records.ofPod(uid)) await records.removePublication(publication).catch(() => {})
+      for (const publication of records.publicationsOfPod(uid))
+        await records.removePublication(publication).catch(() => {})
     }
     for (const staging of records.stagings()) await records.removeStaging(staging).catch(() => {})
-    expect(await readSurroundings(top, ['agent']), `round ${round}, seed ${SEED}`).toEqual(before)
+    expect(await readSurroundings(top, ['agent']), `round ${round}, seed ${SEED}`).toEqual(surroundingsBefore)
     if (round % 10 === 9) await rm(root, { recursive: true })
   }
   await rm(top, { recursive: true })

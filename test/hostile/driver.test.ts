@@ -24,64 +24,67 @@ afterEach(async () => {
 })
 
 for (const backend of ['directory', 'loop'] as const) {
-  const skipped = backend === 'loop' ? skipReason(facts, ['loop', 'mount', 'ext4']) : undefined
-  describe.skipIf(skipped)(`the driver with the ${backend} backend${skipped ? ` (${skipped})` : ''}`, () => {
-    const pick = createPick(seededRandom(SEED))
+  const skipMessage = backend === 'loop' ? skipReason(facts, ['loop', 'mount', 'ext4']) : undefined
+  describe.skipIf(skipMessage)(
+    `the driver with the ${backend} backend${skipMessage ? ` (${skipMessage})` : ''}`,
+    () => {
+      const pick = createPick(seededRandom(SEED))
 
-    async function start(): Promise<{ driver: DriverFixture; readOutside: () => Promise<Record<string, string>> }> {
-      fixture = await startDriverFixture({ backend, hasTargetRoot: true })
-      const top = fixture.machine.pool
-      await createSurroundings(join(top, 'outside'))
-      await symlink('../outside', fixture.path('link'))
-      await symlink('../outside/new', fixture.path('dangling'))
-      return { driver: fixture, readOutside: () => readSurroundings(top, ['pool', 'targets', 'csi.sock']) }
-    }
+      async function start(): Promise<{ driver: DriverFixture; readOutside: () => Promise<Record<string, string>> }> {
+        fixture = await startDriverFixture({ backend, hasTargetRoot: true })
+        const top = fixture.machine.pool
+        await createSurroundings(join(top, 'outside'))
+        await symlink('../outside', fixture.path('link'))
+        await symlink('../outside/new', fixture.path('dangling'))
+        return { driver: fixture, readOutside: () => readSurroundings(top, ['pool', 'targets', 'csi.sock']) }
+      }
 
-    it('SYS-10 changes nothing outside its directories for hostile requests', { timeout: 3_600_000 }, async () => {
-      const { driver, readOutside } = await start()
-      const before = await readOutside()
-      const ids: string[] = []
-      const outcomes = new Map<string, number>()
-      const unexpectedOutcomes: string[] = []
-      for (let count = 0; count < REQUESTS[backend]; count += CONCURRENT_REQUESTS) {
-        const requests = Array.from({ length: CONCURRENT_REQUESTS }, () => hostileRequest(driver, ids, pick))
-        await Promise.all(
-          requests.map(async ({ text, call }) => {
-            const outcome = await outcomeOf(call()).catch((error: Error) => `client: ${error.message}`)
-            const code = outcome.split(':')[0]!
-            outcomes.set(code, (outcomes.get(code) ?? 0) + 1)
-            if (['INTERNAL', 'UNKNOWN'].includes(code)) unexpectedOutcomes.push(`${text}: ${outcome}`)
-          }),
-        )
-        if (count % CHECK_EVERY === 0)
-          expect(await readOutside(), `after ${count} requests, seed ${SEED}`).toEqual(before)
-      }
-      expect(unexpectedOutcomes).toEqual([])
-      expect(await readOutside()).toEqual(before)
-      expect(outcomes.get('OK')).toBeGreaterThan(REQUESTS[backend] / 50) // hostile parts of valid requests are tested too
-      expect(await mountsOutside(driver)).toEqual([])
-    })
+      it('SYS-10 changes nothing outside its directories for hostile requests', { timeout: 3_600_000 }, async () => {
+        const { driver, readOutside } = await start()
+        const outsideBefore = await readOutside()
+        const ids: string[] = []
+        const outcomes = new Map<string, number>()
+        const unexpectedOutcomes: string[] = []
+        for (let count = 0; count < REQUESTS[backend]; count += CONCURRENT_REQUESTS) {
+          const requests = Array.from({ length: CONCURRENT_REQUESTS }, () => hostileRequest(driver, ids, pick))
+          await Promise.all(
+            requests.map(async ({ text, call }) => {
+              const outcome = await outcomeOf(call()).catch((error: Error) => `client: ${error.message}`)
+              const code = outcome.split(':')[0]!
+              outcomes.set(code, (outcomes.get(code) ?? 0) + 1)
+              if (['INTERNAL', 'UNKNOWN'].includes(code)) unexpectedOutcomes.push(`${text}: ${outcome}`)
+            }),
+          )
+          if (count % CHECK_EVERY === 0)
+            expect(await readOutside(), `after ${count} requests, seed ${SEED}`).toEqual(outsideBefore)
+        }
+        expect(unexpectedOutcomes).toEqual([])
+        expect(await readOutside()).toEqual(outsideBefore)
+        expect(outcomes.get('OK')).toBeGreaterThan(REQUESTS[backend] / 50) // hostile parts of valid requests are tested too
+        expect(await mountsOutside(driver)).toEqual([])
+      })
 
-    it('SYS-10 starts with hostile records and changes nothing outside its directories', {
-      timeout: 3_600_000,
-    }, async () => {
-      const { driver, readOutside } = await start()
-      const ids: string[] = []
-      for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) {
-        ids.push(await driver.create(name, { bytes: 320 * 1_048_576, parameters: THIN }))
-      }
-      const before = await readOutside()
-      for (let count = 0; count < RECORD_STARTS[backend]; count++) {
-        await driver.stop()
-        for (let record = 0; record < RECORDS_PER_START; record++) await writeHostileRecord(driver, ids, pick)
-        for (const id of ids) await writeHostileMountRecord(driver, id, pick)
-        await driver.start()
-        await outcomeOf(driver.csi.controller.listVolumes({}))
-        expect(await readOutside(), `start ${count}, seed ${SEED}`).toEqual(before)
-      }
-      expect(await mountsOutside(driver)).toEqual([])
-    })
-  })
+      it('SYS-10 starts with hostile records and changes nothing outside its directories', {
+        timeout: 3_600_000,
+      }, async () => {
+        const { driver, readOutside } = await start()
+        const ids: string[] = []
+        for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) {
+          ids.push(await driver.create(name, { bytes: 320 * 1_048_576, parameters: THIN }))
+        }
+        const outsideBefore = await readOutside()
+        for (let count = 0; count < RECORD_STARTS[backend]; count++) {
+          await driver.stop()
+          for (let record = 0; record < RECORDS_PER_START; record++) await writeHostileRecord(driver, ids, pick)
+          for (const id of ids) await writeHostileMountRecord(driver, id, pick)
+          await driver.start()
+          await outcomeOf(driver.csi.controller.listVolumes({}))
+          expect(await readOutside(), `start ${count}, seed ${SEED}`).toEqual(outsideBefore)
+        }
+        expect(await mountsOutside(driver)).toEqual([])
+      })
+    },
+  )
 }
 
 const THIN = { provisioning: 'thin', fsType: 'ext4' }
@@ -117,21 +120,21 @@ const hostileText = (pick: Pick): string =>
   )
 
 function hostilePath(driver: DriverFixture, pick: Pick): string {
-  const outside = join(driver.machine.pool, 'outside', pick(...SURROUNDING_PATHS))
-  const inside = driver.path(pick('a', 'b', 'c', 'd/e'))
+  const outsidePath = join(driver.machine.pool, 'outside', pick(...SURROUNDING_PATHS))
+  const targetPath = driver.path(pick('a', 'b', 'c', 'd/e'))
   return pick(
-    inside,
-    inside,
-    inside,
-    outside,
-    `${inside}/../../outside/${pick(...SURROUNDING_PATHS)}`,
+    targetPath,
+    targetPath,
+    targetPath,
+    outsidePath,
+    `${targetPath}/../../outside/${pick(...SURROUNDING_PATHS)}`,
     driver.path(`link/${pick(...SURROUNDING_PATHS)}`),
     driver.path('dangling'),
     driver.path('dangling/x'),
     driver.path('.'),
     driver.pool,
     join(driver.pool, '.stowage', 'volumes'),
-    `${inside}//./x/`,
+    `${targetPath}//./x/`,
     hostileText(pick),
   )
 }

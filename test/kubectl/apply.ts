@@ -29,9 +29,9 @@ export const applySteps: readonly Step[] = [
     async run({ kubectl, file }) {
       const path = await file('applied.yaml', configMap('{colour: green, size: large}'))
       expect(await kubectl.out(['apply', '-f', path])).toBe('configmap/applied created\n')
-      const before = await kubectl.json('get cm applied')
+      const objectBefore = await kubectl.json('get cm applied')
       expect(await kubectl.out(['apply', '-f', path])).toBe('configmap/applied unchanged\n')
-      expect(await kubectl.json('get cm applied')).toEqual(before)
+      expect(await kubectl.json('get cm applied')).toEqual(objectBefore)
     },
   },
   {
@@ -87,12 +87,12 @@ export const applySteps: readonly Step[] = [
     name: 'apply and replace of the output of get -o yaml leave the object unchanged',
     async run({ kubectl }) {
       const contentOf = ({ data, metadata: { labels, name } }: any) => ({ data, labels, name })
-      const before = await kubectl.json('get cm applied')
+      const objectBefore = await kubectl.json('get cm applied')
       await kubectl.out('apply -f -', { stdin: await kubectl.out('get cm applied -o yaml') })
-      expect(contentOf(await kubectl.json('get cm applied'))).toEqual(contentOf(before))
-      const stored = await kubectl.out('get pvc archive -o yaml')
-      expect(await kubectl.out('replace -f -', { stdin: stored })).toBe('persistentvolumeclaim/archive replaced\n')
-      expect(await kubectl.out('get pvc archive -o yaml')).toBe(stored)
+      expect(contentOf(await kubectl.json('get cm applied'))).toEqual(contentOf(objectBefore))
+      const storedYaml = await kubectl.out('get pvc archive -o yaml')
+      expect(await kubectl.out('replace -f -', { stdin: storedYaml })).toBe('persistentvolumeclaim/archive replaced\n')
+      expect(await kubectl.out('get pvc archive -o yaml')).toBe(storedYaml)
     },
   },
   {
@@ -110,10 +110,10 @@ export const applySteps: readonly Step[] = [
       expect(await kubectl.out('apply -f -', { stdin: claimManifest('1024Mi', 'fast') })).toBe(
         'persistentvolumeclaim/applied created\n',
       )
-      const before = await kubectl.json('get pvc applied')
-      expect(before.spec.resources.requests.storage).toBe('1Gi')
+      const claimBefore = await kubectl.json('get pvc applied')
+      expect(claimBefore.spec.resources.requests.storage).toBe('1Gi')
       await kubectl.out('apply -f -', { stdin: claimManifest('1024Mi', 'fast') })
-      expect(await kubectl.json('get pvc applied')).toEqual(before)
+      expect(await kubectl.json('get pvc applied')).toEqual(claimBefore)
     },
   },
   {

@@ -81,8 +81,10 @@ export const createSteps: readonly Step[] = [
       const out = await kubectl.out('create --dry-run=server -f -', { stdin })
       expect(out).toBe('configmap/ghost created (server dry run)\n')
       await kubectl.expectError('get cm ghost')
-      const invalid = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n'
-      expect(await kubectl.expectError('create --dry-run=server -f -', { stdin: invalid })).toContain('metadata.name')
+      const invalidManifest = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n'
+      expect(await kubectl.expectError('create --dry-run=server -f -', { stdin: invalidManifest })).toContain(
+        'metadata.name',
+      )
     },
   },
   {

@@ -36,8 +36,8 @@ export const discoverySteps: readonly Step[] = [
     name: 'api-resources lists kinds with their short names and scopes',
     async run({ kubectl }) {
       const { rows } = parseTable(await kubectl.out('api-resources --cached=false'))
-      const listed = rows.map((row) => [row.NAME, row.SHORTNAMES, row.NAMESPACED, row.KIND].join(' '))
-      for (const expected of [
+      const resourceTexts = rows.map((row) => [row.NAME, row.SHORTNAMES, row.NAMESPACED, row.KIND].join(' '))
+      for (const resourceText of [
         'configmaps cm true ConfigMap',
         'events ev true Event',
         'limitranges limits true LimitRange',
@@ -57,7 +57,7 @@ export const discoverySteps: readonly Step[] = [
         'volumeattachments  false VolumeAttachment',
         'volumeattributesclasses vac false VolumeAttributesClass',
       ]) {
-        expect(listed).toContain(expected)
+        expect(resourceTexts).toContain(resourceText)
       }
       expect(lines(await kubectl.out('api-resources --namespaced=false -o name'))).toContain(
         'storageclasses.storage.k8s.io',

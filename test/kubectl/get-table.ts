@@ -69,10 +69,10 @@ export const tableSteps: readonly Step[] = [
     name: 'get pvc leaves volume, capacity and access modes of a pending claim empty',
     async run({ kubectl }) {
       const { rows } = parseTable(await kubectl.out('get pvc orders archive -o wide'))
-      const pending = { STATUS: 'Pending', VOLUME: '', CAPACITY: '', 'ACCESS MODES': '', STORAGECLASS: 'fast' }
+      const pendingCells = { STATUS: 'Pending', VOLUME: '', CAPACITY: '', 'ACCESS MODES': '', STORAGECLASS: 'fast' }
       expect(rows).toMatchObject([
-        { NAME: 'orders', ...pending, VOLUMEATTRIBUTESCLASS: 'silver', VOLUMEMODE: 'Filesystem' },
-        { NAME: 'archive', ...pending, VOLUMEATTRIBUTESCLASS: '<unset>', VOLUMEMODE: 'Filesystem' },
+        { NAME: 'orders', ...pendingCells, VOLUMEATTRIBUTESCLASS: 'silver', VOLUMEMODE: 'Filesystem' },
+        { NAME: 'archive', ...pendingCells, VOLUMEATTRIBUTESCLASS: '<unset>', VOLUMEMODE: 'Filesystem' },
       ])
       expect(rows[0]!.AGE).toMatch(/^\d+[sm]/)
     },
@@ -80,8 +80,8 @@ export const tableSteps: readonly Step[] = [
   {
     name: 'get pv prints the capacity and abbreviated access modes',
     async run({ kubectl }) {
-      const [row] = parseTable(await kubectl.out('get pv disk-a')).rows
-      expect(row).toMatchObject({
+      const [readRow] = parseTable(await kubectl.out('get pv disk-a')).rows
+      expect(readRow).toMatchObject({
         CAPACITY: '5Gi',
         'ACCESS MODES': 'RWO',
         'RECLAIM POLICY': 'Retain',

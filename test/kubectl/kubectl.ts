@@ -89,7 +89,7 @@ function collectText(stream: NodeJS.ReadableStream): () => string {
 function follow(child: ChildProcess, command: string): RunningCommand {
   const err = collectText(child.stderr!)
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
-  const closed = once(child, 'close')
+  const closeEvent = once(child, 'close')
   return {
     async line(pattern) {
       for (;;) {
@@ -100,7 +100,7 @@ function follow(child: ChildProcess, command: string): RunningCommand {
     },
     async stop() {
       child.kill()
-      await closed
+      await closeEvent
     },
   }
 }

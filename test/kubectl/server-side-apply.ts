@@ -11,9 +11,9 @@ export const serverSideApplySteps: readonly Step[] = [
     async run({ kubectl }) {
       const stdin = configMap('{colour: green, size: large}')
       expect(await kubectl.out('apply --server-side -f -', { stdin })).toBe('configmap/owned serverside-applied\n')
-      const before = await kubectl.json('get cm owned')
+      const objectBefore = await kubectl.json('get cm owned')
       await kubectl.out('apply --server-side -f -', { stdin })
-      expect(await kubectl.json('get cm owned')).toEqual(before)
+      expect(await kubectl.json('get cm owned')).toEqual(objectBefore)
     },
   },
   {

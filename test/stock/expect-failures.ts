@@ -7,9 +7,10 @@ export function expectFailures(file: string, tasks: readonly RunnerTask[], excep
   const tests = tasks.flatMap((task) => testsOf(task, ''))
   for (const exception of exceptions.filter((candidate) => candidate.file === file))
     for (const name of exception.tests) {
-      const excepted = tests.filter(({ fullName }) => fullName === name || fullName.startsWith(`${name} > `))
-      if (excepted.length === 0) throw new Error(`test/stock/exceptions.ts: ${file} has no test or suite "${name}"`)
-      for (const { test } of excepted) test.fails = true
+      const exceptedTests = tests.filter(({ fullName }) => fullName === name || fullName.startsWith(`${name} > `))
+      if (exceptedTests.length === 0)
+        throw new Error(`test/stock/exceptions.ts: ${file} has no test or suite "${name}"`)
+      for (const { test } of exceptedTests) test.fails = true
     }
 }
 

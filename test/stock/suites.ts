@@ -23,10 +23,10 @@ const testFiles = (dir: string): string[] =>
     .sort()
 
 /** Whether the file imports the server fixture, directly or through other fixtures and contracts. */
-function usesServerFixture(file: string, seen = new Set<string>()): boolean {
+function usesServerFixture(file: string, visitedFiles = new Set<string>()): boolean {
   if (file === SERVER_FIXTURE) return true
-  if (seen.has(file)) return false
-  seen.add(file)
+  if (visitedFiles.has(file)) return false
+  visitedFiles.add(file)
   const imports = readFileSync(file, 'utf8').matchAll(/from '(\.[^']+\.(?:fixture|contract)\.ts)'/g)
-  return [...imports].some(([, path]) => usesServerFixture(join(dirname(file), path!), seen))
+  return [...imports].some(([, path]) => usesServerFixture(join(dirname(file), path!), visitedFiles))
 }

@@ -19,20 +19,20 @@ const anEvent = (collection: Collection, type: RecordedEvent['type'], object: an
   }
 }
 
-const aClaim = (name: string, more: { spec?: object; status?: object; metadata?: object } = {}) => ({
-  metadata: { namespace: 'shop', name, uid: `uid-${name}`, ...more.metadata },
+const aClaim = (name: string, overrides: { spec?: object; status?: object; metadata?: object } = {}) => ({
+  metadata: { namespace: 'shop', name, uid: `uid-${name}`, ...overrides.metadata },
   spec: {
     accessModes: ['ReadWriteOnce'],
     storageClassName: 'now',
     volumeMode: 'Filesystem',
     volumeName: `pv-${name}`,
     resources: { requests: { storage: '300Mi' } },
-    ...more.spec,
+    ...overrides.spec,
   },
-  status: { phase: 'Bound', capacity: { storage: '300Mi' }, ...more.status },
+  status: { phase: 'Bound', capacity: { storage: '300Mi' }, ...overrides.status },
 })
-const aVolume = (claim: string, more: { spec?: object; metadata?: object; status?: object } = {}) => ({
-  metadata: { name: `pv-${claim}`, uid: `uid-pv-${claim}`, ...more.metadata },
+const aVolume = (claim: string, overrides: { spec?: object; metadata?: object; status?: object } = {}) => ({
+  metadata: { name: `pv-${claim}`, uid: `uid-pv-${claim}`, ...overrides.metadata },
   spec: {
     capacity: { storage: '300Mi' },
     accessModes: ['ReadWriteOnce'],
@@ -40,16 +40,16 @@ const aVolume = (claim: string, more: { spec?: object; metadata?: object; status
     persistentVolumeReclaimPolicy: 'Delete',
     csi: { driver: 'local.csi.stowage.dev', volumeHandle: `vol-${claim}` },
     claimRef: { namespace: 'shop', name: claim, uid: `uid-${claim}` },
-    ...more.spec,
+    ...overrides.spec,
   },
-  status: { phase: 'Bound', ...more.status },
+  status: { phase: 'Bound', ...overrides.status },
 })
 const aQuota = (hard: number, used: number) => ({
   metadata: { namespace: 'shop', name: 'main', uid: 'uid-main' },
   spec: { hard: { persistentvolumeclaims: `${hard}` } },
   status: { used: { persistentvolumeclaims: `${used}` } },
 })
-const driverVolumeOf = (claim: string, more: Partial<DriverVolume> = {}): [string, DriverVolume] => [
+const driverVolumeOf = (claim: string, overrides: Partial<DriverVolume> = {}): [string, DriverVolume] => [
   `vol-${claim}`,
   {
     id: `vol-${claim}`,
@@ -59,7 +59,7 @@ const driverVolumeOf = (claim: string, more: Partial<DriverVolume> = {}): [strin
     capacityBytes: 300 * MI,
     fileBytes: 300 * MI,
     limits: {},
-    ...more,
+    ...overrides,
   },
 ]
 
@@ -88,23 +88,23 @@ describe('replay and journal', () => {
   })
 
   it('SYS-1 reports every acknowledged write that the history lacks', async () => {
-    const existing = anEvent('claims', 'ADDED', aClaim('existing'))
+    const existingEvent = anEvent('claims', 'ADDED', aClaim('existing'))
     const replies = [
-      existing.object,
-      { ...existing.object, spec: { volumeName: 'other' } },
+      existingEvent.object,
+      { ...existingEvent.object, spec: { volumeName: 'other' } },
       anEvent('claims', 'ADDED', aClaim('lost')).object,
     ]
     const call = async () => ({ status: 200, json: replies.shift() })
     const journal = createJournal({ server: () => ({ call }) } as unknown as Cluster)
     for (const action of ['create', 'edit', 'create']) await journal.request(action, 'POST', '')
-    replies.push(existing.object)
+    replies.push(existingEvent.object)
     await journal.request('delete', 'DELETE', '')
-    expect(journal.findLostWrites([existing])).toEqual([
-      `edit existing at ${existing.revision} was acknowledged, but is missing from the history`,
-      `create lost at ${existing.revision + 1} was acknowledged, but is missing from the history`,
+    expect(journal.findLostWrites([existingEvent])).toEqual([
+      `edit existing at ${existingEvent.revision} was acknowledged, but is missing from the history`,
+      `create lost at ${existingEvent.revision + 1} was acknowledged, but is missing from the history`,
       'delete existing: its deletion was lost',
     ])
-    expect(journal.findLostWrites([existing, anEvent('claims', 'DELETED', aClaim('existing'))])).toHaveLength(2)
+    expect(journal.findLostWrites([existingEvent, anEvent('claims', 'DELETED', aClaim('existing'))])).toHaveLength(2)
   })
 })
 
@@ -122,9 +122,9 @@ describe('problemsIn', () => {
   }
   const past: RecordedPast = { ...replay([], new Set()), importedNames: new Set() }
   const problemsOfState = (state: Partial<RestingState>) => problemsIn({ ...EMPTY_STATE, ...state }, past)
-  const problemsOfBoundClaim = (more: Parameters<typeof aClaim>[1], driverVolume: Partial<DriverVolume> = {}) =>
+  const problemsOfBoundClaim = (overrides: Parameters<typeof aClaim>[1], driverVolume: Partial<DriverVolume> = {}) =>
     problemsOfState({
-      claims: [aClaim('a', more)],
+      claims: [aClaim('a', overrides)],
       volumes: [aVolume('a')],
       driverVolumes: new Map([driverVolumeOf('a', driverVolume)]),
     })
@@ -168,8 +168,8 @@ describe('problemsIn', () => {
     expect(problemsOfBoundClaim({ spec: { volumeAttributesClassName: 'gold' } })).toEqual([
       'shop/a requests attributes gold and has undefined (undefined)',
     ])
-    const reported = { status: { currentVolumeAttributesClassName: 'gold' } }
-    expect(problemsOfBoundClaim(reported, { limits: { iops: 500, throughputBytes: 100 * MI } })).toEqual([
+    const goldClaim = { status: { currentVolumeAttributesClassName: 'gold' } }
+    expect(problemsOfBoundClaim(goldClaim, { limits: { iops: 500, throughputBytes: 100 * MI } })).toEqual([
       'shop/a reports iops 1000, its driver has 500',
     ])
     const goldStatus = { currentVolumeAttributesClassName: 'gold', modifyVolumeStatus: { status: 'Infeasible' } }
@@ -189,11 +189,11 @@ describe('problemsIn', () => {
     expect(problemsOfState({ quotas: [aQuota(5, 1)] })).toEqual([
       'shop: quota main reports persistentvolumeclaims=1, the objects add up to 0',
     ])
-    const waiting = aClaim('a', {
+    const pendingClaim = aClaim('a', {
       spec: { storageClassName: 'nowhere', volumeName: undefined },
       status: { phase: 'Pending' },
     })
-    expect(problemsOfState({ claims: [waiting] })).toEqual(['shop/a is Pending without an event with the reason'])
+    expect(problemsOfState({ claims: [pendingClaim] })).toEqual(['shop/a is Pending without an event with the reason'])
     const pod = {
       metadata: { namespace: 'shop', name: 'p', uid: 'uid-p' },
       spec: { volumes: [] },

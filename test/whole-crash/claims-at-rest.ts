@@ -31,7 +31,7 @@ export const problemsOf = (state: RestState): string[] => [
 
 function storageProblems({ view, storage, abandoned, deletableAssets }: RestState): string[] {
   const problems: string[] = []
-  const existing = assetsIn(storage)
+  const existingAssets = assetsIn(storage)
   const names = new Map(Object.values(storage.driver.state().volumes).map(({ id, name }) => [driverAsset(id), name]))
   const nameOf = (asset: string) => `${asset} (${names.get(asset) ?? ''})`
   const objects = new Map<string, string[]>()
@@ -39,10 +39,10 @@ function storageProblems({ view, storage, abandoned, deletableAssets }: RestStat
     const asset = assetOf(volume)
     const { name = '' } = volume.metadata
     if (asset) objects.set(asset, [...(objects.get(asset) ?? []), name])
-    if (asset && !existing.has(asset) && !deletableAssets.has(asset))
+    if (asset && !existingAssets.has(asset) && !deletableAssets.has(asset))
       problems.push(`volume ${name} has the storage ${asset}, which does not exist`)
   }
-  for (const asset of existing) {
+  for (const asset of existingAssets) {
     const owners = objects.get(asset) ?? []
     if (owners.length === 0 && !abandoned.has(asset))
       problems.push(`${nameOf(asset)} leaked: it has no PersistentVolume`)
@@ -110,14 +110,14 @@ function bindableReasons(claim: Claim, { view, classes }: RestState): string[] {
 
 /** Whether an available volume matches the claim. Does not use the matching code of the binder. */
 function isMatch({ metadata, spec, status }: Volume, claim: Claim): boolean {
-  const requested = claim.spec ?? {}
+  const claimSpec = claim.spec ?? {}
   return (
     status?.phase === 'Available' &&
     !spec?.claimRef &&
     !metadata.deletionTimestamp &&
     volumeClassName({ metadata, spec }) === (claimClassName(claim) ?? '') &&
-    compareQuantities(spec?.capacity?.storage ?? '0', requested.resources?.requests?.storage ?? '0') >= 0 &&
-    (requested.accessModes ?? []).every((mode) => spec?.accessModes?.includes(mode)) &&
-    (!requested.selector || matchesLabels(labelSelectorFromObject(requested.selector), metadata.labels))
+    compareQuantities(spec?.capacity?.storage ?? '0', claimSpec.resources?.requests?.storage ?? '0') >= 0 &&
+    (claimSpec.accessModes ?? []).every((mode) => spec?.accessModes?.includes(mode)) &&
+    (!claimSpec.selector || matchesLabels(labelSelectorFromObject(claimSpec.selector), metadata.labels))
   )
 }

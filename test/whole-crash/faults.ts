@@ -54,9 +54,9 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
   async function killAndRestart(component: Component, unlock: () => void): Promise<void> {
     await kill(component)
     await pause(random() * DOWNTIME_MS_MAX)
-    const ready = component.start()
+    const startup = component.start()
     if (component.kind !== 'server' && random() < REPEATED_FAULT_SHARE) unlock()
-    await ready
+    await startup
   }
 
   /** `stop` ends the fault early. */
@@ -85,9 +85,9 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
   }
 
   function trackPending(work: Promise<void>): Promise<void> {
-    const tracked = work.finally(() => void pendingFaults.delete(tracked))
-    pendingFaults.add(tracked)
-    return tracked
+    const trackedWork = work.finally(() => void pendingFaults.delete(trackedWork))
+    pendingFaults.add(trackedWork)
+    return trackedWork
   }
 
   return {

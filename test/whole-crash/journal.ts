@@ -79,9 +79,9 @@ export function createJournal(cluster: Cluster): Journal {
             ? []
             : [`${action} ${name ?? object.details?.name}: its deletion was lost`]
         }
-        const recorded = eventsByRevision.get(Number(resourceVersion))?.object
+        const recordedObject = eventsByRevision.get(Number(resourceVersion))?.object
         const isRecorded =
-          recorded?.metadata.uid === uid && JSON.stringify(recorded.spec) === JSON.stringify(object.spec)
+          recordedObject?.metadata.uid === uid && JSON.stringify(recordedObject.spec) === JSON.stringify(object.spec)
         return isRecorded
           ? []
           : [`${action} ${name} at ${resourceVersion} was acknowledged, but is missing from the history`]

@@ -88,8 +88,8 @@ function bindingProblems(state: RestingState, { abandoned, deletableAssets, impo
   const usedClaimKeys = new Set(state.pods.flatMap(claimKeysOf))
   const claims = state.claims
     .filter((claim) => claim.spec.volumeName || rejectionReason(claim, state) === undefined)
-    .map((claim) => (usedClaimKeys.has(keyOf(claim)) ? withoutDeletionTimestamp(claim) : claim)) // its deletion waits for its pods
-    .map((claim) => (retriedClaims.includes(claim) ? withoutIntents(claim) : claim))
+    .map((claim) => (usedClaimKeys.has(keyOf(claim)) ? omitDeletionTimestamp(claim) : claim)) // its deletion waits for its pods
+    .map((claim) => (retriedClaims.includes(claim) ? omitIntents(claim) : claim))
   const classes = state.classes.filter(({ provisioner }) => provisioner === DRIVER)
   return problemsOf({
     view: viewOf(claims, state.volumes),
@@ -108,7 +108,7 @@ const isStillRetried = (claim: any, state: RestingState): boolean =>
   ) &&
   (claim.spec.volumeName !== undefined || rejectionReason(claim, state) !== undefined)
 
-const withoutIntents = ({ metadata, ...rest }: any) => ({
+const omitIntents = ({ metadata, ...rest }: any) => ({
   ...rest,
   metadata: {
     ...metadata,
@@ -116,7 +116,7 @@ const withoutIntents = ({ metadata, ...rest }: any) => ({
   },
 })
 
-const withoutDeletionTimestamp = ({ metadata: { deletionTimestamp: _, ...metadata }, ...rest }: any) => ({
+const omitDeletionTimestamp = ({ metadata: { deletionTimestamp: _, ...metadata }, ...rest }: any) => ({
   ...rest,
   metadata,
 })
@@ -136,9 +136,17 @@ function rejectionReason({ spec, status }: any, { attributes, classes }: Resting
 
 const AMOUNTS = ['iops', 'throughput'] as const
 
-const isContradicted = (requested: string | undefined, className: string, key: (typeof AMOUNTS)[number]): boolean => {
+const isContradicted = (
+  requestedAmount: string | undefined,
+  className: string,
+  key: (typeof AMOUNTS)[number],
+): boolean => {
   const classAmount = ATTRIBUTES[className]?.[key]
-  return requested !== undefined && classAmount !== undefined && amountOf(requested, key) !== amountOf(classAmount, key)
+  return (
+    requestedAmount !== undefined &&
+    classAmount !== undefined &&
+    amountOf(requestedAmount, key) !== amountOf(classAmount, key)
+  )
 }
 
 /** Returns a count or bytes per second. Throughput below 1Mi is in MiB/s. */
@@ -213,13 +221,13 @@ function attributeProblems(claim: any, state: RestingState): string[] {
     problems.push(`${key} is still ${modifyState} about ${status.modifyVolumeStatus.targetVolumeAttributesClassName}`)
   for (const resourceState of states) problems.push(`${key} is still ${resourceState}`)
   for (const name of AMOUNTS) {
-    const requested = spec.resources.requests[name]
-    const reported = status.capacity?.[name] ?? ATTRIBUTES[currentClass]?.[name]
-    if (requested !== undefined && status.capacity?.[name] !== requested)
-      problems.push(`${key} requests ${name} ${requested} and reports ${status.capacity?.[name]}`)
-    const actual = name === 'iops' ? driverVolume?.limits.iops : driverVolume?.limits.throughputBytes
-    if (reported !== undefined && amountOf(reported, name) !== actual)
-      problems.push(`${key} reports ${name} ${reported}, its driver has ${actual}`)
+    const requestedAmount = spec.resources.requests[name]
+    const reportedAmount = status.capacity?.[name] ?? ATTRIBUTES[currentClass]?.[name]
+    if (requestedAmount !== undefined && status.capacity?.[name] !== requestedAmount)
+      problems.push(`${key} requests ${name} ${requestedAmount} and reports ${status.capacity?.[name]}`)
+    const actualAmount = name === 'iops' ? driverVolume?.limits.iops : driverVolume?.limits.throughputBytes
+    if (reportedAmount !== undefined && amountOf(reportedAmount, name) !== actualAmount)
+      problems.push(`${key} reports ${name} ${reportedAmount}, its driver has ${actualAmount}`)
   }
   return problems
 }
@@ -277,14 +285,14 @@ function quotaProblems({ claims, quotas, configMaps }: RestingState): string[] {
   const problems: string[] = []
   for (const namespace of NAMESPACES) {
     const checker = createQuotaSums(namespace, (text) => void problems.push(`${namespace}: ${text}`))
-    const stored = (kind: string, objects: readonly any[]) =>
+    const storedObjects = (kind: string, objects: readonly any[]) =>
       objects
         .filter(({ metadata }) => metadata.namespace === namespace)
         .map((object) => ({ key: `core/${kind}/${keyOf(object)}`, object }))
     checker.apply([
-      ...stored('configmaps', configMaps),
-      ...stored('persistentvolumeclaims', claims),
-      ...stored('resourcequotas', quotas),
+      ...storedObjects('configmaps', configMaps),
+      ...storedObjects('persistentvolumeclaims', claims),
+      ...storedObjects('resourcequotas', quotas),
     ])
   }
   return problems

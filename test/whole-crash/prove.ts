@@ -130,8 +130,8 @@ export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, c
 
       function countObjects() {
         const { claims, pods, volumes } = recorder.current
-        const running = [...pods.values()].filter(({ status }) => status.phase === 'Running')
-        return { claims: claims.size, pods: pods.size, running: running.length, volumes: volumes.size }
+        const runningPods = [...pods.values()].filter(({ status }) => status.phase === 'Running')
+        return { claims: claims.size, pods: pods.size, running: runningPods.length, volumes: volumes.size }
       }
 
       /** Deletes pods, claims, volumes, and storage that administrators created by calling the driver. */

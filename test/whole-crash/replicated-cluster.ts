@@ -13,7 +13,7 @@ import { type Cluster, type Component, createDaemons, DRIVER, HISTORY, isAlive }
 const MEMBERS = 3
 const SERVERS = ['1', '2', '3']
 const NODES = ['left', 'middle', 'right']
-/** The time after which the load balancer notices a server that does not respond. */
+/** The time after which the load balancer detects a server that does not respond. */
 const HEALTH_CHECK_MS = 1_000
 
 export async function createReplicatedCluster(dir: string, random: () => number): Promise<Cluster> {
@@ -23,13 +23,13 @@ export async function createReplicatedCluster(dir: string, random: () => number)
   const servers: ReplicaServer[] = []
   // The first server creates the credentials that all share.
   for (const name of SERVERS) servers.push(await createServerReplica({ name, dir, etcd, loadBalancer, failures }))
-  const first = servers[0]!.running()
+  const firstServer = servers[0]!.currentServer()
   // The workload creates its own classes and CSIDriver.
   for (const path of ['storageclasses/local', `csidrivers/${DRIVER}`])
-    await first.call('DELETE', `/apis/storage.k8s.io/v1/${path}`)
+    await firstServer.call('DELETE', `/apis/storage.k8s.io/v1/${path}`)
   const kubeconfig = join(dir, 'load-balanced.kubeconfig')
-  const text = await readFile(first.kubeconfig, 'utf8')
-  await writeFile(kubeconfig, text.replaceAll(first.url, `https://${loadBalancer.endpoint}`), { mode: 0o600 })
+  const text = await readFile(firstServer.kubeconfig, 'utf8')
+  await writeFile(kubeconfig, text.replaceAll(firstServer.url, `https://${loadBalancer.endpoint}`), { mode: 0o600 })
   const daemons = await createDaemons(dir, NODES, kubeconfig)
   return {
     dir,
@@ -37,7 +37,7 @@ export async function createReplicatedCluster(dir: string, random: () => number)
     server() {
       const healthyServers = servers.filter(({ isHealthy }) => isHealthy())
       const candidates = healthyServers.length > 0 ? healthyServers : servers
-      return candidates[Math.floor(random() * candidates.length)]!.running()
+      return candidates[Math.floor(random() * candidates.length)]!.currentServer()
     },
     components: [...etcdComponents(etcd), ...servers.map(({ component }) => component), ...daemons.components],
     start: daemons.start,
@@ -64,7 +64,7 @@ const etcdComponents = ({ members }: RunningEtcd): Component[] =>
 interface ReplicaServer {
   readonly component: Component
   /** Returns the current process, or the last one. */
-  running(): RunningServer
+  currentServer(): RunningServer
   /** Whether the load balancer uses it. */
   isHealthy(): boolean
   stop(): Promise<void>
@@ -150,7 +150,7 @@ async function createServerReplica({
   }
   return {
     component,
-    running: () => server,
+    currentServer: () => server,
     isHealthy: () => loadBalancer.targets.includes(address),
     async stop() {
       if (isRunning) await server.stop()

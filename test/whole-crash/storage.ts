@@ -71,13 +71,14 @@ export function openStorage(cluster: Cluster): RealStorage {
   async function checkSizes(): Promise<void> {
     for (const { id, state, capacityBytes, fileBytes } of (await readVolumes()).values()) {
       if (state !== 'ready' && state !== 'growing') continue
-      const before = largestSizes.get(id) ?? { capacityBytes: 0, fileBytes: 0 }
-      if (capacityBytes < before.capacityBytes) violations.push(`${id} shrank to ${capacityBytes}`)
+      const largestSize = largestSizes.get(id) ?? { capacityBytes: 0, fileBytes: 0 }
+      if (capacityBytes < largestSize.capacityBytes) violations.push(`${id} shrank to ${capacityBytes}`)
       // A size of zero means that the file was deleted after its record was read.
-      if (fileBytes > 0 && fileBytes < before.fileBytes) violations.push(`the file of ${id} shrank to ${fileBytes}`)
+      if (fileBytes > 0 && fileBytes < largestSize.fileBytes)
+        violations.push(`the file of ${id} shrank to ${fileBytes}`)
       largestSizes.set(id, {
-        capacityBytes: Math.max(capacityBytes, before.capacityBytes),
-        fileBytes: Math.max(fileBytes, before.fileBytes),
+        capacityBytes: Math.max(capacityBytes, largestSize.capacityBytes),
+        fileBytes: Math.max(fileBytes, largestSize.fileBytes),
       })
     }
     checks++
@@ -110,7 +111,7 @@ export function openStorage(cluster: Cluster): RealStorage {
         const listedVolumes = entries.map(({ volume }) => volume!)
         const nodeVolumes = [...recordedVolumes.values()].filter((volume) => volume.node === node)
         const files = await readdir(join(poolOf(cluster.dir, node), 'volumes'))
-        const setAside = await readdir(join(poolOf(cluster.dir, node), '.stowage', 'set-aside')).catch(() => [])
+        const setAsideFiles = await readdir(join(poolOf(cluster.dir, node), '.stowage', 'set-aside')).catch(() => [])
         for (const { volumeId, capacityBytes } of listedVolumes) {
           if (Number(capacityBytes) !== recordedVolumes.get(volumeId)?.capacityBytes)
             problems.push(`${node} lists ${volumeId} with ${capacityBytes}, its record has another size`)
@@ -120,7 +121,7 @@ export function openStorage(cluster: Cluster): RealStorage {
         for (const file of files)
           if (!recordedVolumes.has(file.slice(0, -IMAGE.length)))
             problems.push(`${node} has the file ${file} of no volume`)
-        for (const file of setAside) problems.push(`${node} has set aside ${file}`)
+        for (const file of setAsideFiles) problems.push(`${node} has set aside ${file}`)
       }
       return problems
     },

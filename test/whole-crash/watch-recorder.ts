@@ -75,9 +75,13 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
 
   async function follow(collection: Collection): Promise<void> {
     while (!stopController.signal.aborted) {
-      const from = lastRevisions.get(collection)!
-      const wasOpened = await readWatch(cluster, COLLECTIONS[collection], from, stopController.signal, (event) =>
-        recordEvent(collection, event),
+      const fromRevision = lastRevisions.get(collection)!
+      const wasOpened = await readWatch(
+        cluster,
+        COLLECTIONS[collection],
+        fromRevision,
+        stopController.signal,
+        (event) => recordEvent(collection, event),
       )
       if (wasOpened) resumptions++
       await pause(30)
@@ -101,9 +105,9 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
       for (const name of names) {
         for (;;) {
           const { json } = await cluster.server().call('GET', COLLECTIONS[name])
-          const listed = json.items.map(({ metadata }: any) => metadata.resourceVersion).sort()
+          const listedVersions = json.items.map(({ metadata }: any) => metadata.resourceVersion).sort()
           const current = [...objects[name].values()].map(({ metadata }) => metadata.resourceVersion).sort()
-          if (JSON.stringify(listed) === JSON.stringify(current)) break
+          if (JSON.stringify(listedVersions) === JSON.stringify(current)) break
           await pause(50)
         }
       }
@@ -111,19 +115,26 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
     async compareWithOneWatch() {
       const differences: string[] = []
       for (const name of names) {
-        const expected = recordedEvents[name].map(describeEvent)
-        const actual: string[] = []
-        const complete = new AbortController()
-        if (expected.length === 0) continue
-        await readWatch(cluster, COLLECTIONS[name], firstRevisions.get(name)!, complete.signal, ({ type, object }) => {
-          const revision = Number(object.metadata?.resourceVersion)
-          if (revision <= lastRevisions.get(name)!) actual.push(describeEvent({ type, object, revision }))
-          if (type === 'ERROR' || revision >= lastRevisions.get(name)!) complete.abort()
-        })
-        const index = expected.findIndex((event, position) => event !== actual[position])
-        if (index >= 0) differences.push(`${name}: recorded ${expected[index]}, a new watch returned ${actual[index]}`)
-        else if (actual.length !== expected.length)
-          differences.push(`${name}: not recorded: ${actual[expected.length]}`)
+        const expectedEvents = recordedEvents[name].map(describeEvent)
+        const actualEvents: string[] = []
+        const completion = new AbortController()
+        if (expectedEvents.length === 0) continue
+        await readWatch(
+          cluster,
+          COLLECTIONS[name],
+          firstRevisions.get(name)!,
+          completion.signal,
+          ({ type, object }) => {
+            const revision = Number(object.metadata?.resourceVersion)
+            if (revision <= lastRevisions.get(name)!) actualEvents.push(describeEvent({ type, object, revision }))
+            if (type === 'ERROR' || revision >= lastRevisions.get(name)!) completion.abort()
+          },
+        )
+        const index = expectedEvents.findIndex((event, position) => event !== actualEvents[position])
+        if (index >= 0)
+          differences.push(`${name}: recorded ${expectedEvents[index]}, a new watch returned ${actualEvents[index]}`)
+        else if (actualEvents.length !== expectedEvents.length)
+          differences.push(`${name}: not recorded: ${actualEvents[expectedEvents.length]}`)
       }
       return differences
     },
@@ -142,13 +153,13 @@ export const keyOf = ({ metadata: { namespace, name } }: any): string => (namesp
 async function readWatch(
   cluster: Cluster,
   path: string,
-  from: number,
+  fromRevision: number,
   signal: AbortSignal,
   onEvent: (event: any) => void,
 ): Promise<boolean> {
   let isOpened = false
   try {
-    const response = await cluster.server().open('GET', `${path}?watch=1&resourceVersion=${from}`)
+    const response = await cluster.server().open('GET', `${path}?watch=1&resourceVersion=${fromRevision}`)
     const stop = () => void response.destroy()
     signal.addEventListener('abort', stop, { once: true })
     try {

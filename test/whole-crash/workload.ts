@@ -89,10 +89,10 @@ export function createWorkload({
   let isNodeLost = false
 
   const pick = <T>(items: readonly T[]): T | undefined => items[Math.floor(random() * items.length)]
-  const chance = (probability: number) => random() < probability
-  const withoutTerminating = (objects: ReadonlyMap<string, any>): any[] =>
+  const isChosen = (probability: number) => random() < probability
+  const omitTerminating = (objects: ReadonlyMap<string, any>): any[] =>
     [...objects.values()].filter(({ metadata }) => !metadata.deletionTimestamp)
-  const boundClaims = () => withoutTerminating(current.claims).filter(({ status }) => status?.phase === 'Bound')
+  const boundClaims = () => omitTerminating(current.claims).filter(({ status }) => status?.phase === 'Bound')
   const inNamespace = (namespace: string, kind: string) => `/api/v1/namespaces/${namespace}/${kind}`
   const pathOf = (kind: string, { metadata: { namespace, name } }: any) => `${inNamespace(namespace, kind)}/${name}`
   const editClaim = (action: string, claim: any, spec: object) =>
@@ -100,12 +100,12 @@ export function createWorkload({
   const mebi = (count: number) => `${Math.round(count)}Mi`
 
   async function createClaim(): Promise<void> {
-    if (withoutTerminating(current.claims).length >= CLAIMS_MAX) return deleteClaim()
-    const storageClassName = chance(0.04) ? 'nowhere' : pick(Object.keys(CLASSES))!
+    if (omitTerminating(current.claims).length >= CLAIMS_MAX) return deleteClaim()
+    const storageClassName = isChosen(0.04) ? 'nowhere' : pick(Object.keys(CLASSES))!
     const isStatic = storageClassName === 'static'
-    const isBlock = !isStatic && chance(0.35)
-    const attributes = !isStatic && chance(0.3) ? { volumeAttributesClassName: pick(Object.keys(ATTRIBUTES)) } : {}
-    const io = !isStatic && chance(0.15) ? { iops: String(100 * (1 + Math.floor(random() * 5))) } : {}
+    const isBlock = !isStatic && isChosen(0.35)
+    const attributes = !isStatic && isChosen(0.3) ? { volumeAttributesClassName: pick(Object.keys(ATTRIBUTES)) } : {}
+    const io = !isStatic && isChosen(0.15) ? { iops: String(100 * (1 + Math.floor(random() * 5))) } : {}
     const storageSize = isBlock ? mebi(8 + random() * 24) : mebi(300 + random() * 60)
     const namespace = pick(NAMESPACES)!
     await journal.request('create claim', 'POST', inNamespace(namespace, 'persistentvolumeclaims'), {
@@ -124,15 +124,15 @@ export function createWorkload({
     const claim = pick(boundClaims())
     if (!claim) return
     const currentMi = bytesOf(claim.status.capacity.storage) / 1024 ** 2
-    const requested = chance(0.15) ? IMPOSSIBLE_SIZE : mebi(currentMi + 100 + random() * 50)
-    await editClaim('expand claim', claim, { resources: { requests: { storage: requested } } })
+    const requestedSize = isChosen(0.15) ? IMPOSSIBLE_SIZE : mebi(currentMi + 100 + random() * 50)
+    await editClaim('expand claim', claim, { resources: { requests: { storage: requestedSize } } })
   }
 
   async function lowerClaim(): Promise<void> {
-    const growing = boundClaims().filter(
+    const growingClaims = boundClaims().filter(
       ({ spec, status }) => bytesOf(spec.resources.requests.storage) > bytesOf(status.capacity.storage),
     )
-    const claim = pick(growing)
+    const claim = pick(growingClaims)
     if (!claim) return
     await editClaim('lower claim', claim, { resources: { requests: { storage: claim.status.capacity.storage } } })
   }
@@ -140,7 +140,7 @@ export function createWorkload({
   async function setAttributes(): Promise<void> {
     const claim = pick(boundClaims().filter(({ spec }) => spec.storageClassName !== 'static'))
     if (!claim) return
-    const name = chance(0.05) ? 'nowhere' : pick(Object.keys(ATTRIBUTES))
+    const name = isChosen(0.05) ? 'nowhere' : pick(Object.keys(ATTRIBUTES))
     await editClaim('choose attributes', claim, { volumeAttributesClassName: name })
   }
 
@@ -154,31 +154,31 @@ export function createWorkload({
   async function setIo(): Promise<void> {
     const claim = pick(boundClaims().filter(({ spec }) => spec.storageClassName !== 'static'))
     if (!claim) return
-    const iops = chance(0.3) ? null : String(100 * (1 + Math.floor(random() * 9)))
-    const throughput = chance(0.6) ? {} : { throughput: `${10 * (1 + Math.floor(random() * 9))}Mi` }
+    const iops = isChosen(0.3) ? null : String(100 * (1 + Math.floor(random() * 9)))
+    const throughput = isChosen(0.6) ? {} : { throughput: `${10 * (1 + Math.floor(random() * 9))}Mi` }
     await editClaim('change io', claim, { resources: { requests: { iops, ...throughput } } })
   }
 
   async function labelClaim(): Promise<void> {
-    const claim = pick(withoutTerminating(current.claims))
+    const claim = pick(omitTerminating(current.claims))
     if (!claim) return
     const body = { metadata: { labels: { turn: String(sequence++) } } }
     await journal.request('label claim', 'PATCH', pathOf('persistentvolumeclaims', claim), body)
   }
 
   async function deleteClaim(): Promise<void> {
-    const claim = pick(withoutTerminating(current.claims))
+    const claim = pick(omitTerminating(current.claims))
     if (claim) await journal.request('delete claim', 'DELETE', pathOf('persistentvolumeclaims', claim))
   }
 
   async function createPod(): Promise<void> {
-    if (withoutTerminating(current.pods).length >= PODS_MAX) return deletePod()
+    if (omitTerminating(current.pods).length >= PODS_MAX) return deletePod()
     const namespace = pick(NAMESPACES)!
-    const namespaceClaims = withoutTerminating(current.claims).filter((claim) => claim.metadata.namespace === namespace)
+    const namespaceClaims = omitTerminating(current.claims).filter((claim) => claim.metadata.namespace === namespace)
     const selectedClaims = [
-      ...new Set(chance(0.2) ? [pick(namespaceClaims), pick(namespaceClaims)] : [pick(namespaceClaims)]),
+      ...new Set(isChosen(0.2) ? [pick(namespaceClaims), pick(namespaceClaims)] : [pick(namespaceClaims)]),
     ].filter(Boolean)
-    const isEphemeral = chance(0.15) || selectedClaims.length === 0
+    const isEphemeral = isChosen(0.15) || selectedClaims.length === 0
     const template = { accessModes: ['ReadWriteOnce'], storageClassName: 'wait', resources: { requests: EPHEMERAL } }
     const volumes = isEphemeral
       ? [{ name: 'v0', ephemeral: { volumeClaimTemplate: { spec: template } } }]
@@ -207,16 +207,16 @@ export function createWorkload({
   }
 
   async function deletePod(): Promise<void> {
-    const pod = pick(withoutTerminating(current.pods))
+    const pod = pick(omitTerminating(current.pods))
     if (!pod) return
-    const isForced = chance(0.15)
+    const isForced = isChosen(0.15)
     const body = isForced ? { gracePeriodSeconds: 0 } : {}
     await journal.request(isForced ? 'force-delete pod' : 'delete pod', 'DELETE', pathOf('pods', pod), body)
   }
 
   /** Creates storage by calling the driver, then a PersistentVolume for it. */
   async function createVolume(): Promise<void> {
-    const staticVolumes = withoutTerminating(current.volumes).filter(({ spec }) => spec.storageClassName === 'static')
+    const staticVolumes = omitTerminating(current.volumes).filter(({ spec }) => spec.storageClassName === 'static')
     if (staticVolumes.length >= STATIC_MAX) return deleteVolume()
     const name = `static-${sequence++}`
     const node = pick(cluster.nodes)!
@@ -239,7 +239,7 @@ export function createWorkload({
         capacity: { storage: '320Mi' },
         accessModes: ['ReadWriteOnce'],
         storageClassName: 'static',
-        persistentVolumeReclaimPolicy: chance(0.5) ? 'Retain' : 'Delete',
+        persistentVolumeReclaimPolicy: isChosen(0.5) ? 'Retain' : 'Delete',
         csi: { driver: DRIVER, volumeHandle: response.volume.volumeId },
         nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [nodeRequirement(node)] }] } },
       },
@@ -247,10 +247,10 @@ export function createWorkload({
   }
 
   async function deleteVolume(): Promise<void> {
-    const idle = withoutTerminating(current.volumes).filter(({ status }) =>
+    const idleVolumes = omitTerminating(current.volumes).filter(({ status }) =>
       ['Released', 'Available'].includes(status?.phase),
     )
-    const volume = pick(chance(0.1) ? withoutTerminating(current.volumes) : idle)
+    const volume = pick(isChosen(0.1) ? omitTerminating(current.volumes) : idleVolumes)
     if (!volume) return
     userDeletedUids.add(volume.metadata.uid)
     await journal.request('delete volume', 'DELETE', `${COLLECTIONS.volumes}/${volume.metadata.name}`)
@@ -260,22 +260,22 @@ export function createWorkload({
     journal.request(action, 'PATCH', `${COLLECTIONS.volumes}/${name}`, { spec })
 
   async function changePolicy(): Promise<void> {
-    const volume = pick(withoutTerminating(current.volumes))
+    const volume = pick(omitTerminating(current.volumes))
     if (!volume) return
     const isRetained = volume.spec.persistentVolumeReclaimPolicy === 'Retain'
     await editVolume('change policy', volume, { persistentVolumeReclaimPolicy: isRetained ? 'Delete' : 'Retain' })
   }
 
   async function reuseVolume(): Promise<void> {
-    const released = withoutTerminating(current.volumes).filter(
+    const releasedVolumes = omitTerminating(current.volumes).filter(
       ({ spec, status }) => status?.phase === 'Released' && spec.persistentVolumeReclaimPolicy === 'Retain',
     )
-    const volume = pick(released)
+    const volume = pick(releasedVolumes)
     if (volume) await editVolume('free volume', volume, { claimRef: null })
   }
 
-  const toggle = async (kind: string, path: string, name: string, exists: boolean, body: object) => {
-    if (exists) await journal.request(`delete ${kind}`, 'DELETE', `${path}/${name}`)
+  const toggle = async (kind: string, path: string, name: string, isPresent: boolean, body: object) => {
+    if (isPresent) await journal.request(`delete ${kind}`, 'DELETE', `${path}/${name}`)
     else await journal.request(`create ${kind}`, 'POST', path, { metadata: { name }, ...body })
   }
   const toggleClass = () =>
@@ -288,11 +288,11 @@ export function createWorkload({
   async function editQuota(): Promise<void> {
     const namespace = pick(NAMESPACES)!
     const path = inNamespace(namespace, 'resourcequotas')
-    if (chance(0.3)) {
+    if (isChosen(0.3)) {
       const hard = { persistentvolumeclaims: String(5 + Math.floor(random() * 20)) }
       return toggle('quota', path, 'second', current.quotas.has(`${namespace}/second`), { spec: { hard } })
     }
-    const hard = chance(0.4) ? { persistentvolumeclaims: String(4 + Math.floor(random() * 12)) } : QUOTAS[namespace]
+    const hard = isChosen(0.4) ? { persistentvolumeclaims: String(4 + Math.floor(random() * 12)) } : QUOTAS[namespace]
     await journal.request('change quota', 'PATCH', `${path}/main`, { spec: { hard } })
   }
 
@@ -309,7 +309,7 @@ export function createWorkload({
     const node = pick(cluster.nodes)!
     const path = `${COLLECTIONS.nodes}/${node}`
     const nodeFailure = faults.failNode(node, nodeDowntimeMs * (0.5 + random() / 2))
-    if (chance(0.5)) {
+    if (isChosen(0.5)) {
       await journal.request('taint failed node', 'PATCH', path, { spec: { taints: [OUT_OF_SERVICE] } })
       await nodeFailure
       let isUntainted: unknown
@@ -323,16 +323,19 @@ export function createWorkload({
   async function writeConfig(): Promise<void> {
     const namespace = pick(NAMESPACES)!
     const path = inNamespace(namespace, 'configmaps')
-    const existing = pick(withoutTerminating(current.configMaps).filter(({ metadata }) => /^m\d/.test(metadata.name)))
+    const existingConfig = pick(
+      omitTerminating(current.configMaps).filter(({ metadata }) => /^m\d/.test(metadata.name)),
+    )
     const data = { value: String(sequence++) }
-    if (!existing || chance(0.3))
+    if (!existingConfig || isChosen(0.3))
       await journal.request('create config', 'POST', path, { metadata: { name: `m${sequence++}` }, data })
-    else if (chance(0.7)) await journal.request('change config', 'PATCH', pathOf('configmaps', existing), { data })
-    else await journal.request('delete config', 'DELETE', pathOf('configmaps', existing))
+    else if (isChosen(0.7))
+      await journal.request('change config', 'PATCH', pathOf('configmaps', existingConfig), { data })
+    else await journal.request('delete config', 'DELETE', pathOf('configmaps', existingConfig))
   }
 
   async function useRandomData(): Promise<void> {
-    const pod = pick(withoutTerminating(current.pods).filter(({ status }) => status?.phase === 'Running'))
+    const pod = pick(omitTerminating(current.pods).filter(({ status }) => status?.phase === 'Running'))
     const problems = pod ? await useDataOf(pod, true) : []
     dataProblems.push(...problems)
   }
@@ -459,7 +462,7 @@ export function createWorkload({
     },
     async checkData() {
       const problems = [...dataProblems]
-      for (const pod of withoutTerminating(current.pods).filter(({ status }) => status?.phase === 'Running')) {
+      for (const pod of omitTerminating(current.pods).filter(({ status }) => status?.phase === 'Running')) {
         problems.push(...(await useDataOf(pod, false)))
         for (const { path, claim } of filesystemsOf(pod)) {
           const { blocks, bsize } = await statfs(path)

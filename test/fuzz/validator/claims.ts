@@ -1,7 +1,7 @@
 // Checks PersistentVolumeClaims: requests, fields set by the server, and allowed changes.
 import { format, isEmpty, isEqualJson, type Report } from './findings.ts'
 import { isDnsLabel, isDnsSubdomain, isQualifiedName } from './names.ts'
-import { compare, isNegative, isPositive, isWhole, sameAmounts } from './quantity.ts'
+import { compare, hasSameAmounts, isNegative, isPositive, isWhole } from './quantity.ts'
 import { checkLabelSelector } from './selectors.ts'
 
 const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod']
@@ -96,8 +96,8 @@ function checkDataSource({ dataSource, dataSourceRef }: any, path: string, repor
 /** Checks the high-water mark: the highest request so far, which the server stores for quotas. */
 function checkHighWaterMark(spec: any, report: Report, old?: any): void {
   const mark = spec.allocatedResources?.storage
-  const extra = Object.keys(spec.allocatedResources ?? {}).filter((key) => key !== 'storage')
-  if (extra.length > 0) report('spec.allocatedResources', `has unexpected keys ${format(extra)}`)
+  const extraKeys = Object.keys(spec.allocatedResources ?? {}).filter((key) => key !== 'storage')
+  if (extraKeys.length > 0) report('spec.allocatedResources', `has unexpected keys ${format(extraKeys)}`)
   const request = spec.resources?.requests?.storage
   if (mark !== undefined && compare(mark, request) < 0) report('spec.allocatedResources', `${mark} is below ${request}`)
   if (!old) {
@@ -105,11 +105,11 @@ function checkHighWaterMark(spec: any, report: Report, old?: any): void {
       report('spec.allocatedResources', `${mark} is not ${request}`)
     return
   }
-  const before = old.allocatedResources?.storage
-  if (before === undefined && mark === undefined) return
-  const highest = compare(before ?? '0', request) > 0 ? before : request
-  if (mark === undefined || compare(mark, highest) !== 0) {
-    report('spec.allocatedResources', `${format(mark)} is not the highest request so far, ${highest}`)
+  const oldMark = old.allocatedResources?.storage
+  if (oldMark === undefined && mark === undefined) return
+  const highestRequest = compare(oldMark ?? '0', request) > 0 ? oldMark : request
+  if (mark === undefined || compare(mark, highestRequest) !== 0) {
+    report('spec.allocatedResources', `${format(mark)} is not the highest request so far, ${highestRequest}`)
   }
 }
 
@@ -140,7 +140,7 @@ function checkClaimChange(claim: any, old: any, report: Report): void {
   const currentClass = old.status?.currentVolumeAttributesClassName
 
   if (
-    !sameAmounts(
+    !hasSameAmounts(
       immutableRequests(spec.resources?.requests, isBound),
       immutableRequests(oldSpec.resources?.requests, isBound),
     )
@@ -148,20 +148,20 @@ function checkClaimChange(claim: any, old: any, report: Report): void {
     report('spec.resources.requests', 'cannot change')
   }
   if (
-    !sameAmounts(
-      without(spec.resources?.limits, isBound ? IO : []),
-      without(oldSpec.resources?.limits, isBound ? IO : []),
+    !hasSameAmounts(
+      omitKeys(spec.resources?.limits, isBound ? IO : []),
+      omitKeys(oldSpec.resources?.limits, isBound ? IO : []),
     )
   ) {
     report('spec.resources.limits', 'cannot change')
   }
-  const [requested, oldRequest] = [spec.resources?.requests?.storage, oldSpec.resources?.requests?.storage]
+  const [newRequest, oldRequest] = [spec.resources?.requests?.storage, oldSpec.resources?.requests?.storage]
   const capacity = old.status?.capacity?.storage
-  if (compare(requested, oldRequest) < 0 && capacity !== undefined && compare(requested, capacity) < 0) {
-    report('spec.resources.requests.storage', `${requested} is less than the capacity, ${capacity}`)
+  if (compare(newRequest, oldRequest) < 0 && capacity !== undefined && compare(newRequest, capacity) < 0) {
+    report('spec.resources.requests.storage', `${newRequest} is less than the capacity, ${capacity}`)
   }
   for (const field of ['accessModes', 'selector', 'volumeMode', 'dataSource', 'dataSourceRef']) {
-    if (!sameField(spec[field], oldSpec[field])) report(`spec.${field}`, 'cannot change')
+    if (!isSameField(spec[field], oldSpec[field])) report(`spec.${field}`, 'cannot change')
   }
   if (oldSpec.volumeName && spec.volumeName !== oldSpec.volumeName) report('spec.volumeName', 'can be set once')
   checkClassChange(claim, old, report)
@@ -174,13 +174,13 @@ function checkClaimChange(claim: any, old: any, report: Report): void {
 }
 
 /** Compares fields in which `{}` differs from absent, such as a selector. */
-const sameField = (a: unknown, b: unknown): boolean => (a === undefined) === (b === undefined) && isEqualJson(a, b)
+const isSameField = (a: unknown, b: unknown): boolean => (a === undefined) === (b === undefined) && isEqualJson(a, b)
 
-const without = (amounts: Record<string, string> | undefined, keys: readonly string[]): Record<string, string> =>
+const omitKeys = (amounts: Record<string, string> | undefined, keys: readonly string[]): Record<string, string> =>
   Object.fromEntries(Object.entries(amounts ?? {}).filter(([key]) => !keys.includes(key)))
 
-const immutableRequests = (requests: Record<string, string> | undefined, bound: boolean): Record<string, string> =>
-  without(requests, bound ? ['storage', ...IO] : [])
+const immutableRequests = (requests: Record<string, string> | undefined, isBound: boolean): Record<string, string> =>
+  omitKeys(requests, isBound ? ['storage', ...IO] : [])
 
 function checkClassChange(claim: any, old: any, report: Report): void {
   const className = claim.spec.storageClassName

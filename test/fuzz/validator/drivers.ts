@@ -60,8 +60,11 @@ export function checkCsiNode({ spec = {}, status = {} }: any, report: Report, ol
     if (duplicatesIn(keys).length > 0) report(`${fieldPath}.topologyKeys`, 'duplicate key')
     for (const key of keys)
       if (!isQualifiedName(key)) report(`${fieldPath}.topologyKeys`, `${format(key)} is not a valid label key`)
-    const before = old?.spec.drivers?.find(({ name }: any) => name === driver.name)
-    if (before && (before.nodeID !== driver.nodeID || !isEqualJson(before.topologyKeys, driver.topologyKeys))) {
+    const oldDriver = old?.spec.drivers?.find(({ name }: any) => name === driver.name)
+    if (
+      oldDriver &&
+      (oldDriver.nodeID !== driver.nodeID || !isEqualJson(oldDriver.topologyKeys, driver.topologyKeys))
+    ) {
       report(fieldPath, 'a registered driver cannot change')
     }
   }

@@ -37,10 +37,10 @@ function checkPodRanges({ podCIDR, podCIDRs = [] }: any, report: Report): void {
 
 function isRange(text: string): boolean {
   const [address = '', bits = '', ...rest] = text.split('/')
-  const family = isIP(withoutLeadingZeros(address))
+  const family = isIP(stripLeadingZeros(address))
   return rest.length === 0 && family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)
 }
 
 /** Removes leading zeros of octets, which are accepted for compatibility. */
-const withoutLeadingZeros = (address: string): string =>
+const stripLeadingZeros = (address: string): string =>
   address.includes(':') ? address : address.replace(/\b0+(?=\d)/g, '')

@@ -35,11 +35,12 @@ export function checkPod({ metadata, spec = {}, status = {} }: any, report: Repo
 }
 
 function checkPodFields(spec: any, report: Report): void {
-  const oneOf = (field: string, allowed: readonly string[]) => {
-    if (!allowed.includes(spec[field])) report(`spec.${field}`, `${format(spec[field])} is none of ${allowed}`)
+  const checkChoice = (field: string, allowedValues: readonly string[]) => {
+    if (!allowedValues.includes(spec[field]))
+      report(`spec.${field}`, `${format(spec[field])} is none of ${allowedValues}`)
   }
-  oneOf('restartPolicy', ['Always', 'OnFailure', 'Never'])
-  oneOf('dnsPolicy', ['ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None'])
+  checkChoice('restartPolicy', ['Always', 'OnFailure', 'Never'])
+  checkChoice('dnsPolicy', ['ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None'])
   if (!(spec.terminationGracePeriodSeconds >= 0)) report('spec.terminationGracePeriodSeconds', 'missing or negative')
   if (!spec.schedulerName) report('spec.schedulerName', 'the default is missing')
   if (!spec.securityContext) report('spec.securityContext', 'the default is missing')
@@ -207,8 +208,8 @@ function checkTolerations(tolerations: readonly any[], report: Report): void {
 
 function checkAffinity(affinity: any, report: Report): void {
   const path = 'spec.affinity.nodeAffinity'
-  const required = affinity?.requiredDuringSchedulingIgnoredDuringExecution
-  if (required) checkNodeSelector(required, `${path}.required`, report)
+  const requiredSelector = affinity?.requiredDuringSchedulingIgnoredDuringExecution
+  if (requiredSelector) checkNodeSelector(requiredSelector, `${path}.required`, report)
   for (const { weight, preference = {} } of affinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []) {
     if (!(weight >= 1 && weight <= 100)) report(`${path}.preferred`, `${format(weight)} is not a valid weight`)
     checkNodeTerm(preference, `${path}.preferred`, report)
@@ -217,13 +218,19 @@ function checkAffinity(affinity: any, report: Report): void {
 
 function checkPodChange(spec: any, old: any, report: Report): void {
   const isGated = old.schedulingGates?.length > 0
-  const immutableFieldsOf = ({ activeDeadlineSeconds, tolerations, schedulingGates, nodeName, ...rest }: any) => {
-    const { nodeSelector, affinity, containers, initContainers, ephemeralContainers, ...fixed } = rest
-    const withoutImages = (list: any[] = []) => list.map(({ image, ...container }) => container)
+  const immutableFieldsOf = ({
+    activeDeadlineSeconds,
+    tolerations,
+    schedulingGates,
+    nodeName,
+    ...schedulingFields
+  }: any) => {
+    const { nodeSelector, affinity, containers, initContainers, ephemeralContainers, ...fixedFields } = schedulingFields
+    const omitImages = (list: any[] = []) => list.map(({ image, ...container }) => container)
     return {
-      ...fixed,
-      containers: withoutImages(containers),
-      initContainers: withoutImages(initContainers),
+      ...fixedFields,
+      containers: omitImages(containers),
+      initContainers: omitImages(initContainers),
       ...(isGated ? {} : { nodeSelector, affinity }), // a gated pod may still be narrowed down
     }
   }
@@ -232,10 +239,10 @@ function checkPodChange(spec: any, old: any, report: Report): void {
   const [deadline, oldDeadline] = [spec.activeDeadlineSeconds, old.activeDeadlineSeconds]
   if (oldDeadline !== undefined && !(deadline <= oldDeadline)) report('spec.activeDeadlineSeconds', 'can only decrease')
   for (const toleration of old.tolerations ?? []) {
-    const withoutSeconds = ({ tolerationSeconds: _, ...rest }: any) => rest
+    const omitSeconds = ({ tolerationSeconds: _, ...rest }: any) => rest
     if (
       !(spec.tolerations ?? []).some((newToleration: any) =>
-        isEqualJson(withoutSeconds(newToleration), withoutSeconds(toleration)),
+        isEqualJson(omitSeconds(newToleration), omitSeconds(toleration)),
       )
     )
       report('spec.tolerations', 'an existing toleration was removed')

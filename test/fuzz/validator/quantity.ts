@@ -90,7 +90,7 @@ export const isNegative = (text: unknown): boolean => nanosOf(text) < 0n
 export const isPositive = (text: unknown): boolean => nanosOf(text) > 0n
 
 /** Whether two resource lists have equal amounts, regardless of their format. */
-export function sameAmounts(a: Record<string, string> = {}, b: Record<string, string> = {}): boolean {
+export function hasSameAmounts(a: Record<string, string> = {}, b: Record<string, string> = {}): boolean {
   return [...new Set([...Object.keys(a), ...Object.keys(b)])].every(
     (key) => key in a && key in b && compare(a[key], b[key]) === 0,
   )

@@ -128,12 +128,12 @@ export function checkLimitRange({ spec = {} }: any, report: Report): void {
       report(fieldPath, 'has no limits')
     }
     for (const name of names) {
-      const ordered = [min[name], defaultRequest[name], defaultLimit[name], max[name]].filter(
+      const orderedAmounts = [min[name], defaultRequest[name], defaultLimit[name], max[name]].filter(
         (amount) => amount !== undefined,
       )
-      for (const [j, amount] of ordered.entries()) {
-        if (j > 0 && compare(ordered[j - 1], amount) > 0)
-          report(`${fieldPath}[${name}]`, `${ordered.join(' ≤ ')} does not hold`)
+      for (const [j, amount] of orderedAmounts.entries()) {
+        if (j > 0 && compare(orderedAmounts[j - 1], amount) > 0)
+          report(`${fieldPath}[${name}]`, `${orderedAmounts.join(' ≤ ')} does not hold`)
       }
       checkRatio(
         { ratio: ratio[name], min: min[name], max: max[name] },
@@ -154,8 +154,9 @@ function checkLimitName(type: string, name: string, fieldPath: string, report: R
   if (!isQualifiedName(name)) report(fieldPath, `${format(name)} is not a valid resource`)
   if (name.includes('/')) return
   if (IO_NAMES.includes(name) && type !== 'Pod') return
-  const allowed = ['Pod', 'Container'].includes(type) ? CONTAINER_NAMES : [...QUOTA_NAMES, 'storage']
-  if (!allowed.includes(name) && !isHugePages(name)) report(fieldPath, `${format(name)} is not allowed for ${type}`)
+  const allowedNames = ['Pod', 'Container'].includes(type) ? CONTAINER_NAMES : [...QUOTA_NAMES, 'storage']
+  if (!allowedNames.includes(name) && !isHugePages(name))
+    report(fieldPath, `${format(name)} is not allowed for ${type}`)
 }
 
 function checkRatio(

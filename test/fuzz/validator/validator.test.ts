@@ -25,7 +25,7 @@ const claim = (spec: object = {}, status: object = { phase: 'Pending' }, metadat
   status,
 })
 const size = (storage: string) => ({ resources: { requests: { storage } } })
-const bound = { phase: 'Bound', capacity: { storage: '10Gi' } }
+const boundStatus = { phase: 'Bound', capacity: { storage: '10Gi' } }
 const volume = (spec: object = {}) => ({
   kind: 'PersistentVolume',
   apiVersion: 'v1',
@@ -60,8 +60,14 @@ const secret = (fields: object = {}) => ({
 describe('valid objects', () => {
   it.each([
     ['a new claim', check('PersistentVolumeClaim', claim())],
-    ['a bound claim that grows', check('PersistentVolumeClaim', claim(size('20Gi'), bound), claim({}, bound))],
-    ['a request lowered to the capacity', check('PersistentVolumeClaim', claim({}, bound), claim(size('20Gi'), bound))],
+    [
+      'a bound claim that grows',
+      check('PersistentVolumeClaim', claim(size('20Gi'), boundStatus), claim({}, boundStatus)),
+    ],
+    [
+      'a request lowered to the capacity',
+      check('PersistentVolumeClaim', claim({}, boundStatus), claim(size('20Gi'), boundStatus)),
+    ],
     ['a volume', check('PersistentVolume', volume())],
     ['a class', check('StorageClass', storageClass())],
     ['a secret', check('Secret', secret({ data: { k: 'dmFsdWU=' } }))],
@@ -117,14 +123,14 @@ describe('invalid objects', () => {
       'a high-water mark that fell',
       check(
         'PersistentVolumeClaim',
-        claim({ allocatedResources: { storage: '10Gi' } }, bound),
-        claim({ ...size('20Gi'), allocatedResources: { storage: '20Gi' } }, bound),
+        claim({ allocatedResources: { storage: '10Gi' } }, boundStatus),
+        claim({ ...size('20Gi'), allocatedResources: { storage: '20Gi' } }, boundStatus),
       ),
       /highest request/,
     ],
     [
       'a request below the capacity',
-      check('PersistentVolumeClaim', claim(size('5Gi'), bound), claim({}, bound)),
+      check('PersistentVolumeClaim', claim(size('5Gi'), boundStatus), claim({}, boundStatus)),
       /less than the capacity/,
     ],
     ['an unbound claim that grows', check('PersistentVolumeClaim', claim(size('20Gi')), claim()), /cannot change/],
@@ -132,8 +138,8 @@ describe('invalid objects', () => {
       'a current class that is removed',
       check(
         'PersistentVolumeClaim',
-        claim({}, { ...bound, currentVolumeAttributesClassName: 'gold' }),
-        claim({ volumeAttributesClassName: 'gold' }, { ...bound, currentVolumeAttributesClassName: 'gold' }),
+        claim({}, { ...boundStatus, currentVolumeAttributesClassName: 'gold' }),
+        claim({ volumeAttributesClassName: 'gold' }, { ...boundStatus, currentVolumeAttributesClassName: 'gold' }),
       ),
       /cannot be removed/,
     ],
