@@ -31,10 +31,10 @@ export async function listObjects(
   const store = storeOf(deps, resource)
   const start = await resolveStart({ store, clock: deps.clock }, prefix, options)
   const readFrom = (afterKey: string | undefined, limit: number | undefined, atRevision: number | undefined) =>
-    readPage(store, { prefix, after: afterKey, limit, atRevision }, options)
+    readPage(store, { prefix, afterKey, limit, atRevision }, options)
 
   if (!matches) {
-    const page = await readFrom(start.after, options.limit || undefined, start.atRevision)
+    const page = await readFrom(start.afterKey, options.limit || undefined, start.atRevision)
     return {
       entries: page.entries,
       revision: page.revision,
@@ -43,7 +43,7 @@ export async function listObjects(
     }
   }
   const entries: Entry[] = []
-  let lastKey = start.after
+  let lastKey = start.afterKey
   let revision = start.atRevision
   let sliceBytes = 0
   for (;;) {
@@ -77,7 +77,7 @@ async function resolveStart(
   deps: Pick<ReadDeps, 'store' | 'clock'>,
   prefix: string,
   options: ListOptions,
-): Promise<{ after?: string; atRevision?: number }> {
+): Promise<{ afterKey?: string; atRevision?: number }> {
   if (options.continueToken) return parseContinueToken(options.continueToken, prefix)
   const version = options.resourceVersion ?? 0
   const isExact = options.match === 'Exact' || (options.match === undefined && options.limit > 0 && version > 0)
@@ -87,7 +87,7 @@ async function resolveStart(
 
 async function readPage(
   store: Store,
-  page: { prefix: string; after: string | undefined; limit: number | undefined; atRevision: number | undefined },
+  page: { prefix: string; afterKey: string | undefined; limit: number | undefined; atRevision: number | undefined },
   options: ListOptions,
 ): Promise<ListResult> {
   try {
@@ -105,7 +105,7 @@ async function readPage(
         'the continue parameter, or use the continue token in this response to retrieve the remainder of the results. ' +
         'Continuing with the provided token results in an inconsistent list - objects that were created, ' +
         'modified, or deleted between the time the first chunk was returned and now may show up in the list.',
-      page.after === undefined ? '' : continueToken(NEWEST_REVISION, page.after, page.prefix),
+      page.afterKey === undefined ? '' : continueToken(NEWEST_REVISION, page.afterKey, page.prefix),
     )
   }
 }
@@ -117,7 +117,7 @@ function continueToken(revision: number, lastKey: string, prefix: string): strin
   return Buffer.from(JSON.stringify({ v: 1, rv: revision, start: lastKey.slice(prefix.length) })).toString('base64url')
 }
 
-function parseContinueToken(token: string, prefix: string): { after: string; atRevision?: number } {
+function parseContinueToken(token: string, prefix: string): { afterKey: string; atRevision?: number } {
   const invalidToken = () =>
     badRequest('continue key is not valid: this server did not issue it for this list; start a new list')
   let value: unknown
@@ -130,7 +130,7 @@ function parseContinueToken(token: string, prefix: string): { after: string; atR
   const { v, rv, start } = value as Record<string, unknown>
   if (v !== 1 || typeof start !== 'string' || start === '' || !Number.isSafeInteger(rv)) throw invalidToken()
   const revision = rv as number
-  if (revision === NEWEST_REVISION) return { after: prefix + start }
+  if (revision === NEWEST_REVISION) return { afterKey: prefix + start }
   if (revision <= 0) throw invalidToken()
-  return { after: prefix + start, atRevision: revision }
+  return { afterKey: prefix + start, atRevision: revision }
 }

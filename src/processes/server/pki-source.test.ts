@@ -16,7 +16,7 @@ beforeEach(async () => {
   await mkdir(sourcePath())
   for (const file of FILES) await writeFile(sourcePath(file), `first ${file}`)
 })
-afterEach(() => rm(dir, { recursive: true }))
+afterEach(() => rm(dir, { recursive: true, maxRetries: 5 })) // a copy may still be in progress
 
 const clock = manualClock()
 const options = () => ({ pkiSource: sourcePath(), pkiDir: targetPath(), clock, log: silentLog })
