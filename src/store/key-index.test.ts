@@ -9,7 +9,7 @@ describe('KeyIndex', () => {
     const step = fc.record({ key, do: fc.constantFrom('put', 'put', 'put', 'tombstone', 'delete') })
     const range = fc.record({
       prefix: fc.constantFrom('', 'a', 'b/', 'b/1', 'd'),
-      after: fc.option(key, { nil: undefined }),
+      afterKey: fc.option(key, { nil: undefined }),
     })
     fc.assert(
       fc.property(
@@ -34,9 +34,9 @@ describe('KeyIndex', () => {
             index.set(version)
             expectedVersions.set(currentStep.key, version)
           }
-          const { prefix, after = '' } = scannedRange
+          const { prefix, afterKey = '' } = scannedRange
           const matchingVersions = [...expectedVersions.values()]
-            .filter((version) => version.key.startsWith(prefix) && version.key > after)
+            .filter((version) => version.key.startsWith(prefix) && version.key > afterKey)
             .sort((a, b) => (a.key < b.key ? -1 : 1))
           const scannedVersions: Version[] = []
           index.scan(scannedRange, (version) => scannedVersions.push(version) > 0)
