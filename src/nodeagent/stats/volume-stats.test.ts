@@ -44,7 +44,7 @@ describe('the stats of a volume', () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
-    await fixture.untilRunning('shop')
+    await fixture.waitUntilRunning('shop')
     const growth = async () =>
       /^stowage_volume_growth_bytes_per_day\{.*\} .*$/m.exec(await fixture.registry.metrics())?.[0]
     await fixture.waitUntil(
@@ -54,7 +54,7 @@ describe('the stats of a volume', () => {
     expect(await growth()).toBe(undefined)
     for (let minute = 0; minute < 63; minute++) {
       await fixture.server.clock.advance(60_000)
-      await fixture.untilIdle()
+      await fixture.waitUntilIdle()
     }
     expect(await growth()).toMatch(/\{namespace="default",persistentvolumeclaim="orders"\} 0$/)
   })
