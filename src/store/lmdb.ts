@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { open as openLmdb, type RootDatabase } from 'lmdb'
 import { describeDiskSpace, requireWritableSpace } from '../base/disk-space.ts'
 import { ensureDirectory, syncDirectory } from '../base/files.ts'
+import { copyOfBytes } from '../base/unpooled-bytes.ts'
 import { type DirectoryLock, lockDirectory } from './files/directory-lock.ts'
 import { changeOfFile, type FileIdentity, identifyFile } from './files/file-identity.ts'
 import { STORE_FILE } from './files/lmdb-copy.ts'
@@ -267,9 +268,7 @@ class LmdbMedium implements Medium {
   read(revision: Revision): Uint8Array | undefined {
     const sharedBytes = this.#db.getBinaryFast([VALUE, revision]) // valid until the next read
     if (!sharedBytes) return undefined
-    const value = Buffer.allocUnsafe(sharedBytes.length)
-    value.set(new Uint8Array(sharedBytes.buffer, sharedBytes.byteOffset, sharedBytes.length))
-    return value
+    return copyOfBytes(new Uint8Array(sharedBytes.buffer, sharedBytes.byteOffset, sharedBytes.length))
   }
 
   bytesOnDisk(): number {

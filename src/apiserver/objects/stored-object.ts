@@ -7,6 +7,7 @@ import type { KubeObject } from '../../api/kind.ts'
 import type { Clock } from '../../base/clock.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import { LruCache } from '../../base/lru-cache.ts'
+import { bytesOfText } from '../../base/unpooled-bytes.ts'
 import type { Entry } from '../../store/index.ts'
 import type { Resource } from '../resources.ts'
 
@@ -27,7 +28,7 @@ let encodesSinceDecode = 0
 /** Encodes an object. The caller must not change the object afterwards, because it may be returned by a decode. */
 export function encodeStored(object: KubeObject): Buffer {
   const storedObject = storedForm(object)
-  const value = Buffer.from(JSON.stringify(storedObject), 'utf8')
+  const value = bytesOfText(JSON.stringify(storedObject))
   if (encodesSinceDecode < ENCODES_WITHOUT_DECODE_MAX) {
     encodedObjects.set(value, storedObject)
     encodesSinceDecode++
