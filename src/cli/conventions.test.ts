@@ -12,7 +12,7 @@ const deps = { clock: manualClock(), random: () => 0.5, signal: new AbortControl
 const nameOf = (command: Command): string =>
   command.parent?.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
 
-/** Commands that a user runs. A command that only groups others, such as `store`, is none. */
+/** The commands that a user runs, without those that only group others, such as `store`. */
 const COMMANDS = listCommandsBelow(createProgram(deps)).filter(
   (command) =>
     !command.name().startsWith('__') &&

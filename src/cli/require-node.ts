@@ -6,7 +6,7 @@ import { findSimilarNames, type Snapshot } from '../diagnosis/index.ts'
 export function requireNode(name: string, { nodes }: Pick<Snapshot, 'nodes'>): string {
   const names = nodes.map(({ metadata }) => metadata.name)
   if (names.includes(name)) return name
-  const similar = findSimilarNames(name, names)
-  const hint = similar.length > 0 ? ` Similar names: ${similar.join(', ')}.` : ''
+  const similarNames = findSimilarNames(name, names)
+  const hint = similarNames.length > 0 ? ` Similar names: ${similarNames.join(', ')}.` : ''
   throw new UsageError(`The node ${name} does not exist.${hint}`)
 }

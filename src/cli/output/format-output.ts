@@ -24,6 +24,6 @@ export async function loadValueFormatter(
   if (format === 'json') return (value) => `${JSON.stringify(value)}\n`
   const { loadYamlPrinter } = await import('../../api/print-yaml.ts')
   const print = await loadYamlPrinter()
-  // JSON first, so that YAML has the same fields: undefined ones are left out.
+  // The value is converted to JSON first, so that YAML has the same fields, without undefined ones.
   return (value) => `${isStream ? '---\n' : ''}${print(JSON.parse(JSON.stringify(value)) as JsonValue)}`
 }

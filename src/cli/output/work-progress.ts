@@ -12,7 +12,7 @@ export interface ProgressOutput {
 
 export interface WorkProgress {
   /** Sets the amount that is done, in the unit of the work. */
-  set(done: number): void
+  set(doneAmount: number): void
   /** Adds to the amount that is done. */
   add(amount: number): void
   /** Removes the line from a terminal. */
@@ -40,31 +40,31 @@ const CLEAR_LINE = '\r\u001b[2K'
 export function createWorkProgress({ title, unit, total, clock, output }: WorkOptions): WorkProgress {
   const startedMs = clock.monotonicMs()
   let shownMs = output.columns ? Number.NEGATIVE_INFINITY : startedMs
-  let done = 0
+  let doneAmount = 0
   let isDrawn = false
 
   function show(): void {
     const nowMs = clock.monotonicMs()
     if (nowMs - shownMs < (output.columns ? REDRAW_MS : PLAIN_LINE_MS)) return
     shownMs = nowMs
-    const text = describeProgress({ done, total, unit, elapsedMs: nowMs - startedMs })
+    const text = describeProgress({ doneAmount, total, unit, elapsedMs: nowMs - startedMs })
     if (!output.columns) {
       output.write(`${title}: ${text}\n`)
       return
     }
     isDrawn = true
-    const bar = total === undefined ? '' : `[${drawBar(done / Math.max(1, total), BAR_WIDTH)}] `
+    const bar = total === undefined ? '' : `[${drawBar(doneAmount / Math.max(1, total), BAR_WIDTH)}] `
     const width = Math.max(output.columns(), COLUMNS_MIN) - 1 // a wrapped line cannot be redrawn
     output.write(`${CLEAR_LINE}${`${title} ${bar}${text}`.slice(0, width)}`)
   }
 
   const set = (amount: number) => {
-    done = amount
+    doneAmount = amount
     show()
   }
   return {
     set,
-    add: (amount) => set(done + amount),
+    add: (amount) => set(doneAmount + amount),
     finish() {
       if (isDrawn) output.write(CLEAR_LINE)
       isDrawn = false
@@ -73,25 +73,27 @@ export function createWorkProgress({ title, unit, total, clock, output }: WorkOp
 }
 
 interface ProgressAmounts {
-  readonly done: number
+  readonly doneAmount: number
   readonly total: number | undefined
   readonly unit: string
   readonly elapsedMs: number
 }
 
 /** Returns `40%, 120Mi of 300Mi, 60Mi/s, about 3 s left`, without what is not known. */
-function describeProgress({ done, total, unit, elapsedMs }: ProgressAmounts): string {
+function describeProgress({ doneAmount, total, unit, elapsedMs }: ProgressAmounts): string {
   const isBytes = unit === 'bytes'
   const format = (amount: number) => (isBytes ? formatSize(amount) : String(amount))
   const noun = isBytes ? '' : ` ${unit}`
-  const perSecond = elapsedMs > 0 ? (done * 1_000) / elapsedMs : 0
+  const perSecond = elapsedMs > 0 ? (doneAmount * 1_000) / elapsedMs : 0
   const rate = isBytes ? `${formatSize(perSecond)}/s` : formatRate(perSecond)
   const rates = perSecond > 0 ? [rate] : []
-  if (total === undefined) return [`${format(done)}${noun}`, ...rates].join(', ')
-  const remaining =
-    perSecond > 0 && done < total ? [`about ${formatDuration(((total - done) / perSecond) * 1_000)} left`] : []
-  const share = formatPercent(total === 0 ? 1 : done / total)
-  return [share, `${format(done)} of ${format(total)}${noun}`, ...rates, ...remaining].join(', ')
+  if (total === undefined) return [`${format(doneAmount)}${noun}`, ...rates].join(', ')
+  const timeLeft =
+    perSecond > 0 && doneAmount < total
+      ? [`about ${formatDuration(((total - doneAmount) / perSecond) * 1_000)} left`]
+      : []
+  const share = formatPercent(total === 0 ? 1 : doneAmount / total)
+  return [share, `${format(doneAmount)} of ${format(total)}${noun}`, ...rates, ...timeLeft].join(', ')
 }
 
 const COLUMNS_DEFAULT = 80
