@@ -6,7 +6,7 @@ import { resizeCondition, resizeStateOf } from '../volumes/resize-status.ts'
 import { claimCapacity, isLess, requestedStorage } from '../volumes/sizes.ts'
 import { type Claim, type Cluster, claimSubject, keyOf } from './cluster.ts'
 import { type Diagnosis, type DiagnosisState, type Fix, fix } from './diagnosis.ts'
-import { diagnoseAnswer, lastFailure } from './last-answer.ts'
+import { currentOperation, diagnoseAnswer, lastFailure } from './last-answer.ts'
 
 type Volume = Readonly<Stored<PersistentVolume>>
 
@@ -31,20 +31,41 @@ export function diagnoseExpansion(claim: Claim, volume: Volume, cluster: Cluster
   const state = resizeStateOf(claim)
   const error = resizeCondition(claim, 'ControllerResizeError') ?? resizeCondition(claim, 'NodeResizeError')
   const subject = claimSubject(claim)
-  const answer = error?.message
+  const condition = error?.message
     ? diagnoseAnswer(error.message, 'expand', { subject: { kind: 'Condition', name: error.type } })
-    : lastFailure(cluster, subject, 'expand', ['VolumeResizeFailed', 'FileSystemResizeFailed'])
+    : undefined
+  const reasons = ['VolumeResizeFailed', 'FileSystemResizeFailed']
+  const answer = lastFailure(cluster, subject, 'expand', { reasons, condition })
+  const cause = answer ?? currentOperation(cluster, subject, 'expand')
   const retryMs = step.do === 'wait' ? step.afterMs : undefined
   return {
     subject,
-    ...describeStage(claim, volume, cluster, state, answer !== undefined),
+    ...describeStage(claim, volume, cluster, {
+      state,
+      hasError: answer !== undefined,
+      hasStarted: cause !== undefined,
+    }),
     numbers: {
       requested: requestedStorage(claim),
       capacity: claimCapacity(claim),
       ...(state === undefined ? {} : { status: state }),
       ...(retryMs === undefined ? {} : { nextRetrySeconds: Math.round(retryMs / 1000) }),
     },
-    ...(answer ? { children: [answer] } : {}),
+    ...(cause ? { children: [cause] } : {}),
+  }
+}
+
+/** Diagnoses the expansion of a claim whose volume cannot be read, by the sizes of the claim alone. */
+export function diagnoseUnreadExpansion(claim: Claim, cluster: Cluster): Diagnosis | undefined {
+  const [rule] = cluster.missingRules('volumes')
+  const [capacity, requested] = [claimCapacity(claim), requestedStorage(claim)]
+  if (!rule || !isLess(capacity, requested)) return undefined
+  return {
+    subject: claimSubject(claim),
+    state: 'unknown',
+    reason: 'MissingRights',
+    message: `why the expansion from ${capacity} to ${requested} is not complete is not known without the right to ${rule}`,
+    numbers: { requested, capacity },
   }
 }
 
@@ -52,8 +73,7 @@ function describeStage(
   claim: Claim,
   volume: Volume,
   cluster: Cluster,
-  state: string | undefined,
-  hasError: boolean,
+  { state, hasError, hasStarted }: { state: string | undefined; hasError: boolean; hasStarted: boolean },
 ): { state: DiagnosisState; reason: string; message: string; fixes?: readonly Fix[] } {
   const driver = volume.spec?.csi?.driver ?? 'the volume plugin'
   const sizes = `from ${claimCapacity(claim)} to ${requestedStorage(claim)}`
@@ -69,7 +89,7 @@ function describeStage(
     const fixes = isUsed ? undefined : [fix('start a pod that uses the claim')]
     return { state: 'waiting', reason: 'FileSystemResizePending', message, ...(fixes ? { fixes } : {}) }
   }
-  if (state === undefined && !hasError) {
+  if (state === undefined && !hasStarted) {
     const message = `the expansion ${sizes} is requested, and no resizer of ${driver} has started it`
     const fixes = [fix(`check that a resizer of ${driver} runs`, 'stowage doctor')]
     return { state: 'waiting', reason: 'ExpansionNotStarted', message, fixes }
@@ -108,8 +128,9 @@ export function diagnoseModification(claim: Claim, cluster: Cluster): Diagnosis 
     const fixes = [fix('create the class, or request an existing one', 'kubectl get volumeattributesclass')]
     return { subject, state: 'failed', reason: 'AttributesClassNotFound', message, numbers, fixes }
   }
-  const answer = lastFailure(cluster, subject, 'modify', ['VolumeModifyFailed'])
-  const children = answer ? { children: [answer] } : {}
+  const answer = lastFailure(cluster, subject, 'modify', { reasons: ['VolumeModifyFailed'] })
+  const cause = answer ?? currentOperation(cluster, subject, 'modify')
+  const children = cause ? { children: [cause] } : {}
   if (progress?.status === 'Infeasible') {
     const message = `the driver cannot give the volume the attributes of the class ${target}`
     const fixes = [fix(current ? `request ${current} again` : 'request another class', modifyCommand(claim, current))]

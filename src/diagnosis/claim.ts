@@ -5,12 +5,13 @@ import type { StorageClass } from '../api/kinds/storage-class/storage-class-sche
 import { type ClaimAction, planClaim } from '../controllers/binding/index.ts'
 import { chooseVolume } from '../volumes/choose-volume.ts'
 import { requirementsOf } from '../volumes/matching.ts'
-import { LAST_FAILURE, SELECTED_NODE } from '../volumes/names.ts'
-import { diagnoseExpansion, diagnoseModification } from './changes.ts'
-import { ageSeconds, type Claim, type Cluster, claimSubject, keyOf, type StoredPod } from './cluster.ts'
+import { SELECTED_NODE } from '../volumes/names.ts'
+import { diagnoseExpansion, diagnoseModification, diagnoseUnreadExpansion } from './changes.ts'
+import { type Claim, type Cluster, claimSubject, keyOf, type StoredPod } from './cluster.ts'
 import { describeUsers, diagnoseClaimDeletion, isBeingDeleted } from './deletion.ts'
 import { type Diagnosis, destructiveFix, type Fix, fix, worstState } from './diagnosis.ts'
-import { diagnoseAnswer, lastFailure } from './last-answer.ts'
+import { diagnoseOperation, findOperations } from './operations.ts'
+import { describeLastFailure, diagnoseProvisioning } from './provisioning.ts'
 import { diagnoseScheduling } from './scheduling.ts'
 import { findSimilarNames } from './similar-names.ts'
 
@@ -27,12 +28,16 @@ export function diagnoseClaim(claim: Claim, cluster: Cluster, { isOfPod = false 
   switch (action.do) {
     case 'bind': {
       const message = `the volume ${action.volume.metadata.name} matches: the binding controller binds it`
-      return waiting(claim, 'Binding', message, [fix('if this lasts, check that the binding controller runs')])
+      const fixes = [fix('if this lasts, check that the binding controller runs')]
+      const children = findOperations(cluster, claimSubject(claim), ['Bind']).map((operation) =>
+        diagnoseOperation(operation, 'create', cluster),
+      )
+      return { ...waiting(claim, 'Binding', message, fixes), ...(children.length > 0 ? { children } : {}) }
     }
     case 'assign class':
       return waiting(claim, 'AssigningClass', `the binding controller assigns the default class ${action.className}`)
     case 'provision':
-      return diagnoseProvisioning(claim, action, cluster)
+      return diagnoseProvisioning(claim, action.provisioner, cluster)
     case 'mark lost':
       return diagnoseLost(claim, action.event.message)
     case 'wait':
@@ -71,12 +76,15 @@ function diagnoseFromStatus(claim: Claim, cluster: Cluster, missingRules: readon
   const subject = claimSubject(claim)
   const event = cluster.eventsOf(subject)[0]
   const report = event ? `; the last event is ${event.reason}: ${event.message}` : ''
+  const operations = findOperations(cluster, subject, ['Provision', 'Bind'])
+  const children = operations.map((operation) => diagnoseOperation(operation, 'create', cluster))
   return {
     subject,
-    state: 'unknown',
+    state: worstState(['unknown', ...children.map(({ state }) => state)]),
     reason: 'MissingRights',
     message: `the claim is ${claim.status?.phase ?? 'Pending'}; the cause needs the right to ${missingRules.join(', ')}${report}`,
     fixes: [fix('run the command as a user who may read these objects, such as a viewer of the cluster')],
+    ...(children.length > 0 ? { children } : {}),
   }
 }
 
@@ -84,20 +92,21 @@ function diagnoseBound(claim: Claim, cluster: Cluster): Diagnosis {
   const subject = claimSubject(claim)
   const volumeName = claim.spec?.volumeName ?? ''
   const volume = cluster.caches.volumes.get(volumeName)
-  const changes = [volume && diagnoseExpansion(claim, volume, cluster), diagnoseModification(claim, cluster)].filter(
-    (change) => change !== undefined,
-  )
-  const state = worstState(changes.map((change) => change.state))
+  const expansion = volume ? diagnoseExpansion(claim, volume, cluster) : diagnoseUnreadExpansion(claim, cluster)
+  const changes = [expansion, diagnoseModification(claim, cluster)].filter((change) => change !== undefined)
+  const users = describeUsers(claim, cluster)
   const [change] = changes
+  if (change && changes.length === 1) {
+    const message = `the claim is bound to ${volumeName}, and ${change.message}`
+    return { ...change, message, children: [...(change.children ?? []), users] }
+  }
   return {
     subject,
-    state,
+    state: worstState(changes.map(({ state }) => state)),
     reason: change?.reason ?? 'Bound',
-    message: change
-      ? `the claim is bound to ${volumeName}, and ${change.message}`
-      : `the claim is bound to the volume ${volumeName}`,
+    message: `the claim is bound to the volume ${volumeName}${change ? `, and ${changes.length} changes are not complete` : ''}`,
     numbers: { capacity: claim.status?.capacity?.storage ?? '' },
-    children: [...changes, describeUsers(claim, cluster)],
+    children: [...changes, users],
   }
 }
 
@@ -116,50 +125,6 @@ function diagnoseLost(claim: Claim, message: string): Diagnosis {
       ),
     ],
   }
-}
-
-/** Diagnoses a claim for which the provisioner of its class has to create a volume. */
-function diagnoseProvisioning(
-  claim: Claim,
-  action: Extract<ClaimAction, { do: 'provision' }>,
-  cluster: Cluster,
-): Diagnosis {
-  const subject = claimSubject(claim)
-  const { provisioner } = action
-  const answer =
-    lastFailure(cluster, subject, 'create', ['ProvisioningFailed', 'ProvisioningCleanupFailed']) ??
-    describeLastFailure(claim)
-  const hasStarted = cluster.eventsOf(subject).some(({ reason }) => reason === 'Provisioning')
-  const age = ageSeconds(claim.metadata.creationTimestamp, cluster.snapshot.nowMs) ?? 0
-  const numbers = { provisioner, ageSeconds: age, requested: claim.spec?.resources?.requests?.storage ?? '' }
-  if (answer) {
-    const message = `the provisioner ${provisioner} could not create the volume`
-    return { subject, state: 'failed', reason: 'ProvisioningFailed', message, numbers, children: [answer] }
-  }
-  if (hasStarted) {
-    const message = `the provisioner ${provisioner} is creating the volume`
-    return { subject, state: 'waiting', reason: 'Provisioning', message, numbers }
-  }
-  return {
-    subject,
-    state: 'waiting',
-    reason: 'ProvisionerSilent',
-    message: `the provisioner ${provisioner} has not responded to the claim for ${age} s`,
-    numbers,
-    fixes: [
-      fix(
-        `check that a provisioner of ${provisioner} runs, and may read the claim`,
-        `stowage doctor --driver ${provisioner}`,
-      ),
-    ],
-  }
-}
-
-function describeLastFailure(claim: Claim): Diagnosis | undefined {
-  const message = claim.metadata.annotations?.[LAST_FAILURE]
-  return message === undefined
-    ? undefined
-    : diagnoseAnswer(message, 'create', { subject: { kind: 'Annotation', name: LAST_FAILURE } })
 }
 
 function diagnoseUnbound(

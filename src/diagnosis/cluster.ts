@@ -2,6 +2,7 @@
 import type { Stored } from '../api/kind.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import type { Event } from '../api/kinds/event/event-schema.ts'
+import type { Operation } from '../api/kinds/operation/operation-schema.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import { createVolumeIndex } from '../controllers/binding/index.ts'
@@ -25,6 +26,8 @@ export interface Cluster {
   podsUsing(claimKey: ObjectKey): readonly StoredPod[]
   /** Returns the events about the object, the newest first. */
   eventsOf(subject: Subject): readonly Readonly<Event>[]
+  /** Returns the operations on the object that Stowage components list. A stock API server lists none. */
+  operationsOf(subject: Subject): readonly Readonly<Operation>[]
   evaluate(pod: StoredPod): PodEvaluation
   /** Returns the rules that are missing to read the lists. */
   missingRules(...lists: readonly SnapshotList[]): readonly string[]
@@ -51,6 +54,7 @@ export function createCluster(snapshot: Snapshot, options: ClusterOptions = {}):
     volumeIndex,
     podsUsing: (claimKey) => caches.pods.byIndex(BY_CLAIM, claimKey).filter((pod) => !hasEnded(pod)),
     eventsOf: (subject) => newestFirst(snapshot.events.filter((event) => isAbout(event, subject))),
+    operationsOf: (subject) => snapshot.operations.filter(({ object }) => isReferenceTo(object, subject)),
     evaluate(pod) {
       evaluate ??= createPodEvaluator({ caches, clock: fixedClock(snapshot.nowMs), random: () => 0 })
       return evaluate(pod)
@@ -62,10 +66,17 @@ export function createCluster(snapshot: Snapshot, options: ClusterOptions = {}):
 
 const hasEnded = ({ status }: StoredPod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
-const isAbout = ({ involvedObject }: Readonly<Event>, { kind, namespace, name }: Subject): boolean =>
-  involvedObject.kind === kind &&
-  involvedObject.name === name &&
-  (namespace === undefined || involvedObject.namespace === namespace)
+const isAbout = ({ involvedObject }: Readonly<Event>, subject: Subject): boolean =>
+  isReferenceTo(involvedObject, subject)
+
+interface Reference {
+  readonly kind?: string
+  readonly namespace?: string
+  readonly name?: string
+}
+
+const isReferenceTo = (reference: Reference, { kind, namespace, name }: Subject): boolean =>
+  reference.kind === kind && reference.name === name && (namespace === undefined || reference.namespace === namespace)
 
 export const timeOfEvent = ({ series, lastTimestamp, eventTime, metadata }: Readonly<Event>): string =>
   series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? ''

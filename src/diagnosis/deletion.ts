@@ -11,7 +11,7 @@ import {
 } from '../volumes/names.ts'
 import { ageSeconds, type Claim, type Cluster, claimSubject, keyOf, podSubject } from './cluster.ts'
 import { type Diagnosis, destructiveFix, fix, type Subject } from './diagnosis.ts'
-import { lastFailure } from './last-answer.ts'
+import { currentOperation, lastFailure } from './last-answer.ts'
 
 const ATTACHER_PREFIX = 'external-attacher/'
 
@@ -78,10 +78,10 @@ function diagnoseProtection(claim: Claim, cluster: Cluster): Diagnosis {
 }
 
 function diagnoseIntent(claim: Claim, finalizer: string, cluster: Cluster): Diagnosis {
-  const answer = lastFailure(cluster, claimSubject(claim), 'create', [
-    'ProvisioningFailed',
-    'ProvisioningCleanupFailed',
-  ])
+  const reasons = ['ProvisioningFailed', 'ProvisioningCleanupFailed']
+  const answer =
+    lastFailure(cluster, claimSubject(claim), 'create', { reasons }) ??
+    currentOperation(cluster, claimSubject(claim), 'create')
   const { namespace = '', name } = claimSubject(claim)
   return {
     subject: finalizerSubject(finalizer),
@@ -123,9 +123,8 @@ function diagnoseBoundVolume({ status, spec }: Readonly<PersistentVolume>): Diag
 function diagnoseStorageDeletion(volume: Readonly<Stored<PersistentVolume>>, cluster: Cluster): Diagnosis {
   const { spec, metadata } = volume
   const driver = spec?.csi?.driver ?? metadata.annotations?.['pv.kubernetes.io/provisioned-by'] ?? 'the provisioner'
-  const answer = lastFailure(cluster, { kind: 'PersistentVolume', name: metadata.name }, 'delete', [
-    'VolumeFailedDelete',
-  ])
+  const subject: Subject = { kind: 'PersistentVolume', name: metadata.name }
+  const answer = lastFailure(cluster, subject, 'delete', { reasons: ['VolumeFailedDelete'] })
   return {
     subject: finalizerSubject(EXTERNAL_PROVISIONER_FINALIZER),
     state: answer ? 'failed' : 'waiting',

@@ -38,12 +38,12 @@ export function diagnose(snapshot: Snapshot, { kind, namespace, name }: Target):
   const { list } = TARGET_KINDS[kind]
   const ref = { ...(namespace === undefined ? {} : { namespace }), name }
   const found = diagnoseExisting()
-  if (found) return { is: 'diagnosed', diagnosis: found }
+  if (found) return { is: 'diagnosed', diagnosis: addMissingRights(found, snapshot) }
   if (kind === 'pvc') {
     const pods = cluster.podsUsing(`${namespace}/${name}`)
     if (pods.length > 0) {
       const subject = { kind: 'PersistentVolumeClaim', namespace: namespace ?? '', name }
-      return { is: 'diagnosed', diagnosis: diagnoseMissingClaim(subject, pods, cluster) }
+      return { is: 'diagnosed', diagnosis: addMissingRights(diagnoseMissingClaim(subject, pods, cluster), snapshot) }
     }
   }
   const candidates = cluster.caches[list].list(namespace)
@@ -74,3 +74,15 @@ export function diagnose(snapshot: Snapshot, { kind, namespace, name }: Target):
     }
   }
 }
+
+/** Adds to an object that is not ready which lists could not be read and no cause names, because they may hold others. */
+function addMissingRights(diagnosis: Diagnosis, { missingRights }: Snapshot): Diagnosis {
+  const rules = missingRights.map(({ rule }) => rule).filter((rule) => !namesRule(diagnosis, rule))
+  if (diagnosis.state === 'ready' || rules.length === 0) return diagnosis
+  const message = `there may be other causes, which need the right to ${rules.join(', ')}`
+  const { subject, children = [] } = diagnosis
+  return { ...diagnosis, children: [...children, { subject, state: 'unknown', reason: 'MissingRights', message }] }
+}
+
+const namesRule = ({ reason, message, children = [] }: Diagnosis, rule: string): boolean =>
+  (reason === 'MissingRights' && message.includes(rule)) || children.some((child) => namesRule(child, rule))

@@ -1,34 +1,46 @@
-// Reads the last answer of a CSI driver or provisioner from the events and conditions of an object, and whether it is final.
+// Reads the last failure of an operation on an object: from the operations that Stowage components list, or from the events
+// and conditions that any component leaves on the object.
 import type { Event } from '../api/kinds/event/event-schema.ts'
-import {
-  CSI_CODES,
-  type CsiCode,
-  CsiError,
-  classifyCreateFailure,
-  goNameOf,
-  isInfeasibleExpand,
-  isInfeasibleModify,
-  isUncertain,
-} from '../csi/index.ts'
 import { ageSeconds, type Cluster, timeOfEvent } from './cluster.ts'
 import type { Diagnosis, Subject } from './diagnosis.ts'
+import { type CsiOperation, FINALITY_TEXTS, finalityOf } from './finality.ts'
+import { diagnoseOperation, findOperations, hasFailed, withAttempts } from './operations.ts'
 
-type Operation = 'create' | 'expand' | 'modify' | 'delete' | 'attach'
+/** The names of the listed operations that make the CSI calls. */
+const OPERATION_NAMES: Readonly<Record<CsiOperation, readonly string[]>> = {
+  create: ['Provision'],
+  expand: ['ExpandController', 'ExpandNode'],
+  modify: ['Modify'],
+  delete: ['Delete'],
+  attach: ['Attach', 'Detach', 'Publish', 'Unpublish'],
+}
 
-/** Returns the newest warning about the object with one of the reasons, as the last answer to the operation. */
+/**
+ * Returns the failed operation on the object, or else the failure that a condition reports, or else the newest warning about
+ * the object with one of the reasons.
+ */
 export function lastFailure(
   cluster: Cluster,
   subject: Subject,
-  operation: Operation,
-  reasons: readonly string[],
+  operation: CsiOperation,
+  { reasons, condition }: { readonly reasons: readonly string[]; readonly condition?: Diagnosis | undefined },
 ): Diagnosis | undefined {
+  const [current] = findOperations(cluster, subject, OPERATION_NAMES[operation])
+  if (current && hasFailed(current)) return diagnoseOperation(current, operation, cluster)
   const event = cluster
     .eventsOf(subject)
     .find(({ type, reason }) => type === 'Warning' && reasons.includes(reason ?? ''))
-  return event && describeAnswer(cluster, event, operation)
+  const failure = condition ?? (event && describeAnswer(cluster, event, operation))
+  return failure && current ? withAttempts(failure, current, cluster) : failure
 }
 
-function describeAnswer(cluster: Cluster, event: Readonly<Event>, operation: Operation): Diagnosis {
+/** Returns the operation on the object that is running or waits, without a failure. */
+export function currentOperation(cluster: Cluster, subject: Subject, operation: CsiOperation): Diagnosis | undefined {
+  const [current] = findOperations(cluster, subject, OPERATION_NAMES[operation])
+  return current && diagnoseOperation(current, operation, cluster)
+}
+
+function describeAnswer(cluster: Cluster, event: Readonly<Event>, operation: CsiOperation): Diagnosis {
   const age = ageSeconds(timeOfEvent(event), cluster.snapshot.nowMs)
   const component = event.reportingComponent || event.source?.component || 'the provisioner'
   const attempts = event.series?.count ?? event.count
@@ -41,38 +53,17 @@ function describeAnswer(cluster: Cluster, event: Readonly<Event>, operation: Ope
 /** Describes the message of a failure. Its gRPC code determines whether the same request can still succeed. */
 export function diagnoseAnswer(
   message: string,
-  operation: Operation,
+  operation: CsiOperation,
   { subject, numbers = {} }: { readonly subject: Subject; readonly numbers?: Record<string, string | number> },
 ): Diagnosis {
-  const codeName = /\brpc error: code = (\w+)/.exec(message)?.[1]
-  const code = CSI_CODES.find((name) => goNameOf(name) === codeName)
-  if (!code || code === 'OK') return { subject, state: 'failed', reason: 'LastFailure', message, numbers }
-  const finality = finalityOf(code, operation)
+  const code = /\brpc error: code = (\w+)/.exec(message)?.[1]
+  const finality = code && finalityOf(code, operation)
+  if (!code || !finality) return { subject, state: 'failed', reason: 'LastFailure', message, numbers }
   return {
     subject,
     state: 'failed',
     reason: 'LastAnswer',
     message: `${message}; ${FINALITY_TEXTS[finality]}`,
-    numbers: { ...numbers, code: goNameOf(code), isFinal: String(finality !== 'unfinished') },
+    numbers: { ...numbers, code, isFinal: String(finality !== 'unfinished') },
   }
-}
-
-type Finality = 'unfinished' | 'final' | 'infeasible'
-
-const FINALITY_TEXTS: Readonly<Record<Finality, string>> = {
-  unfinished: 'not final: the driver may still be working, and the call is repeated',
-  final: 'final: nothing was changed, and the call is repeated',
-  infeasible: 'final: the same request fails again until it is changed',
-}
-
-function finalityOf(code: CsiCode, operation: Operation): Finality {
-  if (code === 'OK') return 'final'
-  const error = new CsiError(code, '')
-  if (operation === 'create') {
-    const failure = classifyCreateFailure(error, { hasSelectedNode: true, hasTopology: true })
-    return failure === 'reschedule' ? 'final' : failure
-  }
-  if (operation === 'expand' && isInfeasibleExpand(error)) return 'infeasible'
-  if (operation === 'modify' && isInfeasibleModify(error)) return 'infeasible'
-  return isUncertain(error) ? 'unfinished' : 'final'
 }

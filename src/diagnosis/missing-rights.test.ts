@@ -19,7 +19,8 @@ const readWithout = (...lists: readonly SnapshotList[]) => {
         throw forbidden(SNAPSHOT_KINDS[list], '', 'no')
       return { items: complete[list], resourceVersion: '1' }
     },
-  } as unknown as Pick<Client, 'list'>
+    serves: async ({ plural }: { readonly plural: string }) => plural !== SNAPSHOT_KINDS.operations.plural,
+  } as unknown as Pick<Client, 'list' | 'serves'>
   return readSnapshot({ client, namespace: 'shop', nowMs: 0, signal: new AbortController().signal })
 }
 
@@ -34,8 +35,21 @@ it('PLUS-1 names the rule if the object itself cannot be read', async () => {
   expect(diagnose(snapshot, { kind: 'node', name: 'node-0' })).toEqual({ is: 'forbidden', rules: ['list nodes'] })
 })
 
+it('PLUS-1 needs no right for a list that a stock API server denies because it does not serve the kind', async () => {
+  const { notServed, missingRights } = await readWithout('operations', 'events')
+  expect([...notServed]).toEqual(['operations'])
+  expect(missingRights).toEqual([{ list: 'events', rule: 'list events in the namespace shop' }])
+})
+
+it('PLUS-1 adds to the causes of a pod which lists may hold others', async () => {
+  const result = diagnose(await readWithout('events'), target)
+  const last = result.is === 'diagnosed' ? result.diagnosis.children?.at(-1) : undefined
+  const message = 'there may be other causes, which need the right to list events in the namespace shop'
+  expect(last).toMatchObject({ state: 'unknown', reason: 'MissingRights', message })
+})
+
 it('PLUS-1 rejects with the error of a server that does not respond', async () => {
-  const client = { list: () => Promise.reject(unavailable('the server stops')) }
+  const client = { list: () => Promise.reject(unavailable('the server stops')), serves: async () => true }
   const reading = readSnapshot({ client, nowMs: 0, signal: new AbortController().signal })
   await expect(reading).rejects.toMatchObject({ code: 503 })
 })

@@ -1,12 +1,14 @@
 // Diagnoses a pod: its deletion, its scheduling, the claims it uses, the attachment and mount of its volumes, its containers.
 import { claimsOfPod } from '../volumes/claims-of-pod.ts'
+import { diagnoseAttachments } from './attachment.ts'
 import { diagnoseClaim } from './claim.ts'
 import { ageSeconds, type Cluster, podSubject, type StoredPod } from './cluster.ts'
 import { isBeingDeleted } from './deletion.ts'
-import { type Diagnosis, destructiveFix, fix, type Subject, worstState } from './diagnosis.ts'
+import { type Diagnosis, destructiveFix, fix, worstState } from './diagnosis.ts'
 import { diagnoseAnswer } from './last-answer.ts'
 import { diagnoseMissingClaim } from './missing-claim.ts'
 import { diagnoseNodeHealth } from './node-health.ts'
+import { diagnoseOperation, findOperations } from './operations.ts'
 import { diagnoseScheduling } from './scheduling.ts'
 
 export function diagnosePod(pod: StoredPod, cluster: Cluster): Diagnosis {
@@ -84,7 +86,7 @@ function diagnosePlaced(pod: StoredPod, nodeName: string, cluster: Cluster): Dia
     diagnoseNodeHealth(nodeName, cluster),
     ...diagnoseClaims(pod, cluster),
     ...diagnoseAttachments(pod, nodeName, cluster),
-    ...diagnoseEvents(pod, cluster),
+    ...diagnosePublishing(pod, cluster),
     ...diagnoseContainers(pod),
   ].filter(({ state }) => state !== 'ready')
   const state = worstState(['waiting', ...children.map((child) => child.state)])
@@ -93,60 +95,20 @@ function diagnosePlaced(pod: StoredPod, nodeName: string, cluster: Cluster): Dia
     subject: podSubject(pod),
     state,
     reason: cause?.reason ?? 'Starting',
-    message: cause
-      ? `the pod is on ${nodeName} and does not run: ${cause.message}`
-      : `the node agent of ${nodeName} is starting the pod`,
+    message: cause ? `the pod is on ${nodeName} and is not ready` : `the node agent of ${nodeName} is starting the pod`,
     ...withChildren(children),
-  }
-}
-
-function diagnoseAttachments(pod: StoredPod, nodeName: string, cluster: Cluster): Diagnosis[] {
-  return claimsOfPod(pod).flatMap((key): Diagnosis[] => {
-    const volumeName = cluster.caches.claims.get(key)?.spec?.volumeName
-    const volume = volumeName ? cluster.caches.volumes.get(volumeName) : undefined
-    const driver = volume?.spec?.csi?.driver
-    if (!volume || !driver || cluster.caches.drivers.get(driver)?.spec.attachRequired === false) return []
-    const attachments = cluster.snapshot.attachments.filter(
-      ({ spec }) => spec.source.persistentVolumeName === volume.metadata.name,
-    )
-    const own = attachments.find(({ spec }) => spec.nodeName === nodeName)
-    if (own?.status?.attached) return []
-    const subject: Subject = { kind: 'PersistentVolume', name: volume.metadata.name }
-    const other = attachments.find(({ spec }) => spec.nodeName !== nodeName)
-    if (other && !volume.spec?.accessModes?.some((mode) => mode.endsWith('Many')))
-      return [diagnoseOtherNode(subject, key, other.spec.nodeName, nodeName, cluster)]
-    const error = own?.status?.attachError?.message
-    if (!error) {
-      const message = `the attacher of ${driver} attaches the volume to ${nodeName}`
-      return [{ subject, state: 'waiting', reason: own ? 'Attaching' : 'NotAttached', message }]
-    }
-    const answer = diagnoseAnswer(error, 'attach', { subject: { kind: 'VolumeAttachment', name: own.metadata.name } })
-    const message = `the volume could not be attached to ${nodeName}`
-    return [{ subject, state: 'failed', reason: 'AttachFailed', message, children: [answer] }]
-  })
-}
-
-function diagnoseOtherNode(subject: Subject, claimKey: string, from: string, to: string, cluster: Cluster): Diagnosis {
-  const users = cluster.podsUsing(claimKey).filter(({ spec }) => spec?.nodeName === from)
-  const node = diagnoseNodeHealth(from, cluster)
-  const names = users.map(({ metadata }) => metadata.name)
-  return {
-    subject,
-    state: 'failed',
-    reason: 'AttachedToOtherNode',
-    message: `the volume is still attached to ${from}${names.length > 0 ? `, where it is used by ${names.join(', ')}` : ''}, and can be attached to ${to} only after it is detached`,
-    fixes: users.map(({ metadata }) =>
-      fix('end the pod that uses it', `kubectl -n ${metadata.namespace} delete pod ${metadata.name}`),
-    ),
-    ...(node.state === 'ready' ? {} : { children: [node] }),
   }
 }
 
 const MOUNT_REASONS = ['FailedMount', 'FailedAttachVolume', 'FailedMapVolume', 'FailedCreatePodSandBox']
 
-function diagnoseEvents(pod: StoredPod, cluster: Cluster): Diagnosis[] {
+/** Diagnoses what the node agent does for the pod: its operation on a Stowage server, or else its last warning. */
+function diagnosePublishing(pod: StoredPod, cluster: Cluster): Diagnosis[] {
+  const subject = podSubject(pod)
+  const [operation] = findOperations(cluster, subject, ['Publish', 'ExpandNode'])
+  if (operation) return [diagnoseOperation(operation, 'attach', cluster)]
   const event = cluster
-    .eventsOf(podSubject(pod))
+    .eventsOf(subject)
     .find(({ type, reason = '' }) => type === 'Warning' && MOUNT_REASONS.includes(reason))
   if (!event) return []
   const component = event.reportingComponent || event.source?.component || 'kubelet'

@@ -165,5 +165,6 @@ export function generateCluster(random: Random): Snapshot {
     quotas: [],
     limitRanges: [],
     events: [],
+    operations: [],
   } as unknown as Snapshot
 }

@@ -20,7 +20,7 @@ const NAMESPACE_LISTS: ReadonlySet<SnapshotList> = new Set(['quotas', 'limitRang
 const ALL_LISTS = Object.keys(SNAPSHOT_KINDS) as SnapshotList[]
 
 export interface ReadOptions {
-  readonly client: Pick<Client, 'list'>
+  readonly client: Pick<Client, 'list' | 'serves'>
   /** The namespace of the diagnosed object. Absent for a volume or node. */
   readonly namespace?: string
   /** The lists to read. Default: all. */
@@ -53,8 +53,10 @@ export async function readSnapshot(options: ReadOptions): Promise<Snapshot> {
       return await listAll(kind, onlyNamespace)
     } catch (error) {
       if (isNotServed(error)) notServed.add(list)
-      else if (isForbidden(error)) missingRights.push({ list, rule: ruleOf(kind, onlyNamespace) })
-      else throw error
+      else if (!isForbidden(error)) throw error
+      // A stock API server also rejects the list of a kind that it does not serve.
+      else if (await client.serves(kind)) missingRights.push({ list, rule: ruleOf(kind, onlyNamespace) })
+      else notServed.add(list)
     }
     if (notServed.has(list) || !kind.namespaced || onlyNamespace || !namespace) return []
     return listAll(kind, namespace).catch((error: unknown) => {

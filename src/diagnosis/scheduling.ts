@@ -3,6 +3,7 @@ import type { RejectionDetail } from '../scheduler/framework/status.ts'
 import { type NodeEvaluation, type PodEvaluation, SCHEDULER_NAMES } from '../scheduler/index.ts'
 import { ageSeconds, type Cluster, podSubject, type StoredPod } from './cluster.ts'
 import { type Diagnosis, type Fix, fix, type Subject } from './diagnosis.ts'
+import { attemptNumbers, diagnoseOperation, findOperations, hasFailed } from './operations.ts'
 
 /** The lists without which an evaluation would be wrong. */
 const EVALUATED_LISTS = ['pods', 'nodes', 'claims', 'volumes', 'classes', 'drivers', 'csiNodes', 'attachments'] as const
@@ -28,15 +29,35 @@ export function diagnoseScheduling(pod: StoredPod, cluster: Cluster): Diagnosis 
     const fixes = [fix('add a node', 'kubectl get nodes')]
     return { subject, state: 'failed', reason: 'NoNodes', message: 'the cluster has no nodes', fixes }
   }
-  const children = nodes.map((node) => diagnoseRejectedNode(node, cluster))
+  const children = [
+    ...diagnoseCapacityReports(nodes, cluster),
+    ...nodes.map((node) => diagnoseRejectedNode(node, cluster)),
+  ]
+  const [operation] = findOperations(cluster, subject, ['Schedule'])
   return {
     subject,
     state: 'failed',
     reason: 'NoNodeFits',
     message: evaluation.message,
-    numbers: { nodes: nodes.length, fitting: 0 },
+    numbers: {
+      nodes: nodes.length,
+      fitting: 0,
+      ...(operation ? attemptNumbers(operation, cluster.snapshot.nowMs) : {}),
+    },
     children,
   }
+}
+
+/** Returns the failed reports of capacity of the classes that have none for a node, once per class. */
+function diagnoseCapacityReports(nodes: readonly NodeEvaluation[], cluster: Cluster): Diagnosis[] {
+  const details = nodes.flatMap(({ rejection }) => rejection?.details ?? [])
+  const classNames = details.filter(({ type }) => type === 'NoCapacityReport').map(({ numbers }) => numbers?.class)
+  return [...new Set(classNames)].flatMap((className) =>
+    findOperations(cluster, { kind: 'StorageClass', name: String(className) }, ['ReportCapacity'])
+      .filter(hasFailed)
+      .slice(0, 1)
+      .map((operation) => diagnoseOperation(operation, 'attach', cluster)),
+  )
 }
 
 function diagnoseFromCondition(pod: StoredPod, missingRules: readonly string[]): Diagnosis {
@@ -63,6 +84,7 @@ function diagnoseFitting(pod: StoredPod, { nodes }: PodEvaluation, cluster: Clus
   const names = fitting.slice(0, NODE_NAMES_MAX).map(({ nodeName }) => nodeName)
   const places = `${names.join(', ')}${fitting.length > names.length ? ` and ${fitting.length - names.length} more` : ''}`
   const report = scheduledCondition(pod)?.message
+  const [operation] = findOperations(cluster, subject, ['Schedule'])
   return {
     subject,
     state: 'waiting',
@@ -71,7 +93,9 @@ function diagnoseFitting(pod: StoredPod, { nodes }: PodEvaluation, cluster: Clus
       `the pod fits on ${places}, and waits for the scheduler ${JSON.stringify(schedulerName)} for ${age} s` +
       (report ? `, which last reported: ${report}` : ''),
     numbers,
-    fixes: [fix(`check that a scheduler with the name ${schedulerName} runs`)],
+    ...(operation
+      ? { children: [diagnoseOperation(operation, 'attach', cluster)] }
+      : { fixes: [fix(`check that a scheduler with the name ${schedulerName} runs`)] }),
   }
 }
 

@@ -8,6 +8,7 @@ import { csiStorageCapacityKind } from '../api/kinds/csi-storage-capacity/csi-st
 import { eventKind } from '../api/kinds/event/event.ts'
 import { limitRangeKind } from '../api/kinds/limit-range/limit-range.ts'
 import { nodeKind } from '../api/kinds/node/node.ts'
+import { operationKind } from '../api/kinds/operation/operation.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
 import { resourceQuotaKind } from '../api/kinds/resource-quota/resource-quota.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
@@ -28,6 +29,7 @@ export const SNAPSHOT_KINDS = {
   quotas: resourceQuotaKind,
   limitRanges: limitRangeKind,
   events: eventKind,
+  operations: operationKind,
 } as const
 
 export type SnapshotList = keyof typeof SNAPSHOT_KINDS

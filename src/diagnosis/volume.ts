@@ -43,7 +43,8 @@ function diagnoseBound({ spec }: Volume, subject: Subject, cluster: Cluster): Di
 function diagnoseReleased({ spec, status, metadata }: Volume, subject: Subject, cluster: Cluster): Diagnosis {
   const { namespace = '', name = '' } = spec?.claimRef ?? {}
   const owner = `its claim ${namespace}/${name} was deleted`
-  const answer = lastFailure(cluster, subject, 'delete', ['VolumeFailedDelete', 'VolumeFailedRecycle'])
+  const reasons = ['VolumeFailedDelete', 'VolumeFailedRecycle']
+  const answer = lastFailure(cluster, subject, 'delete', { reasons })
   const children = answer ? { children: [answer] } : {}
   if (spec?.persistentVolumeReclaimPolicy === 'Delete') {
     const isFailed = status?.phase === 'Failed' || answer !== undefined

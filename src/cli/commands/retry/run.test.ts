@@ -76,6 +76,7 @@ describe('stowage retry', () => {
     await expect(retry('pvc/order')).rejects.toThrow(
       'There is no persistentvolumeclaim "order" in namespace "default". Similar names: orders.',
     )
+    await expect(retry('pvc/odrers')).rejects.toThrow('Similar names: orders.')
     await expect(retry('pv/none')).rejects.toThrow('There is no persistentvolume "none".')
   })
 

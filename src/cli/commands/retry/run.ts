@@ -5,6 +5,7 @@ import type { Operation } from '../../../api/kinds/operation/operation-schema.ts
 import { ApiError, isNotFound } from '../../../api/status-error.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, httpClient } from '../../../client/index.ts'
+import { findSimilarNames } from '../../../diagnosis/index.ts'
 import { RETRY_ANNOTATION } from '../../../runtime/operations/retry-request.ts'
 import type { BulkDeps } from '../../bulk/index.ts'
 import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
@@ -96,9 +97,6 @@ function formatText(
   return `${lines.join('\n')}\n`
 }
 
-/** Names in the message of an object that does not exist. */
-const SIMILAR_NAMES_MAX = 3
-
 async function notFoundError(
   client: Client,
   { kind, name, namespace }: NamedObject & { readonly namespace: string | undefined },
@@ -109,7 +107,7 @@ async function notFoundError(
     ({ items }) => items.map(({ metadata }) => metadata.name),
     () => [],
   )
-  const similar = names.filter((other) => other.includes(name) || name.includes(other)).slice(0, SIMILAR_NAMES_MAX)
+  const similar = findSimilarNames(name, names)
   const hint = similar.length > 0 ? ` Similar names: ${similar.join(', ')}.` : ''
   return new Error(`There is no ${kind.singular} ${JSON.stringify(name)}${where}.${hint}`)
 }

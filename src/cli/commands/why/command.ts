@@ -14,7 +14,10 @@ export const addWhy: AddCommand = (program, deps) => {
     )
     .argument('<object>', 'kind and name: pvc/NAME, pod/NAME, pv/NAME or node/NAME')
     .option('-n, --namespace <name>', 'namespace of the claim or pod (default: the namespace of the kubeconfig)')
-    .option('--watch', 'print the tree again after each change, until the object is ready')
+    .option(
+      '--watch',
+      'print the tree again after each change, until the object is ready; wait for a server that goes away',
+    )
     .addOption(kubeconfigOption())
     .addOption(outputOption())
     .addOption(noColorOption())
@@ -27,6 +30,7 @@ export const addWhy: AddCommand = (program, deps) => {
     )
     .action(async (object: string, { color, ...flags }) => {
       const { runWhy } = await import('./run.ts')
-      await runWhy(object, flags, { ...deps, env: process.env, hasColors: canShowColors(color) })
+      const writeError = (text: string) => void process.stderr.write(text)
+      await runWhy(object, flags, { ...deps, env: process.env, hasColors: canShowColors(color), writeError })
     })
 }

@@ -2,16 +2,23 @@
 // ready, and UsageError, which exits with code 2, if it cannot be read.
 
 import { setMaxListeners } from 'node:events'
-
 import { ApiError } from '../../../api/status-error.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, httpClient } from '../../../client/index.ts'
-import { type Diagnosis, diagnose, readSnapshot, TARGET_KINDS, type Target } from '../../../diagnosis/index.ts'
+import {
+  type DiagnoseResult,
+  type Diagnosis,
+  diagnose,
+  readSnapshot,
+  TARGET_KINDS,
+  type Target,
+} from '../../../diagnosis/index.ts'
 import type { ProgramDeps } from '../../command.ts'
 import { ExitError } from '../../exit-error.ts'
 import { listNames } from '../../list-names.ts'
-import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
+import { loadValueFormatter, type OutputFormat } from '../../output/format-output.ts'
+import { followObject } from './follow.ts'
 import { formatTree } from './format-tree.ts'
 import { parseTarget } from './parse-target.ts'
 
@@ -25,11 +32,11 @@ interface WhyFlags {
 interface WhyDeps extends ProgramDeps {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly hasColors: boolean
+  /** Writes to standard error. */
+  writeError(text: string): void
 }
 
 const TIMEOUT_MS = 10_000
-/** Between two reads with --watch. */
-const WATCH_INTERVAL_MS = 2_000
 const USER_AGENT = 'stowage-why'
 
 export async function runWhy(object: string, flags: WhyFlags, deps: WhyDeps): Promise<void> {
@@ -38,34 +45,64 @@ export async function runWhy(object: string, flags: WhyFlags, deps: WhyDeps): Pr
   const config = await loadClientConfig(flags.kubeconfig, deps)
   const target = parseTarget(object, flags.namespace ?? config.namespace)
   const client = httpClient({ connection: config.connection, clock, timeoutMs: TIMEOUT_MS, userAgent: USER_AGENT })
-  let printed = ''
   try {
-    for (;;) {
-      const diagnosis = await examine(client, target, deps)
-      const text = await formatOutput(flags.output, diagnosis, () => formatTree(diagnosis, deps))
-      if (maskAges(text) !== maskAges(printed)) deps.write(text)
-      printed = text
-      if (diagnosis.state === 'ready') return
-      if (!flags.watch) throw new ExitError(1)
-      await clock.sleep(WATCH_INTERVAL_MS, signal)
-    }
+    await explain(client, target, flags, deps)
+  } catch (error) {
+    if (error instanceof ApiError) throw new UsageError(error.message) // for exit code 2
+    throw error
   } finally {
     client.close()
   }
 }
 
-async function examine(client: Client, target: Target, { clock, signal }: WhyDeps): Promise<Diagnosis> {
-  const { namespace, name, kind } = target
-  try {
-    const snapshot = await readSnapshot({ client, ...(namespace ? { namespace } : {}), nowMs: clock.nowMs(), signal })
-    const result = diagnose(snapshot, target)
-    if (result.is === 'diagnosed') return result.diagnosis
-    if (result.is === 'forbidden')
+export async function explain(
+  client: Pick<Client, 'list' | 'serves'>,
+  target: Target,
+  flags: Pick<WhyFlags, 'output' | 'watch'>,
+  deps: Pick<WhyDeps, 'clock' | 'signal' | 'write' | 'writeError' | 'hasColors'>,
+): Promise<void> {
+  const { clock, signal } = deps
+  const { namespace } = target
+  const readDiagnosis = async () =>
+    diagnose(await readSnapshot({ client, ...(namespace ? { namespace } : {}), nowMs: clock.nowMs(), signal }), target)
+  const formatValue = await loadValueFormatter(flags.output, { isStream: flags.watch ?? false })
+  const format = (diagnosis: Diagnosis, hasColors: boolean) =>
+    formatValue ? formatValue(diagnosis) : formatTree(diagnosis, { hasColors })
+  let printed: Diagnosis | undefined
+  const print = (diagnosis: Diagnosis) => {
+    if (printed && flags.output === 'text') deps.write('\n')
+    deps.write(format(diagnosis, deps.hasColors))
+    printed = diagnosis
+  }
+  const result = flags.watch
+    ? await followObject({
+        diagnose: readDiagnosis,
+        textWithoutAges: (diagnosis) => maskAges(format(diagnosis, false)),
+        print,
+        note: (message) => deps.writeError(`stowage: ${message}\n`),
+        clock,
+        signal,
+      })
+    : await readDiagnosis()
+  if (result.is === 'not found' && printed?.reason === 'BeingDeleted') {
+    deps.writeError(`stowage: ${target.kind}/${target.name} is deleted\n`)
+    return
+  }
+  const diagnosis = diagnosisOf(result, target)
+  if (!flags.watch) print(diagnosis)
+  if (diagnosis.state !== 'ready') throw new ExitError(1)
+}
+
+/** Throws UsageError if the object could not be read. */
+function diagnosisOf(result: DiagnoseResult, target: Target): Diagnosis {
+  const { kind, name } = target
+  switch (result.is) {
+    case 'diagnosed':
+      return result.diagnosis
+    case 'forbidden':
       throw new UsageError(`${kind}/${name} cannot be read: you need the right to ${listNames(result.rules)}`)
-    throw new UsageError(notFoundMessage(target, result.similarNames))
-  } catch (error) {
-    if (error instanceof ApiError) throw new UsageError(error.message) // for exit code 2
-    throw error
+    case 'not found':
+      throw new UsageError(notFoundMessage(target, result.similarNames))
   }
 }
 
@@ -75,5 +112,5 @@ function notFoundMessage({ kind, namespace, name }: Target, similarNames: readon
   return `${kind}/${name} does not exist${place}.${hint}`
 }
 
-/** Ages change with every read, and are no change of the tree. */
-const maskAges = (text: string): string => text.replace(/\b\d+ s\b|(Seconds"?: ?)\d+/g, '$1')
+/** Ages and numbers of attempts change with every read, and are no change of the causes. */
+const maskAges = (text: string): string => text.replace(/\b\d+ s\b|(Seconds"?: ?|\battempts?"?:? ?)\d+/g, '$1')

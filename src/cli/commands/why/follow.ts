@@ -1,0 +1,51 @@
+// Follows an object until it is ready: diagnoses it repeatedly, and prints the result when it changes. A server that goes away
+// in the meantime is waited for.
+import { ApiError } from '../../../api/status-error.ts'
+import type { Clock } from '../../../base/clock.ts'
+import type { DiagnoseResult, Diagnosis } from '../../../diagnosis/index.ts'
+
+export interface FollowOptions {
+  diagnose(): Promise<DiagnoseResult>
+  /** Formats the result without what changes with every read, such as ages. */
+  textWithoutAges(diagnosis: Diagnosis): string
+  print(diagnosis: Diagnosis): void
+  /** Prints a line about the connection. */
+  note(message: string): void
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+const INTERVAL_MS_MIN = 2_000
+/** A read of a large cluster takes long: the pause is this many times as long, so that following costs the server little. */
+const PAUSES_PER_READ = 5
+
+/**
+ * Returns the last result: ready, not found or forbidden. Rejects with the error of the first read, and later with errors
+ * other than those of a server that does not respond or is overloaded.
+ */
+export async function followObject(options: FollowOptions): Promise<DiagnoseResult> {
+  const { clock, signal, note } = options
+  let printedText: string | undefined
+  let isReachable = true
+  for (;;) {
+    const startedMs = clock.monotonicMs()
+    try {
+      const result = await options.diagnose()
+      if (!isReachable) note('the server responds again')
+      isReachable = true
+      if (result.is !== 'diagnosed') return result
+      const text = options.textWithoutAges(result.diagnosis)
+      if (text !== printedText) options.print(result.diagnosis)
+      printedText = text
+      if (result.diagnosis.state === 'ready') return result
+    } catch (error) {
+      if (printedText === undefined || !isTemporary(error)) throw error
+      if (isReachable) note(`the server does not respond, and is asked again: ${error.message}`)
+      isReachable = false
+    }
+    await clock.sleep(Math.max(INTERVAL_MS_MIN, PAUSES_PER_READ * (clock.monotonicMs() - startedMs)), signal)
+  }
+}
+
+const isTemporary = (error: unknown): error is ApiError =>
+  error instanceof ApiError && (error.code === 429 || error.code >= 500)

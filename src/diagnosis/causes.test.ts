@@ -1,0 +1,243 @@
+// Diagnoses causes that a running system does not stage quickly. test/why.test.ts stages the others.
+import { describe, expect, it } from 'vitest'
+import type { Operation } from '../api/kinds/operation/operation-schema.ts'
+import { diagnose, type Target } from './diagnose.ts'
+import type { Diagnosis } from './diagnosis.ts'
+import { SNAPSHOT_KINDS, type Snapshot, type SnapshotList } from './snapshot.ts'
+
+const NOW_MS = Date.parse('2026-01-01T00:10:00Z')
+const DRIVER = 'disk.example'
+const at = (secondsAgo: number) => new Date(NOW_MS - secondsAgo * 1_000).toISOString()
+const inShop = (name: string, fields: object = {}) => ({ namespace: 'shop', name, uid: `uid-${name}`, ...fields })
+const pod: Target = { kind: 'pod', namespace: 'shop', name: 'web' }
+const claim: Target = { kind: 'pvc', namespace: 'shop', name: 'data' }
+
+function diagnoseIn(lists: Partial<Record<SnapshotList, readonly object[]>>, target: Target): Diagnosis {
+  const empty = Object.fromEntries(Object.keys(SNAPSHOT_KINDS).map((list) => [list, []]))
+  const facts = { nowMs: NOW_MS, missingRights: [], notServed: new Set() }
+  const result = diagnose({ ...empty, ...lists, ...facts } as unknown as Snapshot, target)
+  if (result.is !== 'diagnosed') throw new Error(result.is)
+  return result.diagnosis
+}
+
+const node = (name: string) => ({
+  metadata: { name, labels: { 'topology.example/node': name } },
+  status: { allocatable: { pods: '10' }, conditions: [{ type: 'Ready', status: 'True' }] },
+})
+const csiNode = (name: string, ...drivers: readonly object[]) => ({ metadata: { name }, spec: { drivers } })
+const podWith = (name: string, claimName: string, spec: object = {}) => ({
+  metadata: inShop(name),
+  spec: { containers: [{ name: 'app' }], volumes: [{ name: 'v', persistentVolumeClaim: { claimName } }], ...spec },
+  status: { phase: 'Pending' },
+})
+const storageClass = (volumeBindingMode: string) => ({
+  metadata: { name: 'fast' },
+  provisioner: DRIVER,
+  volumeBindingMode,
+})
+const pendingClaim = (name: string, fields: object = {}) => ({
+  metadata: inShop(name, { creationTimestamp: at(60), ...fields }),
+  spec: { storageClassName: 'fast', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '5Gi' } } },
+  status: { phase: 'Pending' },
+})
+const boundClaim = (name: string, volumeName: string, request = '1Gi') => ({
+  metadata: inShop(name, { annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } }),
+  spec: { volumeName, accessModes: ['ReadWriteOnce'], resources: { requests: { storage: request } } },
+  status: { phase: 'Bound', capacity: { storage: '1Gi' } },
+})
+const volume = (name: string, claimName: string) => ({
+  metadata: { name },
+  spec: {
+    capacity: { storage: '1Gi' },
+    accessModes: ['ReadWriteOnce'],
+    csi: { driver: DRIVER, volumeHandle: name },
+    claimRef: { namespace: 'shop', name: claimName, uid: `uid-${claimName}` },
+  },
+  status: { phase: 'Bound' },
+})
+const driver = { metadata: { name: DRIVER }, spec: { storageCapacity: true, attachRequired: true } }
+
+const operation = (kind: string, name: string, fields: Partial<Operation>) => ({
+  metadata: inShop(`${name}.0123456789`),
+  object: { kind, name, ...(kind === 'VolumeAttachment' || kind === 'StorageClass' ? {} : { namespace: 'shop' }) },
+  component: 'provisioner',
+  process: 'p',
+  attempts: 3,
+  lastAttempt: at(2),
+  ...fields,
+})
+
+describe('the cause of a pod without a node', () => {
+  it('PLUS-1 is the volume limit of the driver on the node', () => {
+    const diagnosis = diagnoseIn(
+      {
+        pods: [podWith('web', 'data'), podWith('other', 'used', { nodeName: 'a' })],
+        nodes: [node('a')],
+        csiNodes: [csiNode('a', { name: DRIVER, nodeID: 'a', allocatable: { count: 1 } })],
+        drivers: [driver],
+        claims: [boundClaim('data', 'pv-data'), boundClaim('used', 'pv-used')],
+        volumes: [volume('pv-data', 'data'), volume('pv-used', 'used')],
+      },
+      pod,
+    )
+    expect(diagnosis).toMatchObject({
+      reason: 'NoNodeFits',
+      children: [
+        {
+          subject: { kind: 'Node', name: 'a' },
+          reason: 'TooManyVolumes',
+          fixes: [{ message: 'delete a pod with volumes of the driver on the node, or add a node' }],
+        },
+      ],
+    })
+  })
+
+  it('PLUS-1 is a capacity report of a driver that has left the node', () => {
+    const diagnosis = diagnoseIn(
+      {
+        pods: [podWith('web', 'data')],
+        nodes: [node('a')],
+        csiNodes: [csiNode('a')],
+        drivers: [driver],
+        classes: [storageClass('WaitForFirstConsumer')],
+        claims: [pendingClaim('data')],
+        capacities: [
+          {
+            metadata: { namespace: 'csi', name: 'report', creationTimestamp: at(300) },
+            storageClassName: 'fast',
+            nodeTopology: { matchLabels: { 'topology.example/node': 'a' } },
+            capacity: '1Gi',
+          },
+        ],
+      },
+      pod,
+    )
+    expect(diagnosis.children?.[0]).toMatchObject({
+      reason: 'StaleCapacityReport',
+      numbers: { requested: '5Gi', free: '1Gi', reportAgeSeconds: 300 },
+    })
+  })
+
+  it('PLUS-1 is the answer of the driver to the request for its capacity', () => {
+    const driverAnswer = { driver: DRIVER, method: 'GetCapacity', code: 'InvalidArgument' }
+    const diagnosis = diagnoseIn(
+      {
+        pods: [podWith('web', 'data')],
+        nodes: [node('a')],
+        csiNodes: [csiNode('a', { name: DRIVER, nodeID: 'a' })],
+        drivers: [driver],
+        classes: [storageClass('WaitForFirstConsumer')],
+        claims: [pendingClaim('data')],
+        operations: [
+          operation('StorageClass', 'fast', { operation: 'ReportCapacity', phase: 'Retrying', driverAnswer }),
+        ],
+      },
+      pod,
+    )
+    expect(diagnosis.children).toMatchObject([
+      { subject: { kind: 'Component', name: 'provisioner' }, numbers: { method: 'GetCapacity', attempts: 3 } },
+      { subject: { kind: 'Node', name: 'a' }, reason: 'NoCapacityReport' },
+    ])
+    expect(diagnosis.children?.[0]).not.toHaveProperty('fixes')
+  })
+})
+
+describe('an operation that a component lists', () => {
+  const lists = { classes: [storageClass('Immediate')], claims: [pendingClaim('data')] }
+  const provision = (fields: Partial<Operation>) =>
+    diagnoseIn(
+      { ...lists, operations: [operation('PersistentVolumeClaim', 'data', { operation: 'Provision', ...fields })] },
+      claim,
+    )
+
+  it('PLUS-1 replaces the guess that the provisioner is silent', () => {
+    expect(diagnoseIn(lists, claim)).toMatchObject({ reason: 'ProvisionerSilent' })
+    expect(provision({ phase: 'Running' })).toMatchObject({
+      ...{ state: 'waiting', reason: 'Provisioning' },
+      children: [{ state: 'waiting', message: 'Provision: attempt 3 started 2 s ago' }],
+    })
+  })
+
+  it('PLUS-1 stays a failure while the next attempt is running', () => {
+    const driverAnswer = { driver: DRIVER, method: 'CreateVolume', code: 'DeadlineExceeded' }
+    const message = 'the driver did not respond'
+    expect(provision({ phase: 'Running', driverAnswer, message })).toMatchObject({
+      state: 'failed',
+      reason: 'ProvisioningFailed',
+      children: [{ numbers: { code: 'DeadlineExceeded', isFinal: 'false' } }],
+    })
+  })
+
+  it('PLUS-1 names the object that it waits for', () => {
+    const waitsFor = { kind: 'Secret', namespace: 'shop', name: 'key' }
+    const message = 'the secret is missing'
+    expect(provision({ phase: 'Waiting', waitsFor, message })).toMatchObject({
+      children: [
+        {
+          message:
+            'Provision: attempt 3 ended 2 s ago: the secret is missing; a change of the Secret key starts the next attempt',
+        },
+      ],
+    })
+  })
+
+  it('PLUS-1 adds the next attempt to the failure that a condition of the claim reports', () => {
+    const growing = boundClaim('data', 'pv', '2Gi')
+    const conditions = [{ type: 'ControllerResizeError', status: 'True', message: 'the pool is full' }]
+    const allocatedResourceStatuses = { storage: 'ControllerResizeInfeasible' }
+    const expand = {
+      operation: 'ExpandController',
+      phase: 'Waiting',
+      nextAttempt: at(-30),
+      component: 'resizer',
+    } as const
+    const diagnosis = diagnoseIn(
+      {
+        claims: [{ ...growing, status: { ...growing.status, conditions, allocatedResourceStatuses } }],
+        volumes: [volume('pv', 'data')],
+        operations: [operation('PersistentVolumeClaim', 'data', expand)],
+      },
+      claim,
+    )
+    expect(diagnosis).toMatchObject({
+      ...{ state: 'failed', reason: 'ControllerResizeInfeasible' },
+      message: 'the claim is bound to pv, and the expansion from 1Gi to 2Gi is not possible',
+      children: [
+        {
+          message: 'the pool is full; the next attempt starts in 30 s',
+          numbers: { component: 'resizer', attempts: 3, nextAttemptSeconds: 30 },
+          fixes: [{ command: 'stowage retry pvc/data -n shop' }],
+        },
+        { reason: 'NotUsed' },
+      ],
+    })
+  })
+
+  it('PLUS-1 explains a volume that the attacher cannot attach', () => {
+    const driverAnswer = { driver: DRIVER, method: 'ControllerPublishVolume', code: 'Internal' }
+    const attaching = { component: 'attacher', operation: 'Attach', phase: 'Retrying', driverAnswer } as const
+    const source = { persistentVolumeName: 'pv' }
+    const diagnosis = diagnoseIn(
+      {
+        pods: [podWith('web', 'data', { nodeName: 'a' })],
+        nodes: [node('a')],
+        drivers: [driver],
+        claims: [boundClaim('data', 'pv')],
+        volumes: [volume('pv', 'data')],
+        attachments: [{ metadata: { name: 'csi-1' }, spec: { attacher: DRIVER, nodeName: 'a', source } }],
+        operations: [operation('VolumeAttachment', 'csi-1', { ...attaching, nextAttempt: at(-5) })],
+      },
+      pod,
+    )
+    expect(diagnosis).toMatchObject({
+      ...{ state: 'failed', reason: 'AttachFailed', message: 'the pod is on a and is not ready' },
+      children: [
+        {
+          children: [
+            { numbers: { method: 'ControllerPublishVolume' }, fixes: [{ command: 'stowage retry va/csi-1' }] },
+          ],
+        },
+      ],
+    })
+  })
+})
