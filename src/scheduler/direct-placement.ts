@@ -5,6 +5,7 @@
 import type { Stored } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import { nodeKind } from '../api/kinds/node/node.ts'
 import type { Node } from '../api/kinds/node/node-schema.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
@@ -147,7 +148,8 @@ function reportMissingNode(
     `Node "${nodeName}" of spec.nodeName does not exist, so no volume is provisioned for claim "${name}": ` +
     'waiting for the node to register. If the name is wrong, delete the pod and create it with another.'
   events.record(podKind, pod, { type: 'Warning', reason: 'FailedScheduling', message, action: 'Scheduling' })
-  return stuck(`pod ${keyOfObject(pod)} names node ${nodeName}, which does not exist`)
+  const waitsFor = { kind: nodeKind.kind, name: nodeName }
+  return stuck(`pod ${keyOfObject(pod)} names node ${nodeName}, which does not exist`, { waitsFor })
 }
 
 /** Whether the pod uses the claim and is not being deleted. The claim of an ephemeral volume must be owned by the pod. */

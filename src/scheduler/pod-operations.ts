@@ -1,5 +1,6 @@
 // Shows the pods of the scheduling queue as operations of the scheduler in the operation registry.
 import { podKind } from '../api/kinds/pod/pod.ts'
+import type { AwaitedObject } from '../base/operation-details.ts'
 import type { ObjectKey } from '../client/index.ts'
 import type { OperationRegistry } from '../runtime/index.ts'
 import type { QueuedPodStatus, SchedulingQueue } from './queue/queue.ts'
@@ -21,7 +22,8 @@ export function followPods(queue: SchedulingQueue, operations: OperationRegistry
 
 function stateOf(status: QueuedPodStatus | undefined) {
   if (!status) return undefined
-  const { key, state, message, attempts, failures, addedAtMs, nextAtMs } = status
+  const { key, state, message, attempts, failures, addedAtMs, nextAtMs, reasons } = status
+  const waitsFor = awaitedObjectOf(reasons, key)
   return {
     key,
     is: STATES[state],
@@ -31,9 +33,28 @@ function stateOf(status: QueuedPodStatus | undefined) {
     isRetry: state === 'backoff',
     isRoutine: false,
     ...(message === undefined ? {} : { message }),
-    ...(state === 'unschedulable' ? { details: { reason: 'Unschedulable' } } : {}),
+    ...(state === 'unschedulable' ? { details: { reason: 'Unschedulable', ...(waitsFor ? { waitsFor } : {}) } } : {}),
     ...(nextAtMs === undefined ? {} : { nextAtMs }),
   }
+}
+
+/** The types of reasons that are about a claim of the pod, which is their subject. */
+const CLAIM_REASONS: ReadonlySet<string> = new Set([
+  'ClaimNotFound',
+  'ClaimBeingDeleted',
+  'ClaimLost',
+  'ClaimNotYetCreated',
+])
+
+/** Returns the claim or class without which no node is considered, or undefined if the nodes were rejected. */
+function awaitedObjectOf(reasons: readonly string[], podKey: ObjectKey): AwaitedObject | undefined {
+  const [namespace = ''] = podKey.split('/')
+  for (const reason of reasons) {
+    const [type = '', name = '', className = ''] = reason.split(' ')
+    if (CLAIM_REASONS.has(type)) return { kind: 'PersistentVolumeClaim', namespace, name }
+    if (type === 'StorageClassNotFound') return { kind: 'StorageClass', name: className }
+  }
+  return undefined
 }
 
 function podRefOf(key: ObjectKey, uid: string | undefined) {

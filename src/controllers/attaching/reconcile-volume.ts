@@ -3,9 +3,11 @@
 import type { Stored } from '../../api/kind.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../api/status-error.ts'
+import type { AwaitedObject } from '../../base/operation-details.ts'
 import { type CommitWrite, find } from '../../client/index.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Attachment } from './attachment-index.ts'
@@ -45,7 +47,17 @@ function outcomeOf(waits: readonly Wait[]): Outcome {
   if (waits.length === 0) return done
   const message = waits.map((wait) => wait.message).join('; ')
   const soonestMs = Math.min(...waits.map(({ afterMs }) => afterMs ?? Number.POSITIVE_INFINITY))
-  return Number.isFinite(soonestMs) ? retryAfter(soonestMs, message) : stuck(message)
+  const waitsFor = waits.map(awaitedObjectOf).find((object) => object !== undefined)
+  const details = waitsFor && { waitsFor }
+  return Number.isFinite(soonestMs) ? retryAfter(soonestMs, message, details) : stuck(message, details)
+}
+
+/** Returns the node, or the pod that uses the volume on another node. */
+function awaitedObjectOf({ target, report }: Wait): AwaitedObject | undefined {
+  if (target) return { kind: nodeKind.kind, name: target.nodeName }
+  const problem = report?.problem
+  const user = problem?.is === 'multi-attach' ? problem.users[0] : undefined
+  return user && { kind: podKind.kind, namespace: user.metadata.namespace ?? '', name: user.metadata.name ?? '' }
 }
 
 /** Returns an outcome if the remaining steps must not be applied, otherwise undefined. */

@@ -3,6 +3,7 @@
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
+import type { AwaitedObject } from '../../base/operation-details.ts'
 import type { EventDetails } from '../../runtime/index.ts'
 import {
   CLASS_MISMATCH,
@@ -72,6 +73,8 @@ export type ClaimAction =
       readonly event?: EventDetails
       /** The phase to set. If absent, the phase does not change. */
       readonly phase?: 'Pending'
+      /** The object whose change ends the wait, if it is one. */
+      readonly waitsFor?: AwaitedObject
     }
 
 export const isBindCompleted = (claim: Claim): boolean => annotationOf(claim, BIND_COMPLETED) !== undefined
@@ -104,26 +107,27 @@ function planBound({ claim, namedVolume, isLive }: ClaimSituation): ClaimAction 
 /** Plans a claim whose volumeName was set by a user or an earlier reconcile. */
 function planNamedVolume({ claim, namedVolume }: ClaimSituation): ClaimAction {
   const name = claim.spec?.volumeName ?? ''
+  const waitsFor: AwaitedObject = { kind: 'PersistentVolume', name }
   if (!namedVolume) {
     const event = volumeNotFound(name)
-    return { do: 'wait', message: event.message, event, phase: 'Pending' }
+    return { do: 'wait', message: event.message, event, phase: 'Pending', waitsFor }
   }
   if (!namedVolume.spec?.claimRef) {
     const mismatch = mismatchReason(candidateOf(namedVolume), requirementsOf(claim))
     if (mismatch === undefined) return { do: 'bind', volume: namedVolume }
     const event = volumeMismatch(name, mismatch)
-    return { do: 'wait', message: event.message, event, phase: 'Pending' }
+    return { do: 'wait', message: event.message, event, phase: 'Pending', waitsFor }
   }
   if (isReservedFor(namedVolume, claim)) {
     const mismatch = mutualMismatch(namedVolume, claim)
     if (mismatch === undefined) return { do: 'bind', volume: namedVolume }
     const event = volumeMismatch(name, mismatch)
-    return { do: 'wait', message: event.message, event, phase: 'Pending' }
+    return { do: 'wait', message: event.message, event, phase: 'Pending', waitsFor }
   }
   const event = boundToOtherClaim(name, claimKeyOf(namedVolume) ?? '')
   // If a controller set volumeName, the binding is inconsistent and the status does not change.
   const isBoundByController = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined
-  return { do: 'wait', message: event.message, event, phase: isBoundByController ? undefined : 'Pending' }
+  return { do: 'wait', message: event.message, event, phase: isBoundByController ? undefined : 'Pending', waitsFor }
 }
 
 /** Returns why a volume and a claim that name each other cannot be bound. Size, modes and labels do not matter. */
@@ -138,7 +142,7 @@ function planUnbound(situation: ClaimSituation): ClaimAction {
   const className = claimClassName(claim)
   if (storageClass && !storageClass.volumeBindingMode) {
     const event = bindingModeNotSet(className ?? '')
-    return { do: 'wait', message: event.message, event }
+    return { do: 'wait', message: event.message, event, waitsFor: classRef(className ?? '') }
   }
   const isBeingDeleted = claim.metadata.deletionTimestamp !== undefined
   const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
@@ -152,18 +156,24 @@ function planUnbound(situation: ClaimSituation): ClaimAction {
   }
   if (isDelayed && annotationOf(claim, SELECTED_NODE) === undefined) {
     const pods = situation.unscheduledPods()
-    const event = pods.length > 0 ? waitForPodScheduled(pods) : waitForFirstConsumer
-    return { do: 'wait', message: event.message, event, phase: 'Pending' }
+    const [name] = pods
+    if (name === undefined)
+      return { do: 'wait', message: waitForFirstConsumer.message, event: waitForFirstConsumer, phase: 'Pending' }
+    const event = waitForPodScheduled(pods)
+    const waitsFor = { kind: 'Pod', namespace: claim.metadata.namespace ?? '', name }
+    return { do: 'wait', message: event.message, event, phase: 'Pending', waitsFor }
   }
   if (className) return planProvisioning(className, situation)
   return { do: 'wait', message: noVolumeAvailable.message, event: noVolumeAvailable, phase: 'Pending' }
 }
 
+const classRef = (name: string): AwaitedObject => ({ kind: 'StorageClass', name })
+
 /** Plans a claim that no existing volume satisfies. */
 function planProvisioning(className: string, { storageClass, isInProcess }: ClaimSituation): ClaimAction {
   if (!storageClass) {
     const message = `its class "${className}" does not exist; waiting for the class or for a volume of that class`
-    return { do: 'wait', message, event: classNotFound(className) }
+    return { do: 'wait', message, event: classNotFound(className), waitsFor: classRef(className) }
   }
   const { provisioner } = storageClass
   const message = `waiting for the provisioner "${provisioner}" to create a volume`

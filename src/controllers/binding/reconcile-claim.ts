@@ -3,6 +3,7 @@
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { findDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { type CommitWrite, keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
@@ -87,7 +88,9 @@ async function apply(action: ClaimAction, claim: Claim, context: BindingContext)
         await context.save(mergePatches(persistentVolumeClaimKind, claim, { status }))
         events.record(persistentVolumeClaimKind, claim, action.event)
       }
-      return stuck(action.event.message)
+      return stuck(action.event.message, {
+        waitsFor: { kind: persistentVolumeKind.kind, name: claim.spec?.volumeName ?? '' },
+      })
     }
     case 'assign class':
       return assignClass(action.className, claim, context)
@@ -144,11 +147,13 @@ function provisioningWrites(claim: Claim, provisioner: string): CommitWrite[] {
 /** Records the event only if there is nothing to write. A write triggers another reconcile, which records the event. */
 async function saveOrRecord(
   writes: readonly CommitWrite[],
-  { message, event }: Extract<ClaimAction, { do: 'provision' | 'wait' }>,
+  action: Extract<ClaimAction, { do: 'provision' | 'wait' }>,
   claim: Claim,
   context: BindingContext,
 ): Promise<Outcome> {
+  const { message, event } = action
+  const waitsFor = action.do === 'wait' ? action.waitsFor : undefined
   if (writes.length > 0) await context.save(writes)
   else if (event) context.events.record(persistentVolumeClaimKind, claim, event)
-  return stuck(message)
+  return stuck(message, waitsFor && { waitsFor })
 }

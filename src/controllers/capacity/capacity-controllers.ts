@@ -49,6 +49,10 @@ const classRefOf = (key: ItemKey) => ({
 /** High, because a failing driver fails for every item, and this limit must not extend the backoff of each item. */
 const RETRIES_PER_SECOND = 1_000
 
+/** Returns undefined for a key that only waits for the next poll, for which there is nothing to do until then. */
+const withoutPoll = (state: ReturnType<WorkQueue['stateOf']>): ReturnType<WorkQueue['stateOf']> =>
+  state?.is === 'waiting' && state.attempts === 0 ? undefined : state
+
 export function createCapacityControllers(deps: CapacityDeps): CapacityControllers {
   const { client, caches, clock, random, log, metrics, driver, facts, mode } = deps
   if (!facts.controller.has('GET_CAPACITY')) throw getCapacityMissing(facts.name)
@@ -59,7 +63,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
   const operations = metrics?.operations?.follow({
     component: 'provisioner',
     queue: name,
-    stateOf: (key) => queue.stateOf(key),
+    stateOf: (key) => withoutPoll(queue.stateOf(key)),
     subjectOf: (key) => ({ operation: 'ReportCapacity', object: classRefOf(key) }),
   })
   const queue: WorkQueue = createWorkQueue({

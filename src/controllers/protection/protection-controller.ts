@@ -115,11 +115,11 @@ async function reconcileClaim(
   }
   if (!isPendingDeletion(claim, CLAIM_PROTECTION_FINALIZER)) return done
   const users = pods.byIndex(BY_CLAIM, key).filter((pod) => protectsClaim(pod, claim))
-  if (users.length > 0) return reportUsers('pod', users)
+  if (users.length > 0) return reportUsers(podKind, users)
   // The cache may lag behind: check for pods that were created recently.
   const { items } = await client.list(podKind, { namespace: refOfKey(key).namespace ?? '' })
   const uncachedUsers = items.filter((pod) => protectsClaim(pod, claim))
-  if (uncachedUsers.length > 0) return reportUsers('pod', uncachedUsers)
+  if (uncachedUsers.length > 0) return reportUsers(podKind, uncachedUsers)
   return removeFinalizer(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
 }
 
@@ -134,7 +134,10 @@ async function reconcileVolume(
   }
   if (!isPendingDeletion(volume, VOLUME_PROTECTION_FINALIZER)) return done
   const { namespace = '', name = '' } = volume.spec?.claimRef ?? {}
-  if (volume.status?.phase === 'Bound') return stuck(`it is bound to the claim ${namespace}/${name}`)
+  if (volume.status?.phase === 'Bound') {
+    const waitsFor = { kind: persistentVolumeClaimKind.kind, namespace, name }
+    return stuck(`it is bound to the claim ${namespace}/${name}`, { waitsFor })
+  }
   return removeFinalizer(client, persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
 }
 
@@ -155,9 +158,9 @@ async function reconcileClass(key: string, deps: ClassDeps): Promise<Outcome> {
   }
   if (!isPendingDeletion(attributesClass, CLASS_PROTECTION_FINALIZER)) return done
   const users = claims.byIndex(BY_CLASS, key)
-  if (users.length > 0) return reportUsers('claim', users)
+  if (users.length > 0) return reportUsers(persistentVolumeClaimKind, users)
   const volumeUsers = volumes.byIndex(BY_CLASS, key)
-  if (volumeUsers.length > 0) return reportUsers('volume', volumeUsers)
+  if (volumeUsers.length > 0) return reportUsers(persistentVolumeKind, volumeUsers)
   return removeFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_PROTECTION_FINALIZER)
 }
 
@@ -172,10 +175,19 @@ const needsFinalizer = ({ metadata }: Readonly<KubeObject>, finalizer: string): 
 const needsReconcile = (object: Readonly<KubeObject>, finalizer: string): boolean =>
   needsFinalizer(object, finalizer) || isPendingDeletion(object, finalizer)
 
-const reportUsers = (kind: string, users: readonly Readonly<KubeObject>[]): Outcome => {
-  const [first] = users
+const USER_NAMES: Readonly<Record<string, string>> = {
+  Pod: 'pod',
+  PersistentVolumeClaim: 'claim',
+  PersistentVolume: 'volume',
+}
+
+/** There is at least one user. */
+const reportUsers = ({ kind }: Pick<Kind, 'kind'>, users: readonly Readonly<Stored>[]): Outcome => {
+  const first = users[0]!
+  const { namespace, name } = first.metadata
   const suffix = users.length > 1 ? ` and ${users.length - 1} more` : ''
-  return stuck(`it is used by the ${kind} ${keyOfObject(first!)}${suffix}`)
+  const waitsFor = { kind, ...(namespace ? { namespace } : {}), name }
+  return stuck(`it is used by the ${USER_NAMES[kind]} ${keyOfObject(first)}${suffix}`, { waitsFor })
 }
 
 const removeFinalizer = <T extends KubeObject>(

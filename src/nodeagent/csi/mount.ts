@@ -134,10 +134,16 @@ async function confirmAttached(
   const isConfirmed =
     currentAttachment && currentAttachment.metadata.uid === metadata.uid && isAttached(currentAttachment)
   if (!isConfirmed)
-    throw waitingFor(`volume "${volume.name}" is being detached from the node (VolumeAttachment ${name})`)
+    throw waitingFor(
+      `volume "${volume.name}" is being detached from the node (VolumeAttachment ${name})`,
+      attachmentRef(name),
+    )
   if ((await deps.client.commitsAtomically()) || (await isListedAsAttached(volume, deps, signal))) return
-  throw waitingFor(`volume "${volume.name}" is not among the attached volumes of node ${deps.nodeName}`)
+  const node = { kind: nodeKind.kind, name: deps.nodeName }
+  throw waitingFor(`volume "${volume.name}" is not among the attached volumes of node ${deps.nodeName}`, node)
 }
+
+const attachmentRef = (name: string) => ({ kind: volumeAttachmentKind.kind, name })
 
 async function isListedAsAttached(
   volume: CsiVolume,
@@ -194,9 +200,13 @@ function attachmentOf(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefi
     throw new VolumeError(`AttachVolume.Attach failed for volume "${volume.name}" : ${message}`, {
       reason: 'FailedAttachVolume',
       isWaiting: true,
+      waitsFor: attachmentRef(name),
     })
   }
-  throw waitingFor(`volume "${volume.name}" is not attached to the node yet (VolumeAttachment ${name})`)
+  throw waitingFor(
+    `volume "${volume.name}" is not attached to the node yet (VolumeAttachment ${name})`,
+    attachmentRef(name),
+  )
 }
 
 function publicationOf(

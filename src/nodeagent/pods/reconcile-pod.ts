@@ -294,6 +294,7 @@ async function waitForVolumes(
 const detailsOf = (problem: VolumeError): OperationDetails => ({
   reason: problem.isWaiting ? 'WaitingForVolume' : problem.reason,
   isFailure: !problem.isWaiting,
+  ...(problem.waitsFor ? { waitsFor: problem.waitsFor } : {}),
   ...operationDetailsOf(problem),
 })
 

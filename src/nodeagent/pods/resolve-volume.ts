@@ -61,22 +61,27 @@ function resolveClaim(
   { claimName, readOnly }: { readonly claimName: string; readonly readOnly: boolean },
   deps: ResolveDeps,
 ): ResolvedVolume {
-  const claim = deps.claims.get({ namespace: pod.metadata.namespace ?? '', name: claimName })
-  if (!claim) throw waitingFor(`persistentvolumeclaim "${claimName}" not found`)
+  const claimRef = { namespace: pod.metadata.namespace ?? '', name: claimName }
+  const claim = deps.claims.get(claimRef)
+  const waitsFor = { kind: 'PersistentVolumeClaim', ...claimRef }
+  if (!claim) throw waitingFor(`persistentvolumeclaim "${claimName}" not found`, waitsFor)
   if (usedVolume.volume.ephemeral && !claim.metadata.ownerReferences?.some(({ uid }) => uid === pod.metadata.uid)) {
     throw failedMount(`PVC ${pod.metadata.namespace}/${claimName} was not created for pod ${pod.metadata.name}`)
   }
   const volumeName = claim.spec?.volumeName
   const isInUse = volumeName !== undefined && deps.hasRecord(pod.metadata.uid, volumeName)
   if (claim.metadata.deletionTimestamp && !isInUse) {
-    throw waitingFor(`persistentvolumeclaim "${claimName}" is being deleted`)
+    throw waitingFor(`persistentvolumeclaim "${claimName}" is being deleted`, waitsFor)
   }
   if (!volumeName || claim.status?.phase !== 'Bound') {
-    throw waitingFor(`persistentvolumeclaim "${claimName}" is not bound to a volume yet`)
+    throw waitingFor(`persistentvolumeclaim "${claimName}" is not bound to a volume yet`, waitsFor)
   }
   const pv = deps.volumes.get({ name: volumeName })
   if (!pv?.spec || pv.spec.claimRef?.uid !== claim.metadata.uid) {
-    throw waitingFor(`volume "${volumeName}" of persistentvolumeclaim "${claimName}" is not bound to it yet`)
+    throw waitingFor(`volume "${volumeName}" of persistentvolumeclaim "${claimName}" is not bound to it yet`, {
+      kind: 'PersistentVolume',
+      name: volumeName,
+    })
   }
   checkMode(pv, usedVolume)
 

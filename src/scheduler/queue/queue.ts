@@ -42,6 +42,8 @@ export interface QueuedPodStatus {
   /** Message of the last failed attempt. */
   readonly message?: string
   readonly rejectedBy: readonly string[]
+  /** The keys of the reasons (`reasonKey`) for which an unschedulable pod was rejected. */
+  readonly reasons: readonly string[]
   readonly uid: string
   readonly attempts: number
   readonly failures: number
@@ -239,11 +241,13 @@ export class SchedulingQueue {
   #statusOf(pod: QueuedPod): QueuedPodStatus {
     const { key, state, message, attempts, failures, addedAtMs, dueMs } = pod
     const waitMs = dueMs - this.#clock.monotonicMs()
+    const rejection = this.unschedulable.rejectionOf(key)
     return {
       key,
       state,
       message,
-      rejectedBy: [...(this.unschedulable.rejectionOf(key)?.rejectedBy ?? [])],
+      rejectedBy: [...(rejection?.rejectedBy ?? [])],
+      reasons: [...(rejection?.reasons ?? [])],
       uid: pod.info.uid,
       attempts,
       failures,

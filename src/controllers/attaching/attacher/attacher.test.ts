@@ -96,6 +96,7 @@ describe('publishing', () => {
     expect(instance.queueState(attachmentNameOn('left'))).toMatchObject({
       is: 'stuck',
       message: 'CSINode left does not contain driver disks.example.com',
+      details: { waitsFor: { kind: 'CSINode', name: 'left' } },
     })
     expect((await fixture.attachment('left'))?.metadata.finalizers).toBeUndefined()
     const drivers = [{ name: DRIVER, nodeID: 'id-left', topologyKeys: [] }]

@@ -116,7 +116,7 @@ function preparePublish(
   const nodeId = nodeIdOf(nodeName, context)
   if (nodeId === undefined) throw driverNotOnNode(nodeName, facts.name)
   const conflictingAttachment = findConflictingAttachment(attachment, volume, context)
-  if (conflictingAttachment) throw attachedToOtherNode(volume.name, conflictingAttachment.spec.nodeName)
+  if (conflictingAttachment) throw attachedToOtherNode(volume.name, conflictingAttachment)
   return { volume, nodeId, request: buildPublishRequest(volume.spec, facts, settings.defaultFsType) }
 }
 
@@ -227,7 +227,7 @@ async function saveFailure(
   if (isUnrelated || !(error instanceof Error)) throw error // neither an AttachError nor a response of the driver
   const message = error instanceof CsiError ? error.rpcText : error.message
   await saveError(field, attachment, { message, code: error instanceof CsiError ? error.code : undefined }, context)
-  if (error instanceof AttachError) return stuck(message)
+  if (error instanceof AttachError) return stuck(message, error.waitsFor && { waitsFor: error.waitsFor })
   const isPending = error instanceof CsiError && isUncertain(error)
   const suffix = isPending ? ' (the driver may still be working on it)' : ''
   return backOff(message + suffix, operationDetailsOf(error))

@@ -12,7 +12,10 @@ export async function releaseVolume(name: ObjectKey, context: AttacherContext): 
   const volume = volumes.get(name)
   if (!volume || !isBeingDeleted(volume) || !volume.metadata.finalizers?.includes(finalizer)) return done
   const [attachment] = attachmentsOfVolume(attachments, name)
-  if (attachment) return stuck(`persistentvolume ${name} is still attached to node ${attachment.spec.nodeName}`)
+  if (attachment) {
+    const waitsFor = { kind: 'VolumeAttachment', name: attachment.metadata.name }
+    return stuck(`persistentvolume ${name} is still attached to node ${attachment.spec.nodeName}`, { waitsFor })
+  }
   const body = { metadata: { uid: volume.metadata.uid, '$deleteFromPrimitiveList/finalizers': [finalizer] } }
   try {
     await client.patch(persistentVolumeKind, { name }, { type: 'strategic', body })
