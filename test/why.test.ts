@@ -1,21 +1,33 @@
 // Stages common causes of objects that are not ready on `stowage up`, and checks what `stowage why` reports about each: the
 // JSON here, and the text in docs/how-to/why.md. WHY_PAGE=print prints the text for the page.
-import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { chmod, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../src/base/clock.ts'
+import { completionScript } from '../src/cli/commands/completion/script.ts'
 import { runCommandLine } from '../src/cli/run.ts'
 import type { Diagnosis } from '../src/diagnosis/index.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
+import { findKubectls } from './helpers/kubectls.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
 const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const PAGE = new URL('../docs/how-to/why.md', import.meta.url)
 const CORE = '/api/v1/namespaces/default'
+const SHOP = '/api/v1/namespaces/shop'
+const PROGRAM = fileURLToPath(new URL('../bin/stowage', import.meta.url))
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
 const DRIVER = 'local.csi.stowage.dev'
+
+interface Ref {
+  readonly kind: string
+  readonly name: string
+}
 
 let dir: string
 let leftovers: HostLeftovers
@@ -29,13 +41,13 @@ const patch = async (path: string, body: object) => {
   const { status, text } = await server.call('PATCH', path, body, { 'content-type': 'application/merge-patch+json' })
   expect(status, text).toBe(200)
 }
-const createClaim = (name: string, storage: string, spec: object = {}) =>
-  post(`${CORE}/persistentvolumeclaims`, {
-    metadata: { name },
+const createClaim = (name: string, storage: string, spec: object = {}, { in: prefix = CORE, metadata = {} } = {}) =>
+  post(`${prefix}/persistentvolumeclaims`, {
+    metadata: { name, ...metadata },
     spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', resources: { requests: { storage } }, ...spec },
   })
-const createPod = (name: string, volumes: readonly object[], spec: object = {}) =>
-  post(`${CORE}/pods`, {
+const createPod = (name: string, volumes: readonly object[], spec: object = {}, prefix = CORE) =>
+  post(`${prefix}/pods`, {
     metadata: { name },
     spec: {
       containers: [{ name: 'app', image: 'busybox', command: ['sleep', '3600'] }],
@@ -88,16 +100,62 @@ async function stage(): Promise<void> {
     resources: { requests: { storage: '6Gi' } },
   }
   await createPod('batch', [{ ephemeral: { volumeClaimTemplate: { spec: template } } }])
+  await stageShop(template)
   await waitFor('pod/uses-growing', { state: 'ready' })
   const requests = { requests: { storage: '4Gi' } }
   await patch(`${CORE}/persistentvolumeclaims/growing`, { spec: { resources: requests } })
 }
 
-/** Runs the command in this process, which is faster than a process per command. */
+/** Creates the causes of the namespace `shop`, which has no quota. */
+async function stageShop(template: object): Promise<void> {
+  await post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+  const limits = [{ type: 'PersistentVolumeClaim', max: { storage: '1Gi' } }]
+  await post(`${SHOP}/limitranges`, { metadata: { name: 'small' }, spec: { limits } })
+  await createPod('greedy', [{ ephemeral: { volumeClaimTemplate: { spec: template } } }], {}, SHOP)
+  const held = { in: SHOP, metadata: { finalizers: ['backup.example.com/copy'] } }
+  await createClaim('held', '300Mi', { storageClassName: 'static' }, held)
+  await server.call('DELETE', `${SHOP}/persistentvolumeclaims/held`)
+  await post('/apis/storage.k8s.io/v1/csidrivers', {
+    metadata: { name: 'disk.example.com' },
+    spec: { attachRequired: true },
+  })
+  await post('/api/v1/persistentvolumes', {
+    metadata: { name: 'disk' },
+    spec: {
+      capacity: { storage: '300Mi' },
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'static',
+      csi: { driver: 'disk.example.com', volumeHandle: 'disk-1' },
+      claimRef: { namespace: 'shop', name: 'disk' },
+    },
+  })
+  await createClaim('disk', '300Mi', { storageClassName: 'static', volumeName: 'disk' }, { in: SHOP })
+  const [first, second] = server.nodes!.names
+  const volumeMounts = [{ name: 'data-0', mountPath: '/data' }]
+  const containers = [{ name: 'app', image: 'busybox', command: ['sleep', '3600'], volumeMounts }]
+  await createPod('writer', [ofClaim('disk')], { nodeName: first, containers }, SHOP)
+  await createPod('reader', [ofClaim('none')], { nodeName: first, containers }, SHOP)
+  await vi.waitFor(() => attach('disk', first!), { timeout: 20_000, interval: 200 })
+  await createPod('second-writer', [ofClaim('disk')], { nodeName: second, containers }, SHOP)
+}
+
+/** Marks the volume as attached, as the attacher of its driver would do. */
+async function attach(volumeName: string, nodeName: string): Promise<void> {
+  const path = '/apis/storage.k8s.io/v1/volumeattachments'
+  const { json } = await server.call('GET', path)
+  const isWanted = ({ spec }: { spec: { nodeName: string; source: { persistentVolumeName: string } } }) =>
+    spec.nodeName === nodeName && spec.source.persistentVolumeName === volumeName
+  const attachment = json.items.find(isWanted)
+  expect(attachment).toBeDefined()
+  await patch(`${path}/${attachment.metadata.name}/status`, { status: { attached: true } })
+}
+
+/** Runs the command in this process, which is faster than a process per command. `object` may have flags behind it. */
 async function why(object: string, ...flags: string[]) {
   let stdout = ''
   let stderr = ''
-  const code = await runCommandLine(['node', 'stowage', 'why', object, '--kubeconfig', server.kubeconfig, ...flags], {
+  const words = [...object.split(' '), ...flags]
+  const code = await runCommandLine(['node', 'stowage', 'why', ...words, '--kubeconfig', server.kubeconfig], {
     clock: systemClock(),
     random: () => 0.5,
     signal: new AbortController().signal,
@@ -126,10 +184,10 @@ beforeAll(async () => {
 }, 90_000)
 
 afterAll(async () => {
-  if (skipMessage) return
-  const { json } = await server.call('GET', `${CORE}/pods`)
+  if (skipped) return
+  const { json } = await server.call('GET', '/api/v1/pods')
   for (const { metadata } of json.items)
-    await server.call('DELETE', `${CORE}/pods/${metadata.name}?gracePeriodSeconds=0`)
+    await server.call('DELETE', `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}?gracePeriodSeconds=0`)
   await server.stop().catch(() => server.kill())
   await leftovers.remove()
   await rm(dir, { recursive: true, force: true })
@@ -231,7 +289,38 @@ const CAUSES: readonly (readonly [cause: string, object: string, expected: objec
     {
       state: 'failed',
       reason: 'ControllerResizeInfeasible',
-      children: [{ numbers: { requested: '4Gi', capacity: '300Mi' } }, {}],
+      numbers: { requested: '4Gi', capacity: '300Mi' },
+      children: [{ subject: { kind: 'Condition' } }, { reason: 'UsedByPods' }],
+    },
+  ],
+  [
+    'a limit range rejects the claim of an ephemeral volume',
+    'pod/greedy -n shop',
+    { state: 'failed', children: [{ reason: 'ClaimNotCreated', children: [{ reason: 'LimitRangeViolated' }] }] },
+  ],
+  [
+    'a component has not removed its finalizer',
+    'pvc/held -n shop',
+    {
+      reason: 'BeingDeleted',
+      children: [{ subject: { name: 'backup.example.com/copy' }, state: 'failed', reason: 'UnknownFinalizer' }],
+    },
+  ],
+  [
+    'the driver is not registered on the node',
+    'pod/writer -n shop',
+    {
+      state: 'failed',
+      children: [{ subject: { kind: 'Component', name: 'node' }, numbers: { operation: 'Publish' } }],
+    },
+  ],
+  [
+    'the volume is attached to another node',
+    'pod/second-writer -n shop',
+    {
+      state: 'failed',
+      reason: 'AttachedToOtherNode',
+      children: [{ subject: { kind: 'PersistentVolume', name: 'disk' }, fixes: [{ losesData: false }] }, {}],
     },
   ],
 ]
@@ -240,10 +329,38 @@ describe.skipIf(skipMessage)(`stowage why on a real system${skipMessage ? ` (${s
   for (const [cause, object, expected] of CAUSES) {
     it(`PLUS-1 names the cause if ${cause}`, { timeout: 40_000 }, async () => {
       await waitFor(object, expected)
-      expect((await why(object)).code).toBe(1)
-      await expectOnPage(object)
+      expect(await expectOnPage(object)).toBe(1)
     })
   }
+
+  it('PLUS-15 lists the objects that operations wait for', { timeout: 40_000 }, async () => {
+    const readAwaited = async () => {
+      const { json } = await server.call('GET', '/apis/stowage.dev/v1/operations')
+      const rows = json.items.map(
+        ({ component, object, waitsFor }: { component: string; object: Ref; waitsFor?: Ref }) =>
+          `${component}: ${object.name} waits for ${waitsFor?.kind}`,
+      )
+      return rows as string[]
+    }
+    await vi.waitFor(
+      async () =>
+        expect(await readAwaited()).toEqual(
+          expect.arrayContaining([
+            'binding: misspelt waits for StorageClass',
+            'binding: large waits for Pod',
+            'scheduler: typo waits for PersistentVolumeClaim',
+            'attaching: disk waits for Pod',
+            'node: reader waits for PersistentVolumeClaim',
+          ]),
+        ),
+      { timeout: 20_000, interval: 500 },
+    )
+  })
+
+  it('PLUS-15 lists no operation for a capacity report that is only repeated', async () => {
+    const { json } = await server.call('GET', '/apis/stowage.dev/v1/operations?fieldSelector=operation=ReportCapacity')
+    for (const { phase, attempts } of json.items) if (phase === 'Waiting') expect(attempts).toBeGreaterThan(0)
+  })
 
   it('PLUS-1 names the pod that keeps a deleted claim', { timeout: 40_000 }, async () => {
     await patch(`${CORE}/persistentvolumeclaims/growing`, { spec: { resources: { requests: { storage: '300Mi' } } } })
@@ -258,6 +375,35 @@ describe.skipIf(skipMessage)(`stowage why on a real system${skipMessage ? ` (${s
     await expectOnPage('pvc/growing')
   })
 
+  it('PLUS-1 names the node that no longer responds', { timeout: 40_000 }, async () => {
+    await post('/api/v1/nodes', { metadata: { name: 'node-9' } })
+    await createPod('stranded', [], { nodeName: 'node-9' }, SHOP)
+    await server.call('DELETE', `${SHOP}/pods/stranded`)
+    await waitFor('pod/stranded -n shop', {
+      state: 'failed',
+      reason: 'BeingDeleted',
+      children: [{ subject: { kind: 'Node', name: 'node-9' }, state: 'failed' }],
+      fixes: [{ losesData: true }],
+    })
+    await expectOnPage('pod/stranded -n shop')
+  })
+
+  it('PLUS-1 runs as a plugin of kubectl, which also completes its words', { timeout: 40_000 }, async () => {
+    const kubectl = (await findKubectls()).at(-1)
+    expect(kubectl, 'kubectl').toBeDefined()
+    await symlink(PROGRAM, join(dir, 'kubectl-stowage'))
+    await writeFile(join(dir, 'kubectl_complete-stowage'), completionScript('kubectl'))
+    await chmod(join(dir, 'kubectl_complete-stowage'), 0o755)
+    const env = { ...process.env, PATH: `${dir}${delimiter}${process.env.PATH}`, KUBECONFIG: server.kubeconfig }
+    const run = (...words: string[]) => promisify(execFile)(kubectl!.path, words, { env })
+    await expect(run('stowage', 'why', 'pvc/misspelt')).rejects.toMatchObject({
+      code: 1,
+      stdout: (await why('pvc/misspelt')).stdout,
+    })
+    const { stdout } = await run('__complete', 'stowage', 'why', 'pvc/mis')
+    expect(stdout.split('\n')[0]).toBe('pvc/misspelt')
+  })
+
   it('PLUS-1 exits with 2 and similar names if the object does not exist', async () => {
     const { code, stderr } = await why('pvc/unusd')
     expect(stderr).toBe('stowage: pvc/unusd does not exist in the namespace default. Similar names: unused.\n')
@@ -265,20 +411,30 @@ describe.skipIf(skipMessage)(`stowage why on a real system${skipMessage ? ` (${s
   })
 })
 
-/** Repeats the command until the page shows its output, because capacity is reported with a delay. */
-async function expectOnPage(object: string): Promise<void> {
-  const readBlock = async () => `$ stowage why ${object}\n${(await why(object)).stdout}`
-  if (process.env.WHY_PAGE === 'print') return console.log(await readBlock())
+/** Repeats the command until the page shows its output, because capacity is reported with a delay. Returns the exit code. */
+async function expectOnPage(object: string): Promise<number> {
+  let result = { code: 0, stdout: '' }
+  const block = () => `$ stowage why ${object}\n${result.stdout}`
+  if (process.env.WHY_PAGE === 'print') {
+    result = await why(object)
+    console.log(block())
+    return result.code
+  }
   const page = maskVaryingText(await readFile(PAGE, 'utf8'))
-  await vi.waitFor(async () => expect(page).toContain(maskVaryingText(await readBlock())), {
-    timeout: 20_000,
-    interval: 500,
-  })
+  await vi.waitFor(
+    async () => {
+      result = await why(object)
+      expect(page).toContain(maskVaryingText(block()))
+    },
+    { timeout: 20_000, interval: 500 },
+  )
+  return result.code
 }
 
-/** Ages, uids and nodes vary between runs, and so does the free capacity of each node. */
+/** Ages, attempts, uids and nodes vary between runs, and so does the free capacity of each node. */
 const maskVaryingText = (text: string): string =>
   text
+    .replace(/\battempt \d+/g, 'attempt N')
     .replace(/\b\d+ s\b/g, 'AGE')
     .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
     .replace(/\bnode-\d\b/g, 'node-N')

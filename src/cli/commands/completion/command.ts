@@ -1,15 +1,23 @@
 // `stowage completion` and the command that its scripts call: arguments, help and output.
 import { createBulkDeps } from '../../bulk/deps.ts'
 import type { AddCommand } from '../../command.ts'
-import { completionScript, FILE_DIRECTIVE, SHELLS } from './script.ts'
+import { completionScript, FILE_DIRECTIVE, SCRIPT_NAMES } from './script.ts'
 
 export const addCompletion: AddCommand = (program, deps) => {
   program
     .command('completion')
-    .summary('print a shell completion script')
-    .description('Prints a script that completes commands, flags, their values, namespaces and claims.')
-    .argument('<shell>', SHELLS.join(', '))
-    .addHelpText('after', '\nExample:\n  source <(stowage completion bash)\n')
+    .summary('print a completion script for a shell or for kubectl')
+    .description(
+      'Prints a script that completes commands, flags, their values, namespaces and claims. That of kubectl completes ' +
+        '`kubectl stowage`: save it on the PATH as an executable with the name kubectl_complete-stowage.',
+    )
+    .argument('<shell>', SCRIPT_NAMES.join(', '))
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  source <(stowage completion bash)\n' +
+        '  stowage completion kubectl > ~/.local/bin/kubectl_complete-stowage\n',
+    )
     .action((shell: string) => deps.write(completionScript(shell)))
   program
     .command('__complete', { hidden: true })

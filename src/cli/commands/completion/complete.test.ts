@@ -35,7 +35,7 @@ describe('complete', () => {
     expect(await completeWords('')).not.toContain('__complete')
     expect(await completeWords('gr')).toEqual(['grow'])
     expect(await completeWords('help', 'mi')).toEqual(['migrate'])
-    expect(await completeWords('completion', '')).toEqual(['bash', 'zsh', 'fish'])
+    expect(await completeWords('completion', '')).toEqual(['bash', 'zsh', 'fish', 'kubectl'])
     expect(await completeWords('nonsense', '')).toEqual([])
   })
 

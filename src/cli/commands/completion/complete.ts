@@ -2,7 +2,7 @@
 import type { Command, Option } from 'commander'
 import { OBJECT_KIND_NAMES } from '../retry/object-kinds.ts'
 import { TARGET_KIND_NAMES } from '../why/parse-target.ts'
-import { SHELLS } from './script.ts'
+import { SCRIPT_NAMES } from './script.ts'
 
 /** Names of objects in the cluster. An unreachable server has none. */
 export interface ObjectNames {
@@ -70,7 +70,7 @@ export async function complete(program: Command, { words, objectNames }: Command
     case 'id':
       return filterCandidates(positionals[0] === 'delete' ? await names.tokens() : [], prefix)
     case 'shell':
-      return filterCandidates(positionals.length === 0 ? SHELLS : [], prefix)
+      return filterCandidates(positionals.length === 0 ? SCRIPT_NAMES : [], prefix)
     case 'command':
       return filterCandidates(positionals.length === 0 ? commandNames(program) : [], prefix)
     case 'group':

@@ -1,22 +1,26 @@
-// The shell completion scripts. They pass the words of the command line to `stowage __complete`, which prints one candidate
-// per line, or the line `:file` if the shell should complete the name of a file.
+// The completion scripts of shells and of kubectl. They pass the words of the command line to `stowage __complete`, which prints
+// one candidate per line, or the line `:file` if the shell should complete the name of a file.
 import { UsageError } from '../../../base/usage-error.ts'
 
-export const SHELLS = ['bash', 'zsh', 'fish'] as const
+export const SCRIPT_NAMES = ['bash', 'zsh', 'fish', 'kubectl'] as const
 
 /** The line that stands for the names of files. No command, flag or object has this name. */
 export const FILE_DIRECTIVE = ':file'
 
-export function completionScript(shell: string): string {
-  switch (shell) {
+export function completionScript(name: string): string {
+  switch (name) {
     case 'bash':
       return BASH_SCRIPT
     case 'zsh':
       return `#compdef stowage\nautoload -U +X bashcompinit && bashcompinit\n${BASH_SCRIPT}`
     case 'fish':
       return FISH_SCRIPT
+    case 'kubectl':
+      return KUBECTL_SCRIPT
     default:
-      throw new UsageError(`There is no completion for ${JSON.stringify(shell)}; choose one of ${SHELLS.join(', ')}.`)
+      throw new UsageError(
+        `There is no completion for ${JSON.stringify(name)}; choose one of ${SCRIPT_NAMES.join(', ')}.`,
+      )
   }
 }
 
@@ -33,6 +37,16 @@ const BASH_SCRIPT = `_stowage() {
   done < <("\${COMP_WORDS[0]}" __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o filenames -F _stowage stowage
+`
+
+/** kubectl runs the program kubectl_complete-stowage. Its last line is a directive of cobra: 0 for files, 4 for none. */
+const KUBECTL_SCRIPT = `#!/bin/sh
+lines=$(kubectl-stowage __complete -- "$@" 2>/dev/null)
+if [ "$lines" = '${FILE_DIRECTIVE}' ]; then
+  echo ':0'
+else
+  printf '%s\\n:4\\n' "$lines"
+fi
 `
 
 const FISH_SCRIPT = `function __stowage_complete
