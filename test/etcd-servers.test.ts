@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { etcdSkipReason, type RunningEtcd, startEtcd } from './helpers/etcd.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { type Reply, type RunningServer, type ServerOptions, startServer } from './helpers/server.ts'
@@ -62,6 +62,26 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     expect((await b.call('GET', `${MAPS}/m`)).json).toEqual(lastReply.json)
     const restartedServer = await start('a')
     expect((await restartedServer.call('GET', `${MAPS}/m`)).json).toEqual(lastReply.json)
+  })
+
+  it('PLUS-15 list the operations of each other', async () => {
+    const a = await start('a')
+    const b = await start('b')
+    const object = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'orders' }
+    const fields = { component: 'provisioner', process: 'p', operation: 'Provision', phase: 'Waiting' }
+    const operation = { metadata: { namespace: 'shop', name: 'orders.0123456789' }, object, ...fields }
+    const report = (server: RunningServer, operations: readonly object[]) =>
+      server.call('POST', '/apis/stowage.dev/v1/operationreports', {
+        spec: { process: 'p', isComplete: true, operations },
+      })
+    const listed = async (server: RunningServer) =>
+      (await server.call('GET', '/apis/stowage.dev/v1/namespaces/shop/operations')).json.items
+    expect((await report(a, [operation])).status).toBe(201)
+    const labels = { 'stowage.dev/server': new URL(a.url).host.replace(':', '-') }
+    await vi.waitFor(async () => expect(await listed(b)).toMatchObject([{ object, metadata: { labels } }]), 20_000)
+    expect(await listed(a)).toMatchObject([{ object }])
+    await report(a, [])
+    await vi.waitFor(async () => expect(await listed(b)).toEqual([]), 20_000)
   })
 
   it('SYS-8 accept the same credentials if they copy them, and issue their own certificates', async () => {

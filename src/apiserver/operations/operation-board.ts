@@ -1,7 +1,8 @@
 // Keeps the operations that processes report, in a store in memory that serves their lists and watches. The operations of a
-// process that reports over the API are removed when it has not reported for too long.
+// process that reports over the API are removed when it has not reported for too long. Operations of other servers are added,
+// unless a process also reports them here.
 import { FieldErrors } from '../../api/field-errors.ts'
-import { operationKind } from '../../api/kinds/operation/operation.ts'
+import { operationKind, SERVER_LABEL } from '../../api/kinds/operation/operation.ts'
 import { operationReportKind, REPORTED_OPERATIONS_MAX } from '../../api/kinds/operation/operation-report.ts'
 import {
   OPERATION_PHASES,
@@ -31,10 +32,19 @@ export interface OperationBoard {
   /** The operations, with revisions of their own. */
   readonly store: Store
   /** Applies changes of the operations of this process. */
-  applyLocal(changes: { readonly changed: readonly Operation[]; readonly removed: readonly OperationReference[] }): void
+  applyLocal(changes: OperationChanges): void
   /** Applies the report of another process, which `user` sent. */
   applyReport(user: string, report: OperationReportSpec): OperationReportStatus
+  /** Applies changes of the operations that another server on the same store lists at first hand. */
+  applyPeer(address: string, changes: OperationChanges): void
+  /** Removes the operations of another server. */
+  removePeer(address: string): void
   close(): Promise<void>
+}
+
+interface OperationChanges {
+  readonly changed: readonly Operation[]
+  readonly removed: readonly OperationReference[]
 }
 
 interface Reporter {
@@ -45,6 +55,9 @@ interface Reporter {
 
 /** The reporter of this process. The names of users are not empty. */
 const LOCAL_REPORTER = ''
+/** Precedes the address of another server. The names of users do not start with a space. */
+const PEER_PREFIX = ' peer '
+const isPeer = (id: string): boolean => id.startsWith(PEER_PREFIX)
 
 export async function openOperationBoard({ clock }: { readonly clock: Clock }): Promise<OperationBoard> {
   const store = await openMemoryStore({ clock, history: HISTORY, medium: memoryMedium(firstRevision(clock)) })
@@ -52,24 +65,28 @@ export async function openOperationBoard({ clock }: { readonly clock: Clock }): 
   /** The reporter of each operation: names are unique per process, but another process could claim the same name. */
   const owners = new Map<string, string>()
 
-  function apply(
-    id: string,
-    { changed, removed }: { readonly changed: readonly Operation[]; readonly removed: readonly OperationReference[] },
-  ): void {
+  /** The operations of other servers, including those that a process also reports here, by their keys. */
+  const peerOperations = new Map<string, { readonly id: string; readonly operation: Operation }>()
+
+  function apply(id: string, { changed, removed }: OperationChanges): void {
     const reporter = reporters.get(id) ?? { keys: new Set<string>(), cancelExpiry: () => {} }
     reporters.set(id, reporter)
     const writes = new Map<string, Write>()
     for (const { namespace, name } of removed) {
       const key = objectKey(operationKind, namespace, name)
-      if (!reporter.keys.delete(key)) continue
-      owners.delete(key)
-      writes.set(key, { delete: key })
+      if (peerOperations.get(key)?.id === id) peerOperations.delete(key)
+      if (reporter.keys.delete(key)) writes.set(key, releaseKey(key))
     }
     for (const operation of changed) {
       const { namespace = '', name = '' } = operation.metadata
       const key = objectKey(operationKind, namespace, name)
       const owner = owners.get(key)
-      if (owner === undefined ? owners.size >= OPERATIONS_MAX : owner !== id) continue
+      if (owner === undefined && owners.size >= OPERATIONS_MAX) continue
+      if (isPeer(id)) peerOperations.set(key, { id, operation })
+      // A process that moves to this server replaces what the other server still lists.
+      const mayReplace = owner === undefined || owner === id || (isPeer(owner) && !isPeer(id))
+      if (!mayReplace) continue
+      if (owner !== undefined) reporters.get(owner)?.keys.delete(key)
       owners.set(key, id)
       reporter.keys.add(key)
       writes.set(key, { put: key, value: encodeStored(operation) })
@@ -77,14 +94,27 @@ export async function openOperationBoard({ clock }: { readonly clock: Clock }): 
     if (writes.size > 0) void store.transact(() => [...writes.values()]).catch(() => {}) // fails after close() only
   }
 
+  /** Returns the write after the owner of a key has removed its operation: another server may list it, too. */
+  function releaseKey(key: string): Write {
+    const other = peerOperations.get(key)
+    const reporter = other && reporters.get(other.id)
+    if (!other || !reporter) {
+      owners.delete(key)
+      return { delete: key }
+    }
+    owners.set(key, other.id)
+    reporter.keys.add(key)
+    return { put: key, value: encodeStored(other.operation) }
+  }
+
   function removeReporter(id: string): void {
     const reporter = reporters.get(id)
     if (!reporter) return
     reporter.cancelExpiry()
     reporters.delete(id)
-    const keys = [...reporter.keys]
-    for (const key of keys) owners.delete(key)
-    if (keys.length > 0) void store.transact(() => keys.map((key) => ({ delete: key }))).catch(() => {})
+    for (const [key, other] of isPeer(id) ? peerOperations : []) if (other.id === id) peerOperations.delete(key)
+    const writes = [...reporter.keys].map(releaseKey)
+    if (writes.length > 0) void store.transact(() => writes).catch(() => {})
   }
 
   return {
@@ -105,6 +135,12 @@ export async function openOperationBoard({ clock }: { readonly clock: Clock }): 
       reporter.cancelExpiry = clock.after(SILENCE_MS_MAX, () => removeReporter(id))
       return { isKnown: true }
     },
+    applyPeer: (address, { changed, removed }) =>
+      apply(PEER_PREFIX + address, {
+        changed: changed.map((operation) => withServer(withoutExcess(operation), address)),
+        removed,
+      }),
+    removePeer: (address) => removeReporter(PEER_PREFIX + address),
     async close() {
       for (const { cancelExpiry } of reporters.values()) cancelExpiry()
       await store.close()
@@ -143,3 +179,9 @@ function sanitizeOperation({ metadata, message, ...fields }: Operation): Operati
     ...(message === undefined ? {} : { message: message.slice(0, MESSAGE_LENGTH_MAX) }),
   }
 }
+
+/** Adds the label with the address of the server, in which characters that a label must not have are replaced. */
+const withServer = ({ metadata, ...fields }: Operation, address: string): Operation => ({
+  ...fields,
+  metadata: { ...metadata, labels: { ...metadata.labels, [SERVER_LABEL]: address.replace(/[^\w.]+/g, '-') } },
+})

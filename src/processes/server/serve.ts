@@ -47,6 +47,7 @@ import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import type { StartedNodes } from './local-nodes.ts'
 import { localNodeNames, sharedNodeNames } from './node-names.ts'
+import { connectAsViewer, followPeerOperations } from './peer-operations.ts'
 import { copyPkiSource, followPkiSource } from './pki-source.ts'
 import { type WrittenServerRecord, writeServerRecord } from './server-record.ts'
 import { addStoreChecks } from './store-checks.ts'
@@ -199,6 +200,9 @@ export async function serve(options: ServeOptions): Promise<void> {
       log.info({ url, dataDir, revision: store.revision }, 'ready')
       options.onReady({ url, kubeconfig, dataDir, nodes: nodeCount })
       void followEncryption({ ...encryption, store, clock, log, signal: stop.signal })
+      const connect = connectAsViewer({ pkiDir, caCert: pki.caCert, clock })
+      if (isShared)
+        void followPeerOperations({ ...options, client, operations, endpoint, connect, signal: stop.signal })
       components = startComponents({
         ...options,
         server,

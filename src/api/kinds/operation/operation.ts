@@ -11,6 +11,9 @@ export const STOWAGE_GROUP = 'stowage.dev'
 export const COMPONENT_LABEL = 'stowage.dev/component'
 export const OPERATION_LABEL = 'stowage.dev/operation'
 
+/** Label of the operations that this server has from another server on the same store. Its value is the other's address. */
+export const SERVER_LABEL = 'stowage.dev/server'
+
 /** The namespace of operations on objects without a namespace, as for events. */
 export const CLUSTER_OPERATIONS_NAMESPACE = 'default'
 

@@ -1,0 +1,141 @@
+// Adds the operations of the other servers on a shared store to the list of this server. The Endpoints default/kubernetes name
+// those servers; each lists its own operations and those of the processes that report to it, which this server watches.
+import { readFile } from 'node:fs/promises'
+import { isIPv6 } from 'node:net'
+import { join } from 'node:path'
+import { endpointsKind } from '../../api/kinds/kubernetes-service/kubernetes-service.ts'
+import type { Endpoints } from '../../api/kinds/kubernetes-service/kubernetes-service-schema.ts'
+import { operationKind, SERVER_LABEL } from '../../api/kinds/operation/operation.ts'
+import type { Operation, OperationReference } from '../../api/kinds/operation/operation-schema.ts'
+import type { OperationBoard } from '../../apiserver/index.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import { type Logger, silentLog } from '../../base/log.ts'
+import { type Client, type HttpClient, httpClient } from '../../client/index.ts'
+import { createCache } from '../../runtime/index.ts'
+
+export interface PeerOperationsOptions {
+  /** Reads the Endpoints. */
+  readonly client: Client
+  readonly operations: Pick<OperationBoard, 'applyPeer' | 'removePeer'>
+  /** The address of this server in the Endpoints. */
+  readonly endpoint: { readonly address: string; readonly port: number }
+  /** `server` is the URL of another server. */
+  connect(server: string): Client & Pick<HttpClient, 'close'>
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** Follows the other servers until the signal. */
+export async function followPeerOperations(options: PeerOperationsOptions): Promise<void> {
+  const { client, clock, random, log, signal } = options
+  const ownAddress = addressOf(options.endpoint.address, options.endpoint.port)
+  /** The function that ends following, by address. */
+  const peers = new Map<string, () => void>()
+  const follow = (addresses: readonly string[]) => {
+    for (const [address, end] of peers) {
+      if (addresses.includes(address)) continue
+      peers.delete(address)
+      end()
+    }
+    for (const address of addresses)
+      if (address !== ownAddress && !peers.has(address)) peers.set(address, followPeer(address, options))
+  }
+  const endpoints = createCache({
+    client,
+    kind: endpointsKind,
+    namespace: 'default',
+    fieldSelector: 'metadata.name=kubernetes',
+    clock,
+    random,
+    log,
+  })
+  endpoints.subscribe({
+    added: (object) => follow(addressesOf(object)),
+    updated: (object) => follow(addressesOf(object)),
+    deleted: () => follow([]),
+  })
+  await endpoints.run(signal)
+  follow([])
+}
+
+/** Returns a function that ends following and removes the operations of the server. */
+function followPeer(address: string, { operations, connect, clock, random }: PeerOperationsOptions): () => void {
+  const client = connect(`https://${address}`)
+  const abort = new AbortController()
+  const changed = new Map<string, Operation>()
+  const removed = new Map<string, OperationReference>()
+  let isScheduled = false
+  /** A list has many operations, which are applied together. */
+  const applyLater = () => {
+    if (isScheduled) return
+    isScheduled = true
+    queueMicrotask(() => {
+      isScheduled = false
+      if (!abort.signal.aborted)
+        operations.applyPeer(address, { changed: [...changed.values()], removed: [...removed.values()] })
+      changed.clear()
+      removed.clear()
+    })
+  }
+  const put = (operation: Operation) => {
+    const reference = referenceTo(operation)
+    const key = `${reference.namespace}/${reference.name}`
+    removed.delete(key)
+    changed.set(key, operation)
+    applyLater()
+  }
+  const remove = (operation: Operation) => {
+    const reference = referenceTo(operation)
+    const key = `${reference.namespace}/${reference.name}`
+    changed.delete(key)
+    removed.set(key, reference)
+    applyLater()
+  }
+  // Without a log: the server may have stopped, and its endpoint disappears then.
+  const cache = createCache({
+    client,
+    kind: operationKind,
+    labelSelector: `!${SERVER_LABEL}`,
+    clock,
+    random,
+    log: silentLog,
+  })
+  cache.subscribe({ added: put, updated: put, deleted: remove })
+  void cache.run(abort.signal)
+  return () => {
+    abort.abort()
+    client.close()
+    operations.removePeer(address)
+  }
+}
+
+const referenceTo = ({ metadata: { namespace = '', name = '' } }: Operation): OperationReference => ({
+  namespace,
+  name,
+})
+
+const addressesOf = ({ subsets = [] }: Readonly<Endpoints>): string[] =>
+  subsets.flatMap(({ addresses = [], ports = [] }) =>
+    ports.flatMap(({ port }) => addresses.map(({ ip }) => addressOf(ip ?? '', port ?? 0))),
+  )
+
+const addressOf = (ip: string, port: number): string => `${isIPv6(ip) ? `[${ip}]` : ip}:${port}`
+
+/** Connects as the viewer of the shared credentials, whose certificate is read again for each request, because it is renewed. */
+export const connectAsViewer =
+  ({ pkiDir, caCert, clock }: { readonly pkiDir: string; readonly caCert: string; readonly clock: Clock }) =>
+  (server: string): HttpClient =>
+    httpClient({
+      connection: {
+        server,
+        ca: caCert,
+        credentials: async () => ({
+          cert: await readFile(join(pkiDir, 'viewer.crt'), 'utf8'),
+          key: await readFile(join(pkiDir, 'viewer.key'), 'utf8'),
+        }),
+      },
+      clock,
+      userAgent: 'stowage-server',
+    })
