@@ -112,8 +112,8 @@ async function stageShop(template: object): Promise<void> {
   const limits = [{ type: 'PersistentVolumeClaim', max: { storage: '1Gi' } }]
   await post(`${SHOP}/limitranges`, { metadata: { name: 'small' }, spec: { limits } })
   await createPod('greedy', [{ ephemeral: { volumeClaimTemplate: { spec: template } } }], {}, SHOP)
-  const held = { in: SHOP, metadata: { finalizers: ['backup.example.com/copy'] } }
-  await createClaim('held', '300Mi', { storageClassName: 'static' }, held)
+  const options = { in: SHOP, metadata: { finalizers: ['backup.example.com/copy'] } }
+  await createClaim('held', '300Mi', { storageClassName: 'static' }, options)
   await server.call('DELETE', `${SHOP}/persistentvolumeclaims/held`)
   await post('/apis/storage.k8s.io/v1/csidrivers', {
     metadata: { name: 'disk.example.com' },

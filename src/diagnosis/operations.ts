@@ -11,7 +11,7 @@ export function findOperations(cluster: Cluster, subject: Subject, names: readon
   return [...operations.filter(hasFailed), ...operations.filter((operation) => !hasFailed(operation))]
 }
 
-/** Returns whether the last attempt failed. While the next one is running, its reason or the driver's answer tells. */
+/** Returns whether the last attempt failed. While the next one is running, its reason or the driver's answer shows it. */
 export const hasFailed = ({ phase, driverAnswer, reason }: Operation): boolean =>
   phase === 'Retrying' ||
   driverAnswer !== undefined ||

@@ -55,11 +55,11 @@ describe('followObject', () => {
   })
 
   it('PLUS-1 waits for a server that goes away, and says so once', async () => {
-    const gone = unavailable('connect ECONNREFUSED')
+    const unreachable = unavailable('connect ECONNREFUSED')
     const { lines } = await follow([
       diagnosed('waiting', 'a'),
-      gone,
-      gone,
+      unreachable,
+      unreachable,
       diagnosed('waiting', 'a'),
       diagnosed('ready', 'b'),
     ])
@@ -72,8 +72,8 @@ describe('followObject', () => {
   })
 
   it('PLUS-1 rejects if the first read fails, and if a later one fails for another cause', async () => {
-    const gone = unavailable('connect ECONNREFUSED')
-    expect((await follow([gone])).outcome).toEqual({ status: 'rejected', reason: gone })
+    const unreachable = unavailable('connect ECONNREFUSED')
+    expect((await follow([unreachable])).outcome).toEqual({ status: 'rejected', reason: unreachable })
     const denied = forbidden({ group: '', plural: 'pods' }, '', 'no')
     const { outcome } = await follow([diagnosed('waiting', 'a'), denied])
     expect(outcome).toEqual({ status: 'rejected', reason: denied })

@@ -82,7 +82,7 @@ const failedProvision = (nowMs: number) => ({
 })
 
 describe('stowage why', () => {
-  it('PLUS-1 tells a viewer which component tries, the last answer of the driver, and when it tries again', async () => {
+  it('PLUS-1 shows a viewer which component tries, the last answer of the driver, and when it tries again', async () => {
     const { why } = await startCluster()
     const { code, out } = await why('viewer', 'pvc/orders', '-n', 'shop', '-o', 'json')
     expect(code).toBe(1)
