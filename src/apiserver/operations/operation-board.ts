@@ -137,7 +137,7 @@ export async function openOperationBoard({ clock }: { readonly clock: Clock }): 
     },
     applyPeer: (address, { changed, removed }) =>
       apply(PEER_PREFIX + address, {
-        changed: changed.map((operation) => withServer(withoutExcess(operation), address)),
+        changed: changed.map((operation) => withServer(sanitizeOperation(operation), address)),
         removed,
       }),
     removePeer: (address) => removeReporter(PEER_PREFIX + address),
