@@ -184,7 +184,7 @@ beforeAll(async () => {
 }, 90_000)
 
 afterAll(async () => {
-  if (skipped) return
+  if (skipMessage) return
   const { json } = await server.call('GET', '/api/v1/pods')
   for (const { metadata } of json.items)
     await server.call('DELETE', `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}?gracePeriodSeconds=0`)
