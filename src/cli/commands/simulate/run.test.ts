@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(dir, { recursive: true }))
 
-/** A client that can only list, and not the lists in `denied`. */
+/** A client that can only list, except the lists in `denied`, and discover which kinds the server serves. */
 function readOnlyClient(denied: readonly SnapshotList[] = [], objects: Parameters<typeof aSnapshot>[1] = {}): Client {
   const snapshot = aSnapshot([{ name: 'n1', free: '10Gi' }], objects)
   const list = async ({ plural }: { readonly plural: string }) => {
@@ -34,9 +34,10 @@ function readOnlyClient(denied: readonly SnapshotList[] = [], objects: Parameter
     if (denied.includes(name)) throw forbidden(SNAPSHOT_KINDS[name], '', 'no')
     return { items: snapshot[name], resourceVersion: '1' }
   }
-  return new Proxy({ list } as unknown as Client, {
+  const serves = async () => true
+  return new Proxy({ list, serves } as unknown as Client, {
     get(client, verb) {
-      if (verb === 'list') return client.list
+      if (verb === 'list' || verb === 'serves') return client[verb]
       throw new Error(`the simulation calls ${String(verb)}`)
     },
   })
