@@ -1,6 +1,6 @@
 // Entry point of the program: runs the command line with the system clock, real randomness and the stop signal.
 import { systemClock, systemRandom } from './base/clock.ts'
-import { limitHeapGrowth } from './base/heap.ts'
+import { collectGarbageWhenIdle, limitHeapGrowth } from './base/heap.ts'
 import { runCommandLine } from './cli/run.ts'
 import { createStopSignal } from './runtime/stop-signal.ts'
 
@@ -10,12 +10,14 @@ const STOP_MS_MAX = 30_000
 const LINGER_MS_MAX = 2_000
 
 limitHeapGrowth()
+const clock = systemClock()
+collectGarbageWhenIdle({ clock })
 const { signal } = createStopSignal()
 signal.addEventListener('abort', () => setTimeout(() => process.exit(1), STOP_MS_MAX).unref())
 process.stdout.on('error', () => {}) // a closed pipe, as after `| head`, must not end the process
 
 process.exitCode = await runCommandLine(process.argv, {
-  clock: systemClock(),
+  clock,
   random: systemRandom(),
   signal,
   write: (text) => void process.stdout.write(text),

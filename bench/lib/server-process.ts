@@ -25,8 +25,8 @@ export interface ServerOptions {
   readonly flags?: readonly string[]
 }
 
-/** A larger young generation: most garbage of a request is short-lived and then need not be copied. */
-export const NPM_START_FLAGS: readonly string[] = ['--max-semi-space-size=32']
+/** The flags of bin/stowage. */
+export const NPM_START_FLAGS: readonly string[] = ['--max-semi-space-size=16']
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const { dataDir, store, profileDir, command = 'server', flags: extraFlags = [] } = options

@@ -1,7 +1,32 @@
 import { execFileSync } from 'node:child_process'
-import { expect, it } from 'vitest'
-import { HEAP_GROWTH_FLAG } from './heap.ts'
+import { describe, expect, it } from 'vitest'
+import { collectGarbageWhenIdle, HEAP_GROWTH_FLAG } from './heap.ts'
+import { manualClock } from './manual-clock.ts'
 
 it('SYS-20 the flag that limits the growth of the heap exists in this release of Node.js', () => {
   expect(execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })).toContain(`${HEAP_GROWTH_FLAG} `)
+})
+
+describe('collectGarbageWhenIdle', () => {
+  it('SYS-20 collects once after each busy time, and never while the process is busy', async () => {
+    const clock = manualClock()
+    const shares = [0.01, 0.5, 0.08, 0.02, 0.01, 0.9, 0.04]
+    const collections: number[] = []
+    let checks = 0
+    collectGarbageWhenIdle({ clock, utilization: () => shares[checks++]!, collect: () => collections.push(checks) })
+    for (const _ of shares) await clock.advance(30_000)
+    expect(checks).toBe(shares.length)
+    expect(collections).toEqual([4, 7])
+  })
+
+  it('SYS-20 gives back the memory of a busy time', async () => {
+    const shares = [1, 0]
+    const clock = manualClock()
+    let objects: object[] | undefined = Array.from({ length: 500_000 }, (_, index) => ({ index }))
+    const released = new WeakRef(objects)
+    objects = undefined
+    collectGarbageWhenIdle({ clock, utilization: () => shares.shift() ?? 0 })
+    await clock.advance(60_000)
+    await expect.poll(() => released.deref()).toBeUndefined()
+  })
 })

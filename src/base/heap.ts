@@ -1,5 +1,8 @@
 // Settings of the JavaScript heap.
+import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { Clock } from './clock.ts'
 
 /** A flag of V8 that every supported release of Node.js has. */
 export const HEAP_GROWTH_FLAG = '--heap-growing-percent'
@@ -12,4 +15,49 @@ const HEAP_GROWTH_PERCENT = 50
  */
 export function limitHeapGrowth(): void {
   setFlagsFromString(`${HEAP_GROWTH_FLAG}=${HEAP_GROWTH_PERCENT}`)
+}
+
+const CHECK_MS = 30_000
+/** Shares of the time during which the event loop was busy. */
+const BUSY_UTILIZATION = 0.1
+const IDLE_UTILIZATION = 0.05
+
+export interface IdleCollection {
+  readonly clock: Pick<Clock, 'after'>
+  /** Returns the share of the time since the last call during which the event loop was busy. */
+  utilization?(): number
+  collect?(): void
+}
+
+/** Collects garbage once after each busy time, because V8 collects none in a process that allocates nothing. */
+export function collectGarbageWhenIdle(options: IdleCollection): void {
+  const { clock, utilization = measureUtilization(), collect = collectGarbage } = options
+  let wasBusy = false
+  const check = () => {
+    const share = utilization()
+    if (share >= BUSY_UTILIZATION) wasBusy = true
+    else if (wasBusy && share <= IDLE_UTILIZATION) {
+      wasBusy = false
+      collect()
+    }
+    clock.after(CHECK_MS, check)
+  }
+  clock.after(CHECK_MS, check)
+}
+
+function measureUtilization(): () => number {
+  let start = performance.eventLoopUtilization()
+  return () => {
+    const end = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(end, start)
+    start = end
+    return utilization
+  }
+}
+
+/** Marks concurrently, so that requests are not delayed by a whole collection. */
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc')
+  const gc: (options: object) => void = runInNewContext('gc')
+  gc({ type: 'major', execution: 'async' })
 }
