@@ -8,7 +8,7 @@ import { parseDuration } from '../../base/duration.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../../base/log.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { OUTPUT_FORMATS } from '../output/format-output.ts'
-import { leaseDurationOption } from './lease-duration.ts'
+import { leaseTimeOptions } from './lease-times.ts'
 
 export const logLevelOption = (defaultLevel = 'info') =>
   new Option(
@@ -54,13 +54,14 @@ export const capacityReservationOption = () =>
     .default('on')
 
 /** Adds the options that `controllers`, `scheduler` and `capacity-cleanup` share. */
-export const addControllerProcessOptions = (command: Command): Command =>
-  command
-    .option('--no-leader-election', 'run without a lease, even if another process runs the same controllers')
-    .addOption(leaseDurationOption())
+export function addControllerProcessOptions(command: Command): Command {
+  command.option('--no-leader-election', 'run without a lease, even if another process runs the same controllers')
+  for (const option of leaseTimeOptions()) command.addOption(option)
+  return command
     .option('--http-endpoint <host:port>', 'address on which to serve /metrics, /healthz, /readyz and /operations')
     .addOption(logLevelOption())
     .addOption(logFormatOption())
+}
 
 /** Returns `$XDG_DATA_HOME/stowage`, as in the XDG base directory specification. */
 export const defaultDataDir = (env: NodeJS.ProcessEnv = process.env): string =>

@@ -7,7 +7,7 @@ import { readProvisionerSettings } from '../../cli/commands/provisioner/command.
 import { provisionerParts } from '../../cli/commands/provisioner/run.ts'
 import { readResizerSettings } from '../../cli/commands/resizer/command.ts'
 import { resizerParts } from '../../cli/commands/resizer/run.ts'
-import { parseLeaseDuration } from '../../cli/flags/lease-duration.ts'
+import { parseLeaseTimes } from '../../cli/flags/lease-times.ts'
 import { createAttacher } from '../../controllers/attaching/index.ts'
 import { createCapacityMetrics } from '../../controllers/capacity/index.ts'
 import { createModifyingMetrics } from '../../controllers/modifying/index.ts'
@@ -45,7 +45,6 @@ const LEASE_FLAGS = {
   leaderElectionRenewDeadline: '40s',
   leaderElectionRetryPeriod: '20s',
 }
-const RETRY_MS = 20_000
 /** Renewal period of a node's lease. */
 const RENEW_MS = 15_000
 
@@ -98,7 +97,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       registry,
       metrics: createClientMetrics(registry),
       isShared,
-      leaseTimes: { ...parseLeaseDuration(LEASE_FLAGS.leaderElectionLeaseDuration), retryMs: RETRY_MS },
+      leaseTimes: parseLeaseTimes(LEASE_FLAGS),
       gates: deps.gates(),
       rootCa: 'CA',
       capacityReservation: setup.capacityReservation,

@@ -5,7 +5,7 @@ import { type CapacityCleanerDeps, createCapacityCleaner } from '../../../contro
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps, TermDeps } from '../../../runtime/index.ts'
 import { parseDurationFlag } from '../../flags/common.ts'
-import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.ts'
+import { type LeaseFlags, parseLeaseTimes } from '../../flags/lease-times.ts'
 
 export interface CapacityCleanupFlags extends RemoteFlags, LeaseFlags {
   readonly driverName?: readonly string[]
@@ -25,7 +25,7 @@ export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: Proc
       userAgent: CLEANUP_LEASE,
       components: ['capacity-cleanup'],
       leases: [CLEANUP_LEASE],
-      leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
+      leaseTimes: parseLeaseTimes(flags),
       logFields,
       prepare,
     },

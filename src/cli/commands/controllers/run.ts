@@ -13,7 +13,7 @@ import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
 import { type ChangeThrottleFlags, parseChangeThrottle } from '../../flags/change-throttle.ts'
 import { parseDurationFlag } from '../../flags/common.ts'
-import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.ts'
+import { type LeaseFlags, parseLeaseTimes } from '../../flags/lease-times.ts'
 
 export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, ChangeThrottleFlags {
   /** Comma-separated controller names. */
@@ -44,7 +44,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
       userAgent: CONTROLLERS_LEASE,
       components: drivers.length > 0 ? [...names, 'provisioner', 'resizer', 'attacher'] : names,
       leases: [parseLeaseName(flags.leaderElectionName)],
-      leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
+      leaseTimes: parseLeaseTimes(flags),
       logFields: { controllers: names },
       prepare: (registry) => prepareControllers(options, registry),
     },

@@ -6,7 +6,7 @@ import { schedulerLeases } from '../../../processes/lease-names.ts'
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
 import { createScheduler, createSchedulerMetrics, SCHEDULER_NAMES } from '../../../scheduler/index.ts'
-import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.ts'
+import { type LeaseFlags, parseLeaseTimes } from '../../flags/lease-times.ts'
 
 export interface SchedulerFlags extends RemoteFlags, LeaseFlags {
   /** Scheduler names, separated by commas. */
@@ -23,7 +23,7 @@ export async function runScheduler(flags: SchedulerFlags, deps: ProcessDeps): Pr
       userAgent: 'stowage-scheduler',
       components: ['scheduler'],
       leases: schedulerLeases(settings.schedulerNames),
-      leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
+      leaseTimes: parseLeaseTimes(flags),
       logFields: { schedulers: settings.schedulerNames },
       prepare(registry) {
         const schedulerMetrics = createSchedulerMetrics(registry)
