@@ -2,6 +2,7 @@
 import { systemClock, systemRandom } from './base/clock.ts'
 import { collectGarbageWhenIdle, limitHeapGrowth } from './base/heap.ts'
 import { runCommandLine } from './cli/run.ts'
+import { reportExit } from './runtime/exit-report.ts'
 import { createStopSignal } from './runtime/stop-signal.ts'
 
 /** Upper limit for a command to stop after a signal. Commands have shorter limits of their own. */
@@ -12,8 +13,13 @@ const LINGER_MS_MAX = 2_000
 limitHeapGrowth()
 const clock = systemClock()
 collectGarbageWhenIdle({ clock })
-const { signal } = createStopSignal()
-signal.addEventListener('abort', () => setTimeout(() => process.exit(1), STOP_MS_MAX).unref())
+const exitReport = reportExit()
+const { signal } = createStopSignal((name) => exitReport.setReason(`${name} was received a second time`))
+function exitUnstopped(): void {
+  exitReport.setReason(`the command did not stop within ${STOP_MS_MAX / 1_000} s`)
+  process.exit(1)
+}
+signal.addEventListener('abort', () => setTimeout(exitUnstopped, STOP_MS_MAX).unref())
 process.stdout.on('error', () => {}) // a closed pipe, as after `| head`, must not end the process
 
 process.exitCode = await runCommandLine(process.argv, {
@@ -24,4 +30,5 @@ process.exitCode = await runCommandLine(process.argv, {
   writeError: (text) => void process.stderr.write(text),
   columns: Number(process.env.COLUMNS) || process.stdout.columns,
 })
+exitReport.finish()
 setTimeout(() => process.exit(), LINGER_MS_MAX).unref()

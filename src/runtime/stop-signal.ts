@@ -12,12 +12,16 @@ export interface StopSignal {
   dispose(): void
 }
 
-export function createStopSignal(): StopSignal {
+/** Calls `onExit` with the name of the signal before it exits at once. */
+export function createStopSignal(onExit: (name: NodeJS.Signals) => void = () => {}): StopSignal {
   const stop = new AbortController()
   setMaxListeners(0, stop.signal) // every watch of every controller adds a listener
   let stoppedMs = 0
   const handleSignal = (name: NodeJS.Signals) => {
-    if (stop.signal.aborted && performance.now() - stoppedMs > SAME_REQUEST_MS) process.exit(130)
+    if (stop.signal.aborted && performance.now() - stoppedMs > SAME_REQUEST_MS) {
+      onExit(name)
+      process.exit(130)
+    }
     if (stop.signal.aborted) return
     stoppedMs = performance.now()
     stop.abort(new Error(`stopped by ${name}`))

@@ -164,7 +164,8 @@ async function readReadyLines(
   )
   const earlyExit = exit.then(async () => {
     if (!child.stderr!.closed) await once(child.stderr!, 'close') // its last output may arrive after the exit
-    throw new Error(`the server exited before it was ready:\n${log()}`)
+    const { exitCode, signalCode } = child
+    throw new Error(`the server exited before it was ready (code ${exitCode}, signal ${signalCode}):\n${log()}`)
   })
   return Promise.race([allMessages, earlyExit])
 }

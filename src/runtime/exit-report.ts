@@ -1,0 +1,39 @@
+// Reports why a process exits before its command has ended, so that no exit is without a line on standard error.
+import { writeSync } from 'node:fs'
+
+export interface ExitReport {
+  /** Sets the reason of an exit that follows. */
+  setReason(reason: string): void
+  /** Called when the command has ended. An exit is reported only before. */
+  finish(): void
+}
+
+interface ExitingProcess {
+  on(event: 'exit', listener: (code: number) => void): unknown
+}
+
+const STANDARD_ERROR = 2
+
+export function reportExit(
+  exiting: ExitingProcess = process,
+  write: (text: string) => void = (text) => void writeSync(STANDARD_ERROR, text),
+): ExitReport {
+  let reason = 'nothing is left to wait for, and the command has not ended; please report this as a bug'
+  let isFinished = false
+  exiting.on('exit', (code) => {
+    if (isFinished) return
+    try {
+      write(`stowage exits with code ${code}: ${reason}\n`)
+    } catch {
+      // Standard error is closed.
+    }
+  })
+  return {
+    setReason(nextReason) {
+      reason = nextReason
+    },
+    finish() {
+      isFinished = true
+    },
+  }
+}
