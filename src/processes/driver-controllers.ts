@@ -18,7 +18,7 @@ import {
   type ProvisioningMetrics,
   type ProvisioningOptions,
 } from '../controllers/provisioning/index.ts'
-import { createVolumeHealth, type VolumeHealthOptions } from '../controllers/volume-health/index.ts'
+import { createVolumeHealth, type VolumeHealthMetrics, type VolumeHealthOptions } from '../controllers/volume-health/index.ts'
 import type { CsiDriver } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import {
@@ -47,6 +47,7 @@ export interface DriverMetrics {
   readonly provisioning?: ProvisioningMetrics
   readonly capacity?: CapacityMetrics
   readonly modifying?: ModifyingMetrics
+  readonly volumeHealth?: VolumeHealthMetrics
 }
 
 /** The controllers to create, with their options. Those that are absent are not created. */
@@ -143,7 +144,15 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
   function createHealth(options: VolumeHealthOptions): Controllers {
     const { client } = deps
     const events = recorderFor(client, `csi-pv-monitor-controller-${facts.name}`) // the component name that upstream uses
-    return createVolumeHealth({ ...commonOf('provisioner'), client, ...csi, node, events, options })
+    return createVolumeHealth({
+      ...commonOf('provisioner'),
+      client,
+      ...csi,
+      node,
+      events,
+      healthMetrics: driverMetrics.volumeHealth,
+      options,
+    })
   }
 
   // The order of creation is the order in which caches start.

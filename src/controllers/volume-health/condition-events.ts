@@ -27,6 +27,8 @@ export interface ConditionEvents {
   record(claim: Claim, condition: VolumeCondition): void
   /** Removes what is known about a deleted claim. */
   forget(claim: Claim): void
+  /** The number of claims whose last condition is abnormal. */
+  readonly abnormalCount: number
 }
 
 export function createConditionEvents(clock: Clock, events: Pick<EventRecorder, 'record'>): ConditionEvents {
@@ -58,6 +60,9 @@ export function createConditionEvents(clock: Clock, events: Pick<EventRecorder, 
       events.record(persistentVolumeClaimKind, claim, { type: 'Warning', reason: ABNORMAL, message })
     },
     forget: ({ metadata: { uid } }) => void recorded.delete(uid),
+    get abnormalCount() {
+      return recorded.size
+    },
   }
 }
 

@@ -1,4 +1,5 @@
 import { create, type Message } from '@bufbuild/protobuf'
+import { Registry } from 'prom-client'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -10,6 +11,7 @@ import { createFakeDriver, fakeSettings } from '../../csi/fake/index.ts'
 import { type ControllerCapability, createCsiDriver, readDriverFacts } from '../../csi/index.ts'
 import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, createEventRecorder } from '../../runtime/index.ts'
+import { createVolumeHealthMetrics } from './metrics.ts'
 import { canMonitorHealth, createVolumeHealth } from './volume-health.ts'
 
 const EVENTS = '/api/v1/namespaces/default/events'
@@ -33,12 +35,14 @@ async function createHealthFixture(...capabilities: readonly ControllerCapabilit
     return create(method.output, response as never)
   })
   const facts = await readDriverFacts(driver)
+  const registry = new Registry()
+  const healthMetrics = createVolumeHealthMetrics(registry)
 
   async function start() {
     const common = { client: server.clientOf('health-monitor'), clock, random: Math.random, log: silentLog }
     const caches = createCacheSet({ ...common, reductions: GUARDED_CACHES })
     const events = createEventRecorder({ ...common, component: 'csi-pv-monitor-controller-test' })
-    const health = createVolumeHealth({ ...common, caches, driver, facts, events })
+    const health = createVolumeHealth({ ...common, caches, driver, facts, events, healthMetrics })
     const abort = new AbortController()
     const running = Promise.all([health.run(abort.signal), events.run(abort.signal)])
     const stop = async () => {
@@ -94,6 +98,11 @@ async function createHealthFixture(...capabilities: readonly ControllerCapabilit
       }, `${count} events`)
       return lines.sort()
     },
+    /** Returns the gauge of abnormal volumes, or undefined if no monitor runs. */
+    async abnormalVolumes() {
+      const { values } = (await registry.getMetricsAsJSON())[0] as { values: { value: number }[] }
+      return values[0]?.value
+    },
     callsOf: (method: string) => fake.record.calls.filter((call) => call.method === method).length,
   }
 }
@@ -119,9 +128,11 @@ describe('the health monitor', () => {
     volume.condition = brokenDisk
     await fixture.start()
     expect(await fixture.waitForEvents(1)).toEqual([ABNORMAL])
+    expect(await fixture.abnormalVolumes()).toBe(1)
     delete volume.condition
     await fixture.advance(LIST_INTERVAL_MS)
     expect(await fixture.waitForEvents(2)).toEqual([NORMAL, ABNORMAL])
+    expect(await fixture.abnormalVolumes()).toBe(0)
     await fixture.advance(2 * LIST_INTERVAL_MS)
     expect(await fixture.waitForEvents(2)).toEqual([NORMAL, ABNORMAL])
     expect(fixture.callsOf('ControllerGetVolume')).toBe(0)

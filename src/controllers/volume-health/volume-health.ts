@@ -10,6 +10,7 @@ import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createWorkQueue, done, type EventRecorder, type Outcome, type WorkQueue } from '../../runtime/index.ts'
 import { findSubject, type ServedNode, volumeFilterOf } from '../volume-changes/index.ts'
 import { createConditionEvents } from './condition-events.ts'
+import type { VolumeHealthMetrics } from './metrics.ts'
 import { getCondition, listConditions, type VolumeCondition } from './read-conditions.ts'
 
 export interface VolumeHealthOptions {
@@ -29,6 +30,7 @@ export interface VolumeHealthDeps extends ControllerDeps {
   /** The only node that this instance of the driver serves. By default it serves all nodes. */
   readonly node?: ServedNode
   readonly events: Pick<EventRecorder, 'record'>
+  readonly healthMetrics?: VolumeHealthMetrics
   readonly options?: VolumeHealthOptions
 }
 
@@ -106,10 +108,13 @@ export function createVolumeHealth(deps: VolumeHealthDeps): VolumeHealth {
     const synced = await Promise.all([claims, volumes].map((cache) => cache.whenSynced(signal)))
     if (!synced.every(Boolean)) return
     const unsubscribe = claims.subscribe({ deleted: conditionEvents.forget })
+    const monitor = { driverName: facts.name, abnormalVolumes: () => conditionEvents.abnormalCount }
+    deps.healthMetrics?.monitors.add(monitor)
     try {
       await Promise.all([queue.run(checkVolume, signal), checkPeriodically(signal)])
     } finally {
       unsubscribe()
+      deps.healthMetrics?.monitors.delete(monitor)
     }
   }
 

@@ -4,6 +4,7 @@ import { text as readText } from 'node:stream/consumers'
 import { createCapacityMetrics } from '../../../controllers/capacity/index.ts'
 import { createModifyingMetrics } from '../../../controllers/modifying/index.ts'
 import { createProvisioningMetrics } from '../../../controllers/provisioning/index.ts'
+import { createVolumeHealthMetrics } from '../../../controllers/volume-health/index.ts'
 import type { DriverFacts } from '../../../csi/index.ts'
 import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
 import {
@@ -35,6 +36,7 @@ export async function runAllControllers(run: SidecarRun<AllControllersSettings>)
       provisioning: createProvisioningMetrics(registry),
       capacity: createCapacityMetrics(registry),
       modifying: createModifyingMetrics(registry),
+      volumeHealth: createVolumeHealthMetrics(registry),
     }),
     leasesOf: ({ facts }) => leasesOf(settings, facts),
     partsFor(driver, { unlimitedClient }) {
