@@ -169,6 +169,33 @@ describe('an event recorder', () => {
     expect(await events()).toHaveLength(100)
   })
 
+  it('SYS-11 sends eight events at a time to a server without transactions', async () => {
+    const { client, clock } = await createHarness()
+    const answers: (() => void)[] = []
+    const create = (async (...args: Parameters<typeof client.create>) => {
+      await new Promise<void>((resolve) => void answers.push(resolve))
+      return client.create(...args)
+    }) as typeof client.create
+    const slowClient = { ...client, create, commitsAtomically: async () => false }
+    const recorder = createEventRecorder({ client: slowClient, clock, random: Math.random, component: 'stowage-test' })
+    for (let i = 0; i < 20; i++) {
+      const metadata = { namespace: 'default', name: `claim-${i}`, uid: `uid-${i}` }
+      recorder.record(persistentVolumeClaimKind, { metadata }, warning('no space left'))
+    }
+    const abort = new AbortController()
+    const running = recorder.run(abort.signal)
+    while (answers.length < 8) await nextTurn()
+    for (let i = 0; i < 20; i++) await nextTurn()
+    expect(answers).toHaveLength(8)
+    while (recorder.stats().sent < 20) {
+      for (const answer of answers.splice(0)) answer()
+      await nextTurn()
+    }
+    abort.abort()
+    await running
+    expect((await client.list(eventKind)).items).toHaveLength(20)
+  })
+
   it('SYS-11 sends the other pending events when the server rejects one', async () => {
     const { client, lines, recorder, recordWarning, waitUntilIdle, events } = await createHarness()
     await client.create(namespaceKind, { metadata: { name: 'going', finalizers: ['example.com/hold'] } })

@@ -41,6 +41,8 @@ const PENDING_MAX = 5_000 // further events are dropped and counted
 /** Events per commit. More pending events wait, so that they do not slow down a busy server. */
 const EVENTS_PER_COMMIT_MAX = 64
 const COMMIT_PAUSE_MS = 250
+/** Requests at a time on a server without atomic commits, where every event is a request. */
+const DELIVERIES_MAX = 8
 /** Delay before another attempt without the right to write events. The recorder does not watch roles, so it retries. */
 const MISSING_RIGHT_RETRY_MS = 30_000
 const LRU_ENTRIES_MAX = 4_096
@@ -268,6 +270,19 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
   }
 
+  /** Delivers events, several at a time. Returns those that are left after the right to record events was denied. */
+  async function deliverAll(events: readonly PendingEvent[], signal: AbortSignal): Promise<PendingEvent[]> {
+    const waiting = [...events]
+    const undelivered: PendingEvent[] = []
+    async function deliverNext(): Promise<void> {
+      for (let event = waiting.shift(); event; event = waiting.shift()) {
+        if (!(await deliver(event, signal))) undelivered.push(event, ...waiting.splice(0))
+      }
+    }
+    await Promise.all(Array.from({ length: DELIVERIES_MAX }, deliverNext))
+    return undelivered
+  }
+
   /** Makes an event pending again: combines it with a newer one of the same key, or drops it if too many are pending. */
   function requeue(event: PendingEvent): void {
     const pendingEvent = pendingEvents.get(event.key)
@@ -296,12 +311,9 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         if (pendingEvents.size > 0) await clock.sleep(COMMIT_PAUSE_MS, signal).catch(() => {})
         continue
       }
-      for (const [index, event] of nextEvents.entries()) {
-        if (await deliver(event, signal)) continue
-        for (const deniedEvent of nextEvents.slice(index)) requeue(deniedEvent)
-        await clock.sleep(MISSING_RIGHT_RETRY_MS, signal).catch(() => {})
-        break
-      }
+      const undelivered = await deliverAll(nextEvents, signal)
+      for (const event of undelivered) requeue(event)
+      if (undelivered.length > 0) await clock.sleep(MISSING_RIGHT_RETRY_MS, signal).catch(() => {})
     }
     signal.removeEventListener('abort', stop)
   }
