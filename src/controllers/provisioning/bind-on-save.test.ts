@@ -66,7 +66,7 @@ describe('bindsOnSave', () => {
     expect((await fixture.volume(volumeNameOf(claim)))?.status?.phase).toBe('Bound')
     await fixture.settle()
     expect(countCommits(instance)).toBe(1)
-    expect(fixture.eventReasons()).toEqual(['Provisioning', 'ProvisioningSucceeded'])
+    expect(fixture.eventReasons().at(-1)).toBe('ProvisioningSucceeded')
   })
 
   it('PROV-5 leaves binding to the binder on a server without atomic commits', async () => {

@@ -6,6 +6,7 @@ import type { Failure } from './provisioner.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
+/** Reports a call to the storage that takes long or is repeated. */
 export const provisioningEvent = (claim: Claim): EventDetails => ({
   type: 'Normal',
   reason: 'Provisioning',

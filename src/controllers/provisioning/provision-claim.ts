@@ -32,6 +32,8 @@ export interface ProvisionAction {
 }
 
 const INFEASIBLE_RETRY_MS = 300_000
+/** A first call is reported in an event if it takes this long, so that most volumes need one event. */
+const SLOW_CALL_MS = 1_000
 /** Delay after a conflict. Other controllers also write to new claims, often several times. */
 const CONFLICT_RETRY_MS = 100
 
@@ -47,7 +49,12 @@ export async function provisionClaim(
   const repeatsOwnCall = stage.is === 'unknown' && stage.request !== undefined
   const repeatedRequest = (stage.is === 'unknown' && stage.request) || request
   const attempt = attempts.getOrCreate(claim, stage)
-  if (isRequested && !settings.inProcess) events.record(persistentVolumeClaimKind, claim, provisioningEvent(claim))
+  let cancelStartEvent = () => {}
+  if (isRequested && !settings.inProcess) {
+    const recordStart = () => events.record(persistentVolumeClaimKind, claim, provisioningEvent(claim))
+    if (hasAttempt) recordStart()
+    else cancelStartEvent = clock.after(SLOW_CALL_MS, recordStart)
+  }
   attempt.callStartedMs = clock.monotonicMs()
 
   async function beforeCreate(): Promise<void> {
@@ -67,7 +74,9 @@ export async function provisionClaim(
     if (overdueReports++ === 0) metrics?.recordProvisionFailure(claim)
     recordFailure(attempt, repeatedRequest, { failure: 'unfinished', message, mayExist: true }, context)
   }
-  const result = await callProvisioner(repeatedRequest, { beforeCreate, onOverdue }, context, signal)
+  const result = await callProvisioner(repeatedRequest, { beforeCreate, onOverdue }, context, signal).finally(
+    cancelStartEvent,
+  )
   if (result.is === 'notStarted') {
     if (!repeatsOwnCall) attempts.forget(claim) // another process may start an attempt
     return retryAfterConflict(result.error, claim, context)
