@@ -30,6 +30,7 @@ import {
   withRecorders,
 } from '../runtime/index.ts'
 import type { DiscoveredDriver } from './discover-driver.ts'
+import { intentLease } from './lease-names.ts'
 import type { ClientOf } from './server/component-clients.ts'
 import { createVolumeChanges, type DriverChangeOptions } from './volume-changes.ts'
 
@@ -38,6 +39,8 @@ export interface DriverControllersDeps extends ControllerDeps, DiscoveredDriver 
   readonly driver: CsiDriver
   readonly gates: FeatureGates
   readonly election?: LeaderElection
+  /** The namespace of the leases of an elected process. Without it, intents are finalizers of claims. */
+  readonly leaseNamespace?: string
   readonly driverMetrics: DriverMetrics
   /** The client of each controller, which has its own user. Default: `client` for all. */
   readonly clientOf?: ClientOf
@@ -113,6 +116,8 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     const { instance } = parts
     const common = commonOf('provisioner')
     const events = instance ? recorderFor(common.client, `${facts.name}_${instance}_${randomUuid(random)}`) : undefined
+    const { leaseNamespace: namespace } = deps
+    const isJournaled = election !== undefined && namespace !== undefined && node === undefined
     const deployment = node && nodeRace ? { node: { ...node, ...nodeRace } } : {}
     return createProvisioningControllers({
       ...common,
@@ -124,7 +129,12 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
       }),
       provisioningMetrics: driverMetrics.provisioning,
       events,
-      options: { bindsOnSave: true, gates, ...options },
+      options: {
+        bindsOnSave: true,
+        gates,
+        ...(isJournaled ? { intentLease: { namespace, name: intentLease(facts.name) } } : {}),
+        ...options,
+      },
     })
   }
 

@@ -18,6 +18,9 @@ export const healthMonitorLease = (driver: string): string => `external-health-m
 /** The lease of `stowage sidecar`, which does the work of all four. */
 export const sidecarLease = (driver: string): string => `stowage-sidecar-${sanitize(driver)}`
 
+/** The lease in which the provisioner of `stowage provisioner` and `stowage sidecar` records its intents. */
+export const intentLease = (driver: string): string => `stowage-intents-${sanitize(driver)}`
+
 /**
  * The leases of a scheduler: one for each name that it schedules for, so that two processes exclude each other only if both
  * schedule the same pods. The pods of `default-scheduler` belong to kube-scheduler; other schedulers use a lease

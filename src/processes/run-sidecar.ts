@@ -110,6 +110,7 @@ async function runWithDriver(
   if (!discoveredDriver) return
   if (sidecar.runOnce) return sidecar.runOnce(discoveredDriver, unlimitedClient)
   const parts = sidecar.partsFor(discoveredDriver, { unlimitedClient })
+  const leaseNamespace = await leaseNamespaceOf(run)
   const serializedDriver = serializeCalls(driver)
   const { name, version } = discoveredDriver.facts
   const outcome = await runOnHost(
@@ -119,7 +120,7 @@ async function runWithDriver(
       lease: settings.leaderElection
         ? {
             client: unlimitedClient,
-            namespace: settings.leaderElectionNamespace || (await readPodNamespace(run.env)),
+            namespace: leaseNamespace,
             ...sidecar.leasesOf(discoveredDriver),
             labels: settings.leaderElectionLabels,
             ...leaseTimesOf(settings),
@@ -133,6 +134,7 @@ async function runWithDriver(
             ...deps,
             ...discoveredDriver,
             driver: serializedDriver,
+            leaseNamespace,
             gates,
             driverMetrics,
             workerBudget: workers === undefined ? undefined : createWorkerBudget(workers),
@@ -145,6 +147,9 @@ async function runWithDriver(
   )
   failIfAbandoned(outcome)
 }
+
+export const leaseNamespaceOf = async ({ settings, env }: Pick<SidecarRun, 'settings' | 'env'>): Promise<string> =>
+  settings.leaderElectionNamespace || (await readPodNamespace(env))
 
 export const leaseTimesOf = (settings: SidecarSettings): LeaseTimes => ({
   leaseMs: settings.leaderElectionLeaseDuration,

@@ -13,7 +13,7 @@ export interface LeaseFlags {
 
 const DEFAULT_LEASE_DURATION = '6s'
 /** A Lease has a resolution of one second, and the leader needs time for several renewals. */
-const LEASE_MIN_MS = 3_000
+const LEASE_MS_MIN = 3_000
 /** The ratios of the defaults in Kubernetes: 15 s, 10 s and 2 s. */
 const RENEW_DEADLINE_RATIO = 2 / 3
 const RETRY_RATIO = 2 / 15
@@ -38,7 +38,7 @@ export function parseLeaseTimes(flags: LeaseFlags = {}): LeaseTimes {
   const { leaderElectionLeaseDuration = DEFAULT_LEASE_DURATION } = flags
   const { leaderElectionRenewDeadline, leaderElectionRetryPeriod } = flags
   const leaseMs = parseDuration(leaderElectionLeaseDuration)
-  if (leaseMs === undefined || leaseMs < LEASE_MIN_MS) {
+  if (leaseMs === undefined || leaseMs < LEASE_MS_MIN) {
     throw new UsageError(
       `--leader-election-lease-duration ${JSON.stringify(leaderElectionLeaseDuration)}: expected a duration of 3s or more, such as 6s`,
     )

@@ -1,5 +1,5 @@
 // The claims for which this process has started to provision a volume: the stage of each, and the request to repeat if the
-// result of a call is unknown. They are in memory only; after a crash, the intent on the claim remains (intent.ts).
+// result of a call is unknown. They are in memory only; after a crash, the recorded intents remain (intent.ts).
 //
 //   nothing → unknown → unsaved → saved
 //      ↑         │          │
@@ -100,6 +100,11 @@ export class Attempts {
   ofEarlierClaims(key: ObjectKey, currentUid: string | undefined): Attempt[] {
     const byUid = this.#byKey.get(key)
     return byUid ? [...byUid.values()].filter(({ claim }) => claim.metadata.uid !== currentUid) : []
+  }
+
+  /** Returns the keys of the claims whose attempts `matches`, existing or deleted. */
+  keysOf(matches: (attempt: Attempt) => boolean): ObjectKey[] {
+    return [...this.#byKey].filter(([, byUid]) => [...byUid.values()].some(matches)).map(([key]) => key)
   }
 
   get size(): number {

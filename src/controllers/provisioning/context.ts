@@ -8,6 +8,7 @@ import type { Logger } from '../../base/log.ts'
 import type { Client, ObjectKey } from '../../client/index.ts'
 import type { Cache, EventRecorder, LeaderElection, Saver } from '../../runtime/index.ts'
 import type { Attempts } from './attempts.ts'
+import type { IntentJournal } from './intent-journal.ts'
 import type { ProvisioningMetrics } from './metrics.ts'
 import type { ProvisioningSettings } from './options.ts'
 import type { Provisioner } from './provisioner.ts'
@@ -17,6 +18,8 @@ export interface ProvisioningContext {
   readonly settings: ProvisioningSettings
   /** The finalizer of claims for which a volume may exist in the storage (intent.ts). */
   readonly intent: string
+  /** Records intents instead of finalizers. Undefined in a process that is not elected or serves one node. */
+  readonly journal: IntentJournal | undefined
   readonly client: Client
   readonly trySave: Saver['trySave']
   readonly clock: Clock

@@ -3,11 +3,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { forbidden } from '../../api/status-error.ts'
 import type { Failure } from './provisioner.ts'
 import {
   createProvisioningFixture,
   DISKS,
+  INTENT_LEASE,
   type ProcessOptions,
   type ProvisioningFixture,
 } from './provisioning.fixture.ts'
@@ -32,17 +34,19 @@ const isProvisioned = async (fixture: ProvisioningFixture): Promise<boolean> => 
     volumes.length === 1 &&
     claim?.spec?.volumeName === volumes[0]?.metadata.name &&
     claim?.metadata.finalizers?.join() === 'kubernetes.io/pvc-protection' &&
+    (await fixture.journaledClaims()).length === 0 &&
     fixture.storage.assets.size === 1
   )
 }
 const isDeleted = async (fixture: ProvisioningFixture): Promise<boolean> =>
   (await fixture.claim('data')) === undefined &&
   (await fixture.volumes()).length === 0 &&
+  (await fixture.journaledClaims()).length === 0 &&
   fixture.storage.assets.size === 0
 
 const REJECT_VOLUMES: ProcessOptions['intercept'] = (verb, args) => {
-  const writes = verb === 'commit' ? args[0] : verb === 'create' ? [{ do: 'create' }] : []
-  if (writes.some((write: any) => write.do === 'create')) {
+  const writes = verb === 'commit' ? args[0] : verb === 'create' ? [{ do: 'create', kind: args[0] }] : []
+  if (writes.some((write: any) => write.do === 'create' && write.kind === persistentVolumeKind)) {
     throw forbidden({ group: '', plural: 'persistentvolumes' }, 'pvc', 'not allowed')
   }
 }
@@ -93,11 +97,14 @@ const SCENARIOS: readonly Scenario[] = [
 ]
 
 describe.each([
-  { isAtomic: true, bindsOnSave: false },
-  { isAtomic: true, bindsOnSave: true },
-  { isAtomic: false, bindsOnSave: true },
-])('a provisioner that crashes (atomic commits: $isAtomic, bindsOnSave: $bindsOnSave)', ({ isAtomic, bindsOnSave }) => {
-  const options = { bindsOnSave }
+  { isAtomic: true, intentLease: undefined, bindsOnSave: false },
+  { isAtomic: true, intentLease: undefined, bindsOnSave: true },
+  { isAtomic: false, intentLease: undefined, bindsOnSave: true },
+  { isAtomic: false, intentLease: INTENT_LEASE, bindsOnSave: true },
+])('a provisioner that crashes (atomic commits: $isAtomic, bindsOnSave: $bindsOnSave, journal: $intentLease.name)', ({
+  isAtomic,
+  ...options
+}) => {
   it.each(SCENARIOS)('PROV-12 $title', async (scenario) => {
     let crashes = 0
     for (const when of ['before', 'after'] as const) {
@@ -154,7 +161,7 @@ describe('a provisioner with any sequence of storage results and crashes', () =>
         fc.record({
           results: fc.array(resultArbitrary, { maxLength: 5 }),
           isAtomic: fc.boolean(),
-          options: fc.record({ bindsOnSave: fc.boolean() }),
+          options: fc.record({ bindsOnSave: fc.boolean(), intentLease: fc.constantFrom(undefined, INTENT_LEASE) }),
           killAts: fc.array(fc.record({ call: fc.nat(12), when: fc.constantFrom('before', 'after') }), {
             maxLength: 3,
           }),

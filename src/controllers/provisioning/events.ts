@@ -29,21 +29,25 @@ export const provisionFailedEvent = (failure: Failure, message: string): EventDe
   )
 
 /** Returns a message for a claim that is being deleted: the reason why it is kept and what an operator can do. */
-export function explainHeldClaim(message: string, { volumeName, intent }: HeldClaim): string {
+export function explainHeldClaim(message: string, heldClaim: HeldClaim): string {
   const reason = message.length > REASON_CHARACTERS_MAX ? `${message.slice(0, REASON_CHARACTERS_MAX)}…` : message
   return (
     `${reason.replace(/\.?$/, '.')} The claim is kept until it is known whether its volume exists; the call is ` +
-    `repeated. If the storage will never respond, ${manualCleanup({ volumeName, intent })}`
+    `repeated. If the storage will never respond, ${manualCleanup(heldClaim)}`
   )
 }
 
 /** Returns instructions for a volume whose state cannot be determined. */
-export const manualCleanup = ({ volumeName, intent }: HeldClaim): string =>
-  `look for "${volumeName}" in the storage, delete it there with its data, and remove the finalizer "${intent}" from the claim.`
+export const manualCleanup = ({ volumeName, intent, entry }: HeldClaim): string =>
+  `look for "${volumeName}" in the storage, delete it there with its data, and remove ` +
+  `${entry ?? `the finalizer "${intent}" from the claim`}.`
 
 interface HeldClaim {
   readonly volumeName: string
+  /** The finalizer. */
   readonly intent: string
+  /** What to remove instead if the intent is not a finalizer. */
+  readonly entry?: string
 }
 
 /** Leaves space for the instructions within the length limit of event messages. */

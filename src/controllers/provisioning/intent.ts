@@ -1,7 +1,10 @@
-// The intent is a finalizer that a claim gets before the first call to the storage. While it is set, a volume may exist in
-// the storage, and the claim is not removed, so that the next process can finish the work after a crash. It is removed by
-// the commit that creates the PV, or when the storage confirms that no volume exists, together with the selected node if
-// another node is needed.
+// The intent of a claim is recorded before the first call to the storage. While it is recorded, a volume may exist in the
+// storage, and the next process can finish the work after a crash. It is removed after the PV is created, or when the storage
+// confirms that no volume exists.
+//
+// The intent is a finalizer, which also keeps a deleted claim; the commit that creates the PV removes it. An elected process on
+// an API server without atomic commits records intents in a journal instead, for many claims at a time (intent-journal.ts).
+// It still honours finalizers.
 
 import { createHash } from 'node:crypto'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -9,6 +12,7 @@ import { conflict, isConflict, isNotFound, notFound } from '../../api/status-err
 import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
 import type { Claim } from '../../volumes/matching.ts'
 import { LAST_FAILURE, LAST_FAILURE_CHARACTERS_MAX, SELECTED_NODE } from '../../volumes/names.ts'
+import type { Attempt } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 
 export const INTENT_PREFIX = 'provisioning.stowage.dev/'
@@ -22,13 +26,25 @@ export function intentOf(provisionerName: string, instance?: string): string {
   return `${INTENT_PREFIX}${name.slice(0, NAME_CHARACTERS_MAX - HASH_CHARACTERS - 1)}.${hash}`
 }
 
-export const hasIntent = ({ metadata }: Claim, intent: string): boolean =>
+/** Whether the intent is recorded as a finalizer. */
+export const hasFinalizer = ({ metadata }: Claim, intent: string): boolean =>
   metadata.finalizers?.includes(intent) ?? false
+
+/** Whether the intent is recorded as a finalizer or in the journal. */
+export const hasIntent = (claim: Claim, { intent, journal }: Pick<ProvisioningContext, 'intent' | 'journal'>): boolean =>
+  hasFinalizer(claim, intent) || (journal?.has(claim.metadata.uid) ?? false)
 
 export const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 
-/** Adds the intent if the claim is unchanged since it was read. Throws ApiError. */
-export async function addIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<Claim> {
+/**
+ * Records the intent and returns the claim with its current finalizers. A finalizer is added only if the claim is unchanged
+ * since it was read. Throws ApiError or NotLeaderError.
+ */
+export async function addIntent(
+  claim: Claim,
+  { client, claims, intent, journal }: ProvisioningContext,
+): Promise<Claim> {
+  if (await journal?.add(claim)) return claim
   const { uid, resourceVersion } = claim.metadata
   const body = { metadata: { uid, resourceVersion, finalizers: [intent] } }
   const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body })
@@ -37,20 +53,24 @@ export async function addIntent(claim: Claim, { client, claims, intent }: Provis
 }
 
 /**
- * Checks that the claim still has the intent that the cache contains. If it was removed, another process has finished the
- * work, and a new volume would belong to no claim. Throws ApiError: NotFound if the claim was deleted, Conflict if the
- * intent was removed.
+ * Checks that the intent is still recorded. If it was removed, another process has finished the work, and a new volume would
+ * belong to no claim. Throws ApiError: NotFound if the claim was deleted, Conflict if its finalizer was removed; or
+ * NotLeaderError if another process has opened the journal.
  */
-export async function confirmIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
+export async function confirmIntent(
+  claim: Claim,
+  { client, claims, intent, journal }: ProvisioningContext,
+): Promise<void> {
+  if (journal?.has(claim.metadata.uid)) return journal.confirm()
   const current = await client.get(persistentVolumeClaimKind, refOf(claim))
   const { name, uid } = claim.metadata
   if (current.metadata.uid !== uid) throw notFound(persistentVolumeClaimKind, name)
   claims.applyWriteResult(current)
-  if (!hasIntent(current, intent))
+  if (!hasFinalizer(current, intent))
     throw conflict(persistentVolumeClaimKind, name, 'its provisioning finalizer has been removed')
 }
 
-/** Returns a write without resourceVersion, because other changes of the claim do not matter. */
+/** Returns the write that removes the finalizer, without resourceVersion, because other changes of the claim do not matter. */
 export const removeIntentWrite = (claim: Claim, intent: string): CommitWrite => ({
   do: 'patch',
   kind: persistentVolumeClaimKind,
@@ -58,8 +78,12 @@ export const removeIntentWrite = (claim: Claim, intent: string): CommitWrite => 
   patch: removeIntentPatch(claim, intent),
 })
 
-export async function removeIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
-  if (!hasIntent(claim, intent)) return
+export async function removeIntent(
+  claim: Claim,
+  { client, claims, intent, journal }: ProvisioningContext,
+): Promise<void> {
+  journal?.remove(claim.metadata.uid)
+  if (!hasFinalizer(claim, intent)) return
   try {
     const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), removeIntentPatch(claim, intent))
     if (patched) claims.applyWriteResult(patched) // undefined if this was the last finalizer of a deleted claim
@@ -69,7 +93,16 @@ export async function removeIntent(claim: Claim, { client, claims, intent }: Pro
 }
 
 /**
- * Removes the selected node, so that the scheduler selects another one, and the intent if no volume exists. Records the
+ * Records that no volume exists for the claim of an attempt. An entry of the journal is removed, and the next call adds it
+ * again; a finalizer remains until the claim has a volume or needs none.
+ */
+export function setNoVolume(attempt: Attempt, { journal }: ProvisioningContext): void {
+  attempt.stage = { is: 'nothing' }
+  journal?.remove(attempt.claim.metadata.uid)
+}
+
+/**
+ * Removes the selected node, so that the scheduler selects another one, and the finalizer if no volume exists. Records the
  * reason for the message of the pod. Returns false if the claim changed since it was read.
  */
 export async function clearSelectedNode(
@@ -86,7 +119,7 @@ export async function clearSelectedNode(
       uid,
       resourceVersion,
       annotations: { [SELECTED_NODE]: null, [LAST_FAILURE]: failureText(node, message) },
-      ...(mayExist ? {} : { '$deleteFromPrimitiveList/finalizers': [intent] }),
+      ...(mayExist || !hasFinalizer(current, intent) ? {} : { '$deleteFromPrimitiveList/finalizers': [intent] }),
     }
     const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), {
       type: 'strategic',

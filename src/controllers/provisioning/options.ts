@@ -1,5 +1,6 @@
 // The options of the provisioning controllers.
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
+import type { ObjectRef } from '../../client/index.ts'
 import type { Backoff } from '../../runtime/backoff.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
 
@@ -23,6 +24,11 @@ export interface ProvisioningOptions {
    * binds it. Default: false.
    */
   readonly bindsOnSave?: boolean
+  /**
+   * The Lease for the intents of this provisioner, if the API server has no atomic commits. Requires leader election: one
+   * process at a time records intents there. Default: intents are finalizers of the claims.
+   */
+  readonly intentLease?: ObjectRef
   /** Feature gates of the binder. Default: all enabled. */
   readonly gates?: FeatureGates
   /** Finalizer of volumes until their storage is deleted. Default: the one of external or in-process provisioners. */
@@ -37,6 +43,7 @@ export interface ProvisioningSettings {
   readonly backoff: Backoff
   readonly workers: number
   readonly bindsOnSave: boolean
+  readonly intentLease: ObjectRef | undefined
   readonly gates: FeatureGates
   readonly volumeFinalizer: string
 }
@@ -60,6 +67,7 @@ export function settingsOf(options: ProvisioningOptions): ProvisioningSettings {
     volumeNameUuidLength,
     workers,
     bindsOnSave: options.bindsOnSave ?? false,
+    intentLease: options.intentLease,
     gates: options.gates ?? allGatesOn,
     backoff: {
       baseMs: options.retryIntervalStartMs ?? RETRY_START_MS,

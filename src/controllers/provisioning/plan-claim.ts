@@ -34,6 +34,8 @@ export interface ClaimSituation {
   readonly intent: string
   readonly claim: Claim
   readonly holdsIntent: boolean
+  /** The entry of the journal, if the intent is recorded there. */
+  readonly entry?: string
   readonly stage: Stage
   readonly infeasible: Attempt['infeasible']
   readonly storageClass: Readonly<StorageClass> | undefined
@@ -80,7 +82,7 @@ function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unk
   }
   const message =
     `It is unknown whether volume "${volumeName}" exists, and the call cannot be repeated: ${classProblem(situation)}. ` +
-    `Recreate the class unchanged, or ${manualCleanup({ volumeName, intent: situation.intent })}`
+    `Recreate the class unchanged, or ${manualCleanup({ volumeName, intent: situation.intent, entry: situation.entry })}`
   return { do: 'wait', message, recordsEvent: true }
 }
 

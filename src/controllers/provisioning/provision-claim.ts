@@ -1,5 +1,5 @@
-// Applies the action 'provision': calls the provisioner for a claim and records the resulting stage. Sets the intent on the
-// claim immediately before the storage is called. unsaved-volume.ts creates the PV or deletes the volume.
+// Applies the action 'provision': calls the provisioner for a claim and records the resulting stage. Records the intent
+// immediately before the storage is called. unsaved-volume.ts creates the PV or deletes the volume.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
@@ -15,10 +15,12 @@ import {
   addIntent,
   clearSelectedNode,
   confirmIntent,
+  hasFinalizer,
   hasIntent,
   isBeingDeleted,
   refOf,
   removeIntent,
+  setNoVolume,
 } from './intent.ts'
 import type { Failure, OverdueCallback, ProvisionRequest, ProvisionResult } from './provisioner.ts'
 import { changed, type Step } from './step.ts'
@@ -59,7 +61,7 @@ export async function provisionClaim(
 
   async function beforeCreate(): Promise<void> {
     if (!repeatsOwnCall) {
-      if (hasIntent(claim, context.intent)) await confirmIntent(claim, context)
+      if (hasIntent(claim, context)) await confirmIntent(claim, context)
       else if (isRequested) attempt.claim = await addIntent(claim, context)
     }
     election?.assertStillLeader()
@@ -78,7 +80,8 @@ export async function provisionClaim(
     cancelStartEvent,
   )
   if (result.is === 'notStarted') {
-    if (!repeatsOwnCall) attempts.forget(claim) // another process may start an attempt
+    // Another process may start an attempt. The attempt of a journal entry remains, because its claim may be deleted.
+    if (!repeatsOwnCall && !context.journal?.has(claim.metadata.uid)) attempts.forget(claim)
     return retryAfterConflict(result.error, claim, context)
   }
   return applyResult(result, { attempt, request, previousStage: stage }, context)
@@ -189,7 +192,8 @@ async function applyFailure(
       }
       break
     case 'reschedule':
-      attempt.stage = staysUnknown ? { is: 'unknown' } : { is: 'nothing' } // the request for another node differs
+      if (staysUnknown) attempt.stage = { is: 'unknown' } // the request for another node differs
+      else setNoVolume(attempt, context)
       if (request.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
       {
         const failedNode = { node: request.selectedNode, mayExist: staysUnknown, message }
@@ -201,7 +205,8 @@ async function applyFailure(
         details,
       )
   }
-  attempt.stage = staysUnknown ? previousStage : { is: 'nothing' }
+  if (staysUnknown) attempt.stage = previousStage
+  else setNoVolume(attempt, context)
   return changed(message)
 }
 
@@ -229,8 +234,8 @@ function recordFailure(
   { claims, events, intent }: ProvisioningContext,
 ): void {
   const current = claims.get(keyOfObject(claim))
-  const isHeld =
-    mayExist && current !== undefined && current.metadata.uid === claim.metadata.uid && isBeingDeleted(current)
+  const isDeletedClaim = current?.metadata.uid === claim.metadata.uid && isBeingDeleted(current)
+  const isHeld = mayExist && isDeletedClaim && hasFinalizer(current, intent)
   const message = isHeld ? explainHeldClaim(errorMessage, { volumeName, intent }) : errorMessage
   events.record(persistentVolumeClaimKind, claim, provisionFailedEvent(failure, message))
 }

@@ -9,6 +9,7 @@ import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
+import { randomUuid } from '../../base/identifiers.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {
@@ -26,6 +27,7 @@ import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/name
 import { Attempts } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { hasIntent, INTENT_PREFIX, intentOf } from './intent.ts'
+import { createIntentJournal, type IntentJournal } from './intent-journal.ts'
 import type { ProvisioningMetrics } from './metrics.ts'
 import { type ProvisioningOptions, settingsOf } from './options.ts'
 import { planVolume } from './plan-volume.ts'
@@ -63,10 +65,12 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   claims.addIndex(BY_CLASS, classesOf)
   volumes.addIndex(BY_CLAIM, claimsOf)
   attachments.addIndex(BY_VOLUME, volumesOf)
+  const { intentLease } = settings
   const context: ProvisioningContext = {
     provisioner,
     settings,
     intent: intentOf(provisioner.name, provisioner.instance),
+    journal: intentLease && createIntentJournal({ client, clock, log, ref: intentLease, identity: randomUuid(random) }),
     client,
     // Saved volumes are not added to the cache: an attempt waits for the watch event of its volume (attempts.ts), and a
     // deleted volume needs no reconcile.
@@ -85,9 +89,10 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     claimsByTakenName: new Map(),
   }
 
-  const { attempts, intent } = context
+  const { attempts, journal } = context
   const concernsClaim = (claim: Claim): boolean =>
-    isAssigned(claim, provisioner.name) || hasIntent(claim, intent) || attempts.has(keyOfObject(claim))
+    isAssigned(claim, provisioner.name) || hasIntent(claim, context) || attempts.has(keyOfObject(claim))
+  const isCached = (claim: Claim): boolean => claims.get(keyOfObject(claim))?.metadata.uid === claim.metadata.uid
   const concernsVolume = (volume: Volume): boolean =>
     claimsOf(volume).some((key) => {
       const claim = claims.get(key)
@@ -122,7 +127,10 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
       }),
       source({
         cache: classes,
-        keysOf: ({ metadata: { name } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
+        keysOf: ({ metadata: { name } }) => [
+          ...claims.byIndex(BY_CLASS, name).map(keyOfObject),
+          ...attempts.keysOf(({ claim }) => claimClassName(claim) === name && !isCached(claim)),
+        ],
       }),
       source({ cache: volumes, keysOf: claimsOf, matters: hasNewOwner, mayNeedReconcile: concernsVolume }),
       source({
@@ -155,12 +163,26 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     ],
     reconcile: (key, signal) => reconcileVolume(key, context, signal),
   })
+
+  /** Starts an attempt for every claim in the journal, also for deleted claims, which no cache contains. */
+  async function resumeRecorded(openedJournal: IntentJournal): Promise<void> {
+    for (const claim of await openedJournal.open()) {
+      attempts.getOrCreate(claim, { is: 'unknown' })
+      claimController.queue.add(keyOfObject(claim))
+    }
+  }
+
   const controllers = [claimController, volumeController]
   for (const { queue } of controllers) metrics?.queues.add(queue)
   return {
     queues: controllers.map(({ queue }) => queue),
     async run(signal) {
-      await Promise.all([...controllers.map((controller) => controller.run(signal)), ownRecorder?.run(signal)])
+      if (journal) await resumeRecorded(journal)
+      try {
+        await Promise.all([...controllers.map((controller) => controller.run(signal)), ownRecorder?.run(signal)])
+      } finally {
+        await journal?.close()
+      }
     },
   }
 }

@@ -3,6 +3,7 @@
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -14,12 +15,16 @@ import type { Client } from '../../client/index.ts'
 import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { CLAIM_PROTECTION_FINALIZER, PROVISIONER, VOLUME_PROTECTION_FINALIZER } from '../../volumes/names.ts'
+import { parseEntries } from './intent-entries.ts'
+import { INTENTS_ANNOTATION } from './intent-journal.ts'
 import type { ProvisioningOptions } from './options.ts'
 import type { Provisioner } from './provisioner.ts'
 import { createProvisioningControllers, type ProvisioningDeps } from './provisioning-controllers.ts'
 import { createScriptedStorage, type ScriptedStorage } from './scripted-provisioner.fixture.ts'
 
 export const DISKS = 'disks.example.com'
+/** The Lease of a process with a journal of intents. */
+export const INTENT_LEASE = { namespace: 'kube-system', name: 'stowage-intents-disks' }
 
 interface RecordedEvent extends EventDetails {
   readonly objectName: string
@@ -55,6 +60,8 @@ export interface ProvisioningFixture {
   claim(name: string): Promise<Readonly<PersistentVolumeClaim> | undefined>
   volume(name: string): Promise<Readonly<PersistentVolume> | undefined>
   volumes(): Promise<readonly Readonly<PersistentVolume>[]>
+  /** Returns the names of the claims in the journal. */
+  journaledClaims(): Promise<string[]>
   release(volumeName: string): Promise<void>
   /** Binds claims, releases volumes and removes protection finalizers once. */
   runOtherControllers(): Promise<void>
@@ -93,11 +100,13 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
       reductions: hasPlugin ? undefined : GUARDED_CACHES,
     })
     const abort = new AbortController()
+    /** The uuids that a process creates when it starts are its own. Backoff has no jitter. */
+    let startDraws: number | undefined = stops.length
     const controllers = createProvisioningControllers({
       client: processClientWithFaults,
       caches,
       clock: apiServer.clock,
-      random: () => 0.5,
+      random: () => (startDraws === undefined ? 0.5 : (startDraws++ % 100) / 100),
       log: silentLog,
       provisioner: injector.wrapAll(provisioner, ['provision', 'delete']),
       options: options.options ?? {},
@@ -109,6 +118,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
       ...(options.election ? { election: options.election } : {}),
       ...(options.provisioningMetrics ? { provisioningMetrics: options.provisioningMetrics } : {}),
     })
+    startDraws = undefined
     const running = controllers.run(abort.signal)
     injector.onCrash(() => void caches.stop())
     const stop = async () => {
@@ -199,6 +209,11 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     claim: (name) => undefinedIfMissing(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
     volume: (name) => undefinedIfMissing(client.get(persistentVolumeKind, { name })),
     volumes: async () => (await client.list(persistentVolumeKind)).items,
+    async journaledClaims() {
+      const lease = await undefinedIfMissing(client.get(leaseKind, INTENT_LEASE))
+      const entries = parseEntries(lease?.metadata.annotations?.[INTENTS_ANNOTATION], 'the lease')
+      return [...entries.values()].map(({ claim }) => claim.metadata.name)
+    },
     release: async (name) => void (await setPhase(name, 'Released')),
     runOtherControllers,
     async waitUntil(condition, goal, onTurn) {

@@ -35,7 +35,10 @@ export async function reconcileClaim(
   const claim = context.claims.get(name)
   for (const attempt of context.attempts.ofEarlierClaims(name, claim?.metadata.uid)) {
     if (volumeMayExist(attempt.stage)) enqueue(`${name}#${attempt.claim.metadata.uid}`)
-    else forget(attempt.claim, context)
+    else {
+      context.journal?.remove(attempt.claim.metadata.uid)
+      forget(attempt.claim, context)
+    }
   }
   return claim ? advance(claim, context, signal) : done
 }
@@ -72,14 +75,15 @@ function situationOf(initial: Claim, context: ProvisioningContext): ClaimSituati
     attempts.forget(claim) // the cache contains the volume or its deletion
     attempt = undefined
   }
-  const hasIntentFinalizer = hasIntent(claim, context.intent)
+  const holdsIntent = hasIntent(claim, context)
   const volumeName = volumeNameOf(claim.metadata.uid, settings)
   return {
     provisionerName: provisioner.name,
     intent: context.intent,
     claim,
-    holdsIntent: hasIntentFinalizer,
-    stage: attempt?.stage ?? (hasIntentFinalizer ? { is: 'unknown' } : { is: 'nothing' }),
+    holdsIntent,
+    entry: context.journal?.has(claim.metadata.uid) ? context.journal.describe(claim.metadata.uid) : undefined,
+    stage: attempt?.stage ?? (holdsIntent ? { is: 'unknown' } : { is: 'nothing' }),
     infeasible: attempt?.infeasible,
     storageClass: classes.get(claimClassName(claim)),
     volumeName,

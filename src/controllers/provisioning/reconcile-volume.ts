@@ -57,6 +57,8 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
   if (planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'delete') return done
   const usage = inUseReason(volume, await findClaim(volume, context))
   if (usage !== undefined) return stuck(usage)
+  // The next process would create the volume again if its intent were still recorded after a crash.
+  await context.journal?.whenRemoved(volume.spec?.claimRef?.uid ?? '')
 
   if (!isDeletionRequested(volume) && !(await markDeletionRequested(volume, context)))
     return backOff('the volume changed during the reconcile')

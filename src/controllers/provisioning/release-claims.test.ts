@@ -13,7 +13,12 @@ it('SYS-29 releaseClaims removes the finalizer of the provisioner from its claim
   await server.post(CLAIMS, { metadata: { name: 'own', finalizers }, spec })
   await server.post(CLAIMS, { metadata: { name: 'other', finalizers: ['example.com/kept'] }, spec })
   const signal = new AbortController().signal
-  const result = await releaseClaims(server.clientOf('provisioner'), PROVISIONER, signal)
+  const intentLease = { namespace: 'kube-system', name: 'stowage-intents-disks' }
+  const result = await releaseClaims(server.clientOf('provisioner'), {
+    provisionerName: PROVISIONER,
+    intentLease,
+    signal,
+  })
   expect(result).toEqual({ released: ['default/own'], unreleased: [] })
   expect((await server.get(`${CLAIMS}/own`)).json.metadata.finalizers).not.toContain(intentOf(PROVISIONER))
   expect((await server.get(`${CLAIMS}/own`)).json.metadata.finalizers).toContain('example.com/kept')

@@ -1,17 +1,21 @@
 // Releases the claims of a provisioner before another program replaces it: removes the finalizers (intent.ts), which only
-// Stowage removes. A claim that is not being deleted loses nothing, because the next provisioner repeats the request under the
-// same volume name. A deleted claim without a PersistentVolume keeps its finalizer: a volume may exist in the storage, and the
-// next provisioner would not look for it.
+// Stowage removes, and the entries of its journal. A claim that is not being deleted loses nothing, because the next provisioner
+// repeats the request under the same volume name. A deleted claim without a PersistentVolume keeps its finalizer or entry: a
+// volume may exist in the storage, and the next provisioner would not look for it.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import { isConflict, isNotFound } from '../../api/status-error.ts'
-import type { Client } from '../../client/index.ts'
+import { isConflict, isMissingRight, isNotFound } from '../../api/status-error.ts'
+import { find } from '../../client/find.ts'
+import { type Client, keyOfObject, type ObjectRef } from '../../client/index.ts'
 import type { Claim } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA } from '../../volumes/names.ts'
 import { INTENT_PREFIX, intentOf, isBeingDeleted, refOf } from './intent.ts'
+import { formatEntries, parseEntries } from './intent-entries.ts'
+import { annotationText, INTENTS_ANNOTATION } from './intent-journal.ts'
 
 export interface ReleasedClaims {
-  /** Keys of the claims whose finalizer was removed. */
+  /** Keys of the claims whose finalizer or entry was removed. */
   readonly released: readonly string[]
   readonly unreleased: readonly UnreleasedClaim[]
 }
@@ -19,7 +23,15 @@ export interface ReleasedClaims {
 interface UnreleasedClaim {
   readonly key: string
   readonly uid: string
-  readonly finalizer: string
+  /** What records the intent: a finalizer, or an entry of the journal. */
+  readonly intent: string
+}
+
+export interface ReleaseOptions {
+  readonly provisionerName: string
+  /** The Lease of the journal (intent-journal.ts). */
+  readonly intentLease: ObjectRef
+  readonly signal: AbortSignal
 }
 
 const PAGE_SIZE = 500
@@ -27,23 +39,58 @@ const CONFLICTS_MAX = 10
 
 export async function releaseClaims(
   client: Client,
-  provisionerName: string,
-  signal: AbortSignal,
+  { provisionerName, intentLease, signal }: ReleaseOptions,
 ): Promise<ReleasedClaims> {
-  const uidsWithVolume = new Set<string>()
+  /** Uids of claims that have a volume or can be provisioned by the next provisioner. */
+  const safeUids = new Set<string>()
   for await (const { spec } of listAll((page) => client.list(persistentVolumeKind, page))) {
-    if (spec?.claimRef?.uid) uidsWithVolume.add(spec.claimRef.uid)
+    if (spec?.claimRef?.uid) safeUids.add(spec.claimRef.uid)
   }
   const released: string[] = []
   const unreleased: UnreleasedClaim[] = []
   for await (const claim of listAll((page) => client.list(persistentVolumeClaimKind, page))) {
     signal.throwIfAborted()
+    if (!isBeingDeleted(claim)) safeUids.add(claim.metadata.uid)
     const finalizer = intentIn(claim, provisionerName)
     if (finalizer === undefined) continue
-    const { namespace, name, uid } = claim.metadata
-    const key = `${namespace}/${name}`
-    if (isBeingDeleted(claim) && !uidsWithVolume.has(uid)) unreleased.push({ key, uid, finalizer })
+    const { uid } = claim.metadata
+    const key = keyOfObject(claim)
+    if (!safeUids.has(uid)) unreleased.push({ key, uid, intent: `the finalizer "${finalizer}"` })
     else if (await removeFinalizer(client, claim, finalizer, signal)) released.push(key)
+  }
+  const entries = await releaseEntries(client, { intentLease, safeUids, signal })
+  return {
+    released: [...new Set([...released, ...entries.released])],
+    unreleased: [...unreleased, ...entries.unreleased],
+  }
+}
+
+async function releaseEntries(
+  client: Client,
+  {
+    intentLease,
+    safeUids,
+    signal,
+  }: Pick<ReleaseOptions, 'intentLease' | 'signal'> & { readonly safeUids: ReadonlySet<string> },
+): Promise<ReleasedClaims> {
+  const lease = await find(client, leaseKind, intentLease, { signal }).catch((error: unknown) => {
+    if (isMissingRight(error)) return undefined // without the right, no journal was used
+    throw error
+  })
+  const place = annotationText(intentLease)
+  const entries = parseEntries(lease?.metadata.annotations?.[INTENTS_ANNOTATION], place)
+  const released: string[] = []
+  const unreleased: UnreleasedClaim[] = []
+  for (const [uid, { claim }] of entries) {
+    const key = keyOfObject(claim)
+    if (safeUids.has(uid)) {
+      entries.delete(uid)
+      released.push(key)
+    } else unreleased.push({ key, uid, intent: `the entry "${uid}" of ${place}` })
+  }
+  if (lease && released.length > 0) {
+    const annotations = { ...lease.metadata.annotations, [INTENTS_ANNOTATION]: formatEntries(entries) }
+    await client.update(leaseKind, { ...lease, metadata: { ...lease.metadata, annotations } }, { signal })
   }
   return { released, unreleased }
 }

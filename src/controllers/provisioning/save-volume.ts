@@ -1,5 +1,5 @@
-// Creates the PV of a provisioned volume and removes the intent from its claim in the same commit, which may also bind
-// them. A PV of that name may exist if the reply to an earlier attempt was lost or another provisioner was faster.
+// Creates the PV of a provisioned volume and removes the finalizer of the intent from its claim in the same commit, which may
+// also bind them. A PV of that name may exist if the reply to an earlier attempt was lost or another provisioner was faster.
 
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -10,7 +10,7 @@ import type { Claim, Volume } from '../../volumes/matching.ts'
 import { planBindingOfNewVolume } from '../binding/index.ts'
 import { isSameStorage } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
-import { hasIntent, removeIntentWrite } from './intent.ts'
+import { hasFinalizer, removeIntentWrite } from './intent.ts'
 
 export type SaveResult =
   | { readonly is: 'saved'; readonly resourceVersion: string }
@@ -35,7 +35,7 @@ export async function saveVolume(
     // If a write to the claim failed, because it changed or the write is forbidden, the binder binds the claim.
     if (!bindResult.writeIndex) return classifyFailure(bindResult.error, volume, context)
   }
-  const intentWrites = hasIntent(claim, context.intent) ? [removeIntentWrite(claim, context.intent)] : []
+  const intentWrites = hasFinalizer(claim, context.intent) ? [removeIntentWrite(claim, context.intent)] : []
   let result = await context.trySave([createWrite, ...intentWrites])
   // The write to the claim failed. Create the PV alone; the claim is reconciled again anyway.
   if (result.is === 'failed' && result.writeIndex === 1) result = await context.trySave([createWrite])

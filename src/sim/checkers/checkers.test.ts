@@ -154,6 +154,33 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
+  it('SYS-14 no intent: accepts CreateVolume while a journal records the intent', async () => {
+    const fixture = createFixture()
+    checkIntents(fixture.context)
+    const putJournal = (entries: object) =>
+      fixture.put([
+        'lease',
+        {
+          metadata: {
+            namespace: 'kube-system',
+            name: 'stowage-intents-net-sim',
+            annotations: { 'provisioning.stowage.dev/intents': JSON.stringify(entries) },
+          },
+        },
+      ])
+    const metadata = { namespace: 'team-a', name: 'a', uid: 'uid-a' }
+    putJournal({ 'uid-a': { metadata, spec: {} } })
+    await fixture.simulation.runFor(60_000)
+    fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-a')
+    putJournal({})
+    expect(fixture.violations).toEqual([])
+    await fixture.simulation.runFor(60_000)
+    fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-a')
+    expect(fixture.violations).toEqual([
+      'no intent: control-1 asks net.sim to create pvc-uid-a, whose intent was removed 60 s ago',
+    ])
+  })
+
   it('SYS-14 wrong status, no intent: reports attributes that the driver does not have, and calls without undo', () => {
     const fixture = createFixture()
     checkAttributes(fixture.context, fixture.classes)

@@ -20,6 +20,7 @@ import type { Env } from '../environment/process.ts'
 import { DRIVER } from './crash-point.ts'
 
 const OPTIONS = { bindsOnSave: true }
+const INTENT_LEASE = { namespace: 'kube-system', name: 'stowage-intents' }
 const RESTART_MS = 1_000
 
 export async function runBinder({ env, client }: ProcessContext, plugin: ProvisionerPlugin): Promise<void> {
@@ -38,7 +39,8 @@ export async function runProvisioner(context: ProcessContext): Promise<void> {
   const { driver, facts } = await connectDriver(context)
   const deps = controllerDeps(env, client)
   const provisioner = createCsiProvisioner({ ...deps, driver, facts })
-  await createProvisioningControllers({ ...deps, provisioner, options: OPTIONS }).run(env.signal)
+  const options = { ...OPTIONS, intentLease: INTENT_LEASE } // used without transactions
+  await createProvisioningControllers({ ...deps, provisioner, options }).run(env.signal)
 }
 
 export const controllerDeps = (env: Env, client: ProcessContext['client']) => {

@@ -1,10 +1,12 @@
 // Numbers and names the effects that processes have on the outside: writes to the server, calls of a driver or plugin. Hooks
-// run right before and right after each. Writes of events and leases are not counted: no data depends on them.
+// run right before and right after each. Writes of events are not counted, nor of leases except the journal of intents: no data
+// depends on them.
 import type { Message } from '@bufbuild/protobuf'
 import type { Kind } from '../../api/kind.ts'
 import { eventKind } from '../../api/kinds/event/event.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { unavailable } from '../../api/status-error.ts'
+import { INTENTS_ANNOTATION } from '../../controllers/provisioning/intent-journal.ts'
 import { type Client, type CommitWrite, keyOfObject, keyOfRef } from '../../client/index.ts'
 import { callDriver } from '../../csi/driver.ts'
 import { type CsiDriver, CsiError, createCsiDriver } from '../../csi/index.ts'
@@ -71,14 +73,19 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
     list,
     perform,
     clientOf(process, client) {
-      const write = <T>(kind: Kind, description: string, action: () => Promise<T>): Promise<T> =>
-        isUncounted(kind) ? action() : perform(process, { target: 'server', description }, action)
+      const write = <T>(kind: Kind, description: string, action: () => Promise<T>, isCounted = hasEffect(kind)) =>
+        isCounted ? perform(process, { target: 'server', description }, action) : action()
       return {
         ...client,
         create: (kind, object, options) =>
           write(kind, `create ${nounOf(kind)} ${keyOfObject(object)}`, () => client.create(kind, object, options)),
         update: (kind, object, options) =>
-          write(kind, `update ${nounOf(kind)} ${keyOfObject(object)}`, () => client.update(kind, object, options)),
+          write(
+            kind,
+            `update ${nounOf(kind)} ${keyOfObject(object)}`,
+            () => client.update(kind, object, options),
+            hasEffect(kind) || object.metadata.annotations?.[INTENTS_ANNOTATION] !== undefined,
+          ),
         patch: (kind, ref, patch, options) =>
           write(kind, patchText(kind, keyOfRef(ref), patch.body, options?.subresource), () =>
             client.patch(kind, ref, patch, options),
@@ -108,7 +115,7 @@ const connectionReset = (target: Effect['target']): Error =>
     ? new CsiError('UNAVAILABLE', 'the connection was reset')
     : unavailable('the connection was reset')
 
-const isUncounted = (kind: Kind): boolean => kind === (eventKind as Kind) || kind === (leaseKind as Kind)
+const hasEffect = (kind: Kind): boolean => kind !== (eventKind as Kind) && kind !== (leaseKind as Kind)
 
 const NOUNS: Readonly<Record<string, string>> = { PersistentVolumeClaim: 'claim', PersistentVolume: 'volume' }
 const nounOf = ({ kind }: Kind): string => NOUNS[kind] ?? kind

@@ -151,6 +151,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     const driverDeps = {
       facts,
       driver: serializeCalls(connection),
+      leaseNamespace: KUBE_SYSTEM,
       gates: deps.gates(),
       driverMetrics: {
         provisioning: createProvisioningMetrics(registry),

@@ -13,6 +13,8 @@ import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { eventKind } from '../../api/kinds/event/event.ts'
 import type { Event } from '../../api/kinds/event/event-schema.ts'
+import { leaseKind } from '../../api/kinds/lease/lease.ts'
+import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
 import { limitRangeKind } from '../../api/kinds/limit-range/limit-range.ts'
 import type { LimitRange } from '../../api/kinds/limit-range/limit-range-schema.ts'
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
@@ -51,6 +53,7 @@ interface Kinds {
   capacity: CSIStorageCapacity
   namespace: Namespace
   event: Event
+  lease: Lease
 }
 
 export type KindKey = keyof Kinds
@@ -72,6 +75,7 @@ const KINDS: Readonly<Record<KindKey, Kind>> = {
   capacity: csiStorageCapacityKind,
   namespace: namespaceKind,
   event: eventKind,
+  lease: leaseKind,
 }
 
 /** An object of any kind of the view. */
@@ -104,6 +108,7 @@ export interface View {
   readonly capacities: Collection<'capacity'>
   readonly namespaces: Collection<'namespace'>
   readonly events: Collection<'event'>
+  readonly leases: Collection<'lease'>
 
   claimOfUid(uid: string): ObjectOf<'claim'> | undefined
   /** Returns the PersistentVolumes of a driver volume; more than one is wrong. */
@@ -243,6 +248,7 @@ export function createViewWithoutStore({
     capacities: collections.capacity,
     namespaces: collections.namespace,
     events: collections.event,
+    leases: collections.lease,
     claimOfUid(uid) {
       const claim = collections.claim.get(claimNames.get(uid) ?? '')
       return claim?.metadata.uid === uid ? claim : undefined

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { ALL_KINDS } from '../../../api/kinds/index.ts'
+import { leaseKind } from '../../../api/kinds/lease/lease.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
@@ -208,7 +209,7 @@ describe('stowage provisioner', () => {
     )
   })
 
-  it('SYS-29 removes its finalizers with --release, except from deleted claims whose volumes may exist', async () => {
+  it('SYS-29 removes its finalizers and journal entries with --release, except those of deleted claims whose volumes may exist', async () => {
     const program = await startProgramFixture()
     const { api, client, kubeconfig, signal } = program
     const { endpoint } = await program.serveFakeDriver({})
@@ -234,6 +235,12 @@ describe('stowage provisioner', () => {
       },
     })
     for (const name of ['finished', 'lost']) await api.delete(`${CLAIMS}/${name}`)
+    const { json: journaledClaim } = await createClaim('journaled', { finalizers: [] })
+    const entryOf = (claimName: string, uid: string) => ({ metadata: { namespace: 'default', name: claimName, uid }, spec: {} })
+    const entries = { [journaledClaim.metadata.uid]: entryOf('journaled', journaledClaim.metadata.uid), gone: entryOf('gone', 'gone') }
+    const lease = { namespace: 'default', name: 'stowage-intents-fake-stowage-example' }
+    const intents = { 'provisioning.stowage.dev/intents': JSON.stringify(entries) }
+    await client.create(leaseKind, { metadata: { ...lease, annotations: intents } })
     let output = ''
     const write = (text: string) => {
       output += text
@@ -242,9 +249,11 @@ describe('stowage provisioner', () => {
     const clock = systemClock()
     const deps = { clock, random: Math.random, log: silentLog, signal, env: {}, write }
     await expect(runProvisioner({ settings, ...deps })).rejects.toThrow(
-      /1 claims are being deleted, .*default\/lost: volume pvc-\S+, finalizer provisioning\.stowage\.dev\/fake/s,
+      /2 claims are deleted, .*default\/lost: volume pvc-\S+, the finalizer "provisioning\.stowage\.dev\/fake.*default\/gone: volume pvc-gone, the entry "gone"/s,
     )
-    expect(output).toBe(`Removed the finalizers of Stowage from 3 claims of ${DRIVER}.\n`)
+    expect(output).toBe(`Removed the intents of Stowage for 4 claims of ${DRIVER}.\n`)
+    const { annotations: keptIntents } = (await client.get(leaseKind, lease)).metadata
+    expect(Object.keys(JSON.parse(keptIntents!['provisioning.stowage.dev/intents']!))).toEqual(['gone'])
     const { items } = await client.list(persistentVolumeClaimKind, { namespace: 'default' })
     const claimsWithFinalizers = items.filter(({ metadata }) =>
       metadata.finalizers?.some((name) => name.startsWith('provisioning.')),

@@ -8,8 +8,8 @@ import { createProvisioningMetrics, releaseClaims, volumeNameOf } from '../../..
 import type { DriverFacts } from '../../../csi/index.ts'
 import type { DiscoveredDriver } from '../../../processes/discover-driver.ts'
 import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
-import { provisionerLease } from '../../../processes/lease-names.ts'
-import { runSidecar, type SidecarRun } from '../../../processes/run-sidecar.ts'
+import { intentLease, provisionerLease } from '../../../processes/lease-names.ts'
+import { leaseNamespaceOf, runSidecar, type SidecarRun } from '../../../processes/run-sidecar.ts'
 import { readSecretDir } from '../../../processes/secret-dir.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
 import type { ProvisionerSettings } from './command.ts'
@@ -29,7 +29,7 @@ export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Prom
       checkCanProvision(driver, settings)
       return provisionerParts(settings, { driver, env, unlimitedClient })
     },
-    runOnce: settings.release ? ({ facts }, client) => releaseFinalizers(facts.name, client, run) : undefined,
+    runOnce: settings.release ? ({ facts }, client) => releaseIntents(facts.name, client, run) : undefined,
   })
 }
 
@@ -39,24 +39,24 @@ export function checkEnvironment(settings: ProvisionerSettings, env: ProcessDeps
   if (settings.provisionerSecretDir) readSecretDir(settings.provisionerSecretDir)
 }
 
-export async function releaseFinalizers(
-  driver: string,
-  client: Client,
-  run: SidecarRun<ProvisionerSettings>,
-): Promise<void> {
-  const { released, unreleased } = await releaseClaims(client, driver, run.signal)
-  run.write(`Removed the finalizers of Stowage from ${released.length} claims of ${driver}.\n`)
+export async function releaseIntents(driver: string, client: Client, run: SidecarRun<ProvisionerSettings>): Promise<void> {
+  const { released, unreleased } = await releaseClaims(client, {
+    provisionerName: driver,
+    intentLease: { namespace: await leaseNamespaceOf(run), name: intentLease(driver) },
+    signal: run.signal,
+  })
+  run.write(`Removed the intents of Stowage for ${released.length} claims of ${driver}.\n`)
   if (unreleased.length === 0) return
   const nameOptions = {
     volumeNamePrefix: run.settings.volumeNamePrefix,
     volumeNameUuidLength: run.settings.volumeNameUuidLength,
   }
   const lines = unreleased.map(
-    ({ key, uid, finalizer }) => `  ${key}: volume ${volumeNameOf(uid, nameOptions)}, finalizer ${finalizer}`,
+    ({ key, uid, intent }) => `  ${key}: volume ${volumeNameOf(uid, nameOptions)}, ${intent}`,
   )
   throw new Error(
-    `${unreleased.length} claims are being deleted, and their volumes may exist in the storage. Start the provisioner of Stowage ` +
-      'again until it has deleted them, or look for each volume in the storage and remove the finalizer from the claim:\n' +
+    `${unreleased.length} claims are deleted, and their volumes may exist in the storage. Start the provisioner of Stowage again ` +
+      'until it has deleted them, or look for each volume in the storage and remove what records it:\n' +
       lines.join('\n'),
   )
 }

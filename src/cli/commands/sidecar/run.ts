@@ -15,7 +15,7 @@ import {
   sidecarLease,
 } from '../../../processes/lease-names.ts'
 import { runSidecar, type SidecarLeases, type SidecarRun } from '../../../processes/run-sidecar.ts'
-import { checkCanPublishCapacity, checkEnvironment, provisionerParts, releaseFinalizers } from '../provisioner/run.ts'
+import { checkCanPublishCapacity, checkEnvironment, provisionerParts, releaseIntents } from '../provisioner/run.ts'
 import { resizerParts } from '../resizer/run.ts'
 import { replaceContainers } from './replace-containers.ts'
 import { type SidecarController, selectControllers } from './select-controllers.ts'
@@ -53,7 +53,7 @@ export async function runAllControllers(run: SidecarRun<AllControllersSettings>)
       return selectParts(selectedControllers, settings, provisionerParts(provisioner, { driver, env, unlimitedClient }))
     },
     runOnce: provisioner.release
-      ? ({ facts }, client) => releaseFinalizers(facts.name, client, { ...run, settings: provisioner })
+      ? ({ facts }, client) => releaseIntents(facts.name, client, { ...run, settings: provisioner })
       : undefined,
   })
 }

@@ -6,7 +6,7 @@ import { attachmentProblems } from './attachments.ts'
 import { capacityProblems } from './capacity.ts'
 import { claimProblems } from './claims.ts'
 import { podProblems } from './pods.ts'
-import { storageProblems, volumeProblems } from './volumes.ts'
+import { journalProblems, storageProblems, volumeProblems } from './volumes.ts'
 
 export interface AtRestContext extends Pick<CheckContext, 'system' | 'view' | 'exemptions'> {
   readonly classes: ClassParameters
@@ -16,6 +16,7 @@ export interface AtRestContext extends Pick<CheckContext, 'system' | 'view' | 'e
 
 export const problemsOf = (context: AtRestContext): Problem[] => [
   ...storageProblems(context),
+  ...journalProblems(context),
   ...[...context.view.volumes.values()].flatMap((volume) => volumeProblems(volume, context)),
   ...[...context.view.claims.values()].flatMap((claim) => claimProblems(claim, context)),
   ...[...context.view.pods.values()].flatMap((pod) => podProblems(pod, context)),

@@ -1,13 +1,12 @@
 // Volumes at rest: every volume in a driver has one PersistentVolume, every PersistentVolume has its volume in the driver,
 // and phases, finalizers and annotations are consistent.
-import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
 import { isDeletionRequested } from '../../../volumes/deletion-requested.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, PRE_RESIZE_CAPACITY } from '../../../volumes/names.ts'
 import type { System } from '../../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../../engine/view.ts'
 import { DRIVERS, type DriverName, MEMORY_PLUGIN_ASSETS } from '../../plan/catalog.ts'
 import { assetsIn, driverVolumeAt, isBound, isDeleting, type Problem } from '../context.ts'
-import { VOLUME_PREFIX } from '../intents.ts'
+import { isIntended, journaledUids, VOLUME_PREFIX } from '../intents.ts'
 import type { AtRestContext } from './index.ts'
 
 export function storageProblems({ system, view, exemptions }: AtRestContext): Problem[] {
@@ -21,14 +20,22 @@ export function storageProblems({ system, view, exemptions }: AtRestContext): Pr
     const owners = view.volumesOf(driver, handle).map(({ metadata }) => metadata.name)
     if (owners.length > 1)
       problems.push({ rule: 'leak', text: `${asset} has several PersistentVolumes: ${owners.join(', ')}` })
-    // An intent covers a volume that may have been created; claims.ts checks that such a claim states what it waits for.
-    const claim = view.claimOfUid(name.slice(VOLUME_PREFIX.length))
-    const isIntended = claim?.metadata.finalizers?.some((finalizer) => finalizer.startsWith(INTENT_PREFIX)) ?? false
-    if (owners.length === 0 && !isIntended && !exemptions.isAbandoned(asset)) {
+    // An intent covers a volume that may have been created. claims.ts checks that such a claim states what it waits for, and
+    // journalProblems that an entry of a deleted claim does.
+    const isCovered = isIntended(name.slice(VOLUME_PREFIX.length), view)
+    if (owners.length === 0 && !isCovered && !exemptions.isAbandoned(asset)) {
       problems.push({ rule: 'leak', text: `${asset} (${name}) leaked: it has no PersistentVolume` })
     }
   }
   return problems
+}
+
+/** Checks the journals of intents: an entry remains only if an event says what it waits for. */
+export function journalProblems({ view, events }: AtRestContext): Problem[] {
+  const uids = [...view.leases.values()].flatMap((lease) => [...journaledUids(lease)])
+  return uids
+    .filter((uid) => events.about(uid).length === 0)
+    .map((uid) => ({ rule: 'no reason', text: `the intent of claim ${uid} is recorded, and no event says why` }))
 }
 
 export function volumeProblems(volume: ObjectOf<'volume'>, context: AtRestContext): Problem[] {
