@@ -18,7 +18,11 @@ import {
   type ProvisioningMetrics,
   type ProvisioningOptions,
 } from '../controllers/provisioning/index.ts'
-import { createVolumeHealth, type VolumeHealthMetrics, type VolumeHealthOptions } from '../controllers/volume-health/index.ts'
+import {
+  createVolumeHealth,
+  type VolumeHealthMetrics,
+  type VolumeHealthOptions,
+} from '../controllers/volume-health/index.ts'
 import type { CsiDriver } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import {

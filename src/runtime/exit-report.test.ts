@@ -5,7 +5,11 @@ import { reportExit } from './exit-report.ts'
 function fixture() {
   const exiting = new EventEmitter()
   const texts: string[] = []
-  return { report: reportExit(exiting, (text) => void texts.push(text)), texts, exit: (code: number) => exiting.emit('exit', code) }
+  return {
+    report: reportExit(exiting, (text) => void texts.push(text)),
+    texts,
+    exit: (code: number) => exiting.emit('exit', code),
+  }
 }
 
 it('SYS-10 reports an exit before the command has ended, with its code', () => {

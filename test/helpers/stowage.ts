@@ -29,7 +29,8 @@ export async function startStowage({
   const exit = once(child, 'exit')
   let log = ''
   await new Promise<void>((resolve, reject) => {
-    const describeExit = () => `stowage ${args[0]} exited with ${child.exitCode ?? child.signalCode} before it had started`
+    const describeExit = () =>
+      `stowage ${args[0]} exited with ${child.exitCode ?? child.signalCode} before it had started`
     void exit.then(() => reject(new Error(`${describeExit()}:\n${log}`)))
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       log = (log + text).slice(-200_000)

@@ -101,46 +101,46 @@ describe.each([
   { isAtomic: true, intentLease: undefined, bindsOnSave: true },
   { isAtomic: false, intentLease: undefined, bindsOnSave: true },
   { isAtomic: false, intentLease: INTENT_LEASE, bindsOnSave: true },
-])('a provisioner that crashes (atomic commits: $isAtomic, bindsOnSave: $bindsOnSave, journal: $intentLease.name)', ({
-  isAtomic,
-  ...options
-}) => {
-  it.each(SCENARIOS)('PROV-12 $title', async (scenario) => {
-    let crashes = 0
-    for (const when of ['before', 'after'] as const) {
-      for (let call = 0; ; call++) {
-        const fixture = await createProvisioningFixture()
-        await fixture.aClass('fast')
-        await fixture.aClaim('data')
-        await scenario.prepare?.(fixture)
-        const first = fixture.start({ ...scenario.processOptions, isAtomic, options, killAt: { call, when } })
-        // A process whose volumes are all rejected is never done, so the number of its calls is limited.
-        const isFirstDone = async () =>
-          first.hasCrashed || (await scenario.isDone(fixture)) || first.calls.length > call + 50
-        await fixture.waitUntil(isFirstDone, `the first process, ${when} call ${call}`, () =>
-          scenario.runOtherActors(fixture),
-        )
-        const hasCrashed = first.hasCrashed
-        const crashPoint = `crashed ${when} ${first.calls[call]}, call ${call}`
-        if (hasCrashed) {
-          crashes++
-          await scenario.runOtherActors(fixture) // while no process runs
-          fixture.start({ isAtomic, options })
-          await fixture.waitUntil(
-            () => scenario.isDone(fixture),
-            crashPoint,
-            () => scenario.runOtherActors(fixture),
+])(
+  'a provisioner that crashes (atomic commits: $isAtomic, bindsOnSave: $bindsOnSave, journal: $intentLease.name)',
+  ({ isAtomic, ...options }) => {
+    it.each(SCENARIOS)('PROV-12 $title', async (scenario) => {
+      let crashes = 0
+      for (const when of ['before', 'after'] as const) {
+        for (let call = 0; ; call++) {
+          const fixture = await createProvisioningFixture()
+          await fixture.aClass('fast')
+          await fixture.aClaim('data')
+          await scenario.prepare?.(fixture)
+          const first = fixture.start({ ...scenario.processOptions, isAtomic, options, killAt: { call, when } })
+          // A process whose volumes are all rejected is never done, so the number of its calls is limited.
+          const isFirstDone = async () =>
+            first.hasCrashed || (await scenario.isDone(fixture)) || first.calls.length > call + 50
+          await fixture.waitUntil(isFirstDone, `the first process, ${when} call ${call}`, () =>
+            scenario.runOtherActors(fixture),
           )
-          await fixture.settle()
-          expect(await scenario.isDone(fixture), crashPoint).toBe(true)
+          const hasCrashed = first.hasCrashed
+          const crashPoint = `crashed ${when} ${first.calls[call]}, call ${call}`
+          if (hasCrashed) {
+            crashes++
+            await scenario.runOtherActors(fixture) // while no process runs
+            fixture.start({ isAtomic, options })
+            await fixture.waitUntil(
+              () => scenario.isDone(fixture),
+              crashPoint,
+              () => scenario.runOtherActors(fixture),
+            )
+            await fixture.settle()
+            expect(await scenario.isDone(fixture), crashPoint).toBe(true)
+          }
+          await fixture.close()
+          if (!hasCrashed || call >= CALLS_MAX) break
         }
-        await fixture.close()
-        if (!hasCrashed || call >= CALLS_MAX) break
       }
-    }
-    expect(crashes).toBeGreaterThan(4)
-  })
-})
+      expect(crashes).toBeGreaterThan(4)
+    })
+  },
+)
 
 const CALLS_MAX = 16
 

@@ -254,10 +254,7 @@ export function createIntentJournal({ client, clock, log, ref, identity }: Inten
 }
 
 /** Adds entries while there is space. Returns their uids. */
-function addWhileFitting(
-  entries: Map<string, IntentEntry>,
-  batch: ReadonlyMap<string, Addition>,
-): ReadonlySet<string> {
+function addWhileFitting(entries: Map<string, IntentEntry>, batch: ReadonlyMap<string, Addition>): ReadonlySet<string> {
   const addedUids = new Set<string>()
   let characters = 2
   for (const [uid, entry] of entries) characters += charactersOf(uid, entry)

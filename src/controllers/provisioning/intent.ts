@@ -31,8 +31,10 @@ export const hasFinalizer = ({ metadata }: Claim, intent: string): boolean =>
   metadata.finalizers?.includes(intent) ?? false
 
 /** Whether the intent is recorded as a finalizer or in the journal. */
-export const hasIntent = (claim: Claim, { intent, journal }: Pick<ProvisioningContext, 'intent' | 'journal'>): boolean =>
-  hasFinalizer(claim, intent) || (journal?.has(claim.metadata.uid) ?? false)
+export const hasIntent = (
+  claim: Claim,
+  { intent, journal }: Pick<ProvisioningContext, 'intent' | 'journal'>,
+): boolean => hasFinalizer(claim, intent) || (journal?.has(claim.metadata.uid) ?? false)
 
 export const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 

@@ -192,7 +192,8 @@ async function applyFailure(
       }
       break
     case 'reschedule':
-      if (staysUnknown) attempt.stage = { is: 'unknown' } // the request for another node differs
+      if (staysUnknown)
+        attempt.stage = { is: 'unknown' } // the request for another node differs
       else setNoVolume(attempt, context)
       if (request.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
       {

@@ -5,7 +5,7 @@ import type { Client } from '../../../client/index.ts'
 import { asStock, type StockOptions } from '../../../client/stock-server.fixture.ts'
 import { CHECKS } from './checks/index.ts'
 import { createCluster } from './cluster.ts'
-import { aContext, someFacts } from './doctor.fixture.ts'
+import { aContext, createDriverFacts } from './doctor.fixture.ts'
 import { runChecks } from './report.ts'
 
 const DRIVER = 'disks.example.com'
@@ -62,7 +62,7 @@ async function addBrokenObjects(): Promise<void> {
 
 const socket = {
   address: '/run/csi/driver.sock',
-  facts: someFacts({ controller: new Set(['CREATE_DELETE_VOLUME', 'GET_CAPACITY']) }),
+  facts: createDriverFacts({ controller: new Set(['CREATE_DELETE_VOLUME', 'GET_CAPACITY']) }),
 }
 
 /** Returns the findings of all checks as lines. */
@@ -108,7 +108,9 @@ describe('stowage doctor on the answers of a stock API server', () => {
   it('PLUS-9 marks every check that reads objects as unknown if the server rejects all requests', async () => {
     const findings = await examineStock({ rejects: () => true })
     for (const id of ['topology', 'finalizers', 'leases', 'capacity-objects']) {
-      expect(findings.filter((line) => line.startsWith(`${id} `)).every((line) => line.includes(' unknown '))).toBe(true)
+      expect(findings.filter((line) => line.startsWith(`${id} `)).every((line) => line.includes(' unknown '))).toBe(
+        true,
+      )
     }
   })
 })

@@ -236,8 +236,14 @@ describe('stowage provisioner', () => {
     })
     for (const name of ['finished', 'lost']) await api.delete(`${CLAIMS}/${name}`)
     const { json: journaledClaim } = await createClaim('journaled', { finalizers: [] })
-    const entryOf = (claimName: string, uid: string) => ({ metadata: { namespace: 'default', name: claimName, uid }, spec: {} })
-    const entries = { [journaledClaim.metadata.uid]: entryOf('journaled', journaledClaim.metadata.uid), gone: entryOf('gone', 'gone') }
+    const entryOf = (claimName: string, uid: string) => ({
+      metadata: { namespace: 'default', name: claimName, uid },
+      spec: {},
+    })
+    const entries = {
+      [journaledClaim.metadata.uid]: entryOf('journaled', journaledClaim.metadata.uid),
+      gone: entryOf('gone', 'gone'),
+    }
     const lease = { namespace: 'default', name: 'stowage-intents-fake-stowage-example' }
     const intents = { 'provisioning.stowage.dev/intents': JSON.stringify(entries) }
     await client.create(leaseKind, { metadata: { ...lease, annotations: intents } })

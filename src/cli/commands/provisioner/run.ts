@@ -39,7 +39,11 @@ export function checkEnvironment(settings: ProvisionerSettings, env: ProcessDeps
   if (settings.provisionerSecretDir) readSecretDir(settings.provisionerSecretDir)
 }
 
-export async function releaseIntents(driver: string, client: Client, run: SidecarRun<ProvisionerSettings>): Promise<void> {
+export async function releaseIntents(
+  driver: string,
+  client: Client,
+  run: SidecarRun<ProvisionerSettings>,
+): Promise<void> {
   const { released, unreleased } = await releaseClaims(client, {
     provisionerName: driver,
     intentLease: { namespace: await leaseNamespaceOf(run), name: intentLease(driver) },
