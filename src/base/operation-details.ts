@@ -9,6 +9,15 @@ export interface DriverAnswer {
   readonly code: string
 }
 
+/** A call to a CSI driver that concerns one volume. */
+export interface VolumeCall extends DriverAnswer {
+  /** The name of the volume for CreateVolume, otherwise its ID. */
+  readonly volume: string
+  readonly durationMs: number
+  /** The message of a failed call. */
+  readonly message?: string
+}
+
 /** An object that an operation waits for. */
 export interface AwaitedObject {
   readonly kind: string

@@ -26,6 +26,7 @@ export {
 } from './facts.ts'
 export { type CallObserver, createCsiMetrics, createCsiPluginMetrics } from './metrics.ts'
 export { waitUntilReady } from './ready.ts'
+export { recordCalls } from './record-calls.ts'
 export { createSecretMask, type SecretMask } from './secret-mask.ts'
 export { serializeCalls } from './serialize-calls.ts'
 export { type ServedDriver, serveDriver } from './serve.ts'

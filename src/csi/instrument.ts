@@ -31,6 +31,7 @@ export function instrumentTransport(
   return async (method: DescMethod, request: Message, options) => {
     const startMs = clock.monotonicMs()
     let code: CsiCode = 'OK'
+    let failure: string | undefined
     log.debug(
       { method: pathOf(method), request: redactLazily(method.input, request, secretMask) },
       'calling the CSI driver',
@@ -47,12 +48,24 @@ export function instrumentTransport(
     } catch (error) {
       const { codeName, message } = error as CsiError
       code = codeName
+      failure = message
       if (error instanceof CsiError) error.call = { driver: driverName, method: method.name }
       log.debug({ method: pathOf(method), code, error: message }, 'the CSI call failed')
       throw error
     } finally {
       const seconds = (clock.monotonicMs() - startMs) / 1_000
-      metrics?.observeCall({ driverName, method: pathOf(method), code, seconds })
+      const volume = volumeOf(request)
+      metrics?.observeCall({
+        ...{ driverName, method: pathOf(method), code, seconds },
+        ...(volume ? { volume } : {}),
+        ...(failure ? { message: failure } : {}),
+      })
     }
   }
+}
+
+/** Only CreateVolume has a name instead of a volume ID. */
+const volumeOf = (request: Message): string | undefined => {
+  const { volumeId, name } = request as { volumeId?: string; name?: string }
+  return volumeId || name
 }

@@ -9,6 +9,10 @@ export interface CallObserver {
     readonly method: string
     readonly code: CsiCode
     readonly seconds: number
+    /** The name of the volume of CreateVolume, or the volume ID of the request, if it has one. */
+    readonly volume?: string
+    /** The message of a failed call. */
+    readonly message?: string
   }): void
 }
 

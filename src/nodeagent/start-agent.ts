@@ -6,7 +6,7 @@ import { Registry } from 'prom-client'
 import type { Clock, Random } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
-import { connectDriver } from '../csi/index.ts'
+import { connectDriver, recordCalls } from '../csi/index.ts'
 import { createMounts } from '../host/mounts.ts'
 import { createRun } from '../host/run.ts'
 import { createCacheSet, type OperationRegistry } from '../runtime/index.ts'
@@ -96,7 +96,8 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
         calls: createPluginCalls({ clock }),
       },
       driverSockets: options.driverSockets ?? [],
-      connect: (address) => connectDriver({ address, clock, log, metrics: metrics.calls }),
+      connect: (address) =>
+        connectDriver({ address, clock, log, metrics: recordCalls(metrics.calls, options.operations) }),
       ratesAt: createIoRates({ root, mounts, clock }),
       containers: options.runCommands ? containers : withoutNewContainers(containers),
       allowedHostPaths: options.allowedHostPaths,

@@ -26,7 +26,7 @@ import {
 import { createQuotaController, createQuotaMetrics } from '../controllers/quota/index.ts'
 import { createDefaultAccountController, createRootCaController } from '../controllers/service-accounts/index.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
-import { createCsiMetrics } from '../csi/index.ts'
+import { createCsiMetrics, recordCalls } from '../csi/index.ts'
 import {
   type ClientMetrics,
   createManager,
@@ -210,7 +210,15 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
   }
 
   function createDriverRunners(termDeps: TermDeps, endpoints: readonly DriverEndpoint[]): readonly Runnable[] {
-    const common = { gates, csiMetrics, driverMetrics, throttle, connect, clientOf: fencedClientOf(termDeps) }
+    const callObserver = recordCalls(csiMetrics, termDeps.metrics.operations)
+    const common = {
+      gates,
+      csiMetrics: callObserver,
+      driverMetrics,
+      throttle,
+      connect,
+      clientOf: fencedClientOf(termDeps),
+    }
     return endpoints.map(({ started, address, node }) => ({
       async run(signal: AbortSignal) {
         await started

@@ -8,7 +8,7 @@ import { UsageError } from '../base/usage-error.ts'
 
 import { type ClientConfig, loadClientConfig, readPodNamespace } from '../client/connection/client-config.ts'
 import { type AdaptiveLimit, type Client, createAdaptiveLimit, rateLimited } from '../client/index.ts'
-import { type CsiConnection, connectDriver, createCsiMetrics, serializeCalls } from '../csi/index.ts'
+import { type CsiConnection, connectDriver, createCsiMetrics, recordCalls, serializeCalls } from '../csi/index.ts'
 import {
   createWorkerBudget,
   type Host,
@@ -82,7 +82,8 @@ export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<voi
     { server: await loadServerConfig(run), userAgent, observer: limit, monitoring, metricsPath, featureOf },
     run,
   )
-  const driver = connectDriver({ address, clock, log, metrics: createCsiMetrics(host.registry), timeoutMs })
+  const metrics = recordCalls(createCsiMetrics(host.registry), host.metrics.operations)
+  const driver = connectDriver({ address, clock, log, metrics, timeoutMs })
   try {
     await runWithDriver({ ...run, nodeName, limit }, sidecar, host, driver)
   } finally {

@@ -62,7 +62,7 @@ export function createController(options: ControllerOptions): Controller {
   const queue: WorkQueue = createWorkQueue({
     ...options,
     ...(metrics?.queueObserver ? { observer: metrics.queueObserver(name) } : {}),
-    ...(operations ? { onChange: operations.note } : {}),
+    ...(operations ? { onChange: operations.note, onAttempt: operations.recordAttempt } : {}),
   })
   const retry = (key: ObjectKey) => {
     if (!queue.has(key)) return

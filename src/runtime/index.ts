@@ -13,7 +13,12 @@ export {
 } from './leader-election.ts'
 export { createManager, type TermDeps } from './manager.ts'
 export { type ClientMetrics, createClientMetrics } from './metrics.ts'
-export { createOperationRegistry, type OperationChanges, type OperationRegistry } from './operations/registry.ts'
+export {
+  createOperationRegistry,
+  type OperationChanges,
+  type OperationFollower,
+  type OperationRegistry,
+} from './operations/registry.ts'
 export { nameByDeletion as whileDeleted } from './operations/subject-of-key.ts'
 export { backOff, checkAfter, done, type Outcome, retryAfter, stuck } from './outcome.ts'
 export { type Runnable, withRecorders } from './run-all.ts'

@@ -36,6 +36,19 @@ export interface WorkQueueOptions {
   readonly observer?: WorkQueueObserver
   /** Called after each start and end of a reconcile of the key. */
   onChange?(key: ObjectKey): void
+  /**
+   * Called after each attempt whose result is worth recording: a failure, a new message, or a success after one of these.
+   */
+  onAttempt?(attempt: QueueAttempt): void
+}
+
+/** A reconcile that has ended. */
+export interface QueueAttempt {
+  readonly key: ObjectKey
+  readonly durationMs: number
+  /** The number of the reconcile since the key was added. */
+  readonly attempt: number
+  readonly outcome: Outcome
 }
 
 /** Implemented by the metrics in metrics.ts. */
@@ -138,6 +151,7 @@ interface Item {
 
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { name, clock, random, log = silentLog, workers = WORKERS, backoff = BACKOFF, observer, onChange } = options
+  const { onAttempt } = options
   const nextRetryDelayMs = createRetryLimiter(options)
   const items = new Map<ObjectKey, Item>()
   const readyItems = new Fifo<Item>()
@@ -274,7 +288,10 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       const details = operationDetailsOf(error) ?? (error instanceof ApiError ? { reason: error.reason } : undefined)
       outcome = { is: 'retry', message, details, ...(item.lacksRight ? { afterMs: MISSING_RIGHT_RETRY_MS } : {}) }
     }
-    observer?.finished((clock.monotonicMs() - startedMs) / 1_000)
+    const durationMs = clock.monotonicMs() - startedMs
+    observer?.finished(durationMs / 1_000)
+    if (onAttempt && isWorthRecording(item, outcome))
+      onAttempt({ key: item.key, durationMs, attempt: item.attempts, outcome })
     const { requestedDueMs } = item
     item.requestedDueMs = Number.POSITIVE_INFINITY
     settleItem(item, outcome)
@@ -400,6 +417,14 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       }
     },
   }
+}
+
+/** Whether an attempt failed without a time for the next one, has a new message, or succeeded after an attempt with a message. */
+function isWorthRecording({ message }: Item, outcome: Outcome): boolean {
+  if (outcome.is === 'done') return message !== undefined
+  if (outcome.is === 'retry' && outcome.isRoutine) return false
+  if (outcome.is === 'retry' && (outcome.afterMs === undefined || isFailure(outcome.details))) return true
+  return message !== outcome.message.slice(0, REASON_LENGTH_MAX)
 }
 
 const isFailure = (details: OperationDetails | undefined): boolean =>

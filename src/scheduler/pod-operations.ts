@@ -1,14 +1,20 @@
-// Shows the pods of the scheduling queue as operations of the scheduler in the operation registry.
+// Shows the pods of the scheduling queue as operations of the scheduler in the operation registry, and records attempts that
+// failed for a new reason.
 import { podKind } from '../api/kinds/pod/pod.ts'
+import type { Clock } from '../base/clock.ts'
 import type { AwaitedObject } from '../base/operation-details.ts'
 import type { ObjectKey } from '../client/index.ts'
-import type { OperationRegistry } from '../runtime/index.ts'
+import { type OperationFollower, type OperationRegistry, stuck } from '../runtime/index.ts'
 import type { QueuedPodStatus, SchedulingQueue } from './queue/queue.ts'
 
 const STATES = { active: 'ready', 'in flight': 'running', backoff: 'waiting', unschedulable: 'stuck' } as const
 
 /** Follows the queue until the returned function is called. Does nothing without a registry. */
-export function followPods(queue: SchedulingQueue, operations: OperationRegistry | undefined): () => void {
+export function followPods(
+  queue: SchedulingQueue,
+  operations: OperationRegistry | undefined,
+  clock: Pick<Clock, 'monotonicMs'>,
+): () => void {
   const follower = operations?.follow({
     component: 'scheduler',
     queue: 'scheduling',
@@ -16,8 +22,32 @@ export function followPods(queue: SchedulingQueue, operations: OperationRegistry
     subjectOf: (key) => ({ operation: 'Schedule', object: podRefOf(key, queue.status(key)?.uid) }),
   })
   if (!follower) return () => {}
-  queue.onChange = follower.note
+  const recordAttempt = createAttemptRecorder(follower, clock)
+  queue.onChange = (key) => {
+    follower.note(key)
+    recordAttempt(key, queue.status(key))
+  }
   return follower.stop
+}
+
+/** Returns a function to call when the state of a pod changes. The same message is not recorded again. */
+function createAttemptRecorder(
+  { recordAttempt }: Pick<OperationFollower, 'recordAttempt'>,
+  clock: Pick<Clock, 'monotonicMs'>,
+) {
+  const startedMs = new Map<ObjectKey, number>()
+  const recordedMessages = new Map<ObjectKey, string>()
+  return (key: ObjectKey, status: QueuedPodStatus | undefined): void => {
+    if (!status) {
+      startedMs.delete(key)
+      recordedMessages.delete(key)
+    } else if (status.state === 'in flight') startedMs.set(key, clock.monotonicMs())
+    else if (status.message !== undefined && status.message !== recordedMessages.get(key)) {
+      const durationMs = clock.monotonicMs() - (startedMs.get(key) ?? clock.monotonicMs())
+      recordedMessages.set(key, status.message)
+      recordAttempt({ key, durationMs, attempt: status.attempts, outcome: stuck(status.message) })
+    }
+  }
 }
 
 function stateOf(status: QueuedPodStatus | undefined) {

@@ -58,7 +58,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const caches = schedulerCaches(options.caches, gates)
   const events = options.events ?? createEventRecorder({ client, clock, random, log, component: SCHEDULER_NAMES[0] })
   const queue = new SchedulingQueue({ clock, random })
-  const unfollowPods = followPods(queue, options.metrics?.operations)
+  const unfollowPods = followPods(queue, options.metrics?.operations, clock)
   const cluster = new ClusterState()
   const write = limitConcurrency(CONCURRENT_WRITES_MAX)
 

@@ -2,6 +2,7 @@
 // process that reports over the API are removed when it has not reported for too long. Operations of other servers are added,
 // unless a process also reports them here.
 import { FieldErrors } from '../../api/field-errors.ts'
+import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import { operationKind, SERVER_LABEL } from '../../api/kinds/operation/operation.ts'
 import { operationReportKind, REPORTED_OPERATIONS_MAX } from '../../api/kinds/operation/operation-report.ts'
 import {
@@ -59,7 +60,13 @@ const LOCAL_REPORTER = ''
 const PEER_PREFIX = ' peer '
 const isPeer = (id: string): boolean => id.startsWith(PEER_PREFIX)
 
-export async function openOperationBoard({ clock }: { readonly clock: Clock }): Promise<OperationBoard> {
+export interface OperationBoardOptions {
+  readonly clock: Clock
+  /** Receives the activities of accepted reports. Default: they are ignored. */
+  onActivities?(process: string, activities: readonly Activity[]): void
+}
+
+export async function openOperationBoard({ clock, onActivities }: OperationBoardOptions): Promise<OperationBoard> {
   const store = await openMemoryStore({ clock, history: HISTORY, medium: memoryMedium(firstRevision(clock)) })
   const reporters = new Map<string, Reporter>()
   /** The reporter of each operation: names are unique per process, but another process could claim the same name. */
@@ -120,7 +127,9 @@ export async function openOperationBoard({ clock }: { readonly clock: Clock }): 
   return {
     store,
     applyLocal: (changes) => apply(LOCAL_REPORTER, changes),
-    applyReport(user, { process, isComplete = false, operations = [], removed = [] }) {
+    applyReport(user, { process, isComplete = false, operations = [], removed = [], activities = [] }) {
+      if (activities.length > REPORTED_OPERATIONS_MAX)
+        throw badRequest(`a report has at most ${REPORTED_OPERATIONS_MAX} activities; send the others in another one`)
       if (operations.length + removed.length > REPORTED_OPERATIONS_MAX)
         throw badRequest(`a report has at most ${REPORTED_OPERATIONS_MAX} operations; send the others in another one`)
       checkOperations(process, operations)
@@ -130,6 +139,7 @@ export async function openOperationBoard({ clock }: { readonly clock: Clock }): 
       if (!reporters.has(id) && reporters.size >= REPORTERS_MAX)
         throw badRequest(`more than ${REPORTERS_MAX} processes report operations`)
       apply(id, { changed: operations.map(sanitizeOperation), removed })
+      if (activities.length > 0) onActivities?.(process, activities.map(sanitizeActivity))
       const reporter = reporters.get(id)!
       reporter.cancelExpiry()
       reporter.cancelExpiry = clock.after(SILENCE_MS_MAX, () => removeReporter(id))
@@ -169,6 +179,10 @@ function checkOperations(process: string, operations: readonly Operation[]): voi
   }
   if (errors.hasErrors) throw invalid(operationReportKind, '', errors.list)
 }
+
+/** Returns the activity with a message of bounded length. */
+const sanitizeActivity = (activity: Activity): Activity =>
+  activity.message === undefined ? activity : { ...activity, message: activity.message.slice(0, MESSAGE_LENGTH_MAX) }
 
 /** Returns the operation with only the metadata that reporters set, and with a bounded message. */
 function sanitizeOperation({ metadata, message, ...fields }: Operation): Operation {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import { type ManualClock, manualClock } from '../../base/manual-clock.ts'
 import { CsiError } from '../../csi/index.ts'
 import { backOff, checkAfter, done, type Outcome, retryAfter, stuck } from '../outcome.ts'
@@ -26,6 +27,7 @@ function createHarness(reconcile: (name: string) => Promise<Outcome>) {
     random: () => 1,
     workers: OPERATIONS_MAX * 2,
     onChange: follower.note,
+    onAttempt: follower.recordAttempt,
   })
   const abort = new AbortController()
   const queueRun = queue.run((key) => reconcile(key), abort.signal)
@@ -154,6 +156,39 @@ describe('the registry of operations', () => {
     for (let index = 0; index < 5; index++) queue.add(`claim-${OPERATIONS_MAX + index}`)
     await nextTurn()
     expect(registry.list()).toHaveLength(OPERATIONS_MAX - 5)
+  })
+
+  it('PLUS-6 passes failed attempts, new results and the success after them to the listeners for activities', async () => {
+    const outcomes = [stuck('waits'), stuck('waits'), backOff('failed'), backOff('failed'), done, done]
+    const { registry, queue, clock } = createHarness(async () => outcomes.shift() ?? done)
+    const activities: Activity[] = []
+    registry.subscribeActivities((activity) => void activities.push(activity))
+    while (outcomes.length > 0) {
+      queue.add('a')
+      await nextTurn()
+      await clock.advance(1)
+    }
+    expect(activities.map(({ result, message, attempt }) => [result, message, attempt])).toEqual([
+      ['Stuck', 'waits', 1],
+      ['Retry', 'failed', 3],
+      ['Retry', 'failed', 4],
+      ['Done', undefined, 5],
+    ])
+    expect(activities[1]).toMatchObject({
+      ...{ component: 'provisioner', operation: 'Provision' },
+      object: { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'a', uid: 'uid-a' },
+    })
+  })
+
+  it('PLUS-6 passes driver calls to the listeners for activities', () => {
+    const clock = manualClock()
+    const registry = createOperationRegistry({ process: 'p', clock })
+    const activities: Activity[] = []
+    registry.subscribeActivities((activity) => void activities.push(activity))
+    registry.recordCall({ driver: 'd', method: 'CreateVolume', code: 'OK', volume: 'pvc-1', durationMs: 1.2345 })
+    const start = `${new Date(clock.nowMs() - 2).toISOString().slice(0, 23)}000Z`
+    const call = { result: 'OK', driver: 'd', method: 'CreateVolume', volume: 'pvc-1' }
+    expect(activities).toEqual([{ start, durationMs: 1.235, ...call }])
   })
 
   it('PLUS-15 gives queues with the same name and key different operations', () => {

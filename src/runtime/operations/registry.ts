@@ -1,10 +1,13 @@
 // The registry of the operations of this process: what its work queues do and wait for. A queue only notes the key of a
 // reconcile that starts or ends. For its listeners the registry reads the states of noted keys at most once per second, so
 // that a reconcile that is done within a second costs two insertions into a set.
+import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { Operation, OperationReference } from '../../api/kinds/operation/operation-schema.ts'
 import type { Clock } from '../../base/clock.ts'
+import type { VolumeCall } from '../../base/operation-details.ts'
 import type { ObjectKey } from '../../client/object-key.ts'
-import type { KeyState } from '../work-queue.ts'
+import type { KeyState, QueueAttempt } from '../work-queue.ts'
+import { activityOfAttempt, activityOfCall } from './activity-of.ts'
 import { type OperationSubject, operationNameOf, operationOf } from './operation-of.ts'
 
 /** The functions with which a queue describes its keys. */
@@ -26,6 +29,8 @@ export interface OperationSource {
 export interface OperationFollower {
   /** Notes that the state of a key has changed. */
   note(key: ObjectKey): void
+  /** Passes an attempt on a claim, a volume, an attachment or a pod to the listeners for activities. */
+  recordAttempt(attempt: QueueAttempt): void
   /** Removes the operations of the queue. */
   stop(): void
 }
@@ -42,6 +47,10 @@ export interface OperationRegistry {
   list(): readonly Operation[]
   /** Calls the listener with changes, at most once per second. Returns a function that unsubscribes. */
   subscribe(listener: (changes: OperationChanges) => void): () => void
+  /** Passes a call to a CSI driver to the listeners for activities. */
+  recordCall(call: VolumeCall): void
+  /** Calls the listener with each activity that is recorded. */
+  subscribeActivities(listener: (activity: Activity) => void): void
 }
 
 export interface OperationRegistryOptions {
@@ -67,6 +76,7 @@ interface FollowedQueue {
 export function createOperationRegistry({ process, clock }: OperationRegistryOptions): OperationRegistry {
   const queues = new Set<FollowedQueue>()
   const listeners = new Set<(changes: OperationChanges) => void>()
+  const activityListeners: ((activity: Activity) => void)[] = []
   let listedCount = 0
   let followedCount = 0
   let cancelFlush: (() => void) | undefined
@@ -127,6 +137,12 @@ export function createOperationRegistry({ process, clock }: OperationRegistryOpt
           if (listeners.size === 0 && queue.notedKeys.size > NOTED_KEYS_MAX) flush()
           else scheduleFlush()
         },
+        recordAttempt(attempt) {
+          if (activityListeners.length === 0) return
+          const subject = source.subjectOf(attempt.key)
+          const activity = subject && activityOfAttempt(attempt, subject, source.component, clock.nowMs())
+          if (activity) for (const listener of activityListeners) listener(activity)
+        },
         stop() {
           if (!queues.delete(queue)) return
           listedCount -= queue.listedOperations.size
@@ -134,6 +150,12 @@ export function createOperationRegistry({ process, clock }: OperationRegistryOpt
         },
       }
     },
+    recordCall(call) {
+      if (activityListeners.length === 0) return
+      const activity = activityOfCall(call, clock.nowMs())
+      for (const listener of activityListeners) listener(activity)
+    },
+    subscribeActivities: (listener) => void activityListeners.push(listener),
     list() {
       flush()
       return [...queues].flatMap(({ listedOperations }) => [...listedOperations.values()]).sort(byNamespaceAndName)

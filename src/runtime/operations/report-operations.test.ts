@@ -161,4 +161,20 @@ describe('reportOperations', () => {
       await waitUntilListed()
     }
   })
+
+  it('PLUS-6 sends activities within a second, again after an error, and the last ones when the process stops', async () => {
+    start()
+    const sentVolumes = () => reports.map(({ activities = [] }) => activities.map(({ volume }) => volume).join())
+    const call = (volume: string) =>
+      registry.recordCall({ driver: 'd', method: 'CreateVolume', code: 'OK', volume, durationMs: 1 })
+    failure = new Error('the server is gone')
+    call('a')
+    await server.waitUntil(() => sentVolumes().includes('a'), 'the first report')
+    failure = undefined
+    call('b')
+    await server.waitUntil(() => sentVolumes().includes('a,b'), 'the repeated report')
+    call('c')
+    await reporter.stop()
+    expect(sentVolumes().at(-1)).toBe('c')
+  })
 })

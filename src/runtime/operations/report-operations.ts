@@ -1,6 +1,7 @@
 // Reports the operations of this process to its API server: changes in bounded batches, and a heartbeat while there are
-// operations. A server that does not know the process, for example after a restart, gets a complete list. A server that does
+// operations. Its attempts and driver calls are sent along. A server that does not know the process, for example after a restart, gets a complete list. A server that does
 // not serve reports, such as a stock API server, gets none.
+import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import { operationReportKind, REPORTED_OPERATIONS_MAX } from '../../api/kinds/operation/operation-report.ts'
 import type { Operation, OperationReference } from '../../api/kinds/operation/operation-schema.ts'
 import { isForbidden, isNotServed } from '../../api/status-error.ts'
@@ -27,6 +28,10 @@ const RETRY_MS = 10_000
 /** The delay before the next attempt at a server that does not serve reports, or not to this user. */
 const NOT_SERVED_RETRY_MS = 600_000
 const STOP_MS_MAX = 2_000
+/** Beyond this number of activities that wait to be reported, the oldest are dropped. */
+const PENDING_ACTIVITIES_MAX = 2_000
+/** Activities wait this long for a report. */
+const ACTIVITY_DELAY_MS = 1_000
 
 interface Change {
   readonly reference: OperationReference
@@ -39,6 +44,8 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
   const pendingChanges = new Map<string, Change>()
   /** The operations that the server has. */
   const reportedKeys = new Set<string>()
+  let activities: Activity[] = []
+  let cancelActivityTimer: (() => void) | undefined
   let needsCompleteList = true
   let isBackingOff = false
   let isStopped = false
@@ -50,6 +57,19 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
     for (const reference of removed) setPending({ reference })
     if (!isBackingOff) send()
   })
+
+  operations.subscribeActivities((activity) => {
+    if (isStopped) return
+    addActivities([...activities, activity])
+    cancelActivityTimer ??= clock.after(ACTIVITY_DELAY_MS, () => {
+      cancelActivityTimer = undefined
+      if (!isBackingOff && activities.length > 0) send()
+    })
+  })
+
+  function addActivities(all: Activity[]): void {
+    activities = all.slice(-PENDING_ACTIVITIES_MAX)
+  }
 
   function setPending(change: Change): void {
     pendingChanges.set(`${change.reference.namespace}/${change.reference.name}`, change)
@@ -80,10 +100,17 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
       const batch = [...pendingChanges].slice(0, REPORTED_OPERATIONS_MAX)
       for (const [key] of batch) pendingChanges.delete(key)
       needsCompleteList = true // until the server has confirmed the report
-      const isKnown = await sendReport(
-        batch.map(([, change]) => change),
-        isComplete,
-      )
+      const sent = activities.slice(0, REPORTED_OPERATIONS_MAX)
+      activities = activities.slice(sent.length)
+      let isKnown = false
+      try {
+        isKnown = await sendReport(
+          batch.map(([, change]) => change),
+          { isComplete, activities: sent },
+        )
+      } finally {
+        if (!isKnown) addActivities([...sent, ...activities])
+      }
       if (isComplete && !isKnown) throw new Error('the API server did not accept a complete list of operations')
       needsCompleteList = !isKnown
       if (isComplete) reportedKeys.clear()
@@ -91,7 +118,7 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
         if (operation) reportedKeys.add(key)
         else reportedKeys.delete(key)
       }
-    } while (needsCompleteList || pendingChanges.size > 0)
+    } while (needsCompleteList || pendingChanges.size > 0 || activities.length > 0)
   }
 
   function setAllPending(): void {
@@ -101,12 +128,16 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
   }
 
   /** Returns whether the server knows this process. */
-  async function sendReport(changes: readonly Change[], isComplete: boolean): Promise<boolean> {
+  async function sendReport(
+    changes: readonly Change[],
+    { isComplete, activities: sent = [] }: { isComplete: boolean; activities?: readonly Activity[] },
+  ): Promise<boolean> {
     const spec = {
       process: operations.process,
       isComplete,
       operations: changes.flatMap(({ operation }) => operation ?? []),
       removed: changes.flatMap(({ operation, reference }) => (operation ? [] : [reference])),
+      ...(sent.length > 0 ? { activities: [...sent] } : {}),
     }
     const { status } = await client.create(operationReportKind, { metadata: {}, spec })
     return status?.isKnown ?? false
@@ -127,10 +158,11 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
       isStopped = true
       unsubscribe()
       cancelTimer()
+      cancelActivityTimer?.()
       await currentSend
-      if (reportedKeys.size === 0) return
+      if (reportedKeys.size === 0 && activities.length === 0) return
       const timeout = new AbortController()
-      const removeAll = sendReport([], true)
+      const removeAll = sendReport([], { isComplete: true, activities: activities.slice(-REPORTED_OPERATIONS_MAX) })
         .catch(() => {}) // the server removes the operations of a silent process
         .finally(() => timeout.abort())
       await Promise.race([removeAll, clock.sleep(STOP_MS_MAX, timeout.signal).catch(() => {})])

@@ -19,5 +19,5 @@ export const operationReportKind = defineKind<OperationReport>({
   deleteReturnsObject: false,
 })
 
-/** Bounds the operations and removals of one report. A report with more is rejected. */
+/** Bounds the operations and removals of one report, and its activities. A report with more is rejected. */
 export const REPORTED_OPERATIONS_MAX = 500

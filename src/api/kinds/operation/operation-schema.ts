@@ -2,6 +2,7 @@
 import { boolean, type Infer, int32, list, object, oneOf, opt, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 import { objectReference } from '../shared/references-schema.ts'
+import { activity } from './activity-schema.ts'
 
 export const OPERATION_PHASES = ['Running', 'Retrying', 'Waiting'] as const
 export type OperationPhase = (typeof OPERATION_PHASES)[number]
@@ -53,6 +54,7 @@ const operationReportSpec = object('dev.stowage.v1.OperationReportSpec', 'Change
   ),
   operations: opt(3, list(operation), 'New and changed operations.'),
   removed: opt(4, list(operationReference), 'Operations that no longer exist.'),
+  activities: opt(5, list(activity), 'Attempts and driver calls since the last report, for the journal of volumes.'),
 })
 export type OperationReportSpec = Infer<typeof operationReportSpec>
 

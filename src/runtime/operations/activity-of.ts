@@ -1,0 +1,52 @@
+// Builds the Activity of an attempt of a queue and of a call to a CSI driver, both of which end now.
+import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
+import type { VolumeCall } from '../../base/operation-details.ts'
+import { microTimestamp } from '../../base/timestamps.ts'
+import type { Outcome } from '../outcome.ts'
+import type { QueueAttempt } from '../work-queue.ts'
+import type { OperationSubject } from './operation-of.ts'
+
+/** The kinds whose attempts belong to the life of a volume. */
+const KINDS: ReadonlySet<string> = new Set(['PersistentVolumeClaim', 'PersistentVolume', 'VolumeAttachment', 'Pod'])
+const RESULTS: Readonly<Record<Outcome['is'], string>> = { done: 'Done', retry: 'Retry', stuck: 'Stuck' }
+/** Longer messages are cut. */
+const MESSAGE_LENGTH_MAX = 1_000
+
+/** Returns undefined for objects that have no part in the life of a volume. */
+export function activityOfAttempt(
+  { durationMs, attempt, outcome }: QueueAttempt,
+  { object, operation }: OperationSubject,
+  component: string,
+  nowMs: number,
+): Activity | undefined {
+  if (!KINDS.has(object.kind)) return undefined
+  const { message, details } = outcome.is === 'done' ? {} : outcome
+  const reason = details?.reason
+  return {
+    start: microTimestamp(nowMs - durationMs),
+    durationMs: rounded(durationMs),
+    result: RESULTS[outcome.is],
+    ...(reason ? { reason } : {}),
+    ...(message ? { message: message.slice(0, MESSAGE_LENGTH_MAX) } : {}),
+    object: { ...object },
+    component,
+    operation: details?.operation ?? operation,
+    attempt,
+  }
+}
+
+export const activityOfCall = (
+  { driver, method, code, volume, durationMs, message }: VolumeCall,
+  nowMs: number,
+): Activity => ({
+  start: microTimestamp(nowMs - durationMs),
+  durationMs: rounded(durationMs),
+  result: code,
+  ...(message ? { message: message.slice(0, MESSAGE_LENGTH_MAX) } : {}),
+  driver,
+  method,
+  volume,
+})
+
+/** Returns the time in microseconds resolution, so that JSON has few digits. */
+const rounded = (ms: number): number => Math.round(ms * 1_000) / 1_000
