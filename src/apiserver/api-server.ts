@@ -4,6 +4,7 @@ import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota, Kind } from '../api/kind.ts'
 import { operationKind } from '../api/kinds/operation/operation.ts'
 import { operationReportKind } from '../api/kinds/operation/operation-report.ts'
+import { timelineReviewKind } from '../api/kinds/timeline/timeline-review.ts'
 import {
   ApiError,
   badRequest,
@@ -33,6 +34,7 @@ import {
   textResponse,
 } from './http/messages.ts'
 import { errorResponse } from './http/object-response.ts'
+import { acceptsOpenMetrics, OPEN_METRICS_TYPE, toOpenMetrics } from './http/open-metrics.ts'
 import { parseTimeoutMs, withTimeout } from './http/request-timeout.ts'
 import { type PathRequest, parseRoute, type ResourceRequest } from './http/route.ts'
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
@@ -55,6 +57,8 @@ import {
 } from './security/index.ts'
 import { type AccountTokens, ISSUER_PATHS } from './service-accounts/index.ts'
 import { apiErrorOfStore } from './store-errors.ts'
+import type { Journal } from './timeline/journal.ts'
+import { registerStepMetrics } from './timeline/step-metrics.ts'
 import type { VersionInfo } from './version.ts'
 
 export interface ApiServerOptions {
@@ -77,6 +81,8 @@ export interface ApiServerOptions {
   readonly accountTokens?: AccountTokens
   /** Default: none. The server then serves no operations. */
   readonly operations?: OperationBoard
+  /** Default: none. The server then records no changes of volumes, and serves no timelines. */
+  readonly journal?: Journal
   readonly limits?: Partial<Limits>
   /** Whether objects record which client set which field. Default: true. An apply always records its fields. */
   readonly trackManagedFields?: boolean
@@ -105,17 +111,23 @@ export interface ApiServer {
 
 export function createApiServer(options: ApiServerOptions): ApiServer {
   const { store, clock, log } = options
-  const { operations } = options
-  const kinds = operations ? [...options.kinds, operationKind, operationReportKind] : options.kinds
+  const { operations, journal } = options
+  const kinds = [
+    ...options.kinds,
+    ...(operations ? [operationKind, operationReportKind] : []),
+    ...(journal ? [timelineReviewKind] : []),
+  ]
   const resources = createResources(kinds, options.runtimeConfig)
   const limits = { ...LIMITS, ...options.limits }
   const metrics = createApiMetrics(store)
+  const exemplarOf = journal ? registerStepMetrics(metrics.registry, journal.steps) : () => undefined
   const health = createHealth()
   const discovery = createDiscovery(withCommits(resources))
   const openApi = createOpenApi(resources)
   const deps: ObjectDeps = {
     store,
     ...(operations ? { operations } : {}),
+    ...(journal ? { journal } : {}),
     clock,
     random: options.random,
     gates: options.gates,
@@ -254,7 +266,10 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed()
     if (path === '/version' || path === '/version/') return jsonResponse(200, options.version)
     if (path === '/metrics') {
-      return textResponse(200, await metrics.registry.metrics(), { 'content-type': metrics.registry.contentType })
+      const text = await metrics.registry.metrics()
+      if (!acceptsOpenMetrics(request.headers.accept))
+        return textResponse(200, text, { 'content-type': metrics.registry.contentType })
+      return textResponse(200, toOpenMetrics(text, exemplarOf), { 'content-type': OPEN_METRICS_TYPE })
     }
     const response =
       (await health.handle(path, request.query, { isAuthenticated: user.groups.includes(AUTHENTICATED_GROUP) })) ??

@@ -67,5 +67,8 @@ export {
   loadTokenKeys,
   serviceAccountAdmission,
 } from './service-accounts/index.ts'
+export type { FollowedClaim, ReachedStep } from './timeline/follow-steps.ts'
+export { createJournal, type Journal } from './timeline/journal.ts'
+export { maintainJournal } from './timeline/merge-chunks.ts'
 export { COMMIT_WRITES_MAX } from './verbs/commit.ts'
 export { versionInfo } from './version.ts'

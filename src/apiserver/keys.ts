@@ -1,6 +1,7 @@
 // Builds the store keys of objects: GROUP/RESOURCE/[NAMESPACE/]NAME, with the core group written as "core".
 // The order of keys is the order of lists: by namespace, then by name.
 import type { Kind } from '../api/kind.ts'
+import { JOURNAL_PREFIX } from './timeline/journal-keys.ts'
 
 /** The properties of a kind that determine its keys. */
 export type Collection = Pick<Kind, 'group' | 'plural' | 'namespaced'>
@@ -24,5 +25,5 @@ export function describeKey(key: string): string {
 
 export const EVENTS_PREFIX = 'core/events/'
 
-/** Events and leases change often, so the store keeps only a short history of them. */
-export const BRIEF_HISTORY_PREFIXES = [EVENTS_PREFIX, 'coordination.k8s.io/leases/']
+/** Events, leases and the journal change often, so the store keeps only a short history of them. */
+export const BRIEF_HISTORY_PREFIXES = [EVENTS_PREFIX, 'coordination.k8s.io/leases/', JOURNAL_PREFIX]

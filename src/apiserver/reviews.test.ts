@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { manualClock } from '../base/manual-clock.ts'
+import { openMemoryStore } from '../store/index.ts'
 import { createBootstrapAuthorizer } from './rbac/bootstrap-authorizer.fixture.ts'
 import { createResources } from './resources.ts'
 import { performReview } from './reviews.ts'
@@ -12,7 +13,9 @@ const VIEWER: UserInfo = { name: 'ann', uid: 'u1', groups: ['stowage:viewers', '
 const authenticator = {
   authenticateToken: (token: string) => (token === 'good' ? { user: VIEWER } : undefined),
 } as unknown as Authenticator
-const deps = { clock: manualClock(), authenticator, authorizer: createBootstrapAuthorizer() }
+const clock = manualClock()
+const store = await openMemoryStore({ clock })
+const deps = { store, clock, authenticator, authorizer: createBootstrapAuthorizer() }
 const resources = createResources(ALL_KINDS)
 
 const createReview = (plural: string, body: object, { user = VIEWER, namespace = '' } = {}): Promise<Json> => {

@@ -1,21 +1,36 @@
-// Handles the review kinds of authentication.k8s.io and authorization.k8s.io, and reports of operations. The response is the
-// body with its status; nothing is written to the durable store.
+// Handles the review kinds of authentication.k8s.io and authorization.k8s.io, reports of operations and requests of timelines.
+// The response is the body with its status; nothing is written to the durable store.
 import { FieldErrors } from '../api/field-errors.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import { TIMELINE_KINDS, type TimelineRequest } from '../api/kinds/timeline/timeline-schema.ts'
+import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import { type FieldRequirement, parseFieldSelector } from '../api/selectors.ts'
 import { badRequest, invalid } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
+import type { Store } from '../store/index.ts'
 import type { TypedValue } from './http/protobuf-response.ts'
 import type { AnyObject } from './objects/object-deps.ts'
 import type { OperationBoard } from './operations/operation-board.ts'
 import type { Resource } from './resources.ts'
-import type { Authenticator, AuthorizationAttributes, Authorizer, UserInfo } from './security/index.ts'
+import {
+  type Authenticator,
+  type AuthorizationAttributes,
+  type Authorizer,
+  authorizeRequest,
+  type UserInfo,
+} from './security/index.ts'
+import type { Journal } from './timeline/journal.ts'
+import { readTimeline } from './timeline/read-timeline.ts'
 
 export interface ReviewDeps {
+  readonly store: Store
   readonly clock: Clock
   readonly authenticator: Authenticator
   readonly authorizer: Authorizer
   /** Absent on a server without operations, which serves no reports of them. */
   readonly operations?: Pick<OperationBoard, 'applyReport'>
+  /** Absent on a server without a journal, which serves no timelines. */
+  readonly journal?: Journal
 }
 
 /** Returns the body with its status. */
@@ -67,11 +82,32 @@ const REVIEWS: Readonly<Record<string, (deps: ReviewDeps, request: ReviewRequest
 
   OperationReport: ({ operations }, { user, body }) => operations!.applyReport(user.name, body.spec),
 
+  TimelineReview({ store, authorizer, journal }, { resource, user, body }) {
+    checkTimelineRequest(resource, body.spec)
+    const { kind, namespace = '', name } = body.spec
+    const { group, versions, plural } =
+      kind === persistentVolumeKind.kind ? persistentVolumeKind : persistentVolumeClaimKind
+    const target = { group, version: versions[0]!, plural, namespace, name, subresource: '' }
+    authorizeRequest(authorizer, { user, route: { is: 'resource', verb: 'get', ...target } })
+    return readTimeline({ store, journal: journal! }, body.spec)
+  },
+
   SelfSubjectRulesReview({ authorizer }, { user, body }) {
     const namespace = body.spec?.namespace
     if (!namespace) throw badRequest('no namespace on request')
     return authorizer.rulesFor?.(user, namespace) ?? { resourceRules: [], nonResourceRules: [], incomplete: true }
   },
+}
+
+function checkTimelineRequest(resource: Resource, { kind, name, namespace }: TimelineRequest): void {
+  const isClaim = kind === persistentVolumeClaimKind.kind
+  const errors = new FieldErrors()
+  if (!TIMELINE_KINDS.includes(kind)) errors.notSupported('spec.kind', kind, TIMELINE_KINDS)
+  if (!name) errors.required('spec.name', 'the name of the claim or volume')
+  if (isClaim && !namespace) errors.required('spec.namespace', 'the namespace of the claim')
+  if (kind === persistentVolumeKind.kind && namespace)
+    errors.invalid('spec.namespace', namespace, 'volumes have no namespace')
+  if (errors.hasErrors) throw invalid(resource.kind, '', errors.list)
 }
 
 async function reviewAccess({ authorizer }: ReviewDeps, resource: Resource, user: UserInfo, spec: AnyObject) {

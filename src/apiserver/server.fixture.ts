@@ -30,6 +30,7 @@ import { parseRuntimeConfig } from './resources.ts'
 import { type Authenticator, type Authorizer, createAuthenticator, issueKeylessCa } from './security/index.ts'
 import type { AccountTokens } from './service-accounts/index.ts'
 import { createTestAccountTokens } from './service-accounts/test-tokens.fixture.ts'
+import { createJournal, type Journal } from './timeline/journal.ts'
 import { versionInfo } from './version.ts'
 
 export interface ServerFixtureOptions {
@@ -61,6 +62,8 @@ export interface ServerFixtureOptions {
   readonly admissionPlugins?: readonly AdmissionPlugin[]
   /** Issues and accepts the tokens of ServiceAccounts. A request with an Authorization header is authenticated by its token. */
   readonly hasAccountTokens?: boolean
+  /** Records the changes of volumes in a journal; `shared` as a server that shares its store with others. Default: none. */
+  readonly journal?: 'own' | 'shared'
   /** The API server that the clients of the fixture emulate. Default: the environment variable SERVER_ANSWERS, or Stowage. */
   readonly answers?: 'stowage' | 'stock'
 }
@@ -70,6 +73,7 @@ export interface ServerFixture {
   readonly authorizer: Authorizer
   readonly store: Store
   readonly operations: OperationBoard
+  readonly journal?: Journal
   readonly clock: ManualClock
   readonly accountTokens?: AccountTokens
   /** Whether the clients behave like those of a stock API server. */
@@ -138,12 +142,15 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   const requestAuthorizer = nodes?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }
   const authorizer = options.recordsRuleUse ? recordRuleUse(requestAuthorizer) : requestAuthorizer
   const accountTokens = options.hasAccountTokens ? createTestAccountTokens({ store, clock }) : undefined
-  const operations = await openOperationBoard({ clock })
+  const random = options.random ?? countingRandom()
+  const journal = options.journal && createJournal({ clock, random, isShared: options.journal === 'shared' })
+  const operations = await openOperationBoard({ clock, onActivities: journal?.addActivities })
   const server = createApiServer({
     store,
     operations,
+    ...(journal ? { journal } : {}),
     clock,
-    random: options.random ?? countingRandom(),
+    random,
     log: silentLog,
     kinds: ALL_KINDS,
     gates: parseFeatureGates(options.gates),
@@ -214,6 +221,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     authorizer,
     store,
     operations,
+    ...(journal ? { journal } : {}),
     clock,
     accountTokens,
     isStock,

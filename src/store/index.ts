@@ -20,6 +20,7 @@ export type {
   ScrubStats,
   Store,
   StoreEvent,
+  TransactionResult,
   TransactionView,
   Watch,
   Write,

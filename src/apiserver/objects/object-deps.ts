@@ -8,12 +8,15 @@ import type { OperationBoard } from '../operations/operation-board.ts'
 import type { Resource, Resources } from '../resources.ts'
 import type { Authorizer } from '../security/index.ts'
 import type { AccountTokens } from '../service-accounts/index.ts'
+import type { Journal } from '../timeline/journal.ts'
 import type { Shared, StoredObjects } from './stored-object.ts'
 
 export interface ObjectDeps {
   readonly store: Store
   /** The operations, with their store in memory. Absent if the server serves none. */
   readonly operations?: OperationBoard
+  /** Records the changes of volumes. Absent if the server keeps no journal. */
+  readonly journal?: Journal
   readonly clock: Clock
   readonly random: Random
   readonly gates: FeatureGates

@@ -8,6 +8,7 @@ import type { DeleteOptions } from '../http/options.ts'
 import { objectKey } from '../keys.ts'
 import type { Resource } from '../resources.ts'
 import type { UserInfo } from '../security/index.ts'
+import type { ObjectChange } from '../timeline/describe-change.ts'
 import type { Update } from '../verbs/update.ts'
 
 /** A write whose body is decoded and validated as far as possible without the store. */
@@ -56,6 +57,8 @@ export interface WritePlan {
   /** The write of the object, followed by those that admission adds. */
   readonly writes: readonly Write[]
   readonly result: WriteResult
+  /** The object before and after the write, for the journal. Absent if nothing changes. */
+  readonly change?: ObjectChange
 }
 
 export const keyOf = ({ resource, namespace, name }: WriteTarget): string =>

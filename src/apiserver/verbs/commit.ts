@@ -7,7 +7,8 @@ import type { ObjectDeps } from '../objects/object-deps.ts'
 import { decodeStored, type StoredObjects } from '../objects/stored-object.ts'
 import { keyOf, type WriteResult, type WriteVerb } from '../objects/write-verb.ts'
 import { withQuotaEvents } from '../quota-events.ts'
-import { planWrite } from './execute.ts'
+import type { PlannedChange } from '../timeline/journal.ts'
+import { planWrite, transactJournaled } from './execute.ts'
 
 /** Maximum number of writes in a commit. A larger commit would delay other writes for too long. */
 export const COMMIT_WRITES_MAX = 500
@@ -21,31 +22,32 @@ export async function executeCommit(deps: ObjectDeps, verbs: readonly WriteVerb[
   let writes: readonly Write[] = []
   const { revisions } = await withQuotaEvents(
     deps,
-    deps.store.transact((view) => {
+    transactJournaled(deps, (view) => {
       const overlay = new Overlay(view, deps.objects)
       const overlayDeps: ObjectDeps = { ...deps, objects: overlay.objects }
       steps = mapWrites(verbs, (verb) => planStep(overlayDeps, verb, overlay))
       writes = overlay.writes()
-      return writes
+      return { writes, changes: steps }
     }),
   )
   const finalWrites = new Map(
     writes.map((write, index) => [keyOfWrite(write), { write, revision: revisions[index] ?? 0 }]),
   )
-  return steps.map(({ key, result }) => withFinalWrite(result, finalWrites.get(key)))
+  return steps.map(({ key, plan }) => withFinalWrite(plan.result, finalWrites.get(key)))
 }
 
-interface PlannedStep {
+interface PlannedStep extends PlannedChange {
   readonly key: string
-  readonly result: WriteResult
 }
 
 function planStep(deps: ObjectDeps, verb: WriteVerb, overlay: Overlay): PlannedStep {
-  const { writes, result } = planWrite(deps, verb, overlay)
+  const { target } = verb
+  const plan = planWrite(deps, verb, overlay)
+  const { writes } = plan
   const [objectWrite] = writes
   if (objectWrite) overlay.checkNotRecreated(objectWrite)
   for (const write of writes) overlay.apply(write)
-  return { key: objectWrite ? keyOfWrite(objectWrite) : keyOf(verb.target), result }
+  return { key: objectWrite ? keyOfWrite(objectWrite) : keyOf(target), target, plan }
 }
 
 /** Returns the result with the state after the commit, because a later write may have changed the object again. */

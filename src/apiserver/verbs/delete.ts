@@ -42,14 +42,22 @@ export function planDelete(
   const result = { created: false, deleted: isRemoved, warnings: NO_WARNINGS }
   const revision = target.dryRun ? entry.modRevision : 0
   if (isRemoved) {
-    return { writes: [{ delete: key }, ...admissionWrites], result: { ...result, value: entry.value, revision } }
+    return {
+      writes: [{ delete: key }, ...admissionWrites],
+      result: { ...result, value: entry.value, revision },
+      change: { before: currentObject, after: undefined },
+    }
   }
   const value = encodeStored(markedObject)
   if (sameContent(value, entry.value)) {
     return { writes: [], result: { ...result, value, revision: entry.modRevision } }
   }
   const put = putOf(deps, target.resource, key, markedObject, value)
-  return { writes: [put, ...admissionWrites], result: { ...result, value, revision } }
+  return {
+    writes: [put, ...admissionWrites],
+    result: { ...result, value, revision },
+    change: { before: currentObject, after: markedObject },
+  }
 }
 
 function checkPreconditions(

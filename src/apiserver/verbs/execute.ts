@@ -1,10 +1,11 @@
 // Runs a write in its own transaction. The write is planned synchronously on a view of the store. Planning has no effect on
 // the store and may run more than once.
-import type { TransactionView } from '../../store/index.ts'
+import type { TransactionResult, TransactionView, Write } from '../../store/index.ts'
 import { checkFences } from '../objects/check-fences.ts'
 import type { ObjectDeps } from '../objects/object-deps.ts'
 import type { WritePlan, WriteResult, WriteVerb } from '../objects/write-verb.ts'
 import { withQuotaEvents } from '../quota-events.ts'
+import type { PlannedChange } from '../timeline/journal.ts'
 import { planBinding } from './bind.ts'
 import { planCreate } from './create.ts'
 import { planDelete } from './delete.ts'
@@ -14,13 +15,41 @@ export const executeWrite = (deps: ObjectDeps, verb: WriteVerb): Promise<WriteRe
   withQuotaEvents(deps, transactWrite(deps, verb))
 
 async function transactWrite(deps: ObjectDeps, verb: WriteVerb): Promise<WriteResult> {
+  const { target } = verb
   let plan: WritePlan | undefined
-  const { revisions } = await deps.store.transact((view) => {
+  const { revisions } = await transactJournaled(deps, (view) => {
     plan = planWrite(deps, verb, view)
-    return verb.target.dryRun ? [] : plan.writes
+    return target.dryRun ? NO_WRITES : { writes: plan.writes, changes: [{ target, plan }] }
   })
   const { result } = plan!
   return { ...result, revision: result.revision || (revisions[0] ?? 0) }
+}
+
+const NO_WRITES = { writes: [], changes: [] }
+
+interface JournaledWrites {
+  readonly writes: readonly Write[]
+  readonly changes: readonly PlannedChange[]
+}
+
+/** Runs a transaction that also writes the records of its changes to the journal, if there is one. */
+export async function transactJournaled(
+  { store, journal }: ObjectDeps,
+  decide: (view: TransactionView) => JournaledWrites,
+): Promise<TransactionResult> {
+  if (!journal) return store.transact((view) => decide(view).writes)
+  const transaction = journal.begin()
+  let isCommitted = false
+  try {
+    const result = await store.transact((view) => {
+      const { writes, changes } = decide(view)
+      return transaction.withRecords(view, writes, changes)
+    })
+    isCommitted = true
+    return result
+  } finally {
+    transaction.settle(isCommitted)
+  }
 }
 
 export function planWrite(deps: ObjectDeps, verb: WriteVerb, view: TransactionView): WritePlan {

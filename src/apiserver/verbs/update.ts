@@ -54,9 +54,9 @@ function checkHasName({ name }: WriteTarget, object: KubeObject): void {
 export function planUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
   const entry = view.get(keyOf(target))
   if (!entry) return planCreateFromUpdate(deps, target, update, view)
-  const { writes, result } = planChange(deps, target, update, entry, view)
-  const isNotWritten = target.dryRun || writes.length === 0
-  return { writes, result: isNotWritten ? { ...result, revision: entry.modRevision } : result }
+  const plan = planChange(deps, target, update, entry, view)
+  const isNotWritten = target.dryRun || plan.writes.length === 0
+  return isNotWritten ? { ...plan, result: { ...plan.result, revision: entry.modRevision } } : plan
 }
 
 function planCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
@@ -145,6 +145,7 @@ function planChange(
     return {
       writes: [{ delete: key }, ...admissionWrites],
       result: { value, revision: 0, created: false, deleted: true, warnings },
+      change: { before: old, after: undefined },
     }
   }
   // A stale value is written again, so that an update without changes encrypts it with the current key.
@@ -155,6 +156,7 @@ function planChange(
   return {
     writes: [putOf(deps, resource, key, newObject, value), ...admissionWrites],
     result: { value, revision: 0, created: false, deleted: false, warnings },
+    change: { before: old, after: newObject },
   }
 }
 

@@ -1,7 +1,7 @@
 // Runs the components that share the process of an API server: the nodes of this machine and the controllers, each with the
 // rights of its own user.
 import type { FeatureGates } from '../../api/feature-gates.ts'
-import type { ApiServer, OperationBoard } from '../../apiserver/index.ts'
+import type { ApiServer, Journal, OperationBoard } from '../../apiserver/index.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { processName } from '../../base/process-identity.ts'
@@ -20,6 +20,8 @@ export interface ComponentsOptions {
   readonly server: ApiServer
   /** Lists the operations of the components. */
   readonly operations: OperationBoard
+  /** Records the attempts and driver calls of the components. Undefined if there is no journal. */
+  readonly journal: Journal | undefined
   readonly serverUrl: string
   readonly access: Pick<AccessControl, 'credentials' | 'nodeIdentity' | 'roleAuthorizer' | 'accountTokens'>
   readonly gates: FeatureGates
@@ -63,6 +65,8 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
   const { registry } = server.metrics
   const operations = createOperationRegistry({ process: processName('stowage'), clock })
   operations.subscribe(options.operations.applyLocal)
+  const { journal } = options
+  if (journal) operations.subscribeActivities((activity) => journal.addActivities(operations.process, [activity]))
   const common = { registry, clock, random, log, signal, operations }
   const ends: Promise<unknown>[] = []
   const controllers: Record<string, Promise<unknown>> = {}

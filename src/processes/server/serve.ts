@@ -9,6 +9,7 @@ import { ALL_KINDS } from '../../api/kinds/index.ts'
 import {
   createApiServer,
   createBuiltIns,
+  createJournal,
   inProcessClient,
   limitEvents,
   listenHttps,
@@ -45,6 +46,7 @@ import { followEncryption } from './encryption.ts'
 import { serverEndpointOf } from './endpoint.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
+import { startJournal } from './journal.ts'
 import type { StartedNodes } from './local-nodes.ts'
 import { localNodeNames, sharedNodeNames } from './node-names.ts'
 import { connectAsViewer, followPeerOperations } from './peer-operations.ts'
@@ -75,6 +77,10 @@ export interface ServeOptions {
   /** Whether to change a store on etcd without checksums to the newest format. */
   readonly upgradesEtcdFormat: boolean
   readonly audit: AuditSettings
+  /** Whether to record the changes of volumes, for timelines, their metrics and traces. */
+  readonly hasJournal: boolean
+  /** Where to send traces of claims with OTLP. Default: nowhere. */
+  readonly tracesUrl: string | undefined
   /** File with the configuration of encryption at rest. Default: encryption.yaml in pkiDir. */
   readonly encryptionProviderConfig: string | undefined
   /** Whether controllers run in this process. */
@@ -143,11 +149,13 @@ export async function serve(options: ServeOptions): Promise<void> {
       serverUrl: () => url,
     })
     const { pki } = access.credentials
-    const operations = await openOperationBoard({ clock })
+    const journal = options.hasJournal ? createJournal({ clock, random, isShared }) : undefined
+    const operations = await openOperationBoard({ clock, onActivities: journal?.addActivities })
     const server = createApiServer({
       ...access.serverOptions,
       store,
       operations,
+      journal,
       clock,
       random,
       log,
@@ -174,6 +182,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       await access.start(server, client, stop.signal)
       const endpoint = { address, port: listener.port }
       await limitEvents({ store, clock, log, registry: server.metrics.registry, signal: stop.signal })
+      if (journal) await startJournal(journal, { ...options, store, server, signal: stop.signal })
       service = await publishKubernetesService({ store, clock, random, log, endpoint, isShared })
       await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
       await publishClusterInfo(client, { server: url, caCert: pki.caCert })
@@ -207,6 +216,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         ...options,
         server,
         operations,
+        journal,
         serverUrl: url,
         access,
         gates,

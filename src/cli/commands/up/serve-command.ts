@@ -78,6 +78,12 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
       '--upgrade-etcd-format',
       'write checksums to a store on etcd of version 0.1.0; do this when all servers are of version 0.2.0 or newer',
     )
+    .addOption(
+      new Option('--journal <switch>', 'whether to record the changes of claims and volumes for `stowage timeline`')
+        .choices(['on', 'off'])
+        .default('on'),
+    )
+    .option('--otlp-endpoint <url>', 'OpenTelemetry collector for traces of claims, such as http://collector:4318')
     .option('--scrub-rate <MiB/s>', 'how fast the embedded store is read to find damage; 0 for never', '4')
     .addOption(logLevelOption('info; on a terminal warn'))
     .addOption(logFormatOption())
@@ -122,6 +128,8 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         historyMinutes,
         scrubBytesPerSecond: scrubRate * 2 ** 20,
         upgradesEtcdFormat: flags.upgradeEtcdFormat === true,
+        hasJournal: flags.journal !== 'off',
+        tracesUrl: parseOtlpEndpoint(flags.otlpEndpoint),
         audit: parseAuditFlags(flags),
         encryptionProviderConfig: flags.encryptionProviderConfig,
         volumesDir: flags.volumesDir,
@@ -222,6 +230,16 @@ const parseHosts = (text: string): string[] =>
     .split(',')
     .map((host) => host.trim())
     .filter((host) => host !== '')
+
+/** Returns the URL for traces: that of the collector with the path /v1/traces. */
+export function parseOtlpEndpoint(endpoint: string | undefined): string | undefined {
+  if (endpoint === undefined) return undefined
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
+  if (!url || !['http:', 'https:'].includes(url.protocol))
+    throw new UsageError(`--otlp-endpoint ${JSON.stringify(endpoint)}: expected a URL such as http://collector:4318`)
+  if (!url.pathname.endsWith('/v1/traces')) url.pathname = `${url.pathname.replace(/\/$/, '')}/v1/traces`
+  return url.href
+}
 
 /** Limited because all nodes run in one process. */
 const NODES_MAX = 100

@@ -1,0 +1,102 @@
+// Follows the steps of claims, from their creation until a pod can use their volume, for the histograms and traces. It knows
+// the claims that were created since the start of the server.
+import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
+import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
+import { LruCache } from '../../base/lru-cache.ts'
+import type { ChangeRecord } from './journal-record.ts'
+
+export interface FollowedClaim {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly createdMs: number
+}
+
+export interface ReachedStep {
+  readonly claim: FollowedClaim
+  readonly step: StepName
+  /** When the step before it was reached. */
+  readonly sinceMs: number
+  readonly atMs: number
+}
+
+export interface StepListener {
+  /** Called when a claim reaches a step for the first time, except for its creation. */
+  onStep?(step: ReachedStep): void
+  /** Called for each driver call on the volume of a claim. */
+  onCall?(claim: FollowedClaim, call: Activity): void
+}
+
+export interface StepFollower {
+  addChanges(changes: readonly ChangeRecord[]): void
+  addActivity(activity: Activity): void
+  subscribe(listener: StepListener): void
+}
+
+/** Beyond this number of claims, the steps of the least recently changed one are no longer followed. */
+const CLAIMS_MAX = 20_000
+
+interface Progress extends FollowedClaim {
+  readonly reached: Set<StepName>
+  lastMs: number
+}
+
+export function createStepFollower(): StepFollower {
+  const claims = new LruCache<string, Progress>(CLAIMS_MAX)
+  const uidsByName = new LruCache<string, string>(CLAIMS_MAX)
+  /** By the name of the volume and by its handle. */
+  const uidsByVolume = new LruCache<string, string>(2 * CLAIMS_MAX)
+  const listeners: StepListener[] = []
+
+  const claimOfVolume = (volume: string): Progress | undefined => claims.get(uidsByVolume.get(volume) ?? '')
+
+  function reach(claim: Progress | undefined, step: StepName, atMs: number): void {
+    if (!claim || claim.reached.has(step)) return
+    const reachedStep = { claim, step, sinceMs: claim.lastMs, atMs: Math.max(atMs, claim.lastMs) }
+    claim.reached.add(step)
+    claim.lastMs = reachedStep.atMs
+    for (const { onStep } of listeners) onStep?.(reachedStep)
+  }
+
+  function addChange(record: ChangeRecord): void {
+    const { kind, uid, name, namespace = '', atMs, step, claimUid, handle, volume, claims: claimNames = [] } = record
+    if (kind === 'PersistentVolume' && claimUid) {
+      if (!claims.get(claimUid)) return
+      uidsByVolume.set(name, claimUid)
+      if (handle) uidsByVolume.set(handle, claimUid)
+    }
+    if (!step) return
+    switch (kind) {
+      case 'PersistentVolumeClaim':
+        if (step === 'Created') {
+          claims.set(uid, { uid, namespace, name, createdMs: atMs, reached: new Set(), lastMs: atMs })
+          uidsByName.set(`${namespace}/${name}`, uid)
+        } else reach(claims.get(uid), step, atMs)
+        return
+      case 'PersistentVolume':
+        reach(claims.get(claimUid ?? ''), step, atMs)
+        return
+      case 'VolumeAttachment':
+        reach(claimOfVolume(volume ?? ''), step, atMs)
+        return
+      case 'Pod':
+        for (const claimName of claimNames)
+          reach(claims.get(uidsByName.get(`${namespace}/${claimName}`) ?? ''), step, atMs)
+    }
+  }
+
+  return {
+    addChanges(changes) {
+      for (const record of changes) addChange(record)
+    },
+    addActivity(activity) {
+      const { method, volume, result, start, durationMs } = activity
+      if (!method || !volume) return
+      const claim = claimOfVolume(volume) ?? claims.get(volume.replace(/^pvc-/, ''))
+      if (!claim) return
+      for (const { onCall } of listeners) onCall?.(claim, activity)
+      if (method === 'NodePublishVolume' && result === 'OK') reach(claim, 'Published', Date.parse(start) + durationMs)
+    },
+    subscribe: (listener) => void listeners.push(listener),
+  }
+}

@@ -1,0 +1,69 @@
+// The records of the journal and their stored form: JSON, one record per line, in the order of their commits.
+import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
+import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
+
+/** A committed change of a claim, a volume, an attachment, or a pod that uses claims. */
+export interface ChangeRecord {
+  readonly atMs: number
+  readonly kind: string
+  readonly namespace?: string
+  readonly name: string
+  readonly uid: string
+  readonly verb: 'create' | 'update' | 'delete'
+  readonly user: string
+  readonly manager?: string
+  /** What the change has set, such as `phase Pending → Bound`. */
+  readonly changes: readonly string[]
+  /** The volume of a claim or an attachment, by name. */
+  readonly volume?: string
+  /** The claim of a volume, by uid. */
+  readonly claimUid?: string
+  /** The ID that the driver of a volume knows it by. */
+  readonly handle?: string
+  /** The claims of a pod, by name. */
+  readonly claims?: readonly string[]
+  /** The step that the change completes. */
+  readonly step?: StepName
+}
+
+/** An attempt of a component, or a call to a driver. */
+export interface ActivityRecord {
+  readonly process: string
+  readonly activity: Activity
+}
+
+/** Replaces records of one object that were dropped, because it had too many. */
+export interface DropRecord {
+  readonly atMs: number
+  /** The uid, volume ID or name that the records had in common. */
+  readonly dropped: string
+  readonly count: number
+}
+
+export type JournalRecord = ChangeRecord | ActivityRecord | DropRecord
+
+export const isChange = (record: JournalRecord): record is ChangeRecord => 'verb' in record
+export const isActivity = (record: JournalRecord): record is ActivityRecord => 'activity' in record
+
+export const timeOf = (record: JournalRecord): number =>
+  isActivity(record) ? Date.parse(record.activity.start) : record.atMs
+
+/** Returns what the records of one volume have in common, for the bound of each volume. */
+export function ownerOf(record: JournalRecord): string {
+  if (isChange(record)) return record.uid
+  if (!isActivity(record)) return record.dropped
+  const { object, volume } = record.activity
+  return object?.uid ?? object?.name ?? volume ?? ''
+}
+
+export const encodeRecords = (records: readonly JournalRecord[]): Buffer =>
+  Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(''))
+
+/** Ignores lines that are no JSON, so that one damaged line does not hide the others. */
+export function decodeLine(line: string): JournalRecord | undefined {
+  try {
+    return JSON.parse(line) as JournalRecord
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,246 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { AppendRejectedError, type Medium, memoryMedium } from '../../store/index.ts'
+import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
+import { PENDING_ACTIVITIES_MAX } from './journal.ts'
+import { CHUNKS_PREFIX } from './journal-keys.ts'
+import { type ChangeRecord, decodeLine, isActivity, isChange, type JournalRecord } from './journal-record.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const VOLUMES = '/api/v1/persistentvolumes'
+
+let server: ServerFixture
+afterEach(() => server.store.close())
+
+const claim = (name: string, request = '1Gi') => ({
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: request } }, storageClassName: 'fast' },
+})
+const anActivity = (volume: string) => ({
+  start: '2026-01-01T00:00:00.000000Z',
+  durationMs: 5,
+  result: 'OK',
+  driver: 'disk.example',
+  method: 'CreateVolume',
+  volume,
+})
+
+async function records(): Promise<JournalRecord[]> {
+  const { entries } = await server.store.list({ prefix: CHUNKS_PREFIX })
+  const lines = entries.flatMap(({ value }) => Buffer.from(value).toString('utf8').trimEnd().split('\n'))
+  return lines.map((line) => decodeLine(line)!)
+}
+const changes = async (): Promise<ChangeRecord[]> => (await records()).filter(isChange)
+
+describe('the journal', () => {
+  it('PLUS-6 records who changed what, in the transaction of the change', async () => {
+    server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+    const transactions: string[][] = []
+    server.store.watch({
+      prefix: '',
+      afterRevision: server.store.revision,
+      onEvents: (events) => void transactions.push(events.map(({ key }) => key.split('/').slice(0, 2).join('/'))),
+      onEnd: () => {},
+    })
+    await server.post(`${CLAIMS}?fieldManager=kubectl`, claim('orders'))
+    await server.call('PATCH', `${CLAIMS}/orders/status`, JSON.stringify({ status: { phase: 'Bound' } }), {
+      'content-type': 'application/merge-patch+json',
+      'user-agent': 'binder/1',
+    })
+    await server.delete(`${CLAIMS}/orders`)
+    const journaled = ['core/persistentvolumeclaims', 'journal/chunks']
+    expect(transactions).toEqual([journaled, journaled, journaled])
+    expect(await changes()).toEqual([
+      expect.objectContaining({
+        ...{
+          verb: 'create',
+          user: 'tester',
+          manager: 'kubectl',
+          name: 'orders',
+          namespace: 'default',
+          step: 'Created',
+        },
+        changes: ['request 1Gi', 'class fast', 'phase Pending', 'finalizer kubernetes.io/pvc-protection added'],
+      }),
+      expect.objectContaining({ verb: 'update', manager: 'binder', changes: ['phase Pending → Bound'], step: 'Bound' }),
+      expect.objectContaining({ verb: 'update', changes: ['marked for deletion'] }),
+    ])
+  })
+
+  it('PLUS-6 has no record of a dry run, a rejected write or a write without changes', async () => {
+    server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+    await server.post(CLAIMS, claim('orders'))
+    const { revision } = server.store
+    expect((await server.post(`${CLAIMS}?dryRun=All`, claim('other'))).status).toBe(201)
+    expect((await server.post(CLAIMS, claim('orders'))).status).toBe(409)
+    expect((await server.post(CLAIMS, claim('broken', '-1'))).status).toBe(422)
+    expect((await server.patch(`${CLAIMS}/orders`, {})).status).toBe(200)
+    expect(server.store.revision).toBe(revision)
+    expect(await records()).toHaveLength(1)
+  })
+
+  it('PLUS-6 records changes of fields that it does not describe, and no update of a pod without a new node or phase', async () => {
+    server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+    await server.post(VOLUMES, {
+      metadata: { name: 'disk' },
+      spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/a' } },
+    })
+    await server.patch(`${VOLUMES}/disk`, { spec: { mountOptions: ['ro'] } })
+    const pods = '/api/v1/namespaces/default/pods'
+    const containers = [{ name: 'a', image: 'b' }]
+    const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'orders' } }]
+    await server.post(pods, { metadata: { name: 'web' }, spec: { containers, volumes } })
+    await server.post(pods, { metadata: { name: 'other' }, spec: { containers } })
+    await server.patch(`${pods}/web/status`, { status: { message: 'a' } })
+    expect((await changes()).map(({ name, changes }) => [name, changes.at(-1)])).toEqual([
+      ['disk', 'finalizer kubernetes.io/pv-protection added'],
+      ['disk', 'other fields'],
+      ['web', 'phase Pending'],
+    ])
+  })
+
+  it('PLUS-6 puts the records of a group commit into one chunk, and those of a commit in their order', async () => {
+    server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+    await Promise.all(Array.from({ length: 50 }, (_, index) => server.post(CLAIMS, claim(`c-${index}`))))
+    const { entries } = await server.store.list({ prefix: CHUNKS_PREFIX })
+    expect(entries).toHaveLength(1)
+    expect((await changes()).map(({ name }) => name)).toEqual(Array.from({ length: 50 }, (_, index) => `c-${index}`))
+  })
+
+  it('PLUS-6 writes a chunk per transaction if servers share the store', async () => {
+    server = await createServerFixture({ journal: 'shared', answers: 'stowage' })
+    await Promise.all(Array.from({ length: 5 }, (_, index) => server.post(CLAIMS, claim(`c-${index}`))))
+    expect((await server.store.list({ prefix: CHUNKS_PREFIX })).entries).toHaveLength(5)
+  })
+
+  it('PLUS-6 writes activities with the next write of any object, once', async () => {
+    server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+    server.journal!.addActivities('agent', [anActivity('pvc-1')])
+    expect(server.journal!.pending).toHaveLength(1)
+    const configMaps = '/api/v1/namespaces/default/configmaps'
+    await Promise.all(['a', 'b'].map((name) => server.post(configMaps, { metadata: { name } })))
+    expect(await records()).toEqual([{ process: 'agent', activity: anActivity('pvc-1') }])
+    expect(server.journal!.pending).toEqual([])
+  })
+
+  it('PLUS-6 drops the oldest of too many activities that wait', async () => {
+    server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+    const names = Array.from({ length: PENDING_ACTIVITIES_MAX + 2 }, (_, index) => `v-${index}`)
+    server.journal!.addActivities('agent', names.map(anActivity))
+    expect(server.journal!.pending[0]?.activity.volume).toBe('v-2')
+    expect(server.journal!.stats.droppedActivities).toBe(2)
+  })
+
+  it('PLUS-6 keeps the activities of a rejected write, and has no record of its change', async () => {
+    const medium = memoryMedium()
+    let isFull = false
+    const limited: Medium = {
+      ...medium,
+      write: (batch) => (isFull ? Promise.reject(new AppendRejectedError('disk full')) : medium.write(batch)),
+    }
+    server = await createServerFixture({ journal: 'own', medium: limited, answers: 'stowage' })
+    server.journal!.addActivities('agent', [anActivity('pvc-1')])
+    isFull = true
+    expect((await server.post(CLAIMS, claim('orders'))).status).toBe(500)
+    isFull = false
+    await server.post(CLAIMS, claim('carts'))
+    const written = await records()
+    expect(written.filter(isActivity)).toHaveLength(1)
+    expect(written.filter(isChange).map(({ name }) => name)).toEqual(['carts'])
+  })
+})
+
+describe('the journal after a crash', () => {
+  /** Writes the life of a claim and a volume, with several writes at a time. Errors are those of the crash. */
+  async function live({ post, patch, delete: remove }: ServerFixture): Promise<void> {
+    const volume = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/a' } }
+    await Promise.all([
+      post(CLAIMS, claim('a')),
+      post(CLAIMS, claim('b')),
+      post(VOLUMES, { metadata: { name: 'v' }, spec: volume }),
+    ])
+    await Promise.all(['a', 'b'].map((name) => patch(`${CLAIMS}/${name}`, { spec: { volumeName: `v-${name}` } })))
+    await patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound' } }, 'merge')
+    await Promise.all([remove(`${CLAIMS}/a`), remove(`${VOLUMES}/v`)])
+    await Promise.all(
+      [`${CLAIMS}/a`, `${VOLUMES}/v`].map((path) => patch(path, { metadata: { finalizers: null } }, 'merge')),
+    )
+    await post(CLAIMS, claim('a'))
+  }
+
+  /** Runs `live` on a medium whose write number `at` is lost, or committed without a response, and restarts the server. */
+  async function crash(at: number, isWritten: boolean): Promise<{ isOver: boolean }> {
+    const medium = memoryMedium()
+    let writes = 0
+    let isArmed = false
+    let isOver = true
+    const crashing: Medium = {
+      ...medium,
+      write: async (batch) => {
+        if (isArmed && writes++ === at) {
+          isOver = false
+          if (isWritten) await medium.write(batch)
+          throw new Error('crash')
+        }
+        return medium.write(batch)
+      },
+      close: async () => {},
+    }
+    const before = await createServerFixture({ journal: 'own', medium: crashing, answers: 'stowage' })
+    isArmed = true
+    await live(before)
+    server = await createServerFixture({ journal: 'own', medium, answers: 'stowage' })
+    return { isOver }
+  }
+
+  it('PLUS-6 claims no change that was not committed, and misses none that was, at every write', async () => {
+    let crashes = 0
+    for (const isWritten of [false, true]) {
+      for (let at = 0; ; at++) {
+        const { isOver } = await crash(at, isWritten)
+        expect(await stateOfJournal()).toEqual(await stateOfStore())
+        if (isOver) break
+        crashes++
+        await server.store.close()
+      }
+    }
+    expect(crashes).toBeGreaterThanOrEqual(10)
+  })
+
+  /** The objects that exist according to the records, with the fields that the records describe. */
+  async function stateOfJournal(): Promise<Record<string, object>> {
+    const objects = new Map<string, { changes: number; phase?: string; volume?: string; isDeleted: boolean }>()
+    for (const { uid, verb, changes: texts, volume } of await changes()) {
+      if (verb === 'delete') {
+        objects.delete(uid)
+        continue
+      }
+      const previous = objects.get(uid)
+      expect(previous === undefined).toBe(verb === 'create')
+      const phase = texts
+        .find((text) => text.startsWith('phase'))
+        ?.split(' ')
+        .at(-1)
+      objects.set(uid, {
+        changes: (previous?.changes ?? 0) + 1,
+        ...(volume ? { volume } : previous?.volume ? { volume: previous.volume } : {}),
+        ...(phase ? { phase } : previous?.phase ? { phase: previous.phase } : {}),
+        isDeleted: previous?.isDeleted || texts.includes('marked for deletion'),
+      })
+    }
+    return Object.fromEntries([...objects].map(([uid, { changes: _, ...fields }]) => [uid, fields]))
+  }
+
+  async function stateOfStore(): Promise<Record<string, object>> {
+    const items: Json[] = [...(await server.get(CLAIMS)).json.items, ...(await server.get(VOLUMES)).json.items]
+    return Object.fromEntries(
+      items.map(({ metadata, spec, status }) => [
+        metadata.uid,
+        {
+          ...(spec.volumeName ? { volume: spec.volumeName } : {}),
+          ...(status?.phase ? { phase: status.phase } : {}),
+          isDeleted: metadata.deletionTimestamp !== undefined,
+        },
+      ]),
+    )
+  }
+})

@@ -1,0 +1,128 @@
+import { Registry } from 'prom-client'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { silentLog } from '../../base/log.ts'
+import { type ManualClock, manualClock } from '../../base/manual-clock.ts'
+import { openMemoryStore, type Store } from '../../store/index.ts'
+import { createJournal } from './journal.ts'
+import { CHUNKS_PREFIX, RECORD_AGE_MS_MAX, SEGMENTS_PREFIX } from './journal-keys.ts'
+import { encodeRecords, type JournalRecord } from './journal-record.ts'
+import { type JournalLimits, limitRecords, maintainJournal, mergeChunks } from './merge-chunks.ts'
+import { readTimeline } from './read-timeline.ts'
+
+const LIMITS: JournalLimits = { chunks: 10, volumeRecords: 200, bytes: 1_000_000, segments: 100 }
+const MINUTE_MS = 60_000
+
+let clock: ManualClock
+let store: Store
+beforeEach(async () => {
+  clock = manualClock()
+  store = await openMemoryStore({ clock })
+})
+afterEach(() => store.close())
+
+const aChange = (
+  name: string,
+  verb: 'create' | 'update' | 'delete' = 'create',
+  atMs = clock.nowMs(),
+): JournalRecord => ({
+  ...{
+    atMs,
+    kind: 'PersistentVolumeClaim',
+    namespace: 'shop',
+    name,
+    uid: `uid-${name}`,
+    verb,
+    user: 'ann',
+    changes: [],
+  },
+})
+
+async function putChunks(names: readonly string[], atMs = clock.nowMs()): Promise<void> {
+  for (const [index, name] of names.entries()) {
+    const key = `${CHUNKS_PREFIX}${name}-${String(index).padStart(4, '0')}`
+    const expiresAtMs = clock.nowMs() + RECORD_AGE_MS_MAX
+    await store.transact(() => [{ put: key, value: encodeRecords([aChange(name, 'create', atMs)]), expiresAtMs }])
+  }
+}
+const countOf = async (prefix: string) => (await store.list({ prefix })).entries.length
+const journal = () => createJournal({ clock, random: () => 0, isShared: false })
+const namesOf = (count: number, prefix = 'c') => Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
+const requestOf = (name: string) => ({ kind: 'PersistentVolumeClaim' as const, namespace: 'shop', name })
+
+describe('mergeChunks', () => {
+  it('PLUS-6 replaces chunks by a segment with the same records', async () => {
+    await putChunks(namesOf(10))
+    expect(await mergeChunks(store, LIMITS)).toEqual({ droppedRecords: 0 })
+    expect(await countOf(CHUNKS_PREFIX)).toBe(0)
+    expect(await countOf(SEGMENTS_PREFIX)).toBe(1)
+    const { uid, entries } = await readTimeline({ store, journal: journal() }, requestOf('c-7'))
+    expect(uid).toBe('uid-c-7')
+    expect(entries).toHaveLength(1)
+  })
+
+  it('PLUS-6 waits for more chunks', async () => {
+    await putChunks(namesOf(9))
+    expect(await mergeChunks(store, LIMITS)).toBeUndefined()
+    expect(await countOf(CHUNKS_PREFIX)).toBe(9)
+  })
+
+  it('PLUS-6 gives a segment the age of its newest record, after which the store deletes it', async () => {
+    await putChunks(namesOf(10), clock.nowMs() - RECORD_AGE_MS_MAX + 5 * MINUTE_MS)
+    await mergeChunks(store, LIMITS)
+    await clock.advance(4 * MINUTE_MS)
+    expect(await countOf(SEGMENTS_PREFIX)).toBe(1)
+    await clock.advance(2 * MINUTE_MS)
+    expect(await countOf(SEGMENTS_PREFIX)).toBe(0)
+  })
+
+  it('PLUS-6 merges nothing if another server has merged the same chunks', async () => {
+    await putChunks(namesOf(10))
+    const results = await Promise.all([mergeChunks(store, LIMITS), mergeChunks(store, LIMITS)])
+    expect(results.filter(Boolean)).toHaveLength(1)
+    expect(await countOf(SEGMENTS_PREFIX)).toBe(1)
+  })
+})
+
+describe('limitRecords', () => {
+  it('PLUS-6 replaces the oldest records of a volume by their number, and keeps its creation and other volumes', () => {
+    const updates = Array.from({ length: 5 }, (_, index) => aChange('busy', 'update', index))
+    const { records, droppedRecords } = limitRecords([aChange('busy'), aChange('idle'), ...updates], 3)
+    expect(droppedRecords).toBe(3)
+    expect(records).toEqual([
+      aChange('busy'),
+      aChange('idle'),
+      ...updates.slice(3),
+      { atMs: 2, dropped: 'uid-busy', count: 3 },
+    ])
+  })
+})
+
+describe('maintainJournal', () => {
+  const abort = new AbortController()
+  afterEach(() => abort.abort())
+
+  it('PLUS-6 deletes the oldest segments beyond the limit', async () => {
+    const registry = new Registry()
+    const options = { store, journal: journal(), clock, log: silentLog, registry, signal: abort.signal }
+    await maintainJournal({ ...options, limits: { ...LIMITS, segments: 2 } })
+    for (const prefix of ['a', 'b', 'c']) {
+      await putChunks(namesOf(10, prefix))
+      const before = await countOf(CHUNKS_PREFIX)
+      expect(before).toBe(10)
+      await clock.advance(MINUTE_MS)
+      await untilAsync(async () => (await countOf(CHUNKS_PREFIX)) === 0)
+    }
+    await clock.advance(MINUTE_MS)
+    await untilAsync(async () => (await countOf(SEGMENTS_PREFIX)) === 2)
+    expect(await readTimeline({ store, journal: journal() }, requestOf('a-0'))).toEqual({ otherUids: [] })
+    expect(await registry.metrics()).toMatch(/stowage_journal_dropped_total\{limit="total"\} 1/)
+  })
+})
+
+/** Waits for work on other threads, such as compression. */
+async function untilAsync(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) {
+    await new Promise((resolve) => setImmediate(resolve))
+    await clock.advance(1_000)
+  }
+}

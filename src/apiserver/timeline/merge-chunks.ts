@@ -1,0 +1,203 @@
+// Merges the chunks of the journal into compressed segments, and bounds the journal: the records of one volume in each
+// segment, and the segments in total. The store deletes chunks and segments that are too old. A merge is a transaction of
+// its own, at most one per hundred chunks.
+import { promisify } from 'node:util'
+import { deflateRaw } from 'node:zlib'
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import { type Entry, type Store, StoreClosedError } from '../../store/index.ts'
+import { followStore } from '../follow-store.ts'
+import type { Journal } from './journal.ts'
+import { CHUNKS_PREFIX, RECORD_AGE_MS_MAX, SEGMENTS_PREFIX } from './journal-keys.ts'
+import { decodeLine, encodeRecords, isChange, type JournalRecord, ownerOf, timeOf } from './journal-record.ts'
+
+export interface JournalLimits {
+  /** Chunks are merged when there are this many. */
+  readonly chunks: number
+  /** Records of one volume in a segment. Beyond it, the oldest are replaced by their number; its creation is kept. */
+  readonly volumeRecords: number
+  /** Bytes of all segments. Beyond it, the oldest segments are deleted. */
+  readonly bytes: number
+  /** Number of all segments. Beyond it, the oldest are deleted. */
+  readonly segments: number
+}
+
+/** A merge writes at most this many keys, because a transaction on etcd can contain 128 writes. */
+const MERGED_CHUNKS_MAX = 100
+/** A merge of chunks with more bytes than this takes fewer of them. */
+const MERGED_BYTES_MAX = 1024 * 1024
+const MERGE_INTERVAL_MS = 60_000
+
+export const JOURNAL_LIMITS: JournalLimits = {
+  chunks: 100,
+  volumeRecords: 200,
+  bytes: 64 * 1024 * 1024,
+  segments: 10_000,
+}
+
+export interface MaintainOptions {
+  readonly store: Store
+  readonly journal: Journal
+  readonly clock: Clock
+  readonly log: Logger
+  readonly registry: Registry
+  readonly signal: AbortSignal
+  readonly limits?: JournalLimits
+}
+
+/** Resolves when the stored segments are counted. Merges chunks once per minute until the signal is aborted. */
+export async function maintainJournal(options: MaintainOptions): Promise<void> {
+  const { store, clock, log, signal, limits = JOURNAL_LIMITS } = options
+  const segments = new Map<string, number>()
+  const dropped = registerMetrics(options, segments)
+  await followStore({
+    store,
+    prefix: SEGMENTS_PREFIX,
+    description: 'segments of the journal',
+    clock,
+    log,
+    signal,
+    onEntry(key, entry) {
+      if (entry) segments.set(key, entry.value.length)
+      else segments.delete(key)
+    },
+  })
+  const maintain = async () => {
+    try {
+      for (let result = await mergeChunks(store, limits); result; result = await mergeChunks(store, limits)) {
+        dropped.inc({ limit: 'volume' }, result.droppedRecords)
+        if (signal.aborted) return
+      }
+      dropped.inc({ limit: 'total' }, await deleteExcess(store, segments, limits))
+    } catch (error) {
+      if (signal.aborted || error instanceof StoreClosedError) return
+      log.warn({ reason: (error as Error).message }, 'cannot merge the journal; retrying in a minute')
+    }
+    if (!signal.aborted) schedule()
+  }
+  const schedule = () => {
+    const cancel = clock.after(MERGE_INTERVAL_MS, () => {
+      signal.removeEventListener('abort', cancel)
+      void maintain()
+    })
+    signal.addEventListener('abort', cancel, { once: true })
+  }
+  schedule()
+}
+
+const compress = promisify(deflateRaw)
+
+/** Merges the oldest chunks. Returns undefined if there are too few, or if another server has merged them. */
+export async function mergeChunks(
+  store: Store,
+  limits: JournalLimits,
+): Promise<{ readonly droppedRecords: number } | undefined> {
+  const { entries } = await store.list({ prefix: CHUNKS_PREFIX, limit: Math.max(limits.chunks, MERGED_CHUNKS_MAX) })
+  if (entries.length < limits.chunks) return undefined
+  const chunks = firstOf(entries)
+  const { records, droppedRecords } = limitRecords(chunks.flatMap(recordsOf), limits.volumeRecords)
+  const key = `${SEGMENTS_PREFIX}${chunks[0]!.key.slice(CHUNKS_PREFIX.length)}`
+  const value = await compress(encodeRecords(records))
+  const expiresAtMs = Math.max(0, ...records.map(timeOf)) + RECORD_AGE_MS_MAX
+  let isMerged = false
+  await store.transact((view) => {
+    isMerged = chunks.every((chunk) => view.get(chunk.key)?.modRevision === chunk.modRevision)
+    return isMerged ? [{ put: key, value, expiresAtMs }, ...chunks.map((chunk) => ({ delete: chunk.key }))] : []
+  })
+  return isMerged ? { droppedRecords } : undefined
+}
+
+/** Returns the first chunk and as many of the next ones as a merge may have. */
+function firstOf(entries: readonly Entry[]): readonly Entry[] {
+  let bytes = 0
+  const end = entries.findIndex(({ value }) => {
+    bytes += value.length
+    return bytes > MERGED_BYTES_MAX
+  })
+  return entries.slice(0, Math.min(end < 0 ? entries.length : Math.max(1, end), MERGED_CHUNKS_MAX))
+}
+
+const recordsOf = ({ value }: Entry): JournalRecord[] =>
+  Buffer.from(value)
+    .toString('utf8')
+    .split('\n')
+    .flatMap((line) => (line === '' ? [] : (decodeLine(line) ?? [])))
+
+/** Replaces the oldest records of each volume beyond the limit by their number. */
+export function limitRecords(
+  records: readonly JournalRecord[],
+  volumeRecordsMax: number,
+): { readonly records: readonly JournalRecord[]; readonly droppedRecords: number } {
+  const counts = new Map<string, number>()
+  for (const record of records) counts.set(ownerOf(record), (counts.get(ownerOf(record)) ?? 0) + 1)
+  const drops = new Map<string, { atMs: number; count: number }>()
+  const remaining = records.filter((record) => {
+    const owner = ownerOf(record)
+    const excess = (counts.get(owner) ?? 0) - volumeRecordsMax
+    const isCreation = isChange(record) && record.verb === 'create'
+    if (excess <= 0 || isCreation) return true
+    counts.set(owner, volumeRecordsMax + excess - 1)
+    const drop = drops.get(owner) ?? { atMs: 0, count: 0 }
+    drops.set(owner, { atMs: timeOf(record), count: drop.count + ('dropped' in record ? record.count : 1) })
+    return false
+  })
+  return {
+    records: [...remaining, ...[...drops].map(([dropped, { atMs, count }]) => ({ atMs, dropped, count }))],
+    droppedRecords: records.length - remaining.length,
+  }
+}
+
+/** Deletes the oldest segments beyond the limits. Returns their number. */
+async function deleteExcess(
+  store: Store,
+  segments: ReadonlyMap<string, number>,
+  limits: JournalLimits,
+): Promise<number> {
+  let bytes = [...segments.values()].reduce((sum, size) => sum + size, 0)
+  let count = segments.size
+  const excess: string[] = []
+  for (const key of [...segments.keys()].sort()) {
+    if (bytes <= limits.bytes && count <= limits.segments) break
+    excess.push(key)
+    bytes -= segments.get(key)!
+    count--
+  }
+  for (let index = 0; index < excess.length; index += MERGED_CHUNKS_MAX) {
+    const keys = excess.slice(index, index + MERGED_CHUNKS_MAX)
+    await store.transact(() => keys.map((key) => ({ delete: key })))
+  }
+  return excess.length
+}
+
+function registerMetrics({ journal, registry }: MaintainOptions, segments: ReadonlyMap<string, number>) {
+  const registers = [registry]
+  new Counter({
+    name: 'stowage_journal_records_total',
+    help: 'Records that were written to the journal of volumes, by type: change, activity of a component, or lost activity that waited for too long.',
+    labelNames: ['type'],
+    registers,
+    collect() {
+      this.reset()
+      this.inc({ type: 'change' }, journal.stats.changes)
+      this.inc({ type: 'activity' }, journal.stats.activities)
+      this.inc({ type: 'lost' }, journal.stats.droppedActivities)
+    },
+  })
+  new Gauge({
+    name: 'stowage_journal_bytes',
+    help: 'Bytes of the merged segments of the journal of volumes.',
+    registers,
+    collect() {
+      this.set([...segments.values()].reduce((sum, size) => sum + size, 0))
+    },
+  })
+  const dropped = new Counter({
+    name: 'stowage_journal_dropped_total',
+    help: 'Dropped by a limit of the journal: records of one volume, or segments in total.',
+    labelNames: ['limit'],
+    registers,
+  })
+  for (const limit of ['volume', 'total']) dropped.inc({ limit }, 0)
+  return dropped
+}
