@@ -33,6 +33,11 @@ const CODES: Readonly<Record<string, ExitCodes>> = {
   },
   why: { 0: 'the object is ready', 1: 'it is not', 2: 'usage error, or the object cannot be read' },
   simulate: { 0: 'everything fits', 1: 'something does not', 2: 'usage error, or the simulation could not run' },
+  timeline: {
+    0: 'the timeline is printed',
+    1: 'there is none, for example because the object is not known',
+    2: 'usage error',
+  },
   doctor: { 0: 'no warnings and no errors', 1: 'at least one', 2: 'usage error, or the checks could not run' },
   df: {
     0: 'the table is printed, even if some amounts are unknown',

@@ -28,6 +28,7 @@ import { addSimulate } from './commands/simulate/command.ts'
 import { addStatus } from './commands/status/command.ts'
 import { addStop } from './commands/stop/command.ts'
 import { addStore } from './commands/store/command.ts'
+import { addTimeline } from './commands/timeline/command.ts'
 import { addToken } from './commands/token/command.ts'
 import { addUnused } from './commands/unused/command.ts'
 import { addUp } from './commands/up/command.ts'
@@ -43,6 +44,7 @@ const COMMANDS: readonly AddCommand[] = [
   addStatus,
   addWhy,
   addSimulate,
+  addTimeline,
   addDoctor,
   addDf,
   addUnused,

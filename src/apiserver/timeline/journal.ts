@@ -75,7 +75,7 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
       const key = keyOf(chunkCount)
       const entry = view.get(key)
       if (!entry) return new ChunkPut(key, records, undefined, expiresAtMs)
-      const previous = entry.coalescable
+      const previous = entry.coalescablePut
       if (previous instanceof ChunkPut && previous.count < CHUNK_RECORDS_MAX)
         return new ChunkPut(key, records, previous, expiresAtMs)
       chunkCount++ // the chunk is committed or full

@@ -61,9 +61,14 @@ async function scanJournal(store: Store, texts: readonly string[]): Promise<Jour
 async function* valuesOf(store: Store, prefix: string, atRevision: Revision): AsyncGenerator<Uint8Array> {
   let after: string | undefined
   for (;;) {
-    const { entries, more } = await store.list({ prefix, limit: PAGE_ENTRIES, atRevision, ...(after ? { after } : {}) })
+    const { entries, hasMore } = await store.list({
+      prefix,
+      limit: PAGE_ENTRIES,
+      atRevision,
+      ...(after ? { after } : {}),
+    })
     for (const { value } of entries) yield value
     after = entries.at(-1)?.key
-    if (!more || after === undefined) return
+    if (!hasMore || after === undefined) return
   }
 }

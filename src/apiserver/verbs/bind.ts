@@ -64,7 +64,7 @@ export function planBinding(
   return {
     writes: [{ put: keyOf(target), value }],
     result: { value, revision: 0, created: false, deleted: false, warnings: NO_WARNINGS },
-    change: { before: old, after: updated },
+    change: { before: old, after: boundPod },
   }
 }
 

@@ -88,7 +88,7 @@ export function planCreate(
   return {
     writes: [putOf(deps, resource, key, storedObject, value), ...admissionWrites],
     result: { value, revision: 0, created: true, deleted: false, warnings },
-    change: { before: undefined, after: stored },
+    change: { before: undefined, after: storedObject },
   }
 }
 

@@ -163,7 +163,7 @@ describe('reportOperations', () => {
   })
 
   it('PLUS-6 sends activities within a second, again after an error, and the last ones when the process stops', async () => {
-    start()
+    startReporter()
     const sentVolumes = () => reports.map(({ activities = [] }) => activities.map(({ volume }) => volume).join())
     const call = (volume: string) =>
       registry.recordCall({ driver: 'd', method: 'CreateVolume', code: 'OK', volume, durationMs: 1 })

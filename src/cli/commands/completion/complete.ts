@@ -59,7 +59,7 @@ export async function complete(program: Command, { words, objectNames }: Command
       if (positionals.length > 0) return filterCandidates([], prefix)
       const [kind = '', name] = prefix.split('/')
       if (name === undefined) {
-        const kindNames = command.name() === 'why' ? TARGET_KIND_NAMES : OBJECT_KIND_NAMES
+        const kindNames = KIND_NAMES[command.name()] ?? OBJECT_KIND_NAMES
         return filterCandidates(
           kindNames.map((kindName) => `${kindName}/`),
           prefix,
@@ -80,6 +80,9 @@ export async function complete(program: Command, { words, objectNames }: Command
       return { is: 'file' }
   }
 }
+
+/** The kinds that a command accepts. Default: those of `stowage retry`. */
+const KIND_NAMES: Readonly<Record<string, readonly string[]>> = { why: TARGET_KIND_NAMES, timeline: ['pvc', 'pv'] }
 
 /** Splits the last word from the others. A flag and its value become two words, even if a shell passes them as `--flag=value`. */
 function splitWords(words: readonly string[]): { given: readonly string[]; prefix: string } {
