@@ -44,7 +44,7 @@ describe('isExactNumber', () => {
     )
   })
 
-  it('rejects an integer of 64 bits if and only if it changes', () => {
+  it('rejects a 64-bit integer if and only if parsing and printing it changes its value', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n }), (value) => {
         const isChanged = BigInt(JSON.stringify(Number(value))) !== value

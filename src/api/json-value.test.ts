@@ -26,7 +26,7 @@ describe('setOwnProperty and getOwnProperty', () => {
 })
 
 describe('jsonEquals', () => {
-  it('ignores the order of keys, but no difference of items, types or keys', () => {
+  it('ignores key order, and detects differences in items, types and keys', () => {
     expect(jsonEquals(json('{"a":1,"b":[1,2]}'), json('{"b":[1,2],"a":1}'))).toBe(true)
     expect(jsonEquals([1, 2], [2, 1])).toBe(false)
     expect(jsonEquals({ a: 1 }, { a: 1, b: 2 })).toBe(false)

@@ -76,7 +76,7 @@ describe('POST commits', () => {
       },
       405,
     ],
-  ])('SYS-10 rejects %s like a single request, and writes nothing', async (_, write, code) => {
+  ])('SYS-10 responds to %s with the status code of a single request, and writes nothing', async (_, write, code) => {
     const { revision } = api.store
     const { status, json } = await api.post(COMMITS, { writes: [create('b'), write] })
     expect(status).toBe(code)

@@ -66,7 +66,7 @@ describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : '
     await expect(mounts.bind(stage, target)).rejects.toThrow('is mounted there. Unmount it first.')
   })
 
-  it('SYS-6 report the device if its node is bound on a file', async () => {
+  it('SYS-6 report the block device if its device file is bind-mounted onto a file', async () => {
     const { mounts } = fixture.host
     const target = join(fixture.pool, 'block')
     await writeFile(target, '')

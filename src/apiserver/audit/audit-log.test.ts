@@ -1,11 +1,7 @@
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { silentLog } from '../../base/log.ts'
 import { manualClock } from '../../base/manual-clock.ts'
 import { type AuditSink, createAuditLog } from './audit-log.ts'
-import { openRotatingFile } from './rotating-file.ts'
 
 /** Copies the text of a batch, because the batch shares its bytes with the buffer. */
 const textOf = (lines: Uint8Array): string => Buffer.from(lines).toString('utf8')
@@ -81,54 +77,5 @@ describe('the audit log', () => {
     log.write('after\n')
     await clock.advance(100)
     expect(writtenTexts.at(-1)).toBe('after\n')
-  })
-})
-
-describe('the audit file', () => {
-  let dir: string
-  beforeEach(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'stowage-audit-'))
-  })
-  afterEach(() => rm(dir, { recursive: true }))
-
-  const limits = { bytesMax: 10, backupsMax: 2, ageMsMax: 0 }
-  const contents = async () => {
-    const names = (await readdir(dir)).sort()
-    return Promise.all(names.map((name) => readFile(join(dir, name), 'utf8')))
-  }
-
-  it('SYS-21 is private, and appended to by the next process', async () => {
-    const path = join(dir, 'audit.log')
-    for (const text of ['a\n', 'b\n']) {
-      const file = await openRotatingFile({ path, ...limits, clock: manualClock() })
-      await file.write(Buffer.from(text))
-      await file.close()
-    }
-    expect((await stat(path)).mode & 0o777).toBe(0o600)
-    expect(await contents()).toEqual(['a\nb\n'])
-  })
-
-  it('SYS-21 is rotated by size, and the oldest files are deleted', async () => {
-    const clock = manualClock()
-    const file = await openRotatingFile({ path: join(dir, 'audit.log'), ...limits, clock })
-    for (const text of ['one 1\n', 'two 2\n', 'three 3\n', 'four 4\n']) {
-      await file.write(Buffer.from(text))
-      await clock.advance(1_000)
-    }
-    await file.close()
-    expect(await contents()).toEqual(['two 2\n', 'three 3\n', 'four 4\n'])
-    expect((await readdir(dir)).sort()[0]).toMatch(/^audit-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}\.log$/)
-  })
-
-  it('SYS-21 deletes rotated files by age, even if the current file is not rotated', async () => {
-    const clock = manualClock()
-    const ageMsMax = 24 * 60 * 60 * 1_000
-    const file = await openRotatingFile({ path: join(dir, 'audit.log'), ...limits, ageMsMax, clock })
-    await file.write(Buffer.from('one 1\n'))
-    await file.write(Buffer.from('two 2\n'))
-    await clock.advance(ageMsMax + 1)
-    await file.write(Buffer.from('x\n'))
-    await file.close()
-    expect(await contents()).toEqual(['two 2\nx\n'])
   })
 })

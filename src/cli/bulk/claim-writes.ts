@@ -9,11 +9,12 @@ import { type FinalStatus, isTransient, type StartResult } from './run-claims.ts
 
 export type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
-/** After this many conflicts on a claim, the write fails. */
+/** The number of retries after conflicts on a claim. */
 const CONFLICTS_MAX = 10
 
 /**
- * Reads the claim and performs its next step: returns a final status, follows a change that was already started, or writes.
+ * Reads the claim and performs its next step: returns a final status, returns the
+ * resourceVersion if the change was already started, or writes.
  * After a conflict, it reads the claim again and repeats the step.
  */
 export async function startClaim(

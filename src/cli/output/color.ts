@@ -2,9 +2,9 @@
 import { Option } from 'commander'
 
 export const noColorOption = () =>
-  new Option('--no-color', 'print no colors; the default if $NO_COLOR is set or the output is no terminal')
+  new Option('--no-color', 'disable colors; the default if $NO_COLOR is set or the output is not a terminal')
 
-/** Returns whether standard output shows colors. `isEnabled` is false with --no-color. */
+/** Returns whether to color standard output. `isEnabled` is false with --no-color. */
 export const canShowColors = (
   isEnabled: boolean,
   { env, stdout }: Pick<NodeJS.Process, 'env'> & { readonly stdout: { readonly isTTY?: boolean } } = process,

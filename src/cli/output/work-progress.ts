@@ -6,7 +6,7 @@ import { formatDuration, formatPercent, formatRate, formatSize } from './units.t
 
 export interface ProgressOutput {
   write(text: string): void
-  /** Undefined if the output is no terminal. Called for every draw, because a terminal can be resized. */
+  /** Undefined if the output is not a terminal. Called for every draw, because a terminal can be resized. */
   columns?(): number
 }
 

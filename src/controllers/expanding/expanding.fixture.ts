@@ -79,7 +79,7 @@ export interface ClaimOptions {
   readonly status?: object
 }
 
-/** The columns of the tables in KEP-1790: `mark` is spec.allocatedResources, `alloc` is status.allocatedResources. */
+/** The sizes of a claim that an expansion changes: `mark` is spec.allocatedResources, `alloc` is status.allocatedResources. */
 export interface ClaimView {
   readonly req: string
   readonly mark?: string

@@ -24,7 +24,9 @@ import { type ExpansionStep, planExpansion, type Situation } from './plan-expans
 const NOW_MS = Date.UTC(2026, 0, 1, 12)
 const SLOW_RETRY_MS = 300_000
 
-/** Fields of claim and volume with the column names of KEP-1790. Sizes are in Gi. */
+/**
+ * The request, capacity, allocated size and resize state of a claim, and the capacity of its volume (`pvcap`). Sizes are in Gi.
+ */
 interface Sizes {
   readonly req?: number
   readonly cap?: number

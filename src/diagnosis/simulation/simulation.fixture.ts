@@ -46,6 +46,7 @@ export function aSnapshot(nodes: readonly TestNode[], objects: Partial<Record<ke
     quotas: [],
     limitRanges: [],
     events: [],
+    operations: [],
     ...objects,
   } as unknown as Snapshot
 }

@@ -16,8 +16,8 @@ import { requestCertificate } from './request-certificate.ts'
 const HOUR_MS = 3_600_000
 const LIFETIME_MS = 10 * HOUR_MS
 
-/** Creates a directory with the credentials of a node, and a client whose server signs every request for ten hours. */
-async function startNode() {
+/** Creates a directory with the credentials of a node, and a client of a fake server that issues certificates valid for ten hours. */
+async function createCredentialsFixture() {
   const clock = manualClock()
   const root = await mkdtemp(join(tmpdir(), 'stowage-credentials-'))
   onTestFinished(() => rm(root, { recursive: true }))
@@ -59,21 +59,24 @@ async function startNode() {
   return { root, clock, client, state, request }
 }
 
-type Node = Awaited<ReturnType<typeof startNode>>
+type CredentialsFixture = Awaited<ReturnType<typeof createCredentialsFixture>>
 
-function startRenewal({ client, clock }: Node, credentials: NonNullable<Awaited<ReturnType<typeof loadCredentials>>>) {
+function startRenewal(
+  { client, clock }: CredentialsFixture,
+  credentials: NonNullable<Awaited<ReturnType<typeof loadCredentials>>>,
+) {
   const stop = new AbortController()
   const renewalRun = credentials.renew({ client, clock, random: () => 0.5, log: silentLog, signal: stop.signal })
   renewalRun.catch(() => {})
   onTestFinished(() => stop.abort())
 }
 
-/** Waits for files that are written. */
+/** Polls a condition that depends on file writes, which the manual clock does not control. */
 const waitUntil = (condition: () => Promise<boolean>) => vi.waitUntil(condition, { timeout: 20_000, interval: 5 })
 
 describe('the credentials of a node', () => {
   it('SYS-19 are private files with the certificate and its key', async () => {
-    const { root, clock } = await startNode()
+    const { root, clock } = await createCredentialsFixture()
     const credentials = await loadCredentials(root, clock)
     expect(credentials?.nodeName).toBe('n1')
     const { cert = '', key = '' } = (await credentials?.connection.credentials()) ?? {}
@@ -84,8 +87,8 @@ describe('the credentials of a node', () => {
     expect(await loadCredentials(join(root, 'other'), clock)).toBeUndefined()
   })
 
-  it('SYS-19 are renewed at 80 % of their lifetime in the middle of the spread, with a new key', async () => {
-    const node = await startNode()
+  it('SYS-19 are renewed with a new key at 80 % of their lifetime if the jitter is at its midpoint', async () => {
+    const node = await createCredentialsFixture()
     const { root, clock, state } = node
     const credentials = (await loadCredentials(root, clock))!
     const oldCredentials = await credentials.connection.credentials()
@@ -103,7 +106,7 @@ describe('the credentials of a node', () => {
   })
 
   it('SYS-19 are requested again after a failure', async () => {
-    const node = await startNode()
+    const node = await createCredentialsFixture()
     const { root, clock, state } = node
     const credentials = (await loadCredentials(root, clock))!
     const oldCredentials = await credentials.connection.credentials()
@@ -118,13 +121,13 @@ describe('the credentials of a node', () => {
   })
 
   it('SYS-19 cannot be loaded after they expire, with an error that names the remedy', async () => {
-    const { root, clock } = await startNode()
+    const { root, clock } = await createCredentialsFixture()
     await clock.advance(LIFETIME_MS + 1_000)
     await expect(loadCredentials(root, clock)).rejects.toThrow(/The certificate of node "n1" expired at .* join again/)
   })
 
   it('SYS-19 are not issued for a denied request, and the error has the reason', async () => {
-    const { request, state } = await startNode()
+    const { request, state } = await createCredentialsFixture()
     state.denial = 'unknown machine'
     await expect(request()).rejects.toThrow('"csr-1" was not granted (Denied): unknown machine')
   })

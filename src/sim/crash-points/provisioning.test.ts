@@ -1,5 +1,5 @@
-// Provisioning with one crash at every crash point. A failure names its point: CRASH_POINT='one by one, 12 after server'
-// with this test replays it alone.
+// Runs the provisioning scenario once per crash point. A failure message contains its crash point; to replay only that one, run this
+// test with, for example, CRASH_POINT='one by one, 12 after server'.
 import { describe, expect, it } from 'vitest'
 import { MODES } from './crash-point.ts'
 import { enumerateCrashPoints } from './enumerate.ts'

@@ -1,5 +1,5 @@
-// A node's machine. Its disk has the agent's mount records and keeps them; a power cut removes its mounts and its staged and
-// published volumes.
+// A simulated machine that runs a node. The mount records on its disk survive a power cut; its mounts and the driver's staged
+// and published volumes do not.
 import { applyNodeCall, createMemoryDisk, type MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
 import { clearNode, type SimDriver } from '../environment/driver.ts'
 import type { SimProcess } from '../environment/process.ts'
@@ -9,7 +9,7 @@ import type { SystemNode } from './system.ts'
 
 export interface Machine extends SystemNode {
   readonly disk: MemoryDisk
-  /** The number of boots. */
+  /** Incremented by each power cut, so that a call that was in progress can be discarded. */
   readonly boots: number
   /** The process of the agent, once it is created. */
   agent: SimProcess | undefined
@@ -51,7 +51,7 @@ export function createMachine(
       isOn = false
       boots++
       simulation.tally('power cut')
-      simulation.note(`${name} loses its power`)
+      simulation.note(`${name} loses power`)
       machine.agent?.crash()
       disk.reboot()
       for (const { state } of drivers.values()) clearNode(state(), nodeIdOf(name))

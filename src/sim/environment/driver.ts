@@ -78,7 +78,7 @@ interface ScriptedCall {
 export interface SimDriverHooks {
   /** Called when the node's part of a call is done, even if the reply is lost. */
   onNode?(nodeId: string, method: string, request: Message): void
-  /** Returns the number of boots of a node: work in progress at a power cut never happened. */
+  /** Returns a number that each power cut of the node increments: a call that was in progress then has no effect. */
   bootOf?(nodeId: string): number
 }
 

@@ -1,5 +1,5 @@
-// Generates the rights that a stock server denies for a while, and the kinds that it does not serve. Only those that the
-// system can do without: optional kinds, events, and patches where a role grants updates.
+// Generates faults of a stock API server: for a while it denies permissions or does not serve a kind. The faults are limited
+// to what the system can do without: optional kinds, events, and the patch verb on resources that clients can update instead.
 import type { StockVerb } from '../environment/stock-answers.ts'
 import type { Fault, Step } from '../plan/plan.ts'
 import type { Rng } from './rng.ts'

@@ -46,7 +46,7 @@ export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps):
       return names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length))
     },
     async objects(kindName, namespace) {
-      const kind = OBJECT_KINDS[kindName]
+      const kind = Object.hasOwn(OBJECT_KINDS, kindName) ? OBJECT_KINDS[kindName] : undefined
       if (!kind) return []
       const names = await namesOf(kind, (configuredNamespace) =>
         kind.namespaced ? (namespace ?? configuredNamespace) : undefined,

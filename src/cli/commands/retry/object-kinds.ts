@@ -1,4 +1,4 @@
-// The kinds that `stowage retry` accepts, by the short names that kubectl has for them.
+// The kinds that `stowage retry` accepts, by the names that its help and completion show. All but `va` are names of kubectl.
 import type { Kind } from '../../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
@@ -36,7 +36,7 @@ export function parseObject(text: string): NamedObject {
 }
 
 const findKind = (name: string): Kind | undefined =>
-  OBJECT_KINDS[name] ??
+  (Object.hasOwn(OBJECT_KINDS, name) ? OBJECT_KINDS[name] : undefined) ??
   Object.values(OBJECT_KINDS).find(
     ({ singular, plural, shortNames = [] }) => name === singular || name === plural || shortNames.includes(name),
   )

@@ -85,6 +85,7 @@ describe('stowage retry', () => {
     ['pvc/', 'expected KIND/NAME'],
     ['pvc/a/b', 'expected KIND/NAME'],
     ['secret/a', 'unknown kind "secret". Kinds: pvc, pv, pod, va, node, vac.'],
+    ['constructor/a', 'unknown kind "constructor". Kinds: pvc, pv, pod, va, node, vac.'],
   ])('SYS-12 rejects %s', (object, message) => {
     const read = () => readRetryRequest(object, { output: 'text' })
     expect(read).toThrow(UsageError)
