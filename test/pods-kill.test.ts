@@ -266,7 +266,7 @@ describe.skipIf(skipMessage)(`pods under SIGKILL${skipMessage ? ` (${skipMessage
       join(dir, node, 'agent', 'plugins', 'kubernetes.io', 'csi', DRIVER),
       ...['volumes', '.stowage/volumes', '.stowage/presences'].map((kind) => join(dir, node, 'pool', kind)),
     ])
-    const files = await Promise.all(directories.map(async (dir) => (await readdir(dir)).map((name) => join(dir, name))))
+    const files = await Promise.all(directories.map(listFiles))
     return [...(await hostLeftovers.list()), ...files.flat()]
   }
 })
@@ -289,3 +289,12 @@ const aPod = (name: string, source: object) => ({
 })
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Returns the paths of the files in a directory, which does not exist until the node has its first volume. */
+async function listFiles(directory: string): Promise<string[]> {
+  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  return names.map((name) => join(directory, name))
+}

@@ -9,8 +9,10 @@ import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
+import { ApiError } from '../../api/status-error.ts'
 import { randomUuid } from '../../base/identifiers.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {
   createController,
@@ -51,6 +53,8 @@ export interface ProvisioningControllers {
   run(signal: AbortSignal): Promise<void>
 }
 
+/** Between attempts to open the journal. */
+const OPEN_BACKOFF: Backoff = { baseMs: 500, maxMs: 10_000 }
 const BY_CLASS = 'provisioning: class'
 const BY_CLAIM = 'provisioning: claim'
 
@@ -165,10 +169,23 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   })
 
   /** Starts an attempt for every claim in the journal, also for deleted claims, which no cache contains. */
-  async function resumeRecorded(openedJournal: IntentJournal): Promise<void> {
-    for (const claim of await openedJournal.open()) {
+  async function resumeRecorded(unopenedJournal: IntentJournal, signal: AbortSignal): Promise<void> {
+    for (const claim of await openJournal(unopenedJournal, signal)) {
       attempts.getOrCreate(claim, { is: 'unknown' })
       claimController.queue.add(keyOfObject(claim))
+    }
+  }
+
+  /** Tries again until the API server answers. Throws if another process has opened the journal, or on abort. */
+  async function openJournal(unopenedJournal: IntentJournal, signal: AbortSignal): Promise<readonly Claim[]> {
+    for (let failures = 1; ; failures++) {
+      try {
+        return await unopenedJournal.open()
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        log.warn({ err: error, provisioner: provisioner.name }, 'cannot read the recorded intents; trying again')
+        await clock.sleep(backoffMs(OPEN_BACKOFF, failures, random), signal)
+      }
     }
   }
 
@@ -177,7 +194,12 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   return {
     queues: controllers.map(({ queue }) => queue),
     async run(signal) {
-      if (journal) await resumeRecorded(journal)
+      try {
+        if (journal) await resumeRecorded(journal, signal)
+      } catch (error) {
+        if (signal.aborted) return
+        throw error
+      }
       try {
         await Promise.all([...controllers.map((controller) => controller.run(signal)), ownRecorder?.run(signal)])
       } finally {
