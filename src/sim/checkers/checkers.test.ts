@@ -979,6 +979,16 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([`not deleted: claim team-a/a is stuck in deletion, held by ${finalizers}`])
   })
 
+  it('SYS-14 not deleted: accepts a deleted claim that a pod on a node protects, even if the pod has failed', () => {
+    const fixture = createFixture()
+    const finalizers = ['kubernetes.io/pvc-protection']
+    fixture.addDriverVolume('net.sim', 'pv')
+    putBound(fixture, { metadata: { finalizers, deletionTimestamp: 'then' } })
+    expect(fixture.problems()).toEqual([`not deleted: claim team-a/a is stuck in deletion, held by ${finalizers}`])
+    fixture.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase: 'Failed' } })])
+    expect(fixture.problems()).toEqual([])
+  })
+
   it('SYS-14 not deleted, finalizers: reports objects that are stuck in deletion', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv')

@@ -52,7 +52,8 @@ export function claimProblems(claim: ObjectOf<'claim'>, context: AtRestContext):
 function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, report: Report): void {
   const { view, events } = context
   const { finalizers = [], uid, namespace, name, ownerReferences = [] } = claim.metadata
-  const pods = podsUsing(claim, context)
+  // A pod that has ended protects its claims until it is deleted, because its volumes may still be mounted.
+  const pods = podsReferringTo(claim, context)
   const isCopied = [...view.claims.values()].some(
     ({ metadata, spec }) => metadata.namespace === namespace && spec?.dataSource?.name === name && !spec?.volumeName,
   )
@@ -76,8 +77,11 @@ function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, repor
   }
 }
 
-const podsUsing = (claim: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'pod'>[] =>
-  [...view.pods.values()].filter((pod) => !hasEnded(pod) && claimsOf(pod, view).some(({ key }) => key === keyOf(claim)))
+const podsUsing = (claim: ObjectOf<'claim'>, context: AtRestContext): ObjectOf<'pod'>[] =>
+  podsReferringTo(claim, context).filter((pod) => !hasEnded(pod))
+
+const podsReferringTo = (claim: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'pod'>[] =>
+  [...view.pods.values()].filter((pod) => claimsOf(pod, view).some(({ key }) => key === keyOf(claim)))
 
 /** Returns the registered node of a pod that uses the claim. */
 const nodeOfPod = (claim: ObjectOf<'claim'>, context: AtRestContext): string | undefined =>
