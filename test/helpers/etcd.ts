@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startPeerNetwork } from './peer-network.ts'
 
 export interface EtcdOptions {
   /** Number of members. Default 1. */
@@ -26,6 +27,8 @@ interface EtcdMember {
   start(): Promise<void>
   /** Sends SIGSTOP or SIGCONT, to simulate a member that hangs. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void
+  /** Cuts the connections between this member and the others. Clients still reach it. */
+  readonly peers: { cut(): void; restore(): void }
   isLeader(): Promise<boolean>
 }
 
@@ -58,32 +61,35 @@ export async function startEtcd({
   const names = Array.from({ length: count }, (_, index) => ({
     name: `m${index}`,
     client: `127.0.0.1:${ports[3 * index]}`,
-    peer: `http://127.0.0.1:${ports[3 * index + 1]}`,
+    peer: `127.0.0.1:${ports[3 * index + 1]}`,
     metrics: `http://127.0.0.1:${ports[3 * index + 2]}`,
   }))
-  const cluster = names.map(({ name, peer }) => `${name}=${peer}`).join(',')
+  const peerNetwork = await startPeerNetwork(names.map(({ peer }) => peer))
+  const advertisedPeers = peerNetwork.endpoints.map((endpoint) => `http://${endpoint}`)
+  const cluster = names.map(({ name }, index) => `${name}=${advertisedPeers[index]}`).join(',')
   const scheme = tls ? 'https' : 'http'
   const tlsFlags = tls
     ? [`--cert-file=${tls.cert}`, `--key-file=${tls.key}`, `--trusted-ca-file=${tls.ca}`, '--client-cert-auth']
     : []
-  const members = names.map(({ name, client, peer, metrics }) =>
-    createMember({ endpoint: client, metrics }, [
+  const members = names.map(({ name, client, peer, metrics }, index) => {
+    const peers = { cut: () => peerNetwork.cut(index), restore: () => peerNetwork.restore(index) }
+    return createMember({ endpoint: client, metrics, peers }, [
       `--name=${name}`,
       `--data-dir=${join(dir, name)}`,
       `--listen-client-urls=${scheme}://${client}`,
       `--advertise-client-urls=${scheme}://${client}`,
       `--listen-metrics-urls=${metrics}`,
       ...tlsFlags,
-      `--listen-peer-urls=${peer}`,
-      `--initial-advertise-peer-urls=${peer}`,
+      `--listen-peer-urls=http://${peer}`,
+      `--initial-advertise-peer-urls=${advertisedPeers[index]}`,
       `--initial-cluster=${cluster}`,
       '--heartbeat-interval=50',
       '--election-timeout=500',
       '--logger=zap',
       '--log-level=error',
       ...flags,
-    ]),
-  )
+    ])
+  })
   await Promise.all(members.map((member) => member.start()))
   return {
     endpoints: members.map(({ endpoint }) => endpoint),
@@ -96,6 +102,7 @@ export async function startEtcd({
     },
     async remove() {
       await Promise.all(members.map((member) => member.kill()))
+      await peerNetwork.close()
       await rm(dir, { recursive: true, force: true })
     },
   }
@@ -103,7 +110,7 @@ export async function startEtcd({
 
 /** Health and metrics have an address of their own, which needs no certificate. */
 function createMember(
-  { endpoint, metrics }: { readonly endpoint: string; readonly metrics: string },
+  { endpoint, metrics, peers }: Pick<EtcdMember, 'endpoint' | 'peers'> & { readonly metrics: string },
   flags: readonly string[],
 ): EtcdMember {
   let child: ChildProcess | undefined
@@ -113,6 +120,7 @@ function createMember(
   }
   return {
     endpoint,
+    peers,
     async start() {
       const startedChild = spawn('etcd', flags, { stdio: ['ignore', 'ignore', 'pipe'] })
       child = startedChild

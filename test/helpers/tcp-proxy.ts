@@ -1,5 +1,5 @@
-// A TCP proxy on loopback that can close connections, or drop only the data from the server, so that responses are lost but
-// requests are not.
+// A TCP proxy on loopback that simulates a broken network: it closes connections, drops all data without closing them, or drops
+// only the data from the server, so that responses are lost but requests are not.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
@@ -8,6 +8,9 @@ export interface TcpProxy {
   readonly endpoint: string
   /** Closes every connection and rejects new ones until `restore` is called. */
   cut(): void
+  /** Drops data in both directions until `restore` is called, as a network that loses every packet does. */
+  dropData(): void
+  /** Ends the fault. Closes connections that have lost data, because their streams have a gap. */
   restore(): void
   /** Drops data from the server until `restore` is called. Data from the client still arrives. */
   muteReplies(): void
@@ -19,8 +22,10 @@ export interface TcpProxy {
 export async function startTcpProxy(target: string): Promise<TcpProxy> {
   let [host = '', port] = target.split(':')
   const sockets = new Set<Socket>()
+  const damagedSockets = new Set<Socket>()
   let isCut = false
   let isMuted = false
+  let dropsData = false
   const server = createServer((client) => {
     if (isCut) return void client.destroy()
     const upstream = connect({ host, port: Number(port) })
@@ -32,10 +37,11 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       socket.on('error', () => {})
       socket.on('close', () => {
         sockets.delete(socket)
+        damagedSockets.delete(socket)
         peer.destroy()
       })
       socket.on('data', (bytes) => {
-        if (socket === upstream && isMuted) return
+        if (dropsData || (socket === upstream && isMuted)) return void damagedSockets.add(socket)
         peer.write(bytes)
       })
     }
@@ -48,9 +54,14 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   return {
     endpoint: `127.0.0.1:${(server.address() as { port: number }).port}`,
     cut,
+    dropData() {
+      dropsData = true
+    },
     restore() {
       isCut = false
       isMuted = false
+      dropsData = false
+      for (const socket of damagedSockets) socket.destroy()
     },
     muteReplies() {
       isMuted = true

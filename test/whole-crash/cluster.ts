@@ -3,7 +3,7 @@
 // two resizers. Every component can be killed and restarted at any time. replicated-cluster.ts runs three servers instead.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDaemon, type Daemon } from '../helpers/daemon.ts'
+import { createDaemon, type Daemon, type DaemonOptions } from '../helpers/daemon.ts'
 import { type RunningServer, startServer } from '../helpers/server.ts'
 
 export interface Component {
@@ -17,7 +17,7 @@ export interface Component {
   kill(): Promise<void>
   /** Stops and continues the process with SIGSTOP and SIGCONT. Absent if it cannot be frozen. */
   readonly freeze?: Freeze
-  /** Closes the network connections of the component. Absent if it has none that can be cut. */
+  /** Cuts the network connections of the component. Absent if it has none that can be cut. */
   readonly network?: NetworkCut
   log(): string
 }
@@ -28,7 +28,8 @@ export interface Freeze {
 }
 
 export interface NetworkCut {
-  cut(): void
+  /** Closes the connections and rejects new ones, or drops their data without closing them, where that is possible. */
+  cut(how: 'closed' | 'silent'): void
   restore(): void
 }
 
@@ -84,7 +85,7 @@ export async function createCluster(dir: string): Promise<Cluster> {
     },
   }
 
-  const daemons = await createDaemons(dir, NODES, server!.kubeconfig)
+  const daemons = await createDaemons(dir, NODES, async () => ({ file: server.kubeconfig }))
   return {
     dir,
     nodes: NODES,
@@ -99,6 +100,13 @@ export async function createCluster(dir: string): Promise<Cluster> {
   }
 }
 
+/** How a component reaches the API. */
+export interface ApiAccess {
+  /** Path of its kubeconfig. */
+  readonly file: string
+  readonly network?: NetworkCut
+}
+
 export interface DaemonComponents {
   readonly components: readonly Component[]
   start(): Promise<void>
@@ -110,71 +118,77 @@ export interface DaemonComponents {
 export async function createDaemons(
   dir: string,
   nodes: readonly string[],
-  kubeconfigFile: string,
+  accessOf: (name: string) => Promise<ApiAccess>,
 ): Promise<DaemonComponents> {
-  const kubeconfig = ['--kubeconfig', kubeconfigFile]
   const common = ['--log-level', 'debug'] // includes every driver call
   const isStarted = ({ stderr }: { stderr: string }) => stderr.includes('"started"')
-  const daemons: { readonly daemon: Daemon; readonly node?: string }[] = []
+  const daemons: { readonly daemon: Daemon; readonly node?: string; readonly network?: NetworkCut }[] = []
+
+  /** Adds a component that uses the API. `args` has the command first. */
+  async function addApiDaemon(
+    { args: [command = '', ...flags], ...options }: DaemonOptions,
+    node?: string,
+  ): Promise<void> {
+    const { file, network } = await accessOf(options.name)
+    const daemon = await createDaemon({ ...options, args: [command, '--kubeconfig', file, ...flags, ...common] })
+    daemons.push({ daemon, ...(node ? { node } : {}), ...(network ? { network } : {}) })
+  }
+
   for (const replica of ['1', '2']) {
-    for (const command of ['controllers', 'scheduler']) {
-      const args = [command, ...kubeconfig, ...ELECTION, ...common]
-      daemons.push({ daemon: await createDaemon({ name: `${command} ${replica}`, args, isReady: isStarted }) })
-    }
+    for (const command of ['controllers', 'scheduler'])
+      await addApiDaemon({ name: `${command} ${replica}`, args: [command, ...ELECTION], isReady: isStarted })
   }
   for (const node of nodes) {
     await mkdir(join(dir, node))
-    for (const daemon of await createNodeDaemons(node)) daemons.push({ daemon, node })
+    await addNodeDaemons(node)
   }
 
-  async function createNodeDaemons(node: string): Promise<Daemon[]> {
+  async function addNodeDaemons(node: string): Promise<void> {
     const socket = socketOf(dir, node)
-    const env = { NODE_NAME: node, NAMESPACE: 'kube-system' }
-    const createResizer = (replica: string) =>
-      createDaemon({
-        name: `resizer ${node} ${replica}`,
-        args: [
-          ...['resizer', ...kubeconfig, '--csi-address', socket, '--node-deployment', ...SIDECAR_ELECTION],
-          ...[...RETRIES, ...common],
-        ],
-        env,
-        isReady: isStarted,
-      })
-    return Promise.all([
-      createDaemon({
-        name: `driver ${node}`,
-        args: [
-          ...['driver', '--endpoint', `unix://${socket}`, '--node-id', node, '--pool', poolOf(dir, node)],
-          ...['--pool-size', '8Gi', '--backend', 'loop', ...common],
-        ],
-      }),
-      createDaemon({
+    const sidecar = { env: { NODE_NAME: node, NAMESPACE: 'kube-system' }, isReady: isStarted }
+    const driver = await createDaemon({
+      name: `driver ${node}`,
+      args: [
+        ...['driver', '--endpoint', `unix://${socket}`, '--node-id', node, '--pool', poolOf(dir, node)],
+        ...['--pool-size', '8Gi', '--backend', 'loop', ...common],
+      ],
+    })
+    daemons.push({ daemon: driver, node })
+    await addApiDaemon(
+      {
         name: `agent ${node}`,
-        args: [
-          ...['node', ...kubeconfig, '--node-name', node, '--root-dir', agentDirOf(dir, node)],
-          ...['--driver-socket', socket, ...common],
-        ],
-      }),
-      createDaemon({
+        args: ['node', '--node-name', node, '--root-dir', agentDirOf(dir, node), '--driver-socket', socket],
+      },
+      node,
+    )
+    await addApiDaemon(
+      {
+        ...sidecar,
         name: `provisioner ${node}`,
         args: [
-          ...['provisioner', ...kubeconfig, '--csi-address', socket, '--node-deployment', '--enable-capacity'],
+          ...['provisioner', '--csi-address', socket, '--node-deployment', '--enable-capacity'],
           ...['--capacity-ownerref-level', '-1', '--kube-api-capacity-qps', '-1'],
-          ...['--node-deployment-base-delay', '200ms', '--node-deployment-max-delay', '2s', ...RETRIES, ...common],
+          ...['--node-deployment-base-delay', '200ms', '--node-deployment-max-delay', '2s', ...RETRIES],
         ],
-        env,
-        isReady: isStarted,
-      }),
-      createResizer('1'),
-      createResizer('2'),
-    ])
+      },
+      node,
+    )
+    for (const replica of ['1', '2']) {
+      await addApiDaemon(
+        {
+          ...sidecar,
+          name: `resizer ${node} ${replica}`,
+          args: ['resizer', '--csi-address', socket, '--node-deployment', ...SIDECAR_ELECTION, ...RETRIES],
+        },
+        node,
+      )
+    }
   }
 
   return {
-    components: daemons.map(({ daemon, node }): Component => {
-      const { name, start, kill, log, signal } = daemon
+    components: daemons.map(({ daemon: { name, start, kill, log, signal }, ...place }): Component => {
       const freeze = { stop: () => signal('SIGSTOP'), continue: () => signal('SIGCONT') }
-      return { name, kind: name.split(' ')[0]!, ...(node ? { node } : {}), start, kill, freeze, log }
+      return { name, kind: name.split(' ')[0]!, ...place, start, kill, freeze, log }
     }),
     async start() {
       await Promise.all(daemons.map(({ daemon }) => daemon.start()))

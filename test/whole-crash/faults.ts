@@ -75,7 +75,7 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
       freeze.continue()
     } else if (network && random() < OTHER_FAULT_SHARE) {
       count(`${kind} cut off`)
-      network.cut()
+      network.cut(random() < 0.5 ? 'closed' : 'silent')
       await pauseWhileFailed()
       network.restore()
     } else {

@@ -1,6 +1,6 @@
 // Runs the replicated control plane: three etcd members and three servers behind a TCP load balancer, with the same controllers,
-// schedulers and node components as cluster.ts, on three nodes. Each server reaches each etcd member through a proxy of its own, so
-// that it can be cut off from etcd.
+// schedulers and node components as cluster.ts, on three nodes. Every component can be cut off from the network: etcd members
+// reach each other, servers reach etcd, and the other components reach the load balancer through proxies of their own.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -27,10 +27,15 @@ export async function createReplicatedCluster(dir: string, random: () => number)
   // The workload creates its own classes and CSIDriver.
   for (const path of ['storageclasses/local', `csidrivers/${DRIVER}`])
     await firstServer.call('DELETE', `/apis/storage.k8s.io/v1/${path}`)
-  const kubeconfig = join(dir, 'load-balanced.kubeconfig')
-  const text = await readFile(firstServer.kubeconfig, 'utf8')
-  await writeFile(kubeconfig, text.replaceAll(firstServer.url, `https://${loadBalancer.endpoint}`), { mode: 0o600 })
-  const daemons = await createDaemons(dir, NODES, kubeconfig)
+  const kubeconfig = await readFile(firstServer.kubeconfig, 'utf8')
+  const proxies: TcpProxy[] = []
+  const daemons = await createDaemons(dir, NODES, async (name) => {
+    const proxy = await startTcpProxy(loadBalancer.endpoint)
+    proxies.push(proxy)
+    const file = join(dir, `${name.replaceAll(' ', '-')}.kubeconfig`)
+    await writeFile(file, kubeconfig.replaceAll(firstServer.url, `https://${proxy.endpoint}`), { mode: 0o600 })
+    return { file, network: { cut: (how) => cutProxy(proxy, how), restore: () => proxy.restore() } }
+  })
   return {
     dir,
     nodes: NODES,
@@ -44,12 +49,16 @@ export async function createReplicatedCluster(dir: string, random: () => number)
     async stop() {
       await daemons.stop()
       for (const server of servers) await server.stop()
+      await Promise.all(proxies.map((proxy) => proxy.close()))
       await loadBalancer.close()
       await etcd.remove()
     },
     unexpectedExits: () => [...failures, ...daemons.unexpectedExits()],
   }
 }
+
+const cutProxy = (proxy: TcpProxy, how: 'closed' | 'silent'): void =>
+  how === 'silent' ? proxy.dropData() : proxy.cut()
 
 const etcdComponents = ({ members }: RunningEtcd): Component[] =>
   members.map((member, index) => ({
@@ -58,6 +67,7 @@ const etcdComponents = ({ members }: RunningEtcd): Component[] =>
     start: () => member.start().catch(() => {}), // killed again before it was ready
     kill: () => member.kill(),
     freeze: { stop: () => member.signal('SIGSTOP'), continue: () => member.signal('SIGCONT') },
+    network: member.peers,
     log: () => '',
   }))
 
@@ -139,8 +149,8 @@ async function createServerReplica({
       },
     },
     network: {
-      cut() {
-        for (const proxy of proxies) proxy.cut()
+      cut(how) {
+        for (const proxy of proxies) cutProxy(proxy, how)
       },
       restore() {
         for (const proxy of proxies) proxy.restore()

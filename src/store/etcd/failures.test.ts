@@ -1,4 +1,4 @@
-// Tests the etcd store during failures of etcd: crash, leader change, hang, lost response, compaction and data loss.
+// Tests the etcd store during failures of etcd: crash, leader change, hang, partition, lost response, compaction and data loss.
 import { afterEach, describe, expect, it } from 'vitest'
 import { type EtcdOptions, etcdSkipReason, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { startTcpProxy, type TcpProxy } from '../../../test/helpers/tcp-proxy.ts'
@@ -220,6 +220,32 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
     const listRecovered = async () => (await store.list({ prefix: 'k/' }).catch(() => undefined))?.entries
     while ((await listRecovered())?.length !== 20) await clock.sleep(20)
     expect(await listRecovered()).toEqual((await directStore.list({ prefix: 'k/' })).entries)
+  })
+
+  it('SYS-1 SYS-8 rejects writes while its member is cut off from the other members, and continues afterwards', async () => {
+    const etcd = await startEtcdCluster({ members: 3 })
+    const isolatedMember = await etcd.leader()
+    const isolatedStore = await openStore([isolatedMember.endpoint], { requestTimeoutMs: 1_000 })
+    const store = await openStore(etcd.endpoints.filter((endpoint) => endpoint !== isolatedMember.endpoint))
+    const watcher = collectEvents(isolatedStore)
+    await put(isolatedStore, 'a', '1')
+    isolatedMember.peers.cut()
+    await expect(put(isolatedStore, 'b', '1')).rejects.toBeInstanceOf(StoreUnavailableError)
+    await waitUntil(async () => !(await isolatedMember.isLeader()))
+    while (
+      !(await put(store, 'a', '2').then(
+        () => true,
+        () => false,
+      ))
+    )
+      await clock.sleep(20)
+    isolatedMember.peers.restore()
+    while (text(await isolatedStore.get('a').catch(() => undefined)) !== '2') await clock.sleep(20)
+    await put(isolatedStore, 'a', '3')
+    await waitUntil(() => watcher.watch.revision >= isolatedStore.revision)
+    expect(watcher.endReasons).toEqual([])
+    const valuesOfA = watcher.events.filter(({ key }) => key === 'a').map(({ entry }) => text(entry))
+    expect(valuesOfA).toEqual(['1', '2', '3'])
   })
 
   it('SYS-3 ends watchers whose next changes etcd has compacted, and serves new watchers', async () => {
