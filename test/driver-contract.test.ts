@@ -53,6 +53,10 @@ function testDriverContract(backend: BackendName): void {
         /^ALREADY_EXISTS/,
       )
       expect(await outcomeOf(fixture.create('twice', { mutableParameters: { iops: '5' } }))).toMatch(/^ALREADY_EXISTS/)
+      expect(await fixture.create('twice', { topology: { [TOPOLOGY_KEY]: NODE } })).toBe(id)
+      expect(await outcomeOf(fixture.create('twice', { topology: { [TOPOLOGY_KEY]: 'node-2' } }))).toMatch(
+        /^ALREADY_EXISTS: .*accessible only from .*=node-1, which the requested topology does not include/,
+      )
       await fixture.remove(id)
     })
 

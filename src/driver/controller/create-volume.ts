@@ -1,6 +1,6 @@
 // CreateVolume: writes the record first, then creates the content. A repeated request returns the same volume, even after a
-// crash. A request with the same name fails with ALREADY_EXISTS if the size, access types, file system, parameters or source
-// of the volume do not match it. A failed attempt is undone.
+// crash. A request with the same name fails with ALREADY_EXISTS if the size, access types, file system, parameters, source or
+// node of the volume do not match it. A failed attempt is undone.
 import type { CreateVolumeRequest, VolumeContentSource } from '../../csi/gen/csi_pb.js'
 import type { FilesystemType } from '../../host/host.ts'
 import { NoSpaceError } from '../../host/index.ts'
@@ -44,7 +44,7 @@ export async function createVolume(request: CreateVolumeRequest, driver: DriverC
     async () => {
       const existingVolume = driver.volumes.get(id)
       if (existingVolume && (existingVolume.state === 'ready' || existingVolume.state === 'growing')) {
-        const difference = describeDifference(existingVolume, volumeRequest)
+        const difference = describeDifference(existingVolume, volumeRequest, driver)
         if (difference) throw nameTakenError('volume', request.name, difference)
         return { volume: volumeMessage(existingVolume, driver) }
       }
@@ -129,7 +129,11 @@ const formatTopology = (driver: DriverContext) =>
     .join(', ')
 
 /** Describes how the existing volume differs from the request. Returns undefined if they match. */
-function describeDifference(volume: VolumeRecord, volumeRequest: VolumeRequest): string | undefined {
+function describeDifference(
+  volume: VolumeRecord,
+  volumeRequest: VolumeRequest,
+  driver: DriverContext,
+): string | undefined {
   const { parameters, range, source, fsType } = volumeRequest
   const size = describeSizeMismatch(range, volume.capacityBytes)
   if (size) return size
@@ -145,6 +149,8 @@ function describeDifference(volume: VolumeRecord, volumeRequest: VolumeRequest):
   }
   if (source?.kind !== volume.source?.kind || source?.id !== volume.source?.id)
     return 'it was created from another source'
+  if (!volumeRequest.includesThisNode)
+    return `it is accessible only from ${formatTopology(driver)}, which the requested topology does not include`
   return undefined
 }
 
