@@ -18,6 +18,17 @@ describe('decodeFieldsV1', () => {
     ).toEqual({ 'f:p': { 'k:{"containerPort":80,"protocol":"TCP"}': {} }, 'v:"<"': {} })
   })
 
+  it('keeps the members of two keys with one canonical form', () => {
+    expect(
+      decodeFieldsV1({
+        'k:{"name":"a","protocol":"TCP"}': { 'f:port': {}, 'f:both': { 'f:x': {} } },
+        'k:{"protocol":"TCP","name":"a"}': { '.': {}, 'f:target': {}, 'f:both': { 'f:y': {} } },
+      }),
+    ).toEqual({
+      'k:{"name":"a","protocol":"TCP"}': { '.': {}, 'f:port': {}, 'f:both': { 'f:x': {}, 'f:y': {} }, 'f:target': {} },
+    })
+  })
+
   it.each([
     ['an element without a prefix', { spec: {} }],
     ['a key that is not an object', { 'k:[1]': {} }],

@@ -1,7 +1,16 @@
 // Decodes the field sets that clients send: checks their structure and converts path elements to canonical form, so that
 // equal sets have equal keys. Field sets in the store are already canonical.
 import { isJsonObject } from '../json-value.ts'
-import { type DraftSet, type FieldSet, isEmptySet, LEAF, nodeOf, SELF_ELEMENT, withoutSelf } from './field-set.ts'
+import {
+  type DraftSet,
+  type FieldSet,
+  isEmptySet,
+  LEAF,
+  nodeOf,
+  SELF_ELEMENT,
+  union,
+  withoutSelf,
+} from './field-set.ts'
 import { canonicalElement } from './path-element.ts'
 
 const DEPTH_MAX = 100 // far deeper than any declared kind
@@ -24,7 +33,13 @@ function decodeNode(value: unknown, depth: number): DraftSet | undefined {
     const children = decodeNode(inner, depth + 1)
     if (element === undefined || !children) return undefined
     const node = nodeOf(SELF_ELEMENT in children || isEmptySet(children), withoutSelf(children))
-    if (node) set[element] = node
+    if (node) addNode(set, element, node)
   }
   return set
+}
+
+/** Adds a node. Two keys of a client can have one canonical form: the set then contains the members of both. */
+function addNode(set: DraftSet, element: string, node: FieldSet): void {
+  const existingNode = set[element]
+  set[element] = existingNode ? union({ [element]: existingNode }, { [element]: node })[element]! : node
 }
