@@ -29,10 +29,18 @@ const WATCHED_SCAN_MS = 60_000
 const RETRY_MS_MIN = 500
 const RETRY_MS_MAX = 122_000
 
+interface DriverEndpoint {
+  readonly name: string
+  readonly endpoint: string
+}
+
 /** The state of one plugin. */
 interface PluginState {
   readonly id: string
-  driver?: { readonly name: string; readonly endpoint: string }
+  /** The driver that the plugin knows to be registered. */
+  driver?: DriverEndpoint
+  /** A driver that is registered although its plugin could not be notified. It is unregistered before the next attempt. */
+  unnotifiedDriver?: DriverEndpoint
   failures: number
   dueMs: number
   message?: string
@@ -44,39 +52,57 @@ export function createRegistrar(deps: RegistrarDeps) {
 
   async function scan(signal: AbortSignal): Promise<void> {
     const socketsByPath = new Map((await directory.list()).map((socket) => [socket.path, socket]))
-    for (const [path, { id, driver }] of [...states]) {
-      if (driverSockets.includes(path) || socketsByPath.get(path)?.id === id) continue
-      if (driver !== undefined) await drivers.unregister(driver)
-      states.delete(path)
+    for (const [path, state] of [...states]) {
+      if (driverSockets.includes(path) || socketsByPath.get(path)?.id === state.id) continue
+      await tryRemove(path, state, signal)
     }
     const directSockets = driverSockets.map((path): PluginSocket => ({ path, id: path }))
     await Promise.all([...directSockets, ...socketsByPath.values()].map((socket) => tryRegister(socket, signal)))
     drivers.settle()
   }
 
-  const isRetryPending = (): boolean => [...states.values()].some(({ driver }) => driver === undefined)
+  const isRetryPending = (): boolean =>
+    [...states.values()].some(({ driver, message }) => driver === undefined || message !== undefined)
   const scanIntervalMs = directory.watchesAll ? WATCHED_SCAN_MS : SCAN_MS
 
-  async function tryRegister({ path, id }: PluginSocket, signal: AbortSignal): Promise<void> {
-    const state = states.get(path) ?? { id, failures: 0, dueMs: 0 }
-    states.set(path, state)
-    if (state.driver !== undefined || clock.monotonicMs() < state.dueMs) return
+  /** Forgets a removed or recreated socket. If its driver cannot be unregistered, the state stays and a later scan retries. */
+  async function tryRemove(path: string, state: PluginState, signal: AbortSignal): Promise<void> {
+    const registeredDriver = state.driver ?? state.unnotifiedDriver
+    if (registeredDriver === undefined) return void states.delete(path)
+    if (clock.monotonicMs() < state.dueMs) return
     try {
-      const register = driverSockets.includes(path) ? registerDirectly : registerPlugin
-      const registeredDriver = await register(path, signal)
-      Object.assign(state, { driver: registeredDriver, failures: 0, message: undefined })
+      await drivers.unregister(registeredDriver)
+      states.delete(path)
     } catch (error) {
-      if (signal.aborted) return
-      const message = (error as Error).message
-      state.dueMs = clock.monotonicMs() + Math.min(RETRY_MS_MIN * 2 ** state.failures++, RETRY_MS_MAX)
-      // Do not log the same reason again, because a driver that is down is retried indefinitely.
-      if (message !== state.message) log.warn({ socket: path, reason: message }, 'cannot register a plugin; retrying')
-      state.message = message
+      if (!signal.aborted)
+        recordFailure(path, state, error as Error, 'cannot unregister the driver of a removed socket; retrying')
     }
   }
 
+  async function tryRegister({ path, id }: PluginSocket, signal: AbortSignal): Promise<void> {
+    const state: PluginState = states.get(path) ?? { id, failures: 0, dueMs: 0 }
+    states.set(path, state)
+    if (state.id !== id || state.driver !== undefined || clock.monotonicMs() < state.dueMs) return
+    try {
+      const registeredDriver = driverSockets.includes(path)
+        ? await registerDirectly(path, signal)
+        : await registerPlugin(path, state, signal)
+      Object.assign(state, { driver: registeredDriver, failures: 0, message: undefined })
+    } catch (error) {
+      if (!signal.aborted) recordFailure(path, state, error as Error, 'cannot register a plugin; retrying')
+    }
+  }
+
+  function recordFailure(path: string, state: PluginState, { message }: Error, logMessage: string): void {
+    state.dueMs = clock.monotonicMs() + Math.min(RETRY_MS_MIN * 2 ** state.failures++, RETRY_MS_MAX)
+    // Do not log the same reason again, because a driver that is down is retried indefinitely.
+    if (message !== state.message) log.warn({ socket: path, reason: message }, logMessage)
+    state.message = message
+  }
+
   /** Returns the registered driver. */
-  async function registerPlugin(socket: string, signal: AbortSignal): Promise<NonNullable<PluginState['driver']>> {
+  async function registerPlugin(socket: string, state: PluginState, signal: AbortSignal): Promise<DriverEndpoint> {
+    await unregisterUnnotified(state)
     const info = await plugins.getInfo(socket)
     const driver = { name: info.name, endpoint: info.endpoint || socket }
     try {
@@ -95,13 +121,20 @@ export function createRegistrar(deps: RegistrarDeps) {
     try {
       await plugins.notify(socket)
     } catch (error) {
-      await drivers.unregister(driver) // the plugin was not notified of its registration
+      state.unnotifiedDriver = driver
+      await unregisterUnnotified(state)
       throw error
     }
     return driver
   }
 
-  async function registerDirectly(socket: string, signal: AbortSignal): Promise<NonNullable<PluginState['driver']>> {
+  async function unregisterUnnotified(state: PluginState): Promise<void> {
+    if (state.unnotifiedDriver === undefined) return
+    await drivers.unregister(state.unnotifiedDriver)
+    state.unnotifiedDriver = undefined
+  }
+
+  async function registerDirectly(socket: string, signal: AbortSignal): Promise<DriverEndpoint> {
     const driver = { name: await readDriverName(socket, signal), endpoint: socket }
     await drivers.register({ ...driver, version: [1, 0, 0] }, signal)
     return driver
@@ -122,7 +155,7 @@ export function createRegistrar(deps: RegistrarDeps) {
       while (!signal.aborted) {
         if (sleepAbort.signal.aborted) sleepAbort = new AbortController()
         await scan(signal).catch((error: Error) => {
-          // The directory cannot be read, or a driver cannot be removed from CSINode.
+          // The directory cannot be read.
           log.warn({ reason: error.message }, 'scanning the registration directory failed; retrying')
         })
         if (!signal.aborted)
