@@ -53,6 +53,23 @@ describe('server record', () => {
     expect(await readServerRecord(dataDir)).toMatchObject({ pid: 1 })
   })
 
+  it.each([
+    ['pid', 0],
+    ['startTicks', 5],
+    ['bootId', null],
+    ['version', undefined],
+    ['command', 'down'],
+    ['startTime', 'yesterday'],
+    ['store', 'paper'],
+    ['pkiDir', ['pki']],
+    ['url', 7443],
+    ['url', 'nowhere'],
+  ])('SYS-25 ignores a record whose %s is %j', async (field, value) => {
+    await writeRecord()
+    await changeRecord({ [field]: value })
+    expect(await readServerRecord(dataDir)).toBeUndefined()
+  })
+
   it.each(['', '{', 'null', '{"pid":-1}', '{"pid":1}'])('ignores the damaged record %j', async (text) => {
     await writeFile(file(), text)
     expect(await readServerRecord(dataDir)).toBeUndefined()

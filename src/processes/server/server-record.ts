@@ -80,10 +80,15 @@ export async function findRunningServer(dataDir: string): Promise<ServerRecord |
 
 function isServerRecord(value: unknown): value is ServerRecord {
   if (typeof value !== 'object' || value === null) return false
-  const { pid, startTicks, bootId, version, startTime, pkiDir } = value as Record<string, unknown>
+  const { pid, startTicks, bootId, version, command, startTime, store, pkiDir, url } = value as Record<string, unknown>
   return (
     Number.isInteger(pid) &&
     (pid as number) > 0 &&
-    [startTicks, bootId, version, startTime, pkiDir].every((field) => typeof field === 'string')
+    [startTicks, bootId, version, pkiDir].every((field) => typeof field === 'string') &&
+    (command === 'up' || command === 'server') &&
+    (store === 'embedded' || store === 'etcd') &&
+    typeof startTime === 'string' &&
+    !Number.isNaN(Date.parse(startTime)) &&
+    (url === undefined || (typeof url === 'string' && URL.canParse(url)))
   )
 }
