@@ -16,6 +16,7 @@ import { type AccountTokenSettings, openAccountTokens } from './account-tokens.t
 import { type AuditSettings, openAudit } from './audit.ts'
 import { openCredentials } from './credentials.ts'
 import { createNodeIdentity } from './node-identity.ts'
+import { rethrowUnusablePki } from './unusable-directory.ts'
 
 export interface AccessControlOptions {
   readonly store: Store
@@ -36,10 +37,11 @@ export type AccessControl = Awaited<ReturnType<typeof openAccessControl>>
 
 export async function openAccessControl(options: AccessControlOptions) {
   const { store, dataDir, pkiDir, hosts, clock, random, log, serverUrl } = options
-  const credentials = await openCredentials({ dir: pkiDir, hosts, clock, log })
+  const credentials = await openCredentials({ dir: pkiDir, hosts, clock, log }).catch(rethrowUnusablePki(pkiDir))
   const rbac = createRbac({ store, clock, log })
   const nodeIdentity = createNodeIdentity({ store, clock, log, next: rbac.authorizer })
-  const accountTokens = await openAccountTokens({ ...options.accountTokens, pkiDir, store, clock, log, serverUrl })
+  const tokenOptions = { ...options.accountTokens, pkiDir, store, clock, log, serverUrl }
+  const accountTokens = await openAccountTokens(tokenOptions).catch(rethrowUnusablePki(pkiDir))
   const authenticator = await credentials.createAuthenticator({
     tokenAuthenticators: [nodeIdentity.authenticateToken, accountTokens.authenticator],
     apiAudiences: accountTokens.apiAudiences,

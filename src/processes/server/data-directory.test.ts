@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -32,4 +32,15 @@ it('SYS-20 opening a data directory writes nothing but the directory of the stor
   await expect(openDataDirectory(options)).rejects.toThrow('is in use by another Stowage process')
   expect(await readdir(dataDir, { recursive: true })).toEqual(['store'])
   await store.close().catch(() => {})
+})
+
+it('SYS-20 a system error names the directory that caused it and its flag', async () => {
+  const file = join(dataDir, 'file')
+  await writeFile(file, '')
+  await expect(openDataDirectory({ ...options, pkiDir: file })).rejects.toThrow(
+    `Cannot use ${file} as directory of the credentials: it is a file. Choose another with --pki-dir.`,
+  )
+  await expect(openDataDirectory({ ...options, dataDir: file })).rejects.toThrow(
+    `Cannot use ${file} as data directory: it is a file. Choose another with --data-dir.`,
+  )
 })

@@ -11,6 +11,7 @@ import { COPYING_DIR, RESTORING_FILE } from '../../store/backup/index.ts'
 import { requireUnusedDirectory, STORE_FILE, type Store } from '../../store/index.ts'
 import { openStore, type StoreLocation, storeDirOf, type TlsFiles, warnOfPlainText } from '../open-store.ts'
 import { checkStoredValues, type LoadedEncryption, loadEncryption } from './encryption.ts'
+import { rethrowUnusable, rethrowUnusablePki } from './unusable-directory.ts'
 
 export interface DataDirectoryOptions {
   readonly dataDir: string
@@ -46,12 +47,7 @@ export const kubeconfigOf = (dataDir: string): string => join(dataDir, 'admin.ku
 export async function openDataDirectory(options: DataDirectoryOptions): Promise<DataDirectory> {
   const { dataDir, pkiDir, location, log } = options
   const isEmbedded = location.is === 'embedded'
-  const throwUnusable = (error: NodeJS.ErrnoException): never => {
-    if (!error.syscall) throw error // an error of the store already has a message for users
-    throw new Error(
-      `Cannot use ${dataDir} as data directory: ${describeSystemError(error)}. Choose another with --data-dir.`,
-    )
-  }
+  const throwUnusable = rethrowUnusable({ path: dataDir, purpose: 'data directory', flag: '--data-dir' })
   await ensureDirectory(dataDir).catch(throwUnusable)
   await requireDiskSpace(dataDir, START_BYTES_MIN)
   if (isEmbedded) {
@@ -64,7 +60,7 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
     pkiDir,
     storeDir: isEmbedded ? storeDirOf(dataDir) : undefined,
     log,
-  }).catch(throwUnusable)
+  }).catch(rethrowUnusablePki(pkiDir))
   const store = await openStore({
     transformer: encryption.encryption,
     location,
@@ -118,17 +114,4 @@ async function checkStoreExists(dataDir: string): Promise<void> {
     `A server has been ready in ${dataDir} before, but its store ${file} is missing or empty. ` +
       `Restore it from a backup, or remove ${kubeconfig} to start with an empty one.`,
   )
-}
-
-function describeSystemError(error: NodeJS.ErrnoException): string {
-  const descriptions: Record<string, string> = {
-    EACCES: 'permission denied',
-    EPERM: 'not permitted',
-    EROFS: 'the file system is read-only',
-    EEXIST: 'it is a file',
-    ENOTDIR: 'a part of the path is a file',
-    ENOENT: 'no directory can be created there',
-    ENOSPC: 'the disk is full',
-  }
-  return descriptions[error.code ?? ''] ?? error.message
 }

@@ -43,6 +43,23 @@ it('SYS-8 a source without the CA or the key of tokens is rejected with the name
   expect(await readdir(dir)).toEqual(['source'])
 })
 
+it('SYS-8 an unreadable source is reported with its file, and an unusable target with --pki-dir', async () => {
+  await mkdir(sourcePath('revoked-certificates'))
+  await expect(copyPkiSource(options())).rejects.toThrow(
+    `--pki-source ${sourcePath()}: ${sourcePath('revoked-certificates')} cannot be read: EISDIR`,
+  )
+  await rm(sourcePath('revoked-certificates'), { recursive: true })
+  await writeFile(targetPath(), 'a file')
+  await expect(copyPkiSource(options())).rejects.toThrow(
+    `Cannot use ${targetPath()} as directory of the credentials: it is a file. Choose another with --pki-dir.`,
+  )
+  await rm(targetPath())
+  await mkdir(targetPath('tokens.json'), { recursive: true })
+  await expect(copyPkiSource(options())).rejects.toThrow(
+    new RegExp(`Cannot use ${targetPath()} as directory of the credentials: EISDIR.* Choose another with --pki-dir`),
+  )
+})
+
 it('SYS-8 a server copies a changed file, and keeps its files while a required one is missing', async () => {
   await copyPkiSource(options())
   const stop = new AbortController()

@@ -7,6 +7,7 @@ import type { Logger } from '../../base/log.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { watchFiles } from '../../base/watch-files.ts'
 import { ENCRYPTION_FILE } from './encryption.ts'
+import { rethrowUnusablePki } from './unusable-directory.ts'
 
 /** Without one of these, each server would create its own. */
 const REQUIRED_FILES = ['ca.key', 'ca.crt', 'tokens.json', 'service-account.key'] as const
@@ -24,7 +25,7 @@ interface PkiSourceOptions {
 /** Copies the files that differ. Throws UsageError if a required one is missing. */
 export async function copyPkiSource({ pkiSource, pkiDir, log }: PkiSourceOptions): Promise<void> {
   if (pkiSource === undefined) return
-  const contents = await Promise.all(SHARED_FILES.map((file) => readTextIfPresent(join(pkiSource, file))))
+  const contents = await Promise.all(SHARED_FILES.map((file) => readSourceFile(pkiSource, file)))
   const missingFiles = REQUIRED_FILES.filter((_, index) => contents[index] === undefined)
   if (missingFiles.length > 0) {
     throw new UsageError(
@@ -32,12 +33,29 @@ export async function copyPkiSource({ pkiSource, pkiDir, log }: PkiSourceOptions
         'servers that share a store need the same credentials.',
     )
   }
+  const onWritten = (file: string) => log.info({ file, source: pkiSource }, 'credentials copied')
+  await writeChangedFiles(pkiDir, contents, onWritten).catch(rethrowUnusablePki(pkiDir))
+}
+
+async function readSourceFile(pkiSource: string, file: string): Promise<string | undefined> {
+  const path = join(pkiSource, file)
+  return readTextIfPresent(path).catch((error: Error) => {
+    throw new UsageError(`--pki-source ${pkiSource}: ${path} cannot be read: ${error.message}`)
+  })
+}
+
+/** Writes the contents of SHARED_FILES that differ. */
+async function writeChangedFiles(
+  pkiDir: string,
+  contents: readonly (string | undefined)[],
+  onWritten: (file: string) => void,
+): Promise<void> {
   await ensurePrivateDirectory(pkiDir)
   for (const [index, file] of SHARED_FILES.entries()) {
     const content = contents[index]
     if (content === undefined || content === (await readTextIfPresent(join(pkiDir, file)))) continue
     await writePrivateFile(join(pkiDir, file), content)
-    log.info({ file, source: pkiSource }, 'credentials copied')
+    onWritten(file)
   }
 }
 
