@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Runnable, withRecorders } from './run-all.ts'
+import { type Runnable, runAll, withRecorders } from './run-all.ts'
 
 it('withRecorders stops all controllers before it fails with the error of one of them', async () => {
   const stoppedRunnables: string[] = []
@@ -18,4 +18,25 @@ it('withRecorders stops all controllers before it fails with the error of one of
   const { run } = withRecorders([runningController, failingController], [])
   await expect(run(new AbortController().signal)).rejects.toThrow('broken')
   expect(stoppedRunnables).toEqual(['controller'])
+})
+
+it('runAll stops the controllers that run before it fails with the error that another one throws at its start', async () => {
+  let stoppedCount = 0
+  const runningController: Runnable = {
+    run: (signal) =>
+      new Promise((resolve) =>
+        signal.addEventListener('abort', () => {
+          stoppedCount++
+          resolve()
+        }),
+      ),
+  }
+  const throwingController: Runnable = {
+    run() {
+      throw new Error('broken')
+    },
+  }
+  const { signal } = new AbortController()
+  await expect(runAll([runningController, throwingController, runningController], signal)).rejects.toThrow('broken')
+  expect(stoppedCount).toBe(2)
 })

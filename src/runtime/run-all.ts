@@ -16,7 +16,7 @@ export async function runAll(runnables: readonly Runnable[], signal: AbortSignal
   const stopAll = () => stop.abort(signal.reason)
   if (signal.aborted) stopAll()
   else signal.addEventListener('abort', stopAll, { once: true })
-  const runs = runnables.map((runnable) => runnable.run(stop.signal))
+  const runs = runnables.map(async (runnable) => runnable.run(stop.signal)) // async: a throw becomes a rejection
   try {
     await Promise.all(runs)
   } catch (error) {
