@@ -37,7 +37,7 @@ async function filesIn(folders) {
   return found.flat().sort()
 }
 
-const isSource = (path) => /\.(ts|js|mjs|json)$/.test(path) && !path.endsWith('.test.ts')
+const isSource = (path) => /\.(ts|tsx|js|mjs|json|css|html)$/.test(path) && !/\.test\.tsx?$/.test(path)
 
 async function describe(path) {
   const file = await stat(join(ROOT, path)).catch(() => undefined)

@@ -1,11 +1,13 @@
-// Builds dist/: the program, the packages for authors of provisioners (packages.mjs), and the tools of this repository
-// (benchmarks, simulator, fake CSI driver). Does nothing if dist/ is up to date; --force builds anyway. --release, for `npm pack`,
-// builds only what is published, and removes the files of earlier builds, which a running program may still load.
+// Builds dist/: the program, the page of the console (console-page.mjs), the packages for authors of provisioners
+// (packages.mjs), and the tools of this repository (benchmarks, simulator, fake CSI driver). Does nothing if dist/ is up to date;
+// --force builds anyway. --release, for `npm pack`, builds only what is published, and removes the files of earlier builds, which a
+// running program may still load.
 
 import { readFile, rm } from 'node:fs/promises'
 import { build } from 'esbuild'
 import { isBuiltFrom, removeStamp, stampOfInputs, writeStamp } from './build-stamp.mjs'
 import { bundleOptions } from './bundle-options.mjs'
+import { buildConsolePage } from './console-page.mjs'
 import { buildPackages } from './packages.mjs'
 
 const ROOT = new URL('..', import.meta.url)
@@ -14,13 +16,14 @@ const options = bundleOptions(version)
 
 if (process.argv.includes('--release')) {
   await removeStamp()
-  for (const name of ['chunks', 'packages']) await rm(new URL(`dist/${name}`, ROOT), { recursive: true, force: true })
-  await Promise.all([buildProgram(), buildPackages(version)])
+  for (const name of ['chunks', 'console', 'packages'])
+    await rm(new URL(`dist/${name}`, ROOT), { recursive: true, force: true })
+  await Promise.all([buildProgram(), buildConsolePage(version), buildPackages(version)])
 } else {
   const stamp = await stampOfInputs()
   if (process.argv.includes('--force') || !(await isBuiltFrom(stamp))) {
     await removeStamp()
-    await Promise.all([buildProgram(), buildPackages(version), buildTools()])
+    await Promise.all([buildProgram(), buildConsolePage(version), buildPackages(version), buildTools()])
     await writeStamp(stamp)
   }
 }

@@ -37,6 +37,14 @@ describe('layers', () => {
     expect(forbiddenImports).toEqual([])
   })
 
+  it('the page of the console imports only types from outside its folder', () => {
+    const isPage = (file: string) => file.startsWith('src/console/page/')
+    const forbiddenImports = imports
+      .filter(({ from, to, isTypeOnly }) => isPage(from) && !isPage(to) && !isTypeOnly && !isTestSupport(from))
+      .map(({ from, to }) => `${from} imports ${to}`)
+    expect(forbiddenImports).toEqual([])
+  })
+
   it('the table has no cycle', () => {
     const edges = [...table].flatMap(([from, row]) => [...row].map((to) => [from, to] as const))
     expect(findCycle(edges)).toBeUndefined()
@@ -50,7 +58,7 @@ describe('layers', () => {
   it(`no folder has more than ${FOLDER_FILES_MAX} direct files`, () => {
     const counts = new Map<string, number>()
     for (const file of files) {
-      if (/\.(test|fixture)\.ts$/.test(file)) continue
+      if (/\.(test|fixture)\.tsx?$/.test(file)) continue
       counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
     }
     expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([])
@@ -70,7 +78,7 @@ function sourceFiles(dir: string): string[] {
   return readdirSync(dir).flatMap((name) => {
     const path = join(dir, name)
     if (statSync(path).isDirectory()) return name === 'gen' ? [] : sourceFiles(path)
-    return path.endsWith('.ts') ? [path] : []
+    return /\.tsx?$/.test(path) ? [path] : []
   })
 }
 

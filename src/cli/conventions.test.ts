@@ -49,7 +49,7 @@ const WITHOUT_OUTPUT = new Set([
 
 /** Commands that only read, or that run until they are stopped. `backup` writes a new file or directory, and nothing else. */
 const WITHOUT_DRY_RUN = new Set([
-  ...['up', 'server', 'driver', 'node'],
+  ...['up', 'server', 'console', 'driver', 'node'],
   ...['sidecar', 'provisioner', 'resizer', 'controllers', 'scheduler', 'capacity-cleanup'],
   ...['status', 'why', 'simulate', 'timeline', 'doctor', 'df', 'unused', 'store check', 'backup', 'backup verify'],
   ...['capacity templates list', 'rbac print', 'version', 'completion'],

@@ -18,6 +18,7 @@ const bulkCodes = (success: string, failure: string): ExitCodes => ({
 const CODES: Readonly<Record<string, ExitCodes>> = {
   up: PROCESS_CODES,
   server: PROCESS_CODES,
+  console: PROCESS_CODES,
   driver: PROCESS_CODES,
   sidecar: PROCESS_CODES,
   provisioner: PROCESS_CODES,

@@ -6,6 +6,7 @@ import { addBackup } from './commands/backup/command.ts'
 import { addCapacity } from './commands/capacity/command.ts'
 import { addCapacityCleanup } from './commands/capacity-cleanup/command.ts'
 import { addCompletion } from './commands/completion/command.ts'
+import { addConsole } from './commands/console/command.ts'
 import { addControllers } from './commands/controllers/command.ts'
 import { addDf } from './commands/df/command.ts'
 import { addDoctor } from './commands/doctor/command.ts'
@@ -41,6 +42,7 @@ import { noColorOption } from './output/color.ts'
 const COMMANDS: readonly AddCommand[] = [
   addUp,
   addServer,
+  addConsole,
   addStatus,
   addWhy,
   addSimulate,

@@ -5,7 +5,7 @@ import { delimiter } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { type Connection, inClusterConnection, isInCluster, kubeconfigConnection } from '../index.ts'
-import type { KubeconfigConnection } from './kubeconfig.ts'
+import type { KubeconfigConnection, KubeconfigOptions } from './kubeconfig.ts'
 
 export interface ClientConfig {
   readonly connection: Connection
@@ -15,13 +15,20 @@ export interface ClientConfig {
 
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
 
+export interface ClientConfigOptions {
+  readonly clock: Clock
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The context of the kubeconfig. Default: its current context. */
+  readonly context?: string
+}
+
 export async function loadClientConfig(
   kubeconfig: string | undefined,
-  { clock, env }: { readonly clock: Clock; readonly env: Readonly<Record<string, string | undefined>> },
+  { clock, env, context }: ClientConfigOptions,
 ): Promise<ClientConfig> {
   const path = kubeconfig ?? env.KUBECONFIG?.split(delimiter).find(Boolean)
   if (path) {
-    const connection = await readKubeconfig(path, clock).catch((error) => {
+    const connection = await readKubeconfig({ path, clock, context }).catch((error) => {
       throw new UsageError(`Cannot use the kubeconfig ${path}: ${(error as Error).message}`)
     })
     return { connection, namespace: connection.namespace }
@@ -32,8 +39,8 @@ export async function loadClientConfig(
   return { connection: await inClusterConnection({ clock, env }), namespace: await readPodNamespace(env) }
 }
 
-async function readKubeconfig(path: string, clock: Clock): Promise<KubeconfigConnection> {
-  const connection = await kubeconfigConnection({ path, clock })
+async function readKubeconfig(options: KubeconfigOptions): Promise<KubeconfigConnection> {
+  const connection = await kubeconfigConnection(options)
   if (connection.ca !== undefined) checkCertificate(connection.ca)
   return connection
 }

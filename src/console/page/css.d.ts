@@ -1,0 +1,2 @@
+// esbuild bundles imported styles.
+declare module '*.css'

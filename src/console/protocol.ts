@@ -1,0 +1,321 @@
+// The messages between the console's server and its page. Types only, so that the page can import them. Errors of every route
+// are a Kubernetes Status (`api/status-error.ts`), whose message the page shows unchanged.
+import type { Timeline, TimelineKind } from '../api/kinds/timeline/timeline-schema.ts'
+import type { Status } from '../api/status-error.ts'
+import type { Diagnosis, DiagnosisState } from '../diagnosis/diagnosis.ts'
+import type { SimulationResult } from '../diagnosis/simulation/result.ts'
+
+export type { Diagnosis, DiagnosisState, SimulationResult, Status }
+
+// POST /session with SessionRequest sets the cookie and answers SessionAnswer. DELETE /session ends the session. All routes below
+// answer 401 with the reason SessionRequired without a session; a 401 of the API server has the reason Unauthorized.
+// /k8s/PATH forwards GET, POST, PUT, PATCH and DELETE to the API server.
+
+export interface SessionRequest {
+  /** The token in the fragment of the printed URL. */
+  readonly token: string
+}
+
+export interface SessionAnswer {
+  /** When the session ends, as an RFC 3339 time. */
+  readonly expiresAt: string
+}
+
+// GET /watch is a WebSocket that carries all watches of a tab as JSON text frames.
+
+export type WatchCommand =
+  | {
+      readonly op: 'watch'
+      /** Chosen by the page, unique among the watches of the socket. */
+      readonly id: number
+      /** The path of a collection with its query, such as `/api/v1/persistentvolumeclaims?labelSelector=app%3Dshop`. */
+      readonly path: string
+      /** The revision of the last message that the page has applied. The server resumes after it if it can. */
+      readonly rev?: string
+    }
+  | { readonly op: 'unwatch'; readonly id: number }
+
+/** An object as the API server sends it, without managedFields and the last-applied annotation. */
+export interface ConsoleObject {
+  readonly apiVersion?: string
+  readonly kind?: string
+  readonly metadata: {
+    readonly name: string
+    readonly namespace?: string
+    readonly uid: string
+    readonly resourceVersion: string
+    readonly [field: string]: unknown
+  }
+  readonly [field: string]: unknown
+}
+
+export type WatchMessage =
+  /** The objects of the watch are sent again: forget those of before. The page may keep showing them until SYNCED. */
+  | { readonly id: number; readonly type: 'RESET' }
+  /** At most 500 objects of the list. */
+  | { readonly id: number; readonly type: 'ITEMS'; readonly objects: readonly ConsoleObject[] }
+  /** The list is complete, or the watch was resumed at the revision of the page. */
+  | { readonly id: number; readonly type: 'SYNCED'; readonly rev: string }
+  /** Changes, coalesced by object. All changes up to the revision `rev` have been sent. */
+  | {
+      readonly id: number
+      readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+      readonly objects: readonly ConsoleObject[]
+      readonly rev: string
+    }
+  /**
+   * The server cannot list or watch. 400, 403 and 404 are final until the page sends `unwatch`; after all others the server
+   * tries again in retryAfterMs, and sends SYNCED (with the rev of the page) or RESET when it has succeeded.
+   */
+  | {
+      readonly id: number
+      readonly type: 'ERROR'
+      readonly code: number
+      readonly reason: string
+      readonly message: string
+      readonly retryAfterMs?: number
+    }
+
+// GET /data/info
+
+export interface Feature {
+  readonly available: boolean
+  /** Why the feature is not available. */
+  readonly reason?: string
+}
+
+export interface ConsoleInfo {
+  readonly server: {
+    readonly url: string
+    /** Absent if the server does not tell. */
+    readonly version?: string
+    readonly isStowage: boolean
+    /** Set if the server cannot be reached or rejects the credentials; all features are then unavailable. */
+    readonly problem?: string
+  }
+  /** The user as the API server names it. Absent if the server does not tell. */
+  readonly user?: string
+  readonly groups?: readonly string[]
+  /** The namespace of the kubeconfig's context. */
+  readonly namespace: string
+  readonly consoleVersion: string
+  /** The kubeconfig file whose credentials the console uses, for printed commands. Absent in a pod. */
+  readonly kubeconfig?: string
+  readonly context?: string
+  readonly features: {
+    /** Operations of the group stowage.dev. */
+    readonly operations: Feature
+    /** Timelines from the journal. Without it they are reconstructed from events and managed fields. */
+    readonly journal: Feature
+    /** Histograms and counters at /metrics of the API server. */
+    readonly metrics: Feature
+    /** Used bytes and IO of mounted volumes. */
+    readonly nodeStats: Feature
+    /** Runs of grow and migrate. */
+    readonly bulk: Feature
+  }
+}
+
+// GET /data/why?kind=pvc|pod|pv|node&namespace=&name= answers the Diagnosis of `stowage why -o json`.
+// GET /data/why-lines
+
+export interface WhyLine {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly state: DiagnosisState
+  /** Reason and message of the first cause without further causes. */
+  readonly reason: string
+  readonly message: string
+}
+
+export interface WhyLines {
+  /** A line for every claim that is not ready. */
+  readonly lines: readonly WhyLine[]
+  /** The number of claims that are not ready and have no line, because there are more than 2,000. */
+  readonly omitted: number
+  /** The lists that could not be read, as rules: `list events in all namespaces`. */
+  readonly missingRules: readonly string[]
+}
+
+// GET /data/timeline?kind=pvc|pv&namespace=&name=[&uid=] answers the timeline of `stowage timeline -o json`.
+
+export interface TimelineAnswer {
+  readonly kind: TimelineKind
+  readonly namespace?: string
+  readonly name: string
+  readonly uid?: string
+  /** `objects` if it is reconstructed from events, conditions and managed fields of existing objects. */
+  readonly source: 'journal' | 'objects'
+  readonly notes: readonly string[]
+  readonly otherUids: readonly string[]
+  readonly steps: NonNullable<Timeline['steps']>
+  readonly entries: NonNullable<Timeline['entries']>
+}
+
+// GET /data/df[?by=claim|class|node|pool|namespace] answers the report of `stowage df -A -o json`.
+
+interface MeasuredUsage {
+  readonly usedBytes?: number
+  readonly freeBytes?: number
+  readonly inodes?: number
+  readonly inodesUsed?: number
+  /** Operations and bytes per second, reads and writes together. */
+  readonly iops?: number
+  readonly throughputBytes?: number
+  readonly growthBytesPerDay?: number
+}
+
+/** A claim. Amounts that are not known are absent. */
+export interface DfClaim extends MeasuredUsage {
+  readonly namespace?: string
+  readonly claim?: string
+  readonly volume?: string
+  readonly class?: string
+  readonly driver?: string
+  readonly node?: string
+  /** The topology segment of the pool. */
+  readonly pool?: string
+  readonly requestBytes?: number
+  readonly capacityBytes?: number
+  readonly iopsLimit?: number
+  readonly throughputLimitBytes?: number
+  /** Why the usage is not known. */
+  readonly unknownReason?: string
+}
+
+/** A class, node, pool or namespace. Sums over the known amounts. */
+export interface DfGroup extends MeasuredUsage {
+  readonly name?: string
+  readonly driver?: string
+  readonly volumes: number
+  readonly measuredVolumes: number
+  readonly requestBytes?: number
+  readonly capacityBytes?: number
+  readonly availableBytes?: number
+  readonly quota?: { readonly usedBytes: number; readonly hardBytes: number }
+}
+
+export type DfGrouping = 'class' | 'node' | 'pool' | 'namespace'
+
+export type DfAnswer =
+  | { readonly by: 'claim'; readonly items: readonly DfClaim[]; readonly missingRules: readonly string[] }
+  | { readonly by: DfGrouping; readonly items: readonly DfGroup[]; readonly missingRules: readonly string[] }
+
+// POST /data/simulate answers the SimulationResult of `stowage simulate -o json`.
+
+export type SimulateRequest =
+  /** YAML or JSON documents: pods, claims and workloads. */
+  | { readonly manifests: string; readonly namespace?: string }
+  /** "What would fit": pods with one new claim each. */
+  | {
+      readonly className: string
+      /** A quantity, such as `10Gi`. */
+      readonly size: string
+      readonly count: number
+      readonly namespace?: string
+    }
+
+// GET /data/doctor[?driver=] answers the report of `stowage doctor -o json`.
+
+export type FindingStatus = 'ok' | 'warning' | 'error' | 'unknown'
+
+export interface DoctorAnswer {
+  readonly server: string
+  readonly version?: string
+  readonly driver?: string
+  readonly checks: readonly {
+    readonly id: string
+    readonly title: string
+    readonly findings: readonly {
+      readonly status: FindingStatus
+      readonly object?: string
+      readonly message: string
+      readonly remedy?: string
+    }[]
+  }[]
+  readonly counts: Readonly<Record<FindingStatus, number>>
+}
+
+// GET /data/history
+
+export type HistorySource = 'claims' | 'operations' | 'metrics' | 'volumes'
+
+/** Latency and number of the observations since the previous sample. Null if there were none. */
+export interface StepLatency {
+  readonly count: number
+  readonly p50Ms: number | null
+  readonly p99Ms: number | null
+}
+
+export interface CsiCallSample {
+  readonly driver: string
+  readonly method: string
+  /** gRPC code, such as `OK` or `ResourceExhausted`. */
+  readonly code: string
+  readonly perSecond: number
+  readonly p50Ms: number | null
+  readonly p99Ms: number | null
+}
+
+/** Fields of a source that is not available are null. */
+export interface HistorySample {
+  /** RFC 3339. */
+  readonly time: string
+  readonly claims: Readonly<Record<string, number>> | null
+  readonly operations: Readonly<Record<string, number>> | null
+  /** Volumes provisioned and claims bound per second since the previous sample. */
+  readonly provisionedPerSecond: number | null
+  readonly boundPerSecond: number | null
+  /** By step: Scheduled, Provisioned, Bound, Attached, Published. */
+  readonly steps: Readonly<Record<string, StepLatency>> | null
+  readonly csiCalls: readonly CsiCallSample[] | null
+}
+
+export interface HistoryAnswer {
+  readonly intervalMs: number
+  /** Oldest first, at most 360. */
+  readonly samples: readonly HistorySample[]
+  readonly sources: Readonly<Record<HistorySource, Feature>>
+}
+
+// POST /data/access
+
+export interface AccessCheck {
+  readonly verb: string
+  readonly group: string
+  readonly resource: string
+  readonly subresource?: string
+  readonly namespace?: string
+  readonly name?: string
+}
+
+export interface AccessRequest {
+  /** At most 100. */
+  readonly checks: readonly AccessCheck[]
+}
+
+export interface AccessAnswer {
+  /** One for each check. */
+  readonly allowed: readonly boolean[]
+}
+
+// POST /data/retry
+
+export interface RetryRequest {
+  /** As `stowage retry` accepts it: pvc, pv, pod, node, va and others. */
+  readonly kind: string
+  readonly namespace?: string
+  readonly name: string
+  readonly dryRun?: boolean
+}
+
+export interface RetryAnswer {
+  readonly kind: string
+  readonly namespace?: string
+  readonly name: string
+  readonly requestedAt: string
+  readonly isDryRun: boolean
+  /** Operations of the object. Absent if the server does not list them. */
+  readonly operations?: readonly object[]
+}
