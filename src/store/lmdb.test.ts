@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { open as openLmdb } from 'lmdb'
 import { afterEach, describe, expect, it } from 'vitest'
+import { probeThisMachine, skipReason } from '../../test/allowed-skips.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { openLmdbStore } from './lmdb.ts'
 import { inspectStore } from './records/inspect-store.ts'
@@ -12,6 +13,7 @@ import { advanceUntil, put, text } from './testing/helpers.ts'
 import { bundleChild, type Child, type ChildProgram, runChild } from './testing/run-child.ts'
 
 const KILLS = Number(process.env.CRASH_KILLS ?? 10)
+const mountSkipMessage = skipReason(await probeThisMachine(), ['mount'])
 const dirs: string[] = []
 const children: Child[] = []
 const programs: ChildProgram[] = []
@@ -286,26 +288,56 @@ describe('durability', () => {
     expect(total).toBeGreaterThan(KILLS * 400)
   })
 
-  it('rejects a write that does not fit on the disk, and serves reads and smaller writes', async () => {
-    const program = await bundle('full-disk-child.ts')
-    const limitedCommand = [
-      'sh',
-      '-c',
-      'trap "" XFSZ; ulimit -f 2048; exec "$@"',
-      'sh',
-      ...program.command,
-      await createDir(),
-    ]
-    const child = startChild(limitedCommand)
-    await child.whenExited()
-    const [rejectedLine, writtenLine, ...otherLines] = child.lines
-    expect(rejectedLine).toMatch(
-      /^rejected WriteRejectedError nothing was written: .*store\.mdb: (the file has reached the file size limit|a write was incomplete)/,
-    )
+  /** Expects that a child process wrote until it was rejected, then read and wrote, and that its store has all its writes. */
+  async function expectRejectedAtLimit(
+    command: readonly string[],
+    dir: string,
+    { reason, makeRoom = () => {} }: { readonly reason: RegExp; readonly makeRoom?: () => void },
+  ): Promise<void> {
+    const child = startChild(command)
+    expect(await child.whenExited(), child.errors()).toEqual({ code: 0, signal: null })
+    const [rejectedLine = '', writtenLine = '', ...otherLines] = child.lines
+    expect(rejectedLine).toMatch(/^rejected WriteRejectedError nothing was written: .*store\.mdb: /)
+    expect(rejectedLine).toMatch(reason)
     expect(writtenLine).toMatch(/^written (\d+) revision \1 keys \1$/)
     expect(otherLines).toEqual(['read 10000', 'small true'])
     expect(child.errors()).not.toContain('node_modules/lmdb')
+    makeRoom()
+    const store = await openLmdbStore({ dir, clock: manualClock() })
+    const { entries } = await store.list({ prefix: 'k/' })
+    expect(entries.map(({ value }) => value.length).sort((a, b) => a - b)).toEqual([
+      'small'.length,
+      ...Array(Number(writtenLine.split(' ')[1]) - 1).fill(10_000),
+    ])
+    await store.close()
+  }
+
+  it('SYS-1 rejects a write beyond the file size limit, and serves reads and smaller writes', async () => {
+    const program = await bundle('full-disk-child.ts')
+    const dir = await createDir()
+    const limit = ['sh', '-c', 'trap "" XFSZ; ulimit -f 2048; exec "$@"', 'sh']
+    await expectRejectedAtLimit([...limit, ...program.command, dir], dir, {
+      reason: /the file has reached the file size limit|a write was incomplete/,
+    })
   })
+
+  it.skipIf(mountSkipMessage)(
+    `SYS-1 rejects a write to a full disk, and serves reads and smaller writes${mountSkipMessage ? ` (${mountSkipMessage})` : ''}`,
+    async () => {
+      const program = await bundle('full-disk-child.ts')
+      const disk = await createDir()
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', disk])
+      try {
+        const dir = join(disk, 'store')
+        await expectRejectedAtLimit([...program.command, dir], dir, {
+          reason: /the disk is full/,
+          makeRoom: () => execFileSync('mount', ['-o', 'remount,size=8m', disk]), // a store opens only with free space
+        })
+      } finally {
+        execFileSync('umount', [disk])
+      }
+    },
+  )
 })
 
 function hasStrace(): boolean {

@@ -1,4 +1,4 @@
-// Child process of the full-disk test: writes until the file size limit is reached, then reads and writes again.
+// Child process of the full-disk tests: writes until the store rejects a write, then reads and writes again.
 import { systemClock } from '../../base/clock.ts'
 import { openLmdbStore } from '../lmdb.ts'
 

@@ -314,14 +314,15 @@ describe('stowage migrate', () => {
     ])
   })
 
-  it('PLUS-4 completes although responses to its writes are lost', async () => {
+  it('PLUS-4 writes the class of each claim once although responses are lost', async () => {
     await createClaims(3)
-    let lostResponses = 0
+    const writtenClaims: string[] = []
     const commandClient: Client = {
       ...client,
       patch: async (kind, ref, patch, options) => {
         const updatedClaim = await client.patch(kind, ref, patch, options)
-        if (lostResponses++ < 2) throw unavailable('the connection broke')
+        if (!JSON.stringify(patch).includes('volumeAttributesClassName')) return updatedClaim // only the record
+        if (writtenClaims.push(ref.name) <= 2) throw unavailable('the connection broke')
         return updatedClaim
       },
     }
@@ -329,6 +330,26 @@ describe('stowage migrate', () => {
     expect(code, output).toBe(0)
     expect(output).toContain('waiting for the server (the connection broke)')
     expect(await listClasses(3)).toEqual(['gold', 'gold', 'gold'])
+    expect(writtenClaims.sort()).toEqual(['db-0', 'db-1', 'db-2'])
+  })
+
+  it('PLUS-4 closes the records in the next run if a response to closing them is lost', async () => {
+    await createClaims(2)
+    let isLost = false
+    const commandClient: Client = {
+      ...client,
+      patch: async (kind, ref, patch, options) => {
+        if (isLost || JSON.stringify(patch).includes('volumeAttributesClassName'))
+          return client.patch(kind, ref, patch, options)
+        isLost = true
+        throw unavailable('the connection broke')
+      },
+    }
+    await expect(migrate(FORWARD, { commandClient })).rejects.toThrow(
+      'Cannot update the record on all claims (the connection broke): run the same command again.',
+    )
+    expect((await migrate(FORWARD)).code).toBe(0)
+    for (const name of ['db-0', 'db-1']) expect((await recordOf(name)).closed).toBe(true)
   })
 
   it('PLUS-4 changes nothing if more claims than --max-failures cannot be moved', async () => {
