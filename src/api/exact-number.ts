@@ -1,7 +1,7 @@
 // Determines whether a number is still the same after it is parsed to a double and printed. A quantity or a counter that
 // changes silently would be stored and enforced as another value.
 
-/** Returns whether the parsed number has the value of the text. Those of `9007199254740993` and `1e400` have another value. */
+/** Returns whether the parsed number has the value of the text. `9007199254740993` and `1e400` are not exact. */
 export function isExactNumber(text: string): boolean {
   if (text.length < EXACT_LENGTH && !/[eE]/.test(text)) return true
   const value = Number(text)

@@ -1,5 +1,5 @@
-// Declares a kind that clients cannot write to our API server, such as VolumeSnapshot. A client can read objects of the kind
-// from a server that stores it. They are not validated.
+// Declares a kind that clients cannot write to this API server, such as VolumeSnapshot. A client can read objects of
+// the kind from a server that stores it. The objects are not validated.
 import { createdAtColumn, nameColumn } from './columns.ts'
 import { defineKind, type Kind, type KubeObject } from './kind.ts'
 import { objectMeta } from './kinds/shared/meta-schema.ts'

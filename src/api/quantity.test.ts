@@ -49,7 +49,7 @@ describe('canonicalQuantity', () => {
     ['-0', '0'],
     ['00', '0'],
     ['0e5', '0'],
-    // finer than a billionth rounds away from zero
+    // amounts finer than a billionth are rounded away from zero
     ['0.0000000001', '1n'],
     ['3.001n', '4n'],
     ['-3.001n', '-4n'],

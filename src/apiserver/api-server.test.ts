@@ -122,7 +122,7 @@ describe('the turn of a request', () => {
     expect((await queuedRequest).status).toBe(200)
   })
 
-  it('SYS-19 of a watch lasts until its initial events are sent', async () => {
+  it('SYS-19 lasts until the initial events of a watch are sent', async () => {
     await createCrowdedServer()
     const watches = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList(`${MAPS}?watch=1`)))
     const queuedRequest = startList(`${MAPS}?watch=1`)

@@ -57,7 +57,7 @@ export interface CommitCall {
 export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<ApiResponse> {
   const { request, sender, authorize } = call
   const { dryRun, fieldManager } = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
-  if (dryRun) throw badRequest('a commit has no dry run: dry-run its writes one by one')
+  if (dryRun) throw badRequest('commits do not support dry run; dry-run the writes one by one')
   const bytes = await request.readBody()
   const body = await parseInTurn(bytes, sender, () => parseJsonBody(bytes, COMMIT_KEYS_MAX))
   const writes: RequestedWrite[] = []

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createServerFixture, type Json } from './server.fixture.ts'
 
 describe('foreign kinds', () => {
-  it('CAP-19 have empty lists and watches if kube-scheduler watches them', async () => {
+  it('CAP-19 are served as empty lists and watches if kube-scheduler watches them', async () => {
     const { get, watch } = await createServerFixture()
     for (const path of [
       '/api/v1/services',
@@ -38,7 +38,7 @@ describe('foreign kinds', () => {
     }
   })
 
-  it('have a warning with the served kinds in the list of CustomResourceDefinitions', async () => {
+  it('include CustomResourceDefinitions, whose empty list has warnings that name the served kinds', async () => {
     const { get } = await createServerFixture()
     const { headers, json } = await get('/apis/apiextensions.k8s.io/v1/customresourcedefinitions')
     expect([json.items, headers.warning]).toEqual([

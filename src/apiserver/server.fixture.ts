@@ -62,7 +62,9 @@ export interface ServerFixtureOptions {
   readonly admissionPlugins?: readonly AdmissionPlugin[]
   /** Issues and accepts the tokens of ServiceAccounts. A request with an Authorization header is authenticated by its token. */
   readonly hasAccountTokens?: boolean
-  /** Records the changes of volumes in a journal; `shared` as a server that shares its store with others. Default: none. */
+  /**
+   * The journal of volume changes: `own`, or `shared` as on a server that shares its store with others. Default: none.
+   */
   readonly journal?: 'own' | 'shared'
   /** The API server that the clients of the fixture emulate. Default: the environment variable SERVER_ANSWERS, or Stowage. */
   readonly answers?: 'stowage' | 'stock'
@@ -119,7 +121,7 @@ interface FixtureWatch {
   readonly isEnded: boolean
   /** Resolves when the condition is true; rejects after IDLE_TICKS_MAX ticks. */
   waitUntil(condition: (events: readonly { type: string; object: Json }[]) => boolean): Promise<void>
-  /** Closes the watch as a client that closes its connection. */
+  /** Closes the connection of the watch, as a client does. */
   close(): void
 }
 

@@ -44,7 +44,7 @@ describe('errors of the store', () => {
       'the stored storageclasses.storage.k8s.io "fast" is damaged at revision 7: x.',
     ],
     ['other', 'the stored other is damaged at revision 7: x.'],
-  ])('SYS-20 names the object of a damaged record and what to do: %s', (key, message) => {
+  ])('SYS-20 name the object of a damaged record and the remedy: %s', (key, message) => {
     const error = apiErrorOfStore(new DamagedRecordError({ key, revision: 7, reason: 'x' }))
     expect(error).toMatchObject({ code: 500, reason: 'InternalError' })
     expect(error?.message).toContain(message)

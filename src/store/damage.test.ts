@@ -1,5 +1,5 @@
-// Damages the file of a store at random, a few bits or pages at a time, opens the store and reads everything. Every answer must
-// be right or an error that names the damage, and no damage may end the process.
+// Damages the file of a store at random, a few bits or pages at a time, opens the store and reads everything. Every
+// read must return the right value or an error that names the damage, and no damage may end the process.
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,10 +16,10 @@ import { DamagedRecordError, type Store } from './store.ts'
 const OBJECTS = Number(process.env.DAMAGE_OBJECTS ?? 400)
 const FLIPS = Number(process.env.DAMAGE_FLIPS ?? 400)
 const PAGES = Number(process.env.DAMAGE_PAGES ?? 80)
-/** The number of damages that are tried together. */
+/** The number of damaged places that are tested together. */
 const GROUP_SIZE = Number(process.env.DAMAGE_GROUP ?? 4)
 const PAGE_BYTES = 4_096
-const TIMEOUT_MS = 120_000 + 500 * (FLIPS + PAGES) // of a large store on a busy machine
+const TIMEOUT_MS = 120_000 + 500 * (FLIPS + PAGES) // enough for a large store on a busy machine
 
 type Damage = { readonly offset: number; readonly bytes: Buffer }
 const pageOf = ({ offset }: { readonly offset: number }): number => Math.floor(offset / PAGE_BYTES)
@@ -77,7 +77,10 @@ describe('a damaged store file', () => {
 
   type Result = { readonly message: string } | { readonly damagedKeys: readonly string[] }
 
-  /** Opens the store and reads everything. Returns why it was refused, or the damaged records. Throws on a wrong answer. */
+  /**
+   * Opens the store and reads everything. Returns the error of opening it, or the damaged keys. Throws on a wrong
+   * value.
+   */
   async function readAll(): Promise<Result> {
     const openResult = await openLmdbStore({ dir, clock }).catch((error: Error) => error)
     if (openResult instanceof Error) {
@@ -91,7 +94,7 @@ describe('a damaged store file', () => {
       const damagedKeys: string[] = []
       for (const entry of entries) {
         try {
-          if (!expectedValues.get(entry.key)?.equals(entry.value)) throw new Error(`wrong answer for ${entry.key}`)
+          if (!expectedValues.get(entry.key)?.equals(entry.value)) throw new Error(`wrong value of ${entry.key}`)
         } catch (error) {
           if (!(error instanceof DamagedRecordError)) throw error
           expect(error.message).toContain(entry.key)
@@ -99,7 +102,7 @@ describe('a damaged store file', () => {
         }
       }
       if (entries.length !== expectedValues.size)
-        throw new Error(`${entries.length} objects in place of ${expectedValues.size}`)
+        throw new Error(`${entries.length} objects instead of ${expectedValues.size}`)
       return { damagedKeys }
     } finally {
       await openResult.close()
@@ -148,8 +151,8 @@ describe('a damaged store file', () => {
   }
 
   /**
-   * Tries damages together. If the store is refused, it tries them without those on the pages that the error names, until the
-   * store opens; and one by one if it names none of them.
+   * Tests several damaged places together. If the store does not open, tests them again without those on the pages that
+   * the error names, until the store opens. If the error names none of their pages, tests them one by one.
    */
   async function tryTogether(damages: readonly Damage[], counts: Counts): Promise<void> {
     for (let remainingDamages = damages; remainingDamages.length > 0; ) {
@@ -179,7 +182,7 @@ describe('a damaged store file', () => {
     return new Set([...message.matchAll(/page (\d+)/g)].map((match) => Number(match[1])).concat(namedHeaderPages))
   }
 
-  it(`SYS-20 gives no wrong answer and names the damage after ${FLIPS} flipped bits, ${GROUP_SIZE} at a time`, {
+  it(`SYS-20 returns no wrong value and names the damage after ${FLIPS} flipped bits, ${GROUP_SIZE} at a time`, {
     timeout: TIMEOUT_MS,
   }, async () => {
     const counts: Counts = { refused: 0, damaged: 0, harmless: 0 }
@@ -197,7 +200,7 @@ describe('a damaged store file', () => {
     expect(counts.refused).toBeGreaterThan(0)
   })
 
-  it(`SYS-20 gives no wrong answer and names the damage after ${PAGES} damaged pages, ${GROUP_SIZE} at a time`, {
+  it(`SYS-20 returns no wrong value and names the damage after ${PAGES} damaged pages, ${GROUP_SIZE} at a time`, {
     timeout: TIMEOUT_MS,
   }, async () => {
     const counts: Counts = { refused: 0, damaged: 0, harmless: 0 }

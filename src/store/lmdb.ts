@@ -123,9 +123,9 @@ export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions
     await chmod(path, 0o600) // the store contains Secrets
     const files = [identifyFile(path), identifyFile(lockFileOf(path))]
     fd = openSync(path, 'r')
-    // If LMDB has another transaction than the one that was checked, the headers are read through LMDB.
+    // If the newest transaction of LMDB is not the one that was checked, the headers are read through LMDB.
     const { lastTxnId } = db.getStats() as { lastTxnId: number }
-    const collectedHeaders = collector.releaseHeaders() // in any case: the closures here keep the collector
+    const collectedHeaders = collector.releaseHeaders() // also if unused: closures keep the collector alive
     const headers = lastTxnId === checkedTransaction ? collectedHeaders : undefined
     const medium = new LmdbMedium({ db, path, fd, files, lock, headers })
     await medium.loadOrCreateDescription()

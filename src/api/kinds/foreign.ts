@@ -1,10 +1,10 @@
-// Declares the kinds that are not implemented, but that upstream's programs list or watch: a program that waits for its
+// Declares the kinds that are not implemented, but that upstream programs list or watch: a program that waits for its
 // caches does nothing until each of them has been listed. Lists are empty, except for default/kubernetes; writes are
 // rejected.
 //
-// Origin: the informers of kube-controller-manager and kube-scheduler 1.30 to 1.37 and of the CSI sidecars, without the kinds
-// that this server stores. upstream-informers.fixture.ts has the whole list and describes how to extract it again;
-// foreign.test.ts checks that each of its entries is served.
+// Origin: the informers of kube-controller-manager and kube-scheduler 1.30 to 1.37 and of the CSI sidecars, without the
+// kinds that this server stores. upstream-informers.fixture.ts has the complete list and describes how to extract it
+// again; foreign.test.ts checks that each of its entries is served.
 import { defineForeignKind } from '../foreign-kind.ts'
 import type { Kind } from '../kind.ts'
 import { endpointSliceKind, endpointsKind, serviceKind } from './kubernetes-service/kubernetes-service.ts'
@@ -65,8 +65,8 @@ const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | '
 const DOC = 'A kind that this server does not implement; there are no objects of it.'
 
 /**
- * kubectl lists these to explain an apiVersion that discovery does not have. With an empty list it names kind and version;
- * without a response it reports that it could not list them.
+ * kubectl lists these to explain an apiVersion that discovery does not have. If the list is empty, kubectl names the
+ * kind and version; if the request fails, it reports only that it could not list them.
  */
 const customResourceDefinitionKind = defineForeignKind({
   group: 'apiextensions.k8s.io',

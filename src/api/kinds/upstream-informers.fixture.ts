@@ -1,5 +1,5 @@
-// The informers of upstream's components, spelled as in their source code, each with the versions or components that use it.
-// To extract the list of a version again, from a clone of kubernetes/kubernetes or of a sidecar:
+// The informers of upstream components, spelled as in their source code, each with the versions or components that use
+// it. To extract the list of a version again, from a clone of kubernetes/kubernetes or of a sidecar:
 //   git grep -hoE '\b[A-Z][a-z]+\(\)\.V[0-9a-z]+\(\)\.[A-Z][A-Za-z]+\(\)' v1.37.0 -- \
 //     cmd/kube-controller-manager pkg/controller pkg/scheduler ':!*_test.go' | sort -u
 // The pattern does not match informers that are created without the factory, by NewFiltered…Informer. ClusterTrustBundles is

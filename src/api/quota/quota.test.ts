@@ -25,7 +25,7 @@ describe('the usage of an object', () => {
     ['10G', '5G', '10G'],
     ['1001m', undefined, '2'],
     ['1Gi', '1073741825', '1073741825'],
-  ])('REX-4 a claim of %s with %s allocated uses %s', (request, allocated, expected) => {
+  ])('REX-4 of a claim of %s with %s allocated is %s', (request, allocated, expected) => {
     const spec = { resources: { requests: { storage: request } } }
     const allocatedResources = allocated ? { storage: allocated } : undefined
     expect(formatUsage(CLAIMS, { spec, status: { allocatedResources } })['requests.storage']).toBe(expected)

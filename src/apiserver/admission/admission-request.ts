@@ -1,4 +1,4 @@
-// Builds the AdmissionRequest of a write. It reads other objects from the view of the write's transaction.
+// Builds the AdmissionRequest of a write. Its lookups read other objects from the view of the write's transaction.
 import type { TransactionView } from '../../store/index.ts'
 import { type Collection, collectionPrefix, objectKey } from '../keys.ts'
 import { liveObjectOf } from '../objects/coalescable-write.ts'
@@ -47,7 +47,9 @@ type Find = (kind: Collection, namespace: string, name: string) => Shared<AnyObj
 
 const LOOKUPS_MAX = 4
 
-/** Caches the first lookups: plugins look up the same few objects, which do not change within a transaction. */
+/**
+ * Caches the first LOOKUPS_MAX lookups: plugins look up the same few objects, which do not change within a transaction.
+ */
 function memoize(find: Find): Find {
   const lookups: { readonly args: Parameters<Find>; readonly object: Shared | undefined }[] = []
   return (kind, namespace, name) => {

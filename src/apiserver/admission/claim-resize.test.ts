@@ -123,7 +123,7 @@ describe('expanding a claim', () => {
     await expectRejected('50Gi', 403, NOT_EXPANDABLE)
   })
 
-  it('REX-8 is accepted and charged while the claim is being deleted, and released when the claim is removed', async () => {
+  it('REX-8 is accepted and charged while the claim is being deleted; removing the claim releases the charge', async () => {
     await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
     await createBoundClaim('10Gi')
     const getUsedStorage = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
@@ -377,7 +377,7 @@ describe('a quota that is charged by actual size', () => {
     expect(await getUsedStorage()).toBe('90Gi')
   })
 
-  it('PLUS-14 is consistent with the claim after a concurrent expansion and lower request', async () => {
+  it('PLUS-14 is consistent with the claim after an expansion and a lower request run concurrently', async () => {
     await startWithActualQuota()
     for (let round = 0; round < 20; round++) {
       await createBoundClaim('10Gi')

@@ -93,7 +93,7 @@ describe('limit ranges of claims', () => {
     }
   })
 
-  it("PIO-7 sets no default for a parameter of the claim's attributes class", async () => {
+  it("PIO-7 sets no default for an amount that the claim's attributes class sets", async () => {
     await api.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'gold' },
       driverName: 'd.example.com',
@@ -143,7 +143,7 @@ describe('limit ranges of claims', () => {
     expect(await resourcesOf(createClaim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
   })
 
-  it('REX-2 accepts a change towards a bound that the claim violates already, and rejects a change away from it', async () => {
+  it('REX-2 accepts a change towards a bound that the claim already violates, and rejects a change away from it', async () => {
     const spec = { storageClassName: 'expandable' }
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'expandable' },
@@ -203,7 +203,7 @@ describe('limit ranges of claims', () => {
     expect(json.message).toContain('the namespace already has 100 limitranges, the maximum')
   })
 
-  it('SYS-4 rejects a default above its max, with both values', async () => {
+  it('SYS-4 rejects a default above its max and reports both values', async () => {
     const limits = [claimLimit({ default: { iops: '2k' }, max: { iops: '1k' } })]
     const { status, json } = await api.post(RANGES, { metadata: { name: 'wrong' }, spec: { limits } })
     expect(status).toBe(422)

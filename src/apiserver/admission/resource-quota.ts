@@ -100,7 +100,7 @@ function planCharge(
   const { uid } = (resultingObject ?? oldObject).metadata
   const outcome = chargeQuota({ account, changes, uid, canReject: subresource !== 'status', listObjects })
   if (outcome.is === 'exceeded') {
-    find(resourceQuotaKind, namespace, name) // retries the rejection if the quota has changed
+    find(resourceQuotaKind, namespace, name) // a condition: the transaction runs again if the quota has changed
     throw quotaExceeded(request, name, outcome.message)
   }
   return new CoalescableWrite(objectKey(resourceQuotaKind, namespace, name), outcome.account)

@@ -89,7 +89,7 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
     }
     batch.release()
     droppedSinceWrite -= droppedBefore
-    if (lastError) log.info({ dropped: droppedBefore }, 'the audit log is written again')
+    if (lastError) log.info({ dropped: droppedBefore }, 'writing the audit log works again')
     lastError = ''
   }
 
@@ -101,7 +101,7 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
       if (buffer.lineCount > 0) await flush()
       cancelTimer?.()
       if (buffer.lineCount > 0)
-        log.error({ events: buffer.lineCount, reason: lastError }, 'audit events were lost at the stop')
+        log.error({ events: buffer.lineCount, reason: lastError }, 'audit events were lost when the server stopped')
       await sink.close()
     },
   }

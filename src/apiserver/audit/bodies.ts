@@ -46,7 +46,9 @@ function withoutManagedFields(value: unknown): unknown {
   return copy
 }
 
-/** Metadata begins with the resourceVersion that the server adds, and the name. */
+/**
+ * Matches the head of a created object: metadata begins with the resourceVersion that the server adds, then the name.
+ */
 const CREATED_NAME =
   /^\{"kind":"[^"]*","apiVersion":"[^"]*","metadata":\{(?:"resourceVersion":"\d+",)?"name":"([^"\\]*)"/
 

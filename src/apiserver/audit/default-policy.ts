@@ -1,5 +1,5 @@
-// The audit policy of a server without --audit-policy-file: the metadata of writes and of every access to Secrets. It omits
-// reviews, which change nothing, and the writes that components repeat all the time.
+// The audit policy of a server without --audit-policy-file: the metadata of writes and of every access to Secrets. It
+// omits reviews, which change nothing, and the writes that components repeat continuously.
 import { parseAuditPolicy } from './policy.ts'
 
 export const DEFAULT_AUDIT_POLICY = `apiVersion: audit.k8s.io/v1

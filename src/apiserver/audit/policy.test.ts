@@ -64,7 +64,7 @@ describe('an audit policy', () => {
     expect(levels).toEqual(['Metadata', 'Request'])
   })
 
-  it('SYS-21 of another version or kind is rejected with the expected one', async () => {
+  it('SYS-21 of another version or kind is rejected with an error that names the expected one', async () => {
     await expect(parseAuditPolicy('apiVersion: audit.k8s.io/v1beta1\nkind: Policy\nrules: []')).rejects.toThrow(
       'apiVersion must be audit.k8s.io/v1, not "audit.k8s.io/v1beta1"',
     )

@@ -1,5 +1,5 @@
-// A log file that is rotated by size. Rotated files have the time in their name, such as audit-2026-11-16T14-20-36.123.log,
-// and are deleted by number and age.
+// A log file that is rotated by size. Rotated files have the time in their name, such as
+// audit-2026-11-16T14-20-36.123.log, and are deleted by count and age.
 import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
@@ -59,7 +59,7 @@ export async function openRotatingFile(options: RotatingFileOptions): Promise<Au
       await target.appendFile(data)
       bytes += data.length
     } catch (error) {
-      await target.truncate(bytes) // no partial line; a full disk permits this
+      await target.truncate(bytes) // leaves no partial line; works on a full disk too
       throw error
     }
     if (clock.monotonicMs() - cleanedAtMs > CLEAN_INTERVAL_MS) await clean()

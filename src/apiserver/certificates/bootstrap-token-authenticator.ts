@@ -75,5 +75,5 @@ export function createBootstrapTokens({
   }
 }
 
-/** Both texts have the length of a token secret. */
+/** timingSafeEqual requires equal lengths: both texts have the length of a token secret. */
 const isSame = (a: string, b: string): boolean => timingSafeEqual(Buffer.from(a), Buffer.from(b))

@@ -32,12 +32,12 @@ function setUp(concurrency: Readonly<Record<LevelName, number>>) {
     ends.shift()!()
     await clock.advance(0)
   }
-  return { clock, flow, started: startedUsers, ends, rejections, send, endFirst }
+  return { clock, flow, startedUsers, ends, rejections, send, endFirst }
 }
 
 describe('flow control', () => {
   it('SYS-19 lets waiting users take turns, whatever number of requests each has sent', async () => {
-    const { send, started: startedUsers, endFirst, ends } = setUp({ system: 0, workload: 0, default: 1 })
+    const { send, startedUsers, endFirst, ends } = setUp({ system: 0, workload: 0, default: 1 })
     for (let i = 0; i < 5; i++) send('flood')
     send('ann')
     send('bob')
@@ -46,17 +46,17 @@ describe('flow control', () => {
   })
 
   it('SYS-19 leaves room for other users while the requests of one user do not end', async () => {
-    const { send, started: startedUsers, rejections } = setUp({ system: 0, workload: 0, default: 8 })
+    const { send, startedUsers, rejections } = setUp({ system: 0, workload: 0, default: 8 })
     for (let i = 0; i < 20; i++) send('flood', [], { width: 2 })
-    expect(startedUsers).toHaveLength(3) // three quarters of 8
+    expect(startedUsers).toHaveLength(3) // of width 2: together three quarters of 8
     send('ann')
     send('bob')
     expect(startedUsers.slice(3)).toEqual(['ann', 'bob'])
     expect(rejections).toEqual([])
   })
 
-  it('SYS-19 does not limit masters and paths', () => {
-    const { send, started: startedUsers, rejections } = setUp({ system: 0, workload: 0, default: 0 })
+  it('SYS-19 does not limit the group system:masters and requests for non-resource paths', () => {
+    const { send, startedUsers, rejections } = setUp({ system: 0, workload: 0, default: 0 })
     for (let i = 0; i < 1_000; i++) send('admin', ['system:masters'])
     send('probe', [], { resource: '' })
     expect(startedUsers).toHaveLength(1_001)
@@ -64,7 +64,7 @@ describe('flow control', () => {
   })
 
   it('SYS-19 keeps a part of each level for its own requests', () => {
-    const { send, started: startedUsers } = setUp({ system: 4, workload: 4, default: 4 })
+    const { send, startedUsers } = setUp({ system: 4, workload: 4, default: 4 })
     for (let i = 0; i < 100; i++) send(`flood-${i}`)
     expect(startedUsers).toHaveLength(10) // its own 4, and 3 from each other level
     send('node', ['system:nodes'])
@@ -83,14 +83,7 @@ describe('flow control', () => {
   })
 
   it('SYS-19 rejects a request that has waited 15 s, and removes it from the queue', async () => {
-    const {
-      send,
-      clock,
-      rejections,
-      flow,
-      started: startedUsers,
-      endFirst,
-    } = setUp({ system: 0, workload: 0, default: 1 })
+    const { send, clock, rejections, flow, startedUsers, endFirst } = setUp({ system: 0, workload: 0, default: 1 })
     send('flood')
     send('ann')
     await clock.advance(15_000)
@@ -103,7 +96,7 @@ describe('flow control', () => {
     expect(startedUsers).toEqual(['flood', 'bob'])
   })
 
-  it('SYS-19 reports for 10 s that a request of the system level was rejected, but not of other levels', async () => {
+  it('SYS-19 reports for 10 s that a request of the system level was rejected, and reports no rejections of other levels', async () => {
     const { send, clock, flow } = setUp({ system: 1, workload: 0, default: 1 })
     for (let i = 0; i < 3; i++) send(`user-${i}`)
     await clock.advance(15_000)
@@ -116,7 +109,7 @@ describe('flow control', () => {
   })
 
   it('SYS-19 counts a wide request by its width, up to a quarter of its level', async () => {
-    const { send, flow, started: startedUsers, endFirst } = setUp({ system: 0, workload: 0, default: 16 })
+    const { send, flow, startedUsers, endFirst } = setUp({ system: 0, workload: 0, default: 16 })
     for (let i = 0; i < 4; i++) send(`lister-${i}`, [], { width: 100 })
     expect(flow.stats('default').running).toBe(16)
     send('ann')

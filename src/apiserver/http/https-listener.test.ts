@@ -41,7 +41,7 @@ describe('the HTTPS listener', () => {
   }
   const aRequest = (path: string, headers: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`
 
-  it('SYS-19 closes a connection whose request does not arrive in time with 408', async () => {
+  it('SYS-19 returns 408 and closes the connection if a request does not arrive in time', async () => {
     const listener = await listen(() => textResponse(200, 'ok'), 50)
     const unfinishedBody = aRequest('/', 'Content-Length: 10\r\n')
     const unfinishedHeader = 'GET / HTTP/1.1\r\nHost: localhost\r\n'

@@ -29,7 +29,7 @@ describe('acceptsOpenMetrics', () => {
     ['text/plain', false],
     ['*/*', false],
     [undefined, false],
-  ])('of %s is %s', (accept, isAccepted) => {
+  ])('for %s returns %s', (accept, isAccepted) => {
     expect(acceptsOpenMetrics(accept)).toBe(isAccepted)
   })
 })

@@ -54,7 +54,7 @@ describe('the slice sender', () => {
     expect(response.isEnded).toBe(true)
   })
 
-  it('SYS-19 disconnects a client that does not read after a minute, and after 5 s if other requests wait', async () => {
+  it('SYS-19 waits a minute before it disconnects a client that does not read, or 5 s if other requests wait', async () => {
     const turn = { isAwaited: false, end: () => {} }
     const [idleResponse, contendedResponse] = [new FakeResponse(), new FakeResponse()]
     sender.send(idleResponse, bodyOf('a', 'b'), turn)

@@ -80,7 +80,7 @@ describe('the token request of a node', () => {
     expect((await request()).status).toBe(403)
   })
 
-  it('SYS-19 of another user is not limited', async () => {
+  it('SYS-19 is limited only if the user is a node', async () => {
     const { request } = await createPod()
     expect((await request({ boundObjectRef: undefined, audiences: ['a', 'b'] }, {})).status).toBe(201)
   })

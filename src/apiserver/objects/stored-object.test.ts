@@ -73,7 +73,7 @@ describe('createStoredObjects', () => {
     const objects = createStoredObjects(manualClock())
     const isCached = (entry: ReturnType<typeof anEntry>) => {
       const firstObject = objects.decode(entry)
-      for (let i = 0; i < 10; i++) objects.decode(anEntry(encodeStored(anObject()), 100 + i)) // evicts the most recent ones
+      for (let i = 0; i < 10; i++) objects.decode(anEntry(encodeStored(anObject()), 100 + i)) // replaces recent entries
       return objects.decode(entry) === firstObject
     }
     const entryOf = (bytesOf: number) => anEntry(Buffer.from(`{"metadata":{"name":"${'a'.repeat(bytesOf)}"}}`))

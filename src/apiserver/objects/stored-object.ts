@@ -169,7 +169,7 @@ export function itemBytesLength(entries: readonly Entry[]): number {
   return length
 }
 
-/** The bytes that a list adds to each item: a comma and the resourceVersion. */
+/** Maximum number of bytes that a list adds to each item: a comma and the resourceVersion. */
 const VERSION_BYTES_MAX = `,"resourceVersion":"${Number.MAX_SAFE_INTEGER}",`.length
 
 function prefixOf(head: string, value: Uint8Array, revision: number): string {

@@ -36,7 +36,7 @@ export interface OperationBoard {
   applyLocal(changes: OperationChanges): void
   /** Applies the report of another process, which `user` sent. */
   applyReport(user: string, report: OperationReportSpec): OperationReportStatus
-  /** Applies changes of the operations that another server on the same store lists at first hand. */
+  /** Applies changes of the operations that processes report to another server on the same store. */
   applyPeer(address: string, changes: OperationChanges): void
   /** Removes the operations of another server. */
   removePeer(address: string): void
@@ -90,7 +90,7 @@ export async function openOperationBoard({ clock, onActivities }: OperationBoard
       const owner = owners.get(key)
       if (owner === undefined && owners.size >= OPERATIONS_MAX) continue
       if (isPeer(id)) peerOperations.set(key, { id, operation })
-      // A process that moves to this server replaces what the other server still lists.
+      // A process that moves to this server replaces the operations that the other server still lists.
       const mayReplace = owner === undefined || owner === id || (isPeer(owner) && !isPeer(id))
       if (!mayReplace) continue
       if (owner !== undefined) reporters.get(owner)?.keys.delete(key)
@@ -98,10 +98,12 @@ export async function openOperationBoard({ clock, onActivities }: OperationBoard
       reporter.keys.add(key)
       writes.set(key, { put: key, value: encodeStored(operation) })
     }
-    if (writes.size > 0) void store.transact(() => [...writes.values()]).catch(() => {}) // fails after close() only
+    if (writes.size > 0) void store.transact(() => [...writes.values()]).catch(() => {}) // fails only after close()
   }
 
-  /** Returns the write after the owner of a key has removed its operation: another server may list it, too. */
+  /**
+   * Returns the write for a key whose owner has removed its operation: a put if another server lists the operation too.
+   */
   function releaseKey(key: string): Write {
     const other = peerOperations.get(key)
     const reporter = other && reporters.get(other.id)

@@ -110,7 +110,7 @@ describe('operations', () => {
     expect(watch.events[0]).toMatchObject({ type: 'ERROR', object: { code: 410, reason: 'Expired' } })
   })
 
-  it('PLUS-15 can be read by a user with the role view in one namespace only in that namespace', async () => {
+  it('PLUS-15 can be read with the role view only in the namespace of the role binding', async () => {
     await putOperations(anOperation('shop', 'a'), anOperation('bank', 'b'))
     await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await api.post('/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings', {

@@ -32,7 +32,7 @@ describe('the bootstrap authorizer', () => {
     expect(isAllowed(ADMIN, 'post /anything')).toBe(true)
   })
 
-  it('SYS-29 allows kube-controller-manager to request tokens for its controllers, and a controller only its own work', () => {
+  it('SYS-29 allows kube-controller-manager to request tokens for its controllers, and limits each controller to its own rules', () => {
     const manager: UserInfo = { name: 'system:kube-controller-manager', groups: ['system:authenticated'] }
     for (const request of [
       'create serviceaccounts/token',

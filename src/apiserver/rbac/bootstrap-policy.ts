@@ -279,7 +279,7 @@ export const bootstrapRoles = (resources: readonly Resource[]): readonly Bootstr
     name: 'system:basic-user',
     rules: [
       allow(['create'], AUTHORIZATION, 'selfsubjectaccessreviews', 'selfsubjectrulesreviews'),
-      allow(['create'], STOWAGE_GROUP, 'timelinereviews'), // which then needs the right to get the object
+      allow(['create'], STOWAGE_GROUP, 'timelinereviews'), // the review also requires the right to get the object
       allow(['create'], AUTHENTICATION, 'selfsubjectreviews'),
     ],
   },

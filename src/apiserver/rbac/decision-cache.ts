@@ -14,7 +14,7 @@ interface GrantDecisions {
   readonly byRequest: Map<string, Decision>
 }
 
-/** Maximum number of cached decisions for a list of grants. They are then discarded. */
+/** Maximum number of cached decisions per list of grants. When it is reached, all of them are discarded. */
 const DECISIONS_MAX = 500
 
 export function createDecisionCache(): DecisionCache {

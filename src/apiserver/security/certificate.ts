@@ -13,7 +13,7 @@ export interface CertificateRequest {
   /** The private key of the issuer, which is `key` for a self-signed CA. */
   issuerKey: KeyObject
   use: 'ca' | 'server' | 'client'
-  /** Whether the key may also encrypt keys, which clients with an RSA key request. Default: it signs only. */
+  /** Whether the key may also encipher other keys, as clients with an RSA key request. Default: signatures only. */
   canEncipherKeys?: boolean
   /** DNS names and IP addresses of a server. */
   hosts?: readonly string[]
@@ -73,7 +73,10 @@ const alternativeName = (host: string) =>
 const encodePublicKey = (key: KeyObject) =>
   (key.type === 'private' ? createPublicKey(key) : key).export({ type: 'spki', format: 'der' })
 
-/** Returns the 20-byte identifier of a key: a hash of the end of the public key, which for P-256 is the whole point. */
+/**
+ * Returns the 20-byte identifier of a key: a hash of the last 65 bytes of the public key, which are the curve point of
+ * a P-256 key.
+ */
 const keyId = (key: KeyObject) =>
   createHash('sha256').update(encodePublicKey(key).subarray(-65)).digest().subarray(0, 20)
 

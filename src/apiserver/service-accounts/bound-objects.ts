@@ -55,7 +55,7 @@ export function createBoundObjects({ store, clock, log }: { store: Store; clock:
   const waiters = new Set<() => void>()
   let notifyEnd = (_namespace: string | undefined): void => {}
 
-  /** Indexes the entry. Returns whether the object, or the token, that the key had before has ceased to exist. */
+  /** Indexes the entry. Returns whether the previous object of the key, or its token, no longer exists. */
   function setEntry(key: string, entry: Entry | undefined): boolean {
     const previousObject = objects.get(key)
     if (!entry) return objects.delete(key)

@@ -1,5 +1,6 @@
-// The claims of a token in a Secret of type kubernetes.io/service-account-token, in the form of Kubernetes. It has neither an
-// audience nor an expiration: it is valid as long as the account exists and the Secret contains it.
+// The claims of a token in a Secret of type kubernetes.io/service-account-token, in the form of Kubernetes. Such a
+// token has neither an audience nor an expiration: it is valid as long as the account exists and the Secret contains
+// the token.
 import { createHash } from 'node:crypto'
 import { accountGroups, accountUserName, type UserInfo, withAuthenticationGroup } from '../security/user.ts'
 import type { ObjectClaim } from './claims.ts'

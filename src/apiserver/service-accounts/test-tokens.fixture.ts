@@ -1,4 +1,4 @@
-// Tokens of ServiceAccounts with a key that exists only in memory, for tests.
+// Test support: issues and authenticates ServiceAccount tokens with a key that exists only in memory.
 import { generateKeyPairSync } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'

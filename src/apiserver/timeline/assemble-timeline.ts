@@ -21,7 +21,7 @@ import {
 } from './journal-record.ts'
 
 /** An object that had the requested name, from its creation to its removal. */
-export interface Life {
+export interface ObjectLifetime {
   readonly uid: string
   readonly firstMs: number
   /** Infinity if the object exists. */
@@ -32,20 +32,23 @@ export interface Life {
 export const ENTRIES_MAX = 2_000
 
 /** Returns the objects that had the name, newest first. */
-export function findLives(records: readonly JournalRecord[], { kind, namespace = '', name }: TimelineRequest): Life[] {
-  const lives = new Map<string, Life>()
+export function findLifetimes(
+  records: readonly JournalRecord[],
+  { kind, namespace = '', name }: TimelineRequest,
+): ObjectLifetime[] {
+  const lifetimes = new Map<string, ObjectLifetime>()
   for (const record of records) {
     if (!isChange(record) || record.kind !== kind || record.name !== name || (record.namespace ?? '') !== namespace)
       continue
     const { uid, atMs, verb } = record
-    const life = lives.get(uid) ?? { uid, firstMs: atMs, lastMs: Number.POSITIVE_INFINITY }
-    lives.set(uid, { ...life, ...(verb === 'delete' ? { lastMs: atMs } : {}) })
+    const lifetime = lifetimes.get(uid) ?? { uid, firstMs: atMs, lastMs: Number.POSITIVE_INFINITY }
+    lifetimes.set(uid, { ...lifetime, ...(verb === 'delete' ? { lastMs: atMs } : {}) })
   }
-  return [...lives.values()].sort((a, b) => b.firstMs - a.firstMs)
+  return [...lifetimes.values()].sort((a, b) => b.firstMs - a.firstMs)
 }
 
 /** The objects that belong to a timeline. */
-interface Family {
+interface RelatedObjects {
   /** Claims, volumes and attachments. */
   readonly uids: Set<string>
   readonly volumeNames: Set<string>
@@ -55,57 +58,66 @@ interface Family {
   readonly podUids: Set<string>
 }
 
-function familyOf(records: readonly JournalRecord[], { kind, namespace, name }: TimelineRequest, life: Life): Family {
-  const family: Family = {
-    uids: new Set([life.uid]),
+function relatedObjectsOf(
+  records: readonly JournalRecord[],
+  { kind, namespace, name }: TimelineRequest,
+  lifetime: ObjectLifetime,
+): RelatedObjects {
+  const related: RelatedObjects = {
+    uids: new Set([lifetime.uid]),
     volumeNames: new Set(),
     handles: new Set(),
     claims: new Set(),
     podUids: new Set(),
   }
-  if (kind === 'PersistentVolume') family.volumeNames.add(name)
-  else family.claims.add(`${namespace ?? ''}/${name}`)
+  if (kind === 'PersistentVolume') related.volumeNames.add(name)
+  else related.claims.add(`${namespace ?? ''}/${name}`)
   let size = -1
-  while (size !== sizeOf(family)) {
-    size = sizeOf(family)
-    for (const record of records) if (isChange(record)) addRelated(family, record, life)
+  while (size !== sizeOf(related)) {
+    size = sizeOf(related)
+    for (const record of records) if (isChange(record)) addRelated(related, record, lifetime)
   }
-  return family
+  return related
 }
 
-const sizeOf = (family: Family): number => Object.values(family).reduce((sum, members) => sum + members.size, 0)
+const sizeOf = (related: RelatedObjects): number =>
+  Object.values(related).reduce((sum, members) => sum + members.size, 0)
 
-function addRelated(family: Family, record: ChangeRecord, life: Life): void {
+function addRelated(related: RelatedObjects, record: ChangeRecord, lifetime: ObjectLifetime): void {
   const { kind, uid, name, namespace = '', volume, claimUid, handle, claims = [], atMs } = record
   switch (kind) {
     case 'PersistentVolume':
-      if (claimUid && family.uids.has(claimUid)) family.uids.add(uid)
-      if (!family.uids.has(uid)) return
-      family.volumeNames.add(name)
-      if (claimUid) family.uids.add(claimUid)
-      if (handle) family.handles.add(handle)
+      if (claimUid && related.uids.has(claimUid)) related.uids.add(uid)
+      if (!related.uids.has(uid)) return
+      related.volumeNames.add(name)
+      if (claimUid) related.uids.add(claimUid)
+      if (handle) related.handles.add(handle)
       return
     case 'PersistentVolumeClaim':
-      if (!family.uids.has(uid)) return
-      family.claims.add(`${namespace}/${name}`)
-      if (volume) family.volumeNames.add(volume)
+      if (!related.uids.has(uid)) return
+      related.claims.add(`${namespace}/${name}`)
+      if (volume) related.volumeNames.add(volume)
       return
     case 'VolumeAttachment':
-      if (volume && family.volumeNames.has(volume)) family.uids.add(uid)
+      if (volume && related.volumeNames.has(volume)) related.uids.add(uid)
       return
     case 'Pod':
       if (
-        atMs >= life.firstMs &&
-        atMs <= life.lastMs &&
-        claims.some((claim) => family.claims.has(`${namespace}/${claim}`))
+        atMs >= lifetime.firstMs &&
+        atMs <= lifetime.lastMs &&
+        claims.some((claim) => related.claims.has(`${namespace}/${claim}`))
       )
-        family.podUids.add(uid)
+        related.podUids.add(uid)
   }
 }
 
-/** Returns the texts of which each record of the timeline has one. */
-export function searchedTextsOf(request: TimelineRequest, life: Life, records: readonly JournalRecord[]): string[] {
-  const { uids, volumeNames, handles, claims, podUids } = familyOf(records, request, life)
+/** Returns the texts to search for: each record of the timeline contains at least one of them. */
+export function searchedTextsOf(
+  request: TimelineRequest,
+  lifetime: ObjectLifetime,
+  records: readonly JournalRecord[],
+): string[] {
+  const { uids, volumeNames, handles, claims, podUids } = relatedObjectsOf(records, request, lifetime)
   const claimNames = [...claims].map((claim) => claim.slice(claim.indexOf('/') + 1))
   const texts = new Set([...uids, ...podUids, ...volumeNames, ...handles, ...claimNames])
   return [...texts].map((text) => JSON.stringify(text))
@@ -114,10 +126,10 @@ export function searchedTextsOf(request: TimelineRequest, life: Life, records: r
 export function assembleTimeline(
   records: readonly JournalRecord[],
   request: TimelineRequest,
-  life: Life,
+  lifetime: ObjectLifetime,
 ): Pick<Timeline, 'entries' | 'steps' | 'isTruncated'> {
-  const family = familyOf(records, request, life)
-  const ordered = records.filter((record) => belongsTo(family, record, life)).sort((a, b) => timeOf(a) - timeOf(b))
+  const related = relatedObjectsOf(records, request, lifetime)
+  const ordered = records.filter((record) => belongsTo(related, record, lifetime)).sort((a, b) => timeOf(a) - timeOf(b))
   const entries = ordered.map(entryOf)
   return {
     steps: stepsOf(ordered),
@@ -126,21 +138,28 @@ export function assembleTimeline(
   }
 }
 
-function belongsTo(family: Family, record: JournalRecord, life: Life): boolean {
-  const { uids, volumeNames, handles, podUids } = family
+function belongsTo(related: RelatedObjects, record: JournalRecord, lifetime: ObjectLifetime): boolean {
+  const { uids, volumeNames, handles, podUids } = related
   if (isChange(record)) return uids.has(record.uid) || podUids.has(record.uid)
   if (!isActivity(record)) return uids.has(record.dropped) || handles.has(record.dropped)
   const { object, volume } = record.activity
   if (volume !== undefined) return volumeNames.has(volume) || handles.has(volume)
   if (object?.uid) return uids.has(object.uid) || podUids.has(object.uid)
-  return isNamed(family, object ?? {}) && timeOf(record) >= life.firstMs && timeOf(record) <= life.lastMs + LATE_MS_MAX
+  return (
+    isNamed(related, object ?? {}) &&
+    timeOf(record) >= lifetime.firstMs &&
+    timeOf(record) <= lifetime.lastMs + LATE_MS_MAX
+  )
 }
 
-/** An attempt without a uid, because the object was gone, belongs to the object that had the name until shortly before. */
+/**
+ * An attempt may be recorded without a uid after the object was removed. It belongs to the object that had the name at
+ * most this long before.
+ */
 const LATE_MS_MAX = 60_000
 
 function isNamed(
-  { volumeNames, claims }: Family,
+  { volumeNames, claims }: RelatedObjects,
   { kind, namespace = '', name = '' }: NonNullable<Activity['object']>,
 ): boolean {
   if (kind === 'PersistentVolume') return volumeNames.has(name)

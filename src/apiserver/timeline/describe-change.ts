@@ -1,6 +1,6 @@
-// Describes a change of a claim, a volume, an attachment, or a pod that uses claims, as a record of the journal. It runs
-// for every write of these kinds, so it compares only the fields that tell the life of a volume. Of other annotations and
-// labels it records the names, because values can be long or confidential.
+// Describes a change of a claim, a volume, an attachment, or a pod that uses claims, as a record of the journal. It
+// runs for every write of these kinds, so it compares only the fields that show the lifecycle of a volume. It records
+// only the names of changed annotations and labels, because their values can be long or confidential.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -26,9 +26,9 @@ const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
 type Details = Pick<ChangeRecord, 'volume' | 'claimUid' | 'handle' | 'claims' | 'step'>
 
 interface KindDescription {
-  /** Whether the journal has changes of this object. Default: of all. */
+  /** Whether the journal records changes of this object. Default: true for all objects. */
   isJournaled?(object: AnyObject): boolean
-  /** Whether updates of other fields than those of `fieldsOf` are left out. */
+  /** Whether an update that changes none of these fields is left out of the journal. */
   readonly omitsOtherFields?: true
   /** Returns the fields that are compared, in the order of their texts. The value undefined is an absent field. */
   fieldsOf(object: AnyObject): Readonly<Record<string, string | undefined>>
@@ -198,7 +198,7 @@ function addNames(changes: string[], noun: string, before: readonly string[], af
 
 type Keys = Readonly<Record<string, string>> | undefined
 
-/** The selected node is a field. */
+/** Skips the annotation of the selected node, which is one of the compared fields. */
 function addKeys(changes: string[], noun: string, before: Keys = {}, after: Keys = {}): void {
   for (const key in after) {
     if (key === SELECTED_NODE || before[key] === after[key]) continue

@@ -1,5 +1,5 @@
-// Follows the steps of claims, from their creation until a pod can use their volume, for the histograms and traces. It knows
-// the claims that were created since the start of the server.
+// Follows the steps of claims, from their creation until a pod can use their volume, for the histograms and traces. It
+// follows only claims that were created after the server started.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
 import { LruCache } from '../../base/lru-cache.ts'

@@ -12,7 +12,7 @@ export interface ChangeRecord {
   readonly verb: 'create' | 'update' | 'delete'
   readonly user: string
   readonly manager?: string
-  /** What the change has set, such as `phase Pending → Bound`. */
+  /** The fields that the change has set, such as `phase Pending → Bound`. */
   readonly changes: readonly string[]
   /** The volume of a claim or an attachment, by name. */
   readonly volume?: string
@@ -48,7 +48,7 @@ export const isActivity = (record: JournalRecord): record is ActivityRecord => '
 export const timeOf = (record: JournalRecord): number =>
   isActivity(record) ? Date.parse(record.activity.start) : record.atMs
 
-/** Returns what the records of one volume have in common, for the bound of each volume. */
+/** Returns the key that the records of one volume share. The limit of records per volume counts by this key. */
 export function ownerOf(record: JournalRecord): string {
   if (isChange(record)) return record.uid
   if (!isActivity(record)) return record.dropped
@@ -59,7 +59,7 @@ export function ownerOf(record: JournalRecord): string {
 export const encodeRecords = (records: readonly JournalRecord[]): Buffer =>
   Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(''))
 
-/** Ignores lines that are no JSON, so that one damaged line does not hide the others. */
+/** Ignores lines that are not JSON, so that one damaged line does not hide the others. */
 export function decodeLine(line: string): JournalRecord | undefined {
   try {
     return JSON.parse(line) as JournalRecord

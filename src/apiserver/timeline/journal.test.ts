@@ -150,8 +150,8 @@ describe('the journal', () => {
 })
 
 describe('the journal after a crash', () => {
-  /** Writes the life of a claim and a volume, with several writes at a time. Errors are those of the crash. */
-  async function live({ post, patch, delete: remove }: ServerFixture): Promise<void> {
+  /** Creates, changes and deletes claims and a volume, with several writes at a time. Writes fail after the crash. */
+  async function runLifecycle({ post, patch, delete: remove }: ServerFixture): Promise<void> {
     const volume = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/a' } }
     await Promise.all([
       post(CLAIMS, claim('a')),
@@ -167,7 +167,10 @@ describe('the journal after a crash', () => {
     await post(CLAIMS, claim('a'))
   }
 
-  /** Runs `live` on a medium whose write number `at` is lost, or committed without a response, and restarts the server. */
+  /**
+   * Runs `runLifecycle` on a medium whose write number `at` is lost, or committed without a response, and restarts the
+   * server.
+   */
   async function crash(at: number, isWritten: boolean): Promise<{ isOver: boolean }> {
     const medium = memoryMedium()
     let writes = 0
@@ -187,12 +190,12 @@ describe('the journal after a crash', () => {
     }
     const before = await createServerFixture({ journal: 'own', medium: crashing, answers: 'stowage' })
     isArmed = true
-    await live(before)
+    await runLifecycle(before)
     server = await createServerFixture({ journal: 'own', medium, answers: 'stowage' })
     return { isOver }
   }
 
-  it('PLUS-6 claims no change that was not committed, and misses none that was, at every write', async () => {
+  it('PLUS-6 has records of all committed changes, and of no others, whichever write fails', async () => {
     let crashes = 0
     for (const isWritten of [false, true]) {
       for (let at = 0; ; at++) {

@@ -50,7 +50,7 @@ const namesOf = (count: number, prefix = 'c') => Array.from({ length: count }, (
 const requestOf = (name: string) => ({ kind: 'PersistentVolumeClaim' as const, namespace: 'shop', name })
 
 describe('mergeChunks', () => {
-  it('PLUS-6 replaces chunks by a segment with the same records', async () => {
+  it('PLUS-6 replaces chunks with a segment that has the same records', async () => {
     await putChunks(namesOf(10))
     expect(await mergeChunks(store, LIMITS)).toEqual({ droppedRecords: 0 })
     expect(await countOf(CHUNKS_PREFIX)).toBe(0)
@@ -60,7 +60,7 @@ describe('mergeChunks', () => {
     expect(entries).toHaveLength(1)
   })
 
-  it('PLUS-6 waits for more chunks', async () => {
+  it('PLUS-6 does not merge fewer chunks than the limit', async () => {
     await putChunks(namesOf(9))
     expect(await mergeChunks(store, LIMITS)).toBeUndefined()
     expect(await countOf(CHUNKS_PREFIX)).toBe(9)
@@ -84,7 +84,7 @@ describe('mergeChunks', () => {
 })
 
 describe('limitRecords', () => {
-  it('PLUS-6 replaces the oldest records of a volume by their number, and keeps its creation and other volumes', () => {
+  it('PLUS-6 replaces the oldest records of a volume with their number, and keeps its creation and the records of other volumes', () => {
     const updates = Array.from({ length: 5 }, (_, index) => aChange('busy', 'update', index))
     const { records, droppedRecords } = limitRecords([aChange('busy'), aChange('idle'), ...updates], 3)
     expect(droppedRecords).toBe(3)

@@ -15,7 +15,9 @@ import { decodeLine, encodeRecords, isChange, type JournalRecord, ownerOf, timeO
 export interface JournalLimits {
   /** Chunks are merged when there are this many. */
   readonly chunks: number
-  /** Records of one volume in a segment. Beyond it, the oldest are replaced by their number; its creation is kept. */
+  /**
+   * Records of one volume in a segment. Beyond it, a record of their number replaces the oldest; the creation is kept.
+   */
   readonly volumeRecords: number
   /** Bytes of all segments. Beyond it, the oldest segments are deleted. */
   readonly bytes: number
@@ -108,7 +110,7 @@ export async function mergeChunks(
   return isMerged ? { droppedRecords } : undefined
 }
 
-/** Returns the first chunk and as many of the next ones as a merge may have. */
+/** Returns the oldest chunks, at least one, within the limits of a merge. */
 function firstOf(entries: readonly Entry[]): readonly Entry[] {
   let bytes = 0
   const end = entries.findIndex(({ value }) => {
@@ -124,7 +126,7 @@ const recordsOf = ({ value }: Entry): JournalRecord[] =>
     .split('\n')
     .flatMap((line) => (line === '' ? [] : (decodeLine(line) ?? [])))
 
-/** Replaces the oldest records of each volume beyond the limit by their number. */
+/** Replaces the oldest records of each volume beyond the limit with a record of their number. */
 export function limitRecords(
   records: readonly JournalRecord[],
   volumeRecordsMax: number,

@@ -1,17 +1,18 @@
-// Reads the timeline of a claim or volume from the journal. The journal has no index: it is scanned twice, first for the
-// object by its name, then for everything that belongs to it. Lines are parsed only if they contain one of the searched texts.
+// Reads the timeline of a claim or volume from the journal. The journal has no index: it is scanned first for the
+// object by its name, and then for the objects that belong to it. Lines are parsed only if they contain one of the
+// searched texts.
 import { promisify } from 'node:util'
 import { inflateRaw } from 'node:zlib'
 import type { Timeline, TimelineRequest } from '../../api/kinds/timeline/timeline-schema.ts'
 import type { Revision, Store } from '../../store/index.ts'
-import { assembleTimeline, findLives, type Life, searchedTextsOf } from './assemble-timeline.ts'
+import { assembleTimeline, findLifetimes, type ObjectLifetime, searchedTextsOf } from './assemble-timeline.ts'
 import type { Journal } from './journal.ts'
 import { CHUNKS_PREFIX, SEGMENTS_PREFIX } from './journal-keys.ts'
 import { decodeLine, type JournalRecord } from './journal-record.ts'
 
-/** Entries per page, so that reading a long journal does not occupy the memory or the event loop. */
+/** Entries per page, so that reading a long journal neither fills memory nor blocks the event loop. */
 const PAGE_ENTRIES = 50
-/** A chain of claims and volumes is followed this far. */
+/** Maximum number of scans for related objects: each scan may find names and uids to search for in the next one. */
 const SCANS_MAX = 3
 
 export async function readTimeline(
@@ -23,21 +24,23 @@ export async function readTimeline(
     ...(await scanJournal(store, texts)),
     ...pending,
   ]
-  const lives = findLives(await scan([JSON.stringify(request.name)]), request)
-  const life: Life | undefined = request.uid ? lives.find(({ uid }) => uid === request.uid) : lives[0]
-  if (!life) return { otherUids: lives.map(({ uid }) => uid) }
-  let texts = searchedTextsOf(request, life, [])
+  const lifetimes = findLifetimes(await scan([JSON.stringify(request.name)]), request)
+  const lifetime: ObjectLifetime | undefined = request.uid
+    ? lifetimes.find(({ uid }) => uid === request.uid)
+    : lifetimes[0]
+  if (!lifetime) return { otherUids: lifetimes.map(({ uid }) => uid) }
+  let texts = searchedTextsOf(request, lifetime, [])
   let records: JournalRecord[] = []
   for (let count = 0; count < SCANS_MAX; count++) {
     records = await scan(texts)
-    const found = searchedTextsOf(request, life, records)
+    const found = searchedTextsOf(request, lifetime, records)
     if (found.length === texts.length) break
     texts = found
   }
   return {
-    ...assembleTimeline(records, request, life),
-    uid: life.uid,
-    otherUids: lives.flatMap(({ uid }) => (uid === life.uid ? [] : [uid])),
+    ...assembleTimeline(records, request, lifetime),
+    uid: lifetime.uid,
+    otherUids: lifetimes.flatMap(({ uid }) => (uid === lifetime.uid ? [] : [uid])),
   }
 }
 

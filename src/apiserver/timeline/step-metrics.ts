@@ -1,5 +1,6 @@
-// The histograms of the steps of claims, with the newest claim of each bucket as exemplar. prom-client can either print
-// exemplars or not, so the exemplars are kept here; open-metrics.ts adds them for scrapers that accept OpenMetrics.
+// The histograms of the steps of claims, with the newest claim of each bucket as exemplar. prom-client prints exemplars
+// for all scrapers or for none, so this file keeps them; open-metrics.ts adds them for scrapers that accept
+// OpenMetrics.
 import { Histogram, type Registry } from 'prom-client'
 import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
 import type { Exemplar, ExemplarOf } from '../http/open-metrics.ts'

@@ -101,7 +101,7 @@ describe('the timeline', () => {
     ])
   })
 
-  it('PLUS-6 of a volume has its claim', async () => {
+  it('PLUS-6 of a volume includes the changes of its claim', async () => {
     const { volume } = await useClaim('orders')
     const timeline = await timelineOf({ kind: 'PersistentVolume', name: volume })
     expect(actionsOf(timeline)).toContain('create PersistentVolumeClaim')
@@ -155,7 +155,7 @@ describe('the timeline', () => {
     expect(json.message).toContain(field)
   })
 
-  it('PLUS-6 gets the activities that another process reports', async () => {
+  it('PLUS-6 includes the activities that another process reports', async () => {
     const { uid, volume } = await useClaim('orders')
     const object = { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'orders', uid }
     const { method: _, driver: __, volume: ___, ...attempt } = aCall('', volume, 'Retry')

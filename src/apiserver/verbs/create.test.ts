@@ -47,7 +47,7 @@ describe('POST', () => {
     expect([status, text]).toEqual([400, expect.stringContaining(message)])
   })
 
-  it('stores a claim whose large number is exact', async () => {
+  it('stores the largest number that JSON represents exactly', async () => {
     const { status, json } = await api.post(CLAIMS, aClaim('a', { resources: { requests: { storage: 2 ** 53 - 1 } } }))
     expect([status, json.spec.resources.requests.storage]).toEqual([201, '9007199254740991'])
   })

@@ -176,7 +176,7 @@ export function isRemovable(object: AnyObject): boolean {
   const { deletionTimestamp, finalizers, deletionGracePeriodSeconds } = object.metadata
   if (!deletionTimestamp || (finalizers && finalizers.length > 0)) return false
   if (deletionGracePeriodSeconds) return false // the node agent deletes a stopped pod with grace period 0
-  return !(object.spec?.finalizers?.length > 0) // removed by the namespace controller
+  return !(object.spec?.finalizers?.length > 0) // the namespace controller removes the finalizers in the spec
 }
 
 /** Rejects a body whose name differs from the URL, or whose uid or resourceVersion differs from the stored object. */

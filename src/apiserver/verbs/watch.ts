@@ -217,7 +217,7 @@ class WatchStream {
 
   #encodeCached(type: EventType, event: StoreEvent, encode: () => Buffer): Buffer {
     const { acceptedForm, resource } = this.#request
-    if (acceptedForm.form === 'table') return encode() // it contains ages
+    if (acceptedForm.form === 'table') return encode() // not shared: a table contains ages
     const encodings = encodingsOf(event)
     const form = `${type} ${acceptedForm.media} ${acceptedForm.form} ${acceptedForm.metaVersion} ${resource.apiVersion}`
     let bytes = encodings.get(form)

@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib'
 
 export const ARCHIVE_VERSION = 1
 export const MAGIC = Buffer.from(`stowage-backup ${ARCHIVE_VERSION}\n`)
-/** Type (1) and length of the payload (4) precede the payload, a CRC-32 of all three follows it (4). Big-endian. */
+/** Type (1) and length of the payload (4) precede the payload, and a CRC-32 of all three follows it (4). Big-endian. */
 export const FRAME_HEADER_BYTES = 5
 export const CHECKSUM_BYTES = 4
 export const PAYLOAD_BYTES_MAX = 128 * 1024 * 1024 // a longer frame is damaged: a transaction has at most 64 MiB

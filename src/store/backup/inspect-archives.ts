@@ -90,7 +90,10 @@ export class ArchiveInspector {
     }
   }
 
-  /** Forgets the records in the range that the store no longer has, and adds those that no archive contains to the missing. */
+  /**
+   * Forgets the records in the range that the store no longer has, and adds the revisions that no archive contains to
+   * the missing ones.
+   */
   #dropUnkept({ afterRevision, upToRevision, revisions }: KeptRevisions): void {
     const keptRevisions = new Set(revisions)
     if (this.#isComplete) this.#missingRevisions.push(...revisions.filter((revision) => !this.#entries.has(revision)))
@@ -113,7 +116,7 @@ export class ArchiveInspector {
     let entries = 1 // the description
     for (const count of this.#entries.values()) entries += count
     if (this.#isComplete && missingRevisions.length === 0 && entries !== end.storeEntries) {
-      throw new ArchiveError(`${name} is damaged: the store has ${entries} entries in place of ${end.storeEntries}.`)
+      throw new ArchiveError(`${name} is damaged: the store has ${entries} entries instead of ${end.storeEntries}.`)
     }
     const allDamagedRecords = [...this.#damage.values()].sort((a, b) => a.revision - b.revision)
     return {

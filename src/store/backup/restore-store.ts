@@ -146,7 +146,7 @@ class StoreRestore {
     const { entryCount } = this.#db.getStats() as { entryCount: number }
     const restoredEntries = entryCount - 1 // without the progress
     if (restoredEntries !== storeEntries) {
-      throw new ArchiveError(`The restored store has ${restoredEntries} entries in place of ${storeEntries}.`)
+      throw new ArchiveError(`The restored store has ${restoredEntries} entries instead of ${storeEntries}.`)
     }
     this.#db.transactionSync(() => this.#db.removeSync(PROGRESS_ENTRY))
     return { revision: previousManifest.revision, storeEntries, isResumed: earlierProgress.ids.length > 0 }

@@ -1,6 +1,6 @@
-// Checks an LMDB file before it is opened. LMDB maps the file into memory and trusts its pages: access to a page that is
-// missing or that the device cannot read raises SIGBUS, which kills the process, and a damaged page could do anything. So all
-// pages in use are read once with system calls, and checked (../pages).
+// Checks an LMDB file before it is opened. LMDB maps the file into memory and trusts its pages: access to a page that
+// is missing or that the device cannot read raises SIGBUS, which kills the process, and its behaviour on a damaged page
+// is undefined. So all pages in use are read once with system calls, and checked (../pages).
 import { type FileHandle, open } from 'node:fs/promises'
 import { checkPages } from '../pages/check-pages.ts'
 import { type LeafNode, type PageProblem, UNREADABLE } from '../pages/check-tree.ts'
@@ -16,8 +16,8 @@ export interface CheckLmdbOptions {
 }
 
 /**
- * Throws unless the file does not exist, is empty, or is an LMDB file whose used pages are all there, readable and intact.
- * Does not check records. Returns the last transaction of the file, or 0.
+ * Throws unless the file does not exist, is empty, or is an LMDB file whose used pages are all present, readable and
+ * intact. Does not check records. Returns the last transaction of the file, or 0.
  */
 export async function checkLmdbFile(path: string, { onNode }: CheckLmdbOptions = {}): Promise<number> {
   const file = await open(path, 'r').catch((error) => {
@@ -70,7 +70,7 @@ async function checkIsLmdb(path: string, file: FileHandle): Promise<void> {
 const unreadableError = (path: string, position: number, { page, problem }: PageProblem) =>
   new Error(
     `${path} cannot be read at byte ${position} (page ${page})${problem.slice(UNREADABLE.length)}. The disk may be failing: ` +
-      'restore the store from a backup to another disk. "stowage store check" lists all that cannot be read.',
+      'restore the store from a backup to another disk. "stowage store check" lists everything that cannot be read.',
   )
 
 const NAMED_PROBLEMS_MAX = 3

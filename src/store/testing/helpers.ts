@@ -1,4 +1,4 @@
-// Helpers for store tests.
+// Test support for stores: writes and reads text values, waits for conditions, and collects and formats events.
 import type { ManualClock } from '../../base/manual-clock.ts'
 import type { Entry, Revision, Store, StoreEvent, Watch } from '../store.ts'
 

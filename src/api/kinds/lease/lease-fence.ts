@@ -15,7 +15,10 @@ export const LEASE_FENCE_HEADER = 'stowage-lease-fence'
 /** A request with more fences is rejected. */
 const FENCES_MAX = 16
 
-/** Returns the value of the header, e.g. `namespace=kube-system&name=leader&holder=host_1&transitions=3`, separated by commas. */
+/**
+ * Returns the value of the header: fences such as `namespace=kube-system&name=leader&holder=host_1&transitions=3`,
+ * separated by commas.
+ */
 export const formatLeaseFences = (fences: readonly LeaseFence[]): string =>
   fences
     .map(({ namespace, name, holder, transitions }) =>

@@ -11,7 +11,10 @@ export const STOWAGE_GROUP = 'stowage.dev'
 export const COMPONENT_LABEL = 'stowage.dev/component'
 export const OPERATION_LABEL = 'stowage.dev/operation'
 
-/** Label of the operations that this server has from another server on the same store. Its value is the other's address. */
+/**
+ * Label of operations that this server has received from another server on the same store. The value is the address of
+ * that server.
+ */
 export const SERVER_LABEL = 'stowage.dev/server'
 
 /** The namespace of operations on objects without a namespace, as for events. */

@@ -1,4 +1,4 @@
-// The names in a Secret of type kubernetes.io/service-account-token, which holds a token of a ServiceAccount.
+// The type, annotations and label of a Secret that holds a token of a ServiceAccount.
 
 export const ACCOUNT_TOKEN_TYPE = 'kubernetes.io/service-account-token'
 /** Annotations with the name and the UID of the account. */

@@ -1,4 +1,4 @@
-// Bootstrap tokens, as kubeadm has them: a Secret of kube-system whose token authenticates a node that joins. In addition, a
+// Bootstrap tokens, as in kubeadm: a Secret of kube-system whose token authenticates a node that joins. In addition, a
 // token can be bound to the name of one node.
 import type { Secret } from './secret-schema.ts'
 

@@ -14,7 +14,7 @@ export function validateNodeSelector(selector: NodeSelector, field: string, erro
 
 export interface TermOptions {
   readonly field: string
-  /** Whether values that no label can have are accepted. In preferences they are, because they match no node. */
+  /** Whether to accept values that no label can have. Preferences accept them, because such values match no node. */
   readonly allowsInvalidValues: boolean
 }
 

@@ -9,7 +9,10 @@ export type TimelineKind = (typeof TIMELINE_KINDS)[number]
 
 export const ENTRY_TYPES = ['Change', 'Attempt', 'Call', 'Event'] as const
 
-/** The steps on the way of a claim to a pod, in their usual order. With a class that binds immediately, Scheduled follows Bound. */
+/**
+ * The steps from the creation of a claim until a pod uses its volume, in their usual order. With a class that binds
+ * immediately, Scheduled follows Bound.
+ */
 export const STEPS = ['Created', 'Scheduled', 'Provisioned', 'Bound', 'Attached', 'Published'] as const
 export type StepName = (typeof STEPS)[number]
 

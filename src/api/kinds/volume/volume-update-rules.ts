@@ -44,7 +44,10 @@ export function validateVolumeUpdate(
   validateAttributesClassChange(oldSpec, newSpec, errors, context)
 }
 
-/** Returns whether the change adds controllerExpandSecretRef, which volumes may lack if their class had none at first. */
+/**
+ * Returns whether the change adds controllerExpandSecretRef, which a volume lacks if its class had no such secret when
+ * the volume was provisioned.
+ */
 const addsExpandSecret = ({ path, oldValue: oldSpec }: Change): boolean =>
   path === 'csi.controllerExpandSecretRef' && oldSpec === undefined
 
