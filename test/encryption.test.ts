@@ -85,7 +85,7 @@ describe('a new data directory', () => {
     expect((await server.call('POST', '/api/v1/namespaces/default/pods', secret('c'))).status).toBe(400)
     expect((await server.call('GET', SECRETS)).text).toContain(MARKER_BASE64)
     const backup = await runStowage('backup', '--data-dir', server.dataDir, '--to', join(dir, 'backup'))
-    expect(backup.stdout).toContain(`Keep a copy of their key apart: ${configFile()}`)
+    expect(backup.stdout).toContain(`Keep a copy of their key separately: ${configFile()}`)
     await runStowage('backup', '--data-dir', server.dataDir, '--archive', join(dir, 'backup/archive'))
     await stop(server)
 

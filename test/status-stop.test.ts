@@ -98,7 +98,7 @@ describe('status, stop and kubeconfig --merge', () => {
     expect(await readStatus()).toMatchObject({
       code: 1,
       isRunning: false,
-      problems: [expect.stringContaining('ended without stopping')],
+      problems: [expect.stringContaining('did not stop cleanly')],
     })
     const bystander = spawn('sleep', ['600'])
     const exit = once(bystander, 'exit')

@@ -35,7 +35,7 @@ export async function createPrivateFile(path: string, content: string | Uint8Arr
   }
 }
 
-/** Writes a new file in place of an existing one, mode 0600, and syncs its content. */
+/** Writes a new file, mode 0600, which replaces an existing one, and syncs its content. */
 async function writeSyncedFile(path: string, content: string | Uint8Array): Promise<void> {
   await rm(path, { force: true })
   const file = await open(path, 'wx', OWNER_ONLY_FILE)

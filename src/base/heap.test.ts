@@ -8,7 +8,7 @@ it('SYS-20 the flag that limits the growth of the heap exists in this release of
 })
 
 describe('collectGarbageWhenIdle', () => {
-  it('SYS-20 collects once after each busy time, and never while the process is busy', async () => {
+  it('SYS-20 collects once after each busy period, and never while the process is busy', async () => {
     const clock = manualClock()
     const shares = [0.01, 0.5, 0.08, 0.02, 0.01, 0.9, 0.04]
     const collections: number[] = []
@@ -19,7 +19,7 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual([4, 7])
   })
 
-  it('SYS-20 gives back the memory of a busy time', async () => {
+  it('SYS-20 returns the memory of a busy period', async () => {
     const shares = [1, 0]
     const clock = manualClock()
     let objects: object[] | undefined = Array.from({ length: 500_000 }, (_, index) => ({ index }))

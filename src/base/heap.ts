@@ -29,7 +29,7 @@ export interface IdleCollection {
   collect?(): void
 }
 
-/** Collects garbage once after each busy time, because V8 collects none in a process that allocates nothing. */
+/** Collects garbage once after each busy period, because V8 collects none in a process that allocates nothing. */
 export function collectGarbageWhenIdle(options: IdleCollection): void {
   const { clock, utilization = measureUtilization(), collect = collectGarbage } = options
   let wasBusy = false
@@ -55,7 +55,7 @@ function measureUtilization(): () => number {
   }
 }
 
-/** Marks concurrently, so that requests are not delayed by a whole collection. */
+/** Marks concurrently, so that requests do not wait for a complete collection. */
 function collectGarbage(): void {
   setFlagsFromString('--expose-gc')
   const gc: (options: object) => void = runInNewContext('gc')

@@ -1,4 +1,5 @@
-// The names of a process: its identity in leader election, which is unique across restarts, and its name for people.
+// The names of a process: its identity in leader election, which is unique across restarts, and its human-readable
+// name.
 import { hostname } from 'node:os'
 import type { Random } from './clock.ts'
 import { randomUuid } from './identifiers.ts'

@@ -239,7 +239,7 @@ const POOLS = {
   nodes: [{ id: 'node-1', segments: zoneA }],
 }
 
-describe("the commands with the rights of upstream's roles", () => {
+describe('the commands with the rights of the upstream roles', () => {
   it.each([
     { server: 'a server with transactions', hasCommits: true },
     { server: 'a server without transactions' },

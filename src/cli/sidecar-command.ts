@@ -16,7 +16,9 @@ export interface SidecarCommand<Settings extends SidecarSettings> {
   readonly summary: string
   readonly description: string
   readonly flags: FlagTable
-  /** Flags of the upstream sidecar that have no meaning here and take a value, beside those of ignored-flags.ts. */
+  /**
+   * Flags of the upstream sidecar that have no effect here and take a value, in addition to those of ignored-flags.ts.
+   */
   readonly ignoredFlags?: readonly string[]
   /** The flags of an example, without program and command. */
   readonly example: string

@@ -49,7 +49,7 @@ describe('the adaptive limit', () => {
     expect(lines).toEqual(['the API server is overloaded; sending fewer requests at a time'])
   })
 
-  it('SYS-29 halves the limit after a slow response, unless it is of a list or a watch', async () => {
+  it('SYS-29 halves the limit after a slow response to a request other than a list or a watch', async () => {
     const { limit, respond } = createFixture()
     respond(200, { verb: 'WATCH', seconds: 300 })
     respond(200, { verb: 'LIST', seconds: 20 })

@@ -102,8 +102,8 @@ export interface Client {
   get<T extends KubeObject>(kind: Kind<T>, ref: ObjectRef, options?: GetOptions): Promise<Readonly<Stored<T>>>
   list<T extends KubeObject>(kind: Kind<T>, request?: ListRequest): Promise<ObjectList<T>>
   /**
-   * With a subresource ('binding', 'eviction'), the object is the body of the request and is returned unchanged: despite
-   * its type, it has no uid and resourceVersion. With 'token', the answer is the TokenRequest with its status.
+   * With a subresource ('binding', 'eviction'), the object is the body of the request and is returned unchanged:
+   * despite its type, it has no uid and resourceVersion. With 'token', the result is the TokenRequest with its status.
    */
   create<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<Stored<T>>>
   /** Conditional if the object has a resourceVersion. */

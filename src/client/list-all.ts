@@ -1,4 +1,4 @@
-// Reads a whole list in pages.
+// Reads a complete list in pages.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { Client } from './client.ts'
 

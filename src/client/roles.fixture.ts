@@ -1,4 +1,4 @@
-// Test support: loads upstream's roles from test/roles and checks whether they grant a request.
+// Test support: loads the upstream roles from test/roles and checks whether they grant a request.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'

@@ -1,4 +1,5 @@
-// Test support: makes the client of a Stowage server behave like the HTTP client of a stock API server. The options select how.
+// Test support: makes the client of a Stowage server behave like the HTTP client of a stock API server. The options
+// select the differences:
 //
 //   form      empty lists and maps are null, [] or {}, or omitted; null also stands for absent scalars (stockJson)
 //   commits   there is no commit endpoint: a commit is a sequence of single writes

@@ -81,7 +81,10 @@ export const storeDirOf = (dataDir: string): string => join(dataDir, 'store')
 export async function openStore(options: OpenStoreOptions): Promise<Store> {
   const { location, tlsFiles, dataDir, scrubBytesPerSecond, upgradesEtcdFormat, log, ...common } = options
   const onDamage = ({ key, revision, reason }: DamagedRecordError) =>
-    log.error({ key, revision, reason }, 'a stored record is damaged; docs/how-to/operations.md says how to repair it')
+    log.error(
+      { key, revision, reason },
+      'a stored record is damaged; docs/how-to/operations.md describes how to repair it',
+    )
   if (location.is === 'embedded') {
     const onMigration = ({ from, to, recordsDone, recordsTotal }: MigrationProgress) =>
       log.info({ from, to, recordsDone, recordsTotal }, 'migrating the store to a new format')

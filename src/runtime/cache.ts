@@ -152,7 +152,9 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     advanceTo(object.metadata.resourceVersion)
   }
 
-  /** Replaces the contents by a complete list of reduced objects. Objects that are not in the list have been deleted. */
+  /**
+   * Replaces the contents with a complete list of reduced objects. Objects that are not in the list have been deleted.
+   */
   function replace(listedObjects: readonly Readonly<Stored<T>>[], version: string): void {
     relists++
     const hasServerRestarted = isOlder(version, resourceVersion)

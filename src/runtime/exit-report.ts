@@ -2,7 +2,7 @@
 import { writeSync } from 'node:fs'
 
 export interface ExitReport {
-  /** Sets the reason of an exit that follows. */
+  /** Sets the reason for an exit that follows. */
   setReason(reason: string): void
   /** Called when the command has ended. An exit is reported only before. */
   finish(): void

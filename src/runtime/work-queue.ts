@@ -85,11 +85,11 @@ export interface KeyState {
 
 export interface WorkQueue {
   readonly name: string
-  /** Queues the key immediately, even if it waits for a retry, unless it waits for a missing right. */
+  /** Immediately queues the key, even if it waits for a retry, unless it waits for a missing right. */
   add(key: ObjectKey): void
   /** Queues the key after this time, unless it is due earlier. */
   addAfter(key: ObjectKey, ms: number, message?: string): void
-  /** Queues a key that is not done immediately, even if it waits for a missing right, and resets its backoff. */
+  /** Immediately queues a key that is not done, even if it waits for a missing right, and resets its backoff. */
   retryNow(key: ObjectKey): void
   /** Whether the key is not done: ready, running, waiting or stuck. */
   has(key: ObjectKey): boolean

@@ -33,7 +33,7 @@ interface Member {
 /** The queues have a quarter of the workers reserved together, and each at least one. */
 const reservedPerQueue = (workers: number, queues: number): number => Math.max(1, Math.floor(workers / 4 / queues))
 
-/** With fewer workers than queues, each queue has one nevertheless. */
+/** If there are fewer workers than queues, each queue still has one. */
 export function createWorkerBudget(workers: number): WorkerBudget {
   const members = new Set<Member>()
   let turn = 0

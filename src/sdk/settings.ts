@@ -1,5 +1,5 @@
-// The settings of a provisioner process. Flags override options in code, and options override the defaults. A flag that
-// external-provisioner also has is named as there.
+// The settings of a provisioner process. Flags override options in code, and options override the defaults. Flags that
+// external-provisioner also has keep their names.
 import { parseArgs } from 'node:util'
 import { parseDuration } from '../base/duration.ts'
 import { LOG_LEVELS, type LogLevel } from '../base/log.ts'

@@ -13,7 +13,9 @@ const O_PATH = 0o10000000
 /** Flags for open(2) that fail on anything but a directory. */
 export const DIRECTORY_ONLY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
 
-/** Flags for open(2) that identify a file of any type, also a link itself, without effects on devices and pipes. */
+/**
+ * Flags for open(2) that identify a file of any type, including a link itself, without effects on devices and pipes.
+ */
 export const ENTRY_ONLY = O_PATH | O_NOFOLLOW
 
 /** Returns the path of an open file or directory. A call that follows links acts on the file itself. */
@@ -28,8 +30,8 @@ export const openDirectory = (path: string | Buffer): Promise<FileHandle | undef
   openIfPresent(path, DIRECTORY_ONLY)
 
 /**
- * Opens a file of any type, also a link itself, without effects on devices and pipes. The handle supports only `stat`, `close`
- * and `descriptorPath`. Returns undefined if the path does not exist.
+ * Opens a file of any type, including a link itself, without effects on devices and pipes. The handle supports only
+ * `stat`, `close` and `descriptorPath`. Returns undefined if the path does not exist.
  */
 export const openEntry = (path: string | Buffer): Promise<FileHandle | undefined> => openIfPresent(path, ENTRY_ONLY)
 

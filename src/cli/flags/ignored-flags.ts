@@ -1,9 +1,11 @@
-// Flags and feature gates of the upstream sidecars that have no meaning here. A sidecar command accepts them, so that a
-// deployment can replace the image and keep its arguments, and logs once that they have no effect. Other unknown flags and
-// gates are errors, because the user expects an effect.
+// Flags and feature gates of the upstream sidecars that have no effect here. A sidecar command accepts them, so that a
+// deployment can replace the image and keep its arguments, and logs once that they have no effect. Other unknown flags
+// and gates are errors, because the user expects an effect.
 import { type Command, Option } from 'commander'
 
-/** Flags of the Go runtime, of upstream's log library (also of its old versions), of obsolete releases, and of node health. */
+/**
+ * Flags of the Go runtime, of the upstream log library and its old versions, of obsolete releases, and of node health.
+ */
 export const IGNORED_BOOLEAN_FLAGS: readonly string[] = [
   ...['--automaxprocs', '--enable-pprof', '--dummy', '--logtostderr', '--alsologtostderr', '--one_output'],
   ...[

@@ -12,7 +12,7 @@ describe('parseLeaseTimes', () => {
     })
   })
 
-  it('SYS-8 takes the renew deadline and the retry period of flags', () => {
+  it('SYS-8 takes the renew deadline and the retry period from flags', () => {
     const flags = {
       leaderElectionLeaseDuration: '15s',
       leaderElectionRenewDeadline: '12s',

@@ -19,7 +19,11 @@ export const CONNECTION_FLAGS = {
 }
 
 export const ELECTION_FLAGS = {
-  leaderElection: booleanFlag('--leader-election', false, 'enable leader election; only the leader works'),
+  leaderElection: booleanFlag(
+    '--leader-election',
+    false,
+    'enable leader election; only the leader runs the controllers',
+  ),
   leaderElectionNamespace: textFlag(
     '--leader-election-namespace',
     '',

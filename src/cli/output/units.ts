@@ -1,4 +1,4 @@
-// Formats sizes, rates, shares and durations for people.
+// Formats sizes, rates, shares and durations for human readers.
 
 const SIZE_UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'] as const
 

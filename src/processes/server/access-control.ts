@@ -66,7 +66,10 @@ export async function openAccessControl(options: AccessControlOptions) {
     auditing,
     /** Authorizes by roles and bindings only, without the rules of nodes. */
     roleAuthorizer: rbac.authorizer,
-    /** Creates the bootstrap roles, loads what decisions need, and follows its changes until the signal is aborted. */
+    /**
+     * Creates the bootstrap roles, loads the objects that decisions need, and follows their changes until the signal is
+     * aborted.
+     */
     async start(server: ApiServer, client: Client, signal: AbortSignal): Promise<void> {
       await nodeIdentity.start(server, signal)
       await createBootstrapRoles(client, server.resources)

@@ -25,7 +25,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(dataDir, { recursive: true, force: true }))
 
-it('SYS-20 opening a data directory writes nothing but the directory of the store if another server has the path in use', async () => {
+it('SYS-20 opening a data directory writes nothing but the directory of the store if another server uses the path', async () => {
   const { store } = await openDataDirectory(options)
   await rm(dataDir, { recursive: true })
   await mkdir(dataDir)

@@ -106,7 +106,7 @@ async function checkStoreExists(dataDir: string): Promise<void> {
     if ((await sizeOf(path)) === 0 || (await sizeOf(file)) > 0) continue
     throw new Error(
       `A restore to ${dataDir} was interrupted: run \`stowage restore\` again with the same backups, ` +
-        `or delete ${path} to give it up.`,
+        `or delete ${path} to discard the restore.`,
     )
   }
   if ((await sizeOf(kubeconfig)) === 0 || (await sizeOf(file)) > 0) return

@@ -1,4 +1,4 @@
-// Starts what runs beside the journal of a server: the merge of its records, and the export of traces.
+// Starts the background work of a server's journal: merging its records, and exporting traces.
 import { type ApiServer, type Journal, maintainJournal } from '../../apiserver/index.ts'
 import { stowageVersion } from '../../apiserver/version.ts'
 import type { Clock } from '../../base/clock.ts'

@@ -28,7 +28,10 @@ export function createNodeIdentity({ store, clock, log, next }: NodeIdentityOpti
     authorizer,
     admission: [restriction, certificateAdmission(authorizer)],
     authenticateToken: tokens.authenticate,
-    /** Loads what the authorizer and the authenticator need, and follows its changes until the signal is aborted. */
+    /**
+     * Loads the objects that the authorizer and the authenticator need, and follows their changes until the signal is
+     * aborted.
+     */
     async start(server: ApiServer, signal: AbortSignal): Promise<void> {
       const { objects } = server.objects
       const onRevocation = () => void server.endUnauthenticatedWatches()

@@ -64,7 +64,7 @@ const waitUntilListed = (...rows: string[]) =>
   own.waitUntil(async () => (await listed()).join() === rows.join(), `operations ${rows.join()}`)
 
 describe('followPeerOperations', () => {
-  it('PLUS-15 lists the operations of another server until it leaves', async () => {
+  it('PLUS-15 lists the operations of another server until that server stops', async () => {
     own.operations.applyLocal({ changed: [operation('a')], removed: [] })
     other.operations.applyLocal({ changed: [operation('b'), operation('c')], removed: [] })
     await waitUntilListed('a own ', 'b 10.0.0.2-7443 ', 'c 10.0.0.2-7443 ')
@@ -78,13 +78,13 @@ describe('followPeerOperations', () => {
     await waitUntilListed('a own ')
   })
 
-  it('PLUS-15 does not take what the other server has from this one', async () => {
+  it('PLUS-15 does not list operations that the other server has received from this one', async () => {
     other.operations.applyPeer('10.0.0.1:7443', { changed: [operation('a')], removed: [] })
     other.operations.applyLocal({ changed: [operation('b')], removed: [] })
     await waitUntilListed('b 10.0.0.2-7443 ')
   })
 
-  it('PLUS-15 lists a process that moves between the servers once, with its newest state', async () => {
+  it('PLUS-15 lists the operation of a process that moves between the servers once, with its newest state', async () => {
     const name = operation('a').metadata.name ?? ''
     other.operations.applyLocal({ changed: [operation('a', 'old')], removed: [] })
     await waitUntilListed('a 10.0.0.2-7443 old')

@@ -67,7 +67,7 @@ function followPeer(address: string, { operations, connect, clock, random }: Pee
   const changed = new Map<string, Operation>()
   const removed = new Map<string, OperationReference>()
   let isScheduled = false
-  /** A list has many operations, which are applied together. */
+  /** Applies the changes of this turn of the event loop together, because a list has many operations. */
   const applyLater = () => {
     if (isScheduled) return
     isScheduled = true
@@ -93,7 +93,7 @@ function followPeer(address: string, { operations, connect, clock, random }: Pee
     removed.set(key, reference)
     applyLater()
   }
-  // Without a log: the server may have stopped, and its endpoint disappears then.
+  // Errors are not logged: the server may have stopped, and its endpoint then disappears.
   const cache = createCache({
     client,
     kind: operationKind,
@@ -123,7 +123,10 @@ const addressesOf = ({ subsets = [] }: Readonly<Endpoints>): string[] =>
 
 const addressOf = (ip: string, port: number): string => `${isIPv6(ip) ? `[${ip}]` : ip}:${port}`
 
-/** Connects as the viewer of the shared credentials, whose certificate is read again for each request, because it is renewed. */
+/**
+ * Connects as the viewer of the shared credentials. Reads the certificate for each request, because it may have been
+ * renewed.
+ */
 export const connectAsViewer =
   ({ pkiDir, caCert, clock }: { readonly pkiDir: string; readonly caCert: string; readonly clock: Clock }) =>
   (server: string): HttpClient =>

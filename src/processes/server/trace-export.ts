@@ -1,6 +1,6 @@
-// Exports traces of claims to an OpenTelemetry collector with OTLP over HTTP in JSON: a trace per claim, with a span for its way
-// from creation to binding, one for each step and one for each driver call. The ID of the trace is the uid of the claim
-// without dashes.
+// Exports traces of claims to an OpenTelemetry collector with OTLP over HTTP in JSON: a trace per claim, with a span
+// from its creation to its binding, one for each step and one for each driver call. The ID of the trace is the uid of
+// the claim without dashes.
 import { createHash } from 'node:crypto'
 import { Counter, type Registry } from 'prom-client'
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
@@ -24,7 +24,7 @@ interface Span {
   readonly spanId: string
   readonly parentSpanId?: string
   readonly name: string
-  /** Of OTLP: 1 is internal, 3 is a client. */
+  /** The kind of a span in OTLP: 1 is internal, 3 is client. */
   readonly kind: 1 | 3
   readonly startTimeUnixNano: string
   readonly endTimeUnixNano: string
@@ -38,13 +38,13 @@ interface Attribute {
   readonly value: { readonly stringValue: string }
 }
 
-/** Spans wait this long for others. */
+/** How long spans wait for others, to be sent together. */
 const BATCH_MS = 2_000
 const BATCH_SPANS_MAX = 500
 /** Beyond this number of waiting spans, new ones are dropped. */
 const PENDING_SPANS_MAX = 5_000
 const TIMEOUT_MS = 10_000
-/** Between log entries about a collector that does not respond. */
+/** Minimum time between log entries about a collector that does not accept traces. */
 const LOG_INTERVAL_MS = 60_000
 
 /** Exports until the signal is aborted. */
@@ -99,7 +99,7 @@ export function exportTraces({ url, steps, version, registry, clock, log, signal
   })
 }
 
-/** Returns the reason if the collector did not accept the spans. */
+/** Returns undefined if the collector accepted the spans, otherwise the reason. */
 async function send(url: string, body: string, signal: AbortSignal): Promise<string | undefined> {
   try {
     const response = await fetch(url, {
@@ -108,7 +108,7 @@ async function send(url: string, body: string, signal: AbortSignal): Promise<str
       body,
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     })
-    await response.arrayBuffer() // so that the connection can be used again
+    await response.arrayBuffer() // so that the connection can be reused
     return response.ok ? undefined : `HTTP status ${response.status}`
   } catch (error) {
     const { message, cause } = error as Error

@@ -1,4 +1,4 @@
-// Formats a log line for people: time, level, message, then the fields. The input is a JSON line of the log.
+// Formats a log line for human readers: time, level, message, then the fields. The input is a JSON line of the log.
 //   09:29:47 warn   nodes of an earlier start are not running  nodes=["node-4"]
 
 interface LoggedError {

@@ -5,7 +5,7 @@ import { hasLogFields, type LogFormat, type Logger } from '../../base/log.ts'
 import { createLogLines } from './log-lines.ts'
 import { formatLogLine } from './log-text.ts'
 
-/** Text for people who read a terminal, JSON for programs. */
+/** Text for readers at a terminal, JSON for programs. */
 const defaultFormat = (): LogFormat => (process.stderr.isTTY ? 'text' : 'json')
 
 export const createLog = (level: string, format: LogFormat = defaultFormat()): Logger =>

@@ -6,13 +6,13 @@ import type { Outcome } from '../outcome.ts'
 import type { QueueAttempt } from '../work-queue.ts'
 import type { OperationSubject } from './operation-of.ts'
 
-/** The kinds whose attempts belong to the life of a volume. */
+/** The kinds whose attempts the journal of volumes records. */
 const KINDS: ReadonlySet<string> = new Set(['PersistentVolumeClaim', 'PersistentVolume', 'VolumeAttachment', 'Pod'])
 const RESULTS: Readonly<Record<Outcome['is'], string>> = { done: 'Done', retry: 'Retry', stuck: 'Stuck' }
 /** Longer messages are cut. */
 const MESSAGE_LENGTH_MAX = 1_000
 
-/** Returns undefined for objects that have no part in the life of a volume. */
+/** Returns undefined for objects of other kinds. */
 export function activityOfAttempt(
   { durationMs, attempt, outcome }: QueueAttempt,
   { object, operation }: OperationSubject,
@@ -48,5 +48,5 @@ export const activityOfCall = (
   volume,
 })
 
-/** Returns the time in microseconds resolution, so that JSON has few digits. */
+/** Returns the time with a resolution of one microsecond, so that JSON has few digits. */
 const rounded = (ms: number): number => Math.round(ms * 1_000) / 1_000

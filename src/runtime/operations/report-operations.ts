@@ -1,6 +1,7 @@
 // Reports the operations of this process to its API server: changes in bounded batches, and a heartbeat while there are
-// operations. Its attempts and driver calls are sent along. A server that does not know the process, for example after a restart, gets a complete list. A server that does
-// not serve reports, such as a stock API server, gets none.
+// operations. The reports also contain its attempts and driver calls. A server that does not know the process, for
+// example after a restart, gets a complete list. A server that does not serve reports, such as a stock API server, gets
+// none.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import { operationReportKind, REPORTED_OPERATIONS_MAX } from '../../api/kinds/operation/operation-report.ts'
 import type { Operation, OperationReference } from '../../api/kinds/operation/operation-schema.ts'

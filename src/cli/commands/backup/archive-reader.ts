@@ -1,4 +1,4 @@
-// Reads the bytes of archives, and shows how much is read on standard error.
+// Reads the bytes of archives, and shows the progress on standard error.
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Clock } from '../../../base/clock.ts'
@@ -13,7 +13,10 @@ export interface ArchiveReader {
 
 const READ_BYTES = 512 * 1024
 
-/** Creates a reader of archives. Their sizes are the whole of the progress, unless standard input is one of them. */
+/**
+ * Creates a reader of archives. The total of its progress is the sum of their sizes. It is unknown if one of them is
+ * standard input or cannot be read.
+ */
 export async function createArchiveReader(
   paths: readonly string[],
   { title, clock }: { readonly title: string; readonly clock: Clock },
@@ -42,7 +45,7 @@ export async function createArchiveReader(
   }
 }
 
-/** Returns undefined if the file cannot be read, which its reader reports. */
+/** Returns undefined if the file cannot be read. Reading the archive then reports the error. */
 const sizeOf = (path: string): Promise<number | undefined> =>
   stat(path).then(
     ({ size }) => size,

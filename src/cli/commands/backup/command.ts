@@ -16,13 +16,13 @@ export const addBackup: AddCommand = (program, deps) => {
     .description(
       'Copies a consistent snapshot of the embedded store and the credentials to a new directory, which a server can use as ' +
         'its data directory, or to an archive, which has checksums and can be incremental. The server may keep running. The ' +
-        'contents of volumes are not copied. Secrets stay encrypted; their key is not copied, so keep it apart. Only the owner ' +
+        'contents of volumes are not copied. Secrets stay encrypted; their key is not copied, so keep it separately. Only the owner ' +
         'can read the backup. `stowage restore` restores it. Records are compared with their checksums: if some are damaged, ' +
-        'the backup has them as they are, and the command names them and fails.',
+        'the backup contains them unchanged, and the command names them and fails.',
     )
     .option('--to <dir>', 'directory to create')
     .option('--archive <file>', 'archive to create; - is standard output')
-    .option('--since <file|revision>', 'write an incremental archive with what changed since this archive or revision')
+    .option('--since <file|revision>', 'write an incremental archive with the changes since this archive or revision')
     .option('--with-encryption-key', 'copy the key that decrypts Secrets too')
     .addOption(dataDirOption())
     .addOption(pkiDirOption())
@@ -74,7 +74,7 @@ const fileOptionsOf = ({ dataDir, pkiDir, withEncryptionKey }: BackupFlags) => (
 })
 
 const keyNoteOf = (keyFile: string | undefined): string =>
-  keyFile ? `Secrets in it are encrypted. Keep a copy of their key apart: ${keyFile}\n` : ''
+  keyFile ? `Secrets in it are encrypted. Keep a copy of their key separately: ${keyFile}\n` : ''
 
 async function runDirectory(flags: BackupFlags, targetDir: string, deps: ProgramDeps): Promise<void> {
   const { backUp } = await import('./backup.ts')
@@ -115,8 +115,8 @@ function addVerify(backup: Command, deps: ProgramDeps): void {
     .summary('verify archives and their records')
     .description(
       'Reads archives completely and verifies their checksums and those of their records. An incremental archive must follow ' +
-        'the one that it continues, unless it is the first; then it is also verified that all records that the store had are ' +
-        'in the archives.',
+        'the one that it continues, unless it is the first. If the first archive is full, the command also verifies that the ' +
+        'archives contain all records that the store had.',
     )
     .argument('<archive...>', 'archives of `stowage backup --archive`, in order')
     .addOption(outputOption())

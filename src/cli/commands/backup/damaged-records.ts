@@ -12,7 +12,7 @@ export function requireIntactRecords(records: readonly RecordDamage[]): void {
   const count = records.length === 1 ? '1 record is damaged and was' : `${records.length} records are damaged and were`
   const omissionLines = records.length > LISTED_RECORDS_MAX ? [`  and ${records.length - LISTED_RECORDS_MAX} more`] : []
   const lines = [
-    `${count} copied without a change. "stowage store repair" restores damaged records from an earlier backup, or drops them:`,
+    `${count} copied unchanged. "stowage store repair" restores damaged records from an earlier backup, or drops them:`,
     ...records.slice(0, LISTED_RECORDS_MAX).map(formatDamagedRecord),
     ...omissionLines,
   ]

@@ -22,7 +22,7 @@ export const addCapacity: AddCommand = (program, deps) => {
       .command('publish')
       .summary('create or update the capacity of a node group')
       .description(
-        'Creates or updates the capacity objects of a node group, from a file or from an existing node when it was empty, and ' +
+        'Creates or updates the capacity objects of a node group, from a file or from an existing node without its volumes, and ' +
           'deletes those that the group no longer has. Prints the labels that the node template of the autoscaler needs.',
       )
       .option('--node-group <file>', 'Node of the group, with the CSIStorageCapacity objects of an empty node')

@@ -8,7 +8,7 @@ export const addCompletion: AddCommand = (program, deps) => {
     .command('completion')
     .summary('print a completion script for a shell or for kubectl')
     .description(
-      'Prints a script that completes commands, flags, their values, namespaces and claims. That of kubectl completes ' +
+      'Prints a script that completes commands, flags, their values, and names of objects in the cluster. The script for kubectl completes ' +
         '`kubectl stowage`: save it on the PATH as an executable with the name kubectl_complete-stowage.',
     )
     .argument('<shell>', SCRIPT_NAMES.join(', '))

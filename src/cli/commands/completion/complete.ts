@@ -1,4 +1,5 @@
-// Computes what may follow on a command line: commands, flags, the values of a flag, and names of objects in the cluster.
+// Computes the candidates for the last word of a command line: commands, flags, the values of a flag, and names of
+// objects in the cluster.
 import type { Command, Option } from 'commander'
 import { OBJECT_KIND_NAMES } from '../retry/object-kinds.ts'
 import { TARGET_KIND_NAMES } from '../why/parse-target.ts'

@@ -12,15 +12,15 @@ export const addDf: AddCommand = (program, deps) => {
     .command('df')
     .summary('show requested, used and free space of claims, classes, nodes, pools or namespaces')
     .description(
-      'Shows what claims of any Kubernetes cluster request, have, use and have left: bytes, inodes, IO with its limits, and ' +
-        'growth per day. Usage is known of volumes that a pod has mounted: a Stowage server has it of the nodes in its ' +
-        'process, and on other servers the kubelets are asked, which needs the right to get nodes/proxy. What is not known ' +
-        'is shown as unknown, with the reason. The command only reads.',
+      'Shows the requested, provisioned, used and free space of the claims of any Kubernetes cluster: bytes, inodes, IO with ' +
+        'its limits, and growth per day. Usage is known for volumes that a pod has mounted: a Stowage server reports it for ' +
+        'the nodes in its process; on other servers the command reads it from the kubelets, which requires the right to get ' +
+        'nodes/proxy. Unknown amounts are shown as unknown, with the reason. The command only reads.',
     )
     .option('-n, --namespace <name>', 'namespace of the claims (default: the namespace of the kubeconfig)')
     .option('-A, --all-namespaces', 'show claims in all namespaces')
     .addOption(
-      new Option('--by <group>', 'what a row is about')
+      new Option('--by <group>', 'objects to show, one per row')
         .choices(['claim', 'class', 'node', 'pool', 'namespace'])
         .default('claim'),
     )

@@ -164,7 +164,7 @@ describe('stowage df', () => {
     await stage()
   })
 
-  it('PLUS-16 prints what the guide shows', async () => {
+  it('PLUS-16 prints the output that the guide shows', async () => {
     await expectPage('df', async (flags) => (await runDf(...flags)).out)
   })
 
@@ -193,7 +193,7 @@ describe('stowage df', () => {
     expect(names).toEqual(['orders', 'carts', 'archive'])
   })
 
-  it('PLUS-16 adds up by node, and counts volumes without a claim', async () => {
+  it('PLUS-16 adds up amounts by node, and counts volumes without a claim', async () => {
     await post('/api/v1/persistentvolumes', {
       metadata: { name: 'retained' },
       spec: {
@@ -210,7 +210,7 @@ describe('stowage df', () => {
     ])
   })
 
-  it('PLUS-16 names the missing rules, and shows what is known without them', async () => {
+  it('PLUS-16 names the missing rules, and shows the amounts that are known without them', async () => {
     const rules = [{ apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: ['list'] }]
     const RBAC = '/apis/rbac.authorization.k8s.io/v1/namespaces/shop'
     await post(`${RBAC}/roles`, { metadata: { name: 'claims' }, rules })

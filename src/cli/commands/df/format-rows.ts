@@ -1,4 +1,4 @@
-// Formats the rows of `stowage df` as a table, and below it why amounts are not known.
+// Formats the rows of `stowage df` as a table, followed by the reasons for unknown amounts.
 import { drawBar } from '../../output/bar.ts'
 import { type Color, paint } from '../../output/color.ts'
 import { formatTable } from '../../output/table.ts'
@@ -15,7 +15,7 @@ export interface TableStyle {
 
 /** Shown for an amount that is not known. A zero would be wrong. */
 const UNKNOWN = 'unknown'
-/** Shown for what an object does not have. */
+/** Shown for an attribute that an object does not have. */
 const NONE = '-'
 const BAR_WIDTH = 10
 
@@ -78,7 +78,7 @@ const GROWTH_COLUMN: Column<Amounts> = {
   cell: ({ growthBytesPerDay }) => size(growthBytesPerDay),
 }
 
-/** `12/500`: the present amount, and the limit if there is one. */
+/** `12/500`: the current amount, and the limit if there is one. */
 const ofLimit = (used: string, limit: string | undefined): string => (limit === undefined ? used : `${used}/${limit}`)
 const count = (amount: number | undefined): string => (amount === undefined ? UNKNOWN : String(Math.round(amount)))
 const sizeIfSet = (bytes: number | undefined): string | undefined =>

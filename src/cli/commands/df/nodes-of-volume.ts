@@ -20,7 +20,7 @@ export function createNodesOfVolume(nodes: readonly StoredNode[]): NodesOfVolume
     }
   }
 
-  /** Returns the nodes that have a label which every term requires, or all nodes. */
+  /** Returns the nodes that match one `In` requirement of any term, or all nodes if a term has no such requirement. */
   function candidatesOf(volume: Readonly<PersistentVolume>): readonly StoredNode[] {
     const terms = volume.spec?.nodeAffinity?.required?.nodeSelectorTerms ?? []
     const candidates = new Set<StoredNode>()

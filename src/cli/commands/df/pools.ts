@@ -16,7 +16,7 @@ export interface Pool {
   /** The labels of the segment, or `all nodes`. */
   readonly segment: string
   readonly nodes: ReadonlySet<string>
-  /** What each class reports as available. Classes of one driver usually share the pool. */
+  /** The available bytes that the driver reports for each class. Classes of one driver usually share the pool. */
   readonly freeBytesByClass: ReadonlyMap<string, number>
 }
 
@@ -47,7 +47,7 @@ export function findPools({ capacities, classes, nodes }: PoolSources): readonly
   return [...pools.values()]
 }
 
-/** Returns the largest amount that a class reports, or undefined if none does. */
+/** Returns the largest amount of a class, or undefined if the driver reports none. */
 export const freeBytesOf = ({ freeBytesByClass }: Pool): number | undefined =>
   freeBytesByClass.size === 0 ? undefined : Math.max(...freeBytesByClass.values())
 

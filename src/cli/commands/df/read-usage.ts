@@ -1,5 +1,6 @@
-// Reads what is measured of mounted volumes: from the metrics of a Stowage server, which has those of the nodes in its process,
-// and otherwise from the kubelets through nodes/proxy. What cannot be read is a problem in the result, not an error.
+// Reads the measured usage of mounted volumes: from the metrics of a Stowage server, which cover the nodes in its
+// process, and on other servers from the kubelets through nodes/proxy. A failed read is a problem in the result, not an
+// error.
 import { operationKind } from '../../../api/kinds/operation/operation.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import type { HttpResponse, Transport } from '../../../client/http/transport.ts'
@@ -10,11 +11,11 @@ import { parseMetrics, parseSummary, type UsageByClaim, type VolumeUsage } from 
 
 export interface UsageReport {
   readonly byClaim: UsageByClaim
-  /** Why nothing is known of the volumes on a node. */
+  /** Why nothing is known about the volumes on a node. */
   readonly nodeProblems: ReadonlyMap<string, string>
-  /** Why nothing is known of any volume. */
+  /** Why nothing is known about any volume. */
   readonly problem?: string
-  /** The rule that is missing to read the usage: `get nodes/proxy`. */
+  /** The missing rule that reading the usage requires: `get nodes/proxy`. */
   readonly missingRule?: string
 }
 
@@ -22,7 +23,7 @@ export interface UsageDeps {
   readonly client: Pick<Client, 'serves'>
   readonly transport: Pick<Transport, 'call'>
   readonly signal: AbortSignal
-  /** Counts the nodes that have answered. */
+  /** Counts the nodes that have responded. */
   readonly progress: Pick<WorkProgress, 'add'>
 }
 
@@ -52,7 +53,7 @@ async function readKubelets(nodes: readonly string[], deps: UsageDeps): Promise<
   const nodeProblems = new Map<string, string>()
   let isForbidden = false
   await mapConcurrently(nodes, CONCURRENT_NODES, async (node) => {
-    if (isForbidden) return // no other node answers without the right either
+    if (isForbidden) return // without the right, requests to other nodes fail too
     const answer = await readKubelet(node, deps)
     deps.progress.add(1)
     if (answer.is === 'forbidden') isForbidden = true
@@ -75,11 +76,11 @@ async function readKubelet(node: string, { transport, signal }: UsageDeps): Prom
     return answer.status === 403 ? { is: 'forbidden' } : { is: 'failed', message: describeAnswer(answer) }
   } catch (error) {
     if (!(error instanceof ApiError || error instanceof SyntaxError)) throw error
-    return { is: 'failed', message: `its kubelet does not answer: ${error.message}` }
+    return { is: 'failed', message: `its kubelet does not respond: ${error.message}` }
   }
 }
 
-const describeAnswer = ({ status, text }: HttpResponse): string => `the answer is ${status}: ${messageOf(text)}`
+const describeAnswer = ({ status, text }: HttpResponse): string => `the response is ${status}: ${messageOf(text)}`
 
 const MESSAGE_LENGTH_MAX = 200
 

@@ -1,4 +1,4 @@
-// Runs `stowage df`: reads claims, volumes, pods and what is measured, and prints a row per claim or group.
+// Runs `stowage df`: reads claims, volumes, pods and their measured usage, and prints a row per claim or group.
 import { setMaxListeners } from 'node:events'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { createTransport } from '../../../client/http/transport.ts'
@@ -77,9 +77,9 @@ async function createReport(
     throw new Error(`Claims cannot be read: you need the right to ${missingRule.rule}${hint}`)
   }
   const hasPods = !missingRules.some(({ list }) => list === 'pods')
-  const nodes = nodesToAsk(lists, hasPods)
+  const nodes = nodesToQuery(lists, hasPods)
   const output = standardError()
-  const progress = createWorkProgress({ title: 'Asking nodes', unit: 'nodes', total: nodes.length, clock, output })
+  const progress = createWorkProgress({ title: 'Querying nodes', unit: 'nodes', total: nodes.length, clock, output })
   const usage = await readUsage(nodes, { client, transport, signal, progress }).finally(progress.finish)
   const pools = findPools(lists)
   const entries = createEntries({ lists, pools, usage, hasPods, namespace })
@@ -95,7 +95,7 @@ async function createReport(
 }
 
 /** Returns the nodes that may have a volume mounted. */
-function nodesToAsk({ claims, pods, nodes }: SpaceLists, hasPods: boolean): readonly string[] {
+function nodesToQuery({ claims, pods, nodes }: SpaceLists, hasPods: boolean): readonly string[] {
   if (!hasPods) return nodes.map(({ metadata }) => metadata.name)
   const nodesByClaim = nodesOfPods(pods)
   const names = claims.flatMap(({ metadata }) => nodesByClaim.get(`${metadata.namespace}/${metadata.name}`) ?? [])

@@ -13,7 +13,10 @@ export const useOf = ({ usedBytes, freeBytes }: Pick<Row, 'usedBytes' | 'freeByt
     ? undefined
     : usedBytes / (usedBytes + freeBytes)
 
-/** The amount of each key. The largest is first; of free space, the smallest. */
+/**
+ * The amount of each sort key. Rows with the largest amount are first, except for free space, where the smallest is
+ * first.
+ */
 const AMOUNTS: Readonly<Record<Exclude<SortKey, 'name'>, (row: Row) => number | undefined>> = {
   use: useOf,
   request: ({ requestBytes }) => requestBytes,

@@ -1,4 +1,4 @@
-// Joins claims, volumes, pods and what is measured: an entry per claim, and per volume without a claim.
+// Joins claims, volumes, pods and measured usage: one entry per claim, and one per volume without a claim.
 import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'

@@ -6,7 +6,7 @@ import type { SpaceEntry } from './space-entries.ts'
 
 export type Grouping = 'class' | 'node' | 'pool' | 'namespace'
 
-/** Sums over the known amounts of a group. An amount that is known of no volume is absent. */
+/** Sums over the known amounts of a group. An amount that is known for no volume is absent. */
 export interface SpaceGroup {
   /** Absent for the volumes whose class, node, pool or namespace is not known, or that have none. */
   readonly name?: string
@@ -24,7 +24,7 @@ export interface SpaceGroup {
   readonly iops?: number
   readonly throughputBytes?: number
   readonly growthBytesPerDay?: number
-  /** What the driver reports as available to new volumes. Absent if it reports nothing. */
+  /** The bytes that the driver reports as available to new volumes. Absent if it reports none. */
   readonly availableBytes?: number
   /** The quota of the namespace with the smallest remainder of requests.storage. */
   readonly quota?: { readonly usedBytes: number; readonly hardBytes: number }
@@ -70,7 +70,7 @@ export function groupEntries(
   }))
 }
 
-/** The key of a pool has its driver and segment, separated by a space, which neither contains alone. */
+/** The key of a pool is its driver and segment, separated by a space. The name of a driver contains no space. */
 function keyOf({ class: className, node, driver, pool, namespace }: SpaceEntry, grouping: Grouping): string {
   if (grouping === 'class') return className ?? ''
   if (grouping === 'node') return node ?? ''
@@ -97,7 +97,10 @@ function sumEntries(entries: readonly SpaceEntry[]): Omit<SpaceGroup, 'name'> {
   }
 }
 
-/** Returns what is available to new volumes: of a class in all pools, of a node in the pools of this node alone. */
+/**
+ * Returns the bytes that are available to new volumes: for a class in all pools, for a node in the pools of this node
+ * alone.
+ */
 function availableBytesBy(grouping: Grouping, pools: readonly Pool[]): ReadonlyMap<string, number | undefined> {
   const available = new Map<string, number | undefined>()
   const add = (key: string, bytes: number | undefined) => available.set(key, sumOf([available.get(key), bytes]))

@@ -66,11 +66,11 @@ describe('usage of volumes', () => {
     const report = await readUsage(['node-1', 'node-2', 'node-3'], deps)
     expect([...report.byClaim]).toEqual([['shop/orders', { usedBytes: 7, freeBytes: 3, inodes: 10, inodesUsed: 2 }]])
     expect([...report.nodeProblems.keys()]).toEqual(['node-2', 'node-3'])
-    expect(report.nodeProblems.get('node-3')).toBe('its kubelet does not answer: connection refused')
+    expect(report.nodeProblems.get('node-3')).toBe('its kubelet does not respond: connection refused')
     expect(report).not.toHaveProperty('missingRule')
   })
 
-  it('PLUS-16 names the missing rule, and asks no more nodes without it', async () => {
+  it('PLUS-16 names the missing rule, without which no further nodes are queried', async () => {
     const nodes = Array.from({ length: 50 }, (_, index) => `node-${index}`)
     const answers = Object.fromEntries(nodes.map((node) => [summaryPath(node), { status: 403, text: '{}' }]))
     const deps = depsOf(answers)
@@ -80,7 +80,7 @@ describe('usage of volumes', () => {
     expect((await readUsage(nodes, stowage)).missingRule).toBe('get the path /metrics')
   })
 
-  it('PLUS-16 is unknown with a reason if the server goes away', async () => {
+  it('PLUS-16 is unknown with a reason if the server stops responding', async () => {
     const report = await readUsage([], depsOf({}, { isStowage: true }))
     expect(report).toMatchObject({ problem: 'connection refused' })
     expect(report.byClaim.size).toBe(0)

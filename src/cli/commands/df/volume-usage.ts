@@ -1,4 +1,5 @@
-// What is measured of mounted volumes, and how it is read from the metrics of a Stowage server and from the summary of a kubelet.
+// The measured usage of mounted volumes, and its parsers for the metrics of a Stowage server and for the summary of a
+// kubelet.
 import type { ObjectKey } from '../../../client/index.ts'
 
 /** Values that were not measured are absent. */
@@ -44,7 +45,7 @@ export function parseMetrics(text: string): UsageByClaim {
 
 const labelOf = (labels: string, name: string): string => new RegExp(`(?:^|,)${name}="([^"]*)"`).exec(labels)?.[1] ?? ''
 
-/** The part of the kubelet's answer to /stats/summary that matters here. */
+/** The fields of a kubelet's response to /stats/summary that are read here. */
 interface Summary {
   readonly pods?: readonly { readonly volume?: readonly SummaryVolume[] }[]
 }
@@ -57,7 +58,7 @@ interface SummaryVolume {
   readonly pvcRef?: { readonly namespace?: string; readonly name?: string }
 }
 
-/** Parses the answer of a kubelet. Throws a SyntaxError if it is not JSON. */
+/** Parses the response of a kubelet. Throws a SyntaxError if it is not JSON. */
 export function parseSummary(text: string): UsageByClaim {
   const { pods = [] } = JSON.parse(text) as Summary
   const usages = new Map<ObjectKey, VolumeUsage>()

@@ -14,7 +14,7 @@ interface AccessRequest {
 }
 
 export interface AccessReviewer {
-  /** Rejects with an ApiError if the server does not answer the review. */
+  /** Rejects with an ApiError if the review fails. */
   allows(request: AccessRequest): Promise<boolean>
 }
 

@@ -8,7 +8,7 @@ import type { PrintedComponent } from '../rbac/select-rules.ts'
 import type { ServerAnswer } from './probe-server.ts'
 
 export const FINDING_STATUSES = ['ok', 'warning', 'error', 'unknown'] as const
-/** `unknown` means that the check could not read what it needs. */
+/** `unknown` means that the check could not read its objects. */
 export type FindingStatus = (typeof FINDING_STATUSES)[number]
 
 export interface Finding {
@@ -25,8 +25,7 @@ export interface Check {
   readonly id: string
   readonly title: string
   /**
-   * Returns no findings if there is nothing to check. Rejects with an ApiError if the API server does not answer a request
-   * that the check needs.
+   * Returns no findings if there is nothing to check. Rejects with an ApiError if a request that the check needs fails.
    */
   run(context: DoctorContext): Promise<readonly Finding[]>
 }

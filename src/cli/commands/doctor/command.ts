@@ -9,8 +9,8 @@ export const addDoctor: AddCommand = (program, deps) => {
     .command('doctor')
     .summary('check a cluster for problems with rights, drivers, topology, leases and certificates')
     .description(
-      'Checks any Kubernetes cluster for what keeps volumes from being provisioned, attached or changed, and prints what to do. ' +
-        'It changes nothing, and needs no right of its own: what it may not read is reported as unknown. Rights are checked ' +
+      'Checks any Kubernetes cluster for problems that keep volumes from being provisioned, attached or changed, and prints remedies. ' +
+        'It changes nothing, and requires no rights: objects that it may not read are reported as unknown. Rights are checked ' +
         'with --component, the capabilities of a CSI driver with --csi-address.',
     )
     .option('--driver <name>', 'check only this CSI driver (default: the one of --csi-address, or all)')

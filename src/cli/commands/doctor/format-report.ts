@@ -1,4 +1,5 @@
-// Formats the report of `stowage doctor` as text: a heading per check, a symbol per finding, and what to do below it.
+// Formats the report of `stowage doctor` as text: a heading per check, and a symbol per finding with the remedy below
+// it.
 import { type Color, paint } from '../../output/color.ts'
 import type { Finding, FindingStatus } from './check.ts'
 import type { CheckReport, Report } from './report.ts'

@@ -84,7 +84,10 @@ const createEmptyAnswer = ({ clock }: DoctorDeps): ServerAnswer => ({
   receivedMs: clock.nowMs(),
 })
 
-/** Returns a report only if a certificate explains why the server cannot be used. */
+/**
+ * Runs the checks that need no server. Throws the failure of the server unless one of them finds an error, such as an
+ * expired certificate.
+ */
 async function examineWithoutServer(context: DoctorContext, failure: ApiError): Promise<Report> {
   const canRun = ({ id }: Check) => id === 'certificates' || id === 'disk'
   const reports = await runChecks(CHECKS.filter(canRun), context)

@@ -11,9 +11,9 @@ export const addEncryption: AddCommand = (program, deps) => {
     .summary('rotate the key that encrypts Secrets in the store')
     .description(
       'Adds a new key to the encryption configuration. A running server reloads the file, encrypts with the new key and ' +
-        'rewrites what older keys encrypt; a stopped one does so when it starts.',
+        'rewrites the values that older keys encrypt; a stopped server does so when it starts.',
     )
-    .addArgument(new Argument('<action>', 'what to do').choices(['rotate']))
+    .addArgument(new Argument('<action>', 'the action').choices(['rotate']))
     .addOption(dataDirOption())
     .addOption(pkiDirOption())
     .option('--encryption-provider-config <file>', 'file of the configuration (default: PKI-DIR/encryption.yaml)')

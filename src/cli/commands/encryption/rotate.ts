@@ -1,5 +1,5 @@
-// Adds a new key to an encryption configuration, as the first key of each provider that encrypts. Running servers reload the
-// file, encrypt with the new key, and rewrite what older keys encrypt.
+// Adds a new key to an encryption configuration, as the first key of each provider that encrypts. Running servers
+// reload the file, encrypt with the new key, and rewrite the values that older keys encrypt.
 import { isRecord } from '../../../api/decode.ts'
 import type { JsonValue } from '../../../api/json-value.ts'
 import { printYaml } from '../../../api/print-yaml.ts'
@@ -37,7 +37,7 @@ export async function rotateKey(file: string, { isDryRun }: { readonly isDryRun:
     keys.unshift({ name, secret: Buffer.from(secret).toString('base64') })
   }
   if (oldKeys.size === 0)
-    throw new UsageError(`${file} has no provider aesgcm in the first place, so there is no key to rotate.`)
+    throw new UsageError(`${file} has no resources whose first provider is aesgcm, so there is no key to rotate.`)
   if (isDryRun) return { file, oldKeys: [...oldKeys] }
   await writePrivateFile(file, await printYaml(value))
   return { file, key: name, oldKeys: [...oldKeys] }

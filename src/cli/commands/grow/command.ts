@@ -20,7 +20,7 @@ export const addGrow: AddCommand = (program, deps) => {
     .option('-n, --namespace <name>', 'namespace of the claims (default: the namespace of the kubeconfig)')
     .option('--to <size>', 'new size of each claim, such as 20Gi')
     .option('--by <size>', 'amount to add to each claim, instead of --to')
-    .option('--undo', 'lower the requests of claims that did not grow to the size of their volumes')
+    .option('--undo', 'lower requests that exceed the size of their volumes to that size')
     .option('--parallel <number>', 'maximum number of claims in progress', '1')
     .option('--interval <duration>', 'minimum time between two starts', '0s')
     .option('--timeout <duration>', 'maximum time for one claim', '10m')

@@ -52,7 +52,7 @@ export async function updateKubeconfig<T>(
   if (!isDryRun) await mkdir(dirname(file), { recursive: true, mode: 0o750 })
   const unlock = isDryRun ? async () => {} : await lockFile(file, clock)
   try {
-    const path = await realpath(file).catch(() => file) // keeps a link
+    const path = await realpath(file).catch(() => file) // writes through a symbolic link
     const text = (await readTextIfPresent(path)) ?? ''
     const yaml = await loadYaml()
     const document = parseKubeconfig(text, { yaml, file })

@@ -102,7 +102,7 @@ describe('mergeContext', () => {
     await expect(stat(join(dir, CONTEXTS_FILE))).rejects.toThrow('ENOENT')
   })
 
-  it.each(['[1, 2]', 'a: [', 'text'])('SYS-25 does not change the file %j, which is no kubeconfig', async (text) => {
+  it.each(['[1, 2]', 'a: [', 'text'])('SYS-25 does not change the file %j, which is not a kubeconfig', async (text) => {
     await writeOtherConfig(text)
     await expect(merge()).rejects.toThrow('is not a kubeconfig')
     expect(await readFile(file, 'utf8')).toBe(text)
@@ -165,7 +165,7 @@ describe('removeAddedContexts', () => {
     })
   })
 
-  it('SYS-25 keeps a cluster that has taken the name, and the context that the user has chosen', async () => {
+  it('SYS-25 keeps the cluster of another server with the same name, and the context that the user has chosen', async () => {
     await writeOtherConfig()
     await merge()
     const changedText = (await readFile(file, 'utf8')).replace('Y2E=', 'b3RoZXI=')

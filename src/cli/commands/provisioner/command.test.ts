@@ -102,7 +102,7 @@ describe('stowage provisioner flags', () => {
     [['--http-endpoint', 'nowhere'], 'expected HOST:PORT'],
     [['--http-endpoint', ':1', '--metrics-address', ':2'], 'not both'],
     [['--metrics-path', 'metrics'], 'expected a path'],
-    [['--node-deployment', '--leader-election'], 'exclude each other'],
+    [['--node-deployment', '--leader-election'], 'mutually exclusive'],
     [['--feature-gates', 'CrossNamespaceVolumeDataSource=true'], 'is always false here'],
     [['--feature-gates', 'Nope=true'], 'unknown feature gate "Nope"'],
     [['--feature-gates', 'AllAlpha=true'], 'unknown feature gate "AllAlpha"'],
@@ -178,7 +178,7 @@ describe('stowage provisioner flags', () => {
     expect(parseCapacity({ enableCapacity: 'local', nodeDeployment: true })).toBe('local')
     expect(parseCapacity({ enableCapacity: 'false' })).toBeUndefined()
     expect(() => parseCapacity({ enableCapacity: 'local' })).toThrow('requires --node-deployment')
-    expect(() => parseCapacity({ enableCapacity: 'central', nodeDeployment: true })).toThrow('exclude each other')
+    expect(() => parseCapacity({ enableCapacity: 'central', nodeDeployment: true })).toThrow('mutually exclusive')
     expect(() => parseCapacity({ enableCapacity: 'some' })).toThrow('expected true, false, central or local')
   })
 })

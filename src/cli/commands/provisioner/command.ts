@@ -172,7 +172,9 @@ export function readProvisionerSettings(values: Readonly<Record<string, unknown>
   )
   const monitoring = readMonitoring({ httpEndpoint, metricsAddress, metricsPath: settings.metricsPath })
   if (settings.nodeDeployment && settings.leaderElection) {
-    throw new UsageError('--node-deployment and --leader-election exclude each other: every node must work.')
+    throw new UsageError(
+      '--node-deployment and --leader-election are mutually exclusive: the provisioner of every node must run.',
+    )
   }
   if (settings.volumeNameUuidLength === 0) throw invalidFlag('--volume-name-uuid-length', '0', '-1, or 1 or more')
   if (settings.volumeNamePrefix === '') throw invalidFlag('--volume-name-prefix', '', 'a text that is not empty')
@@ -182,7 +184,7 @@ export function readProvisionerSettings(values: Readonly<Record<string, unknown>
   }
   if (capacity === 'central' && settings.nodeDeployment) {
     throw new UsageError(
-      '--enable-capacity=central and --node-deployment exclude each other: every node would publish all capacity.',
+      '--enable-capacity=central and --node-deployment are mutually exclusive: every node would publish all capacity.',
     )
   }
   const gates = readGates(featureGates, FIXED_PROVISIONER_GATES)

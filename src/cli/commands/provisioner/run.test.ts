@@ -1,4 +1,4 @@
-// Tests of the whole process with an API server and a fake driver on sockets.
+// Tests the complete process with an API server and a fake driver on sockets.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -183,7 +183,7 @@ describe('stowage provisioner', () => {
     expect(fake.state.volumes).toEqual({})
   })
 
-  it('SYS-8 works with the lease of the upstream provisioner and reports its health', async () => {
+  it('SYS-8 uses the lease of the upstream provisioner and reports its health', async () => {
     const lines: string[] = []
     const log = { ...silentLog, info: (fields: object) => void lines.push(JSON.stringify(fields)) }
     const { api } = await startCluster({

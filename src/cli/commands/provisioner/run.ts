@@ -60,7 +60,7 @@ export async function releaseIntents(
   )
   throw new Error(
     `${unreleased.length} claims are deleted, and their volumes may exist in the storage. Start the provisioner of Stowage again ` +
-      'until it has deleted them, or look for each volume in the storage and remove what records it:\n' +
+      'until it has deleted them, or look for each volume in the storage, delete it, and remove the record that is listed with it:\n' +
       lines.join('\n'),
   )
 }

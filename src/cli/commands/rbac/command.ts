@@ -14,7 +14,7 @@ export const addRbac: AddCommand = (program, deps) => {
     .summary('print the roles of a component as YAML or JSON')
     .description(
       'Prints the smallest roles with which a component does its work: a ClusterRole, and a Role in each namespace whose ' +
-        'objects it needs. Requests that need the role of a feature that is left out are denied, which is logged.',
+        'objects it needs. Without the rules of a feature, its requests are denied, and the component logs this.',
     )
     .addOption(componentOption('the component').makeOptionMandatory())
     .addOption(featuresOption())

@@ -79,29 +79,32 @@ describe('stowage rbac print', () => {
     expect(verbsOn(objects[0], '', 'persistentvolumes')).toEqual(['get', 'list', 'watch', 'patch'])
   })
 
-  it.each(PRINTED_COMPONENTS)('SYS-9 the server accepts the output for %s, with account and bindings', async (name) => {
-    const api = await createServerFixture({ usesRbac: true })
-    const { objects } = await print('--component', name, '--service-account', 'worker', '--name', 'worker-role')
-    expect(objects.map(({ kind }) => kind)).toContain('ClusterRoleBinding')
-    const plurals: Record<string, string> = { ServiceAccount: 'serviceaccounts' }
-    for (const { apiVersion, kind, metadata, ...object } of objects) {
-      const prefix = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`
-      const namespace = metadata.namespace ? `/namespaces/${metadata.namespace}` : ''
-      const path = `${prefix}${namespace}/${plurals[kind] ?? `${kind.toLowerCase()}s`}`
-      const { status, json } = await api.post(path, { apiVersion, kind, metadata, ...object })
-      expect(status, JSON.stringify(json)).toBe(201)
-    }
-    const user = { 'impersonate-user': 'system:serviceaccount:kube-system:worker' }
-    const { rules } = objects.find(({ kind }) => kind === 'ClusterRole')!
-    const { apiGroups, resources, verbs } = rules[0]
-    const { json } = await api.post(
-      '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
-      { spec: { resourceAttributes: { group: apiGroups[0], resource: resources[0], verb: verbs[0] } } },
-      user,
-    )
-    expect(json.status.allowed).toBe(true)
-    await api.store.close()
-  })
+  it.each(PRINTED_COMPONENTS)(
+    'SYS-9 prints roles, account and bindings for %s that the server accepts',
+    async (name) => {
+      const api = await createServerFixture({ usesRbac: true })
+      const { objects } = await print('--component', name, '--service-account', 'worker', '--name', 'worker-role')
+      expect(objects.map(({ kind }) => kind)).toContain('ClusterRoleBinding')
+      const plurals: Record<string, string> = { ServiceAccount: 'serviceaccounts' }
+      for (const { apiVersion, kind, metadata, ...object } of objects) {
+        const prefix = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`
+        const namespace = metadata.namespace ? `/namespaces/${metadata.namespace}` : ''
+        const path = `${prefix}${namespace}/${plurals[kind] ?? `${kind.toLowerCase()}s`}`
+        const { status, json } = await api.post(path, { apiVersion, kind, metadata, ...object })
+        expect(status, JSON.stringify(json)).toBe(201)
+      }
+      const user = { 'impersonate-user': 'system:serviceaccount:kube-system:worker' }
+      const { rules } = objects.find(({ kind }) => kind === 'ClusterRole')!
+      const { apiGroups, resources, verbs } = rules[0]
+      const { json } = await api.post(
+        '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+        { spec: { resourceAttributes: { group: apiGroups[0], resource: resources[0], verb: verbs[0] } } },
+        user,
+      )
+      expect(json.status.allowed).toBe(true)
+      await api.store.close()
+    },
+  )
 
   it('SYS-12 rejects unknown components and features, and lists those that exist', async () => {
     expect(await print('--component', 'provisoner')).toMatchObject({

@@ -8,10 +8,10 @@ import { formatOutput } from '../../output/format-output.ts'
 export const addReset: AddCommand = (program, deps) => {
   program
     .command('reset')
-    .summary('delete a data directory, and what its nodes have on this machine')
+    .summary('delete a data directory, with the processes, mounts and devices of its nodes')
     .description(
       'Stops the server of the data directory, ends the processes of pods, unmounts volumes, detaches loop devices, removes ' +
-        'cgroups, and deletes objects, credentials and volumes. It first prints what it will delete, and asks on a ' +
+        'cgroups, and deletes objects, credentials and volumes. It first prints what it will delete, and asks for confirmation on a ' +
         'terminal. Volumes with reclaim policy Retain are kept, and so are all volumes if the store cannot be read. ' +
         'It can be repeated after any crash.',
     )

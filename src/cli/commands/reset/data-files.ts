@@ -1,5 +1,5 @@
-// Recognises a data directory, and deletes what Stowage created in it except for volumes that are kept. The store is deleted
-// after the volumes, so that a repeated reset still finds in it which of them to keep.
+// Recognises a data directory, and deletes what Stowage created in it except for volumes that are kept. The store is
+// deleted after the volumes, so that a repeated reset can still read from it which volumes to keep.
 import { access, readdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { removeTree } from '../../../base/trees/remove-tree.ts'
@@ -54,8 +54,8 @@ async function deleteNode(nodeDir: string, keptPaths: ReadonlySet<string>): Prom
 }
 
 /**
- * Deletes the volumes and snapshots of the pool with their records, except the kept volumes. Records are deleted after the
- * volumes, so that a repeated reset still finds in them which volumes have no data.
+ * Deletes the volumes and snapshots of the pool with their records, except the kept volumes. Records are deleted after
+ * the volumes, so that a repeated reset can still read from them which volumes have no data.
  */
 async function deletePoolContent(pool: string, keptPaths: ReadonlySet<string>): Promise<void> {
   const keptIds = new Set([...keptPaths].filter((path) => dirname(path) === volumesIn(pool)).map(idOf))

@@ -1,4 +1,4 @@
-// Finds what the nodes of a data directory have on this machine: processes, mounts, loop devices and cgroups. It reads the
+// Finds the processes, mounts, loop devices and cgroups of the nodes of a data directory on this machine. It reads the
 // kernel's tables and the directories on disk, so it does not depend on a server or on complete records.
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// Finds the processes that use files below a mount point, and so prevent that it is unmounted.
+// Finds the processes that use files below a mount point, and so prevent it from being unmounted.
 import { readdir, readFile, readlink } from 'node:fs/promises'
 
 /** Returns `pid (name)` of each process whose working directory, root, program or open file is below one of the paths. */

@@ -1,5 +1,6 @@
-// Releases what the nodes of a data directory use on this machine: ends processes, unmounts volumes, detaches loop devices,
-// and removes cgroups. It looks again after every pass, because a program of a killed server may still finish a mount.
+// Releases what the nodes of a data directory use on this machine: ends processes, unmounts volumes, detaches loop
+// devices, and removes cgroups. It reads the state again after every pass, because a program of a killed server may
+// still finish a mount.
 import type { Clock } from '../../../base/clock.ts'
 import { type Host, openHost } from '../../../host/index.ts'
 import { isRunning, signalProcess } from '../../../host/process-identity.ts'
@@ -83,7 +84,7 @@ async function removeCgroups(
   }
 }
 
-/** Returns why a mount or device is still there. */
+/** Returns why mounts and devices could not be released. */
 async function releaseStorage({ mounts, loops }: MachineState, host: Host): Promise<string[]> {
   const problems: string[] = []
   const attempt = async (work: () => Promise<void>) => {

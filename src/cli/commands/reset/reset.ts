@@ -86,13 +86,13 @@ export interface ResetResult extends ReleaseCounts {
   readonly problems: readonly string[]
 }
 
-/** Carries out a plan. What was created after the plan is released and deleted too. */
+/** Carries out a plan. Also releases and deletes resources that were created after the plan. */
 export async function reset(
   { dataDir }: Pick<ResetPlan, 'dataDir'>,
   { includesRetained, clock }: Omit<ResetOptions, 'dataDir'>,
 ): Promise<ResetResult> {
   const stoppedPid = await stopOrKill(dataDir, clock)
-  // Read before the lock is taken: a store that is in use is not checked for damage.
+  // Read before the lock is taken: the copy of a store that a process uses is not checked for damage.
   const content = await readStore(dataDir, clock)
   const lock = await lockStore(dataDir)
   try {

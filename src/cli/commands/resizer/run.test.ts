@@ -110,7 +110,7 @@ describe('stowage resizer', () => {
     expect((await fetch(`${monitoring}/healthz/leader-election`)).status).toBe(200)
   })
 
-  it('REX-8 SYS-8 works with the lease of the upstream resizer', async () => {
+  it('REX-8 SYS-8 uses the lease of the upstream resizer', async () => {
     const { api, aGrowingClaim, waitUntilPending } = await startCluster({ flags: { leaderElection: 'true' } })
     await aGrowingClaim('orders')
     await waitUntilPending('orders')

@@ -12,7 +12,7 @@ export const addRestore: AddCommand = (program, deps) => {
       'Restores the objects of a backup, and those credentials that the data directory lacks. The data directory must not ' +
         'contain a store: nothing is overwritten. Archives are verified; a restore that was interrupted continues when it is ' +
         'run again with the same archives. Stop everything that was connected to the server before it starts again. If the ' +
-        'backup has damaged records, they are restored as they are, and the command names them and fails.',
+        'backup has damaged records, they are restored unchanged, and the command names them and fails.',
     )
     .argument(
       '<backup...>',

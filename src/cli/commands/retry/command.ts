@@ -8,7 +8,7 @@ export const addRetry: AddCommand = (program, deps) => {
     .command('retry')
     .summary('retry the waiting operations of an object now')
     .description(
-      'Retries the operations that wait for an object, such as the provisioning of a claim, without further delay, and ' +
+      'Retries the waiting operations of an object, such as the provisioning of a claim, without further delay, and ' +
         'resets their backoff. It sets the annotation stowage.dev/retry-requested on the object, which Stowage components ' +
         'honour on any API server, and needs the right to patch the object.',
     )

@@ -1,4 +1,5 @@
-// `stowage server`: the API server without controllers. It shares flags with `stowage up` (../up/serve-command.ts).
+// `stowage server`: the API server without the controllers of `stowage controllers`. It shares flags with `stowage up`
+// (../up/serve-command.ts).
 import type { AddCommand } from '../../command.ts'
 import { addServeCommand } from '../up/serve-command.ts'
 
@@ -6,6 +7,6 @@ export const addServer: AddCommand = (program, deps) =>
   void addServeCommand(program, deps, {
     name: 'server',
     summary: 'start only the API server',
-    description: 'Starts the API server with an embedded store and without controllers.',
+    description: 'Starts the API server without the controllers, the scheduler and nodes of `stowage up`.',
     hasControllers: false,
   })

@@ -105,7 +105,7 @@ describe('stowage sidecar flags', () => {
     expect(settings.attacher).toMatchObject({ timeoutMs: 360_000, workers: 5, retryIntervalStartMs: 2_000 })
   })
 
-  it('PLUS-5 without a meaning here are accepted, and listed for the log', () => {
+  it('PLUS-5 without an effect are accepted, and listed for the log', () => {
     expect(findIgnoredFlags(parseArgs([...PROVISIONER, ...RESIZER, ...ATTACHER]), IGNORED_FLAGS)).toEqual([
       '--automaxprocs',
       '--logtostderr',
@@ -115,7 +115,7 @@ describe('stowage sidecar flags', () => {
     ])
   })
 
-  it('PLUS-5 are accepted with one dash, as Go does', async () => {
+  it('PLUS-5 are accepted with one dash, as in Go', async () => {
     expect(await run('-csi-address=/csi/csi.sock', '-leader-election', '-v=5', '-attacher-timeout=none')).toMatchObject(
       {
         code: 2,
@@ -124,7 +124,7 @@ describe('stowage sidecar flags', () => {
     )
   })
 
-  it('SYS-10 name unknown flags, gates and controllers, and values that exclude each other', async () => {
+  it('SYS-10 are rejected if they are unknown or mutually exclusive, or name unknown gates or controllers', async () => {
     expect(await run('--snapshot-name-prefix=x')).toMatchObject({
       code: 2,
       err: expect.stringContaining("unknown option '--snapshot-name-prefix=x'"),
@@ -132,7 +132,7 @@ describe('stowage sidecar flags', () => {
     expect((await run('--feature-gates=Sidecars=true')).err).toContain('unknown feature gate "Sidecars"')
     expect((await run('--feature-gates=Topology=false')).err).toContain('Topology is always true here')
     expect((await run('--controllers=snapshotter')).err).toContain('unknown controller "snapshotter"')
-    expect((await run('--node-deployment', '--leader-election')).err).toContain('exclude each other')
+    expect((await run('--node-deployment', '--leader-election')).err).toContain('mutually exclusive')
     expect((await run('--http-endpoint=:1', '--metrics-address=:2')).err).toContain('not both')
   })
 })

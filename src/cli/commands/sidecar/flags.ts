@@ -16,7 +16,7 @@ import {
 import { PROVISIONER_FLAGS } from '../provisioner/command.ts'
 import { RESIZER_FLAGS } from '../resizer/command.ts'
 
-/** Flags of external-resizer, external-attacher and external-health-monitor that have no meaning here. */
+/** Flags of external-resizer, external-attacher and external-health-monitor that have no effect here. */
 export const IGNORED_FLAGS: readonly string[] = [
   ...['--resync-period', '--resync', '--max-grpc-log-length'],
   ...['--volume-list-add-interval', '--node-list-add-interval'],
@@ -103,7 +103,7 @@ export const SIDECAR_FLAGS = {
   holdUpstreamLeases: booleanFlag(
     '--hold-upstream-leases',
     false,
-    'also hold the leases of the upstream sidecars whose work this process does, so that these never work at ' +
+    'also hold the leases of the upstream sidecars whose work this process does, so that both never run at ' +
       'the same time; by default the sidecar does not lead while one of them is held',
   ),
   printReplacement: booleanFlag(

@@ -149,7 +149,7 @@ describe('stowage sidecar --print-replacement', () => {
     ])
   })
 
-  it('PLUS-5 says what to do if there is no leader election', () => {
+  it('PLUS-5 notes the required update strategy if there is no leader election', () => {
     expect(replaceContainers(aPod('[]'), 'stowage:1')).toContain('# Without --leader-election, let no pod of the old')
   })
 
@@ -202,7 +202,7 @@ spec:
     ])
   })
 
-  it('SYS-10 names what it cannot replace', () => {
+  it('SYS-10 rejects a manifest or argument that it cannot replace, with the reason', () => {
     const replace = (manifest: string) => () => replaceContainers(manifest, 'stowage:1')
     expect(replace('kind: ConfigMap')).toThrow(/^No container with an image of csi-provisioner/)
     expect(replace('a: [')).toThrow(/^Cannot read the manifest: /)

@@ -76,7 +76,7 @@ function replaceObject(snapshot: Snapshot, { list, object }: Override): Snapshot
   return { ...snapshot, [list]: [...others, next] }
 }
 
-/** The usage of a quota does not change with its limits; limits that are new are counted. */
+/** Keeps the recorded usage of a replaced quota. The usage of keys that the status does not have is counted later. */
 const withUsageOf = ({ status }: Readonly<Stored<ResourceQuota>>, quota: Readonly<Stored>): Readonly<Stored> =>
   ({ ...quota, status }) as Readonly<Stored>
 
@@ -97,6 +97,6 @@ function notesOf(
     ...(foreignNames.length > 0
       ? [`Pods of the scheduler ${listNames(foreignNames)} are placed with the rules of the Stowage scheduler.`]
       : []),
-    ...(skipped.length > 0 ? [`Objects without a part in the simulation: ${listNames(skipped)}.`] : []),
+    ...(skipped.length > 0 ? [`Objects that the simulation ignores: ${listNames(skipped)}.`] : []),
   ]
 }

@@ -13,8 +13,8 @@ export const addSimulate: AddCommand = (program, deps) => {
     .summary('predict whether pods and claims would fit, where they would go, and what would be left')
     .description(
       'Places the pods of manifests on a snapshot of any Kubernetes cluster with the Stowage scheduler and its capacity ' +
-        'reservations, and prints where pods and volumes would go, what would not fit and why, and what would be left. It ' +
-        'reads only. Nodes, classes and quotas can be added, changed or removed first.',
+        'reservations, and prints where pods and volumes would go, what would not fit and why, and what would be left. It only ' +
+        'reads. Nodes, classes and quotas can be added, changed or removed first.',
     )
     .option(
       '-f, --filename <file>',
@@ -29,10 +29,10 @@ export const addSimulate: AddCommand = (program, deps) => {
     .option('--drain <node>', 'place the pods of this node on other nodes; may be repeated', collectValues)
     .option(
       '--remove-node <node>',
-      'place the pods of this node, which no longer exists; may be repeated',
+      'remove this node and place its pods on other nodes; may be repeated',
       collectValues,
     )
-    .option('--like <node>', 'add nodes like this one when it was empty')
+    .option('--like <node>', 'add nodes like this one would be without its pods and volumes')
     .option(
       '--node-group <file>',
       'add nodes like the Node of this file, with its CSINode and CSIStorageCapacity objects',

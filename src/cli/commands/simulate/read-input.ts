@@ -1,5 +1,5 @@
-// Reads the files of a simulation: pods and claims, also those of workloads, and the objects that replace or extend those of the
-// cluster.
+// Reads the files of a simulation: pods and claims, including those of workloads, and the objects that replace or
+// extend those of the cluster.
 import type { Kind, Stored } from '../../../api/kind.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { keyOfObject } from '../../../client/index.ts'
@@ -13,7 +13,7 @@ export interface SimulationInput {
   readonly claims: Snapshot['claims']
   /** Objects that replace those of the same name. */
   readonly overrides: readonly Override[]
-  /** Objects that have no part in a simulation, as KIND/NAME. */
+  /** Objects that a simulation ignores, as KIND/NAME. */
   readonly skipped: readonly string[]
 }
 
@@ -47,8 +47,8 @@ export async function readInput(files: InputFiles, context: DecodeContext): Prom
     .map(({ kind, value }) => `${kind}/${(value.metadata as { name?: string } | undefined)?.name ?? ''}`)
   const overrides = [
     ...overridesOf(manifests, OVERRIDE_LISTS, context),
-    ...overridesOf(await readOnly('--set-class', setClass, CLASS_LISTS), CLASS_LISTS, context),
-    ...overridesOf(await readOnly('--quota', quota, QUOTA_LISTS), QUOTA_LISTS, context),
+    ...overridesOf(await readManifestsOf('--set-class', setClass, CLASS_LISTS), CLASS_LISTS, context),
+    ...overridesOf(await readManifestsOf('--quota', quota, QUOTA_LISTS), QUOTA_LISTS, context),
   ]
   return { pods, claims, overrides, skipped }
 }
@@ -83,11 +83,15 @@ const overridesOf = (
     decodeAll(list, manifests, context).map((object) => ({ list, object: prepare(list, object) })),
   )
 
-/** A new volume is available once the binding controller has seen it. */
+/** Gives a new volume the phase that the binding controller sets. */
 const prepare = (list: SnapshotList, object: Readonly<Stored>): Readonly<Stored> =>
   list === 'volumes' ? ({ ...object, status: { phase: 'Available' } } as Readonly<Stored>) : object
 
-async function readOnly(flag: string, files: readonly string[], lists: readonly SnapshotList[]): Promise<Manifest[]> {
+async function readManifestsOf(
+  flag: string,
+  files: readonly string[],
+  lists: readonly SnapshotList[],
+): Promise<Manifest[]> {
   const manifests = await readManifests(files)
   const kinds = lists.map((list) => SNAPSHOT_KINDS[list].kind)
   const unexpected = manifests.find(({ kind }) => !kinds.includes(kind))

@@ -60,7 +60,7 @@ const simulateFile = (client: Client, flags: Partial<SimulateFlags> = {}, deps: 
   )
 
 describe('a simulation through a client', () => {
-  it('PLUS-2 only lists', async () => {
+  it('PLUS-2 sends only list requests', async () => {
     const { fits, placed, notes } = await simulateFile(readOnlyClient())
     expect(fits).toBe(true)
     expect(placed.map(({ namespace, name }) => `${namespace}/${name}`)).toEqual([
@@ -68,7 +68,7 @@ describe('a simulation through a client', () => {
       'shop/web-1',
       'shop/web-2',
     ])
-    expect(notes).toEqual(['Objects without a part in the simulation: Service/web.'])
+    expect(notes).toEqual(['Objects that the simulation ignores: Service/web.'])
   })
 
   it('PLUS-2 places the waiting pods of the cluster, and those of a removed node', async () => {
@@ -135,7 +135,7 @@ describe('a simulation through a client', () => {
     )
   })
 
-  it('PLUS-2 notes what it could not check without a right', async () => {
+  it('PLUS-2 notes the limits that it could not check without a right', async () => {
     const { notes } = await simulateFile(readOnlyClient(['capacities', 'quotas']))
     expect(notes.slice(0, 2)).toEqual([
       'What capacity reports limit is not checked without the right to list csistoragecapacities.storage.k8s.io in all namespaces.',

@@ -79,7 +79,7 @@ export async function runSimulate(flags: SimulateFlags, deps: SimulateDeps): Pro
   }
 }
 
-/** Reads only: `client` needs no other verb than list. */
+/** Only reads: `client` needs no other verb than list. */
 export async function simulateWith(
   client: Pick<Client, 'list' | 'serves'>,
   flags: SimulateFlags & { readonly namespace: string },

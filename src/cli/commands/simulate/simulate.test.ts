@@ -87,7 +87,7 @@ async function createCluster(client: Client): Promise<void> {
 const maskAges = (text: string): string => text.replace(/reported \d+ s ago/g, 'reported 12 s ago')
 
 describe('stowage simulate', () => {
-  it('PLUS-2 PLUS-17 prints what the page shows, and writes nothing', { timeout: 60_000 }, async () => {
+  it('PLUS-2 PLUS-17 prints the output that the page shows, and writes nothing', { timeout: 60_000 }, async () => {
     const { run, write, api } = await startCluster()
     const page = await readFile(PAGE, 'utf8')
     const files = [...page.matchAll(/```yaml\n# (\S+)\n([^`]*)```/g)]

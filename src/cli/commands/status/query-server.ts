@@ -1,5 +1,5 @@
-// Asks a running server for its health, store, nodes, drivers and leader, with the credentials of the administrator. A
-// server that does not answer is a problem in the result, not an error.
+// Reads the health, store, nodes, drivers and leader of a running server with the credentials of the administrator. If
+// the server does not respond, the result contains a problem; this is not an error.
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { leaseKind } from '../../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
@@ -55,7 +55,7 @@ export async function queryServer({ server, kubeconfig, clock }: QueryOptions): 
   }
 }
 
-/** Returns the failed checks of a verbose answer, `[-]NAME failed: REASON`. */
+/** Returns the failed checks of a verbose response, `[-]NAME failed: REASON`. */
 export function parseFailedChecks({ status, text }: { readonly status: number; readonly text: string }): string[] {
   if (status === 200) return []
   const failedChecks = [...text.matchAll(/^\[-\](.+)$/gm)].map(([, check]) => check!)

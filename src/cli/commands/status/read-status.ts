@@ -18,7 +18,7 @@ export interface Status {
   readonly isRunning: boolean
   /** Whether the server runs and /readyz reports no failure. */
   readonly isHealthy: boolean
-  /** Why it is not healthy: failed checks of /readyz, or why there is no answer. */
+  /** Why it is not healthy: failed checks of /readyz, or why the server does not respond. */
   readonly problems: readonly string[]
   readonly server?: RunningProcess
   readonly store?: StoreStatus
@@ -27,7 +27,7 @@ export interface Status {
   readonly nodes?: ApiStatus['nodes']
   readonly drivers?: ApiStatus['drivers']
   readonly certificates: readonly CertificateStatus[]
-  /** What the nodes of the data directory have on this machine, also while no server runs. */
+  /** Counts of what the nodes of the data directory use on this machine, also while no server runs. */
   readonly machine: { readonly podProcesses: number; readonly mounts: number; readonly loopDevices: number }
 }
 
@@ -103,7 +103,7 @@ async function requireReadable(dataDir: string): Promise<void> {
 async function describeStoppedServer(dataDir: string): Promise<string> {
   const record = await readServerRecord(dataDir)
   return record
-    ? `not running: the last process (pid ${record.pid}, started ${record.startTime}) ended without stopping`
+    ? `not running: the last process (pid ${record.pid}, started ${record.startTime}) did not stop cleanly`
     : 'not running'
 }
 

@@ -109,8 +109,8 @@ export function formatInspection(result: CheckResult): string {
 function formatMissing({ missingRecords, missingRevisions = [] }: CheckResult): string[] {
   const lines = missingRevisions.length > 0 ? [`  no archive has the revisions ${missingRevisions.join(', ')}`] : []
   if (!missingRecords || missingRecords.countMax === 0) return lines
-  const ranges = missingRecords.revisions.map(({ first, last: lastArchive }) =>
-    lastArchive === undefined ? `from ${first} on` : first === lastArchive ? `${first}` : `${first} to ${lastArchive}`,
+  const ranges = missingRecords.revisions.map(({ first, last }) =>
+    last === undefined ? `from ${first} on` : first === last ? `${first}` : `${first} to ${last}`,
   )
   const count = missingRecords.countMax === 1 ? 'up to 1 record' : `up to ${missingRecords.countMax} records`
   return [...lines, `  ${count} of which nothing was found, with revisions among these: ${ranges.join(', ')}`]

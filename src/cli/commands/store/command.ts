@@ -17,7 +17,7 @@ export const addStore: AddCommand = (program, deps) => {
     .addOption(dataDirOption())
     .option(
       '--backup <path...>',
-      'check a backup in place of the data directory: a directory, or a full archive and the incremental ones that continue it',
+      'check a backup instead of the data directory: a directory, or a full archive and the incremental ones that continue it',
     )
     .addOption(outputOption())
     .addHelpText(

@@ -77,5 +77,5 @@ export function formatRepair({ is, path, damagedPages, records, actions, damaged
 function formatAction({ is, revision, key, reason, from }: RepairAction): string {
   const record = `  ${is.padEnd(8)} revision ${revision}, ${key === undefined ? 'unknown key' : JSON.stringify(key)}: ${reason}`
   if (!from) return record
-  return `${record}; back to its state at revision ${from.revision}${from.isBackup ? ' from the backup' : ''}`
+  return `${record}; reverted to its state at revision ${from.revision}${from.isBackup ? ' from the backup' : ''}`
 }

@@ -12,7 +12,7 @@ export async function requireStoppedStore(dataDir: string): Promise<string> {
   const dir = join(dataDir, 'store')
   storeFileOf(dataDir)
   if (await isDirectoryInUse(dir)) {
-    throw new UsageError(`A server runs on ${dataDir}. Stop it first; /readyz?verbose names the damage that it knows.`)
+    throw new UsageError(`A server runs on ${dataDir}. Stop it first; /readyz?verbose lists the known damage.`)
   }
   return dir
 }

@@ -7,19 +7,19 @@ export const addTimeline: AddCommand = (program, deps) => {
     .command('timeline')
     .summary('show what happened to a claim or volume, by whom and how long it took')
     .description(
-      'Prints the life of a claim or volume: who asked for it, each change, each attempt of a component and each driver ' +
-        'call with its duration and answer, also after the objects are gone. A Stowage server has it in its journal. On another ' +
-        'API server it is reconstructed from events, conditions and managed fields of objects that exist, and marked as such.',
+      'Prints the history of a claim or volume: its creation, each change, each attempt of a component and each driver ' +
+        'call with its duration and result, also after the objects are deleted. A Stowage server keeps it in its journal. On another ' +
+        'API server it is reconstructed from the events, conditions and managed fields of existing objects, and marked as such.',
     )
     .argument('<object>', 'kind and name: pvc/NAME or pv/NAME')
     .option('-n, --namespace <name>', 'namespace of the claim (default: the namespace of the kubeconfig)')
-    .option('--uid <uid>', 'which of several objects that had the name (default: the newest)')
+    .option('--uid <uid>', 'uid of the object, if several had the name (default: the newest)')
     .option('--svg <file>', 'also write a Gantt chart as an SVG picture to the file')
     .addOption(kubeconfigOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
-      '\nExamples:\n' + '  stowage timeline pvc/data -n shop\n' + '  stowage timeline pv/pvc-7f3a --svg life.svg\n',
+      '\nExamples:\n' + '  stowage timeline pvc/data -n shop\n' + '  stowage timeline pv/pvc-7f3a --svg timeline.svg\n',
     )
     .action(async (object: string, flags) => {
       const { runTimeline } = await import('./run.ts')

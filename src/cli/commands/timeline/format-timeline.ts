@@ -64,7 +64,7 @@ export function actorOf({ user, manager, component }: TimelineEntry): string {
   return plain(name || (manager ?? ''))
 }
 
-/** Returns one line that says what was done, with the result. */
+/** Returns one line with the action and its result. */
 export function textOf({ type, object, action, changes = [], result, message }: TimelineEntry): string {
   const subject = object ? ` ${shortRefOf(object)}` : ''
   const outcome = result && type !== 'Event' ? ` → ${result}` : ''
@@ -72,6 +72,6 @@ export function textOf({ type, object, action, changes = [], result, message }: 
   return plain(`${action}${subject}${outcome}${details ? `: ${details}` : ''}`)
 }
 
-/** Replaces control characters, such as line breaks in the message of a driver, by spaces. */
+/** Replaces control characters, such as line breaks in the message of a driver, with spaces. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
 const plain = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')

@@ -1,6 +1,6 @@
-// Reconstructs the timeline of a claim or volume on an API server without a journal, from what existing objects tell: creation
-// times, managed fields, conditions and events of the claim, its volume, their attachments and the pods of the claim. It
-// reads only; what the user may not read is noted.
+// Reconstructs the timeline of a claim or volume on an API server without a journal, from existing objects: creation
+// times, managed fields, conditions and events of the claim, its volume, their attachments and the pods of the claim.
+// It only reads; a failed request makes the timeline incomplete, which a note reports.
 import type { Kind, KubeObject, Stored } from '../../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
@@ -20,7 +20,7 @@ import { ApiError, isNotFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/index.ts'
 import { type ShownTimeline, shortRefOf, type TimelineTarget } from './shown-timeline.ts'
 
-/** Changed fields of one managed-fields entry that are named. */
+/** Maximum number of changed fields that are named for one entry of managedFields. */
 const FIELDS_MAX = 6
 
 export async function reconstructTimeline(

@@ -75,7 +75,7 @@ export function notFoundError(target: TimelineTarget, otherUids: readonly string
   const hint =
     otherUids.length > 0
       ? ` Objects with this name have the uids ${otherUids.join(', ')}.`
-      : ' The journal knows objects for 30 days, as long as its size permits.'
+      : ' The journal keeps records for 30 days, or less if it reaches its size limit.'
   return new Error(
     `There is no timeline of ${shortRefOf(target)}${place}${target.uid ? ` with uid ${target.uid}` : ''}.${hint}`,
   )

@@ -7,7 +7,7 @@ export interface TimelineTarget {
   /** Absent for a volume. */
   readonly namespace?: string
   readonly name: string
-  /** Which of several objects that had the name. Default: the newest. */
+  /** The uid of the object, if several had the name. Default: the newest. */
   readonly uid?: string
 }
 
@@ -28,6 +28,6 @@ const SHORT_KINDS: Readonly<Record<string, string>> = {
   Pod: 'pod',
 }
 
-/** Returns the object as kubectl accepts it, such as `pvc/data`. */
+/** Returns a short reference to the object, such as `pvc/data`. */
 export const shortRefOf = ({ kind = '', name = '' }: { kind?: string; name?: string }): string =>
   `${SHORT_KINDS[kind] ?? kind.toLowerCase()}/${name}`

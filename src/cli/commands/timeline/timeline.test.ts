@@ -57,7 +57,7 @@ const TIMELINE: ShownTimeline = {
 }
 
 describe('the text of a timeline', () => {
-  it('PLUS-6 has the steps, and a line per entry with who, what and how long', () => {
+  it('PLUS-6 has the steps, and a line per entry with actor, action and duration', () => {
     expect(formatTimeline(TIMELINE)).toBe(
       [
         'pvc/orders in namespace shop (uid u-1)',
@@ -81,7 +81,7 @@ describe('the text of a timeline', () => {
     )
   })
 
-  it('PLUS-6 says that a timeline is reconstructed', () => {
+  it('PLUS-6 states that a timeline is reconstructed', () => {
     expect(formatTimeline({ ...TIMELINE, source: 'objects' })).toMatch(/^Reconstructed from events/m)
   })
 })
@@ -97,7 +97,7 @@ describe('the picture of a timeline', () => {
     expect(svg).toContain('Bound +2.0s')
   })
 
-  it('PLUS-6 keeps the order of times, and all of them inside the picture', () => {
+  it('PLUS-6 places all entries inside the picture, in the order of their times', () => {
     const svg = drawTimeline(TIMELINE)
     const positions = [...svg.matchAll(/<(?:rect x="|path d="M)([\d.]+)/g)].map(([, x]) => Number(x))
     for (const x of positions) expect(x).toBeLessThan(1_280)
@@ -106,7 +106,7 @@ describe('the picture of a timeline', () => {
     expect(call).toBeLessThan(attempt!)
   })
 
-  it('PLUS-6 of an empty timeline is a picture', () => {
+  it('PLUS-6 of an empty timeline is a complete SVG document', () => {
     expect(drawTimeline({ ...TIMELINE, steps: [], entries: [] })).toMatch(/^<svg [\s\S]*<\/svg>\n$/)
   })
 })
@@ -137,7 +137,7 @@ describe('reading a timeline', () => {
   const target = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'orders' } as const
   const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, volumeName: 'disk' }
 
-  /** A client whose reviews are sent over HTTP, because the in-process client has none. */
+  /** A client that sends reviews over HTTP, because the in-process client does not support them. */
   const clientWith = (isServed: boolean): Client => ({
     ...server.client(),
     serves: async () => isServed,
@@ -157,7 +157,7 @@ describe('reading a timeline', () => {
     await expect(readShownTimeline(clientWith(true), { ...target, uid: 'x' }, signal)).rejects.toThrow(timeline.uid)
   })
 
-  it('PLUS-6 reconstructs it on another API server from managed fields and events, with volume, attachment and pod', async () => {
+  it('PLUS-6 reconstructs the timeline on another API server from managed fields and events, with volume, attachment and pod', async () => {
     const { metadata } = (await server.post(`${CLAIMS}?fieldManager=kubectl`, { metadata: { name: 'orders' }, spec }))
       .json
     const claimRef = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'orders', uid: metadata.uid }

@@ -11,7 +11,7 @@ export const addToken: AddCommand = (program, deps) => {
       'Manages bootstrap tokens: Secrets of the namespace kube-system, each for one node, with which "stowage node --join" gets ' +
         'the certificate of this node. "create" prints the command to run on the node. "list" prints no secrets.',
     )
-    .addArgument(new Argument('<action>', 'what to do').choices(['create', 'list', 'delete']))
+    .addArgument(new Argument('<action>', 'the action').choices(['create', 'list', 'delete']))
     .argument('[id]', 'id of the token to delete: its part before the dot')
     .option('--node <name>', 'name of the node that joins with the new token')
     .option('--ttl <duration>', 'time until the new token expires', '24h')

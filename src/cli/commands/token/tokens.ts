@@ -109,7 +109,7 @@ function formatTokens(tokens: readonly ListedToken[]): string {
 export const deleteToken = async (text: string | undefined, flags: TokenFlags, deps: TokenDeps): Promise<string> => {
   if (!text)
     throw new UsageError('stowage token delete requires the id of the token, which "stowage token list" prints.')
-  const [id = ''] = text.split('.') // a whole token is accepted too
+  const [id = ''] = text.split('.') // a complete token is accepted too
   const { dryRun = false, output = 'text' } = flags
   return withClient(flags, deps, async (client) => {
     await client.delete(secretKind, { namespace: BOOTSTRAP_TOKEN_NAMESPACE, name: secretNameOf(id) }, { dryRun })

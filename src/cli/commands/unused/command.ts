@@ -12,13 +12,17 @@ export const addUnused: AddCommand = (program, deps) => {
     .summary('list claims, volumes and classes that nothing uses, and the space that they hold')
     .description(
       'Lists claims that no pod uses, volumes that no claim uses, and classes that neither uses, with the space that each ' +
-        'would free and the command that removes it; what deletes data is marked with LOSES DATA. A claim records since when ' +
-        'no pod uses it only in clusters with the feature gate PersistentVolumeClaimUnusedSinceTime; elsewhere its age is the ' +
-        'most that it can be. Classes are listed with --all-namespaces. The command only reads.',
+        'would free and the command that removes it; commands that delete data are marked with LOSES DATA. The time since ' +
+        'which no pod uses a claim is known with the feature gate PersistentVolumeClaimUnusedSinceTime; without it, the age of ' +
+        'the claim is an upper bound. Classes are listed with --all-namespaces. The command only reads.',
     )
     .option('-n, --namespace <name>', 'namespace of the claims (default: the namespace of the kubeconfig)')
     .option('-A, --all-namespaces', 'list claims in all namespaces, volumes and classes')
-    .option('--older-than <duration>', 'leave out what is unused for a shorter time, such as 12h or 30d', '7d')
+    .option(
+      '--older-than <duration>',
+      'omit objects that have been unused for a shorter time, such as 12h or 30d',
+      '7d',
+    )
     .addOption(kubeconfigOption())
     .addOption(outputOption())
     .addOption(noColorOption())

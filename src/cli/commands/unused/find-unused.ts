@@ -19,7 +19,7 @@ export interface UnusedObject {
   /** Since when it is unused. If `isSinceKnown` is false, it may have been used after this time, at which it was created. */
   readonly since: string
   readonly isSinceKnown: boolean
-  /** What the command frees. Absent if the size of the volume is not known. */
+  /** The bytes that the command frees. Absent if the size of the volume is not known. */
   readonly freedBytes?: number
   readonly losesData: boolean
   /** The command that removes the object, or the one that explains why its deletion has not ended. */
@@ -30,7 +30,7 @@ export interface UnusedOptions {
   readonly lists: UnusedLists
   /** The namespace of the lists, or undefined for all. Classes are only known to be unused if all claims are read. */
   readonly namespace: string | undefined
-  /** The lists that could not be read. What they are needed for is left out. */
+  /** The lists that could not be read. Objects that depend on them are left out. */
   readonly unreadable: ReadonlySet<keyof UnusedLists>
   /** Objects that are unused for a shorter time are left out. */
   readonly olderThanMs: number

@@ -6,7 +6,7 @@ import type { UnusedObject } from './find-unused.ts'
 
 export interface UnusedReport {
   readonly items: readonly UnusedObject[]
-  /** What all commands free together, as far as it is known. */
+  /** The known bytes that all commands free together. */
   readonly freedBytes: number
   /** The rules that are missing, without which some objects are not found. */
   readonly missingRules: readonly string[]
@@ -29,7 +29,7 @@ const FREED_COLUMN = 3
 export function formatUnused({ items, freedBytes, missingRules }: UnusedReport, options: FormatOptions): string {
   const rules = missingRules.map((rule) => `  ${rule}\n`).join('')
   const rights = rules === '' ? '' : `\nTo find more, you need the right to:\n${rules}`
-  if (items.length === 0) return `Nothing is unused for this long.\n${rights}`
+  if (items.length === 0) return `No object has been unused for this long.\n${rights}`
   const rows = items.map((item) => [
     `${SHORT_KINDS[item.kind]}/${item.name}`,
     item.namespace ?? '-',

@@ -1,4 +1,4 @@
-// Runs `stowage unused`: reads claims, pods, volumes and classes, and prints what nothing uses.
+// Runs `stowage unused`: reads claims, pods, volumes and classes, and prints those that are unused.
 import { setMaxListeners } from 'node:events'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, httpClient } from '../../../client/index.ts'

@@ -76,7 +76,7 @@ async function runPod(name: string, claimName: string, phase: string): Promise<v
   await patchStatus(`/api/v1/namespaces/shop/pods/${name}`, { phase })
 }
 
-/** Stages objects of every reason, 40 days before the present time of the fixture. */
+/** Stages objects of every reason, 40 days before the current time of the fixture. */
 async function stage(): Promise<void> {
   await post('/api/v1/namespaces', { metadata: { name: 'shop' } })
   for (const name of ['local', 'fast'])
@@ -123,11 +123,11 @@ describe('stowage unused', () => {
     await stage()
   })
 
-  it('PLUS-16 prints what the guide shows', async () => {
+  it('PLUS-16 prints the output that the guide shows', async () => {
     await expectPage('unused', async (flags) => (await runUnused(...flags)).out)
   })
 
-  it('PLUS-16 lists claims, volumes and classes with what they free, and marks what loses data', async () => {
+  it('PLUS-16 lists claims, volumes and classes with the bytes that they free, and marks commands that lose data', async () => {
     const items = await readItems('-A')
     const GIB = 2 ** 30
     expect(
@@ -154,7 +154,7 @@ describe('stowage unused', () => {
     expect(await names('36d')).not.toContain('invoices')
     expect(await names('34d12h')).toContain('invoices')
     expect(await names('41d')).toEqual([])
-    expect((await runUnused('--older-than', '41d')).out).toBe('Nothing is unused for this long.\n')
+    expect((await runUnused('--older-than', '41d')).out).toBe('No object has been unused for this long.\n')
   })
 
   it('PLUS-16 lists the claims and volumes of one namespace, and no classes', async () => {

@@ -21,7 +21,10 @@ export const addUp: AddCommand = (program, deps) => {
     .option('--pool-size <size>', 'storage of each node (default: 10Gi, less on a small disk)')
     .option('--volumes-dir <dir>', 'directory for volumes of the class "directory" (default: DATA-DIR/volumes)')
     .addOption(driverSocketOption())
-    .option('--no-scheduler', 'leave out the scheduler, for a kube-scheduler or `stowage scheduler` in its place')
+    .option(
+      '--no-scheduler',
+      'do not run the scheduler; a kube-scheduler or `stowage scheduler` schedules pods instead',
+    )
     .addOption(capacityReservationOption())
     .addOption(capacityGoneForOption())
     .addOption(changeBudgetOption())

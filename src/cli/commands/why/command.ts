@@ -6,17 +6,17 @@ import { canShowColors, noColorOption } from '../../output/color.ts'
 export const addWhy: AddCommand = (program, deps) => {
   program
     .command('why')
-    .summary('explain why a claim, pod, volume or node is not ready, and what helps')
+    .summary('explain why a claim, pod, volume or node is not ready, and how to fix it')
     .description(
       'Prints the causes that keep a claim, pod, volume or node of any Kubernetes cluster from being ready, as a tree down to ' +
-        'each node and its amounts, with the commands that help. It reads only, and evaluates the objects with the rules of ' +
-        'the Stowage scheduler and controllers. What you may not read is reported as unknown, with the missing right.',
+        'each node and its amounts, with the commands that fix them. It only reads, and evaluates the objects with the rules of ' +
+        'the Stowage scheduler and controllers. Objects that you may not read are reported as unknown, with the missing right.',
     )
     .argument('<object>', 'kind and name: pvc/NAME, pod/NAME, pv/NAME or node/NAME')
     .option('-n, --namespace <name>', 'namespace of the claim or pod (default: the namespace of the kubeconfig)')
     .option(
       '--watch',
-      'print the tree again after each change, until the object is ready; wait for a server that goes away',
+      'print the tree again after each change, until the object is ready; wait while the server is unavailable',
     )
     .addOption(kubeconfigOption())
     .addOption(outputOption())

@@ -54,7 +54,7 @@ describe('followObject', () => {
     expect(outcome).toMatchObject({ value: { is: 'diagnosed', diagnosis: { state: 'ready' } } })
   })
 
-  it('PLUS-1 waits for a server that goes away, and says so once', async () => {
+  it('PLUS-1 waits while the server is unavailable, and prints this once', async () => {
     const unreachable = unavailable('connect ECONNREFUSED')
     const { lines } = await follow([
       diagnosed('waiting', 'a'),
@@ -65,13 +65,13 @@ describe('followObject', () => {
     ])
     expect(lines).toEqual([
       'a',
-      'note: the server does not respond, and is asked again: connect ECONNREFUSED',
+      'note: the server does not respond; retrying: connect ECONNREFUSED',
       'note: the server responds again',
       'b',
     ])
   })
 
-  it('PLUS-1 rejects if the first read fails, and if a later one fails for another cause', async () => {
+  it('PLUS-1 rejects if the first read fails, and if a later read fails for another reason', async () => {
     const unreachable = unavailable('connect ECONNREFUSED')
     expect((await follow([unreachable])).outcome).toEqual({ status: 'rejected', reason: unreachable })
     const denied = forbidden({ group: '', plural: 'pods' }, '', 'no')

@@ -1,12 +1,12 @@
-// Follows an object until it is ready: diagnoses it repeatedly, and prints the result when it changes. A server that goes away
-// in the meantime is waited for.
+// Follows an object until it is ready: diagnoses it repeatedly, and prints the result when it changes. Waits while the
+// server is unavailable.
 import { ApiError } from '../../../api/status-error.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { DiagnoseResult, Diagnosis } from '../../../diagnosis/index.ts'
 
 export interface FollowOptions {
   diagnose(): Promise<DiagnoseResult>
-  /** Formats the result without what changes with every read, such as ages. */
+  /** Formats the result without values that change with every read, such as ages. */
   textWithoutAges(diagnosis: Diagnosis): string
   print(diagnosis: Diagnosis): void
   /** Prints a line about the connection. */
@@ -40,7 +40,7 @@ export async function followObject(options: FollowOptions): Promise<DiagnoseResu
       if (result.diagnosis.state === 'ready') return result
     } catch (error) {
       if (printedText === undefined || !isTemporary(error)) throw error
-      if (isReachable) note(`the server does not respond, and is asked again: ${error.message}`)
+      if (isReachable) note(`the server does not respond; retrying: ${error.message}`)
       isReachable = false
     }
     await clock.sleep(Math.max(INTERVAL_MS_MIN, PAUSES_PER_READ * (clock.monotonicMs() - startedMs)), signal)

@@ -34,7 +34,7 @@ describe('formatTree', () => {
     expect(formatTree(claim, { hasColors: false })).not.toContain('\u001b')
   })
 
-  it('PLUS-1 bounds the causes, and says how many there are', () => {
+  it('PLUS-1 bounds the number of printed causes, and prints how many are omitted', () => {
     const nodes = Array.from({ length: 13 }, (_, index) => node(`n${index}`))
     const lines = formatTree({ ...claim, children: nodes }, { hasColors: false })
       .trimEnd()

@@ -1,4 +1,4 @@
-// Formats a diagnosis as a tree of text: a symbol and a message per cause, and what helps below it.
+// Formats a diagnosis as a tree of text: a symbol and a message per cause, with its fixes below it.
 import type { Diagnosis, DiagnosisState, Fix } from '../../../diagnosis/index.ts'
 import { type Color, paint } from '../../output/color.ts'
 

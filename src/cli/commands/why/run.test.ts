@@ -82,7 +82,7 @@ const failedProvision = (nowMs: number) => ({
 })
 
 describe('stowage why', () => {
-  it('PLUS-1 shows a viewer which component tries, the last answer of the driver, and when it tries again', async () => {
+  it('PLUS-1 shows a viewer the component that retries, the last response of the driver, and the time of the next attempt', async () => {
     const { why } = await startCluster()
     const { code, out } = await why('viewer', 'pvc/orders', '-n', 'shop', '-o', 'json')
     expect(code).toBe(1)
@@ -114,7 +114,7 @@ describe('stowage why', () => {
     expect(parse(yaml.out)).toMatchObject({ reason: 'ProvisioningFailed', children: [{ reason: 'LastAnswer' }] })
   })
 
-  it('PLUS-1 names the rules that a user of one namespace lacks, and what is known without them', async () => {
+  it('PLUS-1 names the rules that a user of one namespace lacks, and prints the causes that are known without them', async () => {
     const { why } = await startCluster()
     const { code, out } = await why('guest', 'pvc/orders', '-n', 'shop', '-o', 'json')
     expect(code).toBe(1)

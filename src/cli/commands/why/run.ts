@@ -112,5 +112,5 @@ function notFoundMessage({ kind, namespace, name }: Target, similarNames: readon
   return `${kind}/${name} does not exist${place}.${hint}`
 }
 
-/** Ages and numbers of attempts change with every read, and are no change of the causes. */
+/** Masks ages and numbers of attempts, which change with every read even if the causes stay the same. */
 const maskAges = (text: string): string => text.replace(/\b\d+ s\b|(Seconds"?: ?|\battempts?"?:? ?)\d+/g, '$1')

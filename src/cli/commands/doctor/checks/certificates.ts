@@ -13,7 +13,7 @@ const SOON_PART_MAX = 0.2
 interface Credential {
   readonly name: string
   readonly expiresMs: number
-  /** When it was issued. Absent for tokens, which are renewed in time by what issues them. */
+  /** When it was issued. Absent for tokens, which their issuer renews in time. */
   readonly issuedMs?: number
   readonly remedy: string
 }

@@ -32,7 +32,7 @@ const createSocketOptions = (facts = createDriverFacts()) => ({
 })
 
 describe('the checks', () => {
-  it('PLUS-9 report unknown, and no error, for what the user may not read', async () => {
+  it('PLUS-9 report unknown instead of an error for objects that the user may not read', async () => {
     const plurals = ['nodes', 'csinodes', 'csidrivers', 'storageclasses', 'csistoragecapacities', 'leases']
     const otherPlurals = ['persistentvolumes', 'persistentvolumeclaims', 'volumeattachments', 'volumeattributesclasses']
     const objects = Object.fromEntries(
@@ -116,7 +116,7 @@ describe('the check of rights', () => {
     ])
   })
 
-  it('PLUS-9 accepts update in place of patch, and omits resources that are not served', async () => {
+  it('PLUS-9 accepts update instead of patch, and omits resources that are not served', async () => {
     const client = createDenyingClient('patch persistentvolumes', 'list volumeattributesclasses.storage.k8s.io')
     expect(await run(rights, { client, subject, unservedPlurals: ['volumeattributesclasses'] })).toEqual([
       expect.stringMatching(/^ok /),

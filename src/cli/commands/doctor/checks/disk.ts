@@ -49,7 +49,7 @@ export function describeUsage({ dataDir, availableBytes, availableFiles, storeBy
   const message = `The file system of ${dataDir} has ${formatBytes(availableBytes)} available${store}.`
   const remedy = `df -h ${dataDir}`
   if (availableBytes < AVAILABLE_BYTES_MIN)
-    return [{ status: 'error', message: `${message} Writes fail soon.`, remedy }]
+    return [{ status: 'error', message: `${message} Writes will fail soon.`, remedy }]
   if (availableBytes < AVAILABLE_BYTES_LOW) return [{ status: 'warning', message, remedy }]
   if (availableFiles !== undefined && availableFiles < AVAILABLE_FILES_MIN) {
     const filesMessage = `The file system of ${dataDir} has room for only ${availableFiles} more files.`

@@ -19,7 +19,7 @@ import type { Check, Cluster, DoctorContext, Finding } from '../check.ts'
 import { serverTimeMs } from '../probe-server.ts'
 import { describeUnreadable } from '../report.ts'
 
-/** Finalizers are normally removed within seconds. */
+/** Objects that wait longer are reported. Finalizers are normally removed within seconds. */
 const WAITING_MS_MAX = 300_000
 
 interface DeletedObject {

@@ -123,7 +123,7 @@ function describeControllers(heldLeases: readonly HeldLease[]): Finding[] {
       status: 'warning',
       object: `Lease ${controllers.id}`,
       message: `It is held by ${controllers.holder} while ${manager.holder} leads as kube-controller-manager. Both run the same controllers unless --controllers selects others.`,
-      remedy: 'Start stowage controllers with --controllers and only what kube-controller-manager does not run.',
+      remedy: 'Set --controllers of stowage controllers to the controllers that kube-controller-manager does not run.',
     },
   ]
 }

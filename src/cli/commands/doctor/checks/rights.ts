@@ -97,7 +97,9 @@ async function isServed(resource: string, { cluster }: DoctorContext): Promise<b
   return kind ? cluster.serves(kind) : true
 }
 
-/** Returns whether the user has the right. `get` and `update` replace `patch`, as in client/patch-by-update.ts. */
+/**
+ * Returns whether the user has the right. `get` and `update` together replace `patch`, as in client/patch-by-update.ts.
+ */
 async function hasRight(reviewer: AccessReviewer, right: Right): Promise<boolean> {
   if (await reviewer.allows(right)) return true
   if (right.verb !== 'patch') return false
