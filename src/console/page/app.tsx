@@ -1,20 +1,16 @@
-// Entry point of the page: exchanges the token of the printed URL for a session, then shows the console.
+// Entry point of the page: exchanges the token of the printed URL for a session, opens the WebSocket, and shows the screens.
 import { render } from 'preact'
-import type { ConsoleInfo, Status } from '../protocol.ts'
+import { Shell } from './shell/shell.tsx'
+import { openSession } from './state/api.ts'
+import { startConnection } from './state/connection.ts'
+import { startKeys } from './state/keys.ts'
+import { startClock } from './state/now.ts'
+import { startRouting } from './state/route.ts'
 import './app.css'
 
-async function openSession(): Promise<void> {
-  const token = /^#token=(.+)$/.exec(location.hash)?.[1]
-  if (!token) return
-  history.replaceState(null, '', location.pathname)
-  await fetch('/session', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ token }),
-  })
-}
-
 await openSession()
-const response = await fetch('/data/info')
-const answer = (await response.json()) as ConsoleInfo | Status
-render(<main>{'server' in answer ? answer.server.url : answer.message}</main>, document.getElementById('app')!)
+startRouting()
+startClock()
+startKeys()
+startConnection()
+render(<Shell />, document.getElementById('app')!)

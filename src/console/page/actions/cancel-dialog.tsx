@@ -1,0 +1,28 @@
+// Cancels the growth of a claim: lowers its request to the size that its volume has.
+import { sizeWrite } from '../logic/claim-actions.ts'
+import type { ClaimView } from '../logic/claim-view.ts'
+import { WriteDialog } from './write-dialog.tsx'
+
+export function CancelDialog({ view: { claim }, onClose }: { readonly view: ClaimView; onClose(): void }) {
+  return (
+    <WriteDialog
+      title={`Cancel the growth of ${claim.namespace}/${claim.name}`}
+      write={claim.capacity === undefined ? undefined : sizeWrite(claim, claim.capacity)}
+      confirmLabel="Cancel growth"
+      doneText={`Lowered the request of ${claim.namespace}/${claim.name} to ${claim.capacity}.`}
+      onClose={onClose}
+    >
+      <dl class="facts">
+        <dt>Request</dt>
+        <dd>
+          {claim.request} → {claim.capacity}
+        </dd>
+        <dt>Effect</dt>
+        <dd>
+          The controllers stop expanding the volume, and quotas are charged less again. Data is not affected. If the
+          driver has already expanded the volume, it keeps the larger size.
+        </dd>
+      </dl>
+    </WriteDialog>
+  )
+}

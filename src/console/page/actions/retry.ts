@@ -1,0 +1,20 @@
+// Requests that components retry their work on an object now, as `stowage retry` does.
+import type { RetryAnswer, RetryRequest } from '../../protocol.ts'
+import { messageOf, request } from '../state/api.ts'
+import { showToast } from '../state/toasts.ts'
+
+export async function retryNow(body: RetryRequest): Promise<void> {
+  const label = `${body.namespace ? `${body.namespace}/` : ''}${body.name}`
+  try {
+    const { operations } = await request<RetryAnswer>('/data/retry', { method: 'POST', body })
+    const effect =
+      operations === undefined
+        ? ''
+        : operations.length === 0
+          ? ' No operation of it is in progress or waiting.'
+          : ` It concerns ${operations.length === 1 ? '1 operation' : `${operations.length} operations`}.`
+    showToast(`Requested a retry of ${label}.${effect}`)
+  } catch (error) {
+    showToast(messageOf(error), 'bad')
+  }
+}

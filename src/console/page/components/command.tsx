@@ -1,0 +1,36 @@
+// A command line that can be copied.
+import { useSignal } from '@preact/signals'
+import { Icon } from './icon.tsx'
+
+const CONFIRM_MS = 1_500
+
+export function CopyButton({ text, label }: { readonly text: string; readonly label: string }) {
+  const isCopied = useSignal(false)
+  const copy = async () => {
+    await navigator.clipboard.writeText(text)
+    isCopied.value = true
+    setTimeout(() => {
+      isCopied.value = false
+    }, CONFIRM_MS)
+  }
+  return (
+    <button
+      type="button"
+      class="button-icon"
+      onClick={() => void copy()}
+      aria-label={isCopied.value ? 'Copied' : label}
+    >
+      <Icon name={isCopied.value ? 'check' : 'copy'} />
+    </button>
+  )
+}
+
+export const Command = ({ text }: { readonly text: string }) => (
+  <div class="command">
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long command scrolls, and the keyboard must reach it */}
+    <pre tabIndex={0}>
+      <code>{text}</code>
+    </pre>
+    <CopyButton text={text} label="Copy command" />
+  </div>
+)

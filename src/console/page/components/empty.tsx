@@ -1,0 +1,43 @@
+// What a screen shows instead of rows: nothing exists, nothing matches, the list is loading, or the server refused it.
+import type { ComponentChildren } from 'preact'
+import type { CollectionState } from '../state/collection.ts'
+import { Command } from './command.tsx'
+import { StatusIcon } from './status.tsx'
+
+interface EmptyProps {
+  readonly title: string
+  readonly children?: ComponentChildren
+  readonly command?: string
+}
+
+export const Empty = ({ title, children, command }: EmptyProps) => (
+  <div class="empty">
+    <p class="empty-title">{title}</p>
+    {children}
+    {command !== undefined && <Command text={command} />}
+  </div>
+)
+
+/** The reason why a list is not shown, with the message of the server. */
+export function Refused({ what, state }: { readonly what: string; readonly state: CollectionState }) {
+  const { error } = state
+  if (!error) return null
+  return (
+    <div class="refused" role="note">
+      <StatusIcon tone="warn" />
+      <span>
+        <strong>{what} unavailable.</strong>{' '}
+        {error.code === 404 ? 'This API server does not serve this kind of object.' : error.message}
+      </span>
+    </div>
+  )
+}
+
+/** Placeholder rows while the first list is loading. */
+export const Skeleton = ({ rows = 8 }: { readonly rows?: number }) => (
+  <div class="skeleton" aria-hidden="true">
+    {Array.from({ length: rows }, (_, index) => (
+      <span key={index} />
+    ))}
+  </div>
+)

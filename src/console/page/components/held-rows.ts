@@ -1,0 +1,69 @@
+// Keeps the order of rows while the pointer or the keyboard moves in a table, so that a row does not move away under a click. Rows
+// still change in place; the number of rows that have come, gone or moved is shown instead.
+import type { Identified } from '../logic/sorted-view.ts'
+
+/** How long after the last movement the order is kept. */
+const HOLD_MS = 2_000
+
+export class HeldRows<R extends Identified> {
+  rows: readonly R[] = []
+  #source: readonly R[] = []
+  #untilMs = 0
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #changes = 0
+  readonly #render: () => void
+
+  constructor(render: () => void) {
+    this.#render = render
+  }
+
+  /** Notes a movement in the table. */
+  touch(): void {
+    this.#untilMs = Date.now() + HOLD_MS
+  }
+
+  /** Shows the current order. */
+  release(): void {
+    this.#untilMs = 0
+    if (this.rows !== this.#source) this.#render()
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** Returns how many rows the table would gain, lose or move. Without `currentRow` the order is never kept. */
+  update(source: readonly R[], currentRow?: (uid: string) => R | undefined): { readonly changes: number } {
+    const isHeld = currentRow !== undefined && Date.now() < this.#untilMs && this.rows.length > 0
+    if (!isHeld || source.length === 0) {
+      this.#source = source
+      this.rows = source
+      this.#changes = 0
+      return { changes: 0 }
+    }
+    if (source === this.#source) return { changes: this.#changes }
+    this.#source = source
+    this.#changes = countMoved(this.rows, source)
+    this.rows = this.#changes === 0 ? source : this.rows.map((row) => currentRow(row.uid) ?? row)
+    clearTimeout(this.#timer)
+    if (this.#changes > 0) this.#timer = setTimeout(() => this.#renderUnlessTouched(), HOLD_MS)
+    return { changes: this.#changes }
+  }
+
+  #renderUnlessTouched(): void {
+    const leftMs = this.#untilMs - Date.now()
+    if (leftMs > 0) this.#timer = setTimeout(() => this.#renderUnlessTouched(), leftMs)
+    else this.#render()
+  }
+}
+
+/** Returns the number of positions in which the lists differ, counting added and removed rows once. */
+export function countMoved(rows: readonly Identified[], others: readonly Identified[]): number {
+  const uids = new Set(rows.map(({ uid }) => uid))
+  const added = others.filter(({ uid }) => !uids.has(uid))
+  const otherUids = new Set(others.map(({ uid }) => uid))
+  const common = rows.filter(({ uid }) => otherUids.has(uid))
+  const commonOthers = others.filter(({ uid }) => uids.has(uid))
+  const moved = common.filter(({ uid }, index) => commonOthers[index]!.uid !== uid).length
+  return added.length + (rows.length - common.length) + moved
+}

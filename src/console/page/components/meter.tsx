@@ -1,0 +1,34 @@
+// A bar that shows a share, with an optional second share behind it, such as what is promised behind what is used.
+import { formatPercent } from '../logic/format.ts'
+
+const HIGH_SHARE = 0.75
+const FULL_SHARE = 0.9
+
+export const levelOf = (share: number): 'ok' | 'warn' | 'bad' =>
+  share >= FULL_SHARE ? 'bad' : share >= HIGH_SHARE ? 'warn' : 'ok'
+
+interface MeterProps {
+  /** Between 0 and 1; more is drawn as full. */
+  readonly share: number
+  readonly behind?: number | undefined
+  /** What the bar shows, for screen readers. */
+  readonly label: string
+}
+
+export function Meter({ share, behind, label }: MeterProps) {
+  const width = (value: number) => ({ width: `${Math.max(0, Math.min(1, value)) * 100}%` })
+  return (
+    <span class="meter" role="img" aria-label={`${label}: ${formatPercent(share)}`}>
+      {behind !== undefined && <span class="meter-behind" style={width(behind)} />}
+      <span class={`meter-fill level-${levelOf(share)}`} style={width(share)} />
+    </span>
+  )
+}
+
+/** An amount that is not known, with the reason. It is never shown as zero. */
+export const Unavailable = ({ reason, short }: { readonly reason: string; readonly short?: boolean }) => (
+  <span class="unavailable" title={reason}>
+    {short ? '–' : 'unavailable'}
+    <span class="sr-only"> ({reason})</span>
+  </span>
+)

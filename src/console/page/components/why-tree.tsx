@@ -1,0 +1,61 @@
+// The tree of causes of `stowage why`, with what helps below each cause.
+import type { Diagnosis, DiagnosisState } from '../../protocol.ts'
+import type { Tone } from '../logic/claim-status.ts'
+import { Command } from './command.tsx'
+import { StatusIcon } from './status.tsx'
+
+export const TONE_OF_STATE: Readonly<Record<DiagnosisState, Tone>> = {
+  ready: 'ok',
+  waiting: 'busy',
+  failed: 'bad',
+  unknown: 'warn',
+}
+
+/** Bounds the shown children of one cause, such as nodes. */
+const CHILDREN_MAX = 20
+
+export const WhyTree = ({ diagnosis }: { readonly diagnosis: Diagnosis }) => (
+  <ul class="tree">
+    <Cause diagnosis={diagnosis} />
+  </ul>
+)
+
+function Cause({ diagnosis }: { readonly diagnosis: Diagnosis }) {
+  const { subject, state, reason, message, fixes = [], children = [] } = diagnosis
+  const omitted = children.length - CHILDREN_MAX
+  return (
+    <li>
+      <div class="cause-line">
+        <StatusIcon tone={TONE_OF_STATE[state]} />
+        <span class="cause-text">
+          <span class="sr-only">{state}: </span>
+          <strong>
+            {subject.kind}/{subject.name}
+          </strong>{' '}
+          {message} <span class="cause-reason">{reason}</span>
+        </span>
+      </div>
+      {fixes.length > 0 && (
+        <ul class="fixes" aria-label="What helps">
+          {fixes.map((fix) => (
+            <li key={fix.message} class="fix">
+              <span>
+                {fix.losesData && <strong class="tone-bad">Loses data. </strong>}
+                {fix.message}
+              </span>
+              {fix.command !== undefined && <Command text={fix.command} />}
+            </li>
+          ))}
+        </ul>
+      )}
+      {children.length > 0 && (
+        <ul class="tree">
+          {children.slice(0, CHILDREN_MAX).map((child, index) => (
+            <Cause key={`${index} ${child.subject.kind}/${child.subject.name}`} diagnosis={child} />
+          ))}
+          {omitted > 0 && <li class="muted">… and {omitted} more</li>}
+        </ul>
+      )}
+    </li>
+  )
+}

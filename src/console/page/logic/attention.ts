@@ -1,0 +1,165 @@
+// What needs attention first: failures before warnings, many before few. Claims with the same cause are one entry.
+import type { NodeRow, OperationRow, QuotaRow } from '../rows/cluster.ts'
+import { OUT_OF_SERVICE } from '../rows/cluster.ts'
+import type { CapacityRow } from '../rows/storage.ts'
+import type { Tone } from './claim-status.ts'
+import type { ClaimView } from './claim-view.ts'
+import { countOf, formatBytes, formatPercent } from './format.ts'
+import { storageLimits } from './quota-check.ts'
+import { linkTo } from './url.ts'
+
+export interface AttentionItem {
+  readonly key: string
+  readonly tone: Tone
+  readonly title: string
+  readonly cause: string
+  readonly href: string
+  /** How many objects are concerned. */
+  readonly count: number
+}
+
+export interface AttentionSources {
+  readonly claims: Iterable<ClaimView>
+  readonly nodes: Iterable<NodeRow>
+  readonly operations: Iterable<OperationRow>
+  readonly quotas: Iterable<QuotaRow>
+  readonly capacities: Iterable<CapacityRow>
+}
+
+const NEARLY_FULL = 0.9
+/** An operation with so many attempts does not succeed by retrying. */
+const ATTEMPTS_MANY = 10
+
+export function findAttention(sources: AttentionSources): AttentionItem[] {
+  const items = [
+    ...lostNodes(sources.nodes),
+    ...failedClaims(sources.claims),
+    ...fullVolumes(sources.claims),
+    ...failingOperations(sources.operations),
+    ...fullQuotas(sources.quotas),
+    ...emptyCapacities(sources.capacities),
+  ]
+  return items.sort((a, b) => SEVERITY[b.tone] - SEVERITY[a.tone] || b.count - a.count)
+}
+
+const SEVERITY: Readonly<Record<Tone, number>> = { bad: 3, warn: 2, busy: 1, wait: 0, ok: 0 }
+
+function lostNodes(nodes: Iterable<NodeRow>): AttentionItem[] {
+  const items: AttentionItem[] = []
+  for (const { name, ready, readyMessage, readyReason, taints } of nodes) {
+    if (ready === 'True') continue
+    const isOut = taints.some(({ key }) => key === OUT_OF_SERVICE)
+    items.push({
+      key: `node ${name}`,
+      tone: isOut ? 'warn' : 'bad',
+      title: `Node ${name} is not ready`,
+      cause: isOut ? 'It is marked as out of service.' : (readyMessage ?? readyReason ?? 'The node does not report.'),
+      href: linkTo('nodes', { node: name }),
+      count: 1,
+    })
+  }
+  return items
+}
+
+function failedClaims(claims: Iterable<ClaimView>): AttentionItem[] {
+  const groups = new Map<string, { first: ClaimView; count: number; namespaces: Set<string> }>()
+  for (const claim of claims) {
+    if (claim.status.tone !== 'bad') continue
+    const key = claim.why?.reason ?? claim.status.word
+    const group = groups.get(key)
+    if (group) {
+      group.count++
+      group.namespaces.add(claim.namespace)
+    } else groups.set(key, { first: claim, count: 1, namespaces: new Set([claim.namespace]) })
+  }
+  return [...groups].map(([reason, { first, count, namespaces }]) => ({
+    key: `claims ${reason}`,
+    tone: 'bad' as const,
+    title:
+      count === 1
+        ? `Claim ${first.namespace}/${first.name}: ${first.status.word}`
+        : `${countOf(count, 'claim')} in ${countOf(namespaces.size, 'namespace')}: ${reason}`,
+    cause: first.why?.message ?? first.status.word,
+    href:
+      count === 1
+        ? linkTo('claims', { claim: `${first.namespace}/${first.name}` })
+        : linkTo('claims', first.why ? { q: `why:${reason.toLowerCase()}` } : { status: first.status.word }),
+    count,
+  }))
+}
+
+function fullVolumes(claims: Iterable<ClaimView>): AttentionItem[] {
+  let worst: ClaimView | undefined
+  let count = 0
+  for (const claim of claims) {
+    if (claim.usedShare === undefined || claim.usedShare < NEARLY_FULL) continue
+    count++
+    if (!worst || claim.usedShare > worst.usedShare!) worst = claim
+  }
+  if (!worst) return []
+  return [
+    {
+      key: 'full volumes',
+      tone: 'warn',
+      title: `${countOf(count, 'volume')} used more than ${formatPercent(NEARLY_FULL)}`,
+      cause: `${worst.namespace}/${worst.name} is at ${formatPercent(worst.usedShare!)}.`,
+      href: linkTo('claims', { sort: '-used' }),
+      count,
+    },
+  ]
+}
+
+function failingOperations(operations: Iterable<OperationRow>): AttentionItem[] {
+  const failing = [...operations].filter(({ phase, attempts }) => phase === 'Retrying' && attempts >= ATTEMPTS_MANY)
+  if (failing.length === 0) return []
+  const worst = failing.sort((a, b) => b.attempts - a.attempts)[0]!
+  return [
+    {
+      key: 'operations',
+      tone: 'warn',
+      title: `${countOf(failing.length, 'operation')} with ${ATTEMPTS_MANY} attempts or more`,
+      cause: `${worst.operation} of ${worst.objectName}: ${worst.message || worst.reason}`,
+      href: linkTo('operations', { phase: 'Retrying', sort: '-attempts' }),
+      count: failing.length,
+    },
+  ]
+}
+
+function fullQuotas(quotas: Iterable<QuotaRow>): AttentionItem[] {
+  const items: AttentionItem[] = []
+  for (const quota of quotas)
+    for (const { key, hard, used, namespace, className, unit } of storageLimits(quota)) {
+      if (used === undefined || hard === 0 || used / hard < NEARLY_FULL) continue
+      const left = unit === 'bytes' ? formatBytes(Math.max(0, hard - used)) : countOf(Math.max(0, hard - used), 'claim')
+      items.push({
+        key: `quota ${namespace}/${quota.name} ${key}`,
+        tone: 'warn',
+        title: `Quota of ${namespace} is ${formatPercent(used / hard)} used`,
+        cause: `${left} left${className === undefined ? '' : ` of class ${className}`}.`,
+        href: linkTo('quotas', { ns: namespace }),
+        count: 1,
+      })
+    }
+  return items
+}
+
+function emptyCapacities(capacities: Iterable<CapacityRow>): AttentionItem[] {
+  const byClass = new Map<string, { empty: number; total: number }>()
+  for (const { className, freeBytes } of capacities) {
+    if (freeBytes === undefined) continue
+    const entry = byClass.get(className) ?? { empty: 0, total: 0 }
+    entry.total++
+    if (freeBytes === 0) entry.empty++
+    byClass.set(className, entry)
+  }
+  return [...byClass]
+    .filter(([, { empty, total }]) => empty === total)
+    .map(([className, { total }]) => ({
+      key: `capacity ${className}`,
+      tone: 'warn' as const,
+      title: `No free storage of class ${className}`,
+      cause: `${countOf(total, 'segment')} reported, all full.`,
+      href: linkTo('capacity'),
+      count: total,
+    }))
+}

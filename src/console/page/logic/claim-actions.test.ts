@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest'
+import type { ClassRow } from '../rows/storage.ts'
+import { aClaim } from './claim.fixture.ts'
+import { attributesWrite, CLAIM_ACTIONS, deleteWrite, refusalOf, sizeWrite } from './claim-actions.ts'
+
+const storageClass: ClassRow = {
+  uid: 'c',
+  name: 'fast',
+  createdMs: 0,
+  deletedMs: undefined,
+  driver: 'csi.example.com',
+  isDefault: false,
+  allowsExpansion: true,
+  reclaimPolicy: 'Delete',
+  waitsForConsumer: false,
+}
+const gold = { uid: 'v', name: 'gold', createdMs: 0, deletedMs: undefined, driver: 'csi.example.com', parameters: {} }
+const context = {
+  claim: aClaim('data'),
+  storageClass,
+  attributesClasses: [gold],
+  mayPatch: true,
+  mayDelete: true,
+  isReady: true,
+}
+
+it('SYS-13 a viewer may do nothing, and the refusal names the right that is missing', () => {
+  for (const action of CLAIM_ACTIONS) {
+    const reason = refusalOf(action, { ...context, mayPatch: false, mayDelete: false })
+    expect(reason).toMatch(/right to (patch|delete) persistentvolumeclaims in namespace shop/)
+  }
+})
+
+it('no action is possible before the rights are known', () => {
+  for (const action of CLAIM_ACTIONS)
+    expect(refusalOf(action, { ...context, mayPatch: undefined, mayDelete: undefined })).toBeDefined()
+})
+
+it('expands only a bound claim of a class that allows it', () => {
+  expect(refusalOf('expand', context)).toBeUndefined()
+  expect(refusalOf('expand', { ...context, claim: aClaim('data', { phase: 'Pending' }) })).toContain('Pending')
+  expect(refusalOf('expand', { ...context, storageClass: { ...storageClass, allowsExpansion: false } })).toContain(
+    'does not allow',
+  )
+  expect(refusalOf('expand', { ...context, storageClass: undefined })).toContain('could not be read')
+  expect(refusalOf('expand', { ...context, claim: aClaim('data', { deletedMs: 1 }) })).toContain('being deleted')
+})
+
+it('changes attributes only if there is another class of the driver', () => {
+  expect(refusalOf('attributes', context)).toBeUndefined()
+  expect(refusalOf('attributes', { ...context, claim: aClaim('data', { attributesClass: 'gold' }) })).toContain(
+    'no other',
+  )
+})
+
+it('cancels only a growth that is not finished, and retries only what is not ready', () => {
+  expect(refusalOf('cancel', context)).toContain('has the size')
+  expect(refusalOf('cancel', { ...context, claim: aClaim('data', { requestBytes: 20 * 1024 ** 3 }) })).toBeUndefined()
+  expect(refusalOf('retry', context)).toContain('nothing to retry')
+  expect(refusalOf('retry', { ...context, isReady: false })).toBeUndefined()
+})
+
+it('SYS-13 each write has the equal kubectl command', () => {
+  expect(sizeWrite(context.claim, '20Gi')).toEqual({
+    method: 'PATCH',
+    path: '/k8s/api/v1/namespaces/shop/persistentvolumeclaims/data',
+    body: { spec: { resources: { requests: { storage: '20Gi' } } } },
+    command: `kubectl patch pvc data -n shop --type merge -p '{"spec":{"resources":{"requests":{"storage":"20Gi"}}}}'`,
+  })
+  expect(attributesWrite(context.claim, 'gold').body).toEqual({ spec: { volumeAttributesClassName: 'gold' } })
+  expect(deleteWrite(context.claim)).toMatchObject({
+    method: 'DELETE',
+    body: { preconditions: { uid: 'uid-data' } },
+    command: 'kubectl delete pvc data -n shop',
+  })
+})

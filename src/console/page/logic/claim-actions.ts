@@ -1,0 +1,95 @@
+// The actions on a claim: whether each is possible now, and why not; the request it sends; and the equal kubectl command. The
+// server decides in the end; the guards here only explain early.
+import type { ClaimRow } from '../rows/claim.ts'
+import type { AttributesClassRow, ClassRow } from '../rows/storage.ts'
+import { isGrowing } from './claim-status.ts'
+
+export const CLAIM_ACTIONS = ['expand', 'attributes', 'cancel', 'retry', 'delete'] as const
+export type ClaimActionName = (typeof CLAIM_ACTIONS)[number]
+
+export const ACTION_LABELS: Readonly<Record<ClaimActionName, string>> = {
+  expand: 'Expand…',
+  attributes: 'Change attributes…',
+  cancel: 'Cancel growth…',
+  retry: 'Retry now',
+  delete: 'Delete…',
+}
+
+export interface ActionContext {
+  readonly claim: ClaimRow
+  /** Undefined if the class does not exist or could not be read. */
+  readonly storageClass: ClassRow | undefined
+  /** The attributes classes of the driver of the volume. */
+  readonly attributesClasses: readonly AttributesClassRow[]
+  /** Undefined until the server has answered. */
+  readonly mayPatch: boolean | undefined
+  readonly mayDelete: boolean | undefined
+  /** Whether a cause or an unfinished operation is known that a retry could help. */
+  readonly isReady: boolean
+}
+
+/** Returns why the action is not possible now, or undefined if it is. */
+export function refusalOf(action: ClaimActionName, context: ActionContext): string | undefined {
+  const { claim, mayPatch, mayDelete } = context
+  const isAllowed = action === 'delete' ? mayDelete : mayPatch
+  if (isAllowed === undefined) return 'Your rights are being checked.'
+  const verb = action === 'delete' ? 'delete' : 'patch'
+  if (!isAllowed) return `You need the right to ${verb} persistentvolumeclaims in namespace ${claim.namespace}.`
+  if (claim.deletedMs !== undefined) return action === 'retry' ? undefined : 'The claim is being deleted.'
+  return REFUSALS[action](context)
+}
+
+const REFUSALS: Readonly<Record<ClaimActionName, (context: ActionContext) => string | undefined>> = {
+  expand({ claim, storageClass }) {
+    if (claim.phase !== 'Bound') return `The claim is ${claim.phase}; only a bound claim can be expanded.`
+    if (!storageClass) return `The class ${claim.className ?? ''} could not be read.`
+    if (!storageClass.allowsExpansion) return `The class ${storageClass.name} does not allow expansion.`
+    return undefined
+  },
+  attributes({ claim, attributesClasses }) {
+    if (claim.phase !== 'Bound') return `The claim is ${claim.phase}; only the attributes of a bound claim can change.`
+    const others = attributesClasses.filter(({ name }) => name !== claim.attributesClass)
+    return others.length === 0 ? 'There is no other VolumeAttributesClass of the driver of this volume.' : undefined
+  },
+  cancel: ({ claim }) =>
+    isGrowing(claim) && claim.capacity !== undefined ? undefined : 'The claim has the size that it requests.',
+  retry: ({ isReady }) => (isReady ? 'The claim is ready; there is nothing to retry.' : undefined),
+  delete: () => undefined,
+}
+
+/** A write to the API server, which the page can also send as a dry run. */
+export interface ClaimWrite {
+  readonly method: 'PATCH' | 'DELETE'
+  readonly path: string
+  readonly body?: object
+  readonly command: string
+}
+
+type ClaimName = Pick<ClaimRow, 'namespace' | 'name'>
+
+const pathOf = ({ namespace, name }: ClaimName): string =>
+  `/k8s/api/v1/namespaces/${encodeURIComponent(namespace)}/persistentvolumeclaims/${encodeURIComponent(name)}`
+
+function patchWrite(claim: ClaimName, body: object): ClaimWrite {
+  const text = JSON.stringify(body)
+  return {
+    method: 'PATCH',
+    path: pathOf(claim),
+    body,
+    command: `kubectl patch pvc ${claim.name} -n ${claim.namespace} --type merge -p '${text}'`,
+  }
+}
+
+export const sizeWrite = (claim: ClaimName, size: string): ClaimWrite =>
+  patchWrite(claim, { spec: { resources: { requests: { storage: size } } } })
+
+export const attributesWrite = (claim: ClaimName, name: string): ClaimWrite =>
+  patchWrite(claim, { spec: { volumeAttributesClassName: name } })
+
+/** Deletes only the claim that was shown, not a later one with its name. */
+export const deleteWrite = (claim: ClaimName & { readonly uid: string }): ClaimWrite => ({
+  method: 'DELETE',
+  path: pathOf(claim),
+  body: { preconditions: { uid: claim.uid } },
+  command: `kubectl delete pvc ${claim.name} -n ${claim.namespace}`,
+})

@@ -1,0 +1,39 @@
+// The storage of each class: what its claims request, what is used of it, and what is free for new volumes.
+import type { CapacityRow } from '../rows/storage.ts'
+import type { ClaimView } from './claim-view.ts'
+
+export interface ClassTotal {
+  readonly name: string
+  readonly claims: number
+  readonly requestedBytes: number
+  /** Undefined if no volume of the class is measured. */
+  readonly usedBytes: number | undefined
+  readonly measuredClaims: number
+  /** Undefined if the driver reports no capacity. Classes of one driver may share it. */
+  readonly freeBytes: number | undefined
+}
+
+export function totalsByClass(claims: Iterable<ClaimView>, capacities: Iterable<CapacityRow>): ClassTotal[] {
+  const totals = new Map<string, { -readonly [K in keyof ClassTotal]: ClassTotal[K] }>()
+  const totalOf = (name: string) => {
+    let total = totals.get(name)
+    if (!total) {
+      total = { name, claims: 0, requestedBytes: 0, usedBytes: undefined, measuredClaims: 0, freeBytes: undefined }
+      totals.set(name, total)
+    }
+    return total
+  }
+  for (const { claim, usage } of claims) {
+    const total = totalOf(claim.className ?? '')
+    total.claims++
+    total.requestedBytes += claim.capacityBytes ?? claim.requestBytes ?? 0
+    if (usage?.usedBytes === undefined) continue
+    total.measuredClaims++
+    total.usedBytes = (total.usedBytes ?? 0) + usage.usedBytes
+  }
+  for (const { className, freeBytes } of capacities) {
+    const total = totalOf(className)
+    if (freeBytes !== undefined) total.freeBytes = (total.freeBytes ?? 0) + freeBytes
+  }
+  return [...totals.values()].sort((a, b) => b.requestedBytes - a.requestedBytes)
+}

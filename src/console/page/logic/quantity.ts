@@ -1,0 +1,24 @@
+// Sizes of the API as numbers of bytes, for bars, sums and sorting, and sizes that the user types.
+import { canonicalQuantity, isQuantity, quantityToBytes } from '../../../api/quantity.ts'
+
+/** Returns undefined for a value that is absent or not a quantity. */
+export function bytesOf(quantity: string | number | undefined | null): number | undefined {
+  return quantity !== undefined && quantity !== null && isQuantity(quantity)
+    ? Number(quantityToBytes(quantity))
+    : undefined
+}
+
+/** Returns the canonical size of what a user typed, or why it is not one. A missing `i` is a frequent mistake: 10G is 9.3Gi. */
+export function readSize(
+  text: string,
+): { readonly size: string; readonly bytes: number } | { readonly problem: string } {
+  const trimmed = text.trim()
+  if (trimmed === '') return { problem: 'Enter a size, such as 20Gi.' }
+  const bytes = bytesOf(trimmed)
+  if (bytes === undefined) return { problem: `"${trimmed}" is not a size. Write a number with a unit, such as 20Gi.` }
+  if (bytes <= 0) return { problem: 'The size must be greater than zero.' }
+  return { size: canonicalQuantity(trimmed), bytes }
+}
+
+/** Returns bytes as a quantity without a fraction: 1610612736 becomes `1536Mi`. */
+export const quantityOfBytes = (bytes: number): string => canonicalQuantity(`${Math.ceil(bytes / 1024)}Ki`)

@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest'
+import type { QuotaRow } from '../rows/cluster.ts'
+import { claimsThatFit, quotaEffects } from './quota-check.ts'
+
+const GIB = 1024 ** 3
+const quota: QuotaRow = {
+  uid: 'q',
+  name: 'storage',
+  namespace: 'shop',
+  createdMs: 0,
+  deletedMs: undefined,
+  hard: {
+    'requests.storage': '100Gi',
+    persistentvolumeclaims: '10',
+    'fast.storageclass.storage.k8s.io/requests.storage': '20Gi',
+    pods: '5',
+  },
+  used: {
+    'requests.storage': '60Gi',
+    persistentvolumeclaims: '9',
+    'fast.storageclass.storage.k8s.io/requests.storage': '15Gi',
+  },
+  scopes: [],
+}
+
+it('a request counts against the limits of its namespace and class', () => {
+  const effects = quotaEffects([quota], { namespace: 'shop', className: 'fast', bytes: 10 * GIB, claims: 1 })
+  expect(effects.map(({ limit, after, fits }) => [limit.key, after, fits])).toEqual([
+    ['requests.storage', 70 * GIB, true],
+    ['persistentvolumeclaims', 10, true],
+    ['fast.storageclass.storage.k8s.io/requests.storage', 25 * GIB, false],
+  ])
+  expect(quotaEffects([quota], { namespace: 'other', className: 'fast', bytes: GIB, claims: 1 })).toEqual([])
+  expect(quotaEffects([quota], { namespace: 'shop', className: 'slow', bytes: GIB, claims: 0 })).toHaveLength(1)
+})
+
+it('a limit that is not counted yet is neither kept nor exceeded', () => {
+  const [effect] = quotaEffects([{ ...quota, used: {} }], {
+    namespace: 'shop',
+    className: 'slow',
+    bytes: GIB,
+    claims: 0,
+  })
+  expect(effect).toMatchObject({ after: undefined, fits: undefined })
+})
+
+it('the smallest limit decides how many claims fit', () => {
+  expect(claimsThatFit([quota], { namespace: 'shop', className: 'slow', bytes: 10 * GIB })).toBe(1)
+  expect(claimsThatFit([quota], { namespace: 'shop', className: 'fast', bytes: 6 * GIB })).toBe(0)
+  expect(claimsThatFit([], { namespace: 'shop', className: 'fast', bytes: GIB })).toBeUndefined()
+})

@@ -1,0 +1,77 @@
+// What quotas leave for new requests: the storage and the number of claims of a namespace, in total and by class.
+import type { QuotaRow } from '../rows/cluster.ts'
+import { bytesOf } from './quantity.ts'
+
+const CLASS_SUFFIX = '.storageclass.storage.k8s.io/'
+
+export interface QuotaLimit {
+  readonly namespace: string
+  readonly quota: string
+  /** The key of the quota, such as `requests.storage`. */
+  readonly key: string
+  /** Undefined for a limit of all classes. */
+  readonly className: string | undefined
+  readonly unit: 'bytes' | 'claims'
+  readonly hard: number
+  /** Undefined until the quota controller has counted. */
+  readonly used: number | undefined
+}
+
+/** Returns the limits for storage of a quota. Other resources, such as pods, are left out. */
+export function storageLimits(quota: QuotaRow): QuotaLimit[] {
+  return Object.entries(quota.hard).flatMap(([key, hardText]) => {
+    const [className, resource] = key.includes(CLASS_SUFFIX)
+      ? (key.split(CLASS_SUFFIX) as [string, string])
+      : [undefined, key]
+    const unit =
+      resource === 'requests.storage' ? 'bytes' : resource === 'persistentvolumeclaims' ? 'claims' : undefined
+    const hard = bytesOf(hardText)
+    if (!unit || hard === undefined) return []
+    return [
+      { namespace: quota.namespace, quota: quota.name, key, className, unit, hard, used: bytesOf(quota.used[key]) },
+    ]
+  })
+}
+
+export interface QuotaRequest {
+  readonly namespace: string
+  readonly className: string | undefined
+  /** Additional bytes and claims. */
+  readonly bytes: number
+  readonly claims: number
+}
+
+export interface QuotaEffect {
+  readonly limit: QuotaLimit
+  /** Undefined if what is used is not known. */
+  readonly after: number | undefined
+  readonly fits: boolean | undefined
+}
+
+/** Returns the effect of a request on each limit that applies to it. */
+export function quotaEffects(quotas: Iterable<QuotaRow>, request: QuotaRequest): QuotaEffect[] {
+  const effects: QuotaEffect[] = []
+  for (const quota of quotas) {
+    if (quota.namespace !== request.namespace) continue
+    for (const limit of storageLimits(quota)) {
+      const amount = limit.unit === 'bytes' ? request.bytes : request.claims
+      if (amount === 0 || (limit.className !== undefined && limit.className !== request.className)) continue
+      const after = limit.used === undefined ? undefined : limit.used + amount
+      effects.push({ limit, after, fits: after === undefined ? undefined : after <= limit.hard })
+    }
+  }
+  return effects
+}
+
+/** Returns how many claims of a size still fit into all limits, or undefined if there is no limit. */
+export function claimsThatFit(
+  quotas: Iterable<QuotaRow>,
+  { namespace, className, bytes }: Omit<QuotaRequest, 'claims'>,
+): number | undefined {
+  const counts = quotaEffects(quotas, { namespace, className, bytes, claims: 1 }).flatMap(({ limit }) =>
+    limit.used === undefined
+      ? []
+      : [Math.max(0, Math.floor((limit.hard - limit.used) / (limit.unit === 'bytes' ? bytes : 1)))],
+  )
+  return counts.length === 0 ? undefined : Math.min(...counts)
+}

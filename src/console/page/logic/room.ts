@@ -1,0 +1,26 @@
+// The free storage for the growth of a volume, as the capacity reports of its class have it.
+import type { CapacityRow, VolumeRow } from '../rows/storage.ts'
+import { type LabelledNode, nameOfSegment, nodesOfReport, nodesOfVolume } from './segments.ts'
+
+export type Room =
+  | { readonly is: 'known'; readonly bytes: number; readonly place: string }
+  | { readonly is: 'unknown'; readonly reason: string }
+
+/** Looks for reports of the class that share a node with the volume. Of several, the one with the most free storage counts. */
+export function roomForVolume(
+  volume: VolumeRow | undefined,
+  className: string | undefined,
+  capacities: readonly CapacityRow[],
+  nodes: readonly LabelledNode[],
+): Room {
+  if (!volume) return { is: 'unknown', reason: 'The volume could not be read.' }
+  const volumeNodes = nodesOfVolume(volume, nodes)
+  const reports = capacities.filter((report) => {
+    if (report.className !== className || report.freeBytes === undefined) return false
+    if (volumeNodes === undefined) return true
+    return nodesOfReport(report, nodes).some(({ name }) => volumeNodes.some((node) => node.name === name))
+  })
+  const best = reports.sort((a, b) => b.freeBytes! - a.freeBytes!)[0]
+  if (!best) return { is: 'unknown', reason: `The driver reports no capacity of class ${className ?? ''} there.` }
+  return { is: 'known', bytes: best.freeBytes!, place: nameOfSegment(best.segment, nodes) }
+}

@@ -1,0 +1,126 @@
+// Lays out a timeline as a Gantt chart: a lane per component, and an axis on which long pauses are shortened, so that the second
+// in which a claim was provisioned and the minute in which it was expanded a week later are both readable.
+
+export interface TimedEntry {
+  readonly time: string
+  readonly durationMs?: number
+  readonly type: string
+  readonly action: string
+  readonly component?: string
+  readonly user?: string
+  readonly manager?: string
+  readonly result?: string
+  readonly message?: string
+}
+
+export interface Bar<E> {
+  readonly entry: E
+  /** Between 0 and 1. */
+  readonly start: number
+  readonly end: number
+}
+
+export interface Lane<E> {
+  readonly name: string
+  readonly bars: readonly Bar<E>[]
+}
+
+export interface Gap {
+  /** Where the shortened pause is drawn. */
+  readonly start: number
+  readonly end: number
+  readonly durationMs: number
+}
+
+export interface TimelineLayout<E> {
+  readonly lanes: readonly Lane<E>[]
+  readonly gaps: readonly Gap[]
+  readonly startMs: number
+  readonly endMs: number
+  /** Returns where a time is on the axis. */
+  positionOf(timeMs: number): number
+}
+
+/** The share of the axis that one shortened pause takes. */
+const GAP_SHARE = 0.04
+/** A pause is shortened if it is longer than this many times everything else together, and at least this long. */
+const GAP_FACTOR = 0.5
+const GAP_MIN_MS = 2_000
+const GAPS_MAX = 6
+
+export function layoutTimeline<E extends TimedEntry>(
+  entries: readonly E[],
+  options: { readonly otherTimes?: readonly number[]; nameOf(entry: E): string },
+): TimelineLayout<E> | undefined {
+  if (entries.length === 0) return undefined
+  const spans = entries.map((entry) => {
+    const startMs = Date.parse(entry.time)
+    return { entry, startMs, endMs: startMs + (entry.durationMs ?? 0) }
+  })
+  const axis = createAxis([...spans, ...(options.otherTimes ?? []).map((time) => ({ startMs: time, endMs: time }))])
+  const lanes = new Map<string, Bar<E>[]>()
+  for (const { entry, startMs, endMs } of spans) {
+    const name = options.nameOf(entry)
+    const bars = lanes.get(name) ?? []
+    bars.push({ entry, start: axis.positionOf(startMs), end: axis.positionOf(endMs) })
+    lanes.set(name, bars)
+  }
+  return { ...axis, lanes: [...lanes].map(([name, bars]) => ({ name, bars })) }
+}
+
+interface Span {
+  readonly startMs: number
+  readonly endMs: number
+}
+
+function createAxis(spans: readonly Span[]): Omit<TimelineLayout<never>, 'lanes'> {
+  const sorted = [...spans].sort((a, b) => a.startMs - b.startMs)
+  const startMs = sorted[0]!.startMs
+  const endMs = Math.max(...sorted.map((span) => span.endMs))
+  const pauses = findPauses(sorted)
+  const shortened = choosePauses(pauses, endMs - startMs)
+  const shortenedMs = shortened.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0)
+  const activeMs = Math.max(1, endMs - startMs - shortenedMs)
+  const activeShare = 1 - shortened.length * GAP_SHARE
+  const positionOf = (timeMs: number): number => {
+    let position = 0
+    let doneMs = startMs
+    for (const pause of shortened) {
+      if (timeMs <= pause.startMs) break
+      position += ((pause.startMs - doneMs) / activeMs) * activeShare
+      if (timeMs < pause.endMs) return position + GAP_SHARE * ((timeMs - pause.startMs) / (pause.endMs - pause.startMs))
+      position += GAP_SHARE
+      doneMs = pause.endMs
+    }
+    return Math.min(1, position + ((timeMs - doneMs) / activeMs) * activeShare)
+  }
+  const gaps = shortened.map((pause) => ({
+    start: positionOf(pause.startMs),
+    end: positionOf(pause.endMs),
+    durationMs: pause.endMs - pause.startMs,
+  }))
+  return { gaps, startMs, endMs, positionOf }
+}
+
+function findPauses(sorted: readonly Span[]): Span[] {
+  const pauses: Span[] = []
+  let busyUntilMs = sorted[0]!.endMs
+  for (const { startMs, endMs } of sorted) {
+    if (startMs > busyUntilMs) pauses.push({ startMs: busyUntilMs, endMs: startMs })
+    busyUntilMs = Math.max(busyUntilMs, endMs)
+  }
+  return pauses
+}
+
+/** Chooses the longest pauses, as long as each is long compared with what remains. Returns them by time. */
+function choosePauses(pauses: readonly Span[], totalMs: number): Span[] {
+  const chosen: Span[] = []
+  let restMs = totalMs
+  for (const pause of [...pauses].sort((a, b) => b.endMs - b.startMs - (a.endMs - a.startMs))) {
+    const lengthMs = pause.endMs - pause.startMs
+    if (chosen.length === GAPS_MAX || lengthMs < GAP_MIN_MS || lengthMs < (restMs - lengthMs) * GAP_FACTOR) break
+    chosen.push(pause)
+    restMs -= lengthMs
+  }
+  return chosen.sort((a, b) => a.startMs - b.startMs)
+}

@@ -1,0 +1,65 @@
+// The first screen: claims by status, operations, what needs attention first, capacity by class, and the last hour.
+import { useEffect, useState } from 'preact/hooks'
+import { Skeleton } from '../../components/empty.tsx'
+import { countOf } from '../../logic/format.ts'
+import { claimViewsVersion, useClaimTable } from '../../state/claim-table.ts'
+import { capacities, claims, nodes, operations, quotas, useCollections } from '../../state/collections.ts'
+import { AttentionPanel } from './attention-panel.tsx'
+import { CapacityPanel } from './capacity-panel.tsx'
+import { ClaimsPanel } from './claims-panel.tsx'
+import { HistoryPanel } from './history-panel.tsx'
+import { OperationsPanel } from './operations-panel.tsx'
+
+export function OverviewScreen() {
+  useClaimTable()
+  useCollections(capacities, nodes, operations, quotas)
+  const version = useThrottledVersion()
+  const isLoading = claims.state.value.is === 'loading' && claims.rows.size === 0
+  return (
+    <section class="screen" aria-labelledby="overview-title">
+      <header class="screen-head">
+        <h1 id="overview-title">Overview</h1>
+        <span class="muted">
+          {countOf(claims.rows.size, 'claim')} · {countOf(nodes.rows.size, 'node')}
+        </span>
+      </header>
+      <div class="screen-scroll">
+        {isLoading ? (
+          <Skeleton rows={10} />
+        ) : (
+          <div class="panels">
+            <ClaimsPanel />
+            <OperationsPanel />
+            <AttentionPanel version={version} />
+            <CapacityPanel version={version} />
+            <HistoryPanel />
+          </div>
+        )}
+      </div>
+    </section>
+  )
+}
+
+/** Sums over all claims are computed at most this often. */
+const THROTTLE_MS = 500
+
+function useThrottledVersion(): number {
+  const [version, setVersion] = useState(0)
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const end = claimViewsVersion.subscribe((next) => {
+      timer ??= setTimeout(
+        () => {
+          timer = undefined
+          setVersion(next)
+        },
+        version === 0 ? 0 : THROTTLE_MS,
+      )
+    })
+    return () => {
+      end()
+      clearTimeout(timer)
+    }
+  }, [])
+  return version
+}

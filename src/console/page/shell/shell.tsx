@@ -1,0 +1,45 @@
+// The frame around the screens: navigation, banners, dialogs and messages.
+
+import { isSignedIn } from '../state/api.ts'
+import { claims, shownRev, socket } from '../state/collections.ts'
+import { info } from '../state/data.ts'
+import { usePolled } from '../state/polled.ts'
+import { Banners } from './banners.tsx'
+import { Help } from './help.tsx'
+import { Nav } from './nav.tsx'
+import { Screen } from './screen.tsx'
+import { SignIn } from './sign-in.tsx'
+import { Toasts } from './toasts.tsx'
+
+export function Shell() {
+  if (!isSignedIn.value) return <SignIn />
+  return <SignedInShell />
+}
+
+function SignedInShell() {
+  usePolled(info)
+  const isStale = socket.state.value.is === 'lost'
+  return (
+    <div
+      class={`shell${isStale ? ' is-stale' : ''}`}
+      data-rev={shownRev.value}
+      data-synced={claims.state.value.is === 'synced'}
+      data-connection={socket.state.value.is}
+    >
+      <button type="button" class="button skip" onClick={focusMain}>
+        Skip to content
+      </button>
+      <Nav />
+      <main class="main" id="main" tabIndex={-1}>
+        <Banners />
+        <Screen />
+      </main>
+      <Help />
+      <Toasts />
+    </div>
+  )
+}
+
+function focusMain(): void {
+  document.getElementById('main')?.focus()
+}

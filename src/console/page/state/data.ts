@@ -1,0 +1,69 @@
+// What the console's server computes: facts about the server, causes, usage, findings and history.
+import { signal } from '@preact/signals'
+import type {
+  AccessAnswer,
+  AccessCheck,
+  ConsoleInfo,
+  DfAnswer,
+  DfClaim,
+  DoctorAnswer,
+  HistoryAnswer,
+  WhyLines,
+} from '../../protocol.ts'
+import { request } from './api.ts'
+import { Polled } from './polled.ts'
+
+export const info = new Polled<ConsoleInfo>('/data/info', 30_000)
+export const whyLines = new Polled<WhyLines>('/data/why-lines', 5_000)
+export const usageByClaim = new Polled<Extract<DfAnswer, { by: 'claim' }>>('/data/df', 10_000)
+export const history = new Polled<HistoryAnswer>('/data/history', 10_000)
+export const findings = new Polled<DoctorAnswer>('/data/doctor', 60_000)
+
+export type { DfClaim }
+
+const accessCache = signal<ReadonlyMap<string, boolean>>(new Map())
+const requestedChecks = new Set<string>()
+
+/** Returns whether the user may do it, or undefined until the server has answered. */
+export function isAllowed(check: AccessCheck): boolean | undefined {
+  const key = JSON.stringify(check)
+  const known = accessCache.value.get(key)
+  if (known === undefined && !requestedChecks.has(key)) {
+    requestedChecks.add(key)
+    queueMicrotask(sendChecks)
+  }
+  return known
+}
+
+/** Sends all checks of one render together. Rights are read again after a minute. */
+async function sendChecks(): Promise<void> {
+  const keys = [...requestedChecks].filter((key) => !sentChecks.has(key)).slice(0, CHECKS_MAX)
+  if (keys.length === 0) return
+  for (const key of keys) sentChecks.add(key)
+  try {
+    const { allowed } = await request<AccessAnswer>('/data/access', {
+      method: 'POST',
+      body: { checks: keys.map((key) => JSON.parse(key) as AccessCheck) },
+    })
+    const next = new Map(accessCache.value)
+    for (const [index, key] of keys.entries()) next.set(key, allowed[index] ?? false)
+    while (next.size > CACHED_CHECKS_MAX) next.delete(next.keys().next().value!)
+    accessCache.value = next
+  } catch {
+    // The actions stay disabled; the server would refuse them anyway if it cannot answer.
+  }
+  setTimeout(() => forget(keys), RECHECK_MS)
+}
+
+const sentChecks = new Set<string>()
+const CHECKS_MAX = 100
+const CACHED_CHECKS_MAX = 1_000
+const RECHECK_MS = 60_000
+
+/** The known answer stays until the next one has arrived. */
+function forget(keys: readonly string[]): void {
+  for (const key of keys) {
+    requestedChecks.delete(key)
+    sentChecks.delete(key)
+  }
+}

@@ -1,0 +1,27 @@
+// Short messages about the result of an action. They disappear after some seconds; those about failures stay longer.
+import { signal } from '@preact/signals'
+import type { Tone } from '../logic/claim-status.ts'
+
+export interface Toast {
+  readonly id: number
+  readonly tone: Tone
+  readonly text: string
+}
+
+export const toasts = signal<readonly Toast[]>([])
+
+const SHOWN_MS = 6_000
+const FAILURE_SHOWN_MS = 15_000
+const SHOWN_MAX = 4
+let nextId = 1
+
+export function showToast(text: string, tone: Tone = 'ok'): void {
+  const id = nextId++
+  toasts.value = [...toasts.value, { id, tone, text }].slice(-SHOWN_MAX)
+  setTimeout(
+    () => {
+      toasts.value = toasts.value.filter((toast) => toast.id !== id)
+    },
+    tone === 'bad' ? FAILURE_SHOWN_MS : SHOWN_MS,
+  )
+}

@@ -1,0 +1,27 @@
+// Reads a path when a component is mounted and whenever a value changes. The last answer stays until the next one arrives.
+import { useEffect, useState } from 'preact/hooks'
+import { messageOf, request } from './api.ts'
+
+export interface RequestState<T> {
+  readonly value?: T
+  readonly problem?: string
+}
+
+/** `trigger` is a value, such as a revision, whose change reads the path again. */
+export function useRequest<T>(path: string, trigger: unknown): RequestState<T> {
+  const [state, setState] = useState<RequestState<T>>({})
+  useEffect(() => {
+    const controller = new AbortController()
+    request<T>(path, { signal: controller.signal }).then(
+      (value) => setState({ value }),
+      (error: unknown) => {
+        if (!controller.signal.aborted) setState({ problem: messageOf(error) })
+      },
+    )
+    return () => controller.abort()
+  }, [path, trigger])
+  return state
+}
+
+/** Returns a query with encoded values. */
+export const queryOf = (params: Readonly<Record<string, string>>): string => `?${new URLSearchParams(params)}`
