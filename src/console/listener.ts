@@ -50,6 +50,12 @@ export async function listenConsole({ port, portFlag, loadOptions }: ListenOptio
       (error: unknown) => failRequest(incoming, response, error),
     )
   })
+  server.on('upgrade', (incoming, socket, head) => {
+    load().then(
+      (consoleServer) => consoleServer.upgrade(incoming, socket, head),
+      () => socket.destroy(),
+    )
+  })
   server.maxConnections = CONNECTIONS_MAX
 
   const listen = (candidate: number) =>

@@ -54,7 +54,7 @@ export type WatchMessage =
   | { readonly id: number; readonly type: 'RESET' }
   /** At most 500 objects of the list. */
   | { readonly id: number; readonly type: 'ITEMS'; readonly objects: readonly ConsoleObject[] }
-  /** The list is complete, or the watch was resumed at the revision of the page. */
+  /** Everything up to this revision was sent. Also sent without changes, when the revision has advanced. */
   | { readonly id: number; readonly type: 'SYNCED'; readonly rev: string }
   /** Changes, coalesced by object. All changes up to the revision `rev` have been sent. */
   | {
@@ -64,8 +64,9 @@ export type WatchMessage =
       readonly rev: string
     }
   /**
-   * The server cannot list or watch. 400, 403 and 404 are final until the page sends `unwatch`; after all others the server
-   * tries again in retryAfterMs, and sends SYNCED (with the rev of the page) or RESET when it has succeeded.
+   * The collection cannot be listed or watched. With retryAfterMs (503, 429 and others) the console tries again by itself, and
+   * then sends changes and SYNCED without a RESET. Without it (400, 403, 404, 413) the error is final until the page sends
+   * `watch` again. The socket is closed with the code 4401 when the session ends: it cannot be opened again without one.
    */
   | {
       readonly id: number

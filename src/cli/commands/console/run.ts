@@ -14,13 +14,13 @@ export interface ConsoleFlags extends LogFlags {
 }
 
 export async function runConsole(flags: ConsoleFlags, deps: ProgramDeps): Promise<void> {
-  const { clock, signal } = deps
+  const { clock, random, signal } = deps
   const { log, env } = await createProcessDeps(deps, { ...flags, logLevel: flags.logLevel ?? 'warn' })
   const config = await loadClientConfig(flags.kubeconfig, { clock, env, context: flags.context })
   const listener = await listenConsole({
     port: flags.port,
     portFlag: '--port',
-    loadOptions: async () => ({ ...config, clock, log }),
+    loadOptions: async () => ({ ...config, clock, random, log }),
   })
   try {
     const { url } = listener

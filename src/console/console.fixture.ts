@@ -1,0 +1,147 @@
+// Test fixture: a console for an API server on an HTTPS port, and a browser's view of it: requests with cookie and Origin, and
+// the WebSocket of a tab.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, vi } from 'vitest'
+import { WebSocket } from 'ws'
+import type { ServerFixtureOptions } from '../apiserver/server.fixture.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { createHttpFixture } from '../client/http/http.fixture.ts'
+import type { Connection } from '../client/index.ts'
+import { listenConsole } from './listener.ts'
+import type { WatchCommand, WatchMessage } from './protocol.ts'
+
+const WAIT = { timeout: 20_000, interval: 10 }
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  readonly body: any
+}
+
+interface RequestOptions {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string | undefined>>
+  readonly body?: unknown
+}
+
+export async function startConsole(connection: Connection, { clock = systemClock() }: { clock?: Clock } = {}) {
+  const pageDir = await mkdtemp(join(tmpdir(), 'stowage-console-'))
+  await writeFile(join(pageDir, 'index.html'), '<!doctype html><title>page</title>')
+  await writeFile(join(pageDir, 'app-1.js'), 'plain')
+  await writeFile(join(pageDir, 'app-1.js.br'), 'brotli')
+  const listener = await listenConsole({
+    port: 0,
+    portFlag: '--port',
+    loadOptions: async () => ({ connection, namespace: 'default', clock, random: () => 0.5, log: silentLog, pageDir }),
+  })
+  onTestFinished(async () => {
+    await listener.close()
+    await rm(pageDir, { recursive: true })
+  })
+  const origin = `http://127.0.0.1:${listener.port}`
+  const token = listener.url.split('#token=')[1]!
+  let cookie: string | undefined
+
+  /** Sends exactly these headers besides Host. An undefined header is left out. */
+  function send(path: string, { method = 'GET', headers = {}, body }: RequestOptions = {}): Promise<Answer> {
+    const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined))
+    return new Promise((resolve, reject) => {
+      const outgoing = httpRequest(
+        `${origin}${path}`,
+        { method, headers: sent as Record<string, string> },
+        (incoming) => {
+          let text = ''
+          incoming.setEncoding('utf8')
+          incoming.on('data', (chunk) => {
+            text += chunk
+          })
+          incoming.on('end', () => {
+            const isJson = incoming.headers['content-type']?.includes('json')
+            resolve({ status: incoming.statusCode!, headers: incoming.headers, body: isJson ? JSON.parse(text) : text })
+          })
+        },
+      )
+      outgoing.on('error', reject)
+      outgoing.end(body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body))
+    })
+  }
+
+  const fixture = {
+    listener,
+    origin,
+    token,
+    send,
+    get cookie() {
+      return cookie
+    },
+    async signIn(): Promise<Answer> {
+      const answer = await fixture.send('/session', {
+        method: 'POST',
+        headers: { origin, 'content-type': 'application/json' },
+        body: { token },
+      })
+      cookie = answer.headers['set-cookie']?.[0]?.split(';')[0]
+      return answer
+    },
+    /** A request as the page sends it. */
+    request: (path: string, { method = 'GET', headers = {}, body }: RequestOptions = {}) =>
+      send(path, {
+        method,
+        headers: {
+          cookie,
+          'sec-fetch-site': 'same-origin',
+          ...(method === 'GET' ? {} : { origin }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        body,
+      }),
+    openTab: (headers: Record<string, string> = {}) =>
+      openTab(listener.port, { cookie: cookie ?? '', origin, ...headers }),
+  }
+  return fixture
+}
+
+/** A console for a Stowage server, with a session. */
+export async function createConsoleFixture(options: ServerFixtureOptions = {}) {
+  const server = await createHttpFixture(options)
+  onTestFinished(() => server.stop())
+  const consoleFixture = await startConsole(server.connection)
+  await consoleFixture.signIn()
+  return { ...server, console: consoleFixture }
+}
+
+async function openTab(port: number, headers: Record<string, string>) {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/watch`, { headers })
+  const messages: WatchMessage[] = []
+  let closeCode: number | undefined
+  socket.on('message', (data) => void messages.push(JSON.parse(String(data))))
+  socket.on('close', (code) => {
+    closeCode = code
+  })
+  await new Promise((resolve, reject) => {
+    socket.once('open', resolve)
+    socket.once('error', reject)
+  })
+  onTestFinished(() => socket.terminate())
+  return {
+    socket,
+    messages,
+    send: (command: WatchCommand) => socket.send(JSON.stringify(command)),
+    get closeCode() {
+      return closeCode
+    },
+    /** Waits for a message, and removes it and all before it. */
+    async until(matches: (message: WatchMessage) => boolean): Promise<WatchMessage> {
+      return vi.waitFor(() => {
+        const index = messages.findIndex(matches)
+        expect(index, JSON.stringify(messages)).toBeGreaterThanOrEqual(0)
+        return messages.splice(0, index + 1).at(-1)!
+      }, WAIT)
+    },
+  }
+}

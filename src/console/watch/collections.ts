@@ -1,0 +1,118 @@
+// The watched collections of the console: tabs that watch the same path share one watch of the API server. A collection that
+// no tab watches any more is followed a little longer, so that a tab that is shown again can continue.
+import { ApiError, badRequest } from '../../api/status-error.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Transport } from '../../client/http/transport.ts'
+import type { Connection } from '../../client/index.ts'
+import { parseApiPath } from '../forward/forward-rules.ts'
+import { type CollectionSubscriber, followCollection, type WatchedCollection } from './watched-collection.ts'
+
+export interface Collections {
+  /** Throws an ApiError if the path is not forwarded or is no collection. The returned function ends the subscription. */
+  subscribe(
+    path: string,
+    create: (collection: WatchedCollection) => CollectionSubscriber,
+  ): { readonly collection: WatchedCollection; unsubscribe(): void }
+  close(): void
+}
+
+export interface CollectionsOptions {
+  readonly transport: Transport
+  readonly connection: Connection
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** How long a collection without subscribers is followed. Pages of hidden tabs close their socket and open it again. */
+const LINGER_MS = 60_000
+/** Further collections are rejected with 429. */
+const COLLECTIONS_MAX = 128
+/** The JSON of all objects. A collection that would exceed it is rejected with 413. */
+const STATE_BYTES_MAX = 256 * 1024 * 1024
+/** The parameters that select objects. Others, such as `limit`, are those of the console. */
+const PARAMETERS = ['labelSelector', 'fieldSelector'] as const
+
+interface Entry {
+  readonly collection: WatchedCollection
+  readonly controller: AbortController
+  cancelLinger(): void
+}
+
+export function createCollections(options: CollectionsOptions): Collections {
+  const { transport, connection, clock, random, log } = options
+  const entries = new Map<string, Entry>()
+
+  function checkMemory(): void {
+    let bytes = 0
+    for (const { collection } of entries.values()) bytes += collection.state.bytes
+    if (bytes <= STATE_BYTES_MAX) return
+    throw new ApiError(
+      413,
+      'RequestEntityTooLarge',
+      `The console keeps at most ${STATE_BYTES_MAX / 2 ** 20} MiB of objects. Choose a namespace, or close other tabs.`,
+    )
+  }
+
+  function stop(path: string, entry: Entry): void {
+    if (entries.get(path) === entry) entries.delete(path)
+    entry.cancelLinger()
+    entry.controller.abort()
+  }
+
+  function start(path: string): Entry {
+    if (entries.size >= COLLECTIONS_MAX) {
+      throw new ApiError(429, 'TooManyRequests', `The console watches at most ${COLLECTIONS_MAX} collections.`)
+    }
+    const controller = new AbortController()
+    const collection = followCollection({
+      ...{ transport, clock, random, path, checkMemory, server: connection.server, signal: controller.signal },
+      invalidateCredentials: () => connection.invalidateCredentials?.(),
+    })
+    const entry: Entry = { collection, controller, cancelLinger() {} }
+    entries.set(path, entry)
+    collection
+      .run()
+      .catch((error: unknown) => log.error({ err: error, path }, 'The console cannot follow a collection'))
+      .finally(() => stop(path, entry)) // after a final error, the next subscriber starts again
+    return entry
+  }
+
+  return {
+    subscribe(target, create) {
+      const path = collectionPathOf(target)
+      const entry = entries.get(path) ?? start(path)
+      entry.cancelLinger()
+      const { collection } = entry
+      const subscriber = create(collection)
+      collection.subscribers.add(subscriber)
+      return {
+        collection,
+        unsubscribe() {
+          collection.subscribers.delete(subscriber)
+          if (collection.subscribers.size > 0) return
+          entry.cancelLinger()
+          entry.cancelLinger = clock.after(LINGER_MS, () => stop(path, entry))
+        },
+      }
+    },
+    close() {
+      for (const [path, entry] of [...entries]) stop(path, entry)
+    },
+  }
+}
+
+/** Returns the path with the parameters that select objects. */
+function collectionPathOf(target: string): string {
+  const { resource, name, path } = parseApiPath(target)
+  if (resource === undefined || name !== undefined) throw badRequest(`${target} is not a collection of objects`)
+  const [pathname, query = ''] = path.split('?')
+  const given = new URLSearchParams(query)
+  const selected = new URLSearchParams()
+  for (const parameter of PARAMETERS) {
+    const value = given.get(parameter)
+    if (value) selected.set(parameter, value)
+  }
+  return selected.size > 0 ? `${pathname}?${selected}` : (pathname as string)
+}
