@@ -20,7 +20,7 @@ const describeWrites = (writes: readonly CommitWrite[]) =>
 const describeBinding = (volume: Volume, claim: Claim) => describeWrites(bindingWrites(volume, claim))
 
 describe('bindingWrites', () => {
-  it('PROV-5 returns four writes in order, with the resourceVersion as precondition of the first write of each object', () => {
+  it('PROV-5 returns four writes in order, with the resourceVersion as a precondition of the first write of each object', () => {
     expect(describeBinding(aVolume(), aClaim())).toEqual([
       [
         'PersistentVolume',
@@ -88,7 +88,7 @@ describe('bindingWrites', () => {
     it(`PROV-5 returns only the remaining writes after ${target} was written`, () => {
       const writes = describeBinding(volume, claim)
       expect(writes.map(([writeTarget]) => writeTarget)).toEqual(remainingTargets)
-      // The first remaining write of each object has the resourceVersion that was read as precondition.
+      // The first remaining write of each object has the resourceVersion that was read as a precondition.
       for (const kind of ['PersistentVolume', 'PersistentVolumeClaim']) {
         const firstWrite = writes.find(([writeTarget]) => String(writeTarget).split('/')[0] === kind)
         if (firstWrite) expect(firstWrite[1].metadata.resourceVersion).toBeDefined()
@@ -96,7 +96,7 @@ describe('bindingWrites', () => {
     })
   }
 
-  it('PROV-4 sets no bound-by-controller annotation on an object in which a user chose the other one', () => {
+  it('PROV-4 sets no bound-by-controller annotation on a volume with a claimRef or a claim with a volumeName set by a user', () => {
     const [volumeWrite] = describeBinding(aVolume({ claim: { name: 'c' } }), aClaim())
     expect(volumeWrite![1].metadata.annotations).toBeUndefined()
     const claimWrite = describeBinding(aVolume(), aClaim({ spec: { volumeName: 'pv' } }))[2]

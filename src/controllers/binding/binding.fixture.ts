@@ -219,7 +219,7 @@ const disableAtomicCommits = (client: Client): Client => ({
   commit: (writes, shared) => commitOneByOne(client, writes, shared),
 })
 
-/** Returns the fields of claim and volume that a binding sets. */
+/** Returns the fields of the claim and the volume that a binding sets. */
 export const summarizeBinding = (claim: Claim, volume: Volume) => ({
   claim: {
     phase: claim.status?.phase,

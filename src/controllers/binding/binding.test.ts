@@ -540,7 +540,7 @@ for (const isAtomic of [true, false]) {
       expect(await volumeOf('c')).toBe('pv')
     })
 
-    it('PROV-6 binds a claim with class "" only to a volume without class, and never provisions for it', async () => {
+    it('PROV-6 binds a claim with class "" only to a volume without a class, and never provisions for it', async () => {
       await start()
       await fixture.createClass('gold', { metadata: { annotations: DEFAULT_CLASS_ANNOTATION } })
       await fixture.createVolume('gold-volume', { spec: { storageClassName: 'gold' }, ...AVAILABLE_STATUS })
@@ -577,7 +577,7 @@ for (const isAtomic of [true, false]) {
       expect((await fixture.getClaim('annotated')).spec?.storageClassName).toBeUndefined()
     })
 
-    it('PROV-3 binds a volume without class rather than assigning the default class', async () => {
+    it('PROV-3 binds a volume without a class rather than assigning the default class', async () => {
       await start()
       await fixture.createVolume('pv', AVAILABLE_STATUS)
       await fixture.createClaim('c')

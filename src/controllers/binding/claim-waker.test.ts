@@ -150,7 +150,7 @@ describe('the claim waker', () => {
     expect(harness.reconciles).toBe(2 * COUNT)
   })
 
-  it('PROV-6 compares a volume that satisfies no claim once per group of equal requirements', () => {
+  it('PROV-6 compares a volume only once with each group of claims that have equal requirements', () => {
     const waitingClaims = createWaitingClaims()
     for (let n = 0; n < 10_000; n++)
       waitingClaims.add(requirementsOf(aClaim({ name: `c${n}`, size: `${5 + (n % 3)}Gi` })), '')

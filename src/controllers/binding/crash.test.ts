@@ -40,8 +40,8 @@ function loseConnectionAfter(writeCount: number) {
 }
 
 describe('a binder that crashes', () => {
-  for (const [writeCount, lastWritten] of ['no object', ...WRITES].entries()) {
-    it(`PROV-5 completes the binding after it crashed when ${lastWritten} was written`, async () => {
+  for (const [writeCount, lastWritten] of ['nothing', ...WRITES].entries()) {
+    it(`PROV-5 completes the binding after a crash with ${lastWritten} as the last write`, async () => {
       const { connection, wrapClient } = loseConnectionAfter(writeCount)
       fixture = await createBindingFixture({ isAtomic: false, wrapClient })
       await fixture.createVolume('pv', AVAILABLE_STATUS)
@@ -86,7 +86,7 @@ describe('a binder among other writers', () => {
     expect((await fixture.getVolume('pv')).spec?.claimRef).toEqual({ namespace: 'default', name: 'rival' })
   })
 
-  it('PROV-5 reads a volume after a conflict without waiting for its watch', async () => {
+  it('PROV-5 reads a volume from the server after a conflict instead of waiting for its watch event', async () => {
     const hiddenNames = { volume: '' }
     let bindingCommits = 0
     fixture = await createBindingFixture({

@@ -1,5 +1,5 @@
-// Builds the writes that change an object and its status. The first has the resourceVersion that was read as precondition;
-// the second has only the uid, because the first changes the resourceVersion. Pure.
+// Builds the writes that change an object and its status. The first has the resourceVersion that was read as a
+// precondition; the second has only the uid, because the first changes the resourceVersion. Pure.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { CommitWrite } from '../../client/index.ts'
 

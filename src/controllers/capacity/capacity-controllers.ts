@@ -26,7 +26,7 @@ export interface CapacityDeps extends ControllerDeps {
   readonly mode: CapacityMode
   readonly options: CapacityOptions
   readonly capacityMetrics?: CapacityMetrics
-  /** Records the events of claims for whose class GetCapacity fails. The caller runs it. */
+  /** Records events on the waiting claims of a class for which GetCapacity fails. The caller runs it. */
   readonly events?: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
 }
@@ -39,7 +39,7 @@ export interface CapacityControllers {
 
 const QUEUE_NAME = 'csistoragecapacity'
 
-/** Returns the class of a key of the queue. */
+/** Returns the class of an item. */
 const classRefOf = (key: ItemKey) => ({
   apiVersion: `${storageClassKind.group}/${storageClassKind.versions[0]}`,
   kind: storageClassKind.kind,

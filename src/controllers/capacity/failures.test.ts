@@ -116,8 +116,8 @@ describe('a failing driver', () => {
   })
 })
 
-describe('the API server', () => {
-  it('CAP-17 causes no GetCapacity calls while it is down, and all objects are published when it is up again', async () => {
+describe('the producer', () => {
+  it('CAP-17 makes no GetCapacity calls while the server is down, and publishes all objects when it is up again', async () => {
     const fixture = await createCapacityFixture()
     for (let i = 0; i < 30; i++)
       await fixture.aNode(`n${i}`, { zone: i % 2 ? 'a' : 'b', host: `h${i}` }, ['zone', 'host'])
@@ -138,7 +138,7 @@ describe('the API server', () => {
     expect(lines.filter((line) => line.startsWith('error'))).toEqual([])
   })
 
-  it('CAP-17 pauses all writes with backoff until one succeeds', async () => {
+  it('CAP-17 pauses all writes with backoff after a failure of the server, until one succeeds', async () => {
     const fixture = await createCapacityFixture()
     for (let i = 0; i < 30; i++) await fixture.aNode(`n${i}`, { zone: 'a', host: `h${i}` }, ['zone', 'host'])
     await fixture.aClass('fast')
@@ -163,7 +163,7 @@ describe('the API server', () => {
     expect(lines).toContain('info capacity objects can be written again')
   })
 
-  it('CAP-18 makes the producer wait, with one log line, if it does not serve capacity objects', async () => {
+  it('CAP-18 waits, with one log line, if the server does not serve capacity objects', async () => {
     const fixture = await createFixtureWithTwoZones({ runtimeConfig: 'storage.k8s.io/v1/csistoragecapacities=false' })
     const { log, lines } = createRecordingLog()
     await fixture.start({ log })
@@ -172,7 +172,7 @@ describe('the API server', () => {
     expect(fixture.countGetCapacityCalls()).toBe(0)
   })
 
-  it('CAP-18 makes the producer start when it serves capacity objects later', async () => {
+  it('CAP-18 starts when the server begins to serve capacity objects', async () => {
     const fixture = await createFixtureWithTwoZones()
     let isServed = false
     const wrapClient = (client: Client): Client => ({
@@ -187,7 +187,7 @@ describe('the API server', () => {
     expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast b 4Gi'])
   })
 
-  it('CAP-8 receives all writes, within the rate limit', async () => {
+  it('CAP-8 sends all writes within the rate limit', async () => {
     const fixture = await createCapacityFixture()
     for (let i = 0; i < 10; i++) await fixture.aNode(`n${i}`, { zone: 'a', host: `h${i}` }, ['zone', 'host'])
     await fixture.aClass('fast')
@@ -199,7 +199,7 @@ describe('the API server', () => {
     expect(await fixture.objects()).toHaveLength(10)
   })
 
-  it('CAP-8 receives the other objects without delay if it rejects one', async () => {
+  it('CAP-8 writes the other objects without delay if the server rejects one', async () => {
     const fixture = await createCapacityFixture()
     await fixture.aNode('n1', { zone: 'a' })
     await fixture.aNode('n2', { zone: 'b' })

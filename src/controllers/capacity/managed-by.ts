@@ -9,7 +9,7 @@ const LABEL_CHARACTERS_MAX = 63
 const HASH_CHARACTERS = 8
 
 /**
- * Returns the label value of the producer of a node, or without a node that of the cluster-wide producer. A long node name
+ * Returns the label value of a node's producer, or of the cluster-wide producer if no node is given. A long node name
  * requires a hash:
  *   up to 42 characters   external-provisioner-<node>
  *   43 to 52 characters   external-p-53f40b57-<node>, with the base shortened

@@ -36,7 +36,7 @@ export function planObject(
   return { do: 'create', object: buildObject(item, report, template) }
 }
 
-/** Whether capacity, maximum volume size and owner of the object are up to date. Its labels are those of the cache's selector. */
+/** Compares capacity, maximum volume size and owner. The labels always match, because the cache selects objects by them. */
 export function isUpToDate(object: Readonly<CSIStorageCapacity>, report: Report, { owner }: ObjectTemplate): boolean {
   return (
     bytesOf(object.capacity) === report.availableBytes &&
@@ -62,7 +62,7 @@ function buildObject({ segment, storageClass }: Item, report: Report, template: 
   }
 }
 
-/** Returns a merge patch with uid and resourceVersion as preconditions. */
+/** Returns a merge patch with the uid and resourceVersion as preconditions. */
 function buildPatch({ metadata }: Readonly<CSIStorageCapacity>, report: Report, { owner }: ObjectTemplate): object {
   const { uid, resourceVersion, ownerReferences = [] } = metadata
   const isMissing = owner && !ownerReferences.some((reference) => reference.uid === owner.uid)

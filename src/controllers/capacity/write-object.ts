@@ -41,7 +41,7 @@ export async function applyObject(action: ObjectAction, context: WriteContext, s
   }
 }
 
-/** Deletes the object with uid and resourceVersion as preconditions, because another writer may have changed it. */
+/** Deletes the object with its uid and resourceVersion as preconditions, because another writer may have changed it. */
 export async function deleteObject(object: Capacity, context: WriteContext, signal: AbortSignal): Promise<Outcome> {
   const { uid, resourceVersion } = object.metadata
   const outcome = await tryWrite(context, signal, async () => {

@@ -1,5 +1,5 @@
 // Signs the kubeconfig in the ConfigMap kube-public/cluster-info with each valid bootstrap token that has the usage signing, so
-// that a client that has a token can verify the CA before it uses it. The form is that of kubeadm: a detached JWS for each token.
+// that a client with a token can verify the CA before using it. Each signature is a detached JWS, as in kubeadm.
 import { createHmac } from 'node:crypto'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import type { ConfigMap } from '../../api/kinds/config-map/config-map-schema.ts'
@@ -17,7 +17,7 @@ import { type Controller, checkAfter, createController, done, type Outcome, sour
 const NAME = 'bootstrap-signer'
 const CLUSTER_INFO = { namespace: 'kube-public', name: 'cluster-info' }
 const SIGNATURE_PREFIX = 'jws-kubeconfig-'
-/** The longest timer. */
+/** Maximum interval between two checks of the tokens. */
 const RECHECK_MS_MAX = 24 * 60 * 60 * 1_000
 
 export function createBootstrapSigner(deps: ControllerDeps): Controller {
@@ -46,7 +46,7 @@ export function createBootstrapSigner(deps: ControllerDeps): Controller {
     }
     const nextExpiryMs = Math.min(...tokens.map(({ expiresAtMs }) => expiresAtMs))
     if (nextExpiryMs === Number.POSITIVE_INFINITY) return done
-    return checkAfter(Math.min(nextExpiryMs - nowMs, RECHECK_MS_MAX), 'the signature of a token ends when it expires')
+    return checkAfter(Math.min(nextExpiryMs - nowMs, RECHECK_MS_MAX), 'the signature of a token is removed when it expires')
   }
 
   const controller = createController({

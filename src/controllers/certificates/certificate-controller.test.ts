@@ -97,7 +97,7 @@ interface RequestSpec {
   readonly signerName?: string
   readonly usages?: readonly string[]
   readonly expirationSeconds?: number
-  /** Subject alternative names as openssl reads them. */
+  /** Subject alternative names in openssl's syntax, such as `DNS:worker-1`. */
   readonly alternativeNames?: string
 }
 
@@ -157,7 +157,7 @@ describe('the certificate controller', () => {
     expect(Date.parse(certificate.validTo) - cluster.api.clock.nowMs()).toBeGreaterThan(HOUR_MS - 120_000)
   })
 
-  it('SYS-19 gets no request of a node for the certificate of another, because the API server rejects it', async () => {
+  it('SYS-19 never sees a request of one node for the certificate of another, because the API server rejects it', async () => {
     const cluster = await startController()
     const node = { name: 'system:node:n1', group: 'system:nodes' }
     const { code, message } = await cluster.request(node, { subject: nodeSubject('n2') })
@@ -252,7 +252,7 @@ describe('the certificate controller', () => {
     expect((await cluster.read(name)).status.conditions.at(-1).message).toBe(message)
   })
 
-  it('SYS-19 gets no request of a node for the serving certificate of another, because the API server rejects it', async () => {
+  it('SYS-19 never sees a request of one node for the serving certificate of another, because the API server rejects it', async () => {
     const cluster = await startController()
     const spec = { ...SERVING_SPEC, subject: nodeSubject('n2'), alternativeNames: 'DNS:n2' }
     expect((await cluster.request(NODE_USER, spec)).code).toBe(403)

@@ -26,7 +26,7 @@ export interface Requester {
 
 export interface SigningRequest extends Validity {
   readonly use: CertificateUse
-  /** The encoded subject. */
+  /** The subject in DER. */
   readonly subject: Uint8Array
   readonly publicKey: KeyObject
   /** Subject alternative names in DER. */
@@ -70,7 +70,7 @@ export function createCertificateController(deps: CertificateControllerDeps): Ce
     const requester = requesterOf(csr)
     const action = planRequest(csr, { nowMs: clock.nowMs(), hasRight: (right) => deps.hasRight(requester, right) })
     if (action.do === 'wait') {
-      return checkAfter(action.untilMs - clock.nowMs(), 'the request is deleted when it is old')
+      return checkAfter(action.untilMs - clock.nowMs(), 'the request is deleted when its retention time ends')
     }
     try {
       await apply(csr, action)

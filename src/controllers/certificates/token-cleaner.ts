@@ -9,7 +9,7 @@ import { checkAfter, createController, done, source, type WorkQueue } from '../.
 
 const NAME = 'token-cleaner'
 const EXPIRED_MS_MAX = 24 * 60 * 60 * 1_000
-/** The longest timer. */
+/** Maximum interval between two checks of a token. */
 const RECHECK_MS_MAX = 24 * 60 * 60 * 1_000
 
 export function createTokenCleaner(deps: ControllerDeps): {

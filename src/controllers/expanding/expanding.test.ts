@@ -276,7 +276,7 @@ describe('expanding a claim', () => {
     expect(await fixture.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', conditions: ['FileSystemResizePending'] })
   })
 
-  it('REX-1 writes steps with resourceVersion as precondition, and failures without', async () => {
+  it('REX-1 writes steps with the resourceVersion as a precondition, and failures without it', async () => {
     const bodies: [string, { metadata: Record<string, unknown> }][] = []
     fixture.setExpandEffect(failWith('INTERNAL'), 1)
     await fixture.aClaim()
@@ -491,7 +491,7 @@ describe('failures', () => {
     expect((await fixture.view()).conditions).toEqual(['FileSystemResizePending', 'Resizing'])
   })
 
-  it('REX-8 accepts the actual size if a call without response has expanded the volume beyond the lowered request', async () => {
+  it('REX-8 accepts the actual size if a call without a response has expanded the volume beyond the lowered request', async () => {
     fixture.setRules(
       { method: 'ControllerExpandVolume', nth: 1, effect: failWith('OUT_OF_RANGE') },
       { method: 'ControllerExpandVolume', nth: 2, effect: { do: 'loseReply', as: 'unavailable' } },
@@ -791,7 +791,7 @@ describe('free capacity', () => {
 describe('lowering the request', () => {
   const loweredEvents = () => fixture.events.filter(({ reason }) => reason === 'StorageRequestLowered')
 
-  it('REX-6 records an event on claim and volume', async () => {
+  it('REX-6 records an event on the claim and the volume', async () => {
     fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
     await fixture.aClaim()
     fixture.start()

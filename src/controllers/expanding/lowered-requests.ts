@@ -1,4 +1,4 @@
-// Records an event on claim and volume when a user lowers the requested size, because the volume may already be expanded
+// Records an event on the claim and the volume when a user lowers the requested size, because the volume may already be expanded
 // and quota may still charge the larger size. An edit that was made while no controller was running is reported later if
 // the expansion is still in progress and no event exists.
 import type { Stored } from '../../api/kind.ts'

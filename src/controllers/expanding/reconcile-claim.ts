@@ -151,7 +151,7 @@ function situationOf({ claim, volume }: Subject, context: ExpandingContext): Sit
   }
 }
 
-/** Reads claim and volume from the caches. Returns undefined if they are no longer bound to each other. */
+/** Reads the claim and the volume from the caches. Returns undefined if they are no longer bound to each other. */
 function readCurrent({ claim, volume }: Subject, { claims, volumes }: ExpandingContext): Subject | undefined {
   const { uid } = claim.metadata
   const [newClaim, newVolume] = [claims.get(keyOfObject(claim)), volumes.get(keyOfObject(volume))]

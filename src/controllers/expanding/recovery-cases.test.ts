@@ -1,4 +1,4 @@
-// Tests the cases of recovery from expansion failure in KEP-1790: the fields of claim and volume after each write.
+// Tests the cases of recovery from expansion failure in KEP-1790: the fields of the claim and the volume after each write.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type ClaimView, createExpandingFixture, type ExpandingFixture } from './expanding.fixture.ts'
 
@@ -26,7 +26,7 @@ async function finishNodeExpansion(size: string): Promise<void> {
 // A step is one transaction with atomic commits, and one write per object without.
 for (const isAtomic of [true, false]) {
   describe(`recovery from expansion failure (${isAtomic ? 'atomic commits' : 'single writes'})`, () => {
-    /** With atomic commits there is no view between the writes of volume and claim. */
+    /** With atomic commits there is no view between the writes of the volume and the claim. */
     const viewsBetweenWrites = (view: ClaimView): ClaimView[] => (isAtomic ? [] : [view])
 
     it('REX-5 case 1: expands to 20Gi after an expansion to 100Gi has failed', async () => {

@@ -16,7 +16,7 @@ export async function saveClaim(writes: readonly CommitWrite[], saver: Saver): P
   return (await saver.save(writes)).at(-1) as Claim | undefined
 }
 
-/** Builds a write of the claim's status with the claim's resourceVersion as precondition. */
+/** Builds a write of the claim's status with the claim's resourceVersion as a precondition. */
 export const claimWrite = (claim: Claim, patch: StatusPatch): CommitWrite =>
   statusWrite(claim, patch, { resourceVersion: claim.metadata.resourceVersion })
 
@@ -39,7 +39,7 @@ export interface VolumeUpdate {
   readonly size?: string
   /** A value of null removes the annotation. */
   readonly annotations?: Readonly<Record<string, string | null>>
-  /** Adds the volume's resourceVersion as precondition. */
+  /** Adds the volume's resourceVersion as a precondition. */
   readonly isConditional?: true
 }
 

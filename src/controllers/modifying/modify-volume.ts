@@ -1,5 +1,5 @@
 // Calls ControllerModifyVolume: saves the target and the undo record in the claim, calls the driver, and saves the result
-// in volume and claim, in one transaction if the server supports it.
+// in the volume and the claim, in one transaction if the server supports it.
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { operationDetailsOf } from '../../base/operation-details.ts'
 import { keyOfObject } from '../../client/index.ts'

@@ -56,7 +56,7 @@ describe('modifying the class of a bound claim', () => {
       ['Normal', 'VolumeModify', 'external resizer is modifying volume data with vac gold'],
       ['Normal', 'VolumeModifySuccessful', 'external resizer modified volume data with vac gold successfully'],
     ])
-    // One commit for the intent, one for volume and claim together.
+    // One commit for the intent, and one for the volume and the claim together.
     expect(instance.calls.filter((call) => call === 'commit')).toHaveLength(2)
     expect(instance.calls).not.toContain('patch')
   })

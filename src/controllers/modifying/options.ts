@@ -6,7 +6,7 @@ export interface ModifyingOptions {
   readonly timeoutMs?: number
   /** Delay between two attempts for infeasible attributes. Default 5 min. */
   readonly slowRetryMs?: number
-  /** Whether to send the names of claim and volume as parameters. Default false. */
+  /** Whether to send the names of the claim and the volume as parameters. Default false. */
   readonly extraModifyMetadata?: boolean
   /** Whether to wait until no pod uses a volume that the driver has rejected because it is in use. Default true. */
   readonly handlesInUse?: boolean

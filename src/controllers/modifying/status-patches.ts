@@ -60,7 +60,7 @@ interface PatchInput {
   readonly nowMs: number
 }
 
-/** Returns the patch before the driver is called, with the claim's resourceVersion as precondition. */
+/** Returns the patch before the driver is called, with the claim's resourceVersion as a precondition. */
 export function beginPatch(
   { claim, situation, target, changedParts, nowMs }: PatchInput,
   undo: Undo,

@@ -56,7 +56,7 @@ async function removePod(
   }
 }
 
-/** Patches the status with the uid as precondition, because another pod may have the same name by now. */
+/** Patches the status with the uid as a precondition, because another pod may have the same name by now. */
 export function patchStatus(
   { metadata: { namespace, name, uid } }: Readonly<Stored<Pod>>,
   { client, clock }: NodeLifecycleContext,

@@ -3,7 +3,7 @@ import { PROVISIONED_BY } from '../../volumes/names.ts'
 import { aClaim, build, NEW_VOLUME } from './built-volume.fixture.ts'
 
 describe('buildVolume', () => {
-  it('PROV-11 copies fields of claim and class', () => {
+  it('PROV-11 copies fields of the claim and the class', () => {
     expect(build()).toEqual({
       metadata: {
         name: 'pvc-u1',

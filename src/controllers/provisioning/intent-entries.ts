@@ -20,7 +20,7 @@ export function entryOf({ metadata, spec }: Claim): IntentEntry {
   return { claim, text: JSON.stringify(claim) }
 }
 
-/** A copy of the whole claim by kubectl, which no request contains. */
+/** kubectl's copy of the claim. No request to the storage contains it. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
 export const formatEntries = (entries: IntentEntries): string =>
@@ -29,7 +29,7 @@ export const formatEntries = (entries: IntentEntries): string =>
 /** Returns the number of characters that an entry adds to the JSON. */
 export const charactersOf = (uid: string, { text }: IntentEntry): number => uid.length + text.length + '"":,'.length
 
-/** Throws an error with the place of the JSON if someone has edited it and it is no longer valid. */
+/** Throws an error that names `place` if the JSON is invalid, for example because a user edited it. */
 export function parseEntries(json: string | undefined, place: string): Map<string, IntentEntry> {
   const entries = new Map<string, IntentEntry>()
   if (!json) return entries

@@ -12,7 +12,7 @@ const LEASE = { namespace: 'kube-system', name: 'stowage-intents-disks' }
 
 let server: ServerFixture
 let updates = 0
-/** Called before each update. If it throws, the update fails, before or after it took effect. */
+/** Called before and after each update takes effect. If it throws, the update fails. */
 let onUpdate: (when: 'before' | 'after') => void
 beforeEach(async () => {
   server = await createServerFixture()
@@ -91,7 +91,7 @@ describe('createIntentJournal', () => {
     await journal.open()
     const [a, b] = [await aClaim('a'), await aClaim('b')]
     await settled(Promise.all([journal.add(a), journal.add(b)]))
-    await journal.whenRemoved(a.metadata.uid) // it is not about to be removed
+    await journal.whenRemoved(a.metadata.uid) // resolves at once, because the intent is not about to be removed
     expect(await recordedUids()).toHaveLength(2)
     journal.remove(a.metadata.uid)
     await settled(journal.whenRemoved(a.metadata.uid))
@@ -117,7 +117,7 @@ describe('createIntentJournal', () => {
     expect(journal.has(claim.metadata.uid)).toBe(true)
   })
 
-  it('PROV-12 hands its claims to the next process and then records nothing', async () => {
+  it('PROV-12 hands its claims over to the next process and then records nothing', async () => {
     const first = journalOf('first')
     await first.open()
     const claim = await aClaim('a', { 'example.com/secret': 'gold' })
@@ -192,7 +192,7 @@ describe('createIntentJournal', () => {
     expect(await recordedUids()).toEqual([large.metadata.uid])
   })
 
-  it('PROV-12 is not used on a server with atomic commits, except for the intents that it has', async () => {
+  it('PROV-12 is not used for new intents on a server with atomic commits', async () => {
     const atomic = { commitsAtomically: async () => true }
     const unused = journalOf('first', atomic)
     expect(await unused.open()).toEqual([])

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { intentOf } from './intent.ts'
 
 describe('intentOf', () => {
-  it('PROV-12 derives the finalizer from the names of provisioner and instance', () => {
+  it('PROV-12 derives the finalizer from the names of the provisioner and the instance', () => {
     expect(intentOf('disks.example.com')).toBe('provisioning.stowage.dev/disks.example.com')
     expect(intentOf('disks.example.com', 'node-1')).toBe('provisioning.stowage.dev/disks.example.com.node-1')
     expect(intentOf('gluster.org/gluster-volume')).toBe('provisioning.stowage.dev/gluster.org-gluster-volume')

@@ -31,7 +31,7 @@ export interface ProvisioningOptions {
   readonly intentLease?: ObjectRef
   /** Feature gates of the binder. Default: all enabled. */
   readonly gates?: FeatureGates
-  /** Finalizer of volumes until their storage is deleted. Default: the one of external or in-process provisioners. */
+  /** Finalizer of volumes until their storage is deleted. Default: the finalizer of external or in-process provisioners. */
   readonly volumeFinalizer?: string
 }
 

@@ -31,7 +31,7 @@ export function planVolume(
   // A volume that is being deleted and lacks the finalizer was already released by this provisioner.
   if (phase === 'Released' && (volume.spec?.claimRef || deletionRequested) && (hasFinalizer || !isBeingDeleted))
     return { do: 'delete' }
-  // An Available volume is deleted by a user, or was made Available after its deletion was requested.
+  // A user deletes an Available volume, or the volume became Available after its deletion was requested.
   if (phase === 'Available' && hasFinalizer && (isBeingDeleted || deletionRequested)) return { do: 'delete' }
   return { do: 'nothing' }
 }

@@ -405,7 +405,7 @@ describe('provisionerOf', () => {
     expect(throwingFixture.provisioner.owns(aVolume())).toBe(false)
   })
 
-  it('PROV-20 does not delete a volume with its annotation but a foreign source', async () => {
+  it('PROV-20 does not delete a volume that has its annotation but a source that it does not own', async () => {
     const { deletedVolumes, provisioner } = createPluginFixture({ owns: () => false })
     const result = await provisioner.delete(aVolume(), new AbortController().signal)
     const message = expect.stringContaining('Nothing was changed')

@@ -76,7 +76,7 @@ export interface NewVolume {
   readonly unusableReason?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly annotations?: Readonly<Record<string, string>>
-  /** Source, capacity and all fields that differ from claim and class. */
+  /** Source, capacity and all fields that differ from those of the claim and the class. */
   readonly spec: Partial<PersistentVolumeSpec> & Pick<PersistentVolumeSpec, 'capacity'>
 }
 

@@ -7,7 +7,7 @@ import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { type Controller, createController, done, type Outcome, retryAfter, source } from '../../runtime/index.ts'
 
 export interface ObjectPerNamespace<T extends KubeObject> {
-  /** Name of the controller. */
+  /** Name of the controller in logs and metrics. */
   readonly name: string
   readonly kind: Kind<T>
   readonly objectName: string

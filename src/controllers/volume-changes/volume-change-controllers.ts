@@ -1,4 +1,4 @@
-// Runs all kinds of volume change (change.ts) for one CSI driver or plugin on one work queue. The queue key consists of claim and
+// Runs all kinds of volume change (change.ts) for one CSI driver or plugin on one work queue. The queue key consists of the claim and the
 // kind, so that the backoff of an expansion does not delay a modification. A lock per volume ensures that two changes of a
 // volume never run at once. With leader election, each term creates a new instance.
 import type { Stored } from '../../api/kind.ts'
@@ -40,12 +40,12 @@ export interface VolumeChangeControllers {
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Returns the work queue's key of a change to a claim's volume. */
+/** Returns the work queue key of a change to a claim's volume. */
 export const changeKey = (claim: ObjectKey, change: VolumeChange['name']): string => `${claim}#${change}`
 
 const OPERATION_NAMES = { expanding: 'ExpandController', modifying: 'Modify' } as const
 
-/** Returns the operation of a key of the work queue. */
+/** Returns the name of the operation that a work queue key identifies. */
 const operationNameOf = (key: string): string => OPERATION_NAMES[key.split('#')[1] as VolumeChange['name']]
 
 export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeChangeControllers {

@@ -22,10 +22,10 @@ const REPEAT_MS = 1_800_000
 const EVENTS_PER_PAGE = 500
 
 export interface ConditionEvents {
-  /** Reads the events of earlier processes, so that the end of a condition that they recorded is recorded too. */
+  /** Reads the events of earlier processes, so that recoveries from conditions that they recorded are recorded too. */
   readEarlierEvents(client: Client, signal: AbortSignal): Promise<void>
   record(claim: Claim, condition: VolumeCondition): void
-  /** Removes what is known about a deleted claim. */
+  /** Discards the state of a deleted claim. */
   forget(claim: Claim): void
   /** The number of claims whose last condition is abnormal. */
   readonly abnormalCount: number

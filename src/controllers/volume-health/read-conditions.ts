@@ -1,7 +1,7 @@
 // Asks a CSI driver for the condition of its volumes: with ListVolumes for all of them, or with ControllerGetVolume for one.
 import { type CsiDriver, CsiError } from '../../csi/index.ts'
 
-/** As in CSI. The message describes the condition for a person. */
+/** VolumeCondition of CSI. The message is for humans. */
 export interface VolumeCondition {
   readonly isAbnormal: boolean
   readonly message: string
@@ -46,6 +46,6 @@ export async function getCondition(
     return condition && { isAbnormal: condition.abnormal, message: condition.message }
   } catch (error) {
     if (!(error instanceof CsiError) || error.codeName !== 'NOT_FOUND') throw error
-    return { isAbnormal: true, message: `The driver does not find the volume: ${error.message}` }
+    return { isAbnormal: true, message: `The driver cannot find the volume: ${error.message}` }
   }
 }

@@ -87,7 +87,7 @@ export async function createHealthFixture(...capabilities: readonly ControllerCa
       return fake.state.volumes[volumeHandle]!
     },
     advance: (ms: number) => server.advanceUntilSettled(clock.sleep(ms)),
-    /** Waits until there are as many events, and returns them as `claim type reason: message`, sorted. */
+    /** Waits until there are `count` events, and returns them as `claim type reason: message`, sorted. */
     async waitForEvents(count: number): Promise<string[]> {
       let lines: string[] = []
       await server.waitUntil(async () => {

@@ -41,10 +41,10 @@ describe('the health monitor', () => {
     delete fixture.fake.state.volumes[id]
     await fixture.start()
     const [line] = await fixture.waitForEvents(1)
-    expect(line).toMatch(/^orders Warning VolumeConditionAbnormal: The driver does not find the volume/)
+    expect(line).toMatch(/^orders Warning VolumeConditionAbnormal: The driver cannot find the volume/)
   })
 
-  it('PLUS-5 reads the volumes that the list has no condition for', async () => {
+  it('PLUS-5 reads the conditions of volumes that the driver lists without one', async () => {
     const fixture = await createHealthFixture('LIST_VOLUMES', 'GET_VOLUME')
     const { id } = await fixture.aBoundClaim('orders')
     delete fixture.fake.state.volumes[id]

@@ -87,7 +87,7 @@ export function createVolumeHealth(deps: VolumeHealthDeps): VolumeHealth {
   async function checkVolume(claimKey: ObjectKey, signal: AbortSignal): Promise<Outcome> {
     const handle = findOwn(claimKey)?.volume.spec?.csi?.volumeHandle
     const condition = handle === undefined ? undefined : await getCondition(handle, { driver, timeoutMs, signal })
-    const claim = findOwn(claimKey)?.claim // may be deleted, or bound to another volume, since the call
+    const claim = findOwn(claimKey)?.claim // may have been deleted or bound to another volume during the call
     if (claim && condition) conditionEvents.record(claim, condition)
     return done
   }

@@ -22,6 +22,6 @@ export interface AttacherContext {
   readonly volumes: Cache<PersistentVolume>
   readonly csiNodes: Cache<CSINode>
   readonly locks: VolumeLocks
-  /** Names of attached attachments to publish once more, because the driver does not list them as published. */
+  /** Names of attachments to publish again although they are attached, because the driver does not list them as published. */
   readonly unlistedNames: Set<string>
 }

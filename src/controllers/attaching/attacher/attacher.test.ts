@@ -246,8 +246,8 @@ describe('unpublishing', () => {
   })
 })
 
-describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
-  it('SYS-18 gets its attachments marked as attached without a call', async () => {
+describe('for a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
+  it('SYS-18 marks attachments as attached without calling the driver', async () => {
     fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
@@ -259,7 +259,7 @@ describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
     expect(publishCalls()).toEqual([])
   })
 
-  it('SYS-18 gets the finalizer of an earlier driver version removed when an attachment is deleted', async () => {
+  it('SYS-18 removes a finalizer left by an earlier driver version when an attachment is deleted', async () => {
     fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
     await fixture.aVolume()
     await anAttachment('left', { finalizers: [FINALIZER] })
@@ -308,7 +308,7 @@ describe('comparing attachments with the driver', () => {
   const listCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'ListVolumes')
   const detachBehindAttacher = (nodeId: string) => delete fixture.fake.state.volumes['vol-data']!.attachments[nodeId]
 
-  it('SYS-18 publishes a volume again that the driver does not list as published on the node', async () => {
+  it('SYS-18 publishes a volume again if the driver does not list it as published on the node', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume('other')
     await fixture.aVolume()

@@ -49,7 +49,7 @@ function isListed(
   return publishedNodes.get(csi.volumeHandle)?.includes(nodeId) ?? false
 }
 
-/** Returns the node IDs by volume. The timeout of driver calls holds for each page. */
+/** Returns the node IDs by volume. The timeout of driver calls applies to each page. */
 async function listPublishedNodes(
   { driver, settings: { timeoutMs } }: AttacherContext,
   maxEntries: number,

@@ -1,5 +1,5 @@
 // Reconciles one VolumeAttachment as planned by plan-attachment.ts: publishes the volume, or unpublishes it if the
-// attachment is being deleted. The finalizers on volume and attachment are saved before the driver is called, because
+// attachment is being deleted. The finalizers on the volume and the attachment are saved before the driver is called, because
 // after a crash they show which volumes may be published.
 
 import type { Stored } from '../../../api/kind.ts'

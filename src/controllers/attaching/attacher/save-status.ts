@@ -1,4 +1,4 @@
-// Writes the status of a VolumeAttachment. Every write has the uid as precondition: attachments have deterministic names,
+// Writes the status of a VolumeAttachment. Every write has the uid as a precondition: attachments have deterministic names,
 // so an attachment may be deleted and recreated under the same name.
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { ApiError, isNotFound } from '../../../api/status-error.ts'

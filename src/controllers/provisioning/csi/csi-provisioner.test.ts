@@ -15,7 +15,7 @@ import { factsOf, TOPOLOGY_FACTS } from './stub-driver.fixture.ts'
 const SECRETS = '/api/v1/namespaces/default/secrets'
 
 describe('createCsiProvisioner', () => {
-  it('PROV-9 calls CreateVolume with fields of claim and class, and converts the reply to a volume', async () => {
+  it('PROV-9 calls CreateVolume with fields of the claim and the class, and converts the reply to a volume', async () => {
     const { provision, driver } = await createProvisionerFixture({ options: { defaultFsType: 'ext4' } })
     driver.setReplies({
       createVolume: async () => ({ volume: { volumeId: 'v-1', capacityBytes: 200n, volumeContext: { share: 's' } } }),
@@ -83,7 +83,7 @@ describe('createCsiProvisioner', () => {
     expect(volume.annotations).toBeUndefined()
   })
 
-  it('PROV-9 passes the names of claim and volume if the option is set', async () => {
+  it('PROV-9 passes the names of the claim and the volume if the option is set', async () => {
     const { provision, driver } = await createProvisionerFixture({ options: { extraCreateMetadata: true } })
     await provision()
     expect(driver.createRequests[0]!.parameters).toEqual({

@@ -161,7 +161,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   const needsNodes = ({ selectedNode, storageClass: { allowedTopologies = [] } }: ProvisionRequest): boolean =>
     selectedNode !== undefined || (allowedTopologies.length === 0 && options.immediateTopology)
 
-  /** Throws if the user may not read the nodes, so that the claim waits with an event and occupies no worker. */
+  /** Throws if this process may not read the nodes, so that the claim waits with an event and occupies no worker. */
   async function requireSynced(nodeCaches: readonly Cache<KubeObject>[], signal: AbortSignal): Promise<void> {
     const syncResults = await Promise.all(nodeCaches.map((cache) => cache.whenSyncedOrNotServed(signal)))
     if (!syncResults.every(Boolean)) throw notReadyError('stopped before the nodes were known')
@@ -350,6 +350,6 @@ function missingCredentialsHint(error: unknown, { missingReason }: DeletionCrede
   return `. No credentials were sent, because ${missingReason}. If the driver requires credentials, pass them to the provisioner (--provisioner-secret-dir)`
 }
 
-/** Whether the volume is reachable from the node. Without a topology, every volume is. */
+/** Whether the volume is reachable from the node. If the driver reports no topology, every volume is. */
 const isOnNode = (volume: Readonly<PersistentVolume>, { name, segments }: NodeDeployment): boolean =>
   segments === undefined || isReachableFrom(volume, { name, labels: segments })

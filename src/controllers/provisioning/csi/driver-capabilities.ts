@@ -1,4 +1,4 @@
-// Rejects requests that the driver cannot fulfill according to the capabilities that it reports.
+// Rejects requests that need a capability which the driver does not report.
 import type { DriverFacts } from '../../../csi/index.ts'
 import type { RequestedAttributes } from './attributes.ts'
 import type { DataSource } from './data-source.ts'

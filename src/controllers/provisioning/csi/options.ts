@@ -10,7 +10,7 @@ export interface CsiProvisionerOptions {
   readonly strictTopology: boolean
   /** With immediate binding, passes the topology of all nodes if the class has no allowedTopologies. */
   readonly immediateTopology: boolean
-  /** Passes the names of claim and volume as parameters. */
+  /** Passes the names of the claim and the volume as parameters. */
   readonly extraCreateMetadata: boolean
   /** File system type for classes without fstype. If empty, the driver chooses. */
   readonly defaultFsType: string

@@ -55,7 +55,7 @@ describe('driverParameters', () => {
 })
 
 describe('createMetadata', () => {
-  it('PROV-9 returns the names of claim and volume', () => {
+  it('PROV-9 returns the names of the claim and the volume', () => {
     expect(createMetadata({ metadata: { name: 'orders', namespace: 'shop' } } as never, 'pvc-1')).toEqual({
       'csi.storage.k8s.io/pvc/name': 'orders',
       'csi.storage.k8s.io/pvc/namespace': 'shop',

@@ -44,7 +44,7 @@ export function driverParameters(parameters: Parameters = {}): Record<string, st
   return driverOnly
 }
 
-/** Returns the parameters that identify claim and volume, which --extra-create-metadata and --extra-modify-metadata add. */
+/** Returns the parameters that identify the claim and the volume, for --extra-create-metadata and --extra-modify-metadata. */
 export const createMetadata = (claim: Readonly<PersistentVolumeClaim>, volumeName: string): Record<string, string> => ({
   [`${RESERVED_PREFIX}pvc/name`]: claim.metadata.name ?? '',
   [`${RESERVED_PREFIX}pvc/namespace`]: claim.metadata.namespace ?? '',

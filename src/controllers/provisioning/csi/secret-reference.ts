@@ -68,7 +68,7 @@ function findTemplates(purpose: SecretPurpose, parameters: Parameters = {}): Sec
   return { name, namespace }
 }
 
-/** Replaces each `${token}` by its value. Any other `$` is an error. */
+/** Replaces each `${token}` with its value. Any other `$` is an error. */
 function resolveTemplate(template: string, values: Readonly<Record<string, string>>): string {
   const invalidTokens: string[] = []
   const text = template.replace(/\$\{([^}]*)\}|\$[A-Za-z0-9_]*/g, (match, token?: string) => {

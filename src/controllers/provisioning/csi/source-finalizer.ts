@@ -1,4 +1,4 @@
-// Adds and removes the finalizer of a data source, conditional on the resourceVersion that was read.
+// Adds and removes the finalizer of a data source, with the resourceVersion that was read as a precondition.
 import type { Kind, KubeObject } from '../../../api/kind.ts'
 import type { Client } from '../../../client/index.ts'
 

@@ -32,7 +32,7 @@ describe('directoryOf and volumeNameAt', () => {
     '',
   ]
   for (const path of INVALID_PATHS) {
-    it(`PROV-20 do not accept ${JSON.stringify(path)} as the directory of a volume`, () => {
+    it(`PROV-20 reject ${JSON.stringify(path)} as the directory of a volume`, () => {
       expect(volumeNameAt(ROOT, path)).toBeUndefined()
     })
   }

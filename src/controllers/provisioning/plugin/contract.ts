@@ -40,9 +40,9 @@ export interface ProvisionerPlugin<
    */
   provision(request: ProvisionRequest<P, L>, call: Call): Promise<ProvisionedVolume>
   /**
-   * Expands the volume, including its file system, to at least `sizeBytes`, and returns its size. The call may be repeated, also
-   * with a size that the volume already has: it then returns the size of the volume. If absent, a claim that requests more
-   * storage gets an event.
+   * Expands the volume, including its file system, to at least `sizeBytes`, and returns its size. The call may be repeated, even
+   * with a size that the volume already has: it then returns the size of the volume. If this function is absent, an event
+   * on a claim that requests more storage says that the volume cannot be expanded.
    */
   expand?(request: ExpandRequest, call: Call): Promise<ExpandedVolume>
   /** Changes attributes of the volume. The call may be repeated, and a cancelled change is undone with the earlier values. */
@@ -133,7 +133,7 @@ export interface ExpandedVolume {
 
 export interface ModifyRequest<A extends ParameterDeclarations = ParameterDeclarations> {
   readonly volume: ExistingVolume
-  /** The attributes to change, parsed according to their declarations. Absent ones stay as they are. */
+  /** The attributes to change, parsed according to their declarations. Absent ones do not change. */
   readonly attributes: Partial<ParameterValues<A>>
 }
 
