@@ -129,7 +129,7 @@ describe('joining a cluster', () => {
     const token = await createToken('worker-4')
     const caCertHash = [`sha256:${'0'.repeat(64)}`]
     await expect(runUntilReady({ ...joinFlags('worker-4', token), caCertHash })).rejects.toThrow(
-      /has the hash sha256:[0-9a-f]{64}, which is not that of --ca-cert-hash/,
+      /has the hash sha256:[0-9a-f]{64}, which does not match --ca-cert-hash/,
     )
     await expect(runUntilReady({ ...joinFlags('worker-4', token), caCertHash: ['abc'] })).rejects.toThrow(
       'expected sha256:',

@@ -248,7 +248,7 @@ describe('connectDriver', () => {
     expect(await expectCsiError(fixture.driver.identity.probe({}))).toMatchObject({ codeName: 'CANCELLED' })
   })
 
-  it('SYS-11 records metrics of client and server by driver, method and code', async () => {
+  it('SYS-11 records metrics of the client and the server by driver, method and code', async () => {
     const registry = new Registry()
     fixture = await startSocketFixture({
       metrics: createCsiMetrics(registry),

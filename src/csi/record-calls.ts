@@ -3,7 +3,7 @@ import type { VolumeCall } from '../base/operation-details.ts'
 import { goNameOf } from './errors.ts'
 import type { CallObserver } from './metrics.ts'
 
-/** Others, such as NodeGetVolumeStats, are repeated often and change nothing. */
+/** Other methods, such as NodeGetVolumeStats, are called often and change nothing. */
 const RECORDED_METHODS: ReadonlySet<string> = new Set([
   'CreateVolume',
   'DeleteVolume',
@@ -18,7 +18,7 @@ const RECORDED_METHODS: ReadonlySet<string> = new Set([
   'NodeExpandVolume',
 ])
 
-/** Returns an observer that passes calls to `observer` too. `recorder` is absent in a process that records none. */
+/** Returns an observer that also calls `observer`. `recorder` is absent in a process that records no calls. */
 export function recordCalls(
   observer: CallObserver,
   recorder: { recordCall(call: VolumeCall): void } | undefined,

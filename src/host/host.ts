@@ -77,7 +77,7 @@ export interface Loops {
   findByFile(file: string): Promise<LoopDevice[]>
   /** Returns whether this file, or if it does not exist a deleted file of the same name, backs the device. */
   isBackedBy(device: string, file: string): Promise<boolean>
-  /** Updates the size of the device to that of its file. */
+  /** Sets the size of the device to the size of its file. */
   refreshSize(device: string): Promise<void>
   sizeBytes(device: string): Promise<number>
   /**

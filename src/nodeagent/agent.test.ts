@@ -176,7 +176,7 @@ describe('the node agent', () => {
     expect(JSON.stringify([fixture.disk.snapshot(), await fixture.events('shop')])).not.toContain('hunter2')
   })
 
-  it('SYS-7 applies fsGroup by the policy of the driver, unless the driver has VOLUME_MOUNT_GROUP', async () => {
+  it('SYS-7 applies fsGroup according to the fsGroupPolicy of the driver, unless the driver has VOLUME_MOUNT_GROUP', async () => {
     const fixture = await createAgentFixture()
     const spec = { securityContext: { fsGroup: 2000, fsGroupChangePolicy: 'OnRootMismatch' } }
     await fixture.createVolume('typed', { csi: { fsType: 'ext4' } })

@@ -49,7 +49,7 @@ export interface NodeAgentDeps {
   readonly nodeName: string
   /** Identifies this agent: stable across restarts, and unique among agents. */
   readonly identity: string
-  /** Absolute path of the root directory, which has the layout of the kubelet's. */
+  /** Absolute path of the root directory, which has the same layout as the kubelet's (paths.ts). */
   readonly root: string
   readonly client: Client
   readonly caches: CacheSet

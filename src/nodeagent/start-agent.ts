@@ -27,7 +27,7 @@ import { createIoRates } from './stats/io-rates.ts'
 export interface NodeAgentOptions extends PodOptions {
   readonly client: Client
   readonly nodeName: string
-  /** The root directory, which has the layout of the kubelet's. It is created if it does not exist. */
+  /** The root directory, which has the same layout as the kubelet's. It is created if it does not exist. */
   readonly root: string
   /** The sockets of drivers without node-driver-registrar. */
   readonly driverSockets?: readonly string[]

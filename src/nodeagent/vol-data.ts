@@ -1,5 +1,5 @@
 // Formats and parses vol_data.json, which stores the volume and the driver of a directory, so that a restarted agent can
-// unmount the volume. The keys are those of the kubelet.
+// unmount the volume. The keys are the same as in the kubelet's files.
 
 export interface VolData {
   readonly volumeHandle: string

@@ -2,13 +2,13 @@
 import { describe, expect, it } from 'vitest'
 import { createAgentFixture, PODS, ROOT } from './agent.fixture.ts'
 
-describe('a volume without a CSI driver', () => {
+describe('the agent, for volumes without a CSI driver', () => {
   const podFields = (volumes: object[], mounts: object[]) => ({
     spec: { volumes },
     container: { volumeMounts: mounts },
   })
 
-  it('SYS-7 is removed with its pod if it is an emptyDir', async () => {
+  it('SYS-7 removes an emptyDir with its pod', async () => {
     const fixture = await createAgentFixture()
     const uid = await fixture.createPod(
       'shop',
@@ -36,7 +36,7 @@ describe('a volume without a CSI driver', () => {
     )
   })
 
-  it('SYS-7 is checked or created by its type if it is a hostPath', async () => {
+  it('SYS-7 checks or creates a hostPath according to its type', async () => {
     const fixture = await createAgentFixture()
     const mount = [{ name: 'host', mountPath: '/h' }]
     const withHostPath = (path: string, type: string) => podFields([{ name: 'host', hostPath: { path, type } }], mount)
@@ -51,7 +51,7 @@ describe('a volume without a CSI driver', () => {
     expect(fixture.disk.snapshot()['/srv/new']).toBe('directory')
   })
 
-  it('SYS-7 is rejected and not created if it is a hostPath outside the allowed directories', async () => {
+  it('SYS-7 rejects a hostPath outside the allowed directories and does not create it', async () => {
     const fixture = await createAgentFixture() // allows /srv
     fixture.disk.put('/srv/out', 'link', '/etc')
     fixture.disk.put('/etc', 'directory')
@@ -77,7 +77,7 @@ describe('a volume without a CSI driver', () => {
     expect(createdPaths).toEqual([])
   })
 
-  it('SYS-7 is rejected with the name of its source if the source is not supported', async () => {
+  it('SYS-7 rejects a volume with an unsupported source and names the source', async () => {
     const fixture = await createAgentFixture()
     const config = podFields([{ name: 'conf', nfs: { server: 's', path: '/' } }], [{ name: 'conf', mountPath: '/c' }])
     await fixture.createPod('shop', [], config)
@@ -86,7 +86,7 @@ describe('a volume without a CSI driver', () => {
     expect(await fixture.phase('shop')).toBe('Pending')
   })
 
-  it('SYS-7 is used without a driver call if it is a hostPath PV', async () => {
+  it('SYS-7 uses a hostPath PV without a driver call', async () => {
     const fixture = await createAgentFixture()
     fixture.disk.put('/srv/pv', 'directory')
     await fixture.createVolume('orders', { pv: { csi: undefined, hostPath: { path: '/srv/pv', type: 'Directory' } } })
@@ -95,7 +95,7 @@ describe('a volume without a CSI driver', () => {
     expect(fixture.calls()).toEqual([])
   })
 
-  it('SYS-7 is mounted with a subPath, unless the subPath contains a link', async () => {
+  it('SYS-7 mounts a subPath, unless it contains a link', async () => {
     const fixture = await createAgentFixture()
     fixture.disk.put('/srv/data', 'directory')
     fixture.disk.put('/srv/data/link', 'link', '/etc')

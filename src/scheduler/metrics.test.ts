@@ -50,7 +50,7 @@ describe('the scheduler metrics', () => {
     await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
   })
 
-  it('CAP-13 count an attempt as scheduled only when the pod is bound, and as error if the driver has no space', async () => {
+  it('CAP-13 count an attempt as scheduled only when the pod is bound, and as an error if the driver has no space', async () => {
     const readSample = await startWithMetrics()
     const attempts = (result: string) =>
       readSample(`scheduler_schedule_attempts_total{result="${result}",profile="default-scheduler"}`)

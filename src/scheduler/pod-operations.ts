@@ -1,5 +1,5 @@
-// Shows the pods of the scheduling queue as operations of the scheduler in the operation registry, and records attempts that
-// failed for a new reason.
+// Reports the pods in the scheduling queue to the operation registry as operations of the scheduler, and records attempts
+// that failed for a new reason.
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Clock } from '../base/clock.ts'
 import type { AwaitedObject } from '../base/operation-details.ts'

@@ -193,7 +193,7 @@ async function runBindingCycle(
   }
 }
 
-/** After this time in the preBind of a plugin with `slowPreBind`, the pod's condition is updated: the previous is obsolete. */
+/** After this time in the preBind of a plugin with `slowPreBind`, the pod's condition is updated, because it is obsolete. */
 const SLOW_PRE_BIND_MS = 120_000
 
 async function runPreBinds(info: PodInfo, node: NodeInfo, active: readonly ActivePlugin[], deps: ScheduleDeps) {
@@ -222,7 +222,7 @@ async function runPreBinds(info: PodInfo, node: NodeInfo, active: readonly Activ
 /** Filters the node again, because it may have been cordoned or tainted during preBind. */
 function recheckNode(info: PodInfo, nodeName: string, deps: ScheduleDeps): PluginRejection | undefined {
   const node = deps.cluster.node(nodeName)
-  if (!node) return undefined // bindPod reports it
+  if (!node) return undefined // bindPod reports the missing node
   const recheckedPlugins = deps.plugins.filter(({ isRecheckedBeforeBind }) => isRecheckedBeforeBind)
   const outcome = runPreFilters(info, recheckedPlugins)
   return outcome.is === 'passed' ? runFilters(outcome.active, node) : undefined

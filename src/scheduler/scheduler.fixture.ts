@@ -67,7 +67,7 @@ export interface SchedulerFixture {
   settle(): Promise<void>
   /** Advances the clock until the condition holds. */
   waitUntil(condition: () => unknown, description: string): Promise<void>
-  /** Replaces the scheduler by a new one without the in-memory state of the first. */
+  /** Replaces the scheduler with a new one, which has none of its in-memory state. */
   restart(): Promise<void>
   stop(): Promise<void>
 }

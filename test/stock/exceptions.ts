@@ -33,7 +33,9 @@ export const EXCEPTIONS: readonly Exception[] = [
   {
     file: 'src/controllers/expanding/expanding.test.ts',
     message: TRANSACTION,
-    tests: ['expanding a claim > REX-1 writes steps with the resourceVersion as a precondition, and failures without it'],
+    tests: [
+      'expanding a claim > REX-1 writes steps with the resourceVersion as a precondition, and failures without it',
+    ],
   },
   {
     file: 'src/controllers/modifying/crashes.test.ts',

@@ -46,7 +46,10 @@ export function createBootstrapSigner(deps: ControllerDeps): Controller {
     }
     const nextExpiryMs = Math.min(...tokens.map(({ expiresAtMs }) => expiresAtMs))
     if (nextExpiryMs === Number.POSITIVE_INFINITY) return done
-    return checkAfter(Math.min(nextExpiryMs - nowMs, RECHECK_MS_MAX), 'the signature of a token is removed when it expires')
+    return checkAfter(
+      Math.min(nextExpiryMs - nowMs, RECHECK_MS_MAX),
+      'the signature of a token is removed when it expires',
+    )
   }
 
   const controller = createController({

@@ -27,7 +27,7 @@ describe('planVolume', () => {
       status: { phase },
     }))
 
-  it('PROV-14 deletes only own volumes with policy Delete that are Released, or Available and being deleted', () => {
+  it('PROV-14 deletes only its own volumes with the policy Delete that are Released, or Available and being deleted', () => {
     fc.assert(
       fc.property(volumes, fc.boolean(), (volume, owns) => {
         const plan = planVolume(volume, { name: PROVISIONER_NAME, owns: () => owns }, 'held')

@@ -100,7 +100,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
       reductions: hasPlugin ? undefined : GUARDED_CACHES,
     })
     const abort = new AbortController()
-    /** The uuids that a process creates when it starts are its own. Backoff has no jitter. */
+    /** Until the controllers are created, random numbers differ per process, so that their uuids do. Later, backoff has no jitter. */
     let startDraws: number | undefined = stops.length
     const controllers = createProvisioningControllers({
       client: processClientWithFaults,

@@ -537,7 +537,7 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-13 finds and deletes the volume of a claim that is deleted between two attempts with unknown result', async () => {
+  it('PROV-13 finds and deletes the volume of a claim that is deleted between two attempts with an unknown result', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'unfinished' }, { fails: 'noChange' })

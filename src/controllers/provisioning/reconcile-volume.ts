@@ -49,7 +49,7 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
     context.events.record(persistentVolumeKind, cached, deleteFailedEvent(message))
     return stuck(message)
   }
-  // Read volume and claim from the server, because the cache may be behind and deletion cannot be undone. Update the
+  // Read the volume and the claim from the server: the cache may be behind, and deletion cannot be undone. Update the
   // cache, so that a later event is recognized as a change of this state and triggers another reconcile.
   const volume = await findLive(persistentVolumeKind, { name }, context)
   if (!volume || volume.metadata.uid !== uid) return done

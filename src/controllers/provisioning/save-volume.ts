@@ -43,7 +43,7 @@ export async function saveVolume(
   return savedResult(result.objects)
 }
 
-/** Returns the writes that bind volume and claim, if enabled and if the server has atomic commits. */
+/** Returns the writes that bind the volume and the claim, if bindsOnSave is set and the server has atomic commits. */
 async function planBindingWrites(
   volume: PersistentVolume,
   claim: Claim,

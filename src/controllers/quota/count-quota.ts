@@ -42,7 +42,7 @@ const recordedUsage = ({ spec, status }: Readonly<ResourceQuota>): Record<string
 export const uncountedKeys = ({ spec, status }: Readonly<ResourceQuota>): string[] =>
   Object.keys(spec?.hard ?? {}).filter((key) => !Object.hasOwn(status?.used ?? {}, key))
 
-/** Writes the status, conditional on the resourceVersion that was counted, because every charge changes the quota. */
+/** Writes the status with the resourceVersion that was counted as a precondition, because every charge changes the quota. */
 export async function writeUsage(
   client: Client,
   quota: Readonly<ResourceQuota>,

@@ -58,7 +58,7 @@ async function start() {
 
 const textOf = (secret: Json, key: string) => Buffer.from(secret.data[key], 'base64').toString()
 
-describe('the controller of tokens in Secrets', () => {
+describe('the account token controller', () => {
   it('SYS-23 fills a Secret with a token that authenticates the account, the CA and the namespace', async () => {
     const { createSecret, waitUntilFilled, whoAmI, account } = await start()
     await createSecret('key', { stringData: { extra: 'kept' } })
@@ -93,7 +93,7 @@ describe('the controller of tokens in Secrets', () => {
     expect((await whoAmI(secret)).status).toBe(201)
   })
 
-  it('SYS-23 deletes a Secret of a deleted account, also if a new account has the same name', async () => {
+  it('SYS-23 deletes a Secret of a deleted account, even if a new account has the same name', async () => {
     const { createSecret, waitUntilFilled, waitUntilDeleted, whoAmI, post, delete: remove } = await start()
     await createSecret('key')
     const secret = await waitUntilFilled('key')

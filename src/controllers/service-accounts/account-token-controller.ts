@@ -68,7 +68,7 @@ export function createAccountTokenController(deps: AccountTokenControllerDeps): 
     return isExpected(currentAccount) ? currentAccount : undefined
   }
 
-  /** Returns the Secret with all that it lacks, or undefined if it is complete or cannot be changed. */
+  /** Returns the Secret with its missing fields, or undefined if it is complete or cannot be changed. */
   function planContent(
     secret: Readonly<Stored<Secret>>,
     account: Readonly<Stored<ServiceAccount>>,

@@ -42,7 +42,7 @@ const waitFor = (url: string, isExpected = (_object: any) => true) =>
     return status === 200 && isExpected(json)
   }, url)
 
-describe('the controllers of ServiceAccounts', () => {
+describe('the service account controllers', () => {
   it('SYS-23 create the account default and the ConfigMap kube-root-ca.crt in existing and new namespaces', async () => {
     await waitFor('/api/v1/namespaces/kube-system/serviceaccounts/default')
     await waitFor('/api/v1/namespaces/default/configmaps/kube-root-ca.crt')

@@ -260,7 +260,7 @@ describe('capacity of the fake driver', () => {
 describe('a volume of the fake driver on nodes', () => {
   const nodes = [{ id: 'node-1', maxVolumes: 1 }, { id: 'node-2' }]
 
-  it('SYS-18 is published within the limits of node and access mode', async () => {
+  it('SYS-18 is published within the limits of the node and the access mode', async () => {
     const { createVolume, controller } = setUp({ nodes })
     const { volumeId } = await createVolume('a')
     const publish = (nodeId: string, overrides: object = {}) =>

@@ -58,7 +58,7 @@ export function isAccessibleFrom(
 
 export const freeBytes = (model: Model, pool: FakePool) => pool.capacityBytes - usedBytesOf(model.state, pool.name)
 
-/** Returns the free capacity that GetCapacity reports: the current one, or that at the time of freezeCapacity(). */
+/** Returns the free capacity that GetCapacity reports: the current one, or the one at the time of freezeCapacity(). */
 export const reportedFreeBytes = (model: Model, pool: FakePool) =>
   pool.capacityBytes -
   (model.state.frozenUsedBytes ? (model.state.frozenUsedBytes[pool.name] ?? 0) : usedBytesOf(model.state, pool.name))

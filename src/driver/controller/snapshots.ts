@@ -63,7 +63,7 @@ async function returnExisting(
   driver: DriverContext,
 ) {
   if (existingSnapshot.sourceVolumeId !== sourceVolumeId)
-    throw nameTakenError('snapshot', name, `it is of volume ${existingSnapshot.sourceVolumeId}`)
+    throw nameTakenError('snapshot', name, `it is a snapshot of volume ${existingSnapshot.sourceVolumeId}`)
   return { snapshot: await snapshotMessage(existingSnapshot, driver) }
 }
 

@@ -1,4 +1,4 @@
-// Enforces the IO limits of staged volumes. Cgroups that are created later, such as those of single containers, are limited
+// Enforces the IO limits of staged volumes. Cgroups that are created later, for example when a container starts, are limited
 // when a watch of the hierarchy reports them, or by a periodic scan.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'

@@ -49,7 +49,7 @@ export async function removePodCgroups(uids: readonly string[]): Promise<number>
   const parent = join(limits.root, PARENT)
   let removedCount = 0
   for (const uid of uids) if (await removeEmptyCgroup(join(parent, `pod${uid}`))) removedCount++
-  await rmdir(parent).catch(() => {}) // pods of other nodes have their cgroups there
+  await rmdir(parent).catch(() => {}) // not empty if pods of other nodes have cgroups there
   return removedCount
 }
 

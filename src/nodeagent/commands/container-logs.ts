@@ -68,7 +68,7 @@ async function listContainers(paths: AgentPaths, disk: NodeDisk): Promise<string
   return containers
 }
 
-/** Rotates a log that exceeds `bytesMax`. Keeps its end, or on a full disk nothing. */
+/** Rotates a log that exceeds `bytesMax`. Keeps its end, or nothing if the disk is full. */
 export async function rotateLog(path: string, { bytesMax, filesMax }: LogLimits): Promise<void> {
   const size = await stat(path).then(({ size }) => size, zeroIfMissing)
   if (size <= bytesMax) return
@@ -86,7 +86,7 @@ export async function rotateLog(path: string, { bytesMax, filesMax }: LogLimits)
   await truncate(path)
 }
 
-/** Copies the last `bytesMax` bytes of a file, and what is appended meanwhile, up to as many bytes again. */
+/** Copies the last `bytesMax` bytes of a file, and at most as many bytes that are appended meanwhile. */
 async function copyEnd(sourcePath: string, targetPath: string, bytesMax: number): Promise<void> {
   const source = await open(sourcePath, 'r')
   try {

@@ -9,7 +9,7 @@ export type VolumePaths = ReadonlyMap<string, VolumePath>
 
 export interface VolumePath {
   readonly path: string
-  /** Whether the path is one of the machine, without links when it was checked. */
+  /** Whether this is a path of the machine. It contained no links when it was checked. */
   readonly isHostPath?: boolean
   readonly isDevice: boolean
   readonly readOnly: boolean

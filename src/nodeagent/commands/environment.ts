@@ -9,7 +9,7 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-/** `base` are the variables that every container has, unless it defines them itself. */
+/** `base` contains the variables of every container. The container can override them. */
 export function environmentOf(pod: Readonly<Pod>, container: Readonly<Container>, base: Environment = {}): Environment {
   const env: Record<string, string> = { ...base }
   if (container.envFrom?.length)

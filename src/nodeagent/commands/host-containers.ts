@@ -1,4 +1,4 @@
-// Runs containers as processes of this machine, and restarts them by the pod's restartPolicy. Processes survive a restart of
+// Runs containers as processes of this machine, and restarts them as the pod's restartPolicy says. Processes survive a restart of
 // the agent, which finds them by their records (run-records.ts). launch.ts starts a process.
 
 import { join, normalize } from 'node:path'
@@ -25,7 +25,7 @@ export interface HostContainersDeps {
   readonly log: Logger
   /** URL of the API server, for KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT of the containers. */
   readonly serverUrl?: string
-  /** Default: those of the kubelet. */
+  /** Default: the limits of the kubelet. */
   readonly logLimits?: LogLimits
   /** Default: the cgroups of this machine. */
   readonly cgroups?: PodCgroups

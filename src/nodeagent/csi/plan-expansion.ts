@@ -4,7 +4,7 @@
 //   NodeResizePending, NodeResizeInProgress            expand, and update the state of the claim
 //   FileSystemResizePending alone (an older resizer)   expand, and update the size of the claim
 //   NodeResizeInfeasible                               expand once when the pod starts, and update the state of the claim;
-//                                                      otherwise do nothing: the controller decides about a retry
+//                                                      otherwise do nothing: the controller decides when to retry
 //   no state, ReadWriteMany, and another node has      expand without an update of the claim, unless
 //   already updated the size of the claim              node-expansion-not-required is set
 

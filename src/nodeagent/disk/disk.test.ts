@@ -60,7 +60,7 @@ for (const [name, createDisk] of Object.entries(DISKS)) {
       expect(await disk.list(root)).toEqual(['f'])
     })
 
-    it('SYS-7 replaces and removes a link without its target', async () => {
+    it('SYS-7 replaces and removes a link, but not its target', async () => {
       await disk.makeDirectory(pathOf('d'), 0o755)
       await disk.link(pathOf('missing'), pathOf('l'))
       await disk.link(pathOf('d'), pathOf('l'))

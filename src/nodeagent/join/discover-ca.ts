@@ -40,7 +40,7 @@ export async function discoverCa({ server, pins, clock, signal }: DiscoverCaOpti
     if (pin === undefined) throw new Error(`The ConfigMap kube-public/cluster-info of ${server} has no CA certificate.`)
     if (pins.some((candidate) => candidate.toLowerCase() === pin)) return pem
     throw new UsageError(
-      `The CA of ${server} has the hash ${pin}, which is not that of --ca-cert-hash: this is another server, or someone intercepts the connection. ` +
+      `The CA of ${server} has the hash ${pin}, which does not match --ca-cert-hash: this is another server, or the connection is intercepted. ` +
         'Compare it with the output of "stowage token create".',
     )
   } finally {

@@ -28,7 +28,10 @@ export async function joinCluster(options: JoinOptions): Promise<void> {
   const client = httpClient({ connection: { server, ca, credentials: async () => ({ token }) }, clock })
   try {
     const onWaiting = (request: string) =>
-      log.warn({ nodeName, request }, 'the certificate waits for approval: kubectl certificate approve')
+      log.warn(
+        { nodeName, request },
+        'waiting until an administrator approves the certificate with: kubectl certificate approve',
+      )
     const pair = await requestCertificate({ client, nodeName, clock, signal, onWaiting })
     await saveCredentials(root, { server, ca, nodeName }, pair)
     log.info({ nodeName, server }, 'joined the cluster')

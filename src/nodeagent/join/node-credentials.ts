@@ -28,12 +28,12 @@ export interface RenewOptions {
 
 const NODE_PREFIX = 'system:node:'
 const CERTIFICATE_FILE = join('pki', 'node.pem')
-/** A certificate is renewed at a random time in this part of its lifetime, so that nodes do not renew at once. */
+/** A certificate is renewed at a random time in this part of its lifetime, so that nodes do not all renew at the same time. */
 const RENEWAL_START = 0.7
 const RENEWAL_SPREAD = 0.2
 const RETRY_MS_MIN = 2_000
 const RETRY_MS_MAX = 32_000
-/** The longest timer. */
+/** Maximum duration of one sleep, after which the clock is read again. */
 const SLEEP_MS_MAX = 24 * 60 * 60 * 1_000
 
 export const nodeKubeconfigPath = (root: string): string => join(root, 'kubeconfig')
@@ -85,7 +85,7 @@ export async function loadCredentials(root: string, clock: Clock): Promise<NodeC
 
   async function renew({ client, clock, random, log, signal }: RenewOptions): Promise<void> {
     const onWaiting = (request: string) =>
-      log.warn({ nodeName, request }, 'the renewal of the certificate waits for approval')
+      log.warn({ nodeName, request }, 'waiting until an administrator approves the renewal of the certificate')
     let renewalMs = renewalTimeOf(currentPair.cert, random)
     for (let retryMs = RETRY_MS_MIN; ; ) {
       await sleepUntil(renewalMs, clock, signal)

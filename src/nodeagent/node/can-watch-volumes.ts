@@ -1,5 +1,5 @@
-// Asks the server whether the user of the agent may list and watch claims, volumes and attachments. A node of Kubernetes may
-// only get those that its pods use.
+// Asks the server whether the user of the agent may list and watch claims, volumes and attachments. The node authorizer of
+// Kubernetes allows a node only to get those that its pods use.
 import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { selfSubjectAccessReviewKind } from '../../api/kinds/reviews/reviews.ts'

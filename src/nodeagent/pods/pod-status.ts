@@ -180,7 +180,7 @@ function containerStatusOf(
   }
 }
 
-/** Returns the last termination as the containers report it, or otherwise that of the previous status. */
+/** Returns the last termination that the containers report, or otherwise the one in the previous status. */
 function lastStateOf(
   view: ContainerView,
   old: ContainerStatus | undefined,

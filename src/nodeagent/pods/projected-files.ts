@@ -39,7 +39,7 @@ export interface ProjectionDeps {
 
 const FILE_MODE = 0o644
 const TOKEN_LIFETIME_SECONDS = 3_600
-/** The fraction of its lifetime after which a token is renewed, and its greatest age. */
+/** A token is renewed after this fraction of its lifetime, at the latest at the maximum age. */
 const RENEWAL_FRACTION = 0.8
 const TOKEN_AGE_MS_MAX = 24 * 60 * 60 * 1_000
 

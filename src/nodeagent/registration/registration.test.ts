@@ -6,7 +6,7 @@ const CSI_NODE = `/apis/storage.k8s.io/v1/csinodes/${NODE}`
 const segments = { 'example.com/zone': 'a', 'example.com/node': NODE }
 const settings = { nodes: [{ id: NODE, segments, maxVolumes: 7 }] }
 
-describe('registration of a driver', () => {
+describe('driver registration', () => {
   it('CAP-3 writes topology labels, sorted keys, node ID and volume limit', async () => {
     const { server, notifiedErrors } = await createAgentFixture({ settings })
     const node = (await server.get(NODE_URL)).json

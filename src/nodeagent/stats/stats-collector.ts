@@ -1,5 +1,5 @@
-// Exports usage (NodeGetVolumeStats), its growth and IO rates of each mounted volume as metrics, every one to two minutes. Each
-// pod has its own interval with jitter, so that drivers are not called for all volumes at the same time.
+// Exports the usage of each mounted volume (NodeGetVolumeStats), its growth and the IO rates as metrics, every one to two
+// minutes. Each pod has its own interval with jitter, so that drivers are not called for all volumes at the same time.
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'

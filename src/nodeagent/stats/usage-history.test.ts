@@ -22,7 +22,7 @@ describe('usage history', () => {
     expect(growth).toBeCloseTo(24)
   })
 
-  it('PLUS-16 drops the volume that was sampled the longest time ago', () => {
+  it('PLUS-16 drops the least recently sampled volume', () => {
     const history = createUsageHistory()
     for (let index = 0; index <= USAGE_HISTORIES_MAX; index++)
       history.add(`volume-${index}`, { timeMs: 0, usedBytes: 0 })

@@ -14,10 +14,10 @@ export interface UsageSample {
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 export const USAGE_SAMPLES_MAX = 168 // a week of hourly samples of a volume; the oldest one is dropped
-export const USAGE_HISTORIES_MAX = 1_000 // the volume whose last sample is the oldest is dropped, and starts again
+export const USAGE_HISTORIES_MAX = 1_000 // beyond this the history of the least recently sampled volume is dropped
 
 export function createUsageHistory(): UsageHistory {
-  /** The samples of each volume, at least an hour apart. The volume of the oldest last sample is first. */
+  /** The samples of each volume, at least an hour apart. The least recently sampled volume is first. */
   const samplesByVolume = new Map<string, UsageSample[]>()
   return {
     add(volume, sample) {

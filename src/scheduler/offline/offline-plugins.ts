@@ -11,7 +11,7 @@ import { REGISTRY } from '../plugins/registry.ts'
 import { SchedulingQueue } from '../queue/queue.ts'
 
 export interface OfflineOptions {
-  /** Must be synced. The plugins follow what their subscriptions report. */
+  /** Must be synced. The plugins follow their changes. */
   readonly caches: SchedulerCaches
   readonly clock: Clock
   readonly random: Random
@@ -56,7 +56,7 @@ export function createOfflinePlugins(options: OfflineOptions): OfflinePlugins {
   return { cluster, plugins }
 }
 
-/** Plugins use the client from preBind on, which runs only in the scheduler. */
+/** Plugins use the client only in preBind and later steps, which do not run offline. */
 const clientWithoutServer = new Proxy({} as Client, {
   get: (_, method) => () => Promise.reject(new Error(`plugins without a server do not call ${String(method)}`)),
 })

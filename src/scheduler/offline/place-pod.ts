@@ -1,5 +1,5 @@
 // Places pods one after the other with the scheduling cycle of the scheduler: filter, score, assume, reserve. In place of the
-// API server and the controllers, the caller applies each placement to the caches, so that the next pod is decided after it.
+// API server and the controllers, the caller applies each placement to the caches before the next pod is placed.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { NodeInfo } from '../cluster/node-info.ts'
@@ -13,7 +13,7 @@ import { createOfflinePlugins, type OfflineOptions } from './offline-plugins.ts'
 
 type PodPlacement =
   | { readonly is: 'placed'; readonly nodeName: string; readonly volumes: readonly ReservedVolume[] }
-  /** `message` is that of the scheduler's event. */
+  /** `message` is the message of the scheduler's event. */
   | { readonly is: 'rejected'; readonly message: string }
 
 type PlacedPod = Extract<PodPlacement, { is: 'placed' }>
@@ -33,7 +33,7 @@ interface PlacerOptions extends OfflineOptions {
   applyPlacement(pod: Readonly<Pod>, placement: PlacedPod): void
 }
 
-/** Changes after which a pod may fit that did not before. Placements are none of them, because they only use resources. */
+/** Changes after which a rejected pod may fit. Placements are not among them, because they only consume resources. */
 const HELPFUL_EVENTS: ReadonlySet<EventName> = new Set([
   'node',
   'csiNode',

@@ -184,7 +184,7 @@ describe('the scheduling queue', () => {
           })
           expect(count('in flight')).toBe(podsInFlight.size)
         }
-        // Every unschedulable pod is poppedKeys after it is requeued.
+        // Every unschedulable pod is popped after it is requeued.
         for (const { key, state } of queue.statuses())
           if (state === 'unschedulable') queue.requeue(rejectedPods.get(key)!)
         await clock.advance(60_000)

@@ -1,6 +1,6 @@
 // Rejects nodes on which the pod would exceed the volume limit of a driver in CSINode, and nodes that lack a driver whose
-// CSIDriver sets preventPodSchedulingIfMissing. Each volume counts once: those of pods on the node, assumed pods included,
-// and those that are still attached although no pod uses them.
+// CSIDriver sets preventPodSchedulingIfMissing. Counts each volume once: volumes of pods on the node, including assumed
+// pods, and volumes that are still attached although no pod uses them.
 
 import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'

@@ -158,7 +158,7 @@ describe('preBind of VolumeBinding', () => {
     await waitForBindingFailure('context deadline exceeded')
   })
 
-  it('CAP-13 releases claim and volume when the pod is deleted', async () => {
+  it('CAP-13 releases the claim and the volume when the pod is deleted', async () => {
     await startBinding()
     await fixture.server.delete('/api/v1/namespaces/default/pods/db')
     await fixture.waitUntil(() => fixture.scheduler.queuedPods().length === 0, 'the queue to be empty')
