@@ -9,7 +9,9 @@ import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import { type BindingFixture, createBindingFixture, hideFromWatches, summarizeBinding } from './binding.fixture.ts'
 
 const AVAILABLE_STATUS = { status: { phase: 'Available' } }
-const WRITES = ['the volume', "the volume's status", 'the claim', "the claim's status"]
+const WRITES = ['the volume', "the volume's status", 'the claim', "the claim's status"].map(
+  (target) => `the write of ${target}`,
+)
 
 let fixture: BindingFixture
 afterEach(() => fixture.stop())
@@ -40,8 +42,8 @@ function loseConnectionAfter(writeCount: number) {
 }
 
 describe('a binder that crashes', () => {
-  for (const [writeCount, lastWritten] of ['nothing', ...WRITES].entries()) {
-    it(`PROV-5 completes the binding after a crash with ${lastWritten} as the last write`, async () => {
+  for (const [writeCount, lastStep] of ['its start', ...WRITES].entries()) {
+    it(`PROV-5 completes the binding after a crash right after ${lastStep}`, async () => {
       const { connection, wrapClient } = loseConnectionAfter(writeCount)
       fixture = await createBindingFixture({ isAtomic: false, wrapClient })
       await fixture.createVolume('pv', AVAILABLE_STATUS)

@@ -1,6 +1,6 @@
 // Attributes of volumes. Rule `wrong status`: a claim never reports a class or amount that the driver's volume does not
-// have. Rule `no intent`: the driver is called only after the claim reports the change and how to undo it is recorded.
-// Also follows which attributes each volume should have; at-rest/claims.ts compares them with the driver.
+// have. Rule `no intent`: the driver is called only after the claim reports the change and has an undo record.
+// Also computes which attributes each volume should have; at-rest/claims.ts compares them with the driver.
 import type { ControllerModifyVolumeRequest } from '../../csi/gen/csi_pb.js'
 import type { DriverCall } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf, type View } from '../engine/view.ts'
@@ -69,7 +69,7 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
     if (isNewClass && volume && volumeClass !== currentClass && !exemptions.hadGatesOff) {
       report(
         'wrong status',
-        `claim ${key} reports the class ${currentClass}, volume ${volume.metadata.name} has ${volumeClass}`,
+        `claim ${key} reports the class ${currentClass}, but volume ${volume.metadata.name} has ${volumeClass}`,
       )
     }
     const asset = assetOf(volume)
@@ -78,7 +78,7 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
     const attributes = reportedAttributes(claim, isNewClass ? classes.of(currentClass ?? '') : {})
     for (const [name, value] of Object.entries(attributes)) {
       const actual = driverVolume.mutableParameters[name]
-      if (actual !== value) report('wrong status', `claim ${key} reports ${name}=${value}, ${asset} has ${actual}`)
+      if (actual !== value) report('wrong status', `claim ${key} reports ${name}=${value}, but ${asset} has ${actual}`)
     }
   }
 
@@ -111,24 +111,24 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
       undo !== undefined
     if (!isReported) {
       const requestText = JSON.stringify(Object.fromEntries(changedEntries))
-      report('no intent', `${process} requests ${requestText} of ${asset}, and claim ${key} does not report it`)
+      report('no intent', `${process} requests ${requestText} of ${asset}, but claim ${key} does not report it`)
     }
     for (const [name, value] of changedEntries) {
       if (undo && Object.hasOwn(undo, name)) continue
       const actual = driverVolume.mutableParameters[name]
-      report('no intent', `${name} of ${asset} changes from ${actual} to ${value}, and claim ${key} records no undo`)
+      report('no intent', `${name} of ${asset} changes from ${actual} to ${value}, but claim ${key} records no undo`)
     }
   }
 }
 
 export interface ExpectedAttributes {
-  /** Returns the attributes of a volume as far as all statuses together determine them, and the names of those that are uncertain. */
+  /** Returns the attributes of a volume that follow from all statuses, and the names of attributes that are uncertain. */
   of(asset: string): { readonly attributes: Attributes; readonly uncertainNames: ReadonlySet<string> }
 }
 
 /**
- * Follows what each driver volume must have if every status was true: each reported class or amount adds to it, and
- * nothing else may change it.
+ * Computes the attributes that each driver volume must have if every status is correct: only reported classes and amounts
+ * change them.
  */
 export function followExpectedAttributes({ view }: CheckContext, classes: ClassParameters): ExpectedAttributes {
   const attributesByAsset = new Map<string, Attributes>()
@@ -176,7 +176,7 @@ export function followExpectedAttributes({ view }: CheckContext, classes: ClassP
   }
 }
 
-/** Returns the attributes that a claim's status reports, in the driver's terms: its own amounts, else those of the class. */
+/** Returns the attributes that a claim's status reports, with the driver's keys: its own amounts before the class parameters. */
 export function reportedAttributes(claim: ObjectOf<'claim'>, parameters: Attributes = {}): Attributes {
   const attributes: Record<string, string> = { ...parameters }
   for (const name of AMOUNTS) {

@@ -11,7 +11,7 @@ export interface ClaimsAndVolumes {
   /** By `namespace/name`. */
   readonly claims: ReadonlyMap<string, Claim>
   readonly volumes: ReadonlyMap<string, Volume>
-  /** `namespace/name` by uid, also of deleted claims. */
+  /** `namespace/name` by uid, including deleted claims. */
   readonly claimNames: ReadonlyMap<string, string>
   /** Called after each commit that changed a claim or volume. */
   onCommit(check: (changes: readonly ClaimOrVolumeChange[]) => void): void
@@ -55,17 +55,19 @@ export function checkBindings(view: ClaimsAndVolumes, report: (text: string) => 
     if (previousRef.uid === undefined) {
       // Reserved by name, for a claim that may not exist yet.
       if (next && newRef && keyOf(newRef) !== keyOf(previousRef))
-        report(`volume ${name} was reserved for ${ownerText(old)}, and was given to ${ownerText(next)}`)
+        report(`volume ${name} was reserved for ${ownerText(old)}, but was given to ${ownerText(next)}`)
       return
     }
     if (previousRef.uid === newRef?.uid) return
     const claim = view.claims.get(view.claimNames.get(previousRef.uid) ?? '')
     if (claim?.metadata.uid !== previousRef.uid) return
     if (isBound(claim) && claim.spec?.volumeName === name) {
-      report(`volume ${name} was ${next ? 'taken from' : 'deleted under'} the claim ${keyOfObject(claim)}`)
+      report(
+        `volume ${name} was ${next ? 'taken from' : 'deleted while it belonged to'} the claim ${keyOfObject(claim)}`,
+      )
     } else if (next && newRef?.uid) {
-      // The volume's half of a binding is written. Only clearing claimRef first may give it to another claim.
-      report(`volume ${name} was assigned to the claim ${keyOfObject(claim)}, and was given to ${ownerText(next)}`)
+      // The volume's half of the binding is written: claimRef must be cleared before another claim can get the volume.
+      report(`volume ${name} was assigned to the claim ${keyOfObject(claim)}, but was given to ${ownerText(next)}`)
     }
   }
 }

@@ -44,7 +44,7 @@ function cacheProblems(
     const { resourceVersion } = object.metadata
     return String(revision) === resourceVersion
       ? []
-      : [problem(`holds ${key} at ${resourceVersion}, the store has ${revision ?? 'nothing'}`)]
+      : [problem(`holds ${key} at ${resourceVersion}, but the store has ${revision ?? 'nothing'}`)]
   })
   return [
     ...outdatedProblems,

@@ -57,7 +57,7 @@ describe('checkers of every commit and driver call', () => {
     expect(fixture.violations).toEqual([])
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')
     expect(fixture.violations).toEqual([
-      'wrong deletion: control-1 deletes net.sim^pv, and volume pv has the policy Retain',
+      'wrong deletion: control-1 deletes net.sim^pv, but volume pv has the policy Retain',
     ])
   })
 
@@ -70,7 +70,7 @@ describe('checkers of every commit and driver call', () => {
       capacityRange: { requiredBytes: 2n ** 31n },
     })()
     expect(fixture.violations).toEqual([
-      `no intent: control-1 requests ${2n ** 31n} bytes of net.sim^pv, and claim team-a/a is charged ${GI}`,
+      `no intent: control-1 requests ${2n ** 31n} bytes of net.sim^pv, but claim team-a/a is charged ${GI}`,
     ])
     fixture.violations.length = 0
     putBound(fixture, { status: { capacity: { storage: '3Gi' } } })
@@ -79,7 +79,7 @@ describe('checkers of every commit and driver call', () => {
     fixture.call('control-1', 'net.sim', 'ControllerGetVolume', 'pv')()
     fixture.put(['volume', aVolume('pv', { claim: 'a', spec: { capacity: { storage: '500Mi' } } })])
     expect(fixture.violations.map((text) => text.replace(/\d{6,}/g, 'N'))).toEqual([
-      'wrong status: claim team-a/a reports N, net.sim^pv has N',
+      'wrong status: claim team-a/a reports N, but net.sim^pv has N',
       'shrunk: the capacity of claim team-a/a fell from N to N',
       'shrunk: net.sim^pv had N bytes and has N',
       'shrunk: the capacity of volume pv fell from N to N',
@@ -117,7 +117,7 @@ describe('checkers of every commit and driver call', () => {
     })
     putBound(fixture, { storage: '1Gi', status: expandingStatus('7Gi', 'ControllerResizeInProgress') })
     expect(fixture.problems()).toEqual([
-      `size: claim team-a/a requests ${GI}, and its status still asks the driver for ${7 * GI} (ControllerResizeInProgress)`,
+      `size: claim team-a/a requests ${GI}, but its status still requests ${7 * GI} (ControllerResizeInProgress)`,
     ])
   })
 
@@ -154,7 +154,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 no intent: accepts CreateVolume while a journal records the intent', async () => {
+  it('SYS-14 no intent: accepts CreateVolume while a journal contains the intent', async () => {
     const fixture = createFixture()
     checkIntents(fixture.context)
     const putJournal = (entries: object) =>
@@ -181,7 +181,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 wrong status, no intent: reports attributes that the driver does not have, and calls without undo', () => {
+  it('SYS-14 wrong status, no intent: reports attributes that the driver does not have, and calls without an undo record', () => {
     const fixture = createFixture()
     checkAttributes(fixture.context, fixture.classes)
     fixture.addDriverVolume('net.sim', 'pv').mutableParameters = { iops: '500' }
@@ -201,12 +201,12 @@ describe('checkers of every commit and driver call', () => {
     putBound(fixture, { status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: 'gold' } })
     putBound(fixture, { status: { capacity: { storage: '1Gi', throughput: '20Mi' } } })
     expect(fixture.violations).toEqual([
-      'no intent: control-1 requests {"iops":"1000"} of net.sim^pv, and claim team-a/a does not report it',
-      'no intent: iops of net.sim^pv changes from 500 to 1000, and claim team-a/a records no undo',
-      'wrong status: claim team-a/a reports the class gold, volume pv has undefined',
-      'wrong status: claim team-a/a reports iops=1000, net.sim^pv has 500',
+      'no intent: control-1 requests {"iops":"1000"} of net.sim^pv, but claim team-a/a does not report it',
+      'no intent: iops of net.sim^pv changes from 500 to 1000, but claim team-a/a records no undo',
+      'wrong status: claim team-a/a reports the class gold, but volume pv has undefined',
+      'wrong status: claim team-a/a reports iops=1000, but net.sim^pv has 500',
       'wrong status: claim team-a/a lost its attributes class',
-      'wrong status: claim team-a/a reports throughput=20, net.sim^pv has undefined',
+      'wrong status: claim team-a/a reports throughput=20, but net.sim^pv has undefined',
     ])
   })
 
@@ -265,7 +265,7 @@ describe('checkers of every commit and driver call', () => {
     },
   )
 
-  it('SYS-14 double attach, wrong mount: reports a second node, a mount without attachment and a detach under a mount', () => {
+  it('SYS-14 double attach, wrong mount: reports a second node, a mount without an attachment and a detach of a mounted volume', () => {
     const fixture = createFixture()
     checkMounts(fixture.context)
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
@@ -288,7 +288,7 @@ describe('checkers of every commit and driver call', () => {
     fixture.mounts.get('n1')!.push({ path: '/node/staged', volume: 'net.sim^pv' })
     detach()
     expect(fixture.violations).toEqual([
-      'double attach: control-1 publishes net.sim^pv to n2, and it is published to n1',
+      'double attach: control-1 publishes net.sim^pv to n2, but it is already published to n1',
       'wrong mount: agent-n2 mounts net.sim^pv on n2, where it is not attached',
       'wrong mount: control-1 detaches net.sim^pv from n1, where /node/staged is mounted',
     ])
@@ -360,7 +360,7 @@ describe('checkers of every commit and driver call', () => {
     expect(fixture.violations).toEqual([])
     mount('uid-q')
     expect(fixture.violations).toEqual([
-      'wrong mount: basic.sim^pv is ReadWriteOncePod, and is mounted for team-a/p and team-a/q',
+      'wrong mount: basic.sim^pv is ReadWriteOncePod, but is mounted for team-a/p and team-a/q',
     ])
   })
 
@@ -389,7 +389,7 @@ describe('checkers of every commit and driver call', () => {
     expect(fixture.violations).toEqual([
       'wrong placement: pod team-a/wrong was bound to n2, which is cordoned',
       'wrong placement: pod team-a/wrong was bound to n2, which cannot reach volume pv of team-a/a',
-      'wrong placement: pod team-a/wrong was bound to n2, and its claim team-a/b has no volume',
+      'wrong placement: pod team-a/wrong was bound to n2, but its claim team-a/b has no volume',
     ])
   })
 
@@ -419,8 +419,8 @@ describe('checkers of every commit and driver call', () => {
     writes.check()
     expect(fixture.violations).toEqual([
       'lost write: core/persistentvolumeclaims/team-a/b is missing after the restart',
-      'lost write: the server restarted at revision 1, and 2 was seen',
-      'lost write: claim team-a/a was acknowledged at 9, and only 1 was ever seen',
+      'lost write: the server restarted at revision 1, but 2 was seen before',
+      'lost write: claim team-a/a was acknowledged at 9, but only 1 was ever seen',
     ])
   })
 
@@ -448,7 +448,7 @@ describe('checkers of every commit and driver call', () => {
     expect(violations).toEqual([
       'c/b is shown at 3 after 5: twice, or out of order',
       'c/a of revision 6 was left out before 7',
-      'c/b is shown as modified at 8, and was not committed so',
+      'c/b is shown as modified at 8, but was not committed that way',
       'a list of c/ at 9 leaves out a of 6',
     ])
     log.recordInterruption()
@@ -480,14 +480,14 @@ describe('checker of bindings', () => {
     ])
   })
 
-  it('PROV-5 reports a volume that is taken from its bound claim, or deleted under it', () => {
+  it('PROV-5 reports a volume that is taken from its bound claim or deleted before it', () => {
     const { put, remove, violations } = createBoundFixture()
     put(volumeOf('pv', 'b'))
     put(volumeOf('pv', 'a'))
     remove('volume', 'pv')
     expect(violations).toEqual([
       'double binding: volume pv was taken from the claim team-a/a',
-      'double binding: volume pv was deleted under the claim team-a/a',
+      'double binding: volume pv was deleted while it belonged to the claim team-a/a',
     ])
   })
 
@@ -506,8 +506,8 @@ describe('checker of bindings', () => {
     put(['volume', reservedVolume])
     put(volumeOf('named', 'c'))
     expect(violations).toEqual([
-      'double binding: volume other was assigned to the claim team-a/c, and was given to team-a/b (uid-b)',
-      'double binding: volume named was reserved for team-a/b (no uid), and was given to team-a/c (uid-c)',
+      'double binding: volume other was assigned to the claim team-a/c, but was given to team-a/b (uid-b)',
+      'double binding: volume named was reserved for team-a/b (no uid), but was given to team-a/c (uid-c)',
     ])
   })
 
@@ -534,7 +534,7 @@ describe('checker of deletions', () => {
     expect(fixture.violations).toEqual([])
     await fixture.simulation.runFor(2_000)
     deleteVolume() // the read is too old to count
-    const violation = 'wrong deletion: control-1 deletes net.sim^pv, and volume pv is bound to the claim team-a/a'
+    const violation = 'wrong deletion: control-1 deletes net.sim^pv, but volume pv is bound to the claim team-a/a'
     expect(fixture.violations).toEqual([violation])
     await readVolume()
     deleteVolume()
@@ -588,7 +588,7 @@ describe('checker of charges', () => {
       ['claim', aChargedClaim('1Gi', '5Gi', { conditions })],
     )
     expect(fixture.problems()).toEqual([
-      'size: claim team-a/a has the size it requests, and still has ControllerResizeError',
+      'size: claim team-a/a has the size it requests, but still has ControllerResizeError',
       `charge: claim team-a/a is charged ${5 * GI}, requests ${GI} and has ${GI}`,
     ])
   })
@@ -620,18 +620,18 @@ describe('checker of attributes', () => {
     expect(fixture.problems()).toEqual([])
     driverVolume.mutableParameters = { iops: '1000', tier: 'left over' }
     expect(fixture.problems()).toEqual([
-      'attributes: claim team-a/a amounts to tier=undefined by its statuses, and net.sim^pv has left over',
+      'attributes: claim team-a/a should have tier=undefined according to its statuses, but net.sim^pv has left over',
     ])
   })
 
   it('VAC-6 attributes: reports conditions and an undo record that outlive their change', () => {
     const { fixture, putClaim } = createModifiedFixture()
     putClaim(classStatus('gold', { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } }))
-    expect(fixture.problems()).toEqual(['attributes: claim team-a/a has what it requests, and still records an undo'])
+    expect(fixture.problems()).toEqual(['attributes: claim team-a/a has what it requests, but still records an undo'])
     const conditions = [{ type: 'ModifyVolumeError', status: 'True' }]
     putClaim({ status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: 'gold', conditions } })
     expect(fixture.problems()).toEqual([
-      'attributes: claim team-a/a has what it requests, and still has ModifyVolumeError',
+      'attributes: claim team-a/a has what it requests, but still has ModifyVolumeError',
     ])
   })
 
@@ -639,9 +639,9 @@ describe('checker of attributes', () => {
     const { fixture, putClaim } = createModifiedFixture()
     fixture.recordEvent('uid-a', 'VolumeModifyFailed')
     putClaim(classStatus('gold', { spec: { volumeAttributesClassName: 'missing' } }))
-    expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Pending about missing, and is undefined'])
+    expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Pending for missing, but is undefined'])
     putClaim(classStatus('gold', { spec: { volumeAttributesClassName: 'odd' } }))
-    expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Infeasible about odd, and is undefined'])
+    expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Infeasible for odd, but is undefined'])
   })
 
   it('VAC-6 wrong status: reports an event about a class that the claim never had', () => {
@@ -702,7 +702,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([])
   })
 
-  it('SYS-14 PROV-12 leak, missing: reports driver volumes without PersistentVolume and the reverse, except imports, user deletions and lost state', () => {
+  it('SYS-14 PROV-12 leak, missing: reports driver volumes without a PersistentVolume and the reverse, except imports, user deletions and lost state', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv-1')
     fixture.addDriverVolume('net.sim', 'imported-1') // imported by a user, without a PersistentVolume so far
@@ -768,7 +768,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 needless wait: reports a claim without class if there is a default class, unless its quota is full', () => {
+  it('SYS-14 needless wait: reports a claim without a class if there is a default class, unless its quota is full', () => {
     const fixture = createFixture()
     fixture.recordEvent('uid-a', 'ExceededQuota')
     const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
@@ -798,18 +798,18 @@ describe('checkers of the state at rest', () => {
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv', 2)
     putBound(fixture)
     expect(fixture.problems()).toEqual([
-      `size: claim team-a/a reports ${GI}, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`,
+      `size: claim team-a/a reports ${GI}, volume pv records ${GI}, but net.sim^pv has ${2 * GI}`,
     ])
     driverVolume.capacityBytes = GI
     putBound(fixture, { storage: '99Gi' })
     expect(fixture.problems()).toEqual([
-      `no reason: claim team-a/a requests ${99 * GI}, has ${GI} (undefined), and states no reason`,
+      `no reason: claim team-a/a requests ${99 * GI}, has ${GI} (undefined), and reports no reason`,
     ])
     fixture.recordEvent('uid-a', 'VolumeResizeFailed')
     expect(fixture.problems()).toEqual([])
     putBound(fixture, { storage: '2Gi' })
     expect(fixture.problems()).toEqual([
-      `needless wait: claim team-a/a could have ${2 * GI}, has ${GI} (undefined), and says "Warning VolumeResizeFailed: because"`,
+      `needless wait: claim team-a/a could have ${2 * GI}, has ${GI} (undefined), but reports "Warning VolumeResizeFailed: because"`,
     ])
   })
 
@@ -820,7 +820,7 @@ describe('checkers of the state at rest', () => {
       return fixture.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv')
     }
     fixture.addDriverVolume('net.sim', 'pv', 2)
-    const sizeProblem = `size: claim team-a/a reports ${GI}, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`
+    const sizeProblem = `size: claim team-a/a reports ${GI}, volume pv records ${GI}, but net.sim^pv has ${2 * GI}`
     expandFor('before')('ABORTED')
     putBound(fixture)
     expect(fixture.problems()).toEqual([])
@@ -841,7 +841,7 @@ describe('checkers of the state at rest', () => {
       metadata: { annotations },
       spec: { capacity: { storage: '2Gi' } },
     }
-    const sizeProblem = `size: claim team-a/a reports ${GI}, volume pv states ${2 * GI}, and net.sim^pv has ${2 * GI}`
+    const sizeProblem = `size: claim team-a/a reports ${GI}, volume pv records ${2 * GI}, but net.sim^pv has ${2 * GI}`
     putBound(fixture)
     fixture.put(['volume', aVolume('pv', volumeParts)])
     expect(fixture.problems().sort()).toEqual([sizeProblem, 'size: volume pv is still annotated as expanding'])
@@ -878,7 +878,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([])
     putExpanding('1Gi')
     expect(fixture.problems()).toEqual([
-      `size: claim team-a/a waits for NodeExpandVolume, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`,
+      `size: claim team-a/a waits for NodeExpandVolume, volume pv records ${GI}, but net.sim^pv has ${2 * GI}`,
     ])
   })
 
@@ -943,18 +943,18 @@ describe('checkers of the state at rest', () => {
     putBound(fixture, { status: { capacity, currentVolumeAttributesClassName: 'gold' } })
     expect(fixture.problems()).toEqual([
       'attributes: claim team-a/a reports iops=1000, and net.sim^pv has 500',
-      'attributes: claim team-a/a amounts to iops=1000 by its statuses, and net.sim^pv has 500',
-      'attributes: claim team-a/a reports the class gold, and its volume has undefined',
+      'attributes: claim team-a/a should have iops=1000 according to its statuses, but net.sim^pv has 500',
+      'attributes: claim team-a/a reports the class gold, but its volume has undefined',
     ])
     putBound(fixture, { spec: { volumeAttributesClassName: 'gold' } })
     expect(fixture.problems()).toEqual([
-      'attributes: claim team-a/a amounts to iops=1000 by its statuses, and net.sim^pv has 500',
-      'no reason: claim team-a/a requests gold, has undefined, and states no reason',
-      'needless wait: claim team-a/a could have gold, has undefined, and says "undefined"',
+      'attributes: claim team-a/a should have iops=1000 according to its statuses, but net.sim^pv has 500',
+      'no reason: claim team-a/a requests gold, has undefined, and reports no reason',
+      'needless wait: claim team-a/a could have gold, has undefined, but reports "undefined"',
     ])
   })
 
-  it('SYS-14 no reason: requires a reason for a driver without resizer only if its controllers run in-process', () => {
+  it('SYS-14 no reason: requires a reason for a driver without a resizer only if its controllers run in-process', () => {
     for (const driverControllers of ['in-process', 'sidecars'] as const) {
       const fixture = createFixture()
       Object.assign(fixture.system.setup, { driverControllers })
@@ -964,7 +964,7 @@ describe('checkers of the state at rest', () => {
         ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', driver: 'basic.sim' })],
         ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', className: 'basic', spec })],
       )
-      const text = 'no reason: claim team-a/a requests gold, has undefined, and states no reason'
+      const text = 'no reason: claim team-a/a requests gold, has undefined, and reports no reason'
       expect(fixture.problems()).toEqual(driverControllers === 'in-process' ? [text] : [])
     }
   })
@@ -1005,28 +1005,28 @@ describe('checkers of the state at rest', () => {
       'not deleted: volume pv is Released with the policy Delete: ',
       'not deleted: volume pv is stuck in deletion, held by no finalizer',
       'not deleted: claim team-a/a is stuck in deletion, held by kubernetes.io/pvc-protection',
-      `finalizers: claim team-a/a has a volume, and keeps ${INTENT}`,
+      `finalizers: claim team-a/a has a volume, but still has the finalizer ${INTENT}`,
       'no reason: claim team-a/a is being deleted, and no event says what it waits for',
       'not deleted: pod team-a/p is stuck in deletion on undefined, held by no finalizer',
-      'not deleted: namespace team-b is being deleted, and is empty',
-      'not deleted: attributes class gold is being deleted, and is unused',
+      'not deleted: namespace team-b is still being deleted, although it is empty',
+      'not deleted: attributes class gold is still being deleted, although it is unused',
     ])
   })
 
   it('SYS-14 no reason, needless wait: reports pods that state no reason or could be scheduled', () => {
     const fixture = createFixture()
     fixture.put(['node', aNode('n1')], ['pod', aPod('p', [])])
-    expect(fixture.problems()).toEqual(['no reason: pod team-a/p has no node, and states no reason'])
+    expect(fixture.problems()).toEqual(['no reason: pod team-a/p has no node and reports no reason'])
     const conditions = [{ type: 'PodScheduled', status: 'False', message: 'no room' }]
     fixture.put(['pod', aPod('p', [], { status: { conditions } })])
-    expect(fixture.problems()).toEqual(['needless wait: pod team-a/p could be placed on n1, and says "no room"'])
+    expect(fixture.problems()).toEqual(['needless wait: pod team-a/p could be placed on n1, but reports "no room"'])
     fixture.put(['node', aNode('n1', { unschedulable: true })])
     expect(fixture.problems()).toEqual([])
     fixture.put(['pod', aPod('p', [], { spec: { nodeName: 'n1' } })])
-    expect(fixture.problems()).toEqual(['no reason: pod team-a/p is on n1, does not run, and states no reason'])
+    expect(fixture.problems()).toEqual(['no reason: pod team-a/p is on n1, does not run, and reports no reason'])
     fixture.recordEvent('uid-p', 'FailedMount')
     expect(fixture.problems()).toEqual([
-      'needless wait: pod team-a/p could run on n1, and says "Warning FailedMount: because"',
+      'needless wait: pod team-a/p could run on n1, but reports "Warning FailedMount: because"',
     ])
   })
 
@@ -1041,11 +1041,11 @@ describe('checkers of the state at rest', () => {
       ['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase: 'Running' } })],
     )
     expect(fixture.problems()).toEqual([
-      'attachments: volume pv is needed on [n1], and attached to []',
-      'attachments: net.sim^pv is published on [n2], attachments say []',
+      'attachments: volume pv is needed on [n1], but attached to []',
+      'attachments: net.sim^pv is published on [n2], but its attachments report []',
       'attachments: pod team-a/p runs on n1 (id-n1), where net.sim^pv is not mounted',
       'attachments: /node/pods/uid-gone/volumes/x/mount is mounted on n2 for a pod that does not run there',
-      'attachments: net.sim^pv is staged on n3 at /node/plugins/x/globalmount, and no pod there uses it',
+      'attachments: net.sim^pv is staged on n3 at /node/plugins/x/globalmount, but no pod there uses it',
     ])
   })
 
@@ -1057,7 +1057,7 @@ describe('checkers of the state at rest', () => {
       spec: { attacher: 'net.sim', nodeName: 'n2', source: { persistentVolumeName: 'pv' } },
       status: { attached: false },
     })
-    const publishedProblem = 'attachments: net.sim^pv is published on [n2], attachments say []'
+    const publishedProblem = 'attachments: net.sim^pv is published on [n2], but its attachments report []'
     const volume = (metadata: object) => aVolume('pv', { phase: 'Bound', claim: 'a', metadata })
     const deletion = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['kubernetes.io/pv-protection'] }
     const attachmentWithFinalizer = attachment(['external-attacher/net-sim'])
@@ -1143,10 +1143,10 @@ describe('checkers of the end of a run', () => {
     new Counter({ name: 'controller_persistentvolumeclaim_provision_total', help: 'x', registers }).inc()
     new Gauge({ name: 'workqueue_depth', help: 'x', registers }).set(-1)
     expect(await problemTexts()).toEqual([
-      'control-1 (incarnation 1) counted DeleteVolume OK 1 times, and received it 2 times',
-      'control-1 (incarnation 1) counted DeleteVolume NotFound 1 times, and received it 0 times',
-      'control-1 (incarnation 1) reports controller_persistentvolumeclaim_provision_total 1, and CreateVolume succeeded 0 times',
-      'control-1 (incarnation 1) reports controller_modify_volume_total 1 with 0 errors, and called ControllerModifyVolume 0 times',
+      'control-1 (incarnation 1) counted DeleteVolume OK 1 times, but received it 2 times',
+      'control-1 (incarnation 1) counted DeleteVolume NotFound 1 times, but received it 0 times',
+      'control-1 (incarnation 1) reports controller_persistentvolumeclaim_provision_total 1, but CreateVolume succeeded 0 times',
+      'control-1 (incarnation 1) reports controller_modify_volume_total 1 with 0 errors, but called ControllerModifyVolume 0 times',
       'control-1 (incarnation 1) found 1 quotas with wrong usage',
       'control-1 (incarnation 1) reports workqueue_depth {} -1, which is negative',
     ])
@@ -1169,8 +1169,8 @@ describe('checkers of the end of a run', () => {
       volumes: { list: () => volumes as never },
     })
     expect(await problemTexts()).toEqual([
-      'control-1 reports pv_collector_bound_pv_count 0, and there are 1',
-      'control-1 reports pv_collector_unbound_pv_count 1, and there are 0',
+      'control-1 reports pv_collector_bound_pv_count 0, but there are 1',
+      'control-1 reports pv_collector_unbound_pv_count 1, but there are 0',
     ])
     volumes[0]!.status.phase = 'Bound'
     expect(await problemTexts()).toEqual([])

@@ -17,7 +17,7 @@ const READ_AGE_MS_MAX = 30_000
 
 export function checkDeletions({ system, view, report }: CheckContext): ClientObserver {
   const { simulation } = system.cluster
-  /** Volumes that must not be deleted, with the reason and the time since when this has been so. */
+  /** Volumes that must not be deleted, with the reason and the time at which it began to apply. */
   const protections = new Map<string, { readonly reason: string; readonly sinceMs: number }>()
   /** Last reads of volumes by the present incarnation of each process. */
   const reads = new Map<string, Map<string, VolumeRead>>()
@@ -41,7 +41,7 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
       if (protection && protection.sinceMs < knownUntilMs(reads.get(process)?.get(name))) {
         report(
           'wrong deletion',
-          `${process} deletes ${assetName(driver, handle)}, and volume ${name} ${protection.reason}`,
+          `${process} deletes ${assetName(driver, handle)}, but volume ${name} ${protection.reason}`,
         )
       }
     }

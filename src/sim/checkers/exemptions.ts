@@ -11,13 +11,13 @@ export interface Exemptions {
   /** Whether the driver lost this volume with its state. */
   isLost(asset: string): boolean
   /**
-   * Whether the volume is no leak: a user deleted the PersistentVolume while its policy was Retain or it had no finalizer for
+   * Whether the volume is not a leak: a user deleted the PersistentVolume while its policy was Retain or it had no finalizer for
    * deletion, or the volume was imported and has never had a PersistentVolume.
    */
   isAbandoned(asset: string): boolean
   /**
-   * Whether the controller called DeleteVolume while that was right, and only then a user changed the policy or released the
-   * volume: its storage may have been deleted anyway.
+   * Whether a user changed the policy or released the volume only after the controller had correctly called DeleteVolume, so
+   * that its storage may have been deleted anyway.
    */
   mayHaveBeenDeleted(volume: ObjectOf<'volume'>): boolean
   /** Whether the last expansion was for another claim and did not succeed: the volume may be larger than recorded. */
@@ -36,7 +36,7 @@ export function createExemptions(
 ): Exemptions {
   const states = new Map<DriverName, FakeState>()
   const lostAssets = new Set<string>()
-  /** Assets that have had a PersistentVolume, and those of them that users abandoned. */
+  /** Assets that have had a PersistentVolume. */
   const knownAssets = new Set<string>()
   const abandonedAssets = new Set<string>()
   /** Uids of volumes that were being deleted without a finalizer for the deletion of their storage. */

@@ -16,7 +16,7 @@ const STALE_MS_MAX = 30_000
 
 export function checkIntents({ system, view, report }: CheckContext): void {
   const { simulation } = system.cluster
-  /** By claim uid: the claim or lease that records the intent, and when none did any more; infinity while one does. */
+  /** By claim uid: the claims and leases that record the intent, and the time until which one did, infinity while one does. */
   const intents = new Map<string, { readonly records: Set<string>; recordedUntilMs: number }>()
 
   function setRecorded(uid: string, record: string, isRecorded: boolean): void {

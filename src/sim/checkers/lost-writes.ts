@@ -51,7 +51,10 @@ export function checkWrites(
 
   function compare(previousState: ObservedState, entries: readonly Entry[], revision: number): void {
     if (revision < previousState.newestRevision) {
-      report('lost write', `the server restarted at revision ${revision}, and ${previousState.newestRevision} was seen`)
+      report(
+        'lost write',
+        `the server restarted at revision ${revision}, but ${previousState.newestRevision} was seen before`,
+      )
     }
     const storedRevisions = new Map(entries.map(({ key, modRevision }) => [key, modRevision]))
     // Writes in progress at the crash may have been stored unseen; each has its own revision.
@@ -61,7 +64,10 @@ export function checkWrites(
     for (const [key, seenRevision] of previousState.presentRevisions) {
       const storedRevision = storedRevisions.get(key)
       if (storedRevision !== undefined && storedRevision < seenRevision)
-        report('lost write', `${key} is at revision ${storedRevision} after the restart, and ${seenRevision} was seen`)
+        report(
+          'lost write',
+          `${key} is at revision ${storedRevision} after the restart, but ${seenRevision} was seen before`,
+        )
       if (storedRevision === undefined && unobservedCount-- <= 0)
         report('lost write', `${key} is missing after the restart`)
     }
@@ -77,7 +83,7 @@ export function checkWrites(
       if (seenRevision < Number(resourceVersion)) {
         report(
           'lost write',
-          `${kind} ${key} was acknowledged at ${resourceVersion}, and only ${seenRevision} was ever seen`,
+          `${kind} ${key} was acknowledged at ${resourceVersion}, but only ${seenRevision} was ever seen`,
         )
       }
     }

@@ -63,13 +63,13 @@ export async function metricProblems({ registries, calls }: CallsAndRegistries):
         ? reportedCount >= receivedCount
         : reportedCount === receivedCount
       if (!isExpected)
-        problems.push(`${processText} counted ${call} ${reportedCount} times, and received it ${receivedCount} times`)
+        problems.push(`${processText} counted ${call} ${reportedCount} times, but received it ${receivedCount} times`)
     }
     for (const [metric, method] of COMPLETED_WORK) {
       const [completedCount, successCount] = [await sum(metric), counts.get(`${method} OK`) ?? 0]
       if (completedCount > successCount)
         problems.push(
-          `${processText} reports ${metric} ${completedCount}, and ${method} succeeded ${successCount} times`,
+          `${processText} reports ${metric} ${completedCount}, but ${method} succeeded ${successCount} times`,
         )
     }
     const modifyCalls = [...counts].reduce(
@@ -80,7 +80,7 @@ export async function metricProblems({ registries, calls }: CallsAndRegistries):
       const [total, errors] = [await sum(`${metric}_total`), await sum(`${metric}_errors_total`)]
       if (total > modifyCalls || errors > total) {
         problems.push(
-          `${processText} reports ${metric}_total ${total} with ${errors} errors, and called ${MODIFY_METHOD} ${modifyCalls} times`,
+          `${processText} reports ${metric}_total ${total} with ${errors} errors, but called ${MODIFY_METHOD} ${modifyCalls} times`,
         )
       }
     }
@@ -151,7 +151,7 @@ export async function gaugeProblems(
       .filter(([name, expectedCount]) => reportedCounts.get(name) !== expectedCount)
       .map(
         ([name, expectedCount]) =>
-          `${process} reports pv_collector_${name} ${reportedCounts.get(name)}, and there are ${expectedCount}`,
+          `${process} reports pv_collector_${name} ${reportedCounts.get(name)}, but there are ${expectedCount}`,
       ),
   )
   if (leaders.length === 0 && objects.pv.length + objects.pvc.length > 0) {

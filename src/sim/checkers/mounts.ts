@@ -64,7 +64,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     if (otherNodes.length === 0) return
     report(
       'double attach',
-      `${process} publishes ${asset} to ${nodeOfId(nodeId)}, and it is published to ${otherNodes.map(nodeOfId)}`,
+      `${process} publishes ${asset} to ${nodeOfId(nodeId)}, but it is already published to ${otherNodes.map(nodeOfId)}`,
     )
   }
 
@@ -105,7 +105,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const nodeNames = new Set(mountedPods.map(({ metadata }) => nodeByPodUid.get(metadata.uid ?? '')))
     if (mountedPods.length < 2 || (nodeNames.size > 1 && !supportsAttachments(system, driver))) return
     const names = mountedPods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
-    report('wrong mount', `${asset} is ReadWriteOncePod, and is mounted for ${names.join(' and ')}`)
+    report('wrong mount', `${asset} is ReadWriteOncePod, but is mounted for ${names.join(' and ')}`)
   }
 }
 

@@ -62,10 +62,11 @@ function isAwaited(system: System, { process, incarnation }: DriverCall): boolea
 }
 
 /**
- * Three exemptions. A frozen process cannot cancel its call, and another takes over. Sidecars (provisioner, resizer, attacher)
- * do not coordinate: a claim may be deleted while its volume expands, and drivers return ABORTED. Each sidecar still
- * runs one operation per volume at a time. Of two provisioners without leader election, one can save the volume for which
- * the other still awaits CreateVolume; if its claim is deleted then, the other deletes the volume, whose name it cannot match.
+ * There are three exemptions. A frozen process cannot cancel its call, and another process takes over. Sidecars
+ * (provisioner, resizer, attacher) do not coordinate: a claim may be deleted while its volume expands, and drivers return
+ * ABORTED; each sidecar still runs one operation per volume at a time. Of two provisioners without leader election, one can
+ * save a volume while the other still awaits CreateVolume for it. If the claim is then deleted, the other provisioner calls
+ * DeleteVolume with the volume ID, which it cannot match to the name in its own CreateVolume call.
  */
 function mayRunBeside(system: System, call: DriverCall, otherCall: DriverCall): boolean {
   if (call.process === otherCall.process)

@@ -44,8 +44,8 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
     for (const { key, claim } of claimsOf(pod, view)) {
       if (!hasPropagated(deletedMs.get(key) ?? Number.NEGATIVE_INFINITY)) continue // deleted and recreated under the pod
       const volume = view.volumes.get(claim?.spec?.volumeName ?? '')
-      if (!claim) report('wrong placement', `${text}, and its claim ${key} does not exist`)
-      else if (!claim.spec?.volumeName) report('wrong placement', `${text}, and its claim ${key} has no volume`)
+      if (!claim) report('wrong placement', `${text}, but its claim ${key} does not exist`)
+      else if (!claim.spec?.volumeName) report('wrong placement', `${text}, but its claim ${key} has no volume`)
       // A claim whose volume was deleted is Lost; the scheduler may not have received that yet.
       else if (volume && node && !isReachableFrom(volume, { name: nodeName, labels: node.metadata.labels ?? {} })) {
         report('wrong placement', `${text}, which cannot reach volume ${volume.metadata.name} of ${key}`)

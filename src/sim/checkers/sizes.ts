@@ -39,7 +39,7 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     const chargedBytes = recordedCharge(claim)
     if (chargedBytes === undefined || exemptions.hadGatesOff) return
     if (chargedBytes < requestOf(claim))
-      report('charge', `claim ${key} requests ${requestOf(claim)}, and only ${chargedBytes} is charged`)
+      report('charge', `claim ${key} requests ${requestOf(claim)}, but only ${chargedBytes} is charged`)
     const previousBytes = old && recordedCharge(old)
     if (previousBytes === undefined || chargedBytes >= previousBytes) return
     const mayFall = system.setup.expansionQuota === 'actual' && isSettled(claim)
@@ -58,14 +58,14 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     const driverVolume = asset && driverVolumeAt(system, asset)
     if (!driverVolume || exemptions.isLost(asset)) return
     if (reportedBytes > driverVolume.capacityBytes) {
-      report('wrong status', `claim ${key} reports ${reportedBytes}, ${asset} has ${driverVolume.capacityBytes}`)
+      report('wrong status', `claim ${key} reports ${reportedBytes}, but ${asset} has ${driverVolume.capacityBytes}`)
     }
     // Only after an expansion, because a volume that was just bound has a file system of whatever size a node gave it.
     const fileSystemBytes = isSame && claim.spec?.volumeMode !== 'Block' ? fileSystemBytesOf(asset) : undefined
     if (fileSystemBytes !== undefined && reportedBytes > fileSystemBytes) {
       report(
         'wrong status',
-        `claim ${key} reports ${reportedBytes}, the file system of ${asset} has ${fileSystemBytes}`,
+        `claim ${key} reports ${reportedBytes}, but the file system of ${asset} has ${fileSystemBytes}`,
       )
     }
   }
@@ -88,7 +88,7 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     const driverVolume = asset && driverVolumeAt(system, asset)
     if (statedBytes <= previousBytes || !driverVolume || exemptions.isLost(asset)) return
     if (statedBytes > driverVolume.capacityBytes) {
-      report('wrong status', `volume ${name} states ${statedBytes}, ${asset} has ${driverVolume.capacityBytes}`)
+      report('wrong status', `volume ${name} records ${statedBytes}, but ${asset} has ${driverVolume.capacityBytes}`)
     }
   }
 
@@ -123,7 +123,7 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     if (requiredBytes > chargedBytes) {
       report(
         'no intent',
-        `${process} requests ${requiredBytes} bytes of ${asset}, and claim ${keyOf(claim)} is charged ${chargedBytes}`,
+        `${process} requests ${requiredBytes} bytes of ${asset}, but claim ${keyOf(claim)} is charged ${chargedBytes}`,
       )
     }
   }

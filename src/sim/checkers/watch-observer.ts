@@ -175,7 +175,7 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
     },
     checkList(items, revision) {
       if (isListed && revision < cursor && !isUnknown(cursor)) {
-        report(`a list of ${prefix} shows revision ${revision}, and ${cursor} was shown before`)
+        report(`a list of ${prefix} shows revision ${revision}, but ${cursor} was shown before`)
       }
       takeCommits(revision)
       isListed = true
@@ -188,7 +188,7 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
         if (isUnknown(revision) || (lastCommit && lastCommit.revision > revision)) continue
         if (lastCommit?.isDeleted !== false || lastCommit.revision !== at) {
           report(
-            `a list of ${prefix} at ${revision} has ${key} at ${at}, and it was committed at ${lastCommit?.revision}`,
+            `a list of ${prefix} at ${revision} has ${key} at ${at}, but it was committed at ${lastCommit?.revision}`,
           )
         }
       }
@@ -213,7 +213,7 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
         deliveredCommit.key !== key ||
         deliveredCommit.isDeleted !== (type === 'deleted')
       ) {
-        report(`${prefix}${key} is shown as ${type} at ${revision}, and was not committed so`)
+        report(`${prefix}${key} is shown as ${type} at ${revision}, but was not committed that way`)
       }
       for (const { key: omittedKey, revision: at } of passedCommits) {
         if (at !== revision) report(`${prefix}${omittedKey} of revision ${at} was left out before ${revision}`)

@@ -20,7 +20,7 @@ Many runs:
 Both:
   --workload NAME      what users do: ${WORKLOAD_NAMES.join(', ')}
                        (default: mixed)
-  --answers stock      the server answers as a stock API server does; plans have other steps than without
+  --answers stock      make the server answer as a stock API server does; the plan of a seed then differs
   --operations N       number of user actions per run
   --faults N           number of planned faults per run
   --targeted-faults N  number of faults aimed at an action in progress (mixed: 6 to 10 by default)

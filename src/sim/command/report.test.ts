@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { addResult, createTotals, reportOf, type SeedResult } from './report.ts'
 
 describe('the report of many seeds', () => {
-  it('SYS-14 lists operations and faults, the least per seed, and failed seeds by rule', () => {
+  it('SYS-14 lists operations and faults, the minimum per seed, and failed seeds by rule', () => {
     const totals = createTotals()
     addResult(totals, resultOf(2, { violations: [{ atMs: 5, rule: 'leak', text: 'two lines\nof text' }] }))
     addResult(totals, resultOf(1, { faults: { crash: 20, 'reply lost': 1_500 } }))
@@ -15,7 +15,7 @@ fault       count
 reply lost  1,500
 crash          40
 
-                       in all  least in a seed
+                        total  minimum per seed
 seeds                       2
 virtual hours               2  1
 operations                 24  12

@@ -58,7 +58,7 @@ export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }
     alignColumns([['fault', 'count'], ...sortByCount(faults).map(([kind, count]) => [kind, formatCount(count)])]),
     '',
     alignColumns([
-      ['', 'in all', 'least in a seed'],
+      ['', 'total', 'minimum per seed'],
       ['seeds', formatCount(seeds), ''],
       ['virtual hours', formatHours(virtualMs), formatHours(minimum.virtualMs)],
       ['operations', formatCount(countOf.operations(totals)), formatCount(minimum.operations)],

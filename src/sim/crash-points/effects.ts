@@ -1,6 +1,6 @@
-// Numbers and names the effects that processes have on the outside: writes to the server, calls of a driver or plugin. Hooks
-// run right before and right after each. Writes of events are not counted, nor of leases except the journal of intents: no data
-// depends on them.
+// Numbers and names the external effects of processes: writes to the server, and calls to a driver or plugin. Hooks run
+// right before and right after each effect. Writes of events and leases are not counted, because no data depends on them;
+// the journal of intents is the exception.
 import type { Message } from '@bufbuild/protobuf'
 import type { Kind } from '../../api/kind.ts'
 import { eventKind } from '../../api/kinds/event/event.ts'

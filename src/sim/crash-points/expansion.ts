@@ -82,7 +82,7 @@ interface Step {
   isDue(): boolean
 }
 
-/** Returns the sizes that each claim's user requests, and when they are due. The numbered cases are those of REX-8. */
+/** Returns the sizes that each claim's user requests, and when they are due. The case numbers are from REX-8. */
 function stepsOf({ claim, driver }: CrashSystem): Record<string, Step[]> {
   const stateOfClaim = (name: string) => claim(name)?.status?.allocatedResourceStatuses?.storage
   const capacityOf = (name: string) => Number(quantityToBytes(claim(name)?.status?.capacity?.storage ?? '0'))

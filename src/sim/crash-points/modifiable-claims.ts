@@ -56,7 +56,7 @@ export const createClass = (client: Client, name: string): Promise<unknown> =>
     parameters: CLASSES[name]!,
   } as never)
 
-/** Runs the changes as in production: sizes before attributes, with one limit of workers for both. */
+/** Runs the changes as in production: sizes before attributes, with one worker limit for both. */
 export const runChanger = (context: ProcessContext): Promise<void> =>
   runChanges(context, {
     component: 'changer',

@@ -105,7 +105,7 @@ function stateOf(view: View, driver: SimDriver, pluginVolumes: ReadonlyMap<strin
   return lines.join('\n')
 }
 
-/** Replaces the uids of claims by their names, and all times, so that runs can be compared. */
+/** Replaces the uids of claims with their names, and all times with a placeholder, so that runs can be compared. */
 function normalize(text: string, { store }: View): string {
   let result = text.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'then')
   for (const [uid, key] of store.claimNames) result = result.replaceAll(uid, key.replace('/', '.'))

@@ -133,7 +133,7 @@ export function createAtRestSteps({
         if (!outcome.startsWith('refused') && outcome !== (hasRoom ? 'done' : 'over quota')) {
           report(
             'quota',
-            `claim last-${index} was answered "${outcome}", and the quotas have ${hasRoom ? '' : 'no '}room for it`,
+            `claim last-${index} was answered "${outcome}", but the quotas have ${hasRoom ? '' : 'no '}room for it`,
           )
         }
         await simulation.runFor(REACTION_MS)

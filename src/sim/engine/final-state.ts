@@ -1,4 +1,4 @@
-// Collects the contents of store and drivers at the end of a run with a violation, by title, for its timeline.
+// Collects the contents of the store and the drivers at the end of a run with a violation, by title, for its timeline.
 import type { SimDriver } from '../environment/driver.ts'
 import type { View } from './view.ts'
 

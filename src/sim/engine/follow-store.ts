@@ -11,7 +11,7 @@ export interface StoreWrite {
   readonly revision: number
 }
 
-/** Calls `onWrites` with the writes that became visible together: whole transactions, although each has its own revision. */
+/** Calls `onWrites` with all writes of a transaction together, although each write has its own revision. */
 export function followStore(
   cluster: Pick<Cluster, 'follow' | 'store'>,
   prefix: string,

@@ -24,7 +24,7 @@ const existingIsTransient: PlantedBug = {
   }),
 }
 
-/** A watch starts when its initial state has been read: events in between are lost. */
+/** A watch starts only after its initial state has been read, so that events in between are lost. */
 const lateWatch: PlantedBug = {
   wrapServer: (client, store) => ({
     ...client,

@@ -58,9 +58,9 @@ export interface ProcessHost {
 }
 
 export interface ProcessOptions {
-  /** It commits in transactions regardless of the setup, as a part of the server, and the server's own answers reach it. */
+  /** Whether it commits in transactions and receives the answers of a Stowage server, regardless of the setup. Default false. */
   readonly isAtomic?: boolean
-  /** The node whose user it has. Default: a user with all rights. */
+  /** The node as whose user it acts. Default: a user with all rights. */
   readonly nodeName?: string
 }
 
@@ -105,7 +105,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
     }
   }
 
-  /** Returns the client that a process has in production: of a stock server it may be allowed to update, but not to patch. */
+  /** Returns the client that a process has in production. The roles on a stock server may allow update but not patch. */
   function clientOf(requests: Client, isAtomic: boolean): Client {
     if (isAtomic) return requests
     return stockAnswers ? patchByUpdate(createNonAtomicClient(requests)) : createNonAtomicClient(requests)

@@ -66,7 +66,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   const { machines, setup } = deps
   const host = createProcessHost(deps)
   const { add } = host
-  // Saved regressions without identities stay the same without the objects of ServiceAccounts.
+  // Without identities, no controller creates ServiceAccounts, so that saved regressions do not change.
   const isEnabled = (name: ControllerName) =>
     (setup.identities || (name !== 'service-accounts' && name !== 'root-ca')) &&
     (name !== 'quota' || setup.commits === 'atomic')

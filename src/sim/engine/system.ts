@@ -60,7 +60,7 @@ export interface SystemOptions {
   readonly wrapNetworkClient?: (env: Env, client: Client) => Client
   readonly wrapDriver?: (env: Env, driver: CsiDriver) => CsiDriver
   readonly wrapServer?: ClusterOptions['wrapServer']
-  /** Adds the processes. Default: those of the whole system. */
+  /** Adds the processes. Default: all processes of the system (processes.ts). */
   readonly addProcesses?: (deps: HostDeps) => ProcessHost
   /** Settings of drivers that differ from the catalog. */
   readonly driverSettings?: Partial<Record<DriverName, FakeSettings>>

@@ -248,7 +248,7 @@ describe('users', () => {
     expect(await finalizers()).toEqual(['kubernetes.io/pvc-protection'])
   })
 
-  it('SYS-14 set a gate by restarting server and controllers only', async () => {
+  it('SYS-14 set a gate by restarting only the server and the controllers', async () => {
     const { simulation, perform, processes, gates, cluster } = await createFixture()
     expect(await perform({ do: 'set gate', gate: 'VolumeProvisionedIO', isOn: false })).toBe('done')
     await simulation.runUntil(() => cluster.directClient() !== undefined, {

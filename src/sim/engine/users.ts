@@ -1,4 +1,4 @@
-// Performs the user actions of a plan: sends requests that bypass the network, and returns a short name of each outcome.
+// Performs the user actions of a plan: sends requests that bypass the network, and returns a short name for each outcome.
 // Records acknowledged writes for the lost-write checker.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'

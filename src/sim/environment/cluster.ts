@@ -61,7 +61,7 @@ export interface ClusterOptions {
   readonly wrapServer?: (client: Client, store: Store) => Client
 }
 
-/** The authorizer of what the rules of nodes do not grant: a simulated cluster has no roles. */
+/** Denies what the node authorizer does not grant, because a simulated cluster has no roles. */
 const DENY: Authorizer = { authorize: () => ({ allowed: false }) }
 /** The longest delay of a change on its way to another server's copy of the store. */
 const COPY_LATENCY_MS = 100

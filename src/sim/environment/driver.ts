@@ -61,9 +61,9 @@ export interface SimDriver {
   loseState(): void
   freezeCapacity(): void
   unfreezeCapacity(): void
-  /** Returns the driver for one incarnation of a process. With `nodeId`, its node service is that of the node. */
+  /** Returns the driver for one incarnation of a process. With `nodeId`, it includes the node service of this node. */
   driverFor(incarnation: Incarnation, nodeId?: string): CsiDriver
-  /** Ends all faults, also scripted ones, and starts the driver. */
+  /** Ends all faults, including scripted ones, and starts the driver. */
   heal(): void
   /** Decides the result of a call that no rule of `script` matches, before random faults do. */
   findRule?: (call: ScriptedCall) => FakeRule | undefined

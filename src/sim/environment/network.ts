@@ -176,7 +176,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
           await incarnation.pass(wait(SILENCE_MS_MAX))
           throw unavailable('the stream is silent')
         }
-        // The initial state arrives as a whole; every later event is delayed on its own.
+        // The initial state arrives at once; every later event is delayed separately.
         if (next.value.type === 'bookmark') isInitialState = false
         if (!isInitialState) {
           const silentMs = silentUntilMs(openStream) - simulation.nowMs

@@ -1,4 +1,4 @@
-// A client of a server without transactions, as other Kubernetes API servers are: every write of a commit is a separate
+// A client of a server without transactions, like other Kubernetes API servers: every write of a commit is a separate
 // request, and other events can occur between two requests.
 import type { Client } from '../../client/client.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'

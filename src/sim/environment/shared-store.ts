@@ -74,7 +74,7 @@ export async function shareStore({ simulation, env, sharedStore, latencyMs }: Sh
         env.clock.after(latencyMs * random(), () => applyEvents(pendingEvents.shift() ?? []))
       },
     })
-    /** Applies changes in their order, whichever delay ends first. */
+    /** Applies changes in their order, regardless of which delay ends first. */
     function applyEvents(events: readonly StoreEvent[]): void {
       for (const { key, entry } of events) {
         if (entry) entriesByKey.set(key, entry)
@@ -101,6 +101,6 @@ export async function shareStore({ simulation, env, sharedStore, latencyMs }: Sh
 /** etcd's default of --max-txn-ops. */
 const OPERATIONS_MAX = 128
 
-/** Chains have already coalesced totals; etcd keeps every revision of what they write. */
+/** A chain (store/etcd/chain.ts) writes each total once already, and etcd keeps every revision that the chain writes. */
 const disableCoalescing = (write: Write): Write =>
   'put' in write && write.isCoalescable ? { put: write.put, value: write.value } : write

@@ -41,7 +41,7 @@ const TRACE_LINES_MAX = 2_000
 /** The shortest wait: with sums of smaller fractions, time could stop advancing. */
 const TICK_MS = 0.001
 const START_MS = Date.UTC(2026, 0, 1)
-/** A limit against endless loops. */
+/** Ends a simulation that would run forever. */
 const STEPS_MAX = 5_000_000
 
 interface Step {

@@ -71,7 +71,7 @@ describe('the text of an action', () => {
     for (const [action, text] of examples) expect(textOfAction(action)).toBe(text)
   })
 
-  it('SYS-14 is readable for the actions of random plans, also after a step of shrinking', () => {
+  it('SYS-14 is readable for the actions of random plans, even after a step of shrinking', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 1_000_000 }), fc.nat(), (seed, nth) => {
         const plan = generatePlan(seed)

@@ -38,8 +38,8 @@ export interface Setup {
   /** API servers that share the store; users reach any of them. Default 1. */
   readonly apiServers?: number
   /**
-   * Whether each agent has the user of its node, which the node authorizer and NodeRestriction limit to what its pods use, so
-   * that it reads claims, volumes and attachments by name. The controllers of ServiceAccounts run too.
+   * Whether each agent acts as the user of its node, which the node authorizer and NodeRestriction limit to the objects that its
+   * pods use, so that it reads claims, volumes and attachments by name. The service account controllers run too.
    */
   readonly identities?: boolean
   /** Adds a process whose watched caches are compared with the store. */

@@ -34,7 +34,7 @@ export function runClaimControllers(env: Env, client: Client): void {
   void createGarbageController({ ...deps, kinds: [podKind, persistentVolumeClaimKind] }).run(env.signal)
 }
 
-/** Runs provisioner and capacity producer. Storage is local, so a volume is created on the selected node only. */
+/** Runs the provisioner and the capacity producer. Storage is local, so a volume is created on the selected node only. */
 export async function runStorage(env: Env, client: Client, driver: CsiDriver): Promise<void> {
   const csi = serializeCalls(driver)
   const facts = await readDriverFacts(csi, env.signal)

@@ -1,4 +1,4 @@
-// Actions of users on claims: create claims, also impossible ones, change size and attributes, revert, and delete.
+// Actions of users on claims: create claims, including impossible ones, change size and attributes, revert, and delete.
 
 import { CLASSES, NET_MAXIMUM_GI } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
@@ -16,7 +16,7 @@ import {
 import { invalidAction } from './invalid-objects.ts'
 import type { Rng } from './rng.ts'
 
-/** Classes that do not exist. Claims of the first bind to static volumes, those of the second stay Pending. */
+/** Classes that do not exist. Claims of the first one bind to static volumes; claims of the second one stay Pending. */
 export const STATIC_CLASS = 'static'
 const MISSING_CLASS = 'nowhere'
 export const SELECTED_LABELS = { tier: 'chosen' }

@@ -90,7 +90,7 @@ describe('targeted faults', () => {
 })
 
 describe('a steady period', () => {
-  it('SYS-14 leaves server and controllers undisturbed in the last third of about half of the plans', () => {
+  it('SYS-14 leaves the server and the controllers undisturbed in the last third of about half of the plans', () => {
     const isSteady = ({ setup, steps, faultRates, minutes }: Plan) => {
       const steadyProcesses = ['server', ...controlProcesses(setup)]
       const disruptions = steps.filter(({ action }) => {
@@ -343,7 +343,7 @@ describe('all plans together', () => {
     expect(namespaceShare).toBeLessThan(0.25)
   })
 
-  it('SYS-14 turn every gate on again that they turn off', () => {
+  it('SYS-14 turn on again every gate that they turn off', () => {
     // Gate changes are rare: more seeds are needed to see all of them.
     const gates = new Set<string>()
     for (let seed = SEEDS; gates.size < FEATURE_GATES.length && seed < 5_000; seed++) {

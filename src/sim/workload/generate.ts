@@ -250,7 +250,7 @@ function generateFaultSteps(period: Period, count: number, userSteps: readonly S
     const atMs = precedingStep
       ? precedingStep.atMs + faults.fraction() * SOON_MS
       : faults.fraction() * period.calmStartMs
-    // The calm has few faults.
+    // The calm period has few faults.
     return atMs > period.calmStartMs && faults.chance(0.7) ? faults.fraction() * period.calmStartMs : atMs
   }
   const steps = Array.from({ length: count }, () => {

@@ -73,7 +73,7 @@ function needProblems({ system, view, exemptions }: AtRestContext): Problem[] {
         ? nodes.join() === expectedNodes.join()
         : nodes.length === 1 && expectedNodes.includes(nodes[0]!)
     if (!isExpected)
-      problems.push(attachmentProblem(`volume ${name} is needed on [${expectedNodes}], and attached to [${nodes}]`))
+      problems.push(attachmentProblem(`volume ${name} is needed on [${expectedNodes}], but attached to [${nodes}]`))
   }
   return problems
 }
@@ -104,7 +104,11 @@ function driverProblems({ system, view }: AtRestContext): Problem[] {
       .sort()
     return publishedNodes.join() === reportedNodes.join()
       ? []
-      : [attachmentProblem(`${asset} is published on [${publishedNodes}], attachments say [${reportedNodes}]`)]
+      : [
+          attachmentProblem(
+            `${asset} is published on [${publishedNodes}], but its attachments report [${reportedNodes}]`,
+          ),
+        ]
   })
 }
 
@@ -126,7 +130,7 @@ function mountProblems({ system, view, exemptions }: AtRestContext): Problem[] {
     }
     for (const { path, volume } of mounts) {
       if (uidOf(path) === undefined && volume && !usedVolumes.has(volume)) {
-        problems.push(attachmentProblem(`${volume} is staged on ${name} at ${path}, and no pod there uses it`))
+        problems.push(attachmentProblem(`${volume} is staged on ${name} at ${path}, but no pod there uses it`))
       }
     }
     for (const pod of pods.values()) {

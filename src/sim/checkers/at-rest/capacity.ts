@@ -1,4 +1,4 @@
-// Capacity at rest: the capacity objects of the local driver state what is free on its nodes, and no pool is over-full.
+// Capacity at rest: the capacity objects of the local driver report the free capacity of its nodes, and no pool is over-full.
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { FakeVolume } from '../../../csi/fake/index.ts'
 import { TOPOLOGY_KEY } from '../../plan/catalog.ts'
@@ -46,7 +46,7 @@ export function capacityProblems({ system, view, exemptions }: AtRestContext): P
       publishedBytes.delete(place)
       if (bytes !== expectedBytes || duplicates.length > 0) {
         problems.push(
-          `capacity objects of ${place} state ${[bytes, ...duplicates].join(', ')}, and ${expectedBytes} is free`,
+          `capacity objects of ${place} report ${[bytes, ...duplicates].join(', ')}, but ${expectedBytes} is free`,
         )
       }
     }

@@ -1,5 +1,5 @@
-// Checks claims at rest: each one is bound and has the requested size and attributes, or states a reason why it has not.
-// Its status matches the driver's volume.
+// Checks claims at rest: each one is bound and has the requested size and attributes, or reports a reason why not, and its
+// status matches the driver's volume.
 import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'
 import { compareQuantities, quantityToBytes } from '../../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../../api/selectors.ts'
@@ -40,7 +40,7 @@ export function claimProblems(claim: ObjectOf<'claim'>, context: AtRestContext):
       break
     case 'Lost':
       if (context.events.about(claim.metadata.uid).length === 0) report('no reason', 'is Lost, and no event says so')
-      if (volumeOf(claim, context)) report('needless wait', 'is Lost, and has its volume')
+      if (volumeOf(claim, context)) report('needless wait', 'is Lost, but its volume exists')
       break
     default:
       if (!isDeleting(claim)) checkPending(claim, context, report)
@@ -63,7 +63,8 @@ function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, repor
   }
   for (const finalizer of finalizers) {
     const isIntent = finalizer.startsWith(INTENT_PREFIX)
-    if (isIntent && claim.spec?.volumeName) report('finalizers', `has a volume, and keeps ${finalizer}`)
+    if (isIntent && claim.spec?.volumeName)
+      report('finalizers', `has a volume, but still has the finalizer ${finalizer}`)
     // The cloning protection stays on a source claim for the next clone; only a deleted claim loses it.
     if (!isDeleting(claim)) continue
     if (isIntent && events.about(uid).length === 0)
@@ -170,10 +171,10 @@ function canSatisfy({ metadata, spec, status }: ObjectOf<'volume'>, claim: Objec
 function checkBound(claim: ObjectOf<'claim'>, context: AtRestContext, report: Report): void {
   const volume = volumeOf(claim, context)
   if (!volume) {
-    report('needless wait', `is Bound, and volume ${claim.spec?.volumeName} belongs to another`)
+    report('needless wait', `is Bound, but volume ${claim.spec?.volumeName} belongs to another claim`)
     return
   }
-  if (volume.status?.phase !== 'Bound') report('needless wait', `is Bound, and its volume is ${volume.status?.phase}`)
+  if (volume.status?.phase !== 'Bound') report('needless wait', `is Bound, but its volume is ${volume.status?.phase}`)
   const asset = assetOf(volume)
   const { driver } = parseAsset(asset ?? '')
   // A volume that its driver lost cannot be changed; volumes of other drivers cannot be inspected.
@@ -212,21 +213,21 @@ function checkSize(
   if (state === undefined && !isWaitingForPod && (reportedBytes !== volumeBytes || !hasReportedSize)) {
     report(
       'size',
-      `reports ${reportedBytes}, volume ${volume.metadata.name} states ${volumeBytes}, and ${asset} has ${driverVolume.capacityBytes}`,
+      `reports ${reportedBytes}, volume ${volume.metadata.name} records ${volumeBytes}, but ${asset} has ${driverVolume.capacityBytes}`,
     )
   }
   // The controller's part is complete, so the volume states the new size; the node's part may take longer.
   if (state?.startsWith('NodeResize') && volumeBytes !== driverVolume.capacityBytes) {
     report(
       'size',
-      `waits for NodeExpandVolume, volume ${volume.metadata.name} states ${volumeBytes}, and ${asset} has ${driverVolume.capacityBytes}`,
+      `waits for NodeExpandVolume, volume ${volume.metadata.name} records ${volumeBytes}, but ${asset} has ${driverVolume.capacityBytes}`,
     )
   }
   const conditions = claim.status?.conditions?.filter(({ type }) => RESIZE_CONDITIONS.includes(type)) ?? []
   const isSettled =
     state === undefined && !isLeftToNode && requestedBytes <= reportedBytes && !context.exemptions.hadGatesOff
   if (isSettled && conditions.length > 0) {
-    report('size', `has the size it requests, and still has ${conditions.map(({ type }) => type).join(', ')}`)
+    report('size', `has the size it requests, but still has ${conditions.map(({ type }) => type).join(', ')}`)
   }
   const chargedBytes = Number(chargeOf(claim))
   if (isSettled && system.setup.expansionQuota === 'actual' && chargedBytes > Math.max(reportedBytes, requestedBytes)) {
@@ -238,13 +239,13 @@ function checkSize(
   const isOutdated =
     (state?.startsWith('ControllerResize') ?? false) && allocatedBytes > Math.max(requestedBytes, volumeBytes)
   if (isOutdated && !context.exemptions.hadGatesOff && hasResizer(system, parseAsset(asset).driver as DriverName)) {
-    report('size', `requests ${requestedBytes}, and its status still asks the driver for ${allocatedBytes} (${state})`)
+    report('size', `requests ${requestedBytes}, but its status still requests ${allocatedBytes} (${state})`)
   }
   if (requestedBytes <= reportedBytes) return
   const messages = events.about(claim.metadata.uid).filter((text) => /VolumeResizeFailed|Resiz|VolumeChange/.test(text))
   const { driver } = parseAsset(asset)
   if (conditions.length === 0 && messages.length === 0 && hasResizer(system, driver as DriverName)) {
-    report('no reason', `requests ${requestedBytes}, has ${reportedBytes} (${state}), and states no reason`)
+    report('no reason', `requests ${requestedBytes}, has ${reportedBytes} (${state}), and reports no reason`)
   }
   const { maximumBytes, controller, pools } = settingsIn(system, driver)
   const pool = pools.find(({ name }) => name === driverVolume.pool)
@@ -261,7 +262,7 @@ function checkSize(
   if (isWaitingForNode && (state === 'NodeResizeInfeasible' || isHeldByMount || !hasWriter())) return
   const reason = [...conditions.map(({ message }) => message), ...messages].at(-1)
   if (isHeldByUse(claim, reason, context)) return
-  report('needless wait', `could have ${requestedBytes}, has ${reportedBytes} (${state}), and says "${reason}"`)
+  report('needless wait', `could have ${requestedBytes}, has ${reportedBytes} (${state}), but reports "${reason}"`)
 }
 
 /** A driver that refused to change a volume in use is called again when no pod uses the volume. */
@@ -286,27 +287,27 @@ function checkAttributes(
   if (!isInProgress && undoOf(claim) === undefined) {
     for (const [name, value] of Object.entries(reportedAttributes(claim, classes.of(currentClass ?? '')))) {
       const actual = driverVolume.mutableParameters[name]
-      if (actual !== value) report('attributes', `reports ${name}=${value}, and ${asset} has ${actual}`)
+      if (actual !== value) report('attributes', `reports ${name}=${value}, but ${asset} has ${actual}`)
     }
     checkExpectedAttributes(asset, driverVolume.mutableParameters, context, report)
     const volumeClass = volume.spec?.volumeAttributesClassName || undefined
     if (volumeClass !== currentClass)
-      report('attributes', `reports the class ${currentClass}, and its volume has ${volumeClass}`)
+      report('attributes', `reports the class ${currentClass}, but its volume has ${volumeClass}`)
     for (const name of AMOUNTS) {
       const claimAmount = status?.capacity?.[name]
       const volumeAmount = volume.spec?.capacity?.[name]
       if (claimAmount !== volumeAmount)
-        report('attributes', `reports ${claimAmount} ${name}, and its volume states ${volumeAmount}`)
+        report('attributes', `reports ${claimAmount} ${name}, but its volume records ${volumeAmount}`)
     }
   }
   if (isDeleting(claim) || exemptions.hadGatesOff) return
   const recordedAttributes: Attributes = JSON.parse(volume.metadata.annotations?.[ATTRIBUTES] ?? '{}').attributes ?? {}
   for (const [name, value] of Object.entries(isInProgress ? {} : recordedAttributes)) {
     const actual = driverVolume.mutableParameters[name]
-    if (actual !== value) report('attributes', `has a volume that records ${name}=${value}, and ${asset} has ${actual}`)
+    if (actual !== value) report('attributes', `has a volume that records ${name}=${value}, but ${asset} has ${actual}`)
   }
   const requestedClass = claim.spec?.volumeAttributesClassName || currentClass
-  // A rollback whose previous values were unknown says so in a condition that stays: the attributes are uncertain then.
+  // A rollback that does not know the previous values leaves a condition that says so. The attributes are then uncertain.
   const isExplained = context.expectedAttributes.of(asset).uncertainNames.size > 0
   const conditions = (status?.conditions ?? []).filter(
     ({ type, reason }) => type.startsWith('Modify') && !(isExplained && reason === 'PreviousValueUnknown'),
@@ -317,26 +318,26 @@ function checkAttributes(
   }
   if (requestedClass === currentClass && !AMOUNTS.some(isDue)) {
     if (isInProgress)
-      report('attributes', `has what it requests, and is still ${status?.modifyVolumeStatus?.status} ${progress}`)
+      report('attributes', `has what it requests, but is still ${status?.modifyVolumeStatus?.status} ${progress}`)
     else if (conditions.length > 0)
-      report('attributes', `has what it requests, and still has ${conditions.map(({ type }) => type).join(', ')}`)
-    else if (undoOf(claim) !== undefined) report('attributes', 'has what it requests, and still records an undo')
+      report('attributes', `has what it requests, but still has ${conditions.map(({ type }) => type).join(', ')}`)
+    else if (undoOf(claim) !== undefined) report('attributes', 'has what it requests, but still records an undo')
     return
   }
   const messages = events.about(claim.metadata.uid).filter((text) => /VolumeModify|VolumeChange/.test(text))
   if (conditions.length + messages.length === 0 && !isInProgress && hasResizer(system, driver as DriverName)) {
-    report('no reason', `requests ${requestedClass}, has ${currentClass}, and states no reason`)
+    report('no reason', `requests ${requestedClass}, has ${currentClass}, and reports no reason`)
   }
   const state = status?.modifyVolumeStatus?.status
   const expectedState =
     requestedClass === currentClass ? undefined : stateWithoutClass(requestedClass ?? '', driver as DriverName, context)
   if (expectedState && state !== expectedState && hasModify(system, driver as DriverName)) {
-    report('attributes', `should be ${expectedState} about ${requestedClass}, and is ${state}`)
+    report('attributes', `should be ${expectedState} for ${requestedClass}, but is ${state}`)
   }
   if (canHaveAttributes(claim, driver as DriverName, { system, view })) {
     const reason = [...conditions.map(({ message }) => message), ...messages].at(-1)
     if (isHeldByUse(claim, reason, context)) return
-    report('needless wait', `could have ${requestedClass}, has ${currentClass}, and says "${reason}"`)
+    report('needless wait', `could have ${requestedClass}, has ${currentClass}, but reports "${reason}"`)
   }
 }
 
@@ -353,7 +354,7 @@ function checkExpectedAttributes(
     if (uncertainNames.has(name) || actualAttributes[name] === attributes[name]) continue
     report(
       'attributes',
-      `amounts to ${name}=${attributes[name]} by its statuses, and ${asset} has ${actualAttributes[name]}`,
+      `should have ${name}=${attributes[name]} according to its statuses, but ${asset} has ${actualAttributes[name]}`,
     )
   }
 }
@@ -371,7 +372,7 @@ function stateWithoutClass(className: string, driver: DriverName, { view, system
 const hasModify = (system: System, driver: DriverName): boolean =>
   settingsIn(system, driver).controller.includes('MODIFY_VOLUME')
 
-/** As a sidecar, no resizer runs for a driver that cannot change volumes, so no component states a reason. */
+/** No resizer sidecar runs for a driver that cannot change volumes, so no component reports a reason. */
 function hasResizer(system: System, driver: DriverName): boolean {
   const { controller } = settingsIn(system, driver)
   return (

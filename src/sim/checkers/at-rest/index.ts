@@ -1,4 +1,4 @@
-// Checks the whole state of a system at rest. Pure: the contents of store and drivers in, problems out.
+// Checks the state of a system at rest. Pure: the contents of the store and the drivers in, problems out.
 import type { ClassParameters, ExpectedAttributes } from '../attributes.ts'
 import type { CheckContext, Problem } from '../context.ts'
 import type { RecordedEvents } from '../recorded-events.ts'
@@ -27,8 +27,8 @@ export const problemsOf = (context: AtRestContext): Problem[] => [
 ]
 
 /**
- * Checks that every quota has been counted; every commit checks whether the figures are right. Without atomic commits the quota
- * controller leaves counting to the server, which counts a quota with the next write that needs it.
+ * Checks that every quota has been counted. ../quotas.ts checks the figures at every commit. Without atomic commits the
+ * quota controller leaves counting to the server, which counts a quota with the next write that needs it.
  */
 const quotaProblems = ({ system, view }: AtRestContext): Problem[] =>
   [...(system.setup.commits === 'atomic' ? view.quotas : [])].flatMap(([key, { spec, status }]) => {
@@ -45,11 +45,11 @@ function deletionProblems({ view }: AtRestContext): Problem[] {
     if (!metadata.deletionTimestamp) continue
     const remainingKeys = [...view.claims.keys(), ...view.pods.keys()].filter((key) => key.startsWith(`${name}/`))
     if (remainingKeys.length === 0)
-      problems.push({ rule: 'not deleted', text: `namespace ${name} is being deleted, and is empty` })
+      problems.push({ rule: 'not deleted', text: `namespace ${name} is still being deleted, although it is empty` })
     else if (!status?.conditions?.some(({ status: conditionStatus }) => conditionStatus === 'True')) {
       problems.push({
         rule: 'no reason',
-        text: `namespace ${name} is being deleted, and does not report what is left in it`,
+        text: `namespace ${name} is being deleted, but does not report what is left in it`,
       })
     }
   }
@@ -65,7 +65,10 @@ function deletionProblems({ view }: AtRestContext): Problem[] {
         ].includes(name),
       )
     if (!isUsed)
-      problems.push({ rule: 'not deleted', text: `attributes class ${name} is being deleted, and is unused` })
+      problems.push({
+        rule: 'not deleted',
+        text: `attributes class ${name} is still being deleted, although it is unused`,
+      })
   }
   return problems
 }

@@ -1,4 +1,4 @@
-// Pods at rest: each runs or states a true reason why not, and deleted pods are removed.
+// Pods at rest: each pod runs or reports a true reason why not, and deleted pods are removed.
 import { quantityToBytes } from '../../../api/quantity.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
@@ -36,9 +36,9 @@ export function podProblems(pod: ObjectOf<'pod'>, context: AtRestContext): Probl
   if (pod.status?.phase === 'Running') return []
   const reasons = reasonsOf(pod, context)
   if (reasons.length === 0)
-    return createProblem('no reason', `is on ${pod.spec.nodeName}, does not run, and states no reason`)
+    return createProblem('no reason', `is on ${pod.spec.nodeName}, does not run, and reports no reason`)
   return canRun(pod, context)
-    ? createProblem('needless wait', `could run on ${pod.spec.nodeName}, and says "${reasons.at(-1)}"`)
+    ? createProblem('needless wait', `could run on ${pod.spec.nodeName}, but reports "${reasons.at(-1)}"`)
     : []
 }
 
@@ -54,12 +54,12 @@ function waitingProblems(pod: ObjectOf<'pod'>, context: AtRestContext, createPro
   if (!SCHEDULERS.includes(pod.spec?.schedulerName ?? SCHEDULERS[0]!)) return []
   const condition = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (condition?.status !== 'False' || !condition.message)
-    return createProblem('no reason', 'has no node, and states no reason')
+    return createProblem('no reason', 'has no node and reports no reason')
   const node = findNode(pod, context)
-  return node ? createProblem('needless wait', `could be placed on ${node}, and says "${condition.message}"`) : []
+  return node ? createProblem('needless wait', `could be placed on ${node}, but reports "${condition.message}"`) : []
 }
 
-/** Returns a node on which the pod fits, by the capacity that the drivers really have. */
+/** Returns a node on which the pod fits, according to the actual capacity of the drivers. */
 function findNode(pod: ObjectOf<'pod'>, context: AtRestContext): string | undefined {
   const claims = claimsOf(pod, context.view)
   if (cpusOf(pod) > CPUS_MAX || context.exemptions.hadGatesOff) return undefined
@@ -129,7 +129,7 @@ function canRun(pod: ObjectOf<'pod'>, context: AtRestContext): boolean {
     if (!isReachableFrom(volume, { name: nodeName, labels: node.metadata.labels ?? {} })) return false
     const isDevice =
       pod.spec?.containers.some((container) => container.volumeDevices?.some((device) => device.name === name)) ?? false
-    // A claim and a volume that name each other are bound even if they do not match, and the volume's mode counts.
+    // A claim and a volume that name each other are bound even if they do not match. The volume's mode then applies.
     if (isDevice !== (volume.spec?.volumeMode === 'Block')) return false
     const otherPods = podsUsing(claim, view).filter((other) => other !== pod && other.spec?.nodeName)
     const isSinglePod = claim.spec?.accessModes?.includes('ReadWriteOncePod')

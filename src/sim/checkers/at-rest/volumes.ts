@@ -61,13 +61,13 @@ export function volumeProblems(volume: ObjectOf<'volume'>, context: AtRestContex
   }
   switch (phase) {
     case 'Bound':
-      if (!isBoundToOwner) report('needless wait', `volume ${name} is Bound, and no claim is bound to it`)
+      if (!isBoundToOwner) report('needless wait', `volume ${name} is Bound, but no claim is bound to it`)
       break
     case 'Available':
-      if (claimRef?.uid) report('needless wait', `volume ${name} is Available, and belongs to a claim`)
+      if (claimRef?.uid) report('needless wait', `volume ${name} is Available, but belongs to a claim`)
       break
     case 'Released':
-      if (isBoundToOwner) report('needless wait', `volume ${name} is Released, and its claim exists`)
+      if (isBoundToOwner) report('needless wait', `volume ${name} is Released, but its claim exists`)
       if (policy === 'Delete' && hasSimDriver && (claimRef || isDeletionRequested(volume))) {
         report('not deleted', `volume ${name} is Released with the policy Delete: ${events.about(uid).join('; ')}`)
       }
