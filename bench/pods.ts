@@ -27,7 +27,7 @@ import { residentMb, startLocalDriver, startNode, startServer } from './lib/serv
 import type { PartOptions, Suite } from './lib/suite.ts'
 
 const WARM_UP_PODS = 30
-/** The first rounds take more CPU time, until the code of server and agent is compiled. */
+/** The first rounds take more CPU time, until the code of the server and the agent is compiled. */
 const LOOP = { short: { pods: 70, rounds: 3, warmUpRounds: 3 }, long: { pods: 100, rounds: 5, warmUpRounds: 3 } }
 /** Pods at once; the last is the figure. */
 const DIRECTORY_PODS = [40, 120, 360]

@@ -1,6 +1,6 @@
 // Measures the cost of quotas: durable creates of claims over HTTPS in namespaces with no, one and ten quotas, and with
 // one quota and thousands of claims. The namespaces alternate, so that all are measured with the same load and store.
-// A new quota counts existing objects at the first write after it, which is measured separately. On etcd, with no and one quota.
+// A new quota counts existing objects at the first write after it, which is measured separately. On etcd, compares no quota with one.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'

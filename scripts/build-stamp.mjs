@@ -7,7 +7,7 @@ import { join } from 'node:path'
 const ROOT = new URL('..', import.meta.url).pathname
 const STAMP = join(ROOT, 'dist', '.inputs')
 const FILES = ['package.json', 'package-lock.json', 'tsconfig.json', 'LICENSE']
-/** Folders with code, of which other files, such as tests, do not count. */
+/** Folders with code. Other files in them, such as tests, do not count. */
 const SOURCE_FOLDERS = ['src', 'bench', 'scripts']
 /** Folders whose files are copied into packages. */
 const COPIED_FOLDERS = ['packages', 'docs', 'examples']

@@ -45,7 +45,7 @@ async function buildSdk(version) {
   for (const page of SDK_PAGES) await removeOutsideLinks(join(to, page))
 }
 
-/** Replaces relative links to files outside the package by their text. */
+/** Replaces relative links to files outside the package with their text. */
 async function removeOutsideLinks(page) {
   const text = await readFile(page, 'utf8')
   const linkOrText = (link, text, path) => (existsSync(join(dirname(page), path)) ? link : text)

@@ -70,7 +70,7 @@ describe('the audit log of a server', () => {
   })
 
   it.skipIf(skip)(
-    `SYS-21 a full disk stops no request, is counted, and loses no event that fits the buffer${skip ? ` (${skip})` : ''}`,
+    `SYS-21 on a full disk stops no request, counts the failures, and loses no event that fits the buffer${skip ? ` (${skip})` : ''}`,
     async () => {
       const disk = join(dir, 'disk')
       execFileSync('mkdir', [disk])

@@ -1,5 +1,5 @@
-// Tests `stowage backup` of a server under write load, and `stowage restore`: each backup is consistent, and a server starts on
-// what was restored.
+// Tests `stowage backup` of a server under write load, and `stowage restore`: each backup is consistent, and a server starts
+// on a restored store.
 // docs/how-to/operations.md describes the command.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -59,7 +59,7 @@ const expectSuccess = async (...args: string[]): Promise<string> => {
 }
 
 describe('stowage backup and stowage restore', () => {
-  it('SYS-20 SYS-28 restores a backup of format 2, which a server then migrates', async () => {
+  it('SYS-20 SYS-28 restore a backup of format 2, which a server then migrates', async () => {
     const backup = join(scratch, 'format-2')
     const file = await readFile(join(import.meta.dirname, 'releases/store-format-2.mdb.br'))
     await mkdir(join(backup, 'store'), { recursive: true })

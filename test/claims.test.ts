@@ -74,7 +74,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('provisioning with kubect
     expect(await listDriverVolumes()).toEqual([])
   })
 
-  it('PROV-15 keeps the volume and its storage with policy Retain', async () => {
+  it('PROV-15 keeps the volume and its storage with the policy Retain', async () => {
     await apply(aClass('kept', { reclaimPolicy: 'Retain' }), aClaim('archive', { storageClassName: 'kept' }))
     await waitUntilBound('archive')
     const { metadata } = await getVolume('archive')
@@ -103,7 +103,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('provisioning with kubect
     await pollUntil(async () => (await listDriverVolumes()).length === 0)
   })
 
-  it('PROV-12 neither leaks nor loses volumes if server and driver are killed during creates and deletes', async () => {
+  it('PROV-12 neither leaks nor loses volumes if the server and the driver are killed during creates and deletes', async () => {
     const names = Array.from({ length: 24 }, (_, index) => `burst-${index}`)
     for (const [round, chunk] of splitIntoChunks(names, 6).entries()) {
       await apply(...chunk.map((name) => aClaim(name, { storageClassName: 'disks' })))

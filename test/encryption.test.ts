@@ -71,8 +71,8 @@ const configFile = () => join(dir, 'data/pki/encryption.yaml')
 const readMarker = async (server: RunningServer, name = 'a') =>
   (await server.call('GET', `${SECRETS}/${name}`)).json.data?.key
 
-describe('a new data directory', () => {
-  it('SYS-9 SYS-21 has the content of a Secret in no file: store, audit log, log, backup', async () => {
+describe('a server with encryption at rest', () => {
+  it('SYS-9 SYS-21 writes the content of a Secret to no file: store, audit log, log, backup', async () => {
     const policy = join(dir, 'policy.yaml')
     await writeFile(policy, 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n')
     const server = await start(['--audit-policy-file', policy, '--log-level', 'debug'])
@@ -106,7 +106,7 @@ describe('a new data directory', () => {
     expect(await readMarker(await start([], 'backup'))).toBe(MARKER_BASE64)
   })
 
-  it('SYS-9 rotates its key while the server runs, and keeps a key that is still in use', async () => {
+  it('SYS-9 rotates its key while it runs, and keeps a key that is still in use', async () => {
     const server = await start()
     await server.call('POST', SECRETS, secret('a'))
     const originalText = await readFile(configFile(), 'utf8')
@@ -132,7 +132,7 @@ describe('a new data directory', () => {
     expect(await readMarker(await start())).toBe(MARKER_BASE64)
   })
 
-  it('SYS-9 encrypts Secrets that an earlier configuration stored in plain text, when the server starts', async () => {
+  it('SYS-9 encrypts Secrets that an earlier configuration stored in plain text when it starts', async () => {
     const plainConfig = join(dir, 'plain.yaml')
     const head = 'apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n'
     await writeFile(plainConfig, `${head}resources: [{resources: [secrets], providers: [{identity: {}}]}]\n`, {

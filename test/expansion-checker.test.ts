@@ -107,9 +107,9 @@ describe('checkExpansion', () => {
     harness.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
     harness.volume('3Gi')
     expect(harness.violations).toEqual([
-      `a reports ${3 * GI}, the device has ${GI}`,
-      `a reports ${3 * GI}, its file system has ${GI}`,
-      `volume pv-a reports ${3 * GI}, the device has ${GI}`,
+      `a reports ${3 * GI}, but the device has ${GI}`,
+      `a reports ${3 * GI}, but its file system has ${GI}`,
+      `volume pv-a reports ${3 * GI}, but the device has ${GI}`,
     ])
   })
 
@@ -157,7 +157,7 @@ describe('checkExpansion', () => {
     harness.quota('2Gi', '3Gi')
     expect(harness.violations).toEqual([
       `quota q was exceeded: ${3 * GI} of ${2 * GI}`,
-      `the quota reports ${3 * GI}, the claims add up to ${GI}`,
+      `the quota reports ${3 * GI}, but the claims add up to ${GI}`,
     ])
   })
 

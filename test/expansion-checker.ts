@@ -95,9 +95,9 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     const actualSize = actualSizes(claim)
     if (markOf(claim) < requestOf(claim)) reportViolation(`${name} requests more than its mark`)
     if (capacityOf(claim) > actualSize.deviceBytes)
-      reportViolation(`${name} reports ${capacityOf(claim)}, the device has ${actualSize.deviceBytes}`)
+      reportViolation(`${name} reports ${capacityOf(claim)}, but the device has ${actualSize.deviceBytes}`)
     if (capacityOf(claim) > actualSize.fileSystemBytes)
-      reportViolation(`${name} reports ${capacityOf(claim)}, its file system has ${actualSize.fileSystemBytes}`)
+      reportViolation(`${name} reports ${capacityOf(claim)}, but its file system has ${actualSize.fileSystemBytes}`)
     if (actualSize.deviceBytes > chargeOf(claim))
       reportViolation(`${name} has ${actualSize.deviceBytes} and is charged ${chargeOf(claim)}`)
     if (!oldClaim) return
@@ -112,7 +112,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     if (oldVolume && volumeBytes < bytesOf(oldVolume.spec.capacity.storage))
       reportViolation(`the capacity of volume ${name} decreased`)
     const device = driver.state().volumes[volume.spec.csi.volumeHandle]?.capacityBytes ?? 0
-    if (volumeBytes > device) reportViolation(`volume ${name} reports ${volumeBytes}, the device has ${device}`)
+    if (volumeBytes > device) reportViolation(`volume ${name} reports ${volumeBytes}, but the device has ${device}`)
   }
 
   function checkQuota(quota: any, oldQuota: any): void {
@@ -126,7 +126,8 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
   function checkSum(quota: any): void {
     const used = usedOf(quota)
     const sum = [...claims.values()].reduce((total, claim) => total + chargeOf(claim), 0)
-    if (used !== undefined && used !== sum) reportViolation(`the quota reports ${used}, the claims add up to ${sum}`)
+    if (used !== undefined && used !== sum)
+      reportViolation(`the quota reports ${used}, but the claims add up to ${sum}`)
   }
 
   /** Returns the size of the device, and of the file system if the node expands it. */
@@ -163,9 +164,9 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     if (requested > reported) problems.push(`${name} requests ${requested}, but has ${reported} (${state})`)
     if (state !== undefined) problems.push(`${name} is still ${state}`)
     if (resizeConditions.length > 0) problems.push(`${name} still reports ${resizeConditions.join(', ')}`)
-    if (reported !== deviceBytes) problems.push(`${name} reports ${reported}, its device has ${deviceBytes}`)
+    if (reported !== deviceBytes) problems.push(`${name} reports ${reported}, but its device has ${deviceBytes}`)
     if (reported !== fileSystemBytes)
-      problems.push(`${name} reports ${reported}, its file system has ${fileSystemBytes}`)
+      problems.push(`${name} reports ${reported}, but its file system has ${fileSystemBytes}`)
     if (bytesOf(volume?.spec.capacity.storage) !== reported)
       problems.push(`${name} and its volume do not agree on a size`)
     if (volume?.metadata.annotations?.[PRE_RESIZE]) problems.push(`the volume of ${name} is still marked as growing`)

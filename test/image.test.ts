@@ -43,7 +43,7 @@ beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'stowage-image-test-'))
   const copy = join(dir, 'repository')
   await copyRepository(copy)
-  for (const name of ['bench', 'test']) await rm(join(copy, name), { recursive: true }) // the Dockerfile lacks them too
+  for (const name of ['bench', 'test']) await rm(join(copy, name), { recursive: true }) // the Dockerfile does not copy them either
   version = JSON.parse(await readFile(join(copy, 'package.json'), 'utf8')).version
   const tarball = join(dir, 'image.tar')
   const env = { ...process.env, REVISION: 'abc', SOURCE_DATE_EPOCH: '1700000000' }

@@ -95,7 +95,7 @@ describe('a server whose store is lost', () => {
     }
   })
 
-  it('SYS-20 refuses a second server on the path, also in a directory that was created again', async () => {
+  it('SYS-20 rejects a second server on the path, even in a recreated directory', async () => {
     const dataDir = join(scratch, 'data')
     server = await start(dataDir)
     process.kill(server.pid, 'SIGSTOP') // it cannot detect the loss yet

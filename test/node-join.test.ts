@@ -85,7 +85,7 @@ describe('joining a cluster', () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600)
     const node = (await server.call('GET', '/api/v1/nodes/worker-1')).json
     expect(node.status.conditions.find(({ type }: { type: string }) => type === 'Ready').status).toBe('True')
-    expect(await runUntilReady({ rootDir })).toBe('worker-1') // without token
+    expect(await runUntilReady({ rootDir })).toBe('worker-1') // without a token
     expect(await readFile(file, 'utf8')).toBe(pem)
     await expect(runUntilReady({ rootDir, nodeName: 'worker-9' })).rejects.toThrow('has joined as node "worker-1"')
   })

@@ -70,7 +70,7 @@ describe('scripts/build.mjs', () => {
     BUILDS_TIMEOUT_MS,
   )
 
-  it('SYS-1 builds again after a build that failed, also if the sources are restored', async () => {
+  it('SYS-1 builds again after a failed build, even if the sources are restored', async () => {
     const entry = join(copy, 'src', 'main.ts')
     const text = await readFile(entry, 'utf8')
     await markAsOld()

@@ -1,4 +1,4 @@
-// Tests the API server over HTTPS: what needs a connection or a restart.
+// Tests the API server over HTTPS: behaviour that needs a connection or a restart.
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'

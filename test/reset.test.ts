@@ -184,7 +184,7 @@ describe.skipIf(skipMessage)(`stowage reset${skipMessage ? ` (${skipMessage})` :
     expect(roundsWithPods).toBeGreaterThan(0)
   }, 3_600_000)
 
-  it('SYS-25 keeps retained volumes, and refuses to delete below mounts of others', async () => {
+  it('SYS-25 keeps retained volumes, and refuses to delete below mounts of other programs', async () => {
     const server = await start()
     for (const name of ['kept', 'deleted']) await create(server, name)
     for (const name of ['kept', 'deleted']) await waitUntilRunning(server, name)

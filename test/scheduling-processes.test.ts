@@ -1,5 +1,5 @@
-// Tests scheduling with scheduler, controllers, provisioner and capacity cleanup in their own processes: the API server is
-// killed or frozen for ten seconds, and a node is removed with its driver.
+// Tests scheduling with the scheduler, the controllers, the provisioner and the capacity cleaner in their own processes: the
+// API server is killed or frozen for ten seconds, and a node is removed with its driver.
 import { afterEach, describe, expect, it } from 'vitest'
 import {
   CAPACITIES,
@@ -29,7 +29,7 @@ afterEach(stopAll)
 const OUTAGE_MS = 10_000
 /**
  * After an outage, the scheduler may receive the report of a volume before the claim. The volume then stays reserved for two
- * minutes (REPORTED_WITHIN_MS of the reservations), and the last pod, for which the capacity is just enough, waits for it.
+ * minutes (REPORT_TIMEOUT_MS in reservations.ts), and the last pod, for which the capacity is just enough, waits for it.
  */
 const TIMEOUT_MS = 300_000
 const waitForOutage = () => new Promise((resolve) => setTimeout(resolve, OUTAGE_MS)) // the length of the outage

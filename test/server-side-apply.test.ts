@@ -49,7 +49,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect((await getConfigMap('b')).data).toEqual({ second: '1' })
   })
 
-  it.sequential('SYS-2 exits with 1 and names manager and field of a conflict, unless it is forced', async () => {
+  it.sequential('SYS-2 exits with 1 and names the manager and the field of a conflict, unless it is forced', async () => {
     await apply(configMapManifest('c', { colour: 'green' }), '--field-manager=first')
     const stdin = configMapManifest('c', { colour: 'red' })
     const text = await kubectl.expectError('apply --server-side --field-manager=second -f -', { stdin })

@@ -135,7 +135,7 @@ function unmountAndDetach(dir: string): void {
 }
 
 interface Shell {
-  /** Runs a command until it ends. Returns its output, including that of background jobs. */
+  /** Runs a command until it ends. Returns its output, including the output of background jobs. */
   run(command: string): Promise<string>
   type(command: string): void
   waitFor(condition: (text: string) => boolean): Promise<void>

@@ -10,7 +10,7 @@ const EVENTS = 100_000
 const LANES = 256
 const PATH = '/api/v1/namespaces/default/configmaps'
 
-it(`SYS-3 watchers with random disconnects receive ${EVENTS} events without gap, repeat or reorder`, async () => {
+it(`SYS-3 watchers with random disconnects receive ${EVENTS} events without gaps, repetitions or reordering`, async () => {
   const seed = seedFrom('WATCH_SEED')
   const random = seededRandom(seed)
   const server = await startInProcessServer()

@@ -1,4 +1,4 @@
-// Stages common causes of objects that are not ready on `stowage up`, and checks what `stowage why` reports about each: the
+// Produces common causes of objects that are not ready on `stowage up`, and checks what `stowage why` reports about each: the
 // JSON here, and the text in docs/how-to/why.md. WHY_PAGE=print prints the text for the page.
 import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
@@ -60,7 +60,7 @@ const ofClaim = (claimName: string) => ({ persistentVolumeClaim: { claimName } }
 const createClass = (name: string, provisioner: string, fields: object = {}) =>
   post(CLASSES, { metadata: { name }, provisioner, ...fields })
 
-/** Creates all causes. The server works on them while the tests read. */
+/** Creates the objects of all causes. The server works on them while the tests run. */
 async function stage(): Promise<void> {
   await createClaim('growing', '300Mi')
   await createPod('uses-growing', [ofClaim('growing')])

@@ -1,7 +1,7 @@
 // The CPU profiles of measured processes: where they are written, and the flame graphs built from them, one per program
 // and part, with an index page.
 //   DIR/provisioning/alone/up-1/CPU.….cpuprofile    raw, for the developer tools of browsers and editors
-//   DIR/provisioning-alone-up.html                  all of those of that program
+//   DIR/provisioning-alone-up.html                  the flame graph of all profiles of that program
 //   DIR/index.html
 import { readdirSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'

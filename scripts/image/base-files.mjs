@@ -1,5 +1,5 @@
 // Copies the base of the image from this machine: Node.js, a shell, the programs that `stowage driver` and `stowage node` call, and
-// the shared libraries of all of them. The Dockerfile has them from its base image.
+// the shared libraries of all of them. The Dockerfile gets them from its base image.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, realpath, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -42,7 +42,7 @@ export async function copyBaseFiles(root, nativeModules) {
   return found.filter(({ path }) => path === undefined).map(({ name }) => name)
 }
 
-/** Copies the content of a file, also if the path is a link to it. */
+/** Copies the content of a file, even if the path is a link to it. */
 async function copyFile(from, to) {
   await mkdir(dirname(to), { recursive: true })
   await cp(await realpath(from), to)

@@ -1,6 +1,6 @@
 // `npm run image -- [FILE]`: assembles the image of the Dockerfile as an OCI image tarball without a container engine, by default
-// dist/stowage-image.tar. The base is copied from this machine (base-files.mjs); /opt/stowage and the configuration are those
-// of the Dockerfile. SOURCE_DATE_EPOCH sets the time of all files; by default it is that of the last commit.
+// dist/stowage-image.tar. The base is copied from this machine (base-files.mjs); /opt/stowage and the configuration are the same as in
+// the Dockerfile. SOURCE_DATE_EPOCH sets the time of all files. Default: the time of the last commit.
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { arch, tmpdir } from 'node:os'

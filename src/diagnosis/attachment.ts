@@ -32,8 +32,8 @@ export function diagnoseAttachments(pod: StoredPod, nodeName: string, cluster: C
     // The attaching controller creates the VolumeAttachment; the attacher of the driver then attaches the volume.
     const current = currentOperation(cluster, attachment ?? subject, 'attach')
     const message = attachment
-      ? `the attacher of ${driver} attaches the volume to ${nodeName}`
-      : `no VolumeAttachment requests that the volume is attached to ${nodeName} yet`
+      ? `the attacher of ${driver} is attaching the volume to ${nodeName}`
+      : `no VolumeAttachment for the node ${nodeName} exists yet`
     const children = current ? { children: [current] } : {}
     return [{ subject, state: 'waiting', reason: attachment ? 'Attaching' : 'NotAttached', message, ...children }]
   })

@@ -55,7 +55,7 @@ export function diagnoseExpansion(claim: Claim, volume: Volume, cluster: Cluster
   }
 }
 
-/** Diagnoses the expansion of a claim whose volume cannot be read, by the sizes of the claim alone. */
+/** Diagnoses the expansion of a claim whose volume cannot be read, from the sizes in the claim alone. */
 export function diagnoseUnreadExpansion(claim: Claim, cluster: Cluster): Diagnosis | undefined {
   const [rule] = cluster.missingRules('volumes')
   const [capacity, requested] = [claimCapacity(claim), requestedStorage(claim)]
@@ -64,7 +64,7 @@ export function diagnoseUnreadExpansion(claim: Claim, cluster: Cluster): Diagnos
     subject: claimSubject(claim),
     state: 'unknown',
     reason: 'MissingRights',
-    message: `why the expansion from ${capacity} to ${requested} is not complete is not known without the right to ${rule}`,
+    message: `the expansion from ${capacity} to ${requested} is not complete; finding the cause requires the right to ${rule}`,
     numbers: { requested, capacity },
   }
 }
@@ -95,7 +95,7 @@ function describeStage(
     return { state: 'waiting', reason: 'ExpansionNotStarted', message, fixes }
   }
   if (hasError) {
-    const message = `the expansion ${sizes} has failed, and is tried again`
+    const message = `the expansion ${sizes} has failed and is retried`
     return { state: 'failed', reason: 'ExpansionFailed', message, fixes: [cancelFix(claim)] }
   }
   return { state: 'waiting', reason: 'Expanding', message: `the volume is being expanded ${sizes}` }
@@ -136,7 +136,7 @@ export function diagnoseModification(claim: Claim, cluster: Cluster): Diagnosis 
     const fixes = [fix(current ? `request ${current} again` : 'request another class', modifyCommand(claim, current))]
     return { subject, state: 'failed', reason: 'ModificationInfeasible', message, numbers, fixes, ...children }
   }
-  const message = `the attributes of the volume are being changed to those of the class ${target}`
+  const message = `the volume is being modified to the attributes class ${target}`
   return { subject, state: answer ? 'failed' : 'waiting', reason: 'Modifying', message, numbers, ...children }
 }
 

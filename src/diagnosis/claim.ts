@@ -17,7 +17,7 @@ import { findSimilarNames } from './similar-names.ts'
 
 const NO_PROVISIONER = 'kubernetes.io/no-provisioner'
 
-/** `isOfPod` is set if the claim is a cause in the diagnosis of a pod, which then includes the scheduling of that pod itself. */
+/** `isOfPod` is set if the claim is a cause in the diagnosis of a pod, which already explains the scheduling of that pod. */
 export function diagnoseClaim(claim: Claim, cluster: Cluster, { isOfPod = false } = {}): Diagnosis {
   if (isBeingDeleted(claim)) return diagnoseClaimDeletion(claim, cluster)
   const missingRules = cluster.missingRules('volumes', 'classes')
@@ -82,7 +82,7 @@ function diagnoseFromStatus(claim: Claim, cluster: Cluster, missingRules: readon
     subject,
     state: worstState(['unknown', ...children.map(({ state }) => state)]),
     reason: 'MissingRights',
-    message: `the claim is ${claim.status?.phase ?? 'Pending'}; the cause needs the right to ${missingRules.join(', ')}${report}`,
+    message: `the claim is ${claim.status?.phase ?? 'Pending'}; finding the cause requires the right to ${missingRules.join(', ')}${report}`,
     fixes: [fix('run the command as a user who may read these objects, such as a viewer of the cluster')],
     ...(children.length > 0 ? { children } : {}),
   }
@@ -166,7 +166,7 @@ function diagnoseDelayed(
     const message = `the pod ${placed.metadata.name} was put on the node ${nodeName} without a scheduler, so no node is selected for the volume`
     const command = `kubectl -n ${subject.namespace} annotate pvc ${subject.name} ${SELECTED_NODE}=${nodeName}`
     const fixes = [
-      fix('replace spec.nodeName of the pod by a node selector, or select the node for the claim', command),
+      fix('replace spec.nodeName of the pod with a node selector, or select the node for the claim', command),
     ]
     return { subject, state: 'failed', reason: 'PodBypassesScheduler', message, fixes }
   }

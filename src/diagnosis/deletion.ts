@@ -1,4 +1,4 @@
-// Diagnoses an object whose deletion waits for finalizers: which there are, and what makes their owners remove them.
+// Diagnoses an object whose deletion waits for finalizers: lists them, and what makes their owners remove them.
 import type { Stored } from '../api/kind.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { protectsClaim } from '../controllers/protection/index.ts'
@@ -164,10 +164,7 @@ function diagnoseOtherFinalizer({ namespace, name }: Subject, finalizer: string,
     message: 'the component that has set the finalizer must remove it',
     fixes: [
       fix('check that this component runs'),
-      destructiveFix(
-        'if it was uninstalled, remove the finalizer: what the component still has to do is not done',
-        command,
-      ),
+      destructiveFix('if it was uninstalled, remove the finalizer; the component then does not clean up', command),
     ],
   }
 }
@@ -175,7 +172,7 @@ function diagnoseOtherFinalizer({ namespace, name }: Subject, finalizer: string,
 export const isBeingDeleted = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
   metadata.deletionTimestamp !== undefined
 
-/** Returns the pods that use the claim, as a cause that is ready: it explains, and nothing has to change. */
+/** Returns the pods that use the claim, as a cause in the state `ready`, because nothing has to change. */
 export function describeUsers(claim: Claim, cluster: Cluster): Diagnosis {
   const pods = cluster.podsUsing(keyOf(claim))
   const names = pods.map(({ metadata, spec }) => `${metadata.name}${spec?.nodeName ? ` on ${spec.nodeName}` : ''}`)

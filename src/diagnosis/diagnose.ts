@@ -75,11 +75,11 @@ export function diagnose(snapshot: Snapshot, { kind, namespace, name }: Target):
   }
 }
 
-/** Adds to an object that is not ready which lists could not be read and no cause names, because they may hold others. */
+/** If the object is not ready, adds the lists that could not be read and that no cause names: they may contain other causes. */
 function addMissingRights(diagnosis: Diagnosis, { missingRights }: Snapshot): Diagnosis {
   const rules = missingRights.map(({ rule }) => rule).filter((rule) => !namesRule(diagnosis, rule))
   if (diagnosis.state === 'ready' || rules.length === 0) return diagnosis
-  const message = `there may be other causes, which need the right to ${rules.join(', ')}`
+  const message = `there may be other causes; finding them requires the right to ${rules.join(', ')}`
   const { subject, children = [] } = diagnosis
   return { ...diagnosis, children: [...children, { subject, state: 'unknown', reason: 'MissingRights', message }] }
 }

@@ -5,7 +5,7 @@
  *   ready     there is nothing to do
  *   waiting   another component continues without help
  *   failed    nothing continues until a user changes something, or a component retries what has failed
- *   unknown   the objects that tell could not be read
+ *   unknown   the objects that determine the state could not be read
  */
 export type DiagnosisState = 'ready' | 'waiting' | 'failed' | 'unknown'
 
@@ -15,7 +15,7 @@ export interface Subject {
   readonly name: string
 }
 
-/** What helps, as a command where there is one. */
+/** A remedy, with a command if there is one. */
 export interface Fix {
   readonly message: string
   readonly command?: string

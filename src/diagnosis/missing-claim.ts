@@ -77,7 +77,7 @@ const isInNamespaceOf =
   ({ metadata }: KubeObject): boolean =>
     metadata.namespace === namespace
 
-/** Returns the newest event of the namespace about a rejected creation of the claim, such as that of a StatefulSet. */
+/** Returns the newest event of the namespace about a rejected creation of the claim, for example by a StatefulSet. */
 function diagnoseRejections({ name }: Subject, { snapshot }: Cluster): Diagnosis[] {
   const isRejection = /exceeded quota|failed quota|forbidden|(maximum|minimum) .* usage/
   const rejection = snapshot.events.find(

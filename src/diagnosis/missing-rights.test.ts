@@ -35,16 +35,16 @@ it('PLUS-1 names the rule if the object itself cannot be read', async () => {
   expect(diagnose(snapshot, { kind: 'node', name: 'node-0' })).toEqual({ is: 'forbidden', rules: ['list nodes'] })
 })
 
-it('PLUS-1 needs no right for a list that a stock API server denies because it does not serve the kind', async () => {
+it('PLUS-1 reports no missing right for a list that a stock API server denies because it does not serve the kind', async () => {
   const { notServed, missingRights } = await readWithout('operations', 'events')
   expect([...notServed]).toEqual(['operations'])
   expect(missingRights).toEqual([{ list: 'events', rule: 'list events in the namespace shop' }])
 })
 
-it('PLUS-1 adds to the causes of a pod which lists may hold others', async () => {
+it('PLUS-1 names the lists that may contain other causes of a pod', async () => {
   const result = diagnose(await readWithout('events'), target)
   const last = result.is === 'diagnosed' ? result.diagnosis.children?.at(-1) : undefined
-  const message = 'there may be other causes, which need the right to list events in the namespace shop'
+  const message = 'there may be other causes; finding them requires the right to list events in the namespace shop'
   expect(last).toMatchObject({ state: 'unknown', reason: 'MissingRights', message })
 })
 

@@ -43,7 +43,7 @@ export function diagnoseNodeHealth(name: string, cluster: Cluster): Diagnosis {
     return noNewPods(subject, 'Cordoned', 'the node is cordoned: it gets no new pods', [uncordon(name)])
   if (taints.length > 0) {
     const texts = taints.map(({ key, value, effect }) => `${key}${value ? `=${value}` : ''}:${effect}`)
-    return noNewPods(subject, 'Tainted', `only pods that tolerate ${texts.join(', ')} are put on the node`, [])
+    return noNewPods(subject, 'Tainted', `only pods that tolerate ${texts.join(', ')} are scheduled to the node`, [])
   }
   return { subject, state: 'ready', reason: 'Ready', message: 'the node is ready' }
 }

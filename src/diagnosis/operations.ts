@@ -5,7 +5,7 @@ import { ageSeconds, type Cluster } from './cluster.ts'
 import { type Diagnosis, type Fix, fix, type Subject } from './diagnosis.ts'
 import { type CsiOperation, FINALITY_TEXTS, finalityOf } from './finality.ts'
 
-/** Returns the operations on the object with one of the names, those whose last attempt failed first. */
+/** Returns the operations on the object with one of the names, failed ones first. */
 export function findOperations(cluster: Cluster, subject: Subject, names: readonly string[]): readonly Operation[] {
   const operations = cluster.operationsOf(subject).filter(({ operation }) => names.includes(operation))
   return [...operations.filter(hasFailed), ...operations.filter((operation) => !hasFailed(operation))]
@@ -48,7 +48,7 @@ export function diagnoseOperation(operation: Operation, csiOperation: CsiOperati
   }
 }
 
-/** Adds to a failure, as a condition or event reports it, when the component tries again. */
+/** Adds the attempts of the component, and the time of the next one, to a failure that a condition or event reports. */
 export function withAttempts(failure: Diagnosis, operation: Operation, { snapshot }: Cluster): Diagnosis {
   const sentences = [failure.message, ...describeNextAttempt(operation, snapshot.nowMs)]
   const fixes = [...(failure.fixes ?? []), ...retryFixes(operation)]
@@ -109,10 +109,5 @@ function retryFixes({ object, nextAttempt }: Operation): readonly Fix[] {
   const kind = RETRY_KINDS[object.kind ?? '']
   if (kind === undefined || nextAttempt === undefined) return []
   const namespace = object.namespace ? ` -n ${object.namespace}` : ''
-  return [
-    fix(
-      'when the cause is removed, do not wait for the next attempt',
-      `stowage retry ${kind}/${object.name}${namespace}`,
-    ),
-  ]
+  return [fix('after removing the cause, retry at once', `stowage retry ${kind}/${object.name}${namespace}`)]
 }

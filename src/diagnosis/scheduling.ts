@@ -48,7 +48,7 @@ export function diagnoseScheduling(pod: StoredPod, cluster: Cluster): Diagnosis 
   }
 }
 
-/** Returns the failed reports of capacity of the classes that have none for a node, once per class. */
+/** Returns the failed capacity reports of the classes that have none for a node, once per class. */
 function diagnoseCapacityReports(nodes: readonly NodeEvaluation[], cluster: Cluster): Diagnosis[] {
   const details = nodes.flatMap(({ rejection }) => rejection?.details ?? [])
   const classNames = details.filter(({ type }) => type === 'NoCapacityReport').map(({ numbers }) => numbers?.class)
@@ -90,7 +90,7 @@ function diagnoseFitting(pod: StoredPod, { nodes }: PodEvaluation, cluster: Clus
     state: 'waiting',
     reason: 'WaitingForScheduler',
     message:
-      `the pod fits on ${places}, and waits for the scheduler ${JSON.stringify(schedulerName)} for ${age} s` +
+      `the pod fits on ${places}, and has waited for the scheduler ${JSON.stringify(schedulerName)} for ${age} s` +
       (report ? `, which last reported: ${report}` : ''),
     numbers,
     ...(operation

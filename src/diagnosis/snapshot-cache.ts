@@ -1,5 +1,5 @@
-// Caches with the objects of a snapshot, with which the plugins of the scheduler and the plan functions of controllers read
-// it. Only `put` and `delete` change them.
+// Caches of the objects of a snapshot, for the plugins of the scheduler and the plan functions of controllers. Only `put`
+// and `delete` change them.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { keyOfObject, keyOfRef, type ObjectKey } from '../client/index.ts'
 import type { CacheHandlers } from '../runtime/cache.ts'

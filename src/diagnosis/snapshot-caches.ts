@@ -1,4 +1,4 @@
-// The caches that the scheduler's plugins read, with the objects of a snapshot, and the clock that stands at its time.
+// The caches that the scheduler's plugins read, with the objects of a snapshot, and a clock that is stopped at its time.
 import type { Clock } from '../base/clock.ts'
 import { SNAPSHOT_KINDS, type Snapshot, type SnapshotList } from './snapshot.ts'
 import { createSnapshotCache } from './snapshot-cache.ts'
@@ -23,7 +23,7 @@ export function createSnapshotCaches(snapshot: Snapshot) {
   }
 }
 
-/** A clock that stands still: a snapshot has one time, and no timer may keep the process alive. */
+/** A stopped clock: a snapshot has one time, and no timer may keep the process alive. */
 export const fixedClock = (nowMs: number): Clock => ({
   nowMs: () => nowMs,
   monotonicMs: () => nowMs,

@@ -1,6 +1,6 @@
 // Applies the rendered manifests to a Stowage server: every set of values as a dry run and for real, and the sidecar through
-// the life of a volume with the roles of the chart. The server stores no workloads, Services, policies and monitoring objects: of
-// the workloads, the pod templates are applied as Pods.
+// the life of a volume with the roles of the chart. The server stores no workloads, Services, policies and monitoring objects;
+// the pod templates of workloads are applied as Pods.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

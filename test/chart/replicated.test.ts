@@ -1,5 +1,5 @@
 // Runs a server, controllers and a scheduler with the arguments and the kubeconfig that the chart renders for the mode replicated,
-// on etcd, with tokens as docs/how-to/helm.md creates them. Paths and addresses are those of this machine.
+// on etcd, with tokens as docs/how-to/helm.md creates them. Paths and addresses belong to this machine.
 import { X509Certificate } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

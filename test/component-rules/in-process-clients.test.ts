@@ -1,5 +1,5 @@
-// Checks that every component of the server's process has a row in component-rules.ts: a client in this process is that of a
-// component with rules, of a node, or of the server itself.
+// Checks that every component of the server's process has a row in component-rules.ts: each client without HTTP belongs to a
+// component with rules, to a node, or to the server itself.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -14,7 +14,7 @@ const EXPECTED_CALLS = {
   'src/processes/server/serve.ts': ['inProcessClient(server.objects, SYSTEM_USER)'],
 }
 
-it('SYS-9 clients without HTTP are those of components with rules, of nodes and of the server itself', () => {
+it('SYS-9 every client without HTTP belongs to a component with rules, a node or the server itself', () => {
   const files = ['processes', 'cli'].flatMap((folder) =>
     readdirSync(join(ROOT, 'src', folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && !/\.(test|fixture|contract)\.ts$/.test(name))

@@ -147,7 +147,7 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
     const isCreate = response.status === 201 && address.subresource === ''
     if (isObject && request.method !== 'DELETE') {
       problems.push(...check(address.served.kind, body, isCreate ? undefined : oldRecord?.object))
-      if (!isCreate && !oldRecord) problems.push('an object was updated that was never created')
+      if (!isCreate && !oldRecord) problems.push('an object that was never created was updated')
     }
     const nameInBody = request.method === 'PUT' ? readNameInBody(request) : undefined
     if (nameInBody !== undefined && nameInBody !== name) problems.push(`a PUT of ${nameInBody} changed ${name}`)

@@ -18,7 +18,7 @@ interface Dashboard {
 
 export const parseDashboard = (text: string): Dashboard => JSON.parse(text)
 
-/** Returns the queries of the panels and of the variables. The labels in a legend are those of the query's result. */
+/** Returns the queries of the panels and of the variables. The labels in a legend come from the query's result. */
 export function queriesOf({ panels, templating }: Dashboard): AlertRule[] {
   const variables = templating.list.flatMap(({ name, query }) => {
     const [, metric, label] = /^label_values\((\w+), (\w+)\)$/.exec(query) ?? []

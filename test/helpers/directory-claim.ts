@@ -1,4 +1,4 @@
-// Creates a claim for a directory volume, which every `stowage up` can provision, also without nodes.
+// Creates a claim for a directory volume, which every `stowage up` can provision, even without nodes.
 import type { RunningServer } from './server.ts'
 import { watchFrom } from './watch.ts'
 

@@ -27,7 +27,7 @@ export interface RunningFakeDriver {
   remove(): Promise<void>
 }
 
-/** Starts the driver. `flags` are those of fake-driver.js except --endpoint, --control and --state. */
+/** Starts the driver. `flags` are flags of fake-driver.js other than --endpoint, --control and --state. */
 export async function startFakeDriver({
   flags = [],
 }: {

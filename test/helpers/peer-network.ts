@@ -1,6 +1,6 @@
 // The network between etcd members, on loopback: each member advertises a proxy as its peer address, and a member can be cut off
-// from the others in both directions. Members exchange messages over connections that either side opens, so that a proxy must know
-// who connects: etcd sends the ID of the caller with every request between peers, in the header X-Server-From.
+// from the others in both directions. Members exchange messages over connections that either side opens, so a proxy must know
+// which member connects: etcd sends the ID of the caller with every request between peers, in the header X-Server-From.
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 

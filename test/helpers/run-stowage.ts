@@ -1,4 +1,4 @@
-// Runs the program with a command that ends by itself.
+// Runs a command of the program until it exits.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { buildProgram } from './build.ts'

@@ -23,7 +23,7 @@ export async function createSurroundings(directory: string): Promise<void> {
   await symlink('directory', join(directory, 'link'))
 }
 
-/** Returns attributes and content of everything below the directory, by path, except the excluded names at its top. */
+/** Returns the attributes and content of all files below the directory, by path, except the excluded names at its top. */
 export async function readSurroundings(
   directory: string,
   excluded: readonly string[] = [],

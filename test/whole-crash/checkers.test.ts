@@ -159,8 +159,8 @@ describe('problemsIn', () => {
 
   it('SYS-14 reports sizes and attributes that differ from the claim', () => {
     expect(problemsOfBoundClaim({}, { capacityBytes: 200 * MI })).toEqual([
-      `shop/a reports ${300 * MI}, its device has ${200 * MI}`,
-      `the volume of shop/a reports 300Mi, its device has ${200 * MI}`,
+      `shop/a reports ${300 * MI}, but its device has ${200 * MI}`,
+      `the volume of shop/a reports 300Mi, but its device has ${200 * MI}`,
     ])
     expect(problemsOfBoundClaim({ spec: { resources: { requests: { storage: '400Mi' } } } })).toEqual([
       `shop/a requests ${400 * MI} and has ${300 * MI} (undefined)`,
@@ -170,7 +170,7 @@ describe('problemsIn', () => {
     ])
     const goldClaim = { status: { currentVolumeAttributesClassName: 'gold' } }
     expect(problemsOfBoundClaim(goldClaim, { limits: { iops: 500, throughputBytes: 100 * MI } })).toEqual([
-      'shop/a reports iops 1000, its driver has 500',
+      'shop/a reports iops 1000, but its driver has 500',
     ])
     const goldStatus = { currentVolumeAttributesClassName: 'gold', modifyVolumeStatus: { status: 'Infeasible' } }
     const gold = { limits: { iops: 1000, throughputBytes: 100 * MI } }

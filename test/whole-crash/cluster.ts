@@ -114,7 +114,7 @@ export interface DaemonComponents {
   unexpectedExits(): string[]
 }
 
-/** Creates the components beside the servers: replicas of the controllers and the scheduler, and those of the nodes. */
+/** Creates the components beside the servers: replicas of the controllers and the scheduler, and the components of the nodes. */
 export async function createDaemons(
   dir: string,
   nodes: readonly string[],

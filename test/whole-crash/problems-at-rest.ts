@@ -171,13 +171,13 @@ function sizeProblems(claim: any, { volumes, driverVolumes, pods }: RestingState
   const hasCondition = (type: string) =>
     conditions.some((condition) => condition.type === type && condition.status === 'True')
   if (reportedBytes > driverVolume.capacityBytes)
-    problems.push(`${key} reports ${reportedBytes}, its device has ${driverVolume.capacityBytes}`)
+    problems.push(`${key} reports ${reportedBytes}, but its device has ${driverVolume.capacityBytes}`)
   // If an earlier claim was deleted during an expansion, the device may be larger than the recorded capacity.
   const isProvisionedForClaim = volume.metadata.name === `pvc-${claim.metadata.uid}`
   const volumeBytes = bytesOf(volume.spec.capacity.storage)
   if (volumeBytes > driverVolume.capacityBytes || (isProvisionedForClaim && volumeBytes !== driverVolume.capacityBytes))
     problems.push(
-      `the volume of ${key} reports ${volume.spec.capacity.storage}, its device has ${driverVolume.capacityBytes}`,
+      `the volume of ${key} reports ${volume.spec.capacity.storage}, but its device has ${driverVolume.capacityBytes}`,
     )
   if (requestedBytes === bytesOf(IMPOSSIBLE_SIZE)) {
     if (state !== 'ControllerResizeInfeasible' && state !== 'NodeResizePending')
@@ -227,7 +227,7 @@ function attributeProblems(claim: any, state: RestingState): string[] {
       problems.push(`${key} requests ${name} ${requestedAmount} and reports ${status.capacity?.[name]}`)
     const actualAmount = name === 'iops' ? driverVolume?.limits.iops : driverVolume?.limits.throughputBytes
     if (reportedAmount !== undefined && amountOf(reportedAmount, name) !== actualAmount)
-      problems.push(`${key} reports ${name} ${reportedAmount}, its driver has ${actualAmount}`)
+      problems.push(`${key} reports ${name} ${reportedAmount}, but its driver has ${actualAmount}`)
   }
   return problems
 }

@@ -104,7 +104,9 @@ export function openStorage(cluster: Cluster): RealStorage {
       const recordedVolumes = await readVolumes()
       const problems = [...recordedVolumes.values()].flatMap(({ id, state, capacityBytes, fileBytes }) => [
         ...(state === 'ready' ? [] : [`${id} is still ${state}`]),
-        ...(fileBytes >= capacityBytes ? [] : [`${id} has the capacity ${capacityBytes}, its file has ${fileBytes}`]),
+        ...(fileBytes >= capacityBytes
+          ? []
+          : [`${id} has the capacity ${capacityBytes}, but its file has ${fileBytes}`]),
       ])
       for (const node of cluster.nodes) {
         const { entries } = await connections.get(node)!.controller.listVolumes({})
@@ -114,13 +116,13 @@ export function openStorage(cluster: Cluster): RealStorage {
         const setAsideFiles = await readdir(join(poolOf(cluster.dir, node), '.stowage', 'set-aside')).catch(() => [])
         for (const { volumeId, capacityBytes } of listedVolumes) {
           if (Number(capacityBytes) !== recordedVolumes.get(volumeId)?.capacityBytes)
-            problems.push(`${node} lists ${volumeId} with ${capacityBytes}, its record has another size`)
+            problems.push(`${node} lists ${volumeId} with ${capacityBytes}, but its record has another size`)
         }
         for (const { id } of nodeVolumes)
           if (!listedVolumes.some(({ volumeId }) => volumeId === id)) problems.push(`${node} does not list ${id}`)
         for (const file of files)
           if (!recordedVolumes.has(file.slice(0, -IMAGE.length)))
-            problems.push(`${node} has the file ${file} of no volume`)
+            problems.push(`${node} has the file ${file}, which belongs to no volume`)
         for (const file of setAsideFiles) problems.push(`${node} has set aside ${file}`)
       }
       return problems

@@ -345,7 +345,7 @@ export function createWorkload({
   async function useDataOf(pod: any, mayWrite: boolean): Promise<string[]> {
     const problems: string[] = []
     for (const { handle, path } of filesystemsOf(pod)) {
-      // The open directory prevents an unmount. It is the volume if its device differs from that of its parent.
+      // The open directory prevents an unmount. It is the volume if its device differs from the device of its parent.
       const directory = await open(path).catch(() => undefined)
       if (!directory) continue
       try {
@@ -469,7 +469,7 @@ export function createWorkload({
           // A file system uses part of its device for metadata; every expansion here is larger than that part.
           if (blocks * bsize < bytesOf(claim.status.capacity.storage) - 90 * 1024 ** 2)
             problems.push(
-              `${claim.metadata.name} reports ${claim.status.capacity.storage}, its file system has ${blocks * bsize}`,
+              `${claim.metadata.name} reports ${claim.status.capacity.storage}, but its file system has ${blocks * bsize}`,
             )
         }
       }

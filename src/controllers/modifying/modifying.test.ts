@@ -43,7 +43,7 @@ describe('modifying the class of a bound claim', () => {
     expect(fixture.events).toEqual([])
   })
 
-  it('VAC-5 (T1, T4, 41) calls the driver with the parameters of the class and updates volume and claim', async () => {
+  it('VAC-5 (T1, T4, 41) calls the driver with the parameters of the class and updates the volume and the claim', async () => {
     await createFixtureWithSilver()
     const instance = fixture.start()
     await fixture.setClass('gold')

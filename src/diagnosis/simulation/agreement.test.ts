@@ -21,7 +21,7 @@ interface NewPod {
   readonly pod: object & { readonly metadata: { readonly name: string } }
 }
 
-/** Returns pods in the order of their creation, each with its own claims and sometimes with those of the pod before. */
+/** Returns pods in the order of their creation, each with its own claims or with the only claim of the previous pod. */
 function generatePods(random: Random): NewPod[] {
   const chance = (probability: number) => random() < probability
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!
@@ -41,7 +41,7 @@ function generatePods(random: Random): NewPod[] {
       spec: claimSpec(),
     }))
     const claimNames = isSharing ? [shared!] : claims.map(({ metadata }) => metadata.name)
-    // A pod that shares a claim has no other, so that a pod that was rejected before does not fit after it.
+    // A shared claim is the only claim of its pods, so that placing one pod does not make an earlier, rejected pod fit.
     shared = claims.length === 1 ? claims[0]!.metadata.name : undefined
     const template = { spec: claimSpec() }
     const volumes = [
@@ -72,7 +72,7 @@ async function waitUntilDecided(podKey: string, { scheduler, nodeOf, waitUntil }
   }, `the decision about ${name}`)
 }
 
-/** Creates the cluster and lets scheduler and controllers place the pods. Returns the node of each. */
+/** Creates the cluster, lets the scheduler and the controllers place the pods, and compares the result with a simulation. */
 async function compare(seed: number): Promise<{ placed: number; rejected: number }> {
   const random = seededRandom(seed)
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!

@@ -26,7 +26,7 @@ export function bindPlacedPod(
   caches.pods.put({ ...pod, spec: { ...(pod.spec as NonNullable<Pod['spec']>), nodeName } })
 }
 
-/** Binds claim and volume, the volume first as the binding controller does. */
+/** Binds the claim and the volume, the volume first, as the binding controller does. */
 export function bindClaim(claim: Claim, volume: Volume, caches: SnapshotCaches): void {
   const { namespace, name, uid } = claim.metadata
   const { capacity, ...spec } = volume.spec ?? {}
@@ -65,8 +65,8 @@ export function createVolume(claim: Claim, nodeAffinity: NodeAffinity, { classes
 }
 
 /**
- * Returns the affinity to the topology of the node that the driver has registered, or without a registration to that of the
- * capacity report. Without both, the volume can be used on every node.
+ * Returns the affinity to the topology that the driver has registered on the node, or otherwise to the topology of the
+ * capacity report. If there is neither, the volume can be used on every node.
  */
 function affinityTo(
   nodeName: string,

@@ -30,7 +30,7 @@ export function admitObjects({ snapshot, claims: newClaims, pods: newPods, unpla
   const notes: string[] = []
   const exists = (object: Claim | StoredPod, kind: string): boolean => {
     if (!existing.has(uniqueKey(object))) return false
-    notes.push(`The ${kind} ${keyOfObject(object)} exists already and stays as it is.`)
+    notes.push(`The ${kind} ${keyOfObject(object)} already exists and is not changed.`)
     return true
   }
   const admitClaim = (claim: Claim): void => {

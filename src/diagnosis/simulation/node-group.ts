@@ -49,7 +49,7 @@ export function createGroupNode(group: NodeGroup, name: string): GroupNode {
 }
 
 /**
- * Returns the reports of the group that are not about a single node, such as those of a zone, except those that exist for
+ * Returns the reports of the group that are not about a single node, such as reports of a zone, unless one exists already for
  * the same class and topology.
  */
 export function sharedCapacities(group: NodeGroup, existing: readonly Capacity[]): readonly Capacity[] {
@@ -64,7 +64,7 @@ export function renameGroup(group: NodeGroup, name: string): NodeGroup {
   return { name, node, csiNode, capacities }
 }
 
-/** Returns a group of nodes like an existing node when it was empty. Returns undefined if the node does not exist. */
+/** Returns a group of nodes like an existing node without its pods and volumes. Returns undefined if the node does not exist. */
 export function groupLike(nodeName: string, snapshot: Snapshot): NodeGroup | undefined {
   const node = snapshot.nodes.find(({ metadata }) => metadata.name === nodeName)
   if (!node) return undefined

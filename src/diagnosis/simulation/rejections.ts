@@ -11,7 +11,7 @@ const DIAGNOSES_MAX = 20
 
 interface Rejections {
   readonly list: readonly RejectedObject[]
-  /** `message` is that of the scheduler. Diagnoses the pod after the placements so far. */
+  /** `message` is the scheduler's message. Diagnoses the pod in the state after all placements so far. */
   add(pod: StoredPod, message: string): void
 }
 
@@ -22,7 +22,7 @@ export function createRejections({ rejected, rejectedClaims }: NewObjects, clust
 
   function diagnose(pod: StoredPod): Diagnosis {
     const diagnosis = diagnosePod(pod, cluster)
-    // The causes of the claim are those of its own rejection, which precedes that of the pod.
+    // The claims were rejected before the pod, so their diagnoses are the causes of its rejection.
     const causes = claimsOfPod(pod)
       .flatMap((key) => rejectedClaims.get(key) ?? [])
       .map(withoutChildren)

@@ -1,4 +1,4 @@
-// Computes what a simulation leaves: the resources of each node, and the capacity of each class and segment.
+// Computes what remains after a simulation: the resources of each node, and the capacity of each class and segment.
 import { formatQuantity, quantityFromBytes } from '../../api/quantity.ts'
 import { formatLabelSelector, type LabelSelector, labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
 import { keyOfObject } from '../../client/index.ts'

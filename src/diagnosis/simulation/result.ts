@@ -45,7 +45,7 @@ export interface RemainingNode {
   readonly name: string
   readonly isNew: boolean
   readonly pods: number
-  /** What the requests of all pods leave of the allocatable resources. Empty if the node reports none. */
+  /** The allocatable resources that the requests of all pods leave free. Empty if the node reports none. */
   readonly left: Readonly<Record<string, string>>
 }
 
@@ -58,7 +58,7 @@ export interface RemainingClass {
   readonly segments: readonly RemainingSegment[]
 }
 
-/** What one CSIStorageCapacity object leaves. */
+/** The capacity that remains of one CSIStorageCapacity object. */
 export interface RemainingSegment {
   /** NAMESPACE/NAME of the CSIStorageCapacity object. */
   readonly report: string
@@ -79,6 +79,6 @@ interface NodeGroupResult {
   readonly name: string
   /** The number of nodes that were added. */
   readonly nodes: number
-  /** Whether the number was searched: it is then what the pods need. */
+  /** Whether the simulation searched for the number of nodes that the pods need. */
   readonly isSearched: boolean
 }

@@ -78,7 +78,7 @@ describe('simulate', () => {
     expect(nodes).toHaveLength(3)
   })
 
-  it('PLUS-2 binds existing volumes, also those of classes with immediate binding', async () => {
+  it('PLUS-2 binds existing volumes, including volumes of classes with immediate binding', async () => {
     const volume = (name: string, storageClassName: string) => ({
       metadata: { name, uid: name, resourceVersion: '1' },
       spec: {
@@ -178,12 +178,12 @@ describe('simulate', () => {
     ])
   })
 
-  it('PLUS-2 leaves claims and pods that exist as they are', async () => {
+  it('PLUS-2 does not change existing claims and pods', async () => {
     const existing = [aPod('p', [], { nodeName: 'n1' })]
     const snapshot = aSnapshot([{ name: 'n1', free: '10Gi' }], { pods: existing })
     const { fits, placed, notes } = await runScenario({ snapshot, pods: [aPod('p')] })
     expect({ fits, placed }).toEqual({ fits: true, placed: [] })
-    expect(notes).toEqual(['The pod shop/p exists already and stays as it is.'])
+    expect(notes).toEqual(['The pod shop/p already exists and is not changed.'])
   })
 })
 
@@ -204,7 +204,7 @@ describe('nodes of a simulation', () => {
     status: { phase: 'Bound' },
   }
 
-  it('PLUS-2 adds nodes like an existing one when it was empty: free capacity plus the volumes on it', async () => {
+  it('PLUS-2 adds nodes like an existing one without its pods: its free capacity includes the size of the volumes on it', async () => {
     const snapshot = aSnapshot(nodes, { volumes: [localVolume] })
     const group = groupLike('n1', snapshot)!
     const claims = [aClaim('a', '10Gi'), aClaim('b', '10Gi')]
@@ -215,7 +215,7 @@ describe('nodes of a simulation', () => {
     expect(result.nodes.filter(({ isNew }) => isNew)).toHaveLength(2)
   })
 
-  it('PLUS-2 finds the number of nodes that the pods need, and which pods no new node helps', async () => {
+  it('PLUS-2 finds the number of nodes that the pods need, and the pods that fit on no new node', async () => {
     const snapshot = aSnapshot(nodes)
     const group = groupLike('n1', snapshot)!
     const claims = ['a', 'b', 'c', 'd'].map((name) => aClaim(name, '4Gi'))
@@ -228,7 +228,7 @@ describe('nodes of a simulation', () => {
     expect(none).toMatchObject({ fits: true, nodeGroup: { nodes: 0 } })
   })
 
-  it('PLUS-2 places the pods of a drained node elsewhere, except those of DaemonSets, or names their volume', async () => {
+  it('PLUS-2 places the pods of a drained node on other nodes, except pods of DaemonSets, or names the volume that prevents it', async () => {
     const daemon = { ownerReferences: [{ controller: true, kind: 'DaemonSet', name: 'd', uid: 'd', apiVersion: 'v1' }] }
     const bound = {
       metadata: { ...aClaim('a', '4Gi').metadata, annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } },

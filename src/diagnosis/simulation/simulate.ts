@@ -20,7 +20,7 @@ export interface SimulationProgress {
   readonly round: number
 }
 
-/** More nodes than the first round found that the search tries, before it reports the placement of the first round. */
+/** The search tries at most this many nodes more than the first round added, and then reports the first round. */
 const EXTRA_NODES_MAX = 5
 
 /**

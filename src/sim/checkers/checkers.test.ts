@@ -133,7 +133,7 @@ describe('checkers of every commit and driver call', () => {
     expect(fixture.violations).toEqual([])
     putBound(fixture, { status: { capacity: { storage: '2Gi' } } })
     expect(fixture.violations).toEqual([
-      `wrong status: claim team-a/a reports ${2 * GI}, the file system of net.sim^pv has ${GI}`,
+      `wrong status: claim team-a/a reports ${2 * GI}, but the file system of net.sim^pv has ${GI}`,
     ])
   })
 
@@ -560,7 +560,7 @@ describe('checker of charges', () => {
     fixture.put(['claim', aChargedClaim('5Gi', '3Gi')])
     fixture.put(['claim', aChargedClaim('1Gi', '1Gi')])
     expect(fixture.violations).toEqual([
-      `charge: claim team-a/a requests ${5 * GI}, and only ${3 * GI} is charged`,
+      `charge: claim team-a/a requests ${5 * GI}, but only ${3 * GI} is charged`,
       `charge: the charge of claim team-a/a fell from ${3 * GI} to ${GI}`,
     ])
   })
@@ -942,7 +942,7 @@ describe('checkers of the state at rest', () => {
     const capacity = { storage: '1Gi' }
     putBound(fixture, { status: { capacity, currentVolumeAttributesClassName: 'gold' } })
     expect(fixture.problems()).toEqual([
-      'attributes: claim team-a/a reports iops=1000, and net.sim^pv has 500',
+      'attributes: claim team-a/a reports iops=1000, but net.sim^pv has 500',
       'attributes: claim team-a/a should have iops=1000 according to its statuses, but net.sim^pv has 500',
       'attributes: claim team-a/a reports the class gold, but its volume has undefined',
     ])
@@ -1095,7 +1095,7 @@ describe('checkers of the state at rest', () => {
       ['quota', { metadata: { namespace: 'team-a', name: 'q' }, spec: { hard: { pods: '1' } } }],
     )
     expect(fixture.problems()).toEqual([
-      `capacity: capacity objects of local-wait on n2 state ${7 * GI}, and ${20 * GI} is free`,
+      `capacity: capacity objects of local-wait on n2 report ${7 * GI}, but ${20 * GI} is free`,
       'capacity: there is a capacity object of local-wait on n9, which has no driver or node',
       'quota: quota team-a/q reports no usage of pods: {"spec":{"hard":{"pods":"1"}}}',
     ])

@@ -15,13 +15,13 @@ fault       count
 reply lost  1,500
 crash          40
 
-                        total  minimum per seed
-seeds                       2
-virtual hours               2  1
-operations                 24  12
-faults                  1,540  20
-real seconds                4  0.50 seeds/s
-seeds with violations       1
+                       total  minimum per seed
+seeds                      2
+virtual hours              2  1
+operations                24  12
+faults                 1,540  20
+real seconds               4  0.50 seeds/s
+seeds with violations      1
 
 leak: 1 seed
 

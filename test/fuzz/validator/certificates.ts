@@ -1,4 +1,4 @@
-// Checks CertificateSigningRequests. The signature of a request is not verified: the request must be the one of the samples.
+// Checks CertificateSigningRequests. The signature of a request is not verified: the request must equal the one in samples.ts.
 import { SIGNING_REQUEST } from '../samples.ts'
 import { format, isEqualJson, type Report } from './findings.ts'
 import { isDnsSubdomain } from './names.ts'

@@ -1,5 +1,5 @@
-// The provisioner: how to create, expand and delete a volume. The volumes are directories; replace the file operations by calls to your
-// storage.
+// The provisioner: how to create, expand and delete a volume. The volumes are directories; replace the file operations with
+// calls to your storage.
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defineProvisioner, type ProvisionedVolume } from '@stowage/provisioner'

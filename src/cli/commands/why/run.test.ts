@@ -108,7 +108,7 @@ describe('stowage why', () => {
       '✖ pvc/orders: the provisioner disk.example could not create the volume [ProvisioningFailed]\n' +
         '└─✖ Component/provisioner: Provision: attempt 4 failed N s ago: the pool is full; CreateVolume of disk.example ' +
         'answered ResourceExhausted; final: nothing was changed, and the call is repeated; the next attempt starts in N s [LastAnswer]\n' +
-        '    → when the cause is removed, do not wait for the next attempt: stowage retry pvc/orders -n shop\n',
+        '    → after removing the cause, retry at once: stowage retry pvc/orders -n shop\n',
     )
     const yaml = await why('viewer', 'pvc/orders', '-n', 'shop', '-o', 'yaml')
     expect(parse(yaml.out)).toMatchObject({ reason: 'ProvisioningFailed', children: [{ reason: 'LastAnswer' }] })
@@ -122,10 +122,10 @@ describe('stowage why', () => {
     expect(diagnosis).toMatchObject({
       reason: 'MissingRights',
       message:
-        'the claim is Pending; the cause needs the right to list persistentvolumes, list storageclasses.storage.k8s.io',
+        'the claim is Pending; finding the cause requires the right to list persistentvolumes, list storageclasses.storage.k8s.io',
       children: [
         { reason: 'LastAnswer', numbers: { attempts: 4, code: 'ResourceExhausted' } },
-        { state: 'unknown', message: expect.stringMatching(/^there may be other causes, .* list nodes/) },
+        { state: 'unknown', message: expect.stringMatching(/^there may be other causes; .* list nodes/) },
       ],
     })
     const node = await why('guest', 'node/node-1')
