@@ -16,7 +16,8 @@ function createFixture() {
   const inFlight: { readonly name: string; finish(): void }[] = []
   const get = (_kind: unknown, { name }: { name: string }) =>
     new Promise<object>((resolve) => inFlight.push({ name, finish: () => resolve({}) }))
-  const client = limit.limitClient({ get } as unknown as Client)
+  const create = (_kind: unknown, { metadata }: { metadata: { name: string } }) => get(_kind, metadata)
+  const client = limit.limitClient({ get, create } as unknown as Client)
   const respond = (code: number, { verb = 'GET', seconds = 0.01 } = {}) =>
     limit.observeRequest({ verb, resource: 'configmaps', code, seconds })
   return {
@@ -34,6 +35,10 @@ function createFixture() {
     },
     send: (count: number, signal?: AbortSignal) =>
       Array.from({ length: count }, (_, index) => client.get(configMapKind, ref(index), signal ? { signal } : {})),
+    sendBackground: (count: number) =>
+      Array.from({ length: count }, (_, index) =>
+        client.create(configMapKind, { metadata: { name: `event-${index}` } }, { isBackground: true }),
+      ),
   }
 }
 
@@ -79,6 +84,39 @@ describe('the adaptive limit', () => {
     expect(inFlight.at(-1)?.name).toBe('item-4')
     for (let i = 0; i < 6; i++) {
       inFlight[i]!.finish()
+      await settle()
+    }
+    await Promise.all(requests)
+  })
+
+  it('SYS-29 sends one background write at a time while many other requests are in flight, and more afterwards', async () => {
+    const { send, sendBackground, inFlight } = createFixture()
+    const requests = [...send(20), ...sendBackground(5)]
+    await settle()
+    expect(inFlight).toHaveLength(21)
+    inFlight[20]!.finish()
+    await settle()
+    expect(inFlight.map(({ name }) => name).slice(20)).toEqual(['event-0', 'event-1'])
+    for (const { finish } of inFlight.slice(0, 12)) finish()
+    await settle()
+    expect(inFlight.map(({ name }) => name).slice(22)).toEqual(['event-2', 'event-3', 'event-4'])
+    for (const { finish } of inFlight) finish()
+    await Promise.all(requests)
+  })
+
+  it('SYS-29 sends a background write although other requests always wait', async () => {
+    const { send, sendBackground, inFlight, reject } = createFixture()
+    await reject()
+    const requests = [...send(8), ...sendBackground(2)]
+    await settle()
+    inFlight[0]!.finish()
+    await settle()
+    expect(inFlight.at(-1)?.name).toBe('event-0')
+    inFlight[1]!.finish()
+    await settle()
+    expect(inFlight.at(-1)?.name).toBe('item-4')
+    for (let index = 0; index < requests.length; index++) {
+      inFlight[index]!.finish()
       await settle()
     }
     await Promise.all(requests)

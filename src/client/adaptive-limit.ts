@@ -1,10 +1,11 @@
 // Limits the requests of a client that are in flight, and adapts the limit to the API server: a response 429 or a slow one
 // halves it, at most once a second, and other responses raise it again. Requests beyond the limit wait in call order. Watches
-// are not limited.
+// are not limited. Background writes, such as events, use what the other requests leave: while many of those are in flight,
+// few background writes are.
 import { requestAborted } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import type { Client } from './client.ts'
+import type { Client, WriteOptions } from './client.ts'
 import type { RequestObserver } from './http/http-client.ts'
 
 export interface AdaptiveLimit extends RequestObserver {
@@ -24,6 +25,9 @@ const RISE = 0.1
 const ABORTED_CODE = 499
 /** The limit is halved at most once in this time, because the requests of a burst are rejected together. */
 const REDUCTION_INTERVAL_MS = 1_000
+/** Background writes are limited to BACKGROUND_MIN while more other requests than this are in flight or wait. */
+const BUSY_MIN = 8
+const BACKGROUND_MIN = 1
 /** A response that takes this long is slow, except that of a list, which depends on the number of objects, or of a watch. */
 const SLOW_SECONDS = 5
 
@@ -31,7 +35,10 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
   let limit = IN_FLIGHT_MAX
   let reducedAtMs = Number.NEGATIVE_INFINITY
   let inFlightCount = 0
+  /** Those of inFlightCount that are background writes. */
+  let backgroundCount = 0
   const waitingRequests = new Set<() => void>()
+  const waitingBackground = new Set<() => void>()
 
   function reduce(): void {
     const nowMs = clock.monotonicMs()
@@ -48,24 +55,37 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
     admitWaiting()
   }
 
+  function canSend(isBackground: boolean): boolean {
+    if (inFlightCount >= Math.floor(limit)) return false
+    return !isBackground || backgroundCount < BACKGROUND_MIN || inFlightCount - backgroundCount <= BUSY_MIN
+  }
+
+  function countStart(isBackground: boolean): void {
+    inFlightCount++
+    if (isBackground) backgroundCount++
+  }
+
   function admitWaiting(): void {
-    for (const admit of waitingRequests) {
-      if (inFlightCount >= Math.floor(limit)) return
-      waitingRequests.delete(admit)
-      inFlightCount++
-      admit()
+    // A background write first if none is in flight, so that they all are sent sometime.
+    const queues = backgroundCount < BACKGROUND_MIN ? [true, false, true] : [false, true]
+    for (const isBackground of queues) {
+      for (const admit of isBackground ? waitingBackground : waitingRequests) {
+        if (!canSend(isBackground)) break
+        if (isBackground) waitingBackground.delete(admit)
+        else waitingRequests.delete(admit)
+        countStart(isBackground)
+        admit()
+      }
     }
   }
 
   /** Rejects if the signal is aborted while the request waits. */
-  async function waitForAdmission(signal: AbortSignal | undefined): Promise<void> {
-    if (waitingRequests.size === 0 && inFlightCount < Math.floor(limit)) {
-      inFlightCount++
-      return
-    }
+  async function waitForAdmission(isBackground: boolean, signal: AbortSignal | undefined): Promise<void> {
+    const queue = isBackground ? waitingBackground : waitingRequests
+    if (queue.size === 0 && canSend(isBackground)) return countStart(isBackground)
     await new Promise<void>((resolve, reject) => {
       const onAbort = () => {
-        waitingRequests.delete(admit)
+        queue.delete(admit)
         reject(requestAborted())
       }
       const admit = () => {
@@ -73,17 +93,19 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
         resolve()
       }
       if (signal?.aborted) return onAbort()
-      waitingRequests.add(admit)
+      queue.add(admit)
       signal?.addEventListener('abort', onAbort, { once: true })
     })
   }
 
-  async function send<T>(signal: AbortSignal | undefined, request: () => Promise<T>): Promise<T> {
-    await waitForAdmission(signal)
+  async function send<T>(options: SendOptions | undefined, request: () => Promise<T>): Promise<T> {
+    const { isBackground = false, signal } = options ?? {}
+    await waitForAdmission(isBackground, signal)
     try {
       return await request()
     } finally {
       inFlightCount--
+      if (isBackground) backgroundCount--
       admitWaiting()
     }
   }
@@ -99,13 +121,15 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
     },
     limitClient: (client) => ({
       ...client,
-      get: (kind, ref, options) => send(options?.signal, () => client.get(kind, ref, options)),
-      list: (kind, request) => send(request?.signal, () => client.list(kind, request)),
-      create: (kind, object, options) => send(options?.signal, () => client.create(kind, object, options)),
-      update: (kind, object, options) => send(options?.signal, () => client.update(kind, object, options)),
-      patch: (kind, ref, patch, options) => send(options?.signal, () => client.patch(kind, ref, patch, options)),
-      delete: (kind, ref, request) => send(request?.signal, () => client.delete(kind, ref, request)),
-      commit: (writes, options) => send(options?.signal, () => client.commit(writes, options)),
+      get: (kind, ref, options) => send(options, () => client.get(kind, ref, options)),
+      list: (kind, request) => send(request, () => client.list(kind, request)),
+      create: (kind, object, options) => send(options, () => client.create(kind, object, options)),
+      update: (kind, object, options) => send(options, () => client.update(kind, object, options)),
+      patch: (kind, ref, patch, options) => send(options, () => client.patch(kind, ref, patch, options)),
+      delete: (kind, ref, request) => send(request, () => client.delete(kind, ref, request)),
+      commit: (writes, options) => send(options, () => client.commit(writes, options)),
     }),
   }
 }
+
+type SendOptions = Pick<WriteOptions, 'isBackground' | 'signal'>

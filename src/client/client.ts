@@ -59,6 +59,8 @@ export interface WriteOptions {
   readonly fieldManager?: string
   readonly dryRun?: boolean
   readonly subresource?: string
+  /** A client with a limit of requests in flight prefers other requests to this one (adaptive-limit.ts). Default: false. */
+  readonly isBackground?: boolean
   readonly signal?: AbortSignal
 }
 

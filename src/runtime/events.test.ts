@@ -196,6 +196,29 @@ describe('an event recorder', () => {
     expect((await client.list(eventKind)).items).toHaveLength(20)
   })
 
+  it('SYS-11 lets a limited client prefer other requests to events until half of the pending events are in use', async () => {
+    const { client, clock } = await createHarness()
+    const backgrounds: (boolean | undefined)[] = []
+    const create = (async (...[kind, object, options]: Parameters<typeof client.create>) => {
+      backgrounds.push(options?.isBackground)
+      return client.create(kind, object, options)
+    }) as typeof client.create
+    const observedClient = { ...client, create, commitsAtomically: async () => false }
+    const recorder = createEventRecorder({ client: observedClient, clock, random: Math.random, component: 'test' })
+    for (let i = 0; i < 2_600; i++) {
+      const metadata = { namespace: 'default', name: `claim-${i}`, uid: `uid-${i}` }
+      recorder.record(persistentVolumeClaimKind, { metadata }, warning('no space left'))
+    }
+    const abort = new AbortController()
+    const running = recorder.run(abort.signal)
+    abort.abort()
+    await running
+    expect(backgrounds).toHaveLength(2_600)
+    expect(backgrounds[0]).toBe(false)
+    expect(backgrounds.at(-1)).toBe(true)
+    expect(backgrounds.filter((isBackground) => !isBackground).length).toBeLessThanOrEqual(128)
+  })
+
   it('SYS-11 sends the other pending events when the server rejects one', async () => {
     const { client, lines, recorder, recordWarning, waitUntilIdle, events } = await createHarness()
     await client.create(namespaceKind, { metadata: { name: 'going', finalizers: ['example.com/hold'] } })

@@ -43,6 +43,12 @@ const EVENTS_PER_COMMIT_MAX = 64
 const COMMIT_PAUSE_MS = 250
 /** Requests at a time on a server without atomic commits, where every event is a request. */
 const DELIVERIES_MAX = 8
+/**
+ * While more events than this are pending, they are sent as fast as other requests, so that none is dropped. While fewer are,
+ * other requests are preferred: a burst of claims gets its volumes first and its events afterwards.
+ */
+const PENDING_PREFERRED_MAX = PENDING_MAX / 2
+const URGENT_DELIVERIES_MAX = 64
 /** Delay before another attempt without the right to write events. The recorder does not watch roles, so it retries. */
 const MISSING_RIGHT_RETRY_MS = 30_000
 const LRU_ENTRIES_MAX = 4_096
@@ -189,9 +195,10 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   }
 
   async function sendWrite({ write }: EventWrite): Promise<void> {
-    if (write.do === 'patch') return void (await client.patch(write.kind, write.ref, write.patch))
+    const options = { isBackground: pendingEvents.size <= PENDING_PREFERRED_MAX }
+    if (write.do === 'patch') return void (await client.patch(write.kind, write.ref, write.patch, options))
     try {
-      await client.create(write.kind, write.object)
+      await client.create(write.kind, write.object, options)
     } catch (error) {
       // The name is random, so an earlier attempt created the event and its response was lost.
       if (!isAlreadyExists(error)) throw error
@@ -279,7 +286,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         if (!(await deliver(event, signal))) undelivered.push(event, ...waiting.splice(0))
       }
     }
-    await Promise.all(Array.from({ length: DELIVERIES_MAX }, deliverNext))
+    const deliveries = pendingEvents.size > PENDING_PREFERRED_MAX ? URGENT_DELIVERIES_MAX : DELIVERIES_MAX
+    await Promise.all(Array.from({ length: deliveries }, deliverNext))
     return undelivered
   }
 
