@@ -73,6 +73,17 @@ describe('createIntentJournal', () => {
     expect(claims.every(({ metadata }) => journal.has(metadata.uid))).toBe(true)
   })
 
+  it('PROV-12 records the intents of many claims without the delay that collects more of them', async () => {
+    const journal = journalOf('first')
+    await journal.open()
+    await settled(journal.add(await aClaim('first')))
+    const claims = await Promise.all(Array.from({ length: 24 }, (_, index) => aClaim(`claim-${index}`)))
+    const additions = Promise.all(claims.map(journal.add))
+    await server.clock.advance(0)
+    expect(await additions).not.toContain(false)
+    expect(updates).toBe(2)
+  })
+
   it('PROV-12 removes intents with the update that adds the next one', async () => {
     const journal = journalOf('first')
     await journal.open()

@@ -53,8 +53,10 @@ export interface IntentJournal {
   describe(uid: string): string
 }
 
-/** The time between two updates while claims wait, so that one update has the intents of many claims. */
+/** The time between two updates while few claims wait, so that one update has the intents of many claims. */
 const UPDATE_INTERVAL_MS = 50
+/** An update for at least this many claims does not wait. */
+const FULL_UPDATE_CLAIMS = 24
 /** The delay of an update that only removes intents. */
 const REMOVAL_DELAY_MS = 1_000
 /** An API server accepts annotations of 256 KiB. Intents beyond this limit become finalizers of their claims. */
@@ -127,9 +129,12 @@ export function createIntentJournal({ client, clock, log, ref, identity }: Inten
     removals.delete(uid)
     return new Promise((resolve, reject) => {
       additions.set(uid, { entry: entryOf(claim), resolve, reject })
-      schedule(updatedAtMs + UPDATE_INTERVAL_MS)
+      scheduleAdditions()
     })
   }
+
+  const scheduleAdditions = () =>
+    schedule(additions.size >= FULL_UPDATE_CLAIMS ? clock.monotonicMs() : updatedAtMs + UPDATE_INTERVAL_MS)
 
   function remove(uid: string): void {
     if (!entries.has(uid) || removals.has(uid)) return
@@ -159,7 +164,7 @@ export function createIntentJournal({ client, clock, log, ref, identity }: Inten
     updatedAtMs = clock.monotonicMs()
     updateInProgress = update().finally(() => {
       updateInProgress = undefined
-      if (additions.size > 0 || removalWaiters.length > 0) schedule(updatedAtMs + UPDATE_INTERVAL_MS)
+      if (additions.size > 0 || removalWaiters.length > 0) scheduleAdditions()
       else if (removals.size > 0) schedule(clock.monotonicMs() + REMOVAL_DELAY_MS)
     })
     return updateInProgress
