@@ -15,7 +15,7 @@ export interface HealthReader {
   readonly isAuthenticated: boolean
 }
 
-/** Returns the problem, if there is one, as far as the reader may know it. */
+/** Returns the problem, if there is one, with the details that the reader may see. */
 type Check = (reader: HealthReader) => Promise<string | undefined>
 
 const ANONYMOUS_READER: HealthReader = { isAuthenticated: false }

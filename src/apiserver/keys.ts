@@ -14,7 +14,7 @@ export const collectionPrefix = (kind: Collection, namespace = ''): string => {
 export const objectKey = (kind: Collection, namespace: string, name: string): string =>
   `${collectionPrefix(kind, namespace)}${name}`
 
-/** Returns the object of a key for messages, such as `configmaps "a" in namespace "default"`. Other keys stay as they are. */
+/** Describes the object of a key in messages: `configmaps "a" in namespace "default"`. Returns other keys unchanged. */
 export function describeKey(key: string): string {
   const [group, plural, ...names] = key.split('/')
   const name = names.pop()

@@ -156,7 +156,7 @@ function addScrubMetrics(registry: Registry, scrub: () => ScrubStats): void {
   })
   new Gauge({
     name: 'stowage_store_scrub_progress_ratio',
-    help: 'Completed part of the present read of the store, from 0 to 1.',
+    help: 'Completed part of the current read of the store, from 0 to 1.',
     registers,
     collect() {
       this.set(scrub().progress)

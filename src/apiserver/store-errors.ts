@@ -40,4 +40,4 @@ export function apiErrorOfStore(error: unknown): ApiError | undefined {
 
 const describeDamage = ({ key, revision, reason }: DamagedRecordError): string =>
   `the stored ${describeKey(key)} is damaged at revision ${revision}: ${reason}. ` +
-  'Stop the server, see all damage with "stowage store check", and restore or drop the object with "stowage store repair".'
+  'Stop the server, list all damage with "stowage store check", and restore or drop the object with "stowage store repair".'

@@ -306,7 +306,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
   })
 
-  it('SYS-8 has every write with a fence rejected unless the process holds the lease in that term', async () => {
+  it('SYS-8 fails every write with a fence unless the process holds the lease in that term', async () => {
     await client.create(leaseKind, {
       metadata: inDefault('l'),
       spec: { holderIdentity: 'a, b&c', leaseTransitions: 2 },

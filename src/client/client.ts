@@ -13,7 +13,7 @@ export interface ObjectRef {
 
 export interface GetOptions {
   readonly resourceVersion?: string
-  /** What the caller does without the right to read the object, for the log. Set if it can continue without that right. */
+  /** A log message that says what the caller does without the right to read the object. Set only if it can continue. */
   readonly denialMessage?: string
   readonly signal?: AbortSignal
 }
@@ -137,7 +137,10 @@ export interface Client {
   serves(kind: Kind): Promise<boolean>
 }
 
-/** Returns a copy of an ApiError with an additional cause that contains the index of the failed write, or any other error. */
+/**
+ * Returns a copy of an ApiError with an additional cause that contains the index of the failed write. Returns other
+ * errors unchanged.
+ */
 export function commitWriteFailed(error: unknown, index: number): unknown {
   if (!(error instanceof ApiError)) return error
   const cause = { reason: 'CommitWriteFailed', message: 'this write failed', field: `writes[${index}]` }

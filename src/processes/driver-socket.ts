@@ -56,7 +56,7 @@ export async function runDriverSocket(options: DriverSocketOptions, signal: Abor
     else {
       log.warn(
         { driver: name, address },
-        'the CSI driver cannot create volumes (no CREATE_DELETE_VOLUME); existing ones are attached and changed',
+        'the CSI driver cannot create volumes (no CREATE_DELETE_VOLUME); existing volumes are still attached and changed',
       )
     }
     const controllers = createDriverControllers(

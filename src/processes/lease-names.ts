@@ -15,7 +15,7 @@ export const attacherLease = (driver: string): string => `external-attacher-lead
 /** The lease of external-health-monitor-controller. */
 export const healthMonitorLease = (driver: string): string => `external-health-monitor-leader-${sanitize(driver)}`
 
-/** The lease of `stowage sidecar`, which does the work of all four. */
+/** The lease of `stowage sidecar`, which replaces all four. */
 export const sidecarLease = (driver: string): string => `stowage-sidecar-${sanitize(driver)}`
 
 /** The lease in which the provisioner of `stowage provisioner` and `stowage sidecar` records its intents. */

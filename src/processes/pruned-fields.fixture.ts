@@ -1,5 +1,5 @@
-// Test support: reduces cached objects as pruned-fields.ts does, and makes a read of every other field that the kind declares
-// fail, so that a suite of a controller shows that the controller reads kept fields only.
+// Test support: reduces cached objects as pruned-fields.ts does, and throws when any other declared field is read, so
+// that the tests of a controller fail if it needs a field that is not kept.
 import type { Stored } from '../api/kind.ts'
 import type { ObjectType, Type } from '../api/schema.ts'
 import type { CacheReductions } from '../runtime/index.ts'

@@ -41,7 +41,7 @@ const PENDING_MAX = 5_000 // further events are dropped and counted
 /** Events per commit. More pending events wait, so that they do not slow down a busy server. */
 const EVENTS_PER_COMMIT_MAX = 64
 const COMMIT_PAUSE_MS = 250
-/** Requests at a time on a server without atomic commits, where every event is a request. */
+/** Maximum number of concurrent requests on a server without atomic commits, where every event is a request. */
 const DELIVERIES_MAX = 8
 /**
  * While more events than this are pending, they are sent as fast as other requests, so that none is dropped. While fewer are,

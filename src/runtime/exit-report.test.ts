@@ -16,7 +16,7 @@ it('SYS-10 reports an exit before the command has ended, with its code', () => {
   const { texts, exit } = fixture()
   exit(13)
   expect(texts).toEqual([
-    'stowage exits with code 13: nothing is left to wait for, and the command has not ended; please report this as a bug\n',
+    'stowage exits with code 13: the event loop is empty, but the command has not ended; please report this as a bug\n',
   ])
 })
 

@@ -1,4 +1,4 @@
-// Reports why a process exits before its command has ended, so that no exit is without a line on standard error.
+// Reports why a process exits before its command has ended, so that every such exit writes a line to standard error.
 import { writeSync } from 'node:fs'
 
 export interface ExitReport {
@@ -18,7 +18,7 @@ export function reportExit(
   exiting: ExitingProcess = process,
   write: (text: string) => void = (text) => void writeSync(STANDARD_ERROR, text),
 ): ExitReport {
-  let reason = 'nothing is left to wait for, and the command has not ended; please report this as a bug'
+  let reason = 'the event loop is empty, but the command has not ended; please report this as a bug'
   let isFinished = false
   exiting.on('exit', (code) => {
     if (isFinished) return

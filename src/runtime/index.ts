@@ -1,4 +1,4 @@
-// The public names of the runtime.
+// Public exports of the runtime.
 export { type Cache, createCache } from './cache.ts'
 export { type CacheReductions, type CacheSet, createCacheSet } from './cache-set.ts'
 export { type Controller, createController, type Source, source } from './controller.ts'

@@ -31,7 +31,7 @@ export interface ManagerOptions {
   readonly lease?: LeaseOptions
   /** Removes fields of cached objects. Default: only managedFields are removed. */
   readonly reductions?: CacheReductions
-  /** The time that `run` waits for work in progress after the signal. Default: no limit. */
+  /** The time that `run` waits for work in progress after the signal is aborted. Default: no limit. */
   readonly stopTimeoutMs?: number
   /** Called at the start of every term, and again after a failure. Acquires its caches from `deps.caches`. */
   createControllers(deps: TermDeps): readonly Runnable[]
@@ -64,8 +64,8 @@ export interface TermDeps extends ControllerDeps {
 export interface Manager {
   readonly health: HealthChecks
   /**
-   * Runs until the signal is aborted and the work has stopped. Resolves to 'abandoned' if work is still running after
-   * stopTimeoutMs from the signal. Without a lease, rejects with the error of the work.
+   * Runs until the signal is aborted and the work has stopped. Resolves to 'abandoned' if work is still running
+   * stopTimeoutMs after the abort. Without a lease, rejects with the error of the work.
    */
   run(signal: AbortSignal): Promise<'stopped' | 'abandoned'>
 }
@@ -73,7 +73,7 @@ export interface Manager {
 const RESTART_BACKOFF = { baseMs: 1_000, maxMs: 60_000 }
 /** Restarted work that has run for this time is considered recovered. */
 const RECOVERED_MS = 10_000
-/** The delay after the signal before running work is logged. */
+/** The delay between the abort of the signal and the log entry about work that still runs. */
 const REPORT_RUNNING_MS = 1_000
 const REPORTED_KEYS_MAX = 20
 
@@ -161,7 +161,7 @@ export function createManager(options: ManagerOptions): Manager {
     await clock.sleep(afterMs, term).catch(() => {})
   }
 
-  /** Logs keys that are still being processed some time after the signal. */
+  /** Logs the keys that are still being processed some time after the signal is aborted. */
   function reportRunningWork(signal: AbortSignal): () => void {
     let cancel = () => {}
     const report = () => {

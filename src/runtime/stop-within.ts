@@ -34,11 +34,13 @@ export async function stopWithin(
 export interface StopLimit {
   readonly signal: AbortSignal
   readonly clock: Clock
-  /** The limit, which starts with the signal. */
+  /** The limit, which starts when the signal is aborted. */
   readonly limitMs: number
 }
 
-/** Settles with the work, or resolves to 'abandoned' if the work is still running `limitMs` after the signal. */
+/**
+ * Settles with the work, or resolves to 'abandoned' if the work is still running `limitMs` after the signal is aborted.
+ */
 export function awaitWithStopLimit(
   work: Promise<void>,
   { signal, clock, limitMs }: StopLimit,

@@ -30,7 +30,7 @@ interface Member {
   lastTurn: number
 }
 
-/** The queues have a quarter of the workers reserved together, and each at least one. */
+/** A quarter of the workers is reserved for the queues together, and at least one for each queue. */
 const reservedPerQueue = (workers: number, queues: number): number => Math.max(1, Math.floor(workers / 4 / queues))
 
 /** If there are fewer workers than queues, each queue still has one. */

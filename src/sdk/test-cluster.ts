@@ -247,7 +247,7 @@ export async function startTestCluster(
   const findVolume = (name: string): Promise<Readonly<PersistentVolume> | undefined> =>
     find(client, persistentVolumeKind, { name })
 
-  /** Polls `read` until it returns a result. Throws if a Warning event about the object is recorded. */
+  /** Calls `readResult` until it returns a result. Throws if a Warning event about the object is recorded. */
   async function pollUntil<T>(goal: string, uid: string, readResult: () => Promise<T | undefined>): Promise<T> {
     for (const startMs = clock.monotonicMs(); ; await clock.sleep(POLL_INTERVAL_MS)) {
       const result = await readResult()

@@ -49,8 +49,8 @@ export interface Medium {
   /** Returns the value of a record that was written and has not been dropped, or undefined if the medium has lost it. */
   read(revision: Revision): Uint8Array | undefined
   /**
-   * Reads records in revision order after `after`, headers and values, until one of the limits is reached. Absent if the
-   * medium cannot lose data.
+   * Reads the headers and values of the records after `afterRevision`, in revision order, until one of the limits is
+   * reached. Absent if the medium cannot lose data.
    */
   verify?(options: VerifyOptions): VerifiedSlice
   /** Throws a MediumLostError if the storage is gone. The store calls it regularly. */
@@ -66,7 +66,7 @@ export interface VerifyOptions {
 }
 
 export interface VerifiedSlice {
-  /** The last record that was read. Undefined if there is none after `after`. */
+  /** The last record that was read. Undefined if there is none after `afterRevision`. */
   readonly lastRevision: Revision | undefined
   readonly bytes: number
   readonly damagedRecords: readonly { readonly key: string; readonly revision: Revision; readonly reason: string }[]

@@ -75,7 +75,7 @@ export interface ListResult {
   readonly entries: readonly Entry[]
   /** The revision of the list, which includes all writes up to this revision. */
   readonly revision: Revision
-  /** Whether there are entries beyond `limit`; `remaining` is their number. */
+  /** Whether there are entries beyond `limit`; `remainingCount` is their number. */
   readonly hasMore: boolean
   readonly remainingCount: number
 }

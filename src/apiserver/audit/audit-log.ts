@@ -1,5 +1,5 @@
-// Buffers the lines of the audit log and writes them in batches, so that requests do not wait for the disk. A batch that fails
-// is written again. Lines that do not fit in the buffer are dropped, and the next batch has a record with their number.
+// Buffers the lines of the audit log and writes them in batches, so that requests do not wait for the disk. A failed
+// batch is retried. Lines that do not fit in the buffer are dropped, and the next batch has a record with their number.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { microTimestamp } from '../../base/timestamps.ts'
@@ -89,7 +89,7 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
     }
     batch.release()
     droppedSinceWrite -= droppedBefore
-    if (lastError) log.info({ dropped: droppedBefore }, 'writing the audit log works again')
+    if (lastError) log.info({ dropped: droppedBefore }, 'the audit log can be written again')
     lastError = ''
   }
 

@@ -30,7 +30,7 @@ const BYTES_PER_CHARACTER_MAX = 3
 export function createLineBuffer(bytesMax: number, chunkBytes = CHUNK_BYTES): LineBuffer {
   let chunks: Chunk[] = []
   let lastChunk: Chunk | undefined
-  /** A chunk whose lines are written and that can be used again. */
+  /** A chunk that can be reused, because its lines are written. */
   let spare: Chunk | undefined
   let bytes = 0
   let lineCount = 0

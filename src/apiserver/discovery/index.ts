@@ -1,4 +1,4 @@
-// Public exports of discovery: the served resources, verbs and subresources.
+// Public exports of discovery: its documents, and the verbs and subresources of each resource.
 
 export { createDiscovery, type Discovery } from './discovery.ts'
 export {

@@ -54,7 +54,7 @@ export function createEncryption(initialRules: EncryptionRules = []): Encryption
       throw new UndecryptableError(
         storeKey,
         hasKey
-          ? `${name} of the encryption configuration does not fit, or the value was changed`
+          ? `${name} of the encryption configuration cannot decrypt it, or the value was changed`
           : `the encryption configuration does not have ${name}`,
       )
     },

@@ -54,7 +54,7 @@ class Events {
     return this.size > limit.events || this.bytes > limit.bytes
   }
 
-  /** Returns the oldest events, so many that the others are below the limit by FREED_SHARE. */
+  /** Returns the oldest events, as many as must be deleted to free FREED_SHARE of the limit. */
   findExcess({ events, bytes }: Limit): StoredEvent[] {
     const target = { events: events * (1 - FREED_SHARE), bytes: bytes * (1 - FREED_SHARE) }
     const excess: StoredEvent[] = []

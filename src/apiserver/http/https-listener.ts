@@ -46,7 +46,7 @@ export interface HttpsListenerOptions {
 export interface HttpsListener {
   readonly host: string
   readonly port: number
-  /** Uses other certificates for new connections. Throws if the certificate does not belong to the key. */
+  /** Replaces the certificates for new connections. Throws if the certificate does not belong to the key. */
   setCertificates(pki: HttpsListenerOptions['pki']): void
   /** Resolves after the last connection is closed. */
   stop(): Promise<void>

@@ -1,5 +1,6 @@
-// Encodes lists. The body of a long list is encoded slice by slice, so that it does not block the event loop. JSON and YAML are
-// encoded while they are sent, so that the body does not exist in memory as a whole; protobuf is encoded before it is sent.
+// Encodes lists. The body of a long list is encoded slice by slice, so that it does not block the event loop. JSON and
+// YAML are encoded while they are sent, so that the complete body is never in memory; protobuf is encoded before it is
+// sent.
 import type { JsonValue } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import { encodeProtobuf } from '../../api/protobuf/encode.ts'

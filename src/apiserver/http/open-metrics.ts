@@ -1,4 +1,4 @@
-// Prints metrics in the format that a scraper accepts: the text format of Prometheus, or OpenMetrics, which has exemplars.
+// Converts metrics from the text format of Prometheus to OpenMetrics, which has exemplars, for scrapers that accept it.
 
 /** An observation that a bucket refers to. */
 export interface Exemplar {
@@ -18,7 +18,7 @@ export const OPEN_METRICS_TYPE = 'application/openmetrics-text; version=1.0.0; c
 /** OpenMetrics limits the labels of an exemplar to this number of characters. */
 const EXEMPLAR_LENGTH_MAX = 128
 
-/** Whether the Accept header of a scraper names OpenMetrics, without the quality 0. */
+/** Returns whether the Accept header of a scraper names OpenMetrics with a quality above 0. */
 export const acceptsOpenMetrics = (accept: string | undefined): boolean =>
   (accept ?? '')
     .split(',')

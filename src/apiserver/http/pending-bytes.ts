@@ -1,5 +1,6 @@
-// Limits the bytes of all responses that clients have not received yet. If the limit is exceeded, it closes connections of the
-// user with the most pending bytes, first the one that has waited the longest for its client. It never closes the only response.
+// Limits the total bytes of responses that clients have not received yet. If the limit is exceeded, it closes
+// connections of the user with the most pending bytes, first the one that has waited the longest for its client. It
+// never closes the only response.
 
 export interface PendingBytes {
   /** Sets the number of bytes that a response to this user still has to send. */

@@ -21,7 +21,7 @@ import { referencesOfPod } from './object-references.ts'
 
 export const nodeRestriction: AdmissionPlugin = {
   name: 'NodeRestriction',
-  // Before validation, so that a node learns nothing about the objects of others from the errors of its request.
+  // Before validation, so that validation errors do not reveal other objects to a node.
   mutate: restrict,
   validate(request) {
     if (request.operation === 'DELETE') restrict(request) // `mutate` is not called

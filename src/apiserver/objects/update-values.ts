@@ -1,5 +1,5 @@
-// The number of values that an update may have. An object that was stored with more values than new objects may have can still
-// be updated, as long as it does not grow.
+// Limits the number of values in an update. A stored object that exceeds the limit for new objects can still be
+// updated, as long as it does not grow.
 import { countValues, VALUES_MAX } from '../../api/decode.ts'
 import { objectKey } from '../keys.ts'
 import type { Resource } from '../resources.ts'

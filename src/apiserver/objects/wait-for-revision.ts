@@ -1,5 +1,4 @@
-// The dependencies of get, list and watch: the store of a resource, and the wait for a resourceVersion that this server has
-// not reached yet.
+// Prepares reads: finds the store of a resource, and waits for a resourceVersion that this server has not reached yet.
 import { resourceVersionTooLarge } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Store } from '../../store/index.ts'

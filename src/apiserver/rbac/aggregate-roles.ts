@@ -10,7 +10,10 @@ import type { RoleIndex } from './role-index.ts'
 
 const FIELD_MANAGER = 'clusterrole-aggregation-controller'
 
-/** Updates the roles whose rules differ. A role that changes meanwhile is updated after the index has its change. */
+/**
+ * Updates the roles whose rules differ. A role that changes concurrently is left to the next call, which follows the
+ * change of the index.
+ */
 export async function aggregateRoles(index: RoleIndex, client: Client): Promise<void> {
   const roles = index.clusterRoles()
   for (const role of roles) {

@@ -19,7 +19,10 @@ interface Grant {
 
 const OWN_NAMESPACE = 'kube-system'
 
-/** Splits the rules of a component into single rights, because a test that lists pods does not show that it must watch them. */
+/**
+ * Splits the rules of a component into single rights, because a test that lists pods does not prove that the component
+ * needs to watch them.
+ */
 export const grantsOf = (component: Component): readonly Grant[] =>
   rulesOf(component)
     .flatMap(splitRule)

@@ -1,6 +1,6 @@
-// The rules of every component. The roles `stowage:COMPONENT`, the output of `stowage rbac print` and docs/reference/roles.md
-// are generated from them, and the tests of components run with them.
-// A test fails if a component sends a request that no rule here grants, or if a rule here is used by no test.
+// The rules of every component. The roles `stowage:COMPONENT`, the output of `stowage rbac print` and
+// docs/reference/roles.md are generated from them, and the tests of components run with them. A test fails if a
+// component sends a request that no rule here grants, or if no test uses a rule.
 import {
   API_CLIENT_SIGNER,
   KUBELET_CLIENT_SIGNER,

@@ -1,5 +1,5 @@
-// Authorizes requests by roles and bindings. Users of the group system:masters may do everything, also before the roles
-// have been loaded.
+// Authorizes requests by roles and bindings. Users of the group system:masters may do everything, even before the roles
+// are loaded.
 import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
 import {
   type AuthorizationAttributes,

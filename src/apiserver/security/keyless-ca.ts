@@ -1,4 +1,5 @@
-// Issues a CA certificate that can sign nothing, for a setting that requires a CA where none is trusted.
+// Issues a CA certificate and discards its key, for a setting that requires a CA although no certificate of it is
+// needed.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { issueCertificate } from './certificate.ts'

@@ -1,5 +1,5 @@
-// Manages the server's keys, certificates and tokens in a directory that only the owner can access. A start creates the files
-// that an interrupted one has not written, and renews certificates that expire soon.
+// Manages the server's keys, certificates and tokens in a directory that only the owner can access. A start creates
+// missing files, for example after an interrupted start, and renews certificates that expire soon.
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { isIP } from 'node:net'

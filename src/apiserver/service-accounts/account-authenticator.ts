@@ -61,7 +61,7 @@ export function createAccountAuthenticator(deps: AccountAuthenticatorDeps): Toke
       const acceptedAudiences = audiences.filter((audience) => audience === issuer)
       if (acceptedAudiences.length === 0) return reject('is for other audiences')
       if (boundObjects.secretHasToken(verifiedToken.secretToken, hash)) return { user, audiences: acceptedAudiences }
-      return reject('is not valid any more: the account or the Secret was deleted, or the Secret has another token')
+      return reject('is no longer valid: the account or the Secret was deleted, or the Secret has another token')
     }
     const { claims } = verifiedToken
     const nowMs = clock.nowMs()
@@ -72,7 +72,7 @@ export function createAccountAuthenticator(deps: AccountAuthenticatorDeps): Toke
     const acceptedAudiences = audiences.filter((audience) => claims.aud.includes(audience))
     if (acceptedAudiences.length === 0) return reject('is for other audiences')
     if (!boundObjects.exist(claims['kubernetes.io'], nowMs)) {
-      return reject('is not valid any more: the account, or the object that the token is bound to, was deleted')
+      return reject('is no longer valid: the account, or the object that the token is bound to, was deleted')
     }
     return { user, audiences: acceptedAudiences }
   }

@@ -166,7 +166,7 @@ function isNamed(
   return kind === 'PersistentVolumeClaim' && claims.has(`${namespace}/${name}`)
 }
 
-/** Returns the first time of each step, in the order of time. */
+/** Returns the first time of each step, in chronological order. */
 function stepsOf(records: readonly JournalRecord[]): TimelineStep[] {
   const times = new Map<StepName, number>()
   for (const record of records) {

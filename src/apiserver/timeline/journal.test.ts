@@ -32,7 +32,7 @@ async function records(): Promise<JournalRecord[]> {
 const changes = async (): Promise<ChangeRecord[]> => (await records()).filter(isChange)
 
 describe('the journal', () => {
-  it('PLUS-6 records who changed what, in the transaction of the change', async () => {
+  it('PLUS-6 records the user and the changed fields in the transaction of the change', async () => {
     server = await createServerFixture({ journal: 'own', answers: 'stowage' })
     const transactions: string[][] = []
     server.store.watch({
@@ -122,7 +122,7 @@ describe('the journal', () => {
     expect(server.journal!.pending).toEqual([])
   })
 
-  it('PLUS-6 drops the oldest of too many activities that wait', async () => {
+  it('PLUS-6 drops the oldest waiting activities beyond the limit', async () => {
     server = await createServerFixture({ journal: 'own', answers: 'stowage' })
     const names = Array.from({ length: PENDING_ACTIVITIES_MAX + 2 }, (_, index) => `v-${index}`)
     server.journal!.addActivities('agent', names.map(anActivity))

@@ -1,6 +1,6 @@
 // Merges the chunks of the journal into compressed segments, and bounds the journal: the records of one volume in each
-// segment, and the segments in total. The store deletes chunks and segments that are too old. A merge is a transaction of
-// its own, at most one per hundred chunks.
+// segment, and the segments in total. The store deletes chunks and segments that are too old. A merge runs in its own
+// transaction, and usually replaces a hundred chunks.
 import { promisify } from 'node:util'
 import { deflateRaw } from 'node:zlib'
 import { Counter, Gauge, type Registry } from 'prom-client'
@@ -16,7 +16,8 @@ export interface JournalLimits {
   /** Chunks are merged when there are this many. */
   readonly chunks: number
   /**
-   * Records of one volume in a segment. Beyond it, a record of their number replaces the oldest; the creation is kept.
+   * Records of one volume in a segment. Beyond it, one record with their number replaces the oldest; the creation is
+   * kept.
    */
   readonly volumeRecords: number
   /** Bytes of all segments. Beyond it, the oldest segments are deleted. */
@@ -27,7 +28,7 @@ export interface JournalLimits {
 
 /** A merge writes at most this many keys, because a transaction on etcd can contain 128 writes. */
 const MERGED_CHUNKS_MAX = 100
-/** A merge of chunks with more bytes than this takes fewer of them. */
+/** A merge takes fewer chunks if they have more bytes than this. */
 const MERGED_BYTES_MAX = 1024 * 1024
 const MERGE_INTERVAL_MS = 60_000
 
@@ -126,7 +127,7 @@ const recordsOf = ({ value }: Entry): JournalRecord[] =>
     .split('\n')
     .flatMap((line) => (line === '' ? [] : (decodeLine(line) ?? [])))
 
-/** Replaces the oldest records of each volume beyond the limit with a record of their number. */
+/** Replaces the oldest records of each volume beyond the limit with one record of their number. */
 export function limitRecords(
   records: readonly JournalRecord[],
   volumeRecordsMax: number,
@@ -176,7 +177,7 @@ function registerMetrics({ journal, registry }: MaintainOptions, segments: Reado
   const registers = [registry]
   new Counter({
     name: 'stowage_journal_records_total',
-    help: 'Records that were written to the journal of volumes, by type: change, activity of a component, or lost activity that waited for too long.',
+    help: 'Records of the journal of volumes, by type: change, activity of a component, or lost (activities that were dropped because too many waited to be written).',
     labelNames: ['type'],
     registers,
     collect() {

@@ -13,7 +13,7 @@ export function registerStepMetrics(registry: Registry, steps: StepFollower): Ex
   const stepSeconds = createStepHistogram(
     registry,
     'stowage_claim_step_duration_seconds',
-    'Time from the step before: scheduled, provisioned, bound, attached, published.',
+    'Time since the previous step: scheduled, provisioned, bound, attached, published.',
   )
   const totalSeconds = createStepHistogram(
     registry,

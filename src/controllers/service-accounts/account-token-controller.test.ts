@@ -141,7 +141,7 @@ describe('the token of a Secret', () => {
       if (name === 'replaced') await patch(path, { data: { token: 'b3RoZXI=' } }, 'merge')
       const { status, json } = await whoAmI(secret)
       expect(status, name).toBe(401)
-      expect(json.message).toContain('the token of system:serviceaccount:shop:robot is not valid any more')
+      expect(json.message).toContain('the token of system:serviceaccount:shop:robot is no longer valid')
     }
   })
 

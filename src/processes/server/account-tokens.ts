@@ -1,4 +1,4 @@
-// Opens the tokens of ServiceAccounts for a server: the keys in its pki directory, which are loaded again when their files
+// Opens the tokens of ServiceAccounts for a server: the keys in its pki directory, which are reloaded when their files
 // change, and the settings of its flags.
 import { join } from 'node:path'
 import { type AccountTokens, createAccountTokens, loadTokenKeys } from '../../apiserver/index.ts'
@@ -38,7 +38,7 @@ export async function openAccountTokens(options: OpenAccountTokensOptions): Prom
         onChange: async () => {
           try {
             accountTokens.setKeys(await loadKeys())
-            log.info({}, 'loaded the keys of ServiceAccount tokens again')
+            log.info({}, 'reloaded the keys of ServiceAccount tokens')
           } catch (error) {
             log.error(
               { reason: (error as Error).message },

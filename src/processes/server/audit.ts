@@ -65,7 +65,7 @@ export async function openAudit({ settings, dataDir, clock, log }: OpenAuditOpti
       const plugin = { plugin: 'log' }
       addCounter(
         'apiserver_audit_error_total',
-        'Failed writes of the audit log, which are repeated.',
+        'Failed writes to the audit log, which are retried.',
         () => auditLog.stats().errors,
         plugin,
       )

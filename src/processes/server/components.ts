@@ -56,7 +56,9 @@ export interface ComponentsOptions {
 export interface RunningComponents {
   /** Settles when a component ends, which stops the server. Never settles if there is none. */
   readonly firstEnd: Promise<unknown>
-  /** Must be called after the signal. Returns the promises that a stop waits for, by the name of the part. */
+  /**
+   * Must be called after the signal is aborted. Returns the promises that a stop waits for, by the name of the part.
+   */
   stop(): Readonly<Record<string, Promise<unknown>>>
 }
 

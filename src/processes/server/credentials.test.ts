@@ -48,6 +48,6 @@ it('SYS-22 an invalid list of revoked certificates is rejected with its file and
   const credentials = await openCredentials({ dir, hosts: [], clock: manualClock(), log: silentLog })
   await writeFile(join(dir, 'revoked-certificates'), 'ann\n')
   await expect(credentials.createAuthenticator({ tokenAuthenticators: [] })).rejects.toThrow(
-    `Cannot use ${join(dir, 'revoked-certificates')}: line 1: expected "serial HEX" or "sha256 HEX" with 64 digits. Correct it.`,
+    `Cannot use ${join(dir, 'revoked-certificates')}: line 1: expected "serial HEX" or "sha256 HEX" with 64 digits. Correct the file.`,
   )
 })

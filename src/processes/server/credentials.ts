@@ -97,7 +97,7 @@ async function loadRevocations(dir: string, authenticator: ReloadableAuthenticat
   try {
     authenticator.setRevocations(text === undefined ? NO_REVOCATIONS : parseRevocations(text))
   } catch (error) {
-    throw new Error(`Cannot use ${path}: ${(error as Error).message}. Correct it.`)
+    throw new Error(`Cannot use ${path}: ${(error as Error).message}. Correct the file.`)
   }
 }
 

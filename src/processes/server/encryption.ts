@@ -59,10 +59,13 @@ export async function loadEncryption(options: LoadEncryptionOptions): Promise<Lo
   return { encryption, file }
 }
 
-/** Returns a random name: values name the key that encrypts them, so two keys must not share one. */
+/** Returns a random name: values name the key that encrypts them, so two keys must not share a name. */
 export const newKeyName = (): string => `key-${randomBytes(4).toString('hex')}`
 
-/** An embedded store is new if it has no file. Servers on etcd share their credentials, so that new ones mean a new store. */
+/**
+ * An embedded store is new if it has no file. Servers on etcd share their credentials, so a store on etcd is new if
+ * there is no CA yet.
+ */
 const isNewStore = async ({ storeDir, pkiDir }: LoadEncryptionOptions): Promise<boolean> =>
   !(await exists(storeDir === undefined ? join(pkiDir, 'ca.crt') : join(storeDir, STORE_FILE)))
 
@@ -112,7 +115,7 @@ export async function followEncryption(options: FollowEncryptionOptions): Promis
   })
   signal.addEventListener('abort', stop, { once: true })
   await rewrite().catch((error: Error) => {
-    if (!signal.aborted) log.error({ reason: error.message }, 'cannot rewrite stored values; the next start repeats it')
+    if (!signal.aborted) log.error({ reason: error.message }, 'cannot rewrite stored values; the next start retries it')
   })
 }
 

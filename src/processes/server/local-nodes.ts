@@ -1,6 +1,6 @@
 // Runs the nodes of `stowage up` in this process. Each has an agent and a local CSI driver with its own pool, so that
-// topology and capacity are real on one machine. They start after the API server.
-// The names are node-1, node-2 and so on; on a store that several servers share, they contain the host.
+// topology and capacity behave as in a cluster of several machines. They start after the API server. The names are
+// node-1, node-2 and so on; on a store that several servers share, they contain the host.
 //   DATA/nodes/node-1/agent/     directory of the agent, like that of a kubelet
 //   DATA/nodes/node-1/pool/      volumes of the driver
 import { statfs } from 'node:fs/promises'
@@ -57,7 +57,10 @@ export interface RunningNodes {
   readonly readyNodes: Promise<ReadyNodes>
   /** Rejects when a node cannot start or fails later. */
   readonly failure: Promise<never>
-  /** Must be called after the signal. Waits for the agents, then stops the drivers, which serve the agents' last calls. */
+  /**
+   * Must be called after the signal is aborted. Waits for the agents, then stops the drivers, which serve the agents'
+   * last calls.
+   */
   stop(): Promise<void>
 }
 

@@ -27,11 +27,11 @@ export interface PeerOperationsOptions {
   readonly signal: AbortSignal
 }
 
-/** Follows the other servers until the signal. */
+/** Follows the other servers until the signal is aborted. */
 export async function followPeerOperations(options: PeerOperationsOptions): Promise<void> {
   const { client, clock, random, log, signal } = options
   const ownAddress = addressOf(options.endpoint.address, options.endpoint.port)
-  /** The function that ends following, by address. */
+  /** The function that stops following each server, by address. */
   const peers = new Map<string, () => void>()
   const follow = (addresses: readonly string[]) => {
     for (const [address, end] of peers) {
@@ -60,7 +60,7 @@ export async function followPeerOperations(options: PeerOperationsOptions): Prom
   follow([])
 }
 
-/** Returns a function that ends following and removes the operations of the server. */
+/** Returns a function that stops following the server and removes its operations. */
 function followPeer(address: string, { operations, connect, clock, random }: PeerOperationsOptions): () => void {
   const client = connect(`https://${address}`)
   const abort = new AbortController()

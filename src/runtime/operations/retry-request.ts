@@ -1,5 +1,6 @@
-// The request to retry the waiting operations of an object now: an annotation that anyone who may patch the object can set,
-// on any API server. controller.ts honours it for every queue, scheduler/event-handlers.ts for pods.
+// The request to retry the waiting operations of an object now: an annotation that every user with the right to patch
+// the object can set, on any API server. controller.ts honours it for every queue, scheduler/event-handlers.ts for
+// pods.
 import type { KubeObject } from '../../api/kind.ts'
 
 /** Its value is the time of the request. A change of the value is a new request. */

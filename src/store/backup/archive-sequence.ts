@@ -3,7 +3,10 @@
 import type { Manifest } from './archive.ts'
 import { ArchiveError } from './read-archive.ts'
 
-/** Throws an ArchiveError that names the archive, unless it continues `previous` or, without a previous archive, is full. */
+/**
+ * Throws an ArchiveError that names the archive, unless it continues the previous archive or, if there is none, is
+ * full.
+ */
 export function checkSequence(name: string, manifest: Manifest, previousManifest: Manifest | undefined): void {
   const { since, parent, storeFormat } = manifest
   if (!previousManifest) {
@@ -12,7 +15,7 @@ export function checkSequence(name: string, manifest: Manifest, previousManifest
       `${name} is incremental: it continues a backup at revision ${since}. Name the full archive and all later ones, in order.`,
     )
   }
-  if (since === undefined) throw new ArchiveError(`${name} is a full archive: only the first one can be.`)
+  if (since === undefined) throw new ArchiveError(`${name} is a full archive: only the first archive can be full.`)
   if (since !== previousManifest.revision || (parent !== undefined && parent !== previousManifest.id)) {
     throw new ArchiveError(
       `${name} continues a backup at revision ${since}, not the one before it at revision ${previousManifest.revision}.`,

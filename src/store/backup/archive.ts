@@ -42,7 +42,7 @@ export interface StoreEntry {
   readonly value: Buffer
 }
 
-/** The revisions after `after` and up to `upTo` that the store still has. */
+/** The revisions after `afterRevision` and up to `upToRevision` that the store still has. */
 export interface KeptRevisions {
   readonly afterRevision: number
   readonly upToRevision: number
@@ -116,7 +116,10 @@ function decodeEntries(bytes: Buffer): StoreEntry[] {
   return entries
 }
 
-/** `after` (6), `upTo` (6), and each revision as the difference to the previous one, in groups of 7 bits, low ones first. */
+/**
+ * `afterRevision` (6), `upToRevision` (6), and each revision as its difference from the previous one, in groups of 7
+ * bits, low groups first.
+ */
 function encodeKept({ afterRevision, upToRevision, revisions }: KeptRevisions): Buffer {
   const bytes = Buffer.allocUnsafe(12 + revisions.length * DIFFERENCE_BYTES_MAX)
   bytes.writeUIntBE(afterRevision, 0, 6)

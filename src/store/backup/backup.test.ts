@@ -125,7 +125,9 @@ describe('a backup archive', () => {
     await expect(restore('2', 'full', 'third')).rejects.toThrow(
       'third continues a backup at revision 2, not the one before',
     )
-    await expect(restore('3', 'full', 'full')).rejects.toThrow('full is a full archive: only the first one can be')
+    await expect(restore('3', 'full', 'full')).rejects.toThrow(
+      'full is a full archive: only the first archive can be full',
+    )
     await expect(restore('4', 'foreign', 'second')).rejects.toThrow('second continues a backup at revision 1')
     await expect(dump('store', 'ahead', { revision: 99, id: 'x' })).rejects.toThrow(
       'The store is at revision 3, before',

@@ -126,7 +126,7 @@ describe('ArchiveInspector', () => {
     expect(await inspect({}, 'second')).toMatchObject({ isComplete: false, records: 1, missingRevisions: [] })
     expect(await inspect({}, 'second', 'full')).toMatchObject({ isComplete: true, records: 1 })
     await expect(inspect({ isOneSequence: true }, 'second')).rejects.toThrow('second is incremental')
-    await expect(inspect({ isOneSequence: true }, 'full', 'full')).rejects.toThrow('only the first one can be')
+    await expect(inspect({ isOneSequence: true }, 'full', 'full')).rejects.toThrow('only the first archive can be full')
     await expect(inspect({}, 'full', 'third')).rejects.toThrow('third continues a backup at revision 2')
   })
 })

@@ -58,7 +58,9 @@ export class Chain<Link extends ChainLink> implements ConditionalWrite {
     return false
   }
 
-  /** Returns the uncommitted entry of a written key; its revision is 0. `committed` is the entry that it replaces. */
+  /**
+   * Returns the uncommitted entry of a written key; its revision is 0. `committedEntry` is the entry that it replaces.
+   */
   entryOf(key: string, committedEntry: Entry | undefined): Entry | undefined {
     const write = this.#writes.get(key)
     return write && 'put' in write ? entryOfPut(write, 0, committedEntry?.createRevision ?? 0) : undefined

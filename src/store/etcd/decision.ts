@@ -22,7 +22,7 @@ export interface DecidedWrites<Link extends ChainLink> {
   readonly is: 'decided'
   /** The writes that `decide` returned. */
   readonly requestedWrites: readonly Write[]
-  /** `requested` without deletes of keys that do not exist. */
+  /** `requestedWrites` without deletes of keys that do not exist. */
   readonly writes: readonly Write[]
   /** The keys that were read from the replica, with their revisions. */
   readonly reads: Reads

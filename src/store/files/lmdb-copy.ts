@@ -17,7 +17,7 @@ export interface StoreCopy {
   readonly damagedRecords: readonly RecordDamage[]
 }
 
-/** Copies the store in directory `from` to directory `to`. Resolves when the copy is durable and checked. */
+/** Copies the store in `sourceDir` to `targetDir`. Resolves when the copy is durable and checked. */
 export async function copyLmdbStore({
   sourceDir,
   targetDir,

@@ -160,7 +160,7 @@ function checkBranch(check: RangeCheck, counts: Counts, branch: LoadedPage): und
   const { depth, lower, upper, bytes, nodes } = branch
   const { keyBytes, readKey } = check
   const report = reporterOf(check, branch)
-  if (nodes.length < 2) return report('a branch has less than two children')
+  if (nodes.length < 2) return report('a branch has fewer than two children')
   const children: { child: number; key: number }[] = []
   let nodeBytes = 0
   for (const [index, offset] of nodes.entries()) {

@@ -28,7 +28,7 @@ export class PageReader {
     this.#blockEnd = 0
   }
 
-  /** Whether the file has the pages from `first` on completely. */
+  /** Whether the file contains all of the `count` pages from `firstPage` on. */
   has(firstPage: number, count = 1): boolean {
     return firstPage >= 0 && (firstPage + count) * this.#pageBytes <= this.size
   }

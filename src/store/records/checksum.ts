@@ -3,7 +3,7 @@
 import { crc32 } from 'node:zlib'
 
 /**
- * Returns the checksum as a signed integer, which V8 stores without an allocation. `previous` is the checksum of the bytes
- * before these.
+ * Returns the checksum as a signed integer, which V8 stores without an allocation. `previousChecksum` is the checksum
+ * of the bytes before these.
  */
 export const checksumOf = (bytes: Uint8Array, previousChecksum = 0): number => crc32(bytes, previousChecksum >>> 0) | 0
