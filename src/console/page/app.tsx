@@ -6,6 +6,7 @@ import { startConnection } from './state/connection.ts'
 import { startKeys } from './state/keys.ts'
 import { startClock } from './state/now.ts'
 import { startRouting } from './state/route.ts'
+import { showState } from './state/shown-state.ts'
 import './app.css'
 
 await openSession()
@@ -13,4 +14,6 @@ startRouting()
 startClock()
 startKeys()
 startConnection()
-render(<Shell />, document.getElementById('app')!)
+const root = document.getElementById('app')!
+showState(root)
+render(<Shell />, root)

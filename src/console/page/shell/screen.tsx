@@ -9,7 +9,11 @@ import { route } from '../state/route.ts'
 
 type Loader = () => Promise<ComponentType>
 
-const LOADERS: Partial<Readonly<Record<ScreenName, Loader>>> = {}
+const LOADERS: Partial<Readonly<Record<ScreenName, Loader>>> = {
+  capacity: async () => (await import('../screens/capacity/capacity-screen.tsx')).CapacityScreen,
+  nodes: async () => (await import('../screens/nodes/nodes-screen.tsx')).NodesScreen,
+  operations: async () => (await import('../screens/operations/operations-screen.tsx')).OperationsScreen,
+}
 
 const LOADED = new Map<ScreenName, ComponentType>([
   ['overview', OverviewScreen],

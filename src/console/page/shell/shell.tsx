@@ -1,7 +1,7 @@
 // The frame around the screens: navigation, banners, dialogs and messages.
 
 import { isSignedIn } from '../state/api.ts'
-import { claims, shownRev, socket } from '../state/collections.ts'
+import { socket } from '../state/collections.ts'
 import { info } from '../state/data.ts'
 import { usePolled } from '../state/polled.ts'
 import { Banners } from './banners.tsx'
@@ -18,14 +18,8 @@ export function Shell() {
 
 function SignedInShell() {
   usePolled(info)
-  const isStale = socket.state.value.is === 'lost'
   return (
-    <div
-      class={`shell${isStale ? ' is-stale' : ''}`}
-      data-rev={shownRev.value}
-      data-synced={claims.state.value.is === 'synced'}
-      data-connection={socket.state.value.is}
-    >
+    <div class={`shell${socket.state.value.is === 'lost' ? ' is-stale' : ''}`}>
       <button type="button" class="button skip" onClick={focusMain}>
         Skip to content
       </button>

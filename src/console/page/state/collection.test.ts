@@ -53,9 +53,9 @@ it('reports each change with the row before and after it', () => {
   ])
 })
 
-it('SYS-13 403 and 404 are final; after other errors the rows stay', () => {
+it('SYS-13 an error without a retry is final; before a retry the rows stay', () => {
   const forbidden = createCollection()
-  forbidden.apply({ id: 1, type: 'ERROR', code: 403, reason: 'Forbidden', message: 'no', retryAfterMs: 5 })
+  forbidden.apply({ id: 1, type: 'ERROR', code: 403, reason: 'Forbidden', message: 'no' })
   expect(forbidden.state.value).toEqual({ is: 'failed', error: { code: 403, reason: 'Forbidden', message: 'no' } })
   const restarting = createCollection()
   restarting.apply({ id: 1, type: 'SYNCED', rev: '1' })

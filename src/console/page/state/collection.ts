@@ -17,8 +17,6 @@ export interface CollectionState {
   readonly error?: CollectionError
 }
 
-const isFinal = (code: number): boolean => code === 400 || code === 403 || code === 404
-
 export class Collection<R extends Identified> {
   readonly rows = new Map<string, R>()
   /** Changes with every flush in which rows have changed. */
@@ -57,12 +55,13 @@ export class Collection<R extends Identified> {
         return true
       case 'SYNCED':
         this.rev = message.rev
-        this.state.value = { is: 'synced' }
+        if (this.state.value.is !== 'synced' || this.state.value.error) this.state.value = { is: 'synced' }
         return this.#removeUnlisted()
       case 'ERROR': {
         const { code, reason, message: text, retryAfterMs } = message
-        const error = { code, reason, message: text, ...(isFinal(code) ? {} : { retryAfterMs }) }
-        this.state.value = { is: isFinal(code) ? 'failed' : this.state.value.is, error }
+        const isFinal = retryAfterMs === undefined
+        const error = { code, reason, message: text, ...(isFinal ? {} : { retryAfterMs }) }
+        this.state.value = { is: isFinal ? 'failed' : this.state.value.is, error }
         return false
       }
       case 'DELETED':

@@ -21,6 +21,7 @@ import {
   projectClass,
   projectVolume,
 } from '../rows/storage.ts'
+import { isSignedIn } from './api.ts'
 import { Collection } from './collection.ts'
 import { scheduleFlush } from './scheduler.ts'
 import { WatchSocket } from './watch-socket.ts'
@@ -31,6 +32,9 @@ export const socket = new WatchSocket({
   setTimer: (run, ms) => window.setTimeout(run, ms),
   clearTimer: (timer) => window.clearTimeout(timer),
   random: Math.random,
+  onSessionEnd: () => {
+    isSignedIn.value = false
+  },
 })
 
 /** How long an unused collection stays watched. */
@@ -63,15 +67,18 @@ export class WatchedCollection<R extends Identified> extends Collection<R> {
 
   #start(): () => void {
     this.state.value = { is: 'loading' }
+    const showRev = () => {
+      if (this.rev !== undefined) shownRev.value = laterRev(shownRev.value, this.rev)
+    }
     const flush = () => {
       this.version.value++
-      if (this.rev !== undefined) shownRev.value = laterRev(shownRev.value, this.rev)
     }
     return socket.watch({
       path: this.path,
       rev: () => this.rev,
       receive: (message) => {
         if (this.apply(message)) scheduleFlush(flush)
+        scheduleFlush(showRev)
       },
     })
   }

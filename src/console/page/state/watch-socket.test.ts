@@ -6,7 +6,7 @@ import { reconnectDelayMs, WatchSocket } from './watch-socket.ts'
 class FakeSocket {
   readonly sent: WatchCommand[] = []
   onopen: (() => void) | undefined
-  onclose: (() => void) | undefined
+  onclose: ((event: { code: number }) => void) | undefined
   onmessage: ((event: { data: string }) => void) | undefined
   send(text: string) {
     this.sent.push(JSON.parse(text))
@@ -17,6 +17,7 @@ class FakeSocket {
 function createSocket() {
   const connections: FakeSocket[] = []
   const timers: (() => void)[] = []
+  const ends: string[] = []
   const socket = new WatchSocket({
     connect: () => {
       const connection = new FakeSocket()
@@ -27,8 +28,9 @@ function createSocket() {
     setTimer: (run) => timers.push(run),
     clearTimer: () => {},
     random: () => 1,
+    onSessionEnd: () => ends.push('ended'),
   })
-  return { socket, connections, runTimer: () => timers.shift()?.() }
+  return { socket, connections, ends, runTimer: () => timers.shift()?.() }
 }
 
 it('SYS-13 resumes every watch at its last revision after the connection was lost', () => {
@@ -42,7 +44,7 @@ it('SYS-13 resumes every watch at its last revision after the connection was los
   connections[0]!.onmessage?.({ data: '{"id":1,"type":"SYNCED","rev":"7"}' })
   expect(messages).toHaveLength(1)
   rev = '7'
-  connections[0]!.onclose?.()
+  connections[0]!.onclose?.({ code: 1006 })
   expect(socket.state.value).toEqual({ is: 'lost', sinceMs: 1_000, retryAtMs: 1_500 })
   runTimer()
   connections[1]!.onopen?.()
@@ -57,7 +59,7 @@ it('ends a watch on the server, and does not start it again', () => {
   const end = socket.watch({ path: '/api/v1/pods', rev: () => undefined, receive: () => {} })
   end()
   expect(connections[0]!.sent.at(-1)).toEqual({ op: 'unwatch', id: 1 })
-  connections[0]!.onclose?.()
+  connections[0]!.onclose?.({ code: 1006 })
   runTimer()
   connections[1]!.onopen?.()
   expect(connections[1]!.sent).toEqual([])
@@ -68,11 +70,20 @@ it('does not reconnect while it is paused', () => {
   socket.open()
   connections[0]!.onopen?.()
   socket.pause()
-  connections[0]!.onclose?.()
+  connections[0]!.onclose?.({ code: 1006 })
   expect(socket.state.value.is).toBe('paused')
   expect(connections).toHaveLength(1)
 })
 
 it('waits longer before each attempt, up to 15 s', () => {
   expect([0, 1, 2, 10].map((attempt) => reconnectDelayMs(attempt, () => 1))).toEqual([500, 1_000, 2_000, 15_000])
+})
+
+it('SYS-13 does not reconnect with a session that has ended', () => {
+  const { socket, connections, ends } = createSocket()
+  socket.open()
+  connections[0]!.onopen?.()
+  connections[0]!.onclose?.({ code: 4401 })
+  expect(ends).toEqual(['ended'])
+  expect(socket.state.value.is).toBe('paused')
 })

@@ -23,8 +23,11 @@ export interface SocketDeps {
   setTimer(run: () => void, ms: number): number
   clearTimer(timer: number): void
   random(): number
+  onSessionEnd(): void
 }
 
+/** The code with which the server closes the socket of a session that has ended. */
+const SESSION_ENDED = 4401
 const RETRY_MIN_MS = 500
 const RETRY_MAX_MS = 15_000
 
@@ -73,8 +76,11 @@ export class WatchSocket {
       const message = JSON.parse(data as string) as WatchMessage
       this.#watchers.get(message.id)?.receive(message)
     }
-    socket.onclose = () => {
-      if (this.#socket === socket) this.#retry()
+    socket.onclose = ({ code }) => {
+      if (this.#socket !== socket) return
+      if (code !== SESSION_ENDED) return this.#retry()
+      this.pause()
+      this.#deps.onSessionEnd()
     }
   }
 

@@ -1,0 +1,50 @@
+// Marks a lost node as out of service, so that its pods are removed and its volumes are detached, and removes the mark.
+import { type NodeRow, OUT_OF_SERVICE } from '../rows/cluster.ts'
+
+const VALUE = 'nodeshutdown'
+const EFFECT = 'NoExecute'
+const JSON_PATCH = 'application/json-patch+json'
+
+type TaintedNode = Pick<NodeRow, 'name' | 'taints'>
+
+const pathOf = ({ name }: TaintedNode): string => `/k8s/api/v1/nodes/${encodeURIComponent(name)}`
+
+export function outOfServiceWrite(node: TaintedNode) {
+  const taint = { key: OUT_OF_SERVICE, value: VALUE, effect: EFFECT }
+  return {
+    method: 'PATCH',
+    path: pathOf(node),
+    contentType: JSON_PATCH,
+    body:
+      node.taints.length === 0
+        ? [{ op: 'add', path: '/spec/taints', value: [taint] }]
+        : [{ op: 'add', path: '/spec/taints/-', value: taint }],
+    command: `kubectl taint nodes ${node.name} ${OUT_OF_SERVICE}=${VALUE}:${EFFECT}`,
+  }
+}
+
+/** Fails on the server if the taints have changed since they were shown. */
+export function backInServiceWrite(node: TaintedNode) {
+  const index = node.taints.findIndex(({ key }) => key === OUT_OF_SERVICE)
+  return {
+    method: 'PATCH',
+    path: pathOf(node),
+    contentType: JSON_PATCH,
+    body: [
+      { op: 'test', path: `/spec/taints/${index}/key`, value: OUT_OF_SERVICE },
+      { op: 'remove', path: `/spec/taints/${index}` },
+    ],
+    command: `kubectl taint nodes ${node.name} ${OUT_OF_SERVICE}-`,
+  }
+}
+
+export const isOutOfService = ({ taints }: TaintedNode): boolean => taints.some(({ key }) => key === OUT_OF_SERVICE)
+
+/** Returns why the node cannot be marked as out of service, or undefined if it can. */
+export function outOfServiceRefusal(node: NodeRow, mayPatch: boolean | undefined): string | undefined {
+  if (mayPatch === undefined) return 'Your rights are being checked.'
+  if (!mayPatch) return 'You need the right to patch nodes.'
+  if (node.ready === 'True')
+    return 'The node is ready. Marking it would detach volumes that its pods are writing to, and damage their data.'
+  return undefined
+}

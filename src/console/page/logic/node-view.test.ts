@@ -1,0 +1,97 @@
+import { expect, it } from 'vitest'
+import { projectCsiNode, projectNode } from '../rows/cluster.ts'
+import { projectCapacity } from '../rows/storage.ts'
+import { aClaimView } from './claim.fixture.ts'
+import { backInServiceWrite, outOfServiceRefusal, outOfServiceWrite } from './node-actions.ts'
+import { buildNodeViews, statusOfNode } from './node-view.ts'
+
+const GIB = 1024 ** 3
+const meta = (name: string) => ({ name, uid: name, resourceVersion: '1', labels: { host: name } })
+const aNode = (name: string, ready = 'True', spec: object = {}) =>
+  projectNode({ metadata: meta(name), spec, status: { conditions: [{ type: 'Ready', status: ready }] } })
+const pod = {
+  uid: 'p',
+  name: 'p',
+  namespace: 'shop',
+  node: 'n1',
+  phase: 'Running',
+  claims: ['a'],
+  createdMs: 0,
+  deletedMs: undefined,
+}
+
+it('SYS-13 a node has its volumes, slots in use, free storage and IO', () => {
+  const [view] = buildNodeViews({
+    nodes: [aNode('n1'), aNode('n2')],
+    csiNodes: [
+      projectCsiNode({
+        metadata: meta('n1'),
+        spec: { drivers: [{ name: 'csi', nodeID: 'i', allocatable: { count: 8 } }] },
+      }),
+    ],
+    claims: [
+      aClaimView('a', { pods: [pod], usage: { iops: 5, throughputBytes: 10 } }),
+      aClaimView('b', { usage: { node: 'n1' } }),
+    ],
+    capacities: ['fast', 'slow'].map((storageClassName) =>
+      projectCapacity({
+        metadata: meta(storageClassName),
+        storageClassName,
+        nodeTopology: { matchLabels: { host: 'n1' } },
+        capacity: '30Gi',
+      }),
+    ),
+    driverOf: () => 'csi',
+  })
+  expect(view).toMatchObject({
+    drivers: [{ name: 'csi', usedSlots: 1, slots: 8 }],
+    promisedBytes: 20 * GIB,
+    freeBytes: 30 * GIB,
+    iops: 5,
+    throughputBytes: 10,
+  })
+  expect(view!.claims).toHaveLength(2)
+})
+
+it('what is not measured or reported stays unknown', () => {
+  const [view] = buildNodeViews({
+    nodes: [aNode('n1')],
+    csiNodes: [],
+    claims: [],
+    capacities: [],
+    driverOf: () => undefined,
+  })
+  expect(view).toMatchObject({ drivers: undefined, freeBytes: undefined, iops: undefined })
+})
+
+it.each([
+  [aNode('n'), 'Ready'],
+  [aNode('n', 'False'), 'Not ready'],
+  [aNode('n', 'Unknown'), 'Lost'],
+  [aNode('n', 'True', { unschedulable: true }), 'Cordoned'],
+  [
+    aNode('n', 'Unknown', { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] }),
+    'Out of service',
+  ],
+])('the status of node %# is %s', (node, word) => {
+  expect(statusOfNode(node).word).toBe(word)
+})
+
+it('SYS-13 only a node that is not ready can be marked as out of service', () => {
+  expect(outOfServiceRefusal(aNode('n'), true)).toContain('damage')
+  expect(outOfServiceRefusal(aNode('n', 'Unknown'), false)).toContain('right to patch nodes')
+  expect(outOfServiceRefusal(aNode('n', 'Unknown'), true)).toBeUndefined()
+})
+
+it('marking and unmarking leave other taints alone', () => {
+  expect(outOfServiceWrite({ name: 'n', taints: [] }).body).toMatchObject([{ path: '/spec/taints' }])
+  const taints = [
+    { key: 'other', effect: 'NoSchedule' },
+    { key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' },
+  ]
+  expect(outOfServiceWrite({ name: 'n', taints }).body).toMatchObject([{ path: '/spec/taints/-' }])
+  expect(backInServiceWrite({ name: 'n', taints }).body).toMatchObject([
+    { op: 'test', path: '/spec/taints/1/key' },
+    { op: 'remove', path: '/spec/taints/1' },
+  ])
+})
