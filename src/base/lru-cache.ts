@@ -35,6 +35,18 @@ export class LruCache<K, V> {
     this.#recentEntries.set(key, value)
   }
 
+  delete(key: K): void {
+    const recentValue = this.#recentEntries.get(key)
+    if (recentValue !== undefined) this.#recentWeight -= this.#weightOf(recentValue)
+    this.#recentEntries.delete(key)
+    this.#oldEntries.delete(key)
+  }
+
+  /** The number of entries. One that was copied to the recent generation counts twice until the old one is evicted. */
+  get size(): number {
+    return this.#recentEntries.size + this.#oldEntries.size
+  }
+
   /** Evicts the old generation, which the recent one replaces. Called twice, it evicts all entries not used in between. */
   evictOld(): void {
     this.#oldEntries = this.#recentEntries

@@ -10,6 +10,7 @@ import { type Logger, silentLog } from '../base/log.ts'
 import { microTimestamp, timestamp } from '../base/timestamps.ts'
 import type { Client, CommitWrite } from '../client/client.ts'
 import { backoffMs } from './backoff.ts'
+import { createEventMemory, type EventIdentity, type RecordedEvent } from './event-memory.ts'
 
 export interface EventRecorderOptions {
   readonly client: Client
@@ -51,14 +52,7 @@ const PENDING_PREFERRED_MAX = PENDING_MAX / 2
 const URGENT_DELIVERIES_MAX = 64
 /** Delay before another attempt without the right to write events. The recorder does not watch roles, so it retries. */
 const MISSING_RIGHT_RETRY_MS = 30_000
-const LRU_ENTRIES_MAX = 4_096
 const MESSAGE_BYTES_MAX = 1_024
-/** Rate limit per object: a burst of this size, and one more event every five minutes. */
-const OBJECT_BURST = 25
-const OBJECT_REFILL_MS = 300_000
-/** More different messages than this for one object and reason within ten minutes are combined. */
-const VARIATIONS_MAX = 10
-const VARIATIONS_MS = 600_000
 const ATTEMPTS_MAX = 5
 const RETRY = { baseMs: 1_000, maxMs: 30_000 }
 /** An event that last occurred longer ago than this is not counted but created again, because it may have expired. */
@@ -66,6 +60,7 @@ const COUNTED_EVENT_MS_MAX = 3_000_000
 
 interface PendingEvent {
   readonly key: string
+  readonly identity: EventIdentity
   readonly involvedObject: Event['involvedObject']
   readonly details: EventDetails
   count: number
@@ -81,19 +76,10 @@ interface EventWrite {
   readonly recordedEvent: RecordedEvent
 }
 
-interface RecordedEvent {
-  readonly namespace: string
-  readonly name: string
-  count: number
-  lastMs: number
-}
-
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { client, clock, random, log = silentLog, component, instance = component } = options
   const pendingEvents = new Map<string, PendingEvent>()
-  const recordedEvents = createLru<RecordedEvent>(LRU_ENTRIES_MAX)
-  const buckets = createLru<{ tokens: number; atMs: number }>(LRU_ENTRIES_MAX)
-  const variations = createLru<{ messages: Set<string>; sinceMs: number }>(LRU_ENTRIES_MAX)
+  const memory = createEventMemory(clock)
   let dropped = 0
   let sent = 0
   let isDenied = false
@@ -110,24 +96,29 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       resourceVersion,
       ...(namespace ? { namespace } : {}),
     }
-    const identity = JSON.stringify([involvedObject.kind, namespace, name, uid])
-    const combination = combineVariations(identity, { ...details, message: truncate(details.message) })
-    const key = JSON.stringify([identity, combination.key])
+    const objectId = uid ?? JSON.stringify([involvedObject.kind, namespace, name])
+    const message = truncate(details.message)
+    const identity = memory.identify(objectId, { ...details, message })
+    const key = JSON.stringify([objectId, identity.type, identity.reason, identity.message])
     const pendingEvent = pendingEvents.get(key)
     if (pendingEvent) {
       pendingEvent.count++
       pendingEvent.lastMs = clock.nowMs()
       return
     }
-    if (pendingEvents.size >= PENDING_MAX || !takeToken(identity)) {
+    if (pendingEvents.size >= PENDING_MAX || !memory.takeToken(objectId)) {
       dropped++
       return
     }
     const nowMs = clock.nowMs()
     pendingEvents.set(key, {
       key,
+      identity,
       involvedObject,
-      details: combination.details,
+      details: {
+        ...details,
+        message: identity.message ?? truncate(`(combined from similar events): ${message}`),
+      },
       count: 1,
       firstMs: nowMs,
       lastMs: nowMs,
@@ -135,40 +126,12 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     wake?.()
   }
 
-  /** Returns a key that is equal for repeated events. Events with too many different messages are combined. */
-  function combineVariations(identity: string, details: EventDetails): { key: string; details: EventDetails } {
-    const { type, reason, message } = details
-    const group = JSON.stringify([identity, type, reason])
-    const nowMs = clock.monotonicMs()
-    let recentVariations = variations.get(group)
-    if (!recentVariations || nowMs - recentVariations.sinceMs > VARIATIONS_MS) {
-      recentVariations = { messages: new Set(), sinceMs: nowMs }
-      variations.set(group, recentVariations)
-    }
-    if (recentVariations.messages.size >= VARIATIONS_MAX && !recentVariations.messages.has(message)) {
-      return {
-        key: JSON.stringify([type, reason]),
-        details: { ...details, message: truncate(`(combined from similar events): ${message}`) },
-      }
-    }
-    recentVariations.messages.add(message)
-    return { key: JSON.stringify([type, reason, message]), details }
-  }
-
-  function takeToken(identity: string): boolean {
-    const nowMs = clock.monotonicMs()
-    const { tokens, atMs } = buckets.get(identity) ?? { tokens: OBJECT_BURST, atMs: nowMs }
-    const availableTokens = Math.min(OBJECT_BURST, tokens + (nowMs - atMs) / OBJECT_REFILL_MS)
-    buckets.set(identity, { tokens: availableTokens < 1 ? availableTokens : availableTokens - 1, atMs: nowMs })
-    return availableTokens >= 1
-  }
-
   async function send(event: PendingEvent): Promise<void> {
     const countWrite = buildCountPatch(event)
     if (countWrite) {
       try {
         await sendWrite(countWrite)
-        recordedEvents.set(event.key, countWrite.recordedEvent)
+        memory.remember(event.identity, countWrite.recordedEvent)
         return
       } catch (error) {
         if (!isNotFound(error)) throw error
@@ -177,7 +140,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
     const eventWrite = buildNewEvent(event)
     await sendWrite(eventWrite)
-    recordedEvents.set(event.key, eventWrite.recordedEvent)
+    memory.remember(event.identity, eventWrite.recordedEvent)
   }
 
   /** Sends all events in one commit. Returns false if none was written or the result is unknown. */
@@ -189,7 +152,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     } catch {
       return false // the events are then sent individually
     }
-    for (const [index, { key }] of nextEvents.entries()) recordedEvents.set(key, eventWrites[index]!.recordedEvent)
+    for (const [index, { identity }] of nextEvents.entries())
+      memory.remember(identity, eventWrites[index]!.recordedEvent)
     sent += nextEvents.length
     return true
   }
@@ -207,7 +171,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
   /** Returns undefined if the event was not recorded before, or too long ago. */
   function buildCountPatch(event: PendingEvent): EventWrite | undefined {
-    const recordedEvent = recordedEvents.get(event.key)
+    const recordedEvent = memory.recordedEventOf(event.identity)
     if (!recordedEvent || event.lastMs - recordedEvent.lastMs >= COUNTED_EVENT_MS_MAX) return undefined
     const { namespace, name } = recordedEvent
     const count = recordedEvent.count + event.count
@@ -336,22 +300,4 @@ function truncate(message: string): string {
     .subarray(0, MESSAGE_BYTES_MAX - 4)
     .toString('utf8')
     .replace(/\uFFFD+$/, '')}…`
-}
-
-function createLru<V>(max: number) {
-  const values = new Map<string, V>()
-  return {
-    get(key: string): V | undefined {
-      const value = values.get(key)
-      if (value === undefined) return undefined
-      values.delete(key)
-      values.set(key, value)
-      return value
-    },
-    set(key: string, value: V): void {
-      values.delete(key)
-      values.set(key, value)
-      if (values.size > max) values.delete(values.keys().next().value!)
-    },
-  }
 }

@@ -150,16 +150,16 @@ export class Batch {
   #add(write: Write): Revision {
     const revision = ++this.#revision
     const isDeleted = 'delete' in write
-    const key = isDeleted ? write.delete : write.put
-    const supersededVersion = this.#newestOf(key)
-    const previous =
-      supersededVersion && !isDeleted && this.#coalesce(supersededVersion)
-        ? supersededVersion.previous
-        : supersededVersion
+    const writtenKey = isDeleted ? write.delete : write.put
+    const supersededVersion = this.#newestOf(writtenKey)
+    const key = supersededVersion?.key ?? writtenKey // all versions of a key share one string
+    const coalescedVersion =
+      supersededVersion && !isDeleted && this.#coalesce(supersededVersion) ? supersededVersion : undefined
+    const previous = coalescedVersion ? coalescedVersion.previous : supersededVersion
     const version: Version = {
       key,
       revision,
-      createRevision: supersededVersion && !supersededVersion.isDeleted ? supersededVersion.createRevision : revision,
+      createRevision: previous && !previous.isDeleted ? previous.createRevision : revision,
       expiresAtMs: isDeleted ? undefined : write.expiresAtMs,
       isDeleted,
       checksum: 0,
@@ -172,7 +172,9 @@ export class Batch {
       listing.keys.add(key)
       listing.sortedKeys = undefined
     }
-    if (!isDeleted && write.isCoalescable) this.#coalescableVersions.set(version, this.#changes.length)
+    // Keep a version that creates its key; otherwise watchers would receive the creation with a later revision.
+    if (!isDeleted && write.isCoalescable && (write.isCreationCoalescable || (previous && !previous.isDeleted)))
+      this.#coalescableVersions.set(version, this.#changes.length)
     this.#changes.push(version)
     if (!isDeleted) this.#entries.set(version, entryOfPut(write, version.revision, version.createRevision))
     this.#bytes += bytesOf(write)
@@ -182,8 +184,7 @@ export class Batch {
   /** Drops a coalescable version that a put supersedes. Returns whether it was dropped. */
   #coalesce(version: Version): boolean {
     const index = this.#coalescableVersions.get(version)
-    // Keep a version that creates its key; otherwise watchers would receive an update of an unknown key.
-    if (index === undefined || !version.previous || version.previous.isDeleted) return false
+    if (index === undefined) return false
     this.#coalescableVersions.delete(version)
     this.#coalescedIndexes.add(index)
     return true

@@ -1,29 +1,33 @@
 // RecentEvents caches the last events, so that watchers, including those that reconnect, share one object per change.
-// The cache has two generations of bounded size: a full young generation replaces the old one.
+import type { Clock } from '../base/clock.ts'
+import { ExpiringCache } from '../base/expiring-cache.ts'
 import type { Entry, StoreEvent } from './store.ts'
 import { storedLength } from './value-transformer.ts'
 import type { Version } from './version.ts'
 
-const GENERATION_BYTES_MAX = 2 * 1024 * 1024
+const BYTES_MAX = 4 * 1024 * 1024
 const EVENT_BYTES = 200 // approximate size of an event without its values
+/** An event that no watcher needs for one to two intervals is evicted. */
+const EVICTION_INTERVAL_MS = 30_000
 
 export class RecentEvents {
-  #youngEvents = new Map<Version, StoreEvent>()
-  #oldEvents = new Map<Version, StoreEvent>()
-  #youngBytes = 0
+  readonly #events: ExpiringCache<Version, StoreEvent>
+
+  constructor(clock: Pick<Clock, 'after'>) {
+    this.#events = new ExpiringCache({
+      clock,
+      intervalMs: EVICTION_INTERVAL_MS,
+      max: BYTES_MAX,
+      weightOf: ({ entry, previous }) => EVENT_BYTES + bytesOf(entry) + bytesOf(previous),
+    })
+  }
 
   /** Returns the cached event of this version, or builds it. */
   eventOf(version: Version, build: () => StoreEvent): StoreEvent {
-    const cachedEvent = this.#youngEvents.get(version) ?? this.#oldEvents.get(version)
+    const cachedEvent = this.#events.get(version)
     if (cachedEvent) return cachedEvent
     const event = build()
-    this.#youngEvents.set(version, event)
-    this.#youngBytes += EVENT_BYTES + bytesOf(event.entry) + bytesOf(event.previous)
-    if (this.#youngBytes > GENERATION_BYTES_MAX) {
-      this.#oldEvents = this.#youngEvents
-      this.#youngEvents = new Map()
-      this.#youngBytes = 0
-    }
+    this.#events.set(version, event)
     return event
   }
 }

@@ -159,6 +159,20 @@ describe('a store that is writing a batch', () => {
     expect(events.map(formatEvent)).toEqual(['put n@1=1', 'put n@3=3<1', 'delete n@4<3', 'put n@5=4', 'put n@6=5<4'])
   })
 
+  it('coalesces puts that create their key if they allow it, also after a delete', async () => {
+    const { store, batches } = await setUp()
+    const { events } = collectEvents(store)
+    const putTotal = (value: string) =>
+      store.transact(() => [{ put: 'n', value: bytes(value), isCoalescable: true, isCreationCoalescable: true }])
+    await Promise.all([putTotal('1'), putTotal('2'), putTotal('3'), remove(store, 'n'), putTotal('4'), putTotal('5')])
+    expect(events.map(formatEvent)).toEqual(['put n@3=3', 'delete n@4<3', 'put n@6=5'])
+    expect(batches[0]?.append.map(({ revision, createRevision }) => [revision, createRevision])).toEqual([
+      [3, 3],
+      [4, 3],
+      [6, 6],
+    ])
+  })
+
   it('settles a transaction that has read from the batch after the batch is durable', async () => {
     const { control, batches, store } = await setUp()
     const gate = createGate()

@@ -99,7 +99,7 @@ class RevisionedStore implements Store {
   readonly #history: History
   readonly #expiry: ExpiryQueue
   readonly #watches: WatchHub
-  readonly #recentEvents = new RecentEvents()
+  readonly #recentEvents: RecentEvents
   readonly #sharedEntries = new SharedEntries()
   #revision: Revision = 0
 
@@ -132,6 +132,7 @@ class RevisionedStore implements Store {
     this.#medium = medium
     this.#values = new CheckedValues(medium, onDamage)
     this.#clock = clock
+    this.#recentEvents = new RecentEvents(clock)
     this.#transformer = transformer
     const { versions, index, floors } = scanMedium(medium)
     this.#index = index

@@ -41,6 +41,11 @@ export interface Put {
    * value should be small, because it does not count towards the size limits of a transaction or a group commit.
    */
   readonly isCoalescable?: boolean
+  /**
+   * Whether a coalescable put that creates its key may be dropped, too. Watchers then receive the creation with the revision and
+   * value of the last put. Default: false, because the revision of the creation may have been returned to a client.
+   */
+  readonly isCreationCoalescable?: boolean
 }
 
 /** The state that a transaction reads, which includes earlier transactions of the same group commit. */

@@ -5,6 +5,7 @@
 import { jsonEquals } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import type { Clock } from '../../base/clock.ts'
+import { ExpiringCache } from '../../base/expiring-cache.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 import { bytesOfText } from '../../base/unpooled-bytes.ts'
@@ -69,19 +70,19 @@ function freezeAsDecoded<T extends object>(value: T): T {
  * of their group commit, and if the commit fails, other entries get the same revisions. `recentEntries` finds by identity the
  * few entries that the transactions of a group commit decode repeatedly.
  */
-export function createStoredObjects(clock: Pick<Clock, 'monotonicMs'>, entriesMax = CACHED_ENTRIES_MAX) {
-  const cache = new LruCache<string, DecodedEntry>(entriesMax, weightOf)
-  let evictedAtMs = clock.monotonicMs()
+export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CACHED_ENTRIES_MAX) {
+  const cache = new ExpiringCache<string, DecodedEntry>({
+    clock,
+    intervalMs: EVICTION_INTERVAL_MS,
+    max: entriesMax,
+    weightOf,
+  })
   const recentEntries: { readonly entry: Entry; readonly object: Shared }[] = []
   let oldestIndex = 0
   const decodeWithCache = (entry: Entry): Shared => {
     const id = `${entry.modRevision} ${entry.key}`
     const cachedEntry = cache.get(id)
     if (cachedEntry && sameBytes(cachedEntry.value, entry.value)) return cachedEntry.object
-    if (clock.monotonicMs() - evictedAtMs >= EVICTION_INTERVAL_MS) {
-      cache.evictOld()
-      evictedAtMs = clock.monotonicMs()
-    }
     const object = decodeStored(entry)
     if (entry.value.length <= CACHED_BYTES_MAX) cache.set(id, { value: entry.value, object })
     return object

@@ -28,6 +28,8 @@ export interface StepListener {
 }
 
 export interface StepFollower {
+  /** The number of claims that are followed. */
+  readonly claims: number
   addChanges(changes: readonly ChangeRecord[]): void
   addActivity(activity: Activity): void
   subscribe(listener: StepListener): void
@@ -39,6 +41,8 @@ const CLAIMS_MAX = 20_000
 interface Progress extends FollowedClaim {
   readonly reached: Set<StepName>
   lastMs: number
+  hasVolume: boolean
+  isDeleted: boolean
 }
 
 export function createStepFollower(): StepFollower {
@@ -59,9 +63,27 @@ export function createStepFollower(): StepFollower {
   }
 
   function addChange(record: ChangeRecord): void {
-    const { kind, uid, name, namespace = '', atMs, step, claimUid, handle, volume, claims: claimNames = [] } = record
+    const {
+      kind,
+      verb,
+      uid,
+      name,
+      namespace = '',
+      atMs,
+      step,
+      claimUid,
+      handle,
+      volume,
+      claims: claimNames = [],
+    } = record
+    if (verb === 'delete') {
+      forget(record)
+      return
+    }
     if (kind === 'PersistentVolume' && claimUid) {
-      if (!claims.get(claimUid)) return
+      const claim = claims.get(claimUid)
+      if (!claim) return
+      claim.hasVolume = true
       uidsByVolume.set(name, claimUid)
       if (handle) uidsByVolume.set(handle, claimUid)
     }
@@ -69,7 +91,8 @@ export function createStepFollower(): StepFollower {
     switch (kind) {
       case 'PersistentVolumeClaim':
         if (step === 'Created') {
-          claims.set(uid, { uid, namespace, name, createdMs: atMs, reached: new Set(), lastMs: atMs })
+          const progress = { reached: new Set<StepName>(), lastMs: atMs, hasVolume: false, isDeleted: false }
+          claims.set(uid, { uid, namespace, name, createdMs: atMs, ...progress })
           uidsByName.set(`${namespace}/${name}`, uid)
         } else reach(claims.get(uid), step, atMs)
         return
@@ -82,6 +105,22 @@ export function createStepFollower(): StepFollower {
       case 'Pod':
         for (const claimName of claimNames)
           reach(claims.get(uidsByName.get(`${namespace}/${claimName}`) ?? ''), step, atMs)
+    }
+  }
+
+  /** Removes a deleted volume, and a deleted claim as soon as its volume is deleted, too: until then there are driver calls. */
+  function forget({ kind, uid, name, namespace = '', handle }: ChangeRecord): void {
+    if (kind === 'PersistentVolumeClaim') {
+      if (uidsByName.get(`${namespace}/${name}`) === uid) uidsByName.delete(`${namespace}/${name}`)
+      const claim = claims.get(uid)
+      if (claim?.hasVolume) claim.isDeleted = true
+      else claims.delete(uid)
+    } else if (kind === 'PersistentVolume') {
+      const claim = claimOfVolume(name)
+      if (claim) claim.hasVolume = false
+      if (claim?.isDeleted) claims.delete(claim.uid)
+      uidsByVolume.delete(name)
+      if (handle) uidsByVolume.delete(handle)
     }
   }
 
@@ -98,5 +137,8 @@ export function createStepFollower(): StepFollower {
       if (method === 'NodePublishVolume' && result === 'OK') reach(claim, 'Published', Date.parse(start) + durationMs)
     },
     subscribe: (listener) => void listeners.push(listener),
+    get claims() {
+      return claims.size
+    },
   }
 }

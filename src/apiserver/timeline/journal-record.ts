@@ -56,6 +56,19 @@ export function ownerOf(record: JournalRecord): string {
   return object?.uid ?? object?.name ?? volume ?? ''
 }
 
+/**
+ * Returns what `ownerOf` returns for the record of an encoded line, without decoding it. Quotes in the strings of a record are
+ * escaped, so these texts are found only where the record has the field.
+ */
+export function ownerInLine(line: string): string {
+  return textAfter(line, '"uid":"') ?? textAfter(line, '"volume":"') ?? textAfter(line, '"name":"') ?? ''
+}
+
+function textAfter(line: string, start: string): string | undefined {
+  const position = line.indexOf(start)
+  return position < 0 ? undefined : line.slice(position + start.length, line.indexOf('"', position + start.length))
+}
+
 export const encodeRecords = (records: readonly JournalRecord[]): Buffer =>
   Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(''))
 

@@ -140,6 +140,7 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
 /** Encodes its records and those of the puts that it supersedes when the group commit is written. */
 class ChunkPut implements Put {
   readonly isCoalescable = true
+  readonly isCreationCoalescable = true
   readonly put: string
   readonly expiresAtMs: number
   readonly count: number

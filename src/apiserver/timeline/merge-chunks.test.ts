@@ -75,11 +75,38 @@ describe('mergeChunks', () => {
     expect(await countOf(SEGMENTS_PREFIX)).toBe(0)
   })
 
+  it('PLUS-6 limits the records of each volume, and says how many were dropped', async () => {
+    const names = Array.from({ length: 10 }, () => 'busy')
+    await putChunks(names)
+    expect(await mergeChunks(store, { ...LIMITS, volumeRecords: 9 })).toEqual({ droppedRecords: 0 }) // creations are kept
+    const updates = Array.from({ length: 8 }, (_, index) => aChange('busy', 'update', clock.nowMs() + index))
+    const chunks = updates.map((update, index) => ({
+      put: `${CHUNKS_PREFIX}z-${index}`,
+      value: encodeRecords([update]),
+    }))
+    await store.transact(() => chunks)
+    expect(await mergeChunks(store, { ...LIMITS, chunks: 8, volumeRecords: 5 })).toEqual({ droppedRecords: 3 })
+  })
+
   it('PLUS-6 merges nothing if another server has merged the same chunks', async () => {
     await putChunks(namesOf(10))
     const results = await Promise.all([mergeChunks(store, LIMITS), mergeChunks(store, LIMITS)])
     expect(results.filter(Boolean)).toHaveLength(1)
     expect(await countOf(SEGMENTS_PREFIX)).toBe(1)
+  })
+})
+
+describe('readTimeline', () => {
+  it('PLUS-6 finds the records of a claim behind any number of chunks and segments', async () => {
+    for (let round = 0; round < 60; round++) {
+      await putChunks(namesOf(10, `r-${String(round).padStart(2, '0')}`))
+      await mergeChunks(store, LIMITS)
+    }
+    await putChunks(namesOf(120, 'x'))
+    for (const name of ['r-00-0', 'r-59-9', 'x-0', 'x-119']) {
+      const { entries } = await readTimeline({ store, journal: journal() }, requestOf(name))
+      expect(entries).toHaveLength(1)
+    }
   })
 })
 

@@ -4,7 +4,7 @@
 import { promisify } from 'node:util'
 import { inflateRaw } from 'node:zlib'
 import type { Timeline, TimelineRequest } from '../../api/kinds/timeline/timeline-schema.ts'
-import type { Revision, Store } from '../../store/index.ts'
+import type { ListResult, Store } from '../../store/index.ts'
 import { assembleTimeline, findLifetimes, type ObjectLifetime, searchedTextsOf } from './assemble-timeline.ts'
 import type { Journal } from './journal.ts'
 import { CHUNKS_PREFIX, SEGMENTS_PREFIX } from './journal-keys.ts'
@@ -46,32 +46,32 @@ export async function readTimeline(
 
 const decompress = promisify(inflateRaw)
 
-/** Returns the records whose line contains one of the texts, without duplicates. */
+/**
+ * Returns the records whose line contains one of the texts, without duplicates. Chunks are read before segments, and each page
+ * at the revision of its time: a record that a merge moves meanwhile is found at least once, and a scan that takes longer than
+ * the store keeps history does not fail.
+ */
 async function scanJournal(store: Store, texts: readonly string[]): Promise<JournalRecord[]> {
+  const chunkLines = new Set<string>()
+  for await (const value of valuesOf(store, CHUNKS_PREFIX)) collectLines(chunkLines, Buffer.from(value), texts)
   const lines = new Set<string>()
-  const collect = (text: string) => {
-    if (!texts.some((searched) => text.includes(searched))) return
-    for (const line of text.split('\n')) if (texts.some((searched) => line.includes(searched))) lines.add(line)
-  }
-  // At one revision, because a merge moves records from chunks to a segment.
-  const atRevision = store.revision
-  for await (const value of valuesOf(store, SEGMENTS_PREFIX, atRevision))
-    collect((await decompress(value)).toString('utf8'))
-  for await (const value of valuesOf(store, CHUNKS_PREFIX, atRevision)) collect(Buffer.from(value).toString('utf8'))
+  for await (const value of valuesOf(store, SEGMENTS_PREFIX)) collectLines(lines, await decompress(value), texts)
+  for (const line of chunkLines) lines.add(line) // newer than the segments
   return [...lines].flatMap((line) => decodeLine(line) ?? [])
 }
 
-async function* valuesOf(store: Store, prefix: string, atRevision: Revision): AsyncGenerator<Uint8Array> {
-  let after: string | undefined
-  for (;;) {
-    const { entries, hasMore } = await store.list({
-      prefix,
-      limit: PAGE_ENTRIES,
-      atRevision,
-      ...(after ? { after } : {}),
-    })
-    for (const { value } of entries) yield value
-    after = entries.at(-1)?.key
-    if (!hasMore || after === undefined) return
-  }
+function collectLines(lines: Set<string>, bytes: Buffer, texts: readonly string[]): void {
+  const text = bytes.toString('utf8')
+  if (!texts.some((searched) => text.includes(searched))) return
+  for (const line of text.split('\n')) if (texts.some((searched) => line.includes(searched))) lines.add(line)
+}
+
+async function* valuesOf(store: Store, prefix: string): AsyncGenerator<Uint8Array> {
+  let page: ListResult
+  let afterKey: string | undefined
+  do {
+    page = await store.list({ prefix, limit: PAGE_ENTRIES, ...(afterKey === undefined ? {} : { afterKey }) })
+    for (const { value } of page.entries) yield value
+    afterKey = page.entries.at(-1)?.key
+  } while (page.hasMore)
 }

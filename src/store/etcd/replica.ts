@@ -64,7 +64,7 @@ export class Replica {
   /** The keys whose newest value is damaged. */
   readonly #damage = new Map<string, DamagedRecordError>()
   readonly #watches: WatchHub
-  #recentEvents = new RecentEvents()
+  #recentEvents: RecentEvents
   #index = new KeyIndex()
   #history: History
   #expiry: ExpiryQueue
@@ -75,6 +75,7 @@ export class Replica {
 
   constructor({ clock, history, transformer, onDamage }: ReplicaOptions) {
     this.#clock = clock
+    this.#recentEvents = new RecentEvents(clock)
     this.#historyOptions = history
     this.#transformer = transformer
     this.#onDamage = onDamage
@@ -161,7 +162,7 @@ export class Replica {
     const versions = new Map(state.map((change) => [change.key, this.#versionOf(change, undefined)]))
     this.#index = KeyIndex.fromVersions(versions)
     this.#history = this.#newHistory(revision)
-    this.#recentEvents = new RecentEvents()
+    this.#recentEvents = new RecentEvents(this.#clock)
     this.#expiry = this.#newExpiry()
     for (const version of versions.values()) if (version.expiresAtMs !== undefined) this.#expiry.add(version)
     this.#advance(revision)

@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest'
+import { createStepFollower } from './follow-steps.ts'
+import type { ChangeRecord } from './journal-record.ts'
+
+const aRecord = (kind: string, verb: ChangeRecord['verb'], details: Partial<ChangeRecord> = {}): ChangeRecord => ({
+  ...{ atMs: 0, kind, verb, user: 'ann', changes: [] },
+  ...(kind === 'PersistentVolume'
+    ? { name: 'v', uid: 'uid-v', claimUid: 'uid-c', handle: 'disk-1' }
+    : { name: 'c', uid: 'uid-c' }),
+  ...details,
+})
+const claimCreated = aRecord('PersistentVolumeClaim', 'create', { step: 'Created' })
+const volumeCreated = aRecord('PersistentVolume', 'create', { step: 'Provisioned' })
+const deleteCall = { start: '', durationMs: 1, result: 'OK', driver: 'd', method: 'DeleteVolume', volume: 'disk-1' }
+
+it('SYS-20 forgets a deleted claim when its volume is deleted, and follows driver calls until then', () => {
+  const steps = createStepFollower()
+  const calls: string[] = []
+  steps.subscribe({ onCall: ({ name }, { method }) => void calls.push(`${name} ${method}`) })
+  steps.addChanges([claimCreated, volumeCreated, aRecord('PersistentVolumeClaim', 'delete')])
+  steps.addActivity(deleteCall)
+  expect(calls).toEqual(['c DeleteVolume'])
+  expect(steps.claims).toBe(1)
+  steps.addChanges([aRecord('PersistentVolume', 'update'), aRecord('PersistentVolume', 'delete')])
+  expect(steps.claims).toBe(0)
+  steps.addActivity(deleteCall)
+  expect(calls).toHaveLength(1)
+})
+
+it('SYS-20 forgets a claim without a volume when it is deleted, and one whose volume was deleted before it', () => {
+  const steps = createStepFollower()
+  steps.addChanges([claimCreated, aRecord('PersistentVolumeClaim', 'delete')])
+  expect(steps.claims).toBe(0)
+  steps.addChanges([claimCreated, volumeCreated, aRecord('PersistentVolume', 'delete')])
+  expect(steps.claims).toBe(1)
+  steps.addChanges([aRecord('PersistentVolumeClaim', 'delete')])
+  expect(steps.claims).toBe(0)
+})

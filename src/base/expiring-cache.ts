@@ -1,0 +1,40 @@
+// An LruCache that evicts an entry when it was not used for one to two intervals, so that the memory of a busy time is
+// returned. The timer runs only while there are entries.
+import type { Clock } from './clock.ts'
+import { LruCache } from './lru-cache.ts'
+
+export interface ExpiringCacheOptions<V> {
+  readonly clock: Pick<Clock, 'after'>
+  readonly intervalMs: number
+  /** The maximum weight of all entries. */
+  readonly max: number
+  /** Default: 1. */
+  readonly weightOf?: (value: V) => number
+}
+
+export class ExpiringCache<K, V> extends LruCache<K, V> {
+  readonly #clock: Pick<Clock, 'after'>
+  readonly #intervalMs: number
+  #isScheduled = false
+
+  constructor({ clock, intervalMs, max, weightOf }: ExpiringCacheOptions<V>) {
+    super(max, weightOf)
+    this.#clock = clock
+    this.#intervalMs = intervalMs
+  }
+
+  override set(key: K, value: V): void {
+    super.set(key, value)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    this.#clock.after(this.#intervalMs, () => {
+      this.#isScheduled = false
+      this.evictOld()
+      if (this.size > 0) this.#schedule()
+    })
+  }
+}
