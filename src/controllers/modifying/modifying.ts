@@ -19,6 +19,7 @@ import type { ModifyingMetrics } from './metrics.ts'
 import type { ModificationDriver } from './modification-driver.ts'
 import { type ModifyingOptions, modifyingSettings } from './options.ts'
 import { reconcileClaim } from './reconcile-claim.ts'
+import { isWithoutAttributes } from './situation.ts'
 import { createStorageClassReader } from './storage-class-reader.ts'
 
 export interface ModifyingDeps extends ControllerDeps {
@@ -103,6 +104,7 @@ export function createModifying(deps: ModifyingDeps): VolumeChange {
     name: 'modifying',
     matters: (next, old) => requestedAttributes(next) !== requestedAttributes(old),
     sources,
+    hasNothingToDo: isWithoutAttributes,
     reconcile: (subject, signal) => reconcileClaim(subject, context, signal),
     retryNow: (claim) => responses.endRejection(claim),
   }

@@ -82,6 +82,12 @@ const hasIo = ({ claim: { spec, status } }: Subject): boolean =>
     (list) => IO_RESOURCES.some((name) => list && Object.hasOwn(list, name)),
   )
 
+/** Whether neither claim nor status mention attributes. The plan of any such situation is to do nothing. */
+export const isWithoutAttributes = (subject: Subject): boolean => {
+  const { modifyVolumeStatus, conditions = [] } = subject.claim.status ?? {}
+  return !hasIo(subject) && modifyVolumeStatus === undefined && !conditions.some(isOfModification)
+}
+
 /** Builds the situation from the objects. Pure. */
 function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situation {
   const { gates, driverName, canModify, responses, lookUpClass } = deps

@@ -20,6 +20,11 @@ export interface VolumeChange {
   readonly sources?: readonly Source[]
   /** Caches that are read but trigger no reconcile. The controller waits until they are synced. */
   readonly reads?: readonly Cache<KubeObject>[]
+  /**
+   * Whether claim and volume show that there is nothing to reconcile. The claim then neither waits for another change of its
+   * volume nor delays one. Must be false if `reconcile` would write or call the driver. Default: unknown.
+   */
+  hasNothingToDo?(subject: Subject): boolean
   /** Applies the steps that are due. Never called twice at once for the same claim. */
   reconcile(subject: Subject, signal: AbortSignal): Promise<Outcome>
   /** Discards the state of a claim that was deleted or no longer uses this driver. */

@@ -83,6 +83,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
       change?.forget?.(claimKey)
       return done
     }
+    if (change.hasNothingToDo?.(subject)) return done
     const volumeName = keyOfObject(subject.volume)
     if (!locks.tryLock(volumeName, key)) return stuck(`another change of volume ${volumeName} is in progress`)
     try {
