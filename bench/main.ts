@@ -11,6 +11,7 @@ import { driverSuite } from './driver.ts'
 import { expansionSuite } from './expansion.ts'
 import { runAttack } from './lib/attack-role.ts'
 import { runBurst } from './lib/burst-role.ts'
+import { runChurn } from './lib/churn-role.ts'
 import { runClient } from './lib/client-role.ts'
 import { writeDocs } from './lib/docs.ts'
 import { runEcho } from './lib/echo-role.ts'
@@ -30,6 +31,7 @@ import { podsSuite } from './pods.ts'
 import { provisioningSuite } from './provisioning.ts'
 import { quotaSuite } from './quota.ts'
 import { schedulerSuite } from './scheduler.ts'
+import { soakSuite } from './soak.ts'
 
 const SUITES: Readonly<Record<string, Suite>> = {
   api: apiSuite,
@@ -43,6 +45,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   expansion: expansionSuite,
   modify: modifySuite,
   overload: overloadSuite,
+  soak: soakSuite,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
   load: runLoad,
@@ -52,6 +55,7 @@ const ROLES: Readonly<Record<string, RunJob>> = {
   burst: runBurst,
   pools: servePools,
   attack: runAttack,
+  churn: runChurn,
 }
 
 /** For all suites together, unless --long is given. */
@@ -65,7 +69,7 @@ const partsText = Object.entries(SUITES).map(
 )
 const USAGE = `Usage: npm run bench -- [SUITE…] [flags]
 
-Suites (default: all but overload, in less than ten minutes) and their parts:
+Suites (default: all but overload and soak, in less than ten minutes) and their parts:
 
 ${partsText.join('\n')}
 

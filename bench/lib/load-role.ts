@@ -42,7 +42,7 @@ export interface FanOutJob {
 /** NUMBER in path or body is replaced by a number that was not used before. */
 export interface RequestText {
   /** PATCH is a merge patch. */
-  readonly method: 'GET' | 'POST' | 'PATCH'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly body?: string
 }
@@ -229,7 +229,7 @@ function uniqueRequests(text: RequestText): () => Buffer {
   return () => create(++numbersUsed)
 }
 
-const CONTENT_TYPES = { POST: 'application/json', PATCH: 'application/merge-patch+json' }
+const CONTENT_TYPES = { POST: 'application/json', DELETE: 'application/json', PATCH: 'application/merge-patch+json' }
 
 /** Returns a function that encodes the request with a number in place of NUMBER. */
 export function numberedRequest({ method, path, body }: RequestText): (number: number) => Buffer {
