@@ -104,8 +104,8 @@ interface DecodedEntry {
 }
 
 const RECENT_ENTRIES_MAX = 4
-const CACHED_ENTRIES_MAX = 8_000
-/** An entry of this size counts as one, and larger ones as more: the cache holds at most 32 MiB of stored bytes. */
+const CACHED_ENTRIES_MAX = 2_000
+/** An entry of this size counts as one, and larger ones as more: the cache holds at most 8 MiB of stored bytes. */
 const WEIGHT_BYTES = 4 * 1024
 const weightOf = ({ value }: DecodedEntry): number => Math.max(1, value.length / WEIGHT_BYTES)
 /** How often unused entries are evicted, so that the memory of a burst is returned. */
