@@ -1,4 +1,5 @@
-// Walks the table of commands, and checks what all of them have: an example, exit codes, --output, --no-color and --dry-run.
+// Walks the table of commands, and checks their common conventions: an example, exit codes, --output, --no-color and
+// --dry-run.
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
-// Limits the requests of a client that are in flight, and adapts the limit to the API server: a response 429 or a slow one
-// halves it, at most once a second, and other responses raise it again. Requests beyond the limit wait in call order. Watches
-// are not limited. Background writes, such as events, use what the other requests leave: while many of those are in flight,
-// few background writes are.
+// Limits the requests of a client that are in flight, and adapts the limit to the API server: a response 429 or a slow
+// one halves it, at most once a second, and other responses raise it again. Requests beyond the limit wait in call
+// order. Watches are not limited. Background writes, such as events, have a lower priority: one of them is in flight at
+// a time while many other requests are.
 import { requestAborted } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -25,7 +25,7 @@ const RISE = 0.1
 const ABORTED_CODE = 499
 /** The limit is halved at most once in this time, because the requests of a burst are rejected together. */
 const REDUCTION_INTERVAL_MS = 1_000
-/** Background writes are limited to BACKGROUND_MIN while more other requests than this are in flight or wait. */
+/** Background writes are limited to BACKGROUND_MIN while more than this number of other requests are in flight. */
 const BUSY_MIN = 8
 const BACKGROUND_MIN = 1
 /** A response that takes this long is slow, except that of a list, which depends on the number of objects, or of a watch. */
@@ -35,7 +35,7 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
   let limit = IN_FLIGHT_MAX
   let reducedAtMs = Number.NEGATIVE_INFINITY
   let inFlightCount = 0
-  /** Those of inFlightCount that are background writes. */
+  /** The number of background writes in flight, which inFlightCount includes. */
   let backgroundCount = 0
   const waitingRequests = new Set<() => void>()
   const waitingBackground = new Set<() => void>()
@@ -66,7 +66,7 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
   }
 
   function admitWaiting(): void {
-    // A background write first if none is in flight, so that they all are sent sometime.
+    // Admit a background write first if none is in flight, so that other requests cannot block them forever.
     const queues = backgroundCount < BACKGROUND_MIN ? [true, false, true] : [false, true]
     for (const isBackground of queues) {
       for (const admit of isBackground ? waitingBackground : waitingRequests) {

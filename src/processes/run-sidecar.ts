@@ -7,7 +7,7 @@ import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 
 import { type ClientConfig, loadClientConfig, readPodNamespace } from '../client/connection/client-config.ts'
-import { type AdaptiveLimit, type Client, createAdaptiveLimit, rateLimited } from '../client/index.ts'
+import { type AdaptiveLimit, type Client, createAdaptiveLimit, limitRate } from '../client/index.ts'
 import { type CsiConnection, connectDriver, createCsiMetrics, recordCalls, serializeCalls } from '../csi/index.ts'
 import {
   createWorkerBudget,
@@ -117,7 +117,7 @@ async function runWithDriver(
   const outcome = await runOnHost(
     host,
     {
-      client: perSecond === -1 ? adaptiveClient : rateLimited(adaptiveClient, { perSecond, burst }, clock),
+      client: perSecond === -1 ? adaptiveClient : limitRate(adaptiveClient, { perSecond, burst }, clock),
       lease: settings.leaderElection
         ? {
             client: unlimitedClient,

@@ -196,7 +196,7 @@ describe('an event recorder', () => {
     expect((await client.list(eventKind)).items).toHaveLength(20)
   })
 
-  it('SYS-11 lets a limited client prefer other requests to events until half of the pending events are in use', async () => {
+  it('SYS-11 lets a limited client prefer other requests to events until the queue of pending events is half full', async () => {
     const { client, clock } = await createHarness()
     const backgrounds: (boolean | undefined)[] = []
     const create = (async (...[kind, object, options]: Parameters<typeof client.create>) => {

@@ -19,7 +19,7 @@ export {
   type OperationFollower,
   type OperationRegistry,
 } from './operations/registry.ts'
-export { nameByDeletion as whileDeleted } from './operations/subject-of-key.ts'
+export { nameByDeletion } from './operations/subject-of-key.ts'
 export { backOff, checkAfter, done, type Outcome, retryAfter, stuck } from './outcome.ts'
 export { type Runnable, withRecorders } from './run-all.ts'
 export { createSaver, type SavedObjects, type Saver } from './save.ts'

@@ -13,9 +13,8 @@ export type Claim = Readonly<Stored<PersistentVolumeClaim>>
 const CONFLICTS_MAX = 10
 
 /**
- * Reads the claim and performs its next step: returns a final status, returns the
- * resourceVersion if the change was already started, or writes.
- * After a conflict, it reads the claim again and repeats the step.
+ * Reads the claim and performs its next step: returns a final status, returns the resourceVersion if the change was
+ * already started, or writes. After a conflict, it reads the claim again and repeats the step.
  */
 export async function startClaim(
   client: Client,

@@ -1,6 +1,6 @@
-// Parses the flags of the bulk commands: those that grow and migrate share, and the sizes, durations and rates of their own
-// flags. An invalid value is a UsageError with the flag. Commands import this file directly, not index.ts, so that `--help`
-// does not load the code that runs.
+// Parses the flags of the bulk commands: those that grow and migrate share, and the sizes, durations and rates of their
+// own flags. An invalid value causes a UsageError that names the flag. Commands import this file directly, not
+// index.ts, so that `--help` does not load the code that runs.
 import { canonicalQuantity, isQuantity, quantitySign } from '../../api/quantity.ts'
 import { parseLabelSelector } from '../../api/selectors.ts'
 import { parseDuration } from '../../base/duration.ts'

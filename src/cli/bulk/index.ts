@@ -1,14 +1,14 @@
 // Bulk operations on claims: selection, dry run, concurrency, progress, results and exit code. The operation on a single
 // claim is in commands/grow and commands/migrate.
 export { type Claim, changeRecord, findRejection, patchClaim, refOf, startClaim } from './claim-writes.ts'
-export { type BulkDeps, CONCURRENT_REQUESTS_MAX as CONCURRENT_REQUESTS } from './deps.ts'
+export { type BulkDeps, CONCURRENT_REQUESTS_MAX } from './deps.ts'
 export type { BulkRequest } from './flags.ts'
-export { readLatestWarning as latestWarning } from './latest-warning.ts'
+export { readLatestWarning } from './latest-warning.ts'
 export { mapConcurrently } from './map-concurrently.ts'
 export { toSingleLine } from './progress-line.ts'
 export { type ClaimResult, countResults, isComplete, resultName } from './results.ts'
 export {
-  createInterruptedError as interruptedError,
+  createInterruptedError,
   exitUnlessSuccessful,
   findKnownResults,
   runBulk,

@@ -1,5 +1,5 @@
-// Flags that several commands share, and the parsers of their values. An invalid value is a UsageError with the expected
-// format.
+// Flags that several commands share, and the parsers of their values. An invalid value causes a UsageError with the
+// expected format.
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'

@@ -3,7 +3,7 @@ import { LEASE_TIMES } from '../../runtime/lease-times.ts'
 import { parseLeaseTimes } from './lease-times.ts'
 
 describe('parseLeaseTimes', () => {
-  it('SYS-8 has the default times, and derives the others from the duration', () => {
+  it('SYS-8 returns the default times, and derives the other times from a duration', () => {
     expect(parseLeaseTimes()).toEqual(LEASE_TIMES)
     expect(parseLeaseTimes({ leaderElectionLeaseDuration: '3s' })).toEqual({
       leaseMs: 3_000,

@@ -1,5 +1,5 @@
-// Decodes a manifest into an object as the API server would store it: strict decoding, defaults, and the validation of its kind.
-// What the server would reject is a UsageError with the file and the document.
+// Decodes a manifest into an object as the API server would store it: strict decoding, defaults, and the validation of
+// its kind. An object that the server would reject causes a UsageError that names the file and the document.
 import { DecodeError, decode } from '../../api/decode.ts'
 import { applyDefaults } from '../../api/defaults.ts'
 import { allGatesOn } from '../../api/feature-gates.ts'

@@ -14,7 +14,9 @@ export async function readNodeGroup(file: string, context: DecodeContext): Promi
   const manifests = await readManifests([file])
   const unexpected = manifests.find(({ kind }) => !KINDS.includes(kind))
   if (unexpected)
-    throw new UsageError(`${unexpected.source}: a node group has a ${KINDS.join(', ')}, not a ${unexpected.kind}`)
+    throw new UsageError(
+      `${unexpected.source}: a node group consists of Node, CSINode and CSIStorageCapacity objects, not ${unexpected.kind}`,
+    )
   const ofKind = (kind: string) => manifests.filter((manifest) => manifest.kind === kind)
   const [node, secondNode] = ofKind(nodeKind.kind)
   if (!node)

@@ -1,5 +1,5 @@
-// Shows the progress of long work on standard error: what is done, the rate and the remaining time. On a terminal one line is
-// redrawn; elsewhere a plain line follows every ten seconds. Work that ends sooner shows nothing there.
+// Shows the progress of long work on standard error: the amount done, the rate and the remaining time. On a terminal
+// one line is redrawn; elsewhere a plain line follows every ten seconds. Work that ends sooner shows nothing there.
 import type { Clock } from '../../base/clock.ts'
 import { drawBar } from './bar.ts'
 import { formatDuration, formatPercent, formatRate, formatSize } from './units.ts'
@@ -79,7 +79,7 @@ interface ProgressAmounts {
   readonly elapsedMs: number
 }
 
-/** Returns `40%, 120Mi of 300Mi, 60Mi/s, about 3 s left`, without what is not known. */
+/** Returns `40%, 120Mi of 300Mi, 60Mi/s, about 3 s left`. Unknown parts are omitted. */
 function describeProgress({ doneAmount, total, unit, elapsedMs }: ProgressAmounts): string {
   const isBytes = unit === 'bytes'
   const format = (amount: number) => (isBytes ? formatSize(amount) : String(amount))

@@ -6,7 +6,7 @@ import type { StorageClass } from '../../api/kinds/storage-class/storage-class-s
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import { type Client, rateLimited } from '../../client/index.ts'
+import { type Client, limitRate } from '../../client/index.ts'
 import type { CsiDriver } from '../../csi/index.ts'
 import type { Cache, EventRecorder, LeaderElection, WorkQueue } from '../../runtime/index.ts'
 import type { AffectedItems } from './affected-items.ts'
@@ -96,7 +96,7 @@ export async function produceObjects(deps: ProducerDeps, signal: AbortSignal): P
   const classErrors = createClassErrors({ client, claims, events: deps.events, log })
 
   const context: ItemContext = {
-    client: settings.writeRateLimit ? rateLimited(client, settings.writeRateLimit, clock) : client,
+    client: settings.writeRateLimit ? limitRate(client, settings.writeRateLimit, clock) : client,
     driver,
     timeoutMs: settings.timeoutMs,
     log,

@@ -21,10 +21,10 @@ import {
   type Cache,
   createController,
   done,
+  nameByDeletion,
   type Outcome,
   source,
   stuck,
-  whileDeleted,
 } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { CLAIM_PROTECTION_FINALIZER, VOLUME_PROTECTION_FINALIZER } from '../../volumes/names.ts'
@@ -53,7 +53,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
     createController({
       ...sharedOptions,
       name: 'claim-protection',
-      operation: { component: 'protection', name: whileDeleted('Delete', 'Protect') },
+      operation: { component: 'protection', name: nameByDeletion('Delete', 'Protect') },
       sources: [
         source({
           cache: claims,
@@ -67,7 +67,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
     createController({
       ...sharedOptions,
       name: 'volume-protection',
-      operation: { component: 'protection', name: whileDeleted('Delete', 'Protect') },
+      operation: { component: 'protection', name: nameByDeletion('Delete', 'Protect') },
       sources: [
         source({
           cache: volumes,
@@ -80,7 +80,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
     createController({
       ...sharedOptions,
       name: 'attributes-class-protection',
-      operation: { component: 'protection', name: whileDeleted('Delete', 'Protect') },
+      operation: { component: 'protection', name: nameByDeletion('Delete', 'Protect') },
       sources: [
         source({ cache: classes, keysOf: ownKey }),
         // A change to a claim or volume matters only while the deletion of its class is blocked, so added and updated

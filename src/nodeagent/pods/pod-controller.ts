@@ -11,9 +11,9 @@ import {
   type ClientMetrics,
   type Controller,
   createController,
+  nameByDeletion,
   type Outcome,
   source,
-  whileDeleted,
 } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import type { WatchedObjects } from '../volume-objects.ts'
@@ -75,7 +75,7 @@ export function createPodController(deps: PodControllerDeps): Controller {
     metrics,
     operation: {
       component: 'node',
-      name: whileDeleted('Unpublish', 'Publish'),
+      name: nameByDeletion('Unpublish', 'Publish'),
       objectOf: (uid) => pods.byIndex(BY_UID, uid)[0],
     },
     onRetry: deps.onRetry,

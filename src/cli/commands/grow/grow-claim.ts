@@ -12,8 +12,8 @@ import {
   changeRecord,
   type FinalStatus,
   findRejection,
-  latestWarning,
   patchClaim,
+  readLatestWarning,
   refOf,
   type StartResult,
   startClaim,
@@ -72,7 +72,7 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
       earlierAttempt = undefined
       return status.is === 'waitingForNode' ? checkOnNode(client, currentClaim!, to) : status
     },
-    explain: () => latestWarning(client, refOf(claim)),
+    explain: () => readLatestWarning(client, refOf(claim)),
   }
 }
 

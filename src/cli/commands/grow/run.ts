@@ -8,7 +8,7 @@ import {
   type BulkDeps,
   type BulkRequest,
   type ClaimResult,
-  CONCURRENT_REQUESTS,
+  CONCURRENT_REQUESTS_MAX,
   exitUnlessSuccessful,
   findKnownResults,
   isComplete,
@@ -95,5 +95,5 @@ async function closeRecords(client: Client, results: readonly ClaimResult[], clo
       await clock.sleep(CLOSE_RETRY_MS)
     }
   }
-  await mapConcurrently(results, CONCURRENT_REQUESTS, close)
+  await mapConcurrently(results, CONCURRENT_REQUESTS_MAX, close)
 }

@@ -8,7 +8,7 @@ import {
   type BulkRequest,
   type Claim,
   type ClaimResult,
-  CONCURRENT_REQUESTS,
+  CONCURRENT_REQUESTS_MAX,
   exitUnlessSuccessful,
   mapConcurrently,
   patchClaim,
@@ -38,7 +38,7 @@ export async function undoGrowth(
   deps: BulkDeps,
 ): Promise<void> {
   const claims = await selectClaims(client, request)
-  const results = await mapConcurrently(claims, CONCURRENT_REQUESTS, (claim) =>
+  const results = await mapConcurrently(claims, CONCURRENT_REQUESTS_MAX, (claim) =>
     undoClaim(client, claim, request, deps.signal),
   )
   const rows = results.map(({ key, is, message }) => ({ claim: key, result: RESULT_NAMES[is], message }))

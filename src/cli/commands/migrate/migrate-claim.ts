@@ -7,8 +7,8 @@ import {
   changeRecord,
   type FinalStatus,
   findRejection,
-  latestWarning,
   patchClaim,
+  readLatestWarning,
   refOf,
   type StartResult,
   startClaim,
@@ -72,7 +72,7 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
       earlierAttempt = undefined
       return status
     },
-    explain: () => latestWarning(client, refOf(claim)),
+    explain: () => readLatestWarning(client, refOf(claim)),
   }
 }
 

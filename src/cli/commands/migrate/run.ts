@@ -12,11 +12,11 @@ import {
   type BulkRequest,
   type Claim,
   type ClaimResult,
-  CONCURRENT_REQUESTS,
+  CONCURRENT_REQUESTS_MAX,
   countResults,
+  createInterruptedError,
   exitUnlessSuccessful,
   findKnownResults,
-  interruptedError,
   isComplete,
   mapConcurrently,
   runBulk,
@@ -56,7 +56,7 @@ export async function migrateClaims(
   if (request.direction.is === 'forward') await readClass(client, request.direction.to)
   else await client.list(persistentVolumeClaimKind, { namespace, limit: 1 })
   await withClaims(client, namespace, deps, async (claims) => {
-    if (!(await claims.whenSynced(deps.signal))) throw interruptedError()
+    if (!(await claims.whenSynced(deps.signal))) throw createInterruptedError()
     const selection = selectOperation(filterByLabels(claims.list(), request.selector), request, deps.random)
     if (selection) await migrate(client, selection, claims, { ...request, namespace }, deps)
     else deps.write(await formatEmptyReport(request))
@@ -132,7 +132,7 @@ async function finishRecords(
   const finish = operation.isUndo ? removeRecord : closeRecord
   const movedResults = results.filter(({ is }) => is === 'done' || is === 'nothing')
   try {
-    await mapConcurrently(movedResults, CONCURRENT_REQUESTS, ({ key }) => finish(client, refOfKey(key), operation))
+    await mapConcurrently(movedResults, CONCURRENT_REQUESTS_MAX, ({ key }) => finish(client, refOfKey(key), operation))
     return undefined
   } catch (error) {
     if (error instanceof ApiError) return error.message

@@ -139,7 +139,7 @@ describe('stowage simulate', () => {
       ', document 1: Pod has the apiVersion v1, not v2',
     ],
     ['the same pod twice', `${podText()}---\n${podText()}`, ', document 2: Pod default/web is already in '],
-  ])('PLUS-2 exits with 2 and the document for a file with %s', async (_, text, message) => {
+  ])('PLUS-2 exits with 2 and names the document if the file has %s', async (_, text, message) => {
     const { run, write } = await startCluster()
     const file = await write('bad.yaml', text)
     const { code, stderr } = await run('simulate', '-f', file)
@@ -154,7 +154,7 @@ describe('stowage simulate', () => {
     [['-f', 'FILE', '--add-nodes', 'two'], '--add-nodes "two": expected a whole number'],
     [
       ['-f', 'FILE', '--node-group', 'FILE'],
-      'document 1: a node group has a Node, CSINode, CSIStorageCapacity, not a Pod',
+      'document 1: a node group consists of Node, CSINode and CSIStorageCapacity objects, not Pod',
     ],
     [['-f', 'FILE', '--quota', 'FILE'], 'document 1: --quota expects ResourceQuota, not Pod'],
     [['-f', '/nonexistent'], '/nonexistent cannot be read'],

@@ -146,7 +146,7 @@ describe('stowage unused', () => {
     })
   })
 
-  it('PLUS-16 reads since when a claim is unused from its condition, and otherwise its age', async () => {
+  it('PLUS-16 selects a claim by the time of its condition, or by its age if it has none', async () => {
     const items = await readItems('-n', 'shop')
     expect(items.find(({ name }) => name === 'invoices')).toMatchObject({ isSinceKnown: true })
     expect(items.find(({ name }) => name === 'report')).toMatchObject({ isSinceKnown: false })

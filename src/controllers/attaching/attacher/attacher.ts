@@ -7,7 +7,13 @@ import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volum
 import { keyOfObject } from '../../../client/index.ts'
 import { type CsiDriver, type DriverFacts, serializeCalls } from '../../../csi/index.ts'
 import type { ControllerDeps } from '../../../runtime/controller-deps.ts'
-import { createController, type LeaderElection, source, type WorkQueue, whileDeleted } from '../../../runtime/index.ts'
+import {
+  createController,
+  type LeaderElection,
+  nameByDeletion,
+  source,
+  type WorkQueue,
+} from '../../../runtime/index.ts'
 import { attacherFinalizerOf } from '../../../volumes/attachment-names.ts'
 import {
   type Attachment,
@@ -73,7 +79,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   const attachmentController = createController({
     ...sharedOptions,
     name: queueName('csi-attacher-va', 'attachments'),
-    operation: { component: 'attacher', name: whileDeleted('Detach', 'Attach') },
+    operation: { component: 'attacher', name: nameByDeletion('Detach', 'Attach') },
     sources: [
       source({
         cache: attachments,

@@ -8,7 +8,7 @@ import {
   volumeSnapshotContentKind,
   volumeSnapshotKind,
 } from '../../../../controllers/provisioning/csi/snapshot-kinds.ts'
-import { CONCURRENT_REQUESTS, mapConcurrently } from '../../../bulk/index.ts'
+import { CONCURRENT_REQUESTS_MAX, mapConcurrently } from '../../../bulk/index.ts'
 import { quoteShellWord } from '../../../shell-word.ts'
 import { selectRules } from '../../rbac/select-rules.ts'
 import { type AccessReviewer, createAccessReviewer, parseAccount } from '../access-review.ts'
@@ -46,7 +46,7 @@ export const rights: Check = {
     const namespace = subject.namespace ?? parseAccount(user)?.namespace ?? NAMESPACE_DEFAULT
     const rightsInUse = await findRightsInUse(context, subject, namespace)
     const reviewer = createAccessReviewer(context.client, subject.user)
-    const grants = await mapConcurrently(rightsInUse, CONCURRENT_REQUESTS, (right) => hasRight(reviewer, right))
+    const grants = await mapConcurrently(rightsInUse, CONCURRENT_REQUESTS_MAX, (right) => hasRight(reviewer, right))
     const missingRights = rightsInUse.filter((_, index) => !grants[index])
     if (missingRights.length > 0) return describeMissingRights(missingRights, user, { ...subject, namespace })
     return [
