@@ -20,7 +20,7 @@ describe('chooseBytes', () => {
     { requiredBytes: 10 * MIB, limitBytes: 299 * MIB },
   ])('SYS-6 rejects a limit below the minimum: %j', (range) => {
     expect(() => chooseBytes(range, rules)).toThrow(
-      'A volume with xfs needs at least 300Mi, and limit_bytes is 299Mi. Request that size or more.',
+      'A volume with xfs needs at least 300Mi, but limit_bytes is 299Mi. Request that size or more.',
     )
   })
 
@@ -40,10 +40,10 @@ describe('describeSizeMismatch', () => {
   it('SYS-6 returns the difference between an existing volume and the request, if any', () => {
     expect(describeSizeMismatch({ requiredBytes: GIB, limitBytes: 2 * GIB }, GIB)).toBeUndefined()
     expect(describeSizeMismatch({ requiredBytes: GIB, limitBytes: 0 }, 300 * MIB)).toBe(
-      'it has 300Mi, and 1Gi is requested',
+      'it has 300Mi, but 1Gi is requested',
     )
     expect(describeSizeMismatch({ requiredBytes: 0, limitBytes: GIB }, 2 * GIB)).toBe(
-      'it has 2Gi, and at most 1Gi is requested',
+      'it has 2Gi, but at most 1Gi is requested',
     )
   })
 })

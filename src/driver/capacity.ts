@@ -39,7 +39,7 @@ export function chooseBytes({ requiredBytes, limitBytes }: SizeRange, rules: Siz
   const neededBytes = Math.max(minimumBytes, sourceBytes)
   if (ceiling < neededBytes) {
     throw outOfRange(
-      `${subject} needs at least ${formatSize(neededBytes)}, and limit_bytes is ${formatSize(limitBytes)}. Request that size or more.`,
+      `${subject} needs at least ${formatSize(neededBytes)}, but limit_bytes is ${formatSize(limitBytes)}. Request that size or more.`,
     )
   }
   if (requiredBytes > 0 && Math.max(requiredBytes, minimumBytes) < sourceBytes) {
@@ -54,8 +54,8 @@ export function describeSizeMismatch(
   capacityBytes: number,
 ): string | undefined {
   if (requiredBytes > capacityBytes)
-    return `it has ${formatSize(capacityBytes)}, and ${formatSize(requiredBytes)} is requested`
+    return `it has ${formatSize(capacityBytes)}, but ${formatSize(requiredBytes)} is requested`
   if (limitBytes > 0 && capacityBytes > limitBytes)
-    return `it has ${formatSize(capacityBytes)}, and at most ${formatSize(limitBytes)} is requested`
+    return `it has ${formatSize(capacityBytes)}, but at most ${formatSize(limitBytes)} is requested`
   return undefined
 }

@@ -5,7 +5,7 @@ import { classifyContent, parseBlkid } from './device-content.ts'
 const EXT4 = 'DEVNAME=/dev/loop0\nUUID=b9db6056-f470\nLABEL=my\\ data\nBLOCK_SIZE=4096\nTYPE=ext4\nUSAGE=filesystem\n'
 
 describe('classifyContent', () => {
-  it('SYS-6 returns a file system with UUID and label if blkid finds one', () => {
+  it('SYS-6 returns a file system with its UUID and label if blkid finds one', () => {
     expect(classifyContent({ code: 0, stdout: EXT4, isStartZero: false })).toEqual({
       is: 'filesystem',
       type: 'ext4',

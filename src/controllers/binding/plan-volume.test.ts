@@ -92,7 +92,7 @@ describe('planVolume', () => {
     const claim = aClaim({ spec: { volumeMode: 'Block' } })
     expect(plan(CLAIM_REF, { claim })).toMatchObject({
       do: 'report mismatch',
-      message: 'claim default/c of its claimRef requests volumeMode Block, and the volume has Filesystem',
+      message: 'claim default/c of its claimRef requests volumeMode Block, but the volume has Filesystem',
     })
   })
 

@@ -65,7 +65,7 @@ function planHalfBound(situation: VolumeSituation, claim: Claim): VolumeAction {
   const [candidate, requirements] = [candidateOf(volume), requirementsOf(claim)]
   const key = claimKeyOf(volume)
   if (candidate.volumeMode !== requirements.volumeMode) {
-    const message = `claim ${key} of its claimRef requests volumeMode ${requirements.volumeMode}, and the volume has ${candidate.volumeMode}`
+    const message = `claim ${key} of its claimRef requests volumeMode ${requirements.volumeMode}, but the volume has ${candidate.volumeMode}`
     return { do: 'report mismatch', claim, message }
   }
   const mismatch = mismatchReason(candidate, requirements, { isReserved: true })

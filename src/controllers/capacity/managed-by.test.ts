@@ -13,7 +13,7 @@ describe('the managed-by label', () => {
     ['a node name of 52 characters', aNodeName(52), `e-53f40b57-${aNodeName(52)}`],
     ['a node name of 53 characters', aNodeName(53), 'external-provisioner-a3607ff1'],
     ['a node name of 67 characters', aNodeName(67), 'external-provisioner-df38e37f'],
-  ])('CAP-7 equals that of external-provisioner for %s', (_, name, label) => {
+  ])('CAP-7 equals the label of external-provisioner for %s', (_, name, label) => {
     expect(managedBy(name)).toBe(label)
   })
 

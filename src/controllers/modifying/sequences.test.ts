@@ -105,7 +105,7 @@ describe('the modifying controller after any sequence of edits, responses and cr
     ['one after the other', false],
     ['all at once', true],
   ])(
-    'VAC-5 VAC-7 PIO-4 leaves driver, volume and claim consistent (edits %s)',
+    'VAC-5 VAC-7 PIO-4 leaves the driver, the volume and the claim consistent (edits %s)',
     async (_timing, isConcurrent) => {
       await fc.assert(
         fc.asyncProperty(fc.boolean(), fc.array(anAction, { maxLength: 12 }), async (hasClass, actions) => {

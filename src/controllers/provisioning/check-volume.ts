@@ -12,16 +12,16 @@ export function mismatchOf(
 ): string | undefined {
   const requestedSize = claim.spec?.resources?.requests?.storage ?? 0
   const capacity = volume.spec?.capacity?.storage
-  if (capacity === undefined) return `it reports no capacity, and the claim requests ${requestedSize}`
+  if (capacity === undefined) return `it reports no capacity, but the claim requests ${requestedSize}`
   if (compareQuantities(capacity, requestedSize) < 0) {
     const [capacityText, requestedText] = formatInCommonUnit(quantityToBytes(capacity), quantityToBytes(requestedSize))
-    return `it has ${capacityText}, and the claim requests ${requestedText}`
+    return `it has ${capacityText}, but the claim requests ${requestedText}`
   }
   const missingModes = claim.spec?.accessModes?.filter((mode) => !volume.spec?.accessModes?.includes(mode)) ?? []
   if (missingModes.length > 0) return `it lacks the access modes ${missingModes.join(', ')}`
   const requestedMode = claim.spec?.volumeMode ?? 'Filesystem'
   if (volume.spec?.volumeMode !== requestedMode)
-    return `its volumeMode is ${volume.spec?.volumeMode}, and the claim requests ${requestedMode}`
+    return `its volumeMode is ${volume.spec?.volumeMode}, but the claim requests ${requestedMode}`
   const { selector } = claim.spec ?? {}
   if (selector && !matchesLabels(labelSelectorFromObject(selector), volume.metadata.labels)) {
     return "its labels do not match the claim's selector"

@@ -449,12 +449,12 @@ describe('reconcileClaim after a failed attempt', () => {
 
 describe('reconcileClaim of a claim whose volume does not satisfy it', () => {
   it.each([
-    ['that is smaller than the request', { size: '10Mi' }, {}, 'it has 10Mi, and the claim requests 1024Mi'],
+    ['that is smaller than the request', { size: '10Mi' }, {}, 'it has 10Mi, but the claim requests 1024Mi'],
     [
       'that is a byte smaller than the request',
       { size: '1073741823' },
       {},
-      'it has 1073741823 bytes, and the claim requests 1073741824 bytes',
+      'it has 1073741823 bytes, but the claim requests 1073741824 bytes',
     ],
     [
       'without the labels of the selector',

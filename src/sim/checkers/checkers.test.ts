@@ -226,7 +226,7 @@ describe('checkers of every commit and driver call', () => {
     expect(fixture.violations).toEqual([])
     fixture.put(['claim', aClaim('b')])
     expect(fixture.violations).toEqual([
-      'quota: in team-a quota q reports persistentvolumeclaims=1, the objects add up to 2',
+      'quota: in team-a quota q reports persistentvolumeclaims=1, but the objects add up to 2',
     ])
   })
 

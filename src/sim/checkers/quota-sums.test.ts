@@ -41,8 +41,8 @@ describe('quota sums', () => {
     checker.apply([claim('a', '1Gi')])
     checker.apply([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '2' })])
     expect(violations).toEqual([
-      'quota q reports persistentvolumeclaims=0, the objects add up to 1',
-      'quota q reports persistentvolumeclaims=2, the objects add up to 1',
+      'quota q reports persistentvolumeclaims=0, but the objects add up to 1',
+      'quota q reports persistentvolumeclaims=2, but the objects add up to 1',
     ])
   })
 

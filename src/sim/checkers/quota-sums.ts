@@ -63,7 +63,7 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
     for (const [key, usedText] of Object.entries(quota.status?.used ?? {}) as [string, string][]) {
       const used = amountOf(usedText, unitsOf(key))
       if (used !== countedAmounts.get(key)) {
-        report(`quota ${name} reports ${key}=${used}, the objects add up to ${countedAmounts.get(key)}`)
+        report(`quota ${name} reports ${key}=${used}, but the objects add up to ${countedAmounts.get(key)}`)
       }
       const usedBefore = previous?.status?.used?.[key]
       if (!isSameQuota || usedBefore === undefined) continue // counted for the first time: existing objects may exceed the limit

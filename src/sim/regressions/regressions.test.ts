@@ -9,7 +9,7 @@ import { timelineOf } from '../trace/timeline.ts'
 const regressions = await readRegressions(fileURLToPath(new URL('.', import.meta.url)))
 
 describe('regressions', () => {
-  it('SYS-14 have a file name by rule and seed, and a sentence that describes the bug', () => {
+  it('SYS-14 are named after their rule and seed, and contain a sentence that describes the bug', () => {
     expect(regressions.length).toBeGreaterThanOrEqual(3)
     for (const { file, found, rule, plan } of regressions) {
       expect(found, file).toMatch(/ /)

@@ -63,7 +63,7 @@ function detailResources(requests: State['requests'], { allocatable, requested, 
     )
     details.push({
       type: 'InsufficientResource',
-      message: `the pod requests ${requestedText} ${resource}, and ${freeText} of ${totalText} is free`,
+      message: `the pod requests ${requestedText} ${resource}, but ${freeText} of ${totalText} is free`,
       numbers: { resource, requested: requestedText!, free: freeText!, total: totalText! },
     })
   }

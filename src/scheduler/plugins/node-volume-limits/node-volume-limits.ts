@@ -119,7 +119,7 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
         const volumes = volumesOnNode(node).get(driver)
         const [usedCount, newCount] = [volumes?.size ?? 0, claims.filter((key) => !volumes?.has(key)).length]
         if (limit === undefined || newCount === 0 || usedCount + newCount <= limit) return []
-        const message = `the pod needs ${newCount} more volumes of ${driver}, and ${usedCount} of at most ${limit} are in use`
+        const message = `the pod needs ${newCount} more volumes of ${driver}, but ${usedCount} of at most ${limit} are in use`
         return [{ type: 'TooManyVolumes', message, numbers: { requested: newCount, used: usedCount, limit } }]
       })
     },

@@ -75,13 +75,13 @@ function detailReport(
   const claimText = `the claim ${request.claimKey} requests ${formatBytes(request.bytes)}`
   const { maximumBytes } = report
   if (maximumBytes !== undefined && request.bytes > maximumBytes) {
-    const message = `${claimText}, and the largest volume of the class ${request.className} is ${formatBytes(maximumBytes)}`
+    const message = `${claimText}, but the largest volume of the class ${request.className} is ${formatBytes(maximumBytes)}`
     return { type: 'MaximumVolumeSizeExceeded', message }
   }
   const reservedText = reservedBytes > 0n ? `, after ${formatBytes(reservedBytes)} for volumes being created` : ''
   const otherVolumesText = otherVolumeCount > 0 ? `, after ${otherVolumeCount} other volumes of the pod` : ''
   const freeText = formatBytes(freeBytes > 0n ? freeBytes : 0n)
-  return { type: 'NotEnoughSpace', message: `${claimText}, and ${freeText} is free${reservedText}${otherVolumesText}` }
+  return { type: 'NotEnoughSpace', message: `${claimText}, but ${freeText} is free${reservedText}${otherVolumesText}` }
 }
 
 const numbersOf = ({ report, freeBytes, reservedBytes }: BestReport): Record<string, string> => ({
