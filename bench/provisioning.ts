@@ -114,7 +114,7 @@ interface Scenario {
   readonly name: string
   readonly targets: Targets
   readonly published: { readonly perSecond: Comparison; readonly p99?: Comparison }
-  /** Creates what the claims of a burst need. */
+  /** Creates the objects that the claims of a burst need. */
   prepare(burst: Burst): Promise<void>
   /** Further processes whose CPU time is reported. */
   readonly otherProcesses?: Readonly<Record<string, Pick<Program, 'cpuMs'>>>

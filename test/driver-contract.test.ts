@@ -105,7 +105,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await outcomeOf(call)).toMatch(/^INVALID_ARGUMENT: Access mode MULTI_NODE_MULTI_WRITER/)
     })
 
-    it('SYS-6 creates one volume for three concurrent calls with one name, of which some may be aborted', async () => {
+    it('SYS-6 creates one volume for three concurrent calls with one name, some of which may be aborted', async () => {
       const outcomes = await Promise.all([1, 2, 3].map(() => outcomeOf(fixture.create('race'))))
       expect(outcomes).toContain('OK')
       for (const outcome of outcomes) expect(outcome).toMatch(/^(OK|ABORTED: Another operation)/)

@@ -75,7 +75,7 @@ describe('joining a cluster', () => {
     caCertHash: [caCertHash],
   })
 
-  it('SYS-19 gives a node a certificate with which it runs, and which it keeps across restarts', async () => {
+  it('SYS-19 gives a node a certificate, which the node uses and keeps across restarts', async () => {
     expect(await runUntilReady(joinFlags('worker-1', await createToken('worker-1')))).toBe('worker-1')
     const rootDir = join(dir, 'worker-1')
     const file = join(rootDir, 'pki', 'node.pem')

@@ -42,7 +42,7 @@ let parent: string
 let dataDir: string
 let leftovers: HostLeftovers
 const servers: RunningServer[] = []
-/** The number of seconds that the commands of pods sleep, by which the test finds them. */
+/** The number of seconds that the commands of pods sleep. The test finds their processes by this number. */
 let sleepSeconds = ''
 
 beforeEach(async () => {

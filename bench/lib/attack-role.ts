@@ -32,7 +32,7 @@ let sockets: TLSSocket[] = []
 let statuses: Record<string, number> = {}
 let closedCount = 0
 let isStopping = false
-/** Resumed sessions shorten the handshakes, which are not what is measured. */
+/** Resumed sessions shorten the handshakes, which are not measured. */
 let session: Buffer | undefined
 
 export async function runAttack(job: AttackJob): Promise<AttackResult> {

@@ -1,4 +1,4 @@
-// Tests causes that take long to occur in a running system. test/why.test.ts tests the others.
+// Tests causes that take a long time to occur in a running system. test/why.test.ts tests the others.
 import { describe, expect, it } from 'vitest'
 import type { Operation } from '../api/kinds/operation/operation-schema.ts'
 import { diagnose, type Target } from './diagnose.ts'

@@ -22,7 +22,7 @@ const filesystems = createFilesystems({
 })
 
 describe('the format of a device that is not blank', () => {
-  it('SYS-6 fails with a message that nothing was written', async () => {
+  it('SYS-6 fails with a message that says that nothing was written', async () => {
     const formatRun = filesystems.format(device, 'ext4', { keepReservation: false })
     await expect(formatRun).rejects.toThrow('it has several conflicting signatures. Nothing was written. Save')
   })

@@ -7,7 +7,7 @@ export interface LoopFile {
   readonly device: string
   /** `major:minor` */
   readonly deviceNumber: string
-  /** Path of the backing file, also if the file has been deleted. */
+  /** Path of the backing file, even if the file has been deleted. */
   readonly file: string
 }
 

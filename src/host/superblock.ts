@@ -20,7 +20,7 @@ function xfsBytes(start: Buffer): number | undefined {
 
 const EXT4_SUPERBLOCK_OFFSET = 1024
 const EXT4_MAGIC = 0xef53
-const EXT4_64BIT = 0x80 // the feature with which the block count has an upper half
+const EXT4_64BIT = 0x80 // the feature that adds an upper half to the block count
 
 function ext4Bytes(start: Buffer): number | undefined {
   const superblock = start.subarray(EXT4_SUPERBLOCK_OFFSET)

@@ -1,5 +1,5 @@
-// Decides where one pod runs: on the node that fits best, or on none, with the rejection for which it waits. Writes and
-// assumes nothing, so that schedule-one.ts and the simulation in offline/ share it.
+// Decides where one pod runs: returns the node that fits best, or the rejection if no node fits. Writes and assumes nothing,
+// so that schedule-one.ts and the simulation in offline/ share it.
 import type { Random } from '../base/clock.ts'
 import type { ClusterState } from './cluster/cluster-state.ts'
 import type { NodeInfo } from './cluster/node-info.ts'

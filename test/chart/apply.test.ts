@@ -138,7 +138,7 @@ describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (sk
     }
     await writeFile(kubeconfig, JSON.stringify(config))
     const args = (spec.containers[0].args as string[]).filter((arg) => !/^--(http-endpoint|csi-address)=/.test(arg))
-    // The server has no ReplicaSets, by which the Deployment would own the capacity objects.
+    // The server has no ReplicaSets, through which the Deployment would own the capacity objects.
     const localArgs = ['--csi-address', driver.endpoint, '--kubeconfig', kubeconfig, '--capacity-ownerref-level=-1']
     sidecar = await startStowage({ args: [...args, ...localArgs], env: { NAMESPACE: RELEASE, POD_NAME: 'sidecar' } })
   }

@@ -2,7 +2,7 @@
 import { lstat, mkdir, readdir, readFile, readlink, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Paths in the surroundings that hostile input names: what a careless program would replace, remove, mount over or follow. */
+/** Paths in the surroundings that hostile input names. A careless program would replace, remove, mount over or follow them. */
 export const SURROUNDING_PATHS = [
   'file',
   'empty-file',

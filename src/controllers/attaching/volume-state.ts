@@ -5,7 +5,7 @@ import type { Wait } from './plan-volume.ts'
 
 /** Removed when empty: bounded by the number of volumes that are attached, being attached, or waiting. */
 export interface VolumeState {
-  /** By uid of the attachment: the monotonic time since which its node is lost and no pod needs it. */
+  /** By uid of the attachment: the monotonic time since which its node has been lost and no pod has needed it. */
   lostSinceMs: Map<string, number>
   /** Uids of attachments for which a SuccessfulAttachVolume event is still to be recorded. */
   unreportedUids: Set<string>
@@ -31,8 +31,8 @@ export class VolumeStates {
   readonly #creations = new Map<string, Set<string>>()
 
   stateOf(volumeName: string): VolumeState {
-    const existingVolume = this.#volumes.get(volumeName)
-    if (existingVolume) return existingVolume
+    const existingState = this.#volumes.get(volumeName)
+    if (existingState) return existingState
     const newState: VolumeState = {
       lostSinceMs: new Map(),
       unreportedUids: new Set(),

@@ -49,7 +49,7 @@ const classRefOf = (key: ItemKey) => ({
 /** High, because a failing driver fails for every item, and this limit must not extend the backoff of each item. */
 const RETRIES_PER_SECOND = 1_000
 
-/** Returns undefined for a key that only waits for the next poll, for which there is nothing to do until then. */
+/** Returns undefined for a key that only waits for the next poll, because it has no operation in progress. */
 const withoutPoll = (state: ReturnType<WorkQueue['stateOf']>): ReturnType<WorkQueue['stateOf']> =>
   state?.is === 'waiting' && state.attempts === 0 ? undefined : state
 

@@ -1,5 +1,5 @@
-// Finds the owner of the capacity objects, with which they are garbage collected. Starting at the pod of this process, each
-// level is the controller of the previous one.
+// Finds the owner of the capacity objects: when it is deleted, the garbage collector deletes them. Starting at the pod of
+// this process, each level is the controller of the previous one.
 //
 //   0 the pod     1 its DaemonSet, StatefulSet or ReplicaSet     2 the Deployment of the ReplicaSet
 import { defineForeignKind } from '../../api/foreign-kind.ts'

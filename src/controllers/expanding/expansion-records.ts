@@ -23,7 +23,7 @@ interface ExpansionRecord {
 /** Bounded by the number of expanding claims: an entry is removed when the expansion ends or the claim is deleted. */
 export class ExpansionRecords {
   readonly #byKey = new Map<ObjectKey, ExpansionRecord>()
-  /** By claim, what the user requested at the last attempt. Kept until the expansion ends, also while the node expands. */
+  /** By claim: the user's request at the last attempt. Kept until the expansion ends, including the node expansion. */
   readonly #attempts = new Map<ObjectKey, { readonly uid: string; readonly request: string }>()
 
   /** Returns the size that the volume may have after a call without a final response, or undefined without such a call. */

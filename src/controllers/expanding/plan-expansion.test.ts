@@ -499,7 +499,7 @@ describe('planExpansion after any sequence of edits, responses and crashes', () 
     fc.constant({ is: 'restart' as const }),
   )
 
-  it('REX-7 REX-8 requests what the claim requests now, never shrinks the volume, and ends with the actual size', () => {
+  it('REX-7 REX-8 requests the size that the claim requests now, never shrinks the volume, and ends with the actual size', () => {
     fc.assert(
       fc.property(fc.boolean(), fc.array(event, { maxLength: 40 }), (isNodeOnly, events) => {
         const model = new Model(isNodeOnly)

@@ -128,7 +128,7 @@ async function isVolumeCurrent({ volume }: Subject, { client }: ModifyingContext
   return (await client.get(persistentVolumeKind, { name })).metadata.resourceVersion === resourceVersion
 }
 
-/** Builds the undo record of a call. Reads the storage class only if neither volume nor claim has the previous values. */
+/** Builds the undo record of a call. Reads the storage class only if neither the volume nor the claim has the previous values. */
 async function buildUndo(
   { attributes }: ModifyCall,
   situation: Situation,

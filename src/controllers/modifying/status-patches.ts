@@ -314,7 +314,7 @@ export function volumePatch(
 }
 
 /**
- * Returns the amounts in effect after the call: the claim's own, else what the class or a rollback sent. The value is null
+ * Returns the amounts in effect after the call: the claim's own, or else those of the class or a rollback. The value is null
  * if an amount of the claim was replaced and the new one is unknown.
  */
 function amountsAfterCall(

@@ -22,7 +22,7 @@ export interface NodeLifecycleContext {
   readonly tolerationTimes: TolerationTimes
   /** Reconciles the node again after this time. A later call for the same node replaces the time. */
   readonly recheckAfter: (nodeName: string, ms: number) => void
-  /** The monotonic time since which a node with pods has no Node object. One entry per such node. */
+  /** The monotonic time since which a node with pods has had no Node object. One entry per such node. */
   readonly missingSinceMs: Map<string, number>
   /** The uids of the existing nodes whose registration event was recorded, by name. */
   readonly registeredUids: Map<string, string>

@@ -1,4 +1,4 @@
-// Sets one timer per key. A delayed key in the work queue would count as pending.
+// Sets one timer per key. The controllers do not delay keys in the work queue instead, because those would count as pending.
 import type { Clock } from '../../base/clock.ts'
 
 export class Timers {

@@ -6,7 +6,7 @@ import type { Failure } from './provisioner.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
-/** Reports a call to the storage that takes long or is repeated. */
+/** Reports a call to the storage that takes a long time or is repeated. */
 export const provisioningEvent = (claim: Claim): EventDetails => ({
   type: 'Normal',
   reason: 'Provisioning',
@@ -44,7 +44,7 @@ export const manualCleanup = ({ volumeName, intent, entry }: HeldClaim): string 
 
 interface HeldClaim {
   readonly volumeName: string
-  /** The finalizer. */
+  /** The finalizer that records the intent. */
   readonly intent: string
   /** What to remove instead if the intent is not a finalizer. */
   readonly entry?: string

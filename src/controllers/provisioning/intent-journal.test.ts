@@ -194,7 +194,7 @@ describe('createIntentJournal', () => {
     expect(await recordedUids()).toEqual([a.metadata.uid, b.metadata.uid])
   })
 
-  it('PROV-12 adds no claim for which it has no space', async () => {
+  it('PROV-12 adds no claim if it has no space left', async () => {
     const journal = journalOf('first')
     await journal.open()
     const large = await aClaim('large', { 'example.com/text': 'x'.repeat(150_000) })

@@ -22,7 +22,7 @@ export interface IntentJournalOptions {
   readonly client: Client
   readonly clock: Clock
   readonly log: Logger
-  /** The Lease. */
+  /** The Lease whose annotation contains the journal. */
   readonly ref: ObjectRef
   /** Unique for every term, for example a uuid. */
   readonly identity: string
@@ -188,7 +188,7 @@ export function createIntentJournal({ client, clock, log, ref, identity }: Inten
     }
   }
 
-  /** Returns the uids of the entries that were added: those for which there was space. */
+  /** Returns the uids of the entries that were added. Entries for which there is no space are left out. */
   async function recordChanges(
     batch: ReadonlyMap<string, Addition>,
     removedUids: readonly string[],

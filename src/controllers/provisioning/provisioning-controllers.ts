@@ -168,7 +168,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     reconcile: (key, signal) => reconcileVolume(key, context, signal),
   })
 
-  /** Starts an attempt for every claim in the journal, also for deleted claims, which no cache contains. */
+  /** Starts an attempt for every claim in the journal, including deleted claims, which no cache contains. */
   async function resumeRecorded(unopenedJournal: IntentJournal, signal: AbortSignal): Promise<void> {
     for (const claim of await openJournal(unopenedJournal, signal)) {
       attempts.getOrCreate(claim, { is: 'unknown' })

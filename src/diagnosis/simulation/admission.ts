@@ -29,7 +29,7 @@ type Admitted<T> =
 export interface Admission {
   admitClaim(claim: Claim): Admitted<Claim>
   admitPod(pod: StoredPod): Admitted<StoredPod>
-  /** Returns the quotas of the namespaces of admitted objects, with what they have left. */
+  /** Returns the quotas of the namespaces of admitted objects, with their remaining amounts. */
   remainingQuotas(): readonly RemainingQuota[]
 }
 

@@ -7,7 +7,7 @@ const nodeOf = (result: Awaited<ReturnType<typeof runScenario>>) =>
   Object.fromEntries(result.placed.map(({ name, node }) => [name, node]))
 
 describe('simulate', () => {
-  it('PLUS-2 places each pod with its volumes, and reserves what they use', async () => {
+  it('PLUS-2 places each pod with its volumes, and reserves the capacity that they use', async () => {
     const snapshot = aSnapshot([
       { name: 'n1', free: '10Gi' },
       { name: 'n2', free: '4Gi' },

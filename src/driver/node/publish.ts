@@ -137,7 +137,7 @@ export async function unpublishVolume(request: NodeUnpublishVolumeRequest, drive
   await driver.targetRoots.check(path, 'target_path')
   const { volumeId } = request
   if (!isVolumeId(volumeId) || !driver.volumes.get(volumeId)) {
-    if (await isNothingAt(path)) return {} // neither volume nor path exists: already unpublished
+    if (await isNothingAt(path)) return {} // neither the volume nor the path exists: already unpublished
     throw volumeNotFound(volumeId)
   }
 

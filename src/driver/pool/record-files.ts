@@ -125,7 +125,7 @@ async function readRecords<R extends { readonly id: string }>({
   return records
 }
 
-/** Moves a file without overwriting another. The new name contains the directory, because records have the same names. */
+/** Moves a file without overwriting another. The new name contains the directory's, because a volume and its mount have the same ID. */
 export async function moveAside(path: string, directory: string): Promise<string> {
   await mkdir(directory, { recursive: true })
   const existingNames = new Set(await readdir(directory))

@@ -101,7 +101,7 @@ describe('the registrar', () => {
     await stop()
   })
 
-  it('CAP-3 registers a plugin again that could be neither notified nor unregistered', async () => {
+  it('CAP-3 registers a plugin again if it could be neither notified nor unregistered', async () => {
     const { registeredNames, failures, scan, advance, registrar, stop } = startRegistrar(['a'])
     failures.add('notify a').add('unregister a')
     await scan()

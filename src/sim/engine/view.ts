@@ -115,7 +115,7 @@ export interface View {
   volumesOf(driver: string, handle: string): readonly ObjectOf<'volume'>[]
   /** Returns the stored events about an object, oldest first. */
   eventsOf(uid: string): readonly ObjectOf<'event'>[]
-  /** Counts the objects of a collection (`core/configmaps`) in a namespace, also for kinds that are not in the view. */
+  /** Counts the objects of a collection (`core/configmaps`) in a namespace, including kinds that are not in the view. */
   countOf(collection: string, namespace: string): number
   /** Returns the existing keys under a prefix, without the prefix, with their revisions. */
   revisionsUnder(prefix: string): ReadonlyMap<string, number>

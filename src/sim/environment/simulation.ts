@@ -19,7 +19,7 @@ export interface Simulation {
   /** Runs steps until the condition holds; throws if the time is up or no step is left. */
   runUntil(condition: () => boolean, options: { readonly withinMs: number; readonly waitingFor: string }): Promise<void>
   runFor(ms: number): Promise<void>
-  /** Appends a line to the trace, of which the last `linesMax` are kept. */
+  /** Appends a line to the trace. Only the last `linesMax` lines are kept. */
   note(line: string): void
   trace(): readonly string[]
   /** A hash of the whole trace: two runs of a seed must agree on it. */

@@ -1,4 +1,4 @@
-// Reads and writes plan files: regressions (a plan with the rule it violated and what it found) and bare plans.
+// Reads and writes plan files: regressions (a plan, the rule that it violated, and a description of the bug) and bare plans.
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Plan } from './plan.ts'

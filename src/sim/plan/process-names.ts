@@ -18,7 +18,7 @@ const SIDECARS: Readonly<Record<DriverName, readonly string[]>> = {
   'basic.sim': ['provisioner'],
 }
 
-/** Returns all replicas of all controllers, of which one of each leads, and those without leader election. */
+/** Returns the replicas of all controllers, including those without leader election. */
 export function controlProcesses(setup: Setup): string[] {
   const { controlReplicas, driverControllers, secondBinder, secondProvisioner } = setup
   const replicas = Array.from({ length: controlReplicas }, (_, index) => index + 1)

@@ -71,7 +71,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   indexAttachments(attachments)
   indexVolumes(volumes)
 
-  // By default, the queue names of external-attacher, for which dashboards exist.
+  // By default, use the queue names of external-attacher, because existing dashboards refer to them.
   const queueName = (upstreamName: string, suffix: string) =>
     options.prefixesQueueNames ? `${facts.name}-${suffix}` : upstreamName
   const { workers, backoff } = settings

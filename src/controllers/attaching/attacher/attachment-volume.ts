@@ -35,8 +35,8 @@ export const nodeIdOf = (nodeName: string, { csiNodes, facts }: AttacherContext)
   csiNodes.get(nodeName)?.spec.drivers.find(({ name }) => name === facts.name)?.nodeID
 
 /**
- * Returns the attachment with which a single-node volume is or may be published on another node. The finalizer means that
- * it may be. Includes attachments of other PersistentVolumes with the same volumeHandle.
+ * Returns an attachment of a single-node volume to another node, on which the volume is or may be published. The finalizer
+ * means that it may be. Includes attachments of other PersistentVolumes with the same volumeHandle.
  */
 export function findConflictingAttachment(
   attachment: Attachment,

@@ -15,7 +15,7 @@ export class PreparationError extends Error {
 /** Returns an error that persists until the claim, the class or the driver changes. */
 export const finalError = (message: string): PreparationError => new PreparationError('final', message)
 
-/** Returns an error like finalError after which the request is retried rarely. */
+/** Returns an error like finalError, but the request is retried rarely. */
 export const infeasibleError = (message: string): PreparationError => new PreparationError('infeasible', message)
 
 /** Returns an error about a missing precondition that other components may fulfill later. */

@@ -20,7 +20,7 @@ describe('resolveSecretRef', () => {
     expect(resolve({ tier: 'fast' })).toBeUndefined()
   })
 
-  it('PROV-16 accepts deprecated keys, also in combination with current keys', () => {
+  it('PROV-16 accepts deprecated keys, alone or combined with current keys', () => {
     expect(resolve({ csiProvisionerSecretName: 'old', csiProvisionerSecretNamespace: 'a' })).toEqual({
       name: 'old',
       namespace: 'a',

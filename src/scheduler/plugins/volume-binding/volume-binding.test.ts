@@ -474,7 +474,7 @@ describe('VolumeBinding', () => {
     expect(fixture.storage.volumeCount).toBe(1)
   })
 
-  it('CAP-12 CAP-13 reports the reason WaitingForVolumes if preBind takes long', async () => {
+  it('CAP-12 CAP-13 reports the reason WaitingForVolumes if preBind takes a long time', async () => {
     await fixture.createNode('n1')
     await fixture.createPod('db', { claims: ['data'] })
     await waitUntilUnschedulable('db')
