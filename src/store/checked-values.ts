@@ -1,7 +1,7 @@
 // Reads values from the medium and compares them with their checksums. Keeps the damaged records that reads and the scrub
 // (scrub.ts) have found, until they are dropped.
 
-import type { Medium } from './medium.ts'
+import { type Medium, UnreadableValueError } from './medium.ts'
 import { checksumOf } from './records/checksum.ts'
 import { DamagedRecordError, type Revision } from './store.ts'
 import type { Version } from './version.ts'
@@ -24,14 +24,19 @@ export class CheckedValues {
 
   /**
    * Returns the stored value of a version, or the error of a damaged record. A record that is known to be damaged is not read
-   * again: if the device cannot read it, a read through the memory map would end the process.
+   * again: a device may take seconds to fail.
    */
   read({ key, revision, checksum }: Version): Uint8Array | DamagedRecordError {
     const knownError = this.#damage.size === 0 ? undefined : this.#damage.get(revision)
     if (knownError) return knownError
-    const storedValue = this.#medium.read(revision)
-    if (storedValue && checksumOf(storedValue) === checksum) return storedValue
-    return this.report({ key, revision, reason: reasonOf(storedValue) })
+    try {
+      const storedValue = this.#medium.read(revision)
+      if (storedValue && checksumOf(storedValue) === checksum) return storedValue
+      return this.report({ key, revision, reason: reasonOf(storedValue) })
+    } catch (error) {
+      if (error instanceof UnreadableValueError) return this.report({ key, revision, reason: error.message })
+      throw error
+    }
   }
 
   /** Keeps the damage of a record. Returns the error that was kept first. */

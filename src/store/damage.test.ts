@@ -10,6 +10,7 @@ import { seedFrom } from '../../test/helpers/seed.ts'
 import { systemClock } from '../base/clock.ts'
 import { openLmdbStore } from './lmdb.ts'
 import { checkPages } from './pages/check-pages.ts'
+import { inspectStore } from './records/inspect-store.ts'
 import { HEADER, NAME_BYTES, nameOfSortKey, readSortKey } from './records/record-codec.ts'
 import { DamagedRecordError, type Store } from './store.ts'
 
@@ -75,19 +76,16 @@ describe('a damaged store file', () => {
     return store.transact(() => [{ put: key, value }])
   }
 
-  type Result = { readonly message: string } | { readonly damagedKeys: readonly string[] }
+  type Result = { readonly namedPages: ReadonlySet<number> } | { readonly damagedKeys: readonly string[] }
 
-  /**
-   * Opens the store and reads everything. Returns the error of opening it, or the damaged keys. Throws on a wrong
-   * value.
-   */
+  /** Opens the store and reads everything. Returns the damaged pages or records. Throws on a wrong value. */
   async function readAll(): Promise<Result> {
     const openResult = await openLmdbStore({ dir, clock }).catch((error: Error) => error)
     if (openResult instanceof Error) {
       expect(openResult.message).toMatch(
         /store\.mdb.*(is damaged|is not an LMDB file|an LMDB file of format|of another program)/s,
       )
-      return { message: openResult.message }
+      return { namedPages: findNamedPages(openResult.message) }
     }
     try {
       const { entries } = await openResult.list({ prefix: '' })
@@ -151,22 +149,22 @@ describe('a damaged store file', () => {
   }
 
   /**
-   * Tests several damaged places together. If the store does not open, tests them again without those on the pages that
-   * the error names, until the store opens. If the error names none of their pages, tests them one by one.
+   * Tries damages together. If the store is refused, it tries them without those on the pages that are named, until the store
+   * opens. If none of them is named, as for a pointer to another page, it tries each half.
    */
   async function tryTogether(damages: readonly Damage[], counts: Counts): Promise<void> {
     for (let remainingDamages = damages; remainingDamages.length > 0; ) {
       const result = await tryDamage(remainingDamages)
-      if (!('message' in result)) {
+      if ('damagedKeys' in result) {
         counts.damaged += result.damagedKeys.length
         counts.harmless += remainingDamages.length - result.damagedKeys.length
         return
       }
-      const namedPages = findNamedPages(result.message)
-      const otherDamages = remainingDamages.filter((damage) => !namedPages.has(pageOf(damage)))
+      const otherDamages = remainingDamages.filter((damage) => !result.namedPages.has(pageOf(damage)))
       if (otherDamages.length === remainingDamages.length) {
-        if (remainingDamages.length > 1) for (const damage of remainingDamages) await tryTogether([damage], counts)
-        else counts.refused++
+        const middle = remainingDamages.length >> 1
+        if (middle === 0) counts.refused++
+        else for (const half of [[0, middle], [middle]]) await tryTogether(remainingDamages.slice(...half), counts)
         return
       }
       counts.refused += remainingDamages.length - otherDamages.length
@@ -174,12 +172,19 @@ describe('a damaged store file', () => {
     }
   }
 
-  /** Returns the pages that an error names, and those with the headers of the records that it names. */
+  /**
+   * Returns the pages that the error of a refused file names, those with the headers of the records that it names, and, as
+   * the error lists only some, those that `stowage store check` lists.
+   */
   function findNamedPages(message: string): Set<number> {
-    const namedHeaderPages = [...message.matchAll(/record (\d+)/g)].map(
-      (match) => headerPages.get(Number(match[1])) ?? -1,
-    )
-    return new Set([...message.matchAll(/page (\d+)/g)].map((match) => Number(match[1])).concat(namedHeaderPages))
+    const namedPages = [...message.matchAll(/page (\d+)/g)].map((match) => Number(match[1]))
+    const headers = [...message.matchAll(/record (\d+)/g)].map((match) => headerPages.get(Number(match[1])) ?? -1)
+    if (/not an LMDB file|LMDB file of format/.test(message)) namedPages.push(0) // the error names the file
+    if (message.includes('is damaged')) expect(namedPages.length + headers.length, message).toBeGreaterThan(0)
+    const listedPages = / more\. List all damage/.test(message)
+      ? inspectStore({ path }).damagedPages.map(({ page }) => page)
+      : []
+    return new Set([...namedPages, ...headers, ...listedPages])
   }
 
   it(`SYS-20 returns no wrong value and names the damage after ${FLIPS} flipped bits, ${GROUP_SIZE} at a time`, {

@@ -77,6 +77,27 @@ describe.skipIf(skip)(`a page that a device can no longer read${skip ? ` (${skip
     expect(outcomes.open).toMatch(/cannot be read at byte \d+ \(page \d+\): EIO/)
   })
 
+  it('SYS-20 fails the requests for its values that come before the scrub, and no others', async () => {
+    const outcomes = await runWithFault('request', child)
+    expect(outcomes['k/150']).toMatch(
+      /^DamagedRecordError: .* at revision 151 is damaged: page \d+: it cannot be read: EIO/,
+    )
+    expect(outcomes).toMatchObject({ 'k/1': 'ok', write: 'ok', passes: 0 })
+    expect(outcomes.damaged).toEqual(['k/150'])
+  })
+
+  it('SYS-20 does not end the process if a request reads it first', async () => {
+    const truncatingChild = await bundleChild('truncated-file-child.ts')
+    const outcomes = await runWithFault('truncated', truncatingChild)
+    await truncatingChild.remove()
+    const damaged = outcomes.damaged as string[]
+    expect(outcomes.intact).toBeGreaterThan(50)
+    expect(damaged.length).toBeGreaterThan(50)
+    expect(damaged.length + (outcomes.intact as number)).toBe(300)
+    for (const reason of damaged)
+      expect(reason).toMatch(/^the record of k\/\d+ at revision \d+ is damaged: page \d+: .*the file ende?[ds] /)
+  })
+
   it('SYS-20 is found by the scrub if it has headers, with the names of their objects', async () => {
     const outcomes = await runWithFault('header', child)
     expect(outcomes.damaged).toContain('k/150')

@@ -11,7 +11,6 @@ import { join } from 'node:path'
 import { open as openLmdb, type RootDatabase } from 'lmdb'
 import { describeDiskSpace, requireWritableSpace } from '../base/disk-space.ts'
 import { ensureDirectory, syncDirectory } from '../base/files.ts'
-import { copyOfBytes } from '../base/unpooled-bytes.ts'
 import { type DirectoryLock, lockDirectory } from './files/directory-lock.ts'
 import { changeOfFile, type FileIdentity, identifyFile } from './files/file-identity.ts'
 import { STORE_FILE } from './files/lmdb-copy.ts'
@@ -25,9 +24,11 @@ import {
   type MediumBatch,
   MediumLostError,
   type RecordHeader,
+  UnreadableValueError,
   type VerifiedSlice,
   type VerifyOptions,
 } from './medium.ts'
+import { EntryReader, UnreadablePageError } from './pages/entry-reader.ts'
 import {
   type Description,
   encodeDescription,
@@ -47,9 +48,12 @@ import {
   headerDamageOf,
   isDamagedHeader,
   isOldHeader,
+  NAME_BYTES,
   type OldHeader,
   type RecordName,
   readName,
+  readSortKey,
+  sortKeyOf,
   VALUE,
   writeName,
 } from './records/record-codec.ts'
@@ -158,6 +162,7 @@ class LmdbMedium implements Medium {
   readonly #fd: number
   readonly #files: readonly FileIdentity[]
   readonly #lock: DirectoryLock
+  readonly #entries: EntryReader
   #headers: readonly NamedHeader[] | undefined
   #description = newDescription()
 
@@ -168,6 +173,7 @@ class LmdbMedium implements Medium {
     this.#files = files
     this.#lock = lock
     this.#headers = headers
+    this.#entries = new EntryReader({ fd, keyBytes: NAME_BYTES, readKey: readSortKey })
   }
 
   /** Reads and checks the description of the store, or writes the description of a new store. */
@@ -240,12 +246,10 @@ class LmdbMedium implements Medium {
       }
       if (floors) this.#db.put(DESCRIPTION_NAME, encodeDescription(newDescription(floors)))
     })
-    try {
-      const [, ...appendResults] = await Promise.all([commit, ...valuePuts])
-      assert(appendResults.every(Boolean), 'a value was not appended after all others')
-    } catch (error) {
-      throw await this.#explain(error)
-    }
+    const committed = Promise.all([commit, ...valuePuts]).then(([, ...appendResults]) =>
+      assert(appendResults.every(Boolean), 'a value was not appended after all others'),
+    )
+    await this.#whenCommitted(committed)
     this.check() // the batch is lost if it was written to a file that no longer has a path
   }
 
@@ -266,9 +270,13 @@ class LmdbMedium implements Medium {
   }
 
   read(revision: Revision): Uint8Array | undefined {
-    const sharedBytes = this.#db.getBinaryFast([VALUE, revision]) // valid until the next read
-    if (!sharedBytes) return undefined
-    return copyOfBytes(new Uint8Array(sharedBytes.buffer, sharedBytes.byteOffset, sharedBytes.length))
+    const name = sortKeyOf([VALUE, revision])
+    try {
+      return this.#entries.read(name)
+    } catch (error) {
+      if (error instanceof UnreadablePageError) throw new UnreadableValueError(error.message, { cause: error })
+      throw error
+    }
   }
 
   bytesOnDisk(): number {
@@ -299,13 +307,23 @@ class LmdbMedium implements Medium {
     const commit = this.#db.batch(() => {
       for (const header of headers) this.#db.put([HEADER, header.revision], encodeHeader(header))
     })
-    await commit.catch(async (error) => Promise.reject(await this.#explain(error)))
+    await this.#whenCommitted(commit)
   }
 
   async #writeDescription(description: Description): Promise<void> {
     const commit = this.#db.put(DESCRIPTION_NAME, encodeDescription(description))
-    await commit.catch(async (error) => Promise.reject(await this.#explain(error)))
+    await this.#whenCommitted(commit)
     this.#description = description
+  }
+
+  async #whenCommitted(commit: Promise<unknown>): Promise<void> {
+    try {
+      await commit
+    } catch (error) {
+      throw await this.#explain(error)
+    } finally {
+      this.#entries.refresh()
+    }
   }
 
   async #explain(error: unknown): Promise<Error> {

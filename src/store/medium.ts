@@ -46,7 +46,10 @@ export interface Medium {
    * written. The store closes after every error other than AppendRejectedError.
    */
   write(batch: MediumBatch): Promise<void>
-  /** Returns the value of a record that was written and has not been dropped, or undefined if the medium has lost it. */
+  /**
+   * Returns the value of a record that was written and has not been dropped, or undefined if the medium has lost it. Throws
+   * UnreadableValueError.
+   */
   read(revision: Revision): Uint8Array | undefined
   /**
    * Reads the headers and values of the records after `afterRevision`, in revision order, until one of the limits is
@@ -79,6 +82,11 @@ export const NO_FLOORS: Floors = { ordinary: 0, brief: 0, briefPrefixes: [] }
 /** Thrown if the medium wrote nothing of the batch and remains usable. */
 export class AppendRejectedError extends Error {
   override readonly name = 'AppendRejectedError'
+}
+
+/** Thrown if the storage cannot read a value. The message is the reason. */
+export class UnreadableValueError extends Error {
+  override readonly name = 'UnreadableValueError'
 }
 
 /** Thrown if the open storage is no longer the one at its path, so that a restart would not find what is written to it. */

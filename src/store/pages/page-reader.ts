@@ -23,7 +23,8 @@ export class PageReader {
 
   set pageBytes(bytes: number) {
     this.#pageBytes = bytes
-    this.#block = Buffer.allocUnsafeSlow(bytes * BLOCK_PAGES)
+    const blockBytes = bytes * BLOCK_PAGES
+    if (this.#block.length !== blockBytes) this.#block = Buffer.allocUnsafeSlow(blockBytes)
     this.#blockStart = 0
     this.#blockEnd = 0
   }

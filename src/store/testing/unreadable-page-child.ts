@@ -1,5 +1,6 @@
 // Child process of the device error tests, with device-errors.c preloaded. Writes a store, makes the page with the header or the
-// value of k/150 unreadable, waits for three passes of the scrub, and prints the outcome of each step as a line of JSON.
+// value of k/150 unreadable, waits for three passes of the scrub, or for none with "request", and prints the outcome of each
+// step as a line of JSON.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { manualClock } from '../../base/manual-clock.ts'
@@ -17,28 +18,32 @@ const outcomeOf = (work: Promise<unknown>) =>
     (error: Error) => `${error.name}: ${error.message}`,
   )
 
-const store = await openLmdbStore({ dir, clock, scrubBytesPerSecond: 2 ** 20 })
-await store.transact(() =>
+const openStore = () => openLmdbStore({ dir, clock, scrubBytesPerSecond: 2 ** 20 })
+const writtenStore = await openStore()
+await writtenStore.transact(() =>
   Array.from({ length: 300 }, (_, n) => ({ put: `k/${n}`, value: Buffer.alloc(700, `value ${n} `) })),
 )
+await writtenStore.close()
+const store = await openStore() // has no value in its cache
 const readLength = async (key: string) => (await store.get(key))?.value.length
 
 const place = readFileSync(path).lastIndexOf(target === 'header' ? 'k/150' : 'value 150 ')
 writeFileSync(process.env.FAULT_FILE as string, `read-page ${Math.floor(place / 4_096)}`)
 await waitUntil(async () => {
+  if (target === 'request') return true
   await clock.advance(1_000)
   return store.stats().scrub?.passes === 3
 })
+print('k/150', await outcomeOf(readLength('k/150')))
+print('k/1', await outcomeOf(readLength('k/1')))
+print('write', await outcomeOf(store.transact(() => [{ put: 'k/1', value: Buffer.from('new') }])))
+print('passes', store.stats().scrub?.passes)
 const damagedRecords = store.damagedRecords?.() ?? []
 print(
   'damaged',
   damagedRecords.map(({ key }) => key),
 )
 print('reason', damagedRecords[0]?.reason)
-print('k/150', await outcomeOf(readLength('k/150')))
-print('k/1', await outcomeOf(readLength('k/1')))
-print('write', await outcomeOf(store.transact(() => [{ put: 'k/1', value: Buffer.from('new') }])))
-print('passes', store.stats().scrub?.passes)
 await store.close()
 
 const { damagedPages } = inspectStore({ path })
