@@ -12,12 +12,13 @@ export function QuotaEffects({ effects }: { readonly effects: readonly QuotaEffe
   if (is === 'failed') return <span class="unavailable">unavailable: {error?.message}</span>
   if (effects.length === 0) return <span class="muted">no quota limits this</span>
   return (
-    <ul>
+    <ul class="effects">
       {effects.map(({ limit, after, fits }) => (
         <li key={`${limit.quota} ${limit.key}`} class={`status tone-${fits === false ? 'bad' : fits ? 'ok' : 'warn'}`}>
           <StatusIcon tone={fits === false ? 'bad' : fits ? 'ok' : 'warn'} />
           {limit.quota}: {after === undefined ? 'not counted yet' : formatAmount(after, limit)} of{' '}
           {formatAmount(limit.hard, limit)}
+          {limit.unit === 'claims' && ' claims'}
           {limit.className !== undefined && ` of class ${limit.className}`}
         </li>
       ))}

@@ -2,6 +2,7 @@
 // reading and for screen readers.
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
+import { formatClock } from '../logic/format.ts'
 
 export interface ChartSeries {
   readonly label: string
@@ -78,6 +79,12 @@ function formatLast(values: ChartSeries['values'], format: (value: number) => st
   return typeof last === 'number' ? format(last) : '–'
 }
 
+/** Formats times in UTC, as the rest of the page, with seconds only if the ticks are close. */
+function formatTimes(ticks: readonly number[]): string[] {
+  const hasSeconds = ticks.length > 1 && ticks[1]! - ticks[0]! < 60
+  return ticks.map((time) => formatClock(time * 1_000).slice(0, hasSeconds ? 8 : 5))
+}
+
 function optionsOf(element: HTMLElement, labels: readonly string[], format: (value: number) => string): uPlot.Options {
   const color = (name: string) => () => getComputedStyle(element).getPropertyValue(name)
   const axis = { stroke: color('--muted'), grid: { stroke: color('--line'), width: 1 }, ticks: { show: false } }
@@ -88,7 +95,7 @@ function optionsOf(element: HTMLElement, labels: readonly string[], format: (val
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { ...axis, space: 70 },
+      { ...axis, space: 70, values: (_, ticks) => formatTimes(ticks) },
       { ...axis, size: 60, values: (_, ticks) => ticks.map(format) },
     ],
     series: [

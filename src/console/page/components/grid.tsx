@@ -57,6 +57,8 @@ export class Grid<R extends Identified> extends Component<GridProps<R>, GridStat
   readonly #held = new HeldRows<R>(() => this.forceUpdate())
   #observer: ResizeObserver | undefined
   #shouldFocus = false
+  #focusIndexHint = 0
+  #shownRowPx = 0
 
   override componentDidMount(): void {
     activateGrid(this)
@@ -75,7 +77,9 @@ export class Grid<R extends Identified> extends Component<GridProps<R>, GridStat
   }
 
   override componentDidUpdate({ selectedUid }: GridProps<R>): void {
-    if (selectedUid !== this.props.selectedUid) this.#showSelected()
+    const rowPx = this.#rowPx()
+    if (selectedUid !== this.props.selectedUid || rowPx !== this.#shownRowPx) this.#showSelected()
+    this.#shownRowPx = rowPx
     if (!this.#shouldFocus) return
     this.#shouldFocus = false
     this.#rowElement(this.state.focusUid)?.focus({ preventScroll: true })
@@ -138,6 +142,15 @@ export class Grid<R extends Identified> extends Component<GridProps<R>, GridStat
     return this.#held.rows
   }
 
+  /** Remembers where the row was, because a search through all rows in each render would be slow. */
+  #hasFocusRow(rows: readonly R[]): boolean {
+    const { focusUid } = this.state
+    if (focusUid === undefined) return false
+    if (rows[this.#focusIndexHint]?.uid !== focusUid)
+      this.#focusIndexHint = rows.findIndex(({ uid }) => uid === focusUid)
+    return this.#focusIndexHint >= 0
+  }
+
   #isCompact(): boolean {
     return this.props.compactCell !== undefined && this.state.widthPx < COMPACT_BELOW_REM * remPx()
   }
@@ -188,7 +201,7 @@ export class Grid<R extends Identified> extends Component<GridProps<R>, GridStat
       rows.length,
       state.firstIndex + Math.ceil(state.heightPx / rowPx) + 2 * OVERSCAN_ROWS + STEP_ROWS,
     )
-    const tabUid = rows.some(({ uid }) => uid === state.focusUid) ? state.focusUid : rows[0]?.uid
+    const tabUid = this.#hasFocusRow(rows) ? state.focusUid : rows[0]?.uid
     const indexes = Array.from({ length: Math.max(0, endIndex - state.firstIndex) }, (_, i) => state.firstIndex + i)
     const tracks = shownColumns.map(({ width }) => width).join(' ')
     return (

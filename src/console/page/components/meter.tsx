@@ -13,14 +13,16 @@ interface MeterProps {
   readonly behind?: number | undefined
   /** What the bar shows, for screen readers. */
   readonly label: string
+  /** Whether a large share is as good as a small one, such as progress. */
+  readonly isNeutral?: boolean
 }
 
-export function Meter({ share, behind, label }: MeterProps) {
+export function Meter({ share, behind, label, isNeutral }: MeterProps) {
   const width = (value: number) => ({ width: `${Math.max(0, Math.min(1, value)) * 100}%` })
   return (
     <span class="meter" role="img" aria-label={`${label}: ${formatPercent(share)}`}>
       {behind !== undefined && <span class="meter-behind" style={width(behind)} />}
-      <span class={`meter-fill level-${levelOf(share)}`} style={width(share)} />
+      <span class={`meter-fill level-${isNeutral ? 'ok' : levelOf(share)}`} style={width(share)} />
     </span>
   )
 }

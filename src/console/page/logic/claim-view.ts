@@ -9,6 +9,8 @@ import type { Identified } from './sorted-view.ts'
 import { parseList, type SortOrder } from './url.ts'
 
 export interface ClaimView extends Identified {
+  /** namespace/name, also the default sort key. */
+  readonly key: string
   readonly namespace: string
   readonly name: string
   readonly claim: ClaimRow
@@ -35,6 +37,7 @@ export function joinClaim(claim: ClaimRow, { why, usage, pods }: ClaimSources): 
   const used = usage?.usedBytes
   return {
     uid: claim.uid,
+    key: `${claim.namespace}/${claim.name}`,
     namespace: claim.namespace,
     name: claim.name,
     claim,
@@ -83,7 +86,7 @@ export function matchClaims({ q = '', ns, status, class: className, node, proble
 type Key = string | number | undefined
 
 const SORT_KEYS: Readonly<Record<string, (row: ClaimView) => Key>> = {
-  namespace: ({ namespace, name }) => `${namespace}/${name}`,
+  namespace: ({ key }) => key,
   name: ({ name }) => name,
   status: ({ status }) => TONE_ORDER.indexOf(status.tone) + status.word,
   why: ({ why }) => (why ? `${why.reason} ${why.message}` : undefined),

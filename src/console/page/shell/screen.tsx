@@ -13,6 +13,8 @@ const LOADERS: Partial<Readonly<Record<ScreenName, Loader>>> = {
   capacity: async () => (await import('../screens/capacity/capacity-screen.tsx')).CapacityScreen,
   nodes: async () => (await import('../screens/nodes/nodes-screen.tsx')).NodesScreen,
   operations: async () => (await import('../screens/operations/operations-screen.tsx')).OperationsScreen,
+  quotas: async () => (await import('../screens/quotas/quotas-screen.tsx')).QuotasScreen,
+  drivers: async () => (await import('../screens/drivers/drivers-screen.tsx')).DriversScreen,
 }
 
 const LOADED = new Map<ScreenName, ComponentType>([

@@ -5,7 +5,6 @@ import type {
   AccessCheck,
   ConsoleInfo,
   DfAnswer,
-  DfClaim,
   DoctorAnswer,
   HistoryAnswer,
   WhyLines,
@@ -18,8 +17,6 @@ export const whyLines = new Polled<WhyLines>('/data/why-lines', 5_000)
 export const usageByClaim = new Polled<Extract<DfAnswer, { by: 'claim' }>>('/data/df', 10_000)
 export const history = new Polled<HistoryAnswer>('/data/history', 10_000)
 export const findings = new Polled<DoctorAnswer>('/data/doctor', 60_000)
-
-export type { DfClaim }
 
 const accessCache = signal<ReadonlyMap<string, boolean>>(new Map())
 const requestedChecks = new Set<string>()

@@ -5,8 +5,8 @@ import { Grid } from '../../components/grid.tsx'
 import { type ClaimFilter, type ClaimView, compareClaims, isSortColumn, matchClaims } from '../../logic/claim-view.ts'
 import { countOf, formatCount } from '../../logic/format.ts'
 import { SortedView } from '../../logic/sorted-view.ts'
-import { formatSort, parseSort, type SortOrder } from '../../logic/url.ts'
-import { claimViews, claimViewsVersion, onClaimChanges, useClaimTable } from '../../state/claim-table.ts'
+import { formatSort, linkTo, parseSort, type SortOrder } from '../../logic/url.ts'
+import { claimViews, claimViewsVersion, onClaimChanges, useClaimTable, viewOfClaim } from '../../state/claim-table.ts'
 import { claims } from '../../state/collections.ts'
 import { whyLines } from '../../state/data.ts'
 import { focusGridRow } from '../../state/keys.ts'
@@ -25,11 +25,11 @@ export function ClaimsScreen() {
   const { is } = claims.state.value
   const total = claimViews.size
   const selected = params.claim
-  const open = (view: ClaimView) => setParams({ claim: `${view.namespace}/${view.name}` }, 'push')
+  const selectedUid = selected === undefined ? undefined : viewOfClaim(selected)?.uid
+  const open = ({ key }: ClaimView) => setParams({ claim: key }, 'push')
   const close = () => {
-    const uid = rows.find(({ namespace, name }) => `${namespace}/${name}` === selected)?.uid
     setParams({ claim: '', tab: '' }, 'push')
-    focusGridRow(uid)
+    focusGridRow(selectedUid)
   }
   const isFiltered = rows.length !== total
   return (
@@ -45,6 +45,11 @@ export function ClaimsScreen() {
         </span>
         {(whyLines.answer.value.value?.omitted ?? 0) > 0 && (
           <span class="muted">causes of the first 2,000 claims that are not ready</span>
+        )}
+        {params.ns !== undefined && rows.length > 0 && rows.length <= BULK_MAX && (
+          <a class="button button-small actions" href={linkToBulk(params.ns, rows)}>
+            Grow {countOf(rows.length, 'claim')} in bulk…
+          </a>
         )}
       </header>
       <ClaimFilters params={params} />
@@ -71,7 +76,7 @@ export function ClaimsScreen() {
               columns={CLAIM_COLUMNS}
               compactCell={compactClaim}
               sort={sort}
-              selectedUid={rows.find(({ namespace, name }) => `${namespace}/${name}` === selected)?.uid}
+              selectedUid={selectedUid}
               onSort={(column) => setParams({ sort: nextSort(sort, column) })}
               onOpen={open}
               flashValue={({ status }) => status.word}
@@ -109,6 +114,12 @@ const nextSort = (sort: SortOrder, column: string): string => {
   const next = formatSort({ column, isDescending: sort.column === column && !sort.isDescending })
   return next === DEFAULT_SORT ? '' : next
 }
+
+/** Bounds the names in the link to a bulk run. */
+const BULK_MAX = 100
+
+const linkToBulk = (ns: string, rows: readonly ClaimView[]): string =>
+  linkTo('bulk', { ns, names: rows.map(({ name }) => name).join(' ') })
 
 const clearFilters = () => setParams({ q: '', ns: '', status: '', class: '', node: '', problems: '' })
 

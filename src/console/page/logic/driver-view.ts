@@ -1,0 +1,101 @@
+// What is known about each CSI driver: capabilities, classes, nodes, volumes without a claim, and its calls.
+import type { CsiCallSample, HistorySample } from '../../protocol.ts'
+import type { CsiNodeRow, DriverRow } from '../rows/cluster.ts'
+import type { ClassRow, VolumeRow } from '../rows/storage.ts'
+
+export interface CallTotal {
+  readonly method: string
+  /** Calls per second by gRPC code, in the newest sample. */
+  readonly codes: readonly { readonly code: string; readonly perSecond: number }[]
+  readonly perSecond: number
+  readonly failedPerSecond: number
+  /** The largest of the codes. Undefined if there were no calls. */
+  readonly p50Ms: number | undefined
+  readonly p99Ms: number | undefined
+}
+
+export interface DriverView {
+  readonly name: string
+  /** Undefined if the driver has no CSIDriver object. */
+  readonly driver: DriverRow | undefined
+  readonly classes: readonly ClassRow[]
+  readonly nodes: readonly string[]
+  /** Volumes that are released or failed: their storage exists, and no claim uses it. */
+  readonly unclaimed: readonly VolumeRow[]
+  readonly volumes: number
+}
+
+export interface DriverSources {
+  readonly drivers: Iterable<DriverRow>
+  readonly classes: Iterable<ClassRow>
+  readonly csiNodes: Iterable<CsiNodeRow>
+  readonly volumes: Iterable<VolumeRow>
+}
+
+/** Returns every driver that has a CSIDriver object, a class or a node. */
+export function buildDriverViews({ drivers, classes, csiNodes, volumes }: DriverSources): DriverView[] {
+  type Draft = {
+    driver: DriverRow | undefined
+    classes: ClassRow[]
+    nodes: string[]
+    unclaimed: VolumeRow[]
+    volumes: number
+  }
+  const views = new Map<string, Draft>()
+  const viewOf = (name: string): Draft => {
+    let view = views.get(name)
+    if (!view) {
+      view = { driver: undefined, classes: [], nodes: [], unclaimed: [], volumes: 0 }
+      views.set(name, view)
+    }
+    return view
+  }
+  for (const driver of drivers) viewOf(driver.name).driver = driver
+  for (const row of classes) viewOf(row.driver).classes.push(row)
+  for (const { name, drivers: registered } of csiNodes)
+    for (const driver of registered) viewOf(driver.name).nodes.push(name)
+  for (const volume of volumes) {
+    if (volume.driver === undefined) continue
+    const view = viewOf(volume.driver)
+    view.volumes++
+    if (volume.phase === 'Released' || volume.phase === 'Failed') view.unclaimed.push(volume)
+  }
+  return [...views].map(([name, view]) => ({ name, ...view })).sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** Returns the calls of the driver by method, the busiest first; undefined if calls are not sampled. */
+export function totalsOfCalls(sample: HistorySample | undefined, driver: string): CallTotal[] | undefined {
+  if (!sample?.csiCalls) return undefined
+  const methods = new Map<string, CsiCallSample[]>()
+  for (const call of sample.csiCalls) {
+    if (call.driver !== driver) continue
+    methods.set(call.method, [...(methods.get(call.method) ?? []), call])
+  }
+  return [...methods]
+    .map(([method, calls]) => ({
+      method,
+      codes: calls.map(({ code, perSecond }) => ({ code, perSecond })).sort((a, b) => b.perSecond - a.perSecond),
+      perSecond: calls.reduce((sum, { perSecond }) => sum + perSecond, 0),
+      failedPerSecond: calls.filter(({ code }) => code !== 'OK').reduce((sum, { perSecond }) => sum + perSecond, 0),
+      p50Ms: largest(calls.map(({ p50Ms }) => p50Ms)),
+      p99Ms: largest(calls.map(({ p99Ms }) => p99Ms)),
+    }))
+    .sort((a, b) => b.perSecond - a.perSecond)
+}
+
+function largest(values: readonly (number | null)[]): number | undefined {
+  const known = values.filter((value): value is number => value !== null)
+  return known.length === 0 ? undefined : Math.max(...known)
+}
+
+/** Returns the calls per second in each sample; null where calls are not sampled. */
+export const ratesOfCalls = (
+  samples: readonly HistorySample[],
+  driver: string,
+  isCounted: (call: CsiCallSample) => boolean,
+) =>
+  samples.map(({ csiCalls }) =>
+    csiCalls === null
+      ? null
+      : csiCalls.reduce((sum, call) => (call.driver === driver && isCounted(call) ? sum + call.perSecond : sum), 0),
+  )
