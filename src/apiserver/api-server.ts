@@ -35,6 +35,7 @@ import {
 } from './http/messages.ts'
 import { errorResponse } from './http/object-response.ts'
 import { acceptsOpenMetrics, OPEN_METRICS_TYPE, toOpenMetrics } from './http/open-metrics.ts'
+import { readMetrics } from './http/read-metrics.ts'
 import { parseTimeoutMs, withTimeout } from './http/request-timeout.ts'
 import { type PathRequest, parseRoute, type ResourceRequest } from './http/route.ts'
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
@@ -266,7 +267,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed()
     if (path === '/version' || path === '/version/') return jsonResponse(200, options.version)
     if (path === '/metrics') {
-      const text = await metrics.registry.metrics()
+      const text = await readMetrics(metrics.registry, request.query)
       if (!acceptsOpenMetrics(request.headers.accept))
         return textResponse(200, text, { 'content-type': metrics.registry.contentType })
       return textResponse(200, toOpenMetrics(text, exemplarOf), { 'content-type': OPEN_METRICS_TYPE })

@@ -1,12 +1,16 @@
 // Handles the requests of the console: every request passes the checks of Host, Origin, body type and session before its route.
 // protocol.ts has the messages; listener.ts listens and loads this file with the first request.
+import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { methodNotAllowed, noSuchPath } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { createTransport } from '../client/http/transport.ts'
-import type { Connection } from '../client/index.ts'
+import { type Connection, httpClient } from '../client/index.ts'
+import { createDataRoutes } from './data/data-routes.ts'
+import { createHistory } from './data/history.ts'
+import type { Insight } from './data/insight.ts'
 import { createForward } from './forward/forward.ts'
 import { createAssets } from './http/assets.ts'
 import { readJsonObject } from './http/body.ts'
@@ -20,6 +24,14 @@ import { serveWatchSocket } from './watch/watch-socket.ts'
 
 export interface ConsoleServerOptions {
   readonly connection: Connection
+  /** The namespace of the kubeconfig. */
+  readonly namespace: string
+  /** The file and the context of the credentials, for the commands that the page shows. */
+  readonly kubeconfig?: string
+  readonly context?: string
+  /** The version of the console. */
+  readonly version: string
+  readonly insight: Insight
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -44,13 +56,23 @@ const USER_AGENT = 'stowage-console'
 const FORWARD_PREFIX = '/k8s'
 
 export function createConsoleServer(options: ConsoleServerOptions, { port, token }: ConsoleAddress): ConsoleServer {
-  const { connection, clock, log } = options
+  const { connection, clock, log, insight } = options
+  const stop = new AbortController()
   const transport = createTransport({ connection, clock, userAgent: USER_AGENT })
+  const client = httpClient({ connection, clock, userAgent: USER_AGENT })
   const assets = createAssets(options.pageDir)
   const forward = createForward({ transport, invalidateCredentials: () => connection.invalidateCredentials?.() })
   const sessions = createSessions({ clock, port, token })
   const collections = createCollections({ ...options, transport })
   const upgrades = createUpgrades()
+  const history = createHistory({ transport, clock })
+  const answerData = createDataRoutes({
+    ...{ client, transport, clock, insight, history, signal: stop.signal, server: connection.server },
+    ...{ namespace: options.namespace, version: options.version },
+    ...{ kubeconfig: options.kubeconfig, context: options.context },
+  })
+  setMaxListeners(0, stop.signal) // every request adds a listener
+  history.run(stop.signal).catch((error: unknown) => log.error({ err: error }, 'The console takes no more samples'))
 
   async function route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     checkHost(incoming, port)
@@ -63,7 +85,7 @@ export function createConsoleServer(options: ConsoleServerOptions, { port, token
     checkBodyType(incoming)
     sessions.require(incoming)
     if (isForwarded) return forward(incoming, response, target.slice(FORWARD_PREFIX.length))
-    throw noSuchPath()
+    return answerData(incoming, response)
   }
 
   async function handleSession(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -96,9 +118,12 @@ export function createConsoleServer(options: ConsoleServerOptions, { port, token
       openWatchSocket(incoming, socket, head).catch((error: unknown) => rejectUpgrade(socket, toApiError(error, log)))
     },
     close() {
+      stop.abort()
       sessions.endAll()
       upgrades.close()
       collections.close()
+      insight.close()
+      client.close()
       transport.close()
     },
   }

@@ -1,20 +1,44 @@
 // Test fixture: a console for an API server on an HTTPS port, and a browser's view of it: requests with cookie and Origin, and
 // the WebSocket of a tab.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
 import { WebSocket } from 'ws'
+import { unauthorized } from '../apiserver/security/errors.ts'
 import type { ServerFixtureOptions } from '../apiserver/server.fixture.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
+import { loadConsoleOptions } from '../cli/commands/console/load-options.ts'
 import { createHttpFixture } from '../client/http/http.fixture.ts'
+import { createTransport } from '../client/http/transport.ts'
 import type { Connection } from '../client/index.ts'
 import { listenConsole } from './listener.ts'
 import type { WatchCommand, WatchMessage } from './protocol.ts'
 
 const WAIT = { timeout: 20_000, interval: 10 }
+
+/** Options of a server that authenticates by the token: `viewer` may read, `stranger` has no rights, `wrong` is rejected. */
+export const withUsers = (): ServerFixtureOptions => ({
+  authenticator: {
+    authenticate({ authorization = '' }) {
+      if (authorization === 'Bearer wrong') return { is: 'rejected', status: unauthorized('unknown token') }
+      const name = /^Bearer (viewer|stranger)$/.exec(authorization)?.[1] ?? 'admin'
+      return { is: 'authenticated', user: { name, groups: ['system:authenticated'] } }
+    },
+    authenticateToken: () => undefined,
+  },
+  authorizer: {
+    authorize(attributes) {
+      const { user, verb } = attributes
+      // All users may read discovery and ask for their own rights.
+      const isOpen = attributes.path !== undefined || attributes.resource.startsWith('selfsubject')
+      const isRead = ['get', 'list', 'watch'].includes(verb)
+      return { allowed: user.name === 'admin' || isOpen || (user.name === 'viewer' && isRead) }
+    },
+  },
+})
 
 export interface Answer {
   readonly status: number
@@ -36,7 +60,10 @@ export async function startConsole(connection: Connection, { clock = systemClock
   const listener = await listenConsole({
     port: 0,
     portFlag: '--port',
-    loadOptions: async () => ({ connection, namespace: 'default', clock, random: () => 0.5, log: silentLog, pageDir }),
+    loadOptions: async () => ({
+      ...(await loadConsoleOptions({ connection, namespace: 'default', clock, random: Math.random, log: silentLog })),
+      pageDir,
+    }),
   })
   onTestFinished(async () => {
     await listener.close()
@@ -144,4 +171,31 @@ async function openTab(port: number, headers: Record<string, string>) {
       }, WAIT)
     },
   }
+}
+
+/** A connection through an API server without the group stowage.dev, as stock servers are. */
+export async function withoutStowageGroup(connection: Connection): Promise<Connection> {
+  const transport = createTransport({ connection, clock: systemClock() })
+  const server = createServer(async (incoming, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of incoming) chunks.push(chunk as Buffer)
+    const path = incoming.url!
+    if (path.startsWith('/apis/stowage.dev')) {
+      response.writeHead(404, { 'content-type': 'text/plain' })
+      return void response.end('404 page not found')
+    }
+    const body = Buffer.concat(chunks).toString('utf8')
+    const type = incoming.headers['content-type']
+    const headers: Record<string, string> = type ? { 'content-type': type } : {}
+    const answer = await transport.open({ method: incoming.method!, path, headers, ...(body ? { body } : {}) })
+    response.writeHead(answer.statusCode!, { 'content-type': answer.headers['content-type'] })
+    answer.pipe(response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+    transport.close()
+  })
+  return { server: `http://127.0.0.1:${(server.address() as { port: number }).port}`, credentials: async () => ({}) }
 }

@@ -1,3 +1,13 @@
 // Public API of the console.
 export type { ConsoleServerOptions } from './console-server.ts'
-export { type ConsoleListener, DEFAULT_PORT, listenConsole } from './listener.ts'
+export type { BulkRuns, Insight } from './data/insight.ts'
+export { DEFAULT_PORT, listenConsole } from './listener.ts'
+export type {
+  BulkClaim,
+  BulkRequest,
+  BulkRun,
+  BulkState,
+  DfAnswer,
+  RecordedRun,
+  SimulateRequest,
+} from './protocol.ts'

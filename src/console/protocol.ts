@@ -125,7 +125,7 @@ export interface WhyLine {
   readonly namespace: string
   readonly name: string
   readonly state: DiagnosisState
-  /** Reason and message of the first cause without further causes. */
+  /** Reason and message of the deepest cause that has no other beside it. */
   readonly reason: string
   readonly message: string
 }
@@ -240,7 +240,7 @@ export interface DoctorAnswer {
 
 // GET /data/history
 
-export type HistorySource = 'claims' | 'operations' | 'metrics' | 'volumes'
+export type HistorySource = 'claims' | 'operations' | 'metrics'
 
 /** Latency and number of the observations since the previous sample. Null if there were none. */
 export interface StepLatency {
@@ -319,4 +319,97 @@ export interface RetryAnswer {
   readonly isDryRun: boolean
   /** Operations of the object. Absent if the server does not list them. */
   readonly operations?: readonly object[]
+}
+
+// Runs of grow and migrate. Options have the names and formats of the flags of the commands, and their defaults.
+// GET  /data/bulk                                       answers BulkAnswer
+// POST /data/bulk/preview                BulkRequest →  the report of the command with --dry-run -o json
+// POST /data/bulk/start                  BulkRequest →  BulkRun
+// POST /data/bulk/pause, resume, undo    BulkAction  →  BulkRun
+
+export type BulkRequest =
+  | {
+      readonly kind: 'grow'
+      readonly namespace: string
+      /** Names of claims, or a selector. */
+      readonly names?: readonly string[]
+      readonly selector?: string
+      /** Either `to` or `by`. */
+      readonly to?: string
+      readonly by?: string
+      readonly parallel?: number
+      readonly interval?: string
+      readonly timeout?: string
+      readonly maxFailures?: number
+    }
+  | {
+      readonly kind: 'migrate'
+      /** Absent for all namespaces. */
+      readonly namespace?: string
+      readonly selector?: string
+      /** Empty for claims without a class. */
+      readonly from: string
+      readonly to: string
+      readonly rate?: string
+      readonly parallel?: number
+      readonly timeout?: string
+      readonly maxFailures?: number
+    }
+
+export interface BulkAction {
+  readonly id: string
+}
+
+/** `paused` after a pause or too many failures; `failed` if the run could not start. */
+export type BulkState = 'running' | 'paused' | 'done' | 'failed'
+
+/** A run of this console. */
+export interface BulkRun {
+  readonly id: string
+  readonly request: BulkRequest
+  /** Whether the run takes back what another run has changed. */
+  readonly isUndo: boolean
+  readonly state: BulkState
+  /** Why the run has failed. */
+  readonly message?: string
+  readonly startedAt: string
+  readonly finishedAt?: string
+  /** Undefined until the claims are selected. */
+  readonly total?: number
+  readonly counts: Readonly<Record<'done' | 'unchanged' | 'failed' | 'unfinished', number>>
+  /** The claims in progress and those that have failed, at most 200, with their last message. */
+  readonly claims: readonly BulkClaim[]
+  /** The command that does the same. */
+  readonly command: string
+}
+
+export interface BulkClaim {
+  readonly namespace: string
+  readonly name: string
+  readonly state: 'working' | 'failed' | 'unfinished'
+  readonly message: string
+}
+
+/** A run that is recorded on claims, also of another process. */
+export interface RecordedRun {
+  readonly kind: 'grow' | 'migrate'
+  /** The id of the operation or run. */
+  readonly id: string
+  /** Classes of migrate; amount of grow. */
+  readonly from?: string
+  readonly to?: string
+  readonly by?: string
+  readonly namespaces: readonly string[]
+  readonly claims: number
+  /** Claims that have the new class or size. */
+  readonly completed: number
+  /** Whether all claims have it and the record is closed. */
+  readonly isClosed: boolean
+  readonly isUndo: boolean
+}
+
+export interface BulkAnswer {
+  /** Newest first, at most 50. */
+  readonly runs: readonly BulkRun[]
+  readonly recorded: readonly RecordedRun[]
 }

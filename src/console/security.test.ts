@@ -1,7 +1,9 @@
 // Who may use the console: Host, Origin, body type, token and session, and the headers of every response.
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
+import { loadConsoleOptions } from '../cli/commands/console/load-options.ts'
 import { createConsoleFixture, startConsole } from './console.fixture.ts'
 import { listenConsole } from './listener.ts'
 
@@ -148,13 +150,13 @@ describe('the console', () => {
       portFlag: '--port',
       async loadOptions() {
         if (attempts++ === 0) throw new Error('the kubeconfig cannot be read')
-        return {
+        return loadConsoleOptions({
           connection: nowhere,
           namespace: 'default',
           clock: systemClock(),
           random: () => 0,
-          log: console as never,
-        }
+          log: silentLog,
+        })
       },
     })
     const read = () => fetch(`http://127.0.0.1:${listener.port}/data/info`)

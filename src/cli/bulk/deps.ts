@@ -1,7 +1,10 @@
 // The dependencies of bulk commands (grow, migrate), and their limit of concurrent requests.
 import type { ProgramDeps } from '../command.ts'
+import type { Progress } from './progress-line.ts'
 
 export interface BulkDeps extends ProgramDeps {
+  /** Called with the number of claims when they are selected. The result is notified instead of a display on the terminal. */
+  readonly observe?: (claims: number) => Progress
   readonly env: Readonly<Record<string, string | undefined>>
   /** Undefined if standard output is not a terminal. */
   readonly terminal: { columns(): number } | undefined

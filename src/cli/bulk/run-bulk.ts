@@ -94,7 +94,7 @@ export async function runBulk<T extends ClaimTask>(
     return tasks.map((task) => knownResults.get(task.key) ?? { key: task.key, ...statusIfNotStarted(task) })
   }
   const { clock, signal } = deps
-  const progress = createProgress(progressStyle, request.output, deps, tasks.length)
+  const progress = deps.observe?.(tasks.length) ?? createProgress(progressStyle, request.output, deps, tasks.length)
   for (const result of knownResults.values()) progress.complete(result)
   const remainingTasks = tasks.filter(({ key }) => !knownResults.has(key))
   const failuresMax = request.failuresMax - countResults([...knownResults.values()], 'failed')

@@ -21,10 +21,15 @@ const ALIASES_MAX = 100
 export async function readManifests(files: readonly string[]): Promise<Manifest[]> {
   const manifests: Manifest[] = []
   for (const file of files) {
-    const text = await readText(file)
-    for (const { source, value } of await parseDocuments(file, text)) manifests.push(...manifestsOf(source, value))
+    manifests.push(...(await parseManifests(file, await readText(file))))
   }
   return manifests
+}
+
+/** `name` is the file or another source of the text, for messages. */
+export async function parseManifests(name: string, text: string): Promise<Manifest[]> {
+  const documents = await parseDocuments(name, text)
+  return documents.flatMap(({ source, value }) => manifestsOf(source, value))
 }
 
 async function readText(file: string): Promise<string> {

@@ -11,6 +11,8 @@ export interface ClientConfig {
   readonly connection: Connection
   /** The namespace of the kubeconfig context or of the pod. */
   readonly namespace: string
+  /** The kubeconfig. Absent in a pod. */
+  readonly path?: string
 }
 
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
@@ -31,7 +33,7 @@ export async function loadClientConfig(
     const connection = await readKubeconfig({ path, clock, context }).catch((error) => {
       throw new UsageError(`Cannot use the kubeconfig ${path}: ${(error as Error).message}`)
     })
-    return { connection, namespace: connection.namespace }
+    return { connection, namespace: connection.namespace, path }
   }
   if (!isInCluster(env)) {
     throw new UsageError('No API server: set --kubeconfig or $KUBECONFIG, or run in a cluster.')

@@ -4,6 +4,7 @@ import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { listenConsole } from '../../../console/index.ts'
 import { createProcessDeps, type LogFlags, type ProgramDeps } from '../../command.ts'
 import { loadValueFormatter, type OutputFormat } from '../../output/format-output.ts'
+import { loadConsoleOptions } from './load-options.ts'
 
 export interface ConsoleFlags extends LogFlags {
   readonly kubeconfig?: string
@@ -17,10 +18,11 @@ export async function runConsole(flags: ConsoleFlags, deps: ProgramDeps): Promis
   const { clock, random, signal } = deps
   const { log, env } = await createProcessDeps(deps, { ...flags, logLevel: flags.logLevel ?? 'warn' })
   const config = await loadClientConfig(flags.kubeconfig, { clock, env, context: flags.context })
+  const kubeconfig = config.path
   const listener = await listenConsole({
     port: flags.port,
     portFlag: '--port',
-    loadOptions: async () => ({ ...config, clock, random, log }),
+    loadOptions: () => loadConsoleOptions({ ...config, ...flags, clock, random, log, kubeconfig }),
   })
   try {
     const { url } = listener

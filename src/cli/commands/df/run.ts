@@ -1,11 +1,12 @@
 // Runs `stowage df`: reads claims, volumes, pods and their measured usage, and prints a row per claim or group.
 import { setMaxListeners } from 'node:events'
+import type { Clock } from '../../../base/clock.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
-import { createTransport } from '../../../client/http/transport.ts'
-import { httpClient } from '../../../client/index.ts'
+import { createTransport, type Transport } from '../../../client/http/transport.ts'
+import { type Client, httpClient } from '../../../client/index.ts'
 import type { BulkDeps } from '../../bulk/deps.ts'
 import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
-import { createWorkProgress, standardError } from '../../output/work-progress.ts'
+import { createWorkProgress, type ProgressOutput, standardError } from '../../output/work-progress.ts'
 import { readLists } from '../../space/read-lists.ts'
 import { NAMESPACE_LISTS, SPACE_KINDS, type SpaceLists } from './cluster-lists.ts'
 import { formatClaims, formatGroups } from './format-rows.ts'
@@ -28,7 +29,7 @@ export interface DfDeps extends BulkDeps {
   readonly hasColors: boolean
 }
 
-interface SpaceReport {
+export interface SpaceReport {
   readonly by: DfRequest['by']
   readonly items: readonly SpaceEntry[] | readonly SpaceGroup[]
   /** The rules that are missing, without which some amounts are not known. */
@@ -46,7 +47,10 @@ export async function runDf(request: DfRequest, deps: DfDeps): Promise<void> {
   const namespace = request.allNamespaces ? undefined : (request.namespace ?? config.namespace)
   const connection = { client: httpClient(options), transport: createTransport(options) }
   try {
-    const report = await createReport({ ...request, namespace }, { ...deps, ...connection })
+    const report = await createSpaceReport(
+      { ...request, namespace },
+      { clock, signal, ...connection, output: standardError() },
+    )
     const style = { hasColors, hasBars: terminal !== undefined }
     deps.write(await formatOutput(request.output, report, () => formatReport(report, namespace, style)))
   } finally {
@@ -55,15 +59,19 @@ export async function runDf(request: DfRequest, deps: DfDeps): Promise<void> {
   }
 }
 
-type ReportDeps = DfDeps & {
-  readonly client: ReturnType<typeof httpClient>
-  readonly transport: ReturnType<typeof createTransport>
+export interface ReportDeps {
+  readonly client: Pick<Client, 'list' | 'serves'>
+  readonly transport: Pick<Transport, 'call'>
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** Where the progress is shown. */
+  readonly output: ProgressOutput
 }
 
 /** Throws an error that names the rule if the user may not list claims: without them there is nothing to report. */
-async function createReport(
+export async function createSpaceReport(
   { by, sort, namespace }: Pick<DfRequest, 'by' | 'sort'> & { readonly namespace: string | undefined },
-  { client, transport, clock, signal }: ReportDeps,
+  { client, transport, clock, signal, output }: ReportDeps,
 ): Promise<SpaceReport> {
   const { lists, missingRules } = await readLists(SPACE_KINDS, {
     client,
@@ -78,7 +86,6 @@ async function createReport(
   }
   const hasPods = !missingRules.some(({ list }) => list === 'pods')
   const nodes = nodesToQuery(lists, hasPods)
-  const output = standardError()
   const progress = createWorkProgress({ title: 'Querying nodes', unit: 'nodes', total: nodes.length, clock, output })
   const usage = await readUsage(nodes, { client, transport, signal, progress }).finally(progress.finish)
   const pools = findPools(lists)

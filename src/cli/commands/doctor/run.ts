@@ -47,10 +47,10 @@ export async function runDoctor(flags: DoctorFlags, deps: DoctorDeps): Promise<v
   if (report.counts.error + report.counts.warning > 0) throw new ExitError(1)
 }
 
-async function examineCluster(
+export async function examineCluster(
   connection: Connection,
-  flags: DoctorFlags & { readonly subject: Subject | undefined },
-  deps: DoctorDeps,
+  flags: Pick<DoctorFlags, 'driver' | 'csiAddress' | 'dataDir'> & { readonly subject?: Subject },
+  deps: Pick<DoctorDeps, 'clock' | 'signal'>,
 ): Promise<Report> {
   const { clock, signal } = deps
   const options = { connection, clock, timeoutMs: TIMEOUT_MS, userAgent: USER_AGENT }
@@ -79,7 +79,7 @@ async function examineCluster(
   }
 }
 
-const createEmptyAnswer = ({ clock }: DoctorDeps): ServerAnswer => ({
+const createEmptyAnswer = ({ clock }: Pick<DoctorDeps, 'clock'>): ServerAnswer => ({
   sentMs: clock.nowMs(),
   receivedMs: clock.nowMs(),
 })
@@ -101,7 +101,10 @@ async function examineWithoutServer(context: DoctorContext, failure: ApiError): 
 }
 
 /** Reads what the driver reports. A driver that does not answer is a finding, not an error of the command. */
-async function readSocket(address: string, { clock, signal }: DoctorDeps): Promise<DriverSocket> {
+async function readSocket(
+  address: string,
+  { clock, signal }: Pick<DoctorDeps, 'clock' | 'signal'>,
+): Promise<DriverSocket> {
   const driver = connectDriver({ address, clock, log: silentLog, timeoutMs: TIMEOUT_MS })
   try {
     return { address, facts: await readDriverFacts(driver, signal) }

@@ -45,12 +45,33 @@ export async function runRetry(request: RetryRequest, deps: BulkDeps): Promise<v
   }
 }
 
-/** Throws an Error that names the object if it does not exist or the user may not patch it. */
 export async function requestRetry(
   client: Client,
-  { kind, name, namespace: givenNamespace, isDryRun, output }: RetryRequest,
-  { clock, signal, write }: Pick<BulkDeps, 'clock' | 'signal' | 'write'>,
+  request: RetryRequest,
+  deps: Pick<BulkDeps, 'clock' | 'signal' | 'write'>,
 ): Promise<void> {
+  const { kind, name } = request
+  const result = await annotateForRetry(client, request, deps)
+  const label = `${kind.singular}/${name}${result.namespace ? ` in namespace ${result.namespace}` : ''}`
+  deps.write(await formatOutput(request.output, result, () => formatText(label, result)))
+}
+
+export interface RetryResult {
+  readonly kind: string
+  readonly namespace: string | undefined
+  readonly name: string
+  readonly requestedAt: string
+  readonly isDryRun: boolean
+  /** Undefined if the server does not list operations, or not to this user. */
+  readonly operations: readonly Operation[] | undefined
+}
+
+/** Throws an Error that names the object if it does not exist or the user may not patch it. */
+export async function annotateForRetry(
+  client: Client,
+  { kind, name, namespace: givenNamespace, isDryRun }: Omit<RetryRequest, 'output'>,
+  { clock, signal }: Pick<BulkDeps, 'clock' | 'signal'>,
+): Promise<RetryResult> {
   const namespace = kind.namespaced ? givenNamespace : undefined
   const operations = await readOperations(client, { kind: kind.kind, name, namespace }, signal)
   const requestedAt = new Date(clock.nowMs()).toISOString()
@@ -60,9 +81,7 @@ export async function requestRetry(
   } catch (error) {
     throw isNotFound(error) ? await notFoundError(client, { kind, name, namespace }, signal) : error
   }
-  const label = `${kind.singular}/${name}${namespace ? ` in namespace ${namespace}` : ''}`
-  const result = { kind: kind.kind, namespace, name, requestedAt, isDryRun, operations }
-  write(await formatOutput(output, result, () => formatText(label, { isDryRun, operations })))
+  return { kind: kind.kind, namespace, name, requestedAt, isDryRun, operations }
 }
 
 /** Returns undefined if the server does not list operations, or not to this user. */

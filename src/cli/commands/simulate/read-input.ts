@@ -5,7 +5,7 @@ import { UsageError } from '../../../base/usage-error.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { SNAPSHOT_KINDS, type Snapshot, type SnapshotList } from '../../../diagnosis/index.ts'
 import { type DecodeContext, decodeManifest } from '../../manifests/decode-manifest.ts'
-import { type Manifest, readManifests } from '../../manifests/read-manifests.ts'
+import { type Manifest, parseManifests, readManifests } from '../../manifests/read-manifests.ts'
 import { expandWorkload, WORKLOAD_KINDS } from './workloads.ts'
 
 export interface SimulationInput {
@@ -24,6 +24,8 @@ export interface Override {
 
 interface InputFiles {
   readonly filename?: readonly string[]
+  /** Manifests that are not in a file. */
+  readonly manifests?: string
   readonly setClass?: readonly string[]
   readonly quota?: readonly string[]
 }
@@ -35,12 +37,14 @@ const QUOTA_LISTS = ['quotas'] as const
 
 export async function readInput(files: InputFiles, context: DecodeContext): Promise<SimulationInput> {
   const { filename = [], setClass = [], quota = [] } = files
-  const manifests = (await readManifests(filename)).flatMap(expandWorkload)
+  const given = files.manifests === undefined ? [] : await parseManifests('manifests', files.manifests)
+  const manifests = [...(await readManifests(filename)), ...given].flatMap(expandWorkload)
+  const sources = files.manifests === undefined ? filename : [...filename, 'manifests']
   const pods = decodeAll('pods', manifests, context) as Snapshot['pods']
   const claims = decodeAll('claims', manifests, context) as Snapshot['claims']
-  if (filename.length > 0 && pods.length === 0)
+  if (sources.length > 0 && pods.length === 0)
     throw new UsageError(
-      `${filename.join(', ')}: no pods: expected a Pod, or a ${WORKLOAD_KINDS.join(', ')} with replicas`,
+      `${sources.join(', ')}: no pods: expected a Pod, or a ${WORKLOAD_KINDS.join(', ')} with replicas`,
     )
   const skipped = manifests
     .filter(({ kind }) => listOf(kind, ['pods', 'claims', ...OVERRIDE_LISTS]) === undefined)

@@ -23,6 +23,8 @@ import { readInput } from './read-input.ts'
 
 export interface SimulateFlags extends ScenarioFlags {
   readonly filename?: readonly string[]
+  /** Manifests that are not in a file. */
+  readonly manifests?: string
   readonly namespace?: string
   readonly setClass?: readonly string[]
   readonly quota?: readonly string[]
@@ -82,8 +84,8 @@ export async function runSimulate(flags: SimulateFlags, deps: SimulateDeps): Pro
 /** Only reads: `client` needs no other verb than list. */
 export async function simulateWith(
   client: Pick<Client, 'list' | 'serves'>,
-  flags: SimulateFlags & { readonly namespace: string },
-  deps: SimulateDeps,
+  flags: Omit<SimulateFlags, 'output'> & { readonly namespace: string },
+  deps: Pick<SimulateDeps, 'clock' | 'signal' | 'progressOutput'>,
 ): Promise<SimulationResult> {
   const { clock, signal } = deps
   const context = { namespace: flags.namespace, nowMs: clock.nowMs() }
@@ -130,7 +132,7 @@ const UNCHECKED: Partial<Record<SnapshotList, string>> = {
 }
 
 /** Shows each round as work of its own. */
-function createProgress({ clock, progressOutput: output }: SimulateDeps) {
+function createProgress({ clock, progressOutput: output }: Pick<SimulateDeps, 'clock' | 'progressOutput'>) {
   let round = 0
   let progress: WorkProgress | undefined
   return {

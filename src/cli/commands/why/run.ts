@@ -94,7 +94,7 @@ export async function explain(
 }
 
 /** Throws UsageError if the object could not be read. */
-function diagnosisOf(result: DiagnoseResult, target: Target): Diagnosis {
+export function diagnosisOf(result: DiagnoseResult, target: Target): Diagnosis {
   const { kind, name } = target
   switch (result.is) {
     case 'diagnosed':

@@ -1,0 +1,101 @@
+// Answers the questions of the console with the functions of the commands `why`, `timeline`, `df`, `simulate`, `doctor`, `retry`,
+// `grow` and `migrate`, over the connection of the console.
+import { setMaxListeners } from 'node:events'
+import { ApiError, badRequest } from '../../../api/status-error.ts'
+import type { Clock, Random } from '../../../base/clock.ts'
+import { createTransport } from '../../../client/http/transport.ts'
+import { type Connection, httpClient } from '../../../client/index.ts'
+import type { DfAnswer, Insight } from '../../../console/index.ts'
+import { diagnose, readSnapshot } from '../../../diagnosis/index.ts'
+import { createSpaceReport } from '../df/run.ts'
+import { examineCluster } from '../doctor/run.ts'
+import { parseObject } from '../retry/object-kinds.ts'
+import { annotateForRetry } from '../retry/run.ts'
+import { simulateWith } from '../simulate/run.ts'
+import { parseTarget as parseTimelineTarget, readShownTimeline } from '../timeline/run.ts'
+import { parseTarget } from '../why/parse-target.ts'
+import { diagnosisOf } from '../why/run.ts'
+import { createBulkRuns } from './bulk-runs.ts'
+import { manifestsForClaims } from './what-fits.ts'
+
+export interface InsightOptions {
+  readonly connection: Connection
+  /** The namespace of the kubeconfig. */
+  readonly namespace: string
+  readonly clock: Clock
+  readonly random: Random
+  /** The data directory of a server on this machine, whose disk the doctor checks. Default: that of the commands. */
+  readonly dataDir?: string
+}
+
+const TIMEOUT_MS = 30_000
+const USER_AGENT = 'stowage-console'
+/** Progress of long work is not shown. */
+const NO_OUTPUT = { write() {} }
+
+export function createInsight(options: InsightOptions): Insight {
+  const { connection, clock, random, dataDir } = options
+  const transportOptions = { connection, clock, timeoutMs: TIMEOUT_MS, userAgent: USER_AGENT }
+  const client = httpClient(transportOptions)
+  const transport = createTransport(transportOptions)
+  const bulk = createBulkRuns({ client, clock, random })
+  return {
+    diagnose: (target, signal) =>
+      explainErrors(async () => {
+        const parsed = parseTarget(`${target.kind}/${target.name}`, target.namespace ?? options.namespace)
+        const { namespace } = parsed
+        setMaxListeners(0, signal) // every list of a snapshot adds a listener
+        const scope = namespace ? { namespace } : {}
+        const snapshot = await readSnapshot({ client, ...scope, nowMs: clock.nowMs(), signal })
+        return diagnosisOf(diagnose(snapshot, parsed), parsed)
+      }),
+    readTimeline: ({ kind, name, namespace, uid }, signal) =>
+      explainErrors(() =>
+        readShownTimeline(
+          client,
+          parseTimelineTarget(`${kind}/${name}`, { namespace, uid }, options.namespace),
+          signal,
+        ),
+      ),
+    readSpace: (by, signal) =>
+      explainErrors(async () => {
+        setMaxListeners(0, signal)
+        const deps = { client, transport, clock, signal, output: NO_OUTPUT }
+        return (await createSpaceReport({ by, sort: 'name', namespace: undefined }, deps)) as DfAnswer
+      }),
+    simulate: (request, signal) =>
+      explainErrors(() => {
+        setMaxListeners(0, signal)
+        const namespace = typeof request.namespace === 'string' ? request.namespace : options.namespace
+        const manifests = 'manifests' in request ? request.manifests : manifestsForClaims(request, namespace)
+        if (typeof manifests !== 'string') throw badRequest('expected manifests, or className, size and count')
+        return simulateWith(client, { manifests, namespace }, { clock, signal, progressOutput: NO_OUTPUT })
+      }),
+    examine: (driver, signal) =>
+      explainErrors(() => examineCluster(connection, { driver, dataDir }, { clock, signal })),
+    retry: ({ kind, name, namespace = options.namespace, dryRun = false }, signal) =>
+      explainErrors(() => {
+        const object = parseObject(`${kind}/${name}`)
+        return annotateForRetry(client, { ...object, namespace, isDryRun: dryRun }, { clock, signal })
+      }),
+    bulk: {
+      ...bulk,
+      preview: (request, signal) => explainErrors(() => bulk.preview(request, signal)),
+    },
+    close() {
+      bulk.close()
+      client.close()
+      transport.close()
+    },
+  }
+}
+
+/** The commands throw Errors with a message for the user, which the page must get as such and not as a failure of the console. */
+async function explainErrors<T>(run: () => Promise<T> | T): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    const isForUser = error instanceof Error && ['Error', 'UsageError'].includes(error.name)
+    throw isForUser && !(error instanceof ApiError) ? badRequest(error.message) : error
+  }
+}

@@ -1,0 +1,50 @@
+// Answers whether the user has rights, with SelfSubjectAccessReviews, so that the page can disable what the API server would
+// reject. The API server decides about each request all the same.
+import { selfSubjectAccessReviewKind } from '../../api/kinds/reviews/reviews.ts'
+import { badRequest } from '../../api/status-error.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Client } from '../../client/index.ts'
+import type { AccessAnswer, AccessCheck } from '../protocol.ts'
+
+const CHECKS_MAX = 100
+const KEEP_MS = 30_000
+/** The oldest answers are forgotten. */
+const ANSWERS_MAX = 2_000
+const FIELDS = ['verb', 'group', 'resource', 'subresource', 'namespace', 'name'] as const
+
+export function createAccess({ client, clock }: { readonly client: Pick<Client, 'create'>; readonly clock: Clock }) {
+  const answers = new Map<string, { readonly allowed: Promise<boolean>; readonly expiresAtMs: number }>()
+
+  function isAllowed(check: AccessCheck): Promise<boolean> {
+    const attributes = Object.fromEntries(FIELDS.map((field) => [field, check[field] ?? '']))
+    const key = JSON.stringify(attributes)
+    const cached = answers.get(key)
+    if (cached && clock.monotonicMs() < cached.expiresAtMs) return cached.allowed
+    const allowed = client
+      .create(selfSubjectAccessReviewKind, { metadata: {}, spec: { resourceAttributes: attributes } })
+      .then(({ status }) => status?.allowed === true)
+    answers.delete(key)
+    answers.set(key, { allowed, expiresAtMs: clock.monotonicMs() + KEEP_MS })
+    const [oldestKey] = answers.keys()
+    if (answers.size > ANSWERS_MAX && oldestKey !== undefined) answers.delete(oldestKey)
+    allowed.catch(() => answers.delete(key))
+    return allowed
+  }
+
+  return async (checks: unknown): Promise<AccessAnswer> => {
+    if (!Array.isArray(checks) || !checks.every(isCheck)) {
+      throw badRequest('expected checks with verb, group and resource')
+    }
+    if (checks.length > CHECKS_MAX) throw badRequest(`expected at most ${CHECKS_MAX} checks`)
+    return { allowed: await Promise.all(checks.map(isAllowed)) }
+  }
+}
+
+const isCheck = (value: unknown): value is AccessCheck => {
+  if (typeof value !== 'object' || value === null) return false
+  const fields = value as Readonly<Record<string, unknown>>
+  return (
+    FIELDS.every((field) => fields[field] === undefined || typeof fields[field] === 'string') &&
+    ['verb', 'group', 'resource'].every((field) => typeof fields[field] === 'string')
+  )
+}

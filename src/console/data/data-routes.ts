@@ -1,0 +1,113 @@
+// The routes under /data: answers that the console computes with the user's credentials. protocol.ts has their messages.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { badRequest, methodNotAllowed, noSuchPath } from '../../api/status-error.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Transport } from '../../client/http/transport.ts'
+import type { Client } from '../../client/index.ts'
+import { readJsonObject } from '../http/body.ts'
+import { sendJson } from '../http/respond.ts'
+import type { BulkRequest, DfGrouping, RetryRequest, SimulateRequest } from '../protocol.ts'
+import { createAccess } from './access.ts'
+import { createCached } from './cached.ts'
+import type { History } from './history.ts'
+import { type InfoOptions, readInfo } from './info.ts'
+import type { Insight, InsightTarget } from './insight.ts'
+import { readWhyLines } from './why-lines.ts'
+
+export interface DataOptions extends InfoOptions {
+  readonly client: Client
+  readonly transport: Transport
+  readonly clock: Clock
+  readonly insight: Insight
+  readonly history: History
+  /** Aborted when the console stops. */
+  readonly signal: AbortSignal
+}
+
+interface Request {
+  readonly query: URLSearchParams
+  /** The JSON object of a POST. */
+  readonly body: Readonly<Record<string, unknown>>
+  /** Aborted when the browser closes the connection. */
+  readonly signal: AbortSignal
+}
+
+type Handler = (request: Request) => Promise<object>
+
+const GROUPINGS: readonly string[] = ['claim', 'class', 'node', 'pool', 'namespace']
+
+/** Returns a function that answers a request whose path starts with /data/. */
+export function createDataRoutes(options: DataOptions) {
+  const { client, clock, insight, history, signal: stopSignal } = options
+  const { bulk } = insight
+  const checkAccess = createAccess({ client, clock })
+  // Answers that several tabs ask for do not depend on one of them: they end with the console.
+  const infoOnce = createCached({ clock, keepMs: 5_000, keepMsMax: 5_000 }, () => readInfo(options))
+  const whyLinesOnce = createCached({ clock, keepMs: 2_000, keepMsMax: 30_000 }, () =>
+    readWhyLines(client, clock, stopSignal),
+  )
+  const spaceOnce = createCached({ clock, keepMs: 2_000, keepMsMax: 30_000 }, (by) =>
+    insight.readSpace(by as 'claim' | DfGrouping, stopSignal),
+  )
+  const doctorOnce = createCached({ clock, keepMs: 5_000, keepMsMax: 30_000 }, (driver) =>
+    insight.examine(driver || undefined, stopSignal),
+  )
+
+  const handlers: Readonly<Record<string, Handler>> = {
+    'GET info': () => infoOnce(),
+    'GET why': ({ query, signal }) => insight.diagnose(targetOf(query), signal),
+    'GET why-lines': () => whyLinesOnce(),
+    'GET timeline': ({ query, signal }) => insight.readTimeline(targetOf(query), signal),
+    'GET df': ({ query }) => spaceOnce(groupingOf(query)),
+    'GET doctor': ({ query }) => doctorOnce(query.get('driver') ?? ''),
+    'GET history': async () => history.read(),
+    'POST simulate': ({ body, signal }) => insight.simulate(body as unknown as SimulateRequest, signal),
+    'POST access': ({ body }) => checkAccess(body.checks),
+    'POST retry': ({ body, signal }) => insight.retry(retryRequestOf(body), signal),
+    'GET bulk': ({ signal }) => bulk.list(signal),
+    'POST bulk/preview': ({ body, signal }) => bulk.preview(body as unknown as BulkRequest, signal),
+    'POST bulk/start': async ({ body }) => bulk.start(body as unknown as BulkRequest),
+    'POST bulk/pause': async ({ body }) => bulk.pause(textOf(body, 'id')),
+    'POST bulk/resume': async ({ body }) => bulk.resume(textOf(body, 'id')),
+    'POST bulk/undo': async ({ body }) => bulk.undo(textOf(body, 'id')),
+  }
+
+  return async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { pathname, searchParams: query } = new URL(incoming.url ?? '/', 'http://console')
+    const route = pathname.slice('/data/'.length)
+    const method = incoming.method ?? 'GET'
+    const handler = Object.hasOwn(handlers, `${method} ${route}`) ? handlers[`${method} ${route}`] : undefined
+    if (!handler) {
+      const isKnown = ['GET', 'POST'].some((other) => Object.hasOwn(handlers, `${other} ${route}`))
+      throw isKnown ? methodNotAllowed() : noSuchPath()
+    }
+    const controller = new AbortController()
+    response.once('close', () => controller.abort())
+    const body = method === 'POST' ? await readJsonObject(incoming) : {}
+    sendJson(response, await handler({ query, body, signal: AbortSignal.any([controller.signal, stopSignal]) }))
+  }
+}
+
+function targetOf(query: URLSearchParams): InsightTarget {
+  const [kind, name] = [query.get('kind'), query.get('name')]
+  if (!kind || !name) throw badRequest('expected the parameters kind and name')
+  const [namespace, uid] = [query.get('namespace'), query.get('uid')]
+  return { kind, name, ...(namespace ? { namespace } : {}), ...(uid ? { uid } : {}) }
+}
+
+function groupingOf(query: URLSearchParams): string {
+  const by = query.get('by') ?? 'claim'
+  if (!GROUPINGS.includes(by)) throw badRequest(`by must be one of ${GROUPINGS.join(', ')}`)
+  return by
+}
+
+function retryRequestOf(body: Request['body']): RetryRequest {
+  const namespace = typeof body.namespace === 'string' ? { namespace: body.namespace } : {}
+  return { kind: textOf(body, 'kind'), name: textOf(body, 'name'), ...namespace, dryRun: body.dryRun === true }
+}
+
+function textOf(body: Request['body'], field: string): string {
+  const value = body[field]
+  if (typeof value !== 'string' || value === '') throw badRequest(`expected the text ${field}`)
+  return value
+}

@@ -1,0 +1,112 @@
+// Reads what the API server is and what it offers to the console. A server that cannot be reached is an answer, not an error.
+import { ApiError } from '../../api/status-error.ts'
+import type { Transport } from '../../client/http/transport.ts'
+import { parseResponse, type WireObject } from '../../client/http/wire.ts'
+import type { ConsoleInfo, Feature } from '../protocol.ts'
+
+export interface InfoOptions {
+  readonly transport: Transport
+  readonly server: string
+  readonly namespace: string
+  readonly version: string
+  readonly kubeconfig: string | undefined
+  readonly context: string | undefined
+}
+
+const STOWAGE_API = '/apis/stowage.dev/v1'
+const NOT_STOWAGE = 'the API server does not serve the group stowage.dev'
+
+export async function readInfo(options: InfoOptions): Promise<ConsoleInfo> {
+  const { server: url, namespace, version: consoleVersion, kubeconfig, context } = options
+  const common = {
+    namespace,
+    consoleVersion,
+    ...(kubeconfig === undefined ? {} : { kubeconfig }),
+    ...(context === undefined ? {} : { context }),
+  }
+  try {
+    const [version, resources, userInfo] = await Promise.all([
+      readVersion(options),
+      readResources(options),
+      readUser(options),
+    ])
+    return {
+      ...common,
+      ...userInfo,
+      server: { url, ...(version ? { version } : {}), isStowage: resources !== undefined },
+      features: await readFeatures(resources, options),
+    }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const { message } = error
+    const missing: Feature = { available: false, reason: message }
+    const features = { operations: missing, journal: missing, metrics: missing, nodeStats: missing, bulk: missing }
+    return { ...common, server: { url, isStowage: false, problem: message }, features }
+  }
+}
+
+async function send({ transport }: InfoOptions, method: 'GET' | 'POST', path: string, body?: object) {
+  return parseResponse(
+    await transport.call({ method, path, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }),
+  )
+}
+
+/** Returns undefined if the request fails although the server can be reached. */
+async function trySend(...request: Parameters<typeof send>): Promise<WireObject | undefined> {
+  return send(...request).catch((error: unknown) => {
+    if (error instanceof ApiError && error.code >= 400 && error.code < 500 && error.code !== 401) return undefined
+    throw error
+  })
+}
+
+const readVersion = async (options: InfoOptions): Promise<string | undefined> =>
+  (await trySend(options, 'GET', '/version'))?.gitVersion
+
+/** Returns the resources of the group stowage.dev, or undefined if it is not served. */
+async function readResources(options: InfoOptions): Promise<readonly string[] | undefined> {
+  const list = await trySend(options, 'GET', STOWAGE_API)
+  return list?.resources?.map(({ name }: { name: string }) => name)
+}
+
+async function readUser(options: InfoOptions): Promise<{ user?: string; groups?: readonly string[] }> {
+  const api = 'authentication.k8s.io/v1'
+  const body = { apiVersion: api, kind: 'SelfSubjectReview' }
+  const review = await trySend(options, 'POST', `/apis/${api}/selfsubjectreviews`, body)
+  const { username, groups } = review?.status?.userInfo ?? {}
+  return { ...(username ? { user: username } : {}), ...(groups ? { groups } : {}) }
+}
+
+async function isAllowed(options: InfoOptions, spec: object): Promise<boolean> {
+  const api = 'authorization.k8s.io/v1'
+  const body = { apiVersion: api, kind: 'SelfSubjectAccessReview', spec }
+  const review = await trySend(options, 'POST', `/apis/${api}/selfsubjectaccessreviews`, body)
+  return review?.status?.allowed === true
+}
+
+async function readFeatures(
+  resources: readonly string[] | undefined,
+  options: InfoOptions,
+): Promise<ConsoleInfo['features']> {
+  const ofResource = (resource: string): Feature => {
+    if (!resources) return { available: false, reason: NOT_STOWAGE }
+    if (resources.includes(resource)) return { available: true }
+    return { available: false, reason: `the API server does not serve ${resource}.stowage.dev` }
+  }
+  const metrics = resources
+    ? await ofRight(options, { nonResourceAttributes: { verb: 'get', path: '/metrics' } }, 'get the path /metrics')
+    : { available: false, reason: `${NOT_STOWAGE}, so that its metrics tell nothing about volumes` }
+  const nodesProxy = { resourceAttributes: { verb: 'get', group: '', resource: 'nodes', subresource: 'proxy' } }
+  return {
+    operations: ofResource('operations'),
+    journal: ofResource('timelinereviews'),
+    metrics,
+    nodeStats: resources ? metrics : await ofRight(options, nodesProxy, 'get nodes/proxy'),
+    bulk: { available: true },
+  }
+}
+
+async function ofRight(options: InfoOptions, spec: object, rule: string): Promise<Feature> {
+  return (await isAllowed(options, spec))
+    ? { available: true }
+    : { available: false, reason: `you need the right to ${rule}` }
+}

@@ -1,0 +1,49 @@
+// What the commands of the CLI find out about a cluster. The CLI implements it with the functions of its commands, so that the
+// console and the commands give the same answers.
+import type {
+  BulkAnswer,
+  BulkRequest,
+  BulkRun,
+  DfAnswer,
+  DfGrouping,
+  Diagnosis,
+  DoctorAnswer,
+  RetryAnswer,
+  RetryRequest,
+  SimulateRequest,
+  SimulationResult,
+  TimelineAnswer,
+} from '../protocol.ts'
+
+export interface InsightTarget {
+  /** As the commands accept it: `pvc`, `pod`, `pv`, `node`. */
+  readonly kind: string
+  readonly namespace?: string
+  readonly name: string
+  readonly uid?: string
+}
+
+/** All functions reject with an ApiError or UsageError. */
+export interface Insight {
+  diagnose(target: InsightTarget, signal: AbortSignal): Promise<Diagnosis>
+  readTimeline(target: InsightTarget, signal: AbortSignal): Promise<TimelineAnswer>
+  readSpace(by: 'claim' | DfGrouping, signal: AbortSignal): Promise<DfAnswer>
+  simulate(request: SimulateRequest, signal: AbortSignal): Promise<SimulationResult>
+  examine(driver: string | undefined, signal: AbortSignal): Promise<DoctorAnswer>
+  retry(request: RetryRequest, signal: AbortSignal): Promise<RetryAnswer>
+  readonly bulk: BulkRuns
+  close(): void
+}
+
+/** Runs of grow and migrate in this process. */
+export interface BulkRuns {
+  list(signal: AbortSignal): Promise<BulkAnswer>
+  /** Returns the report of a dry run. */
+  preview(request: BulkRequest, signal: AbortSignal): Promise<object>
+  start(request: BulkRequest): BulkRun
+  /** Starts no further claims. Those that were started continue in the cluster. */
+  pause(id: string): BulkRun
+  resume(id: string): BulkRun
+  /** Starts a run that takes back what the run has changed. */
+  undo(id: string): BulkRun
+}

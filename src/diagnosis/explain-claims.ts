@@ -1,0 +1,62 @@
+// Explains all claims of a snapshot that are not ready in one line each, for lists of claims. diagnose.ts has the whole tree of one
+// object.
+import { compareQuantities } from '../api/quantity.ts'
+import { diagnoseClaim } from './claim.ts'
+import { type Claim, createCluster } from './cluster.ts'
+import type { Diagnosis, DiagnosisState } from './diagnosis.ts'
+import type { Snapshot } from './snapshot.ts'
+
+export interface ClaimLine {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly state: DiagnosisState
+  readonly reason: string
+  readonly message: string
+}
+
+export interface ExplainOptions {
+  readonly linesMax: number
+  /** Called after some claims, so that other work can run. */
+  pause(): Promise<void>
+}
+
+const CLAIMS_PER_TURN = 20
+
+export async function explainClaims(
+  snapshot: Snapshot,
+  { linesMax, pause }: ExplainOptions,
+): Promise<{ readonly lines: readonly ClaimLine[]; readonly omitted: number }> {
+  const candidates = snapshot.claims.filter(mayBeUnready)
+  const cluster = createCluster(snapshot)
+  const lines: ClaimLine[] = []
+  let examined = 0
+  for (const claim of candidates) {
+    if (lines.length >= linesMax) break
+    const diagnosis = diagnoseClaim(claim, cluster)
+    if (diagnosis.state !== 'ready') lines.push(lineOf(claim, diagnosis))
+    if (++examined % CLAIMS_PER_TURN === 0) await pause()
+  }
+  return { lines, omitted: candidates.length - examined }
+}
+
+/** Whether the claim has something to wait for. All others are ready, and are not diagnosed. */
+function mayBeUnready({ metadata, spec, status }: Claim): boolean {
+  if (status?.phase !== 'Bound' || metadata.deletionTimestamp) return true
+  if ((status.conditions?.length ?? 0) > 0 || status.modifyVolumeStatus || status.allocatedResourceStatuses) return true
+  if ((spec?.volumeAttributesClassName ?? '') !== (status.currentVolumeAttributesClassName ?? '')) return true
+  const requested = spec?.resources?.requests?.storage
+  const capacity = status.capacity?.storage
+  return requested !== undefined && capacity !== undefined && compareQuantities(requested, capacity) > 0
+}
+
+function lineOf({ metadata }: Claim, diagnosis: Diagnosis): ClaimLine {
+  const { state, reason, message } = deepestSingleCause(diagnosis)
+  return { uid: metadata.uid, namespace: metadata.namespace ?? '', name: metadata.name, state, reason, message }
+}
+
+/** Descends while there is one cause only: several, such as one per node, are summarised by the message above them. */
+function deepestSingleCause(diagnosis: Diagnosis): Diagnosis {
+  const causes = (diagnosis.children ?? []).filter(({ state }) => state !== 'ready')
+  return causes.length === 1 ? deepestSingleCause(causes[0] as Diagnosis) : diagnosis
+}
