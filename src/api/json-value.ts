@@ -35,7 +35,7 @@ export function jsonEquals(a: JsonValue | undefined, b: JsonValue | undefined): 
 
 export const isJsonArray = (value: unknown): value is readonly JsonValue[] => Array.isArray(value)
 
-/** Returns whether objects and arrays are nested more than `depthMax` deep. */
+/** Returns whether objects and arrays are nested more than `depthMax` levels deep. */
 export function exceedsDepth(value: JsonValue, depthMax: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (depthMax === 0) return true

@@ -77,9 +77,11 @@ describe('parseYaml', () => {
     await expect(parseYaml(aliasLevels.join('\n'))).rejects.toThrow('Excessive alias count')
     await expect(parseYaml(`- &a x\n${'- *a\n'.repeat(101)}`)).rejects.toThrow('more than 100 aliases')
     for (const opening of ['[', '{a: ', '- ', '? ', '[{a: [']) {
-      await expect(parseYaml(opening.repeat(1_000))).rejects.toThrow('nested more than 100 deep')
+      await expect(parseYaml(opening.repeat(1_000))).rejects.toThrow('nested more than 100 levels deep')
     }
-    await expect(parseYaml(`${'['.repeat(3_000)}${']'.repeat(3_000)}`)).rejects.toThrow('nested more than 100 deep')
+    await expect(parseYaml(`${'['.repeat(3_000)}${']'.repeat(3_000)}`)).rejects.toThrow(
+      'nested more than 100 levels deep',
+    )
     await expect(parseYaml('- a\n'.repeat(10_000))).rejects.toThrow('more than 20000 tokens; send it as JSON instead')
   })
 

@@ -172,6 +172,6 @@ function assertJson(value: unknown, depth: number): void {
   for (const inner of Object.values(value)) assertJson(inner, depth + 1)
 }
 
-const tooDeep = () => new YamlError(`invalid YAML: maps and lists are nested more than ${YAML_DEPTH_MAX} deep`)
+const tooDeep = () => new YamlError(`invalid YAML: maps and lists are nested more than ${YAML_DEPTH_MAX} levels deep`)
 
 const truncate = (message: string): string => message.slice(0, YAML_MESSAGE_LENGTH_MAX)

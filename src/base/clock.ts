@@ -5,7 +5,7 @@ export interface Clock {
   nowMs(): number
   /** Milliseconds since an arbitrary fixed point. Never decreases. */
   monotonicMs(): number
-  /** Resolves after `ms`. Rejects with the signal's reason if the signal is aborted before. */
+  /** Resolves after `ms`. Rejects with the signal's reason if the signal is aborted first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Calls `run` once after `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void

@@ -12,7 +12,7 @@ export interface WatchFilesOptions {
 
 const POLL_MS = 400
 
-/** Detects changes after the state of the files at the call. Returns a function that stops the watch. */
+/** Detects changes since this call. Returns a function that stops the watch. */
 export async function watchFiles({ paths, clock, onChange }: WatchFilesOptions): Promise<() => void> {
   let isStopped = false
   let cancelTimer = () => {}

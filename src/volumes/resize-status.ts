@@ -74,7 +74,7 @@ export const infeasiblePatch = (failure: Failure, now: string, target?: string):
   },
 })
 
-/** Written after a call failed that will be repeated. */
+/** Written after a failed call that will be repeated. */
 export const failedPatch = (failure: Failure, now: string): StatusPatch => ({
   status: { conditions: [condition('ControllerResizeError', failure, now)] },
 })

@@ -55,7 +55,7 @@ export function applyConfig(
   const ownFields = withoutUntrackedFields(appliedFields(shape, config))
   const mergedObject = mergeConfig(shape, live, config)
   const prunedObject = previousEntry
-    ? prune(shape, mergedObject, { previous: previousEntry.fieldsV1, ownFields, otherEntries })
+    ? prune(shape, mergedObject, { previousFields: previousEntry.fieldsV1, ownFields, otherEntries })
     : mergedObject
   const object = complete(prunedObject)
 
@@ -85,19 +85,19 @@ function prune(
   shape: ObjectShape,
   mergedObject: Value,
   {
-    previous: previousEntry,
+    previousFields,
     ownFields,
     otherEntries,
-  }: { previous: FieldSet; ownFields: FieldSet; otherEntries: readonly Entry[] },
+  }: { previousFields: FieldSet; ownFields: FieldSet; otherEntries: readonly Entry[] },
 ): Value {
   const includeParents = (set: FieldSet) => withParents(shape, set)
   const fieldsIn = (object: Value) => includeParents(appliedFields(shape, object))
   const mergedFields = fieldsIn(mergedObject)
   const ownedFields = otherEntries.reduce((set, entry) => union(set, entry.fieldsV1), ownFields)
 
-  const withoutPrevious = removeFields(shape, mergedObject, includeParents(previousEntry))
+  const withoutPrevious = removeFields(shape, mergedObject, includeParents(previousFields))
   const unownedFields = difference(mergedFields, union(fieldsIn(withoutPrevious), includeParents(ownedFields)))
   const withoutUnowned = removeFields(shape, mergedObject, unownedFields)
   const removedFields = difference(mergedFields, fieldsIn(withoutUnowned))
-  return removeFields(shape, mergedObject, intersection(removedFields, includeParents(previousEntry)))
+  return removeFields(shape, mergedObject, intersection(removedFields, includeParents(previousFields)))
 }

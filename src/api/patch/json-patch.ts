@@ -38,7 +38,7 @@ export function applyJsonPatch(document: JsonValue, patch: JsonValue, options: J
     }
   })
   if (exceedsDepth(state.root, JSON_DEPTH_MAX)) {
-    throw new PatchError('too large', `the patched document is nested more than ${JSON_DEPTH_MAX} deep`)
+    throw new PatchError('too large', `the patched document is nested more than ${JSON_DEPTH_MAX} levels deep`)
   }
   return state.root
 }
@@ -136,7 +136,7 @@ function deepCopy(state: PatchState, value: JsonValue): JsonValue {
 
 function checkDepth(value: JsonValue): void {
   if (!exceedsDepth(value, JSON_DEPTH_MAX)) return
-  throw new OperationError(`the value is nested more than ${JSON_DEPTH_MAX} deep`, 'too large')
+  throw new OperationError(`the value is nested more than ${JSON_DEPTH_MAX} levels deep`, 'too large')
 }
 
 // Resolving pointers

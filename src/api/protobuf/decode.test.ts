@@ -279,7 +279,7 @@ describe('decodeProtobuf rejects', () => {
     }
     expect(() => decodeProtobuf(tree, encodeNested(MESSAGE_DEPTH_MAX))).not.toThrow()
     expect(() => decodeProtobuf(tree, encodeNested(MESSAGE_DEPTH_MAX + 1))).toThrow(
-      `messages are nested more than ${MESSAGE_DEPTH_MAX} deep`,
+      `messages are nested more than ${MESSAGE_DEPTH_MAX} levels deep`,
     )
   })
 })

@@ -28,7 +28,7 @@ export function decodeProtobuf(type: ObjectType, bytes: Uint8Array): JsonRecord 
 /** Reads a message into `object`. A message may be split into several parts, which are merged. */
 function readMessage(fields: WireFields, reader: ProtobufReader, object: JsonRecord, path: string[]): JsonRecord {
   if (path.length > MESSAGE_DEPTH_MAX) {
-    throw new ProtobufError(`messages are nested more than ${MESSAGE_DEPTH_MAX} deep`)
+    throw new ProtobufError(`messages are nested more than ${MESSAGE_DEPTH_MAX} levels deep`)
   }
   while (reader.moveToNextField()) {
     const wireField = fields.get(reader.number)

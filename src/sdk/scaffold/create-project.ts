@@ -6,7 +6,7 @@ import { UsageError } from '../../base/usage-error.ts'
 import { checkPlugin } from '../../controllers/provisioning/plugin/check-plugin.ts'
 
 export interface ProjectOptions {
-  /** Must not exist or be empty. */
+  /** Must be empty or not exist. */
   readonly directory: string
   /** The name of the provisioner in storage classes, such as `example.com/disks`. */
   readonly name: string

@@ -1,5 +1,5 @@
-// RecordInspector: compares the headers and values of a store with their checksums, in the order in which the file of a store
-// and a backup archive have them: the description, all headers, all values.
+// RecordInspector: compares the headers and values of a store with their checksums. A store file and a backup archive
+// have them in this order: the description, all headers, all values.
 import type { MediumRecord, RecordHeader } from '../medium.ts'
 import type { Revision } from '../store.ts'
 import { checksumOf } from './checksum.ts'

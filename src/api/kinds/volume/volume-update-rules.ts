@@ -48,8 +48,8 @@ export function validateVolumeUpdate(
  * Returns whether the change adds controllerExpandSecretRef, which a volume lacks if its class had no such secret when
  * the volume was provisioned.
  */
-const addsExpandSecret = ({ path, oldValue: oldSpec }: Change): boolean =>
-  path === 'csi.controllerExpandSecretRef' && oldSpec === undefined
+const addsExpandSecret = ({ path, oldValue }: Change): boolean =>
+  path === 'csi.controllerExpandSecretRef' && oldValue === undefined
 
 type Affinity = PersistentVolumeSpec['nodeAffinity']
 
@@ -67,12 +67,12 @@ function validateAffinityChange(
 }
 
 /** Returns the stored affinity with deprecated labels renamed where the new affinity has the successor. */
-function withSuccessors(oldSpec: Affinity, newSpec: Affinity): Affinity {
-  if (!oldSpec?.required) return oldSpec
-  const renamedTerms = oldSpec.required.nodeSelectorTerms.map((term, index) =>
-    renameLabels(term, newSpec?.required?.nodeSelectorTerms[index]),
+function withSuccessors(oldAffinity: Affinity, newAffinity: Affinity): Affinity {
+  if (!oldAffinity?.required) return oldAffinity
+  const renamedTerms = oldAffinity.required.nodeSelectorTerms.map((term, index) =>
+    renameLabels(term, newAffinity?.required?.nodeSelectorTerms[index]),
   )
-  return { ...oldSpec, required: { ...oldSpec.required, nodeSelectorTerms: renamedTerms } }
+  return { ...oldAffinity, required: { ...oldAffinity.required, nodeSelectorTerms: renamedTerms } }
 }
 
 function renameLabels(term: NodeSelectorTerm, newTerm: NodeSelectorTerm | undefined): NodeSelectorTerm {

@@ -81,7 +81,7 @@ export async function createSpaceReport(
   })
   const missingRule = missingRules.find(({ list }) => list === 'claims')
   if (missingRule) {
-    const hint = namespace === undefined ? '; choose a namespace that you may read with --namespace' : ''
+    const hint = namespace === undefined ? '; choose a namespace that you may read: --namespace NAME' : ''
     throw new Error(`Claims cannot be read: you need the right to ${missingRule.rule}${hint}`)
   }
   const hasPods = !missingRules.some(({ list }) => list === 'pods')

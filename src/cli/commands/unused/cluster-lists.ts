@@ -16,5 +16,5 @@ export const UNUSED_KINDS = {
 
 export type UnusedLists = Lists<typeof UNUSED_KINDS>
 
-/** The lists that are read only in the namespace of the flag. */
+/** The lists that are read only in the chosen namespace. */
 export const NAMESPACE_LISTS: ReadonlySet<keyof UnusedLists> = new Set(['claims', 'pods'])

@@ -1,4 +1,4 @@
-// Runs `stowage unused`: reads claims, pods, volumes and classes, and prints those that are unused.
+// Runs `stowage unused`: reads claims, pods, volumes and classes, and prints the unused claims, volumes and classes.
 import { setMaxListeners } from 'node:events'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, httpClient } from '../../../client/index.ts'
@@ -54,7 +54,7 @@ async function createReport(
   const { lists, missingRules } = await readLists(UNUSED_KINDS, options)
   const missingRule = missingRules.find(({ list }) => list === 'claims')
   if (missingRule) {
-    const hint = namespace === undefined ? '; choose a namespace that you may read with --namespace' : ''
+    const hint = namespace === undefined ? '; choose a namespace that you may read: --namespace NAME' : ''
     throw new Error(`Claims cannot be read: you need the right to ${missingRule.rule}${hint}`)
   }
   const unreadable = new Set(missingRules.map(({ list }) => list))
