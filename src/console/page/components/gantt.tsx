@@ -1,6 +1,7 @@
 // The timeline of a claim as a Gantt chart, drawn as SVG. The table below it has the same entries as text.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { TimelineAnswer } from '../../protocol.ts'
+import type { Tone } from '../logic/claim-status.ts'
 import { formatLatency, formatTime } from '../logic/format.ts'
 import { type Bar, layoutTimeline } from '../logic/timeline-layout.ts'
 
@@ -102,15 +103,22 @@ function BarShape({ bar: { entry, start, end }, x }: { readonly bar: Bar<Entry>;
       </circle>
     )
   return (
-    <rect class={barClass(entry)} x={left} y={6} width={Math.max(3, x(end) - left)} height={12} rx={2}>
+    <rect
+      class={`gantt-bar-${toneOfResult(entry.result)}`}
+      x={left}
+      y={6}
+      width={Math.max(3, x(end) - left)}
+      height={12}
+      rx={2}
+    >
       <title>{title}</title>
     </rect>
   )
 }
 
-const barClass = ({ result }: Entry): string =>
-  result === undefined || result === 'Done' || result === 'OK'
-    ? 'gantt-bar'
-    : result === 'Retry'
-      ? 'gantt-bar-warn'
-      : 'gantt-bar-bad'
+/** An attempt that is stuck waits for something else; that is not yet a failure. */
+export function toneOfResult(result: string | undefined): Tone {
+  if (result === undefined || result === 'Done' || result === 'OK' || result === 'Normal') return 'ok'
+  if (result === 'Stuck') return 'wait'
+  return result === 'Retry' || result === 'Warning' ? 'warn' : 'bad'
+}

@@ -1,6 +1,7 @@
 // The tree of causes of `stowage why`, with what helps below each cause.
 import type { Diagnosis, DiagnosisState } from '../../protocol.ts'
 import type { Tone } from '../logic/claim-status.ts'
+import { shortRef } from '../logic/kinds.ts'
 import { Command } from './command.tsx'
 import { StatusIcon } from './status.tsx'
 
@@ -20,6 +21,12 @@ export const WhyTree = ({ diagnosis }: { readonly diagnosis: Diagnosis }) => (
   </ul>
 )
 
+/** Consecutive causes, such as nodes, often have the same fixes, which follow the last of them. */
+const withoutRepeatedFixes = (causes: readonly Diagnosis[]): Diagnosis[] =>
+  causes.map((cause, index) =>
+    JSON.stringify(cause.fixes) === JSON.stringify(causes[index + 1]?.fixes) ? { ...cause, fixes: [] } : cause,
+  )
+
 function Cause({ diagnosis }: { readonly diagnosis: Diagnosis }) {
   const { subject, state, reason, message, fixes = [], children = [] } = diagnosis
   const omitted = children.length - CHILDREN_MAX
@@ -29,10 +36,7 @@ function Cause({ diagnosis }: { readonly diagnosis: Diagnosis }) {
         <StatusIcon tone={TONE_OF_STATE[state]} />
         <span class="cause-text">
           <span class="sr-only">{state}: </span>
-          <strong>
-            {subject.kind}/{subject.name}
-          </strong>{' '}
-          {message} <span class="cause-reason">{reason}</span>
+          <strong>{shortRef(subject.kind, subject.name)}</strong> {message} <span class="cause-reason">{reason}</span>
         </span>
       </div>
       {fixes.length > 0 && (
@@ -50,7 +54,7 @@ function Cause({ diagnosis }: { readonly diagnosis: Diagnosis }) {
       )}
       {children.length > 0 && (
         <ul class="tree">
-          {children.slice(0, CHILDREN_MAX).map((child, index) => (
+          {withoutRepeatedFixes(children.slice(0, CHILDREN_MAX)).map((child, index) => (
             <Cause key={`${index} ${child.subject.kind}/${child.subject.name}`} diagnosis={child} />
           ))}
           {omitted > 0 && <li class="muted">… and {omitted} more</li>}

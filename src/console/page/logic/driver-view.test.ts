@@ -54,12 +54,12 @@ it('SYS-13 a driver has its classes, nodes and released volumes, also without a 
   ])
 })
 
-it('adds up calls by method and separates failures', () => {
-  expect(totalsOfCalls(sample, 'csi')).toEqual([
+it('averages calls by method over the samples and separates failures', () => {
+  expect(totalsOfCalls([sample, { ...sample, csiCalls: [] }, { ...sample, csiCalls: null }], 'csi')).toEqual([
     {
       method: 'GetCapacity',
-      codes: [{ code: 'OK', perSecond: 4 }],
-      perSecond: 4,
+      codes: [{ code: 'OK', perSecond: 2 }],
+      perSecond: 2,
       failedPerSecond: 0,
       p50Ms: 5,
       p99Ms: 9,
@@ -67,11 +67,11 @@ it('adds up calls by method and separates failures', () => {
     {
       method: 'CreateVolume',
       codes: [
-        { code: 'OK', perSecond: 2 },
-        { code: 'Internal', perSecond: 1 },
+        { code: 'OK', perSecond: 1 },
+        { code: 'Internal', perSecond: 0.5 },
       ],
-      perSecond: 3,
-      failedPerSecond: 1,
+      perSecond: 1.5,
+      failedPerSecond: 0.5,
       p50Ms: 5,
       p99Ms: 9,
     },
@@ -79,6 +79,6 @@ it('adds up calls by method and separates failures', () => {
 })
 
 it('calls that are not sampled are unknown, not zero', () => {
-  expect(totalsOfCalls({ ...sample, csiCalls: null }, 'csi')).toBeUndefined()
+  expect(totalsOfCalls([{ ...sample, csiCalls: null }], 'csi')).toBeUndefined()
   expect(ratesOfCalls([{ ...sample, csiCalls: null }, sample], 'csi', ({ code }) => code !== 'OK')).toEqual([null, 1])
 })

@@ -5,11 +5,11 @@ import type { ClassRow, VolumeRow } from '../rows/storage.ts'
 
 export interface CallTotal {
   readonly method: string
-  /** Calls per second by gRPC code, in the newest sample. */
+  /** Mean calls per second by gRPC code. */
   readonly codes: readonly { readonly code: string; readonly perSecond: number }[]
   readonly perSecond: number
   readonly failedPerSecond: number
-  /** The largest of the codes. Undefined if there were no calls. */
+  /** The largest of all samples. Undefined if there were no calls. */
   readonly p50Ms: number | undefined
   readonly p99Ms: number | undefined
 }
@@ -63,25 +63,42 @@ export function buildDriverViews({ drivers, classes, csiNodes, volumes }: Driver
   return [...views].map(([name, view]) => ({ name, ...view })).sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** Returns the calls of the driver by method, the busiest first; undefined if calls are not sampled. */
-export function totalsOfCalls(sample: HistorySample | undefined, driver: string): CallTotal[] | undefined {
-  if (!sample?.csiCalls) return undefined
+/** Returns the calls of the driver by method over all samples, the busiest first; undefined if calls are not sampled. */
+export function totalsOfCalls(samples: readonly HistorySample[], driver: string): CallTotal[] | undefined {
+  const sampled = samples.flatMap(({ csiCalls }) => (csiCalls === null ? [] : [csiCalls]))
+  if (sampled.length === 0) return undefined
   const methods = new Map<string, CsiCallSample[]>()
-  for (const call of sample.csiCalls) {
+  for (const call of sampled.flat()) {
     if (call.driver !== driver) continue
     methods.set(call.method, [...(methods.get(call.method) ?? []), call])
   }
   return [...methods]
-    .map(([method, calls]) => ({
-      method,
-      codes: calls.map(({ code, perSecond }) => ({ code, perSecond })).sort((a, b) => b.perSecond - a.perSecond),
-      perSecond: calls.reduce((sum, { perSecond }) => sum + perSecond, 0),
-      failedPerSecond: calls.filter(({ code }) => code !== 'OK').reduce((sum, { perSecond }) => sum + perSecond, 0),
-      p50Ms: largest(calls.map(({ p50Ms }) => p50Ms)),
-      p99Ms: largest(calls.map(({ p99Ms }) => p99Ms)),
-    }))
+    .map(([method, calls]) => {
+      const codes = [...new Set(calls.map(({ code }) => code))].map((code) => ({
+        code,
+        perSecond: meanRate(
+          calls.filter((call) => call.code === code),
+          sampled.length,
+        ),
+      }))
+      return {
+        method,
+        codes: codes.sort((a, b) => b.perSecond - a.perSecond),
+        perSecond: meanRate(calls, sampled.length),
+        failedPerSecond: meanRate(
+          calls.filter(({ code }) => code !== 'OK'),
+          sampled.length,
+        ),
+        p50Ms: largest(calls.map(({ p50Ms }) => p50Ms)),
+        p99Ms: largest(calls.map(({ p99Ms }) => p99Ms)),
+      }
+    })
     .sort((a, b) => b.perSecond - a.perSecond)
 }
+
+/** A sample without a call of this kind counts as zero. */
+const meanRate = (calls: readonly CsiCallSample[], samples: number): number =>
+  calls.reduce((sum, { perSecond }) => sum + perSecond, 0) / samples
 
 function largest(values: readonly (number | null)[]): number | undefined {
   const known = values.filter((value): value is number => value !== null)

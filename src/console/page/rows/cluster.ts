@@ -6,6 +6,7 @@ import type { Node } from '../../../api/kinds/node/node-schema.ts'
 import type { Operation } from '../../../api/kinds/operation/operation-schema.ts'
 import type { ResourceQuota } from '../../../api/kinds/resource-quota/resource-quota-schema.ts'
 import type { ConsoleObject } from '../../protocol.ts'
+import { shortRef } from '../logic/kinds.ts'
 import { intern, type NamedRow, timeOf } from './row.ts'
 
 const namedRow = ({ metadata }: ConsoleObject): NamedRow => ({
@@ -136,7 +137,7 @@ export function projectOperation(object: ConsoleObject): OperationRow {
     nextMs: timeOf(operation.nextAttempt),
     driver: intern(driverAnswer?.driver),
     answer: driverAnswer ? intern(`${driverAnswer.method}: ${driverAnswer.code}`) : undefined,
-    waitsFor: waitsFor ? `${waitsFor.kind ?? ''}/${waitsFor.name ?? ''}` : undefined,
+    waitsFor: waitsFor ? shortRef(waitsFor.kind ?? '', waitsFor.name ?? '') : undefined,
   }
   const searchText = [
     row.namespace,
@@ -190,7 +191,7 @@ export function projectEvent(object: ConsoleObject): EventRow {
   const time = series?.lastObservedTime || event.lastTimestamp || event.eventTime || event.metadata.creationTimestamp
   return {
     ...namedRow(object),
-    object: `${involved.kind ?? ''}/${involved.name ?? ''}`,
+    object: shortRef(involved.kind ?? '', involved.name ?? ''),
     isWarning: event.type === 'Warning',
     reason: event.reason ?? '',
     message: event.message ?? '',

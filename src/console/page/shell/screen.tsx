@@ -15,6 +15,7 @@ const LOADERS: Partial<Readonly<Record<ScreenName, Loader>>> = {
   operations: async () => (await import('../screens/operations/operations-screen.tsx')).OperationsScreen,
   quotas: async () => (await import('../screens/quotas/quotas-screen.tsx')).QuotasScreen,
   drivers: async () => (await import('../screens/drivers/drivers-screen.tsx')).DriversScreen,
+  bulk: async () => (await import('../screens/bulk/bulk-screen.tsx')).BulkScreen,
 }
 
 const LOADED = new Map<ScreenName, ComponentType>([

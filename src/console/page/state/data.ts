@@ -3,6 +3,7 @@ import { signal } from '@preact/signals'
 import type {
   AccessAnswer,
   AccessCheck,
+  BulkAnswer,
   ConsoleInfo,
   DfAnswer,
   DoctorAnswer,
@@ -16,6 +17,7 @@ export const info = new Polled<ConsoleInfo>('/data/info', 30_000)
 export const whyLines = new Polled<WhyLines>('/data/why-lines', 5_000)
 export const usageByClaim = new Polled<Extract<DfAnswer, { by: 'claim' }>>('/data/df', 10_000)
 export const history = new Polled<HistoryAnswer>('/data/history', 10_000)
+export const bulk = new Polled<BulkAnswer>('/data/bulk', 2_000)
 export const findings = new Polled<DoctorAnswer>('/data/doctor', 60_000)
 
 const accessCache = signal<ReadonlyMap<string, boolean>>(new Map())

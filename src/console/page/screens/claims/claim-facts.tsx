@@ -86,9 +86,11 @@ function UsedFact({ view: { usage, usedShare, claim } }: { readonly view: ClaimV
   if (claim.phase !== 'Bound') return 'no volume yet'
   if (usage?.usedBytes === undefined || usedShare === undefined)
     return <Unavailable reason={usage?.unknownReason ?? 'The usage has not been measured yet.'} />
+  const isIdle = usage.iops === 0 && usage.throughputBytes === 0
   const io = [
-    ...(usage.iops === undefined ? [] : [`${formatRate(usage.iops)} operations`]),
-    ...(usage.throughputBytes === undefined ? [] : [`${formatBytes(usage.throughputBytes)}/s`]),
+    ...(isIdle ? ['no IO now'] : []),
+    ...(usage.iops === undefined || isIdle ? [] : [`${formatRate(usage.iops)} operations`]),
+    ...(usage.throughputBytes === undefined || isIdle ? [] : [`${formatBytes(usage.throughputBytes)}/s`]),
     ...(usage.growthBytesPerDay === undefined ? [] : [`grows ${formatBytes(usage.growthBytesPerDay)} a day`]),
   ]
   return (

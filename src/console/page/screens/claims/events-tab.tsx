@@ -42,7 +42,7 @@ export function EventsTab({ view }: { readonly view: ClaimView }) {
       <table class="entries">
         <thead>
           <tr>
-            <th scope="col">Last seen</th>
+            <th scope="col">Seen</th>
             <th scope="col">Object</th>
             <th scope="col">Event</th>
           </tr>
@@ -63,7 +63,9 @@ const EventLine = ({ event }: { readonly event: EventRow }) => (
       <Age timeMs={event.lastMs} />
       {event.count > 1 && <span class="muted"> ×{event.count}</span>}
     </td>
-    <td class="wrap-anywhere">{event.object}</td>
+    <td class="who" title={event.object}>
+      {event.object}
+    </td>
     <td class="wrap-anywhere">
       <span class={`status tone-${event.isWarning ? 'warn' : 'wait'}`}>
         <StatusIcon tone={event.isWarning ? 'warn' : 'ok'} />

@@ -1,9 +1,10 @@
 // The timeline of a claim: steps and a Gantt chart, then every entry as text.
 import type { TimelineAnswer } from '../../../protocol.ts'
 import { Skeleton } from '../../components/empty.tsx'
-import { actorOf, Gantt } from '../../components/gantt.tsx'
+import { actorOf, Gantt, toneOfResult } from '../../components/gantt.tsx'
 import type { ClaimView } from '../../logic/claim-view.ts'
 import { formatLatency } from '../../logic/format.ts'
+import { shortRef } from '../../logic/kinds.ts'
 import { queryOf, useRequest } from '../../state/use-request.ts'
 
 /** Bounds the shown entries; the newest are shown. */
@@ -52,7 +53,9 @@ export function TimelineTab({ view }: { readonly view: ClaimView }) {
                   {entry.time.slice(11, 23).replace('Z', '')}
                 </td>
                 <td class="number nowrap">{entry.durationMs === undefined ? '' : formatLatency(entry.durationMs)}</td>
-                <td>{actorOf(entry)}</td>
+                <td class="who" title={actorOf(entry)}>
+                  {actorOf(entry)}
+                </td>
                 <td class="wrap-anywhere">{describe(entry)}</td>
               </tr>
             ))}
@@ -74,17 +77,11 @@ function describeSteps(steps: TimelineAnswer['steps']): string {
 }
 
 function describe({ type, action, object, result, changes = [], message }: TimelineAnswer['entries'][number]) {
-  const isFailure = result !== undefined && !['Done', 'OK', 'Normal'].includes(result)
   return (
     <>
       <strong>{action}</strong>
-      {object?.name !== undefined && (
-        <span class="muted">
-          {' '}
-          {object.kind}/{object.name}
-        </span>
-      )}
-      {result !== undefined && type !== 'Event' && <span class={isFailure ? 'tone-bad' : 'tone-ok'}> {result}</span>}
+      {object?.name !== undefined && <span class="muted"> {shortRef(object.kind ?? '', object.name)}</span>}
+      {result !== undefined && type !== 'Event' && <span class={`tone-${toneOfResult(result)}`}> {result}</span>}
       {changes.length > 0 ? ` ${changes.join(', ')}` : message ? ` ${message}` : ''}
     </>
   )

@@ -106,6 +106,9 @@ function Capabilities({ driver }: { readonly driver: DriverRow }) {
   )
 }
 
+/** The table shows means over this many samples: five minutes at one sample every 10 s. */
+const TABLE_SAMPLES = 30
+
 interface CallsProps {
   readonly name: string
   readonly history: HistoryAnswer | undefined
@@ -115,11 +118,11 @@ interface CallsProps {
 function Calls({ name, history, problem }: CallsProps) {
   if (!history) return <p class="muted">{problem ?? 'Calls are being read.'}</p>
   const source = history.sources.metrics
-  const totals = totalsOfCalls(history.samples.at(-1), name)
+  const totals = totalsOfCalls(history.samples.slice(-TABLE_SAMPLES), name)
   if (!source.available || totals === undefined)
     return (
       <p class="note note-plain">
-        <span>Calls are unavailable. {source.reason ?? 'The last sample has none.'}</span>
+        <span>Calls are unavailable. {source.reason ?? 'No sample has any.'}</span>
       </p>
     )
   const samples = history.samples
@@ -137,7 +140,7 @@ function Calls({ name, history, problem }: CallsProps) {
         format={formatRate}
       />
       {totals.length === 0 ? (
-        <p class="muted">No calls in the last sample.</p>
+        <p class="muted">No calls in the last five minutes.</p>
       ) : (
         <div class="panel-scroll">
           <table class="entries">
@@ -145,7 +148,7 @@ function Calls({ name, history, problem }: CallsProps) {
               <tr>
                 <th scope="col">Method</th>
                 <th scope="col" class="number">
-                  Calls
+                  Calls, 5 min
                 </th>
                 <th scope="col">Errors by code</th>
                 <th scope="col" class="number">

@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest'
+import { actionsOf, type BulkForm, describeRequest, readBulkForm } from './bulk.ts'
+
+const form: BulkForm = {
+  kind: 'grow',
+  namespace: 'shop',
+  names: 'orders, users',
+  selector: '',
+  mode: 'by',
+  size: '10Gi',
+  from: 'silver',
+  to: 'gold',
+  parallel: '2',
+  maxFailures: '0',
+}
+
+it('SYS-13 a form becomes the request of the command', () => {
+  const grow = {
+    kind: 'grow',
+    namespace: 'shop',
+    names: ['orders', 'users'],
+    by: '10Gi',
+    parallel: 2,
+    maxFailures: 0,
+  } as const
+  expect(readBulkForm(form)).toEqual({ request: grow })
+  expect(describeRequest(grow)).toBe('Grow 2 claims in shop by 10Gi')
+  const migrate = { kind: 'migrate', from: 'silver', to: 'gold', parallel: 2, maxFailures: 0 } as const
+  expect(readBulkForm({ ...form, kind: 'migrate', namespace: '' })).toEqual({ request: migrate })
+  expect(describeRequest(migrate)).toBe('Move claims in all namespaces from silver to gold')
+})
+
+it.each([
+  [{ namespace: '' }, 'namespace'],
+  [{ names: '' }, 'names of claims or a selector'],
+  [{ selector: 'app=shop' }, 'not both'],
+  [{ size: 'ten' }, 'not a size'],
+  [{ parallel: '0' }, '1 or more'],
+  [{ maxFailures: '' }, '0 or more'],
+  [{ kind: 'migrate', from: 'gold' }, 'the same'],
+] as const)('a form with %o is refused', (fields, text) => {
+  expect(readBulkForm({ ...form, ...fields })).toMatchObject({ problem: expect.stringContaining(text) })
+})
+
+it('a running run can be paused, a paused one resumed or undone, an undo not undone', () => {
+  const counts = { done: 1, unchanged: 0, failed: 0, unfinished: 0 }
+  expect(actionsOf({ state: 'running', isUndo: false, counts })).toEqual(['pause'])
+  expect(actionsOf({ state: 'paused', isUndo: false, counts })).toEqual(['resume', 'undo'])
+  expect(actionsOf({ state: 'done', isUndo: true, counts })).toEqual([])
+  expect(actionsOf({ state: 'done', isUndo: false, counts: { ...counts, done: 0 } })).toEqual([])
+})

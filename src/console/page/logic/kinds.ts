@@ -1,0 +1,14 @@
+// Names of objects as kubectl accepts them, which are shorter than the kind.
+
+const SHORT_KINDS: Readonly<Record<string, string>> = {
+  PersistentVolumeClaim: 'pvc',
+  PersistentVolume: 'pv',
+  VolumeAttachment: 'va',
+  VolumeAttributesClass: 'vac',
+  StorageClass: 'sc',
+  Pod: 'pod',
+  Node: 'node',
+}
+
+/** Returns for example `pvc/orders`. */
+export const shortRef = (kind: string, name: string): string => `${SHORT_KINDS[kind] ?? kind}/${name}`
