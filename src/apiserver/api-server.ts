@@ -121,6 +121,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const resources = createResources(kinds, options.runtimeConfig)
   const limits = { ...LIMITS, ...options.limits }
   const metrics = createApiMetrics(store)
+  operations?.usage.register(metrics.registry)
   const exemplarOf = journal ? registerStepMetrics(metrics.registry, journal.steps) : () => undefined
   const health = createHealth()
   const discovery = createDiscovery(withCommits(resources))

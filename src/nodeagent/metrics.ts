@@ -8,6 +8,8 @@ export interface AgentMetrics {
   measure<T>(driver: string, operation: StorageOperation, work: () => Promise<T>): Promise<T>
   setVolume(volume: VolumeLabels, stats: VolumeStats): void
   removeVolume(volume: VolumeLabels): void
+  /** The volumes that were set and not removed, by namespace and name of the claim. */
+  readonly volumes: ReadonlyMap<string, { readonly labels: VolumeLabels; readonly stats: VolumeStats }>
 }
 
 type StorageOperation =
@@ -91,7 +93,9 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
   const ioGauges = createGauges(IO_GAUGES, [...CLAIM_LABELS, 'direction'])
   const set = (gauge: Gauge, labels: Record<string, string>, value: number | undefined) =>
     value === undefined ? gauge.remove(labels) : gauge.set(labels, value)
-  const setVolume = (volume: VolumeLabels, stats: VolumeStats) => {
+  const volumes = new Map<string, { labels: VolumeLabels; stats: VolumeStats }>()
+  const keyOf = ({ namespace, persistentvolumeclaim }: VolumeLabels) => `${namespace}/${persistentvolumeclaim}`
+  const setGauges = (volume: VolumeLabels, stats: VolumeStats) => {
     for (const [key, gauge] of gauges) set(gauge, { ...volume }, stats[key])
     for (const direction of DIRECTIONS) {
       for (const [key, gauge] of ioGauges) set(gauge, { ...volume, direction }, stats[direction]?.[key])
@@ -122,7 +126,14 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
         throw error
       }
     },
-    setVolume,
-    removeVolume: (volume) => setVolume(volume, {}),
+    volumes,
+    setVolume(volume, stats) {
+      volumes.set(keyOf(volume), { labels: volume, stats })
+      setGauges(volume, stats)
+    },
+    removeVolume(volume) {
+      volumes.delete(keyOf(volume))
+      setGauges(volume, {})
+    },
   }
 }

@@ -420,8 +420,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
 }
 
 /** Whether an attempt failed without a time for the next one, has a new message, or succeeded after an attempt with a message. */
-function isWorthRecording({ message }: Item, outcome: Outcome): boolean {
-  if (outcome.is === 'done') return message !== undefined
+function isWorthRecording({ message, details }: Item, outcome: Outcome): boolean {
+  if (outcome.is === 'done') return message !== undefined && !details?.isBlockedByOwnWork
+  if (outcome.details?.isBlockedByOwnWork) return false
   if (outcome.is === 'retry' && outcome.isRoutine) return false
   if (outcome.is === 'retry' && (outcome.afterMs === undefined || isFailure(outcome.details))) return true
   return message !== outcome.message.slice(0, REASON_LENGTH_MAX)

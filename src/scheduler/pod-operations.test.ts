@@ -5,6 +5,28 @@ import { createOperationRegistry } from '../runtime/index.ts'
 import { followPods } from './pod-operations.ts'
 import type { QueuedPodStatus, SchedulingQueue } from './queue/queue.ts'
 
+it('PLUS-15 lists a pod whose volumes are being bound with the reason, and keeps the start of its attempt', async () => {
+  const clock = manualClock()
+  const registry = createOperationRegistry({ process: 'scheduler', clock })
+  const activities: Activity[] = []
+  registry.subscribeActivities((activity) => void activities.push(activity))
+  let status: Partial<QueuedPodStatus> | undefined
+  const queue = { status: () => status, onChange: undefined as ((key: string) => void) | undefined }
+  followPods(queue as unknown as SchedulingQueue, registry, clock)
+  const change = (next: Partial<QueuedPodStatus>) => {
+    status = { key: 'shop/web', uid: 'u', attempts: 1, addedAtMs: 0, reasons: [], ...next }
+    queue.onChange!('shop/web')
+  }
+  const awaited = { reason: 'WaitingForVolumes', message: 'Node "n1" is selected' }
+  change({ state: 'in flight', message: 'no node has 20Gi' })
+  await clock.advance(3)
+  change({ state: 'in flight', message: 'no node has 20Gi', awaited })
+  expect(registry.list()).toMatchObject([{ phase: 'Running', ...awaited }])
+  await clock.advance(4)
+  change({ state: 'backoff', message: 'binding failed' })
+  expect(activities).toMatchObject([{ message: 'binding failed', durationMs: 7 }])
+})
+
 it('PLUS-6 records a failed attempt to schedule a pod with its duration, and again only for a new reason', async () => {
   const clock = manualClock()
   const registry = createOperationRegistry({ process: 'scheduler', clock })

@@ -41,8 +41,9 @@ function createAttemptRecorder(
     if (!status) {
       startedMs.delete(key)
       recordedMessages.delete(key)
-    } else if (status.state === 'in flight') startedMs.set(key, clock.monotonicMs())
-    else if (status.message !== undefined && status.message !== recordedMessages.get(key)) {
+    } else if (status.state === 'in flight') {
+      if (!status.awaited) startedMs.set(key, clock.monotonicMs())
+    } else if (status.message !== undefined && status.message !== recordedMessages.get(key)) {
       const durationMs = clock.monotonicMs() - (startedMs.get(key) ?? clock.monotonicMs())
       recordedMessages.set(key, status.message)
       recordAttempt({ key, durationMs, attempt: status.attempts, outcome: stuck(status.message) })
@@ -52,7 +53,8 @@ function createAttemptRecorder(
 
 function stateOf(status: QueuedPodStatus | undefined) {
   if (!status) return undefined
-  const { key, state, message, attempts, failures, addedAtMs, nextAtMs, reasons } = status
+  const { key, state, awaited, attempts, failures, addedAtMs, nextAtMs, reasons } = status
+  const message = awaited?.message ?? status.message
   const waitsFor = awaitedObjectOf(reasons, key)
   return {
     key,
@@ -63,6 +65,7 @@ function stateOf(status: QueuedPodStatus | undefined) {
     isRetry: state === 'backoff',
     isRoutine: false,
     ...(message === undefined ? {} : { message }),
+    ...(awaited ? { details: { reason: awaited.reason } } : {}),
     ...(state === 'unschedulable' ? { details: { reason: 'Unschedulable', ...(waitsFor ? { waitsFor } : {}) } } : {}),
     ...(nextAtMs === undefined ? {} : { nextAtMs }),
   }

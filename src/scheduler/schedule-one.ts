@@ -168,7 +168,7 @@ async function runBindingCycle(
 ): Promise<void> {
   const { info } = queuedPod
   try {
-    await runPreBinds(info, node, active, deps)
+    await runPreBinds(queuedPod, node, active, deps)
     await bindPod(info, node.name, deps)
     onEnd('scheduled')
     deps.events.record(podKind, info.pod, {
@@ -196,19 +196,26 @@ async function runBindingCycle(
 /** After this time in the preBind of a plugin with `slowPreBind`, the pod's condition is updated, because it is obsolete. */
 const SLOW_PRE_BIND_MS = 120_000
 
-async function runPreBinds(info: PodInfo, node: NodeInfo, active: readonly ActivePlugin[], deps: ScheduleDeps) {
+async function runPreBinds(
+  queuedPod: QueuedPod,
+  node: NodeInfo,
+  active: readonly ActivePlugin[],
+  deps: ScheduleDeps,
+): Promise<void> {
+  const { info } = queuedPod
   const preBindPlugins = active.filter(
     ({ plugin, state }) => plugin.preBind && (plugin.preBindPreFlight?.(state) ?? true),
   )
   if (preBindPlugins.length === 0) return
   for (const { plugin, state } of preBindPlugins) {
-    const reportSlow = () => {
-      if (!plugin.slowPreBind) return
-      const { reason } = plugin.slowPreBind
-      const message = plugin.slowPreBind.message(node.name)
-      deps.reporter.report(info.pod, info.key, { type: 'Normal', reason, message })
+    const awaited = plugin.slowPreBind && {
+      reason: plugin.slowPreBind.reason,
+      message: plugin.slowPreBind.message(node.name),
     }
-    const cancel = deps.clock.after(SLOW_PRE_BIND_MS, reportSlow)
+    if (awaited) deps.queue.setAwaited(queuedPod, awaited)
+    const cancel = deps.clock.after(SLOW_PRE_BIND_MS, () => {
+      if (awaited) deps.reporter.report(info.pod, info.key, { type: 'Normal', ...awaited })
+    })
     try {
       await plugin.preBind?.(state, node)
     } finally {

@@ -18,6 +18,7 @@ import type { Clock } from '../../base/clock.ts'
 import { memoryMedium, openMemoryStore, type Store, type Write } from '../../store/index.ts'
 import { objectKey } from '../keys.ts'
 import { encodeStored } from '../objects/stored-object.ts'
+import { createReportedUsage, type ReportedUsage } from './reported-usage.ts'
 
 /** Longer messages are truncated. */
 const MESSAGE_LENGTH_MAX = 2_000
@@ -32,6 +33,8 @@ const HISTORY = { keepMs: 60_000, entriesMax: 20_000, bytesMax: 16 * 1024 * 1024
 export interface OperationBoard {
   /** The operations, with revisions of their own. */
   readonly store: Store
+  /** The usage of volumes that other processes report. */
+  readonly usage: Pick<ReportedUsage, 'register'>
   /** Applies changes of the operations of this process. */
   applyLocal(changes: OperationChanges): void
   /** Applies the report of another process, which `user` sent. */
@@ -69,6 +72,7 @@ export interface OperationBoardOptions {
 export async function openOperationBoard({ clock, onActivities }: OperationBoardOptions): Promise<OperationBoard> {
   const store = await openMemoryStore({ clock, history: HISTORY, medium: memoryMedium(firstRevision(clock)) })
   const reporters = new Map<string, Reporter>()
+  const usage = createReportedUsage(clock)
   /** The reporter of each operation: names are unique per process, but another process could claim the same name. */
   const owners = new Map<string, string>()
 
@@ -128,13 +132,16 @@ export async function openOperationBoard({ clock, onActivities }: OperationBoard
 
   return {
     store,
+    usage,
     applyLocal: (changes) => apply(LOCAL_REPORTER, changes),
-    applyReport(user, { process, isComplete = false, operations = [], removed = [], activities = [] }) {
+    applyReport(user, report) {
+      const { process, isComplete = false, operations = [], removed = [], activities = [] } = report
       if (activities.length > REPORTED_OPERATIONS_MAX)
         throw badRequest(`a report has at most ${REPORTED_OPERATIONS_MAX} activities; send the others in another one`)
       if (operations.length + removed.length > REPORTED_OPERATIONS_MAX)
         throw badRequest(`a report has at most ${REPORTED_OPERATIONS_MAX} operations; send the others in another one`)
       checkOperations(process, operations)
+      if (report.replacesVolumes) usage.apply(user, process, report.volumes ?? [])
       const id = `${user} ${process}`
       if (isComplete) removeReporter(id)
       else if (!reporters.has(id)) return { isKnown: false }
@@ -155,6 +162,7 @@ export async function openOperationBoard({ clock, onActivities }: OperationBoard
     removePeer: (address) => removeReporter(PEER_PREFIX + address),
     async close() {
       for (const { cancelExpiry } of reporters.values()) cancelExpiry()
+      usage.close()
       await store.close()
     },
   }

@@ -14,9 +14,10 @@ import {
   formatTime,
   infeasiblePatch,
   nodePendingWithoutStatePatch,
+  resizeCondition,
   resizeStateOf,
 } from '../../volumes/resize-status.ts'
-import { allocatedStorage, claimCapacity, requestedStorage } from '../../volumes/sizes.ts'
+import { allocatedStorage, claimCapacity, isLess, requestedStorage, volumeCapacity } from '../../volumes/sizes.ts'
 import { isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { inUseMessage, nodeResizeRequired, resizeCancelled, resizeFailed } from './events.ts'
@@ -81,7 +82,7 @@ async function apply(
         loweredRequests.delete(keyOfObject(claim))
         records.deleteAttempt(keyOfObject(claim))
       }
-      return done
+      return isWaitingForNode(subject) ? waitForNode(subject) : done
     case 'removeAnnotation': {
       const annotations = { [PRE_RESIZE_CAPACITY]: null }
       await saver.save([volumeWrite(volume, { annotations, isConditional: true })])
@@ -117,6 +118,23 @@ async function apply(
       records.recordAttempt(claim)
       return expandVolume(subject, plan, context, signal)
   }
+}
+
+/** Whether the volume is expanded and its file system is not, so that a node must complete the expansion. */
+const isWaitingForNode = ({ claim, volume }: Subject): boolean =>
+  claim.metadata.deletionTimestamp === undefined &&
+  (resizeStateOf(claim)?.startsWith('Node') === true ||
+    resizeCondition(claim, 'FileSystemResizePending') !== undefined) &&
+  isLess(claimCapacity(claim), volumeCapacity(volume))
+
+/** Lists the part of the node as an operation: without a pod on the volume, no node has one. */
+function waitForNode({ claim, volume }: Subject): Outcome {
+  const error = resizeCondition(claim, 'NodeResizeError')?.message
+  const size = volumeCapacity(volume)
+  return stuck(
+    error ?? `volume ${keyOfObject(volume)} has ${size}; its file system is expanded when a pod that may write uses it`,
+    { operation: 'ExpandNode', reason: error === undefined ? 'FileSystemResizePending' : 'NodeResizeError' },
+  )
 }
 
 async function cancel(

@@ -85,7 +85,9 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
     }
     if (change.hasNothingToDo?.(subject)) return done
     const volumeName = keyOfObject(subject.volume)
-    if (!locks.tryLock(volumeName, key)) return stuck(`another change of volume ${volumeName} is in progress`)
+    if (!locks.tryLock(volumeName, key)) {
+      return stuck(`another change of volume ${volumeName} is in progress`, { isBlockedByOwnWork: true })
+    }
     try {
       return await change.reconcile(subject, signal)
     } finally {

@@ -25,7 +25,7 @@ export interface Plugin<S = unknown> {
   readonly events: readonly QueueingHint[]
   /** Whether preFilter and filter run again after preBind, e.g. to detect a cordon. They must read only the pod and the node. */
   readonly isRecheckedBeforeBind?: true
-  /** Reason and message of the pod's condition and event while preBind is slow. */
+  /** Reason and message of the operation during preBind, and of the pod's condition and event if preBind is slow. */
   readonly slowPreBind?: { readonly reason: string; message(nodeName: string): string }
 
   preFilter(pod: PodInfo): PreFilterResult<S>

@@ -26,6 +26,8 @@ export interface QueuedPod {
   /** The signature of the equivalence class that the pod represents. The next pod of the class is requeued after it. */
   signature: string | undefined
   message: string | undefined
+  /** What a pod in flight waits for before it is bound. */
+  awaited: AwaitedStep | undefined
   /** The pod after a change while it was in flight. It is evaluated again. */
   updatedInfo: PodInfo | undefined
   /** Monotonic time until which a requeued pod backs off, because it was requeued too often without success. */
@@ -35,12 +37,20 @@ export interface QueuedPod {
   cancelTimer: (() => void) | undefined
 }
 
+/** The reason and message of a step of an attempt that may take long. */
+export interface AwaitedStep {
+  readonly reason: string
+  readonly message: string
+}
+
 /** A pod in the queue, for diagnostics. */
 export interface QueuedPodStatus {
   readonly key: ObjectKey
   readonly state: QueuedPod['state']
   /** Message of the last failed attempt. */
   readonly message?: string
+  /** What a pod in flight waits for before it is bound. */
+  readonly awaited?: AwaitedStep
   readonly rejectedBy: readonly string[]
   /** The keys of the reasons (`reasonKey`) for which an unschedulable pod was rejected. */
   readonly reasons: readonly string[]
@@ -69,7 +79,7 @@ export class SchedulingQueue {
   readonly #active = new Map<number, Set<QueuedPod>>() // by priority
   #priorities: number[] = [] // highest first
   readonly unschedulable = new UnschedulablePods<QueuedPod>()
-  /** Called when a pod is popped, unschedulable, in backoff or removed. Not called for active pods, which are popped soon. */
+  /** Called when a pod is popped, waits for a step of its attempt, is unschedulable, in backoff or removed. Not called for active pods, which are popped soon. */
   onChange: ((key: ObjectKey) => void) | undefined
   #wake: (() => void) | undefined
   #attempts = 0
@@ -120,6 +130,7 @@ export class SchedulingQueue {
       failures: 0,
       signature: undefined,
       message: undefined,
+      awaited: undefined,
       updatedInfo: undefined,
       notBeforeMs: 0,
       dueMs: 0,
@@ -152,6 +163,7 @@ export class SchedulingQueue {
       if (!pod) continue
       this.#removeFromState(pod)
       pod.state = 'in flight'
+      pod.awaited = undefined
       this.onChange?.(pod.key)
       pod.attempts++
       this.#attempts++
@@ -163,6 +175,13 @@ export class SchedulingQueue {
   /** Requeues the next pod of the class of a pod for which a node was found. The binding may still fail. */
   nodeFound(pod: QueuedPod): void {
     this.#requeueNextOfClass(pod)
+  }
+
+  /** Sets what a pod in flight waits for before it is bound. */
+  setAwaited(pod: QueuedPod, awaited: AwaitedStep): void {
+    if (pod.state !== 'in flight' || this.#pods.get(pod.key) !== pod) return
+    pod.awaited = awaited
+    this.onChange?.(pod.key)
   }
 
   /** Adds a pod that all nodes rejected to the unschedulable pods. */
@@ -246,6 +265,7 @@ export class SchedulingQueue {
       key,
       state,
       message,
+      awaited: state === 'in flight' ? pod.awaited : undefined,
       rejectedBy: [...(rejection?.rejectedBy ?? [])],
       reasons: [...(rejection?.reasons ?? [])],
       uid: pod.info.uid,

@@ -49,6 +49,8 @@ export type Rule =
   | 'charge'
   | 'cache'
   | 'needless attempt'
+  | 'no operation'
+  | 'stale operation'
 
 /** Observes what each incarnation of a process does with the server. */
 export interface ClientObserver {

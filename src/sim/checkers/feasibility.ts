@@ -26,6 +26,16 @@ export const reachablePools = (system: System, driver: DriverName, node?: string
 export const settingsIn = (system: System, driver: DriverName): FakeSettings => system.drivers.get(driver)!.settings
 const stateOf = (system: System, driver: DriverName): FakeState => system.drivers.get(driver)!.state()
 
+/** No resizer sidecar runs for a driver that cannot change volumes, so no component reports a reason. */
+export function hasResizer(system: System, driver: DriverName): boolean {
+  const { controller } = settingsIn(system, driver)
+  return (
+    system.setup.driverControllers !== 'sidecars' ||
+    controller.includes('EXPAND_VOLUME') ||
+    controller.includes('MODIFY_VOLUME')
+  )
+}
+
 /** Returns how many copies of each volume a class requests. */
 export const copiesOf = ({ parameters }: ObjectOf<'class'>): number => Number(parameters?.copies ?? 1)
 

@@ -17,6 +17,7 @@ import { checkLeases } from './leases.ts'
 import { checkWrites } from './lost-writes.ts'
 import { gaugeProblems, metricProblems, reservationProblems } from './metrics.ts'
 import { checkMounts } from './mounts.ts'
+import { followOperations, operationProblems } from './operations.ts'
 import { checkOverlaps } from './overlaps.ts'
 import { checkPlacements } from './placements.ts'
 import { checkQuotas } from './quotas.ts'
@@ -77,6 +78,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
   checkLeases(context)
   checkMounts(context)
   checkPlacements(context)
+  followOperations(system, view)
   const writes = checkWrites(context, users.acknowledgedWrites)
   if (hasObserver) addObserver(context)
   const cacheProblems = addCacheFollower(context)
@@ -86,7 +88,11 @@ export function createCheckers(options: CheckersOptions): Checkers {
       retries.wrapClient(process, deletions.wrapClient(process, deletionRequests.wrapClient(process, client))),
     problems() {
       exemptions.update()
-      return [...problemsOf({ system, view, exemptions, classes, expectedAttributes, events }), ...cacheProblems()]
+      return [
+        ...problemsOf({ system, view, exemptions, classes, expectedAttributes, events }),
+        ...cacheProblems(),
+        ...operationProblems(system, view),
+      ]
     },
     watchRetries: () => retries.start(),
     async checkEnd() {

@@ -39,6 +39,28 @@ const lateWatch: PlantedBug = {
   }),
 }
 
+/** A queue does not notify the registry of a key that is done: its operation stays listed. */
+const doneIsNotNoted: PlantedBug = {
+  wrapOperations: (operations) => ({
+    ...operations,
+    follow(source) {
+      const follower = operations.follow(source)
+      return { ...follower, note: (key) => void (source.stateOf(key) && follower.note(key)) }
+    },
+  }),
+}
+
+/** A queue does not notify the registry of a key that waits for a change: its operation is missing, or remains as it was. */
+const stuckIsNotNoted: PlantedBug = {
+  wrapOperations: (operations) => ({
+    ...operations,
+    follow(source) {
+      const follower = operations.follow(source)
+      return { ...follower, note: (key) => void (source.stateOf(key)?.is !== 'stuck' && follower.note(key)) }
+    },
+  }),
+}
+
 const FIRST_SEED = 1_000
 /** Any change of the number of watches changes what a seed does, and few seeds reach the late watch. */
 const SEEDS_MAX = 60
@@ -51,6 +73,14 @@ describe('a planted bug', { timeout: TIMEOUT_MS }, () => {
 
   it('SYS-14 is found by "watch" if a watch starts after its initial state', async () => {
     expect(await findViolations('cache', lateWatch)).toContain('watch')
+  })
+
+  it('PLUS-15 is found by "stale operation" if the registry does not learn that a key is done', async () => {
+    expect(await findViolations('provisioning', doneIsNotNoted)).toContain('stale operation')
+  })
+
+  it('PLUS-15 is found by "no operation" if the registry does not learn that a key is stuck', async () => {
+    expect(await findViolations('provisioning', stuckIsNotNoted)).toContain('no operation')
   })
 })
 

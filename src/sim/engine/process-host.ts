@@ -8,6 +8,7 @@ import type { Client } from '../../client/index.ts'
 import { patchByUpdate } from '../../client/patch-by-update.ts'
 import { callDriver } from '../../csi/driver.ts'
 import { type ConnectOptions, type CsiConnection, type CsiDriver, CsiError, createCsiDriver } from '../../csi/index.ts'
+import type { OperationRegistry } from '../../runtime/index.ts'
 import type { Cluster } from '../environment/cluster.ts'
 import type { SimDriver } from '../environment/driver.ts'
 import { createNonAtomicClient } from '../environment/one-by-one.ts'
@@ -34,6 +35,8 @@ export interface HostDeps {
   wrapNetworkClient(env: Env, client: Client): Client
   wrapDriver(env: Env, driver: CsiDriver): CsiDriver
   registryFor(process: string, incarnation: number): Registry
+  /** Creates the registry of the operations of an incarnation, which replaces that of the previous one. */
+  operationsFor(env: Env): OperationRegistry
   /** The storage of the in-process plugin, by volume name. */
   readonly pluginVolumes: Map<string, bigint>
   /** Called when the plugin of a process deletes a volume. */
@@ -48,6 +51,7 @@ export interface ProcessContext {
   readonly env: Env
   readonly client: Client
   readonly registry: Registry
+  readonly operations: OperationRegistry
   readonly connect: (options: ConnectOptions, nodeId?: string) => CsiConnection
 }
 
@@ -119,7 +123,8 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
         const incarnation = processes.get(name)?.starts ?? 1
         const client = deps.wrapClient(name, clientOf(deps.wrapNetworkClient(env, network), isAtomic))
         const registry = deps.registryFor(name, incarnation)
-        void main({ env, client, registry, connect: createConnect(env, name, incarnation) }).then(
+        const operations = deps.operationsFor(env)
+        void main({ env, client, registry, operations, connect: createConnect(env, name, incarnation) }).then(
           () => end(undefined),
           (error: unknown) => end(error),
         )

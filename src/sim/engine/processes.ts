@@ -86,7 +86,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   return host
 
   function runControl(
-    { env, client, registry, connect }: ProcessContext,
+    { env, client, registry, operations, connect }: ProcessContext,
     names: readonly ControllerName[] = CONTROLLERS.filter(isEnabled),
     isShared = names.length > 1,
   ): Promise<void> {
@@ -95,7 +95,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       ...commonDeps(env),
       client,
       registry,
-      metrics: createClientMetrics(registry),
+      metrics: createClientMetrics(registry, operations),
       isShared,
       leaseTimes: parseLeaseTimes(LEASE_FLAGS),
       gates: deps.gates(),
@@ -130,7 +130,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   }
 
   async function runProvisioner(context: ProcessContext, driver: DriverName, isElected = true): Promise<void> {
-    const { client, registry } = context
+    const { client, registry, operations } = context
     const { connection, facts } = await connectDriver(context, driver)
     const hasCapacity = facts.controller.has('GET_CAPACITY')
     const settings = {
@@ -142,7 +142,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       }),
       gates: deps.gates(),
     }
-    const metrics = createClientMetrics(registry)
+    const metrics = createClientMetrics(registry, operations)
     const parts = provisionerParts(settings, {
       driver: { facts },
       env: { NAMESPACE: KUBE_SYSTEM },
@@ -168,10 +168,10 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   }
 
   async function runResizer(context: ProcessContext, driver: DriverName): Promise<void> {
-    const { client, registry } = context
+    const { client, registry, operations } = context
     const { connection, facts } = await connectDriver(context, driver)
     const settings = { ...readResizerSettings(LEASE_FLAGS), gates: deps.gates() }
-    const metrics = createClientMetrics(registry)
+    const metrics = createClientMetrics(registry, operations)
     const driverDeps = {
       facts,
       driver: serializeCalls(connection),
@@ -189,9 +189,9 @@ export function addProcesses(deps: HostDeps): ProcessHost {
 
   /** The attacher has no separate command; it uses the same leader election as the other sidecars. */
   async function runAttacher(context: ProcessContext, driver: DriverName): Promise<void> {
-    const { client, registry, env } = context
+    const { client, registry, operations, env } = context
     const { connection, facts } = await connectDriver(context, driver)
-    const metrics = createClientMetrics(registry)
+    const metrics = createClientMetrics(registry, operations)
     const election = createLeaderElection({
       ...commonDeps(env),
       client,
@@ -215,7 +215,10 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     return { connection, facts: await readDriverFacts(connection, env.signal) }
   }
 
-  async function runAgent({ env, client, registry, connect }: ProcessContext, machine: Machine): Promise<void> {
+  async function runAgent(
+    { env, client, registry, operations, connect }: ProcessContext,
+    machine: Machine,
+  ): Promise<void> {
     const { name } = machine
     const metrics = createAgentMetrics(registry, env.clock)
     const caches = createCacheSet({ client, ...commonDeps(env) })
@@ -229,6 +232,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       caches,
       readsByName: setup.identities ?? false,
       metrics,
+      clientMetrics: { operations },
       machine: { ...MACHINE, hostname: name },
       allowedHostPaths: [MEMORY_PLUGIN_PATH],
       disk: crashingDisk(env, machine.disk),

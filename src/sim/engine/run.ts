@@ -52,7 +52,7 @@ const HEAL_MS_MAX = 60 * MINUTE_MS
 const LAST_ACTIONS_MS = 10_000
 
 /** Wrappers that plant a bug: planted-bugs.test.ts shows that the checkers find it. */
-export type PlantedBug = Pick<SystemOptions, 'wrapDriver' | 'wrapServer'>
+export type PlantedBug = Pick<SystemOptions, 'wrapDriver' | 'wrapServer' | 'wrapOperations'>
 
 export async function runPlan(plan: Plan, plantedBug: PlantedBug = {}): Promise<SimulationRun> {
   const simulation = createSimulation(plan.seed, { linesMax: LINES_MAX })

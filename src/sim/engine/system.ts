@@ -6,6 +6,7 @@ import { FEATURE_GATES, type FeatureGate, type FeatureGates } from '../../api/fe
 import type { Client } from '../../client/index.ts'
 import type { FakeSettings } from '../../csi/fake/index.ts'
 import type { CsiDriver } from '../../csi/index.ts'
+import { createOperationRegistry, type OperationRegistry } from '../../runtime/index.ts'
 import { type Cluster, type ClusterOptions, createCluster } from '../environment/cluster.ts'
 import { createSimDriver, type SimDriver } from '../environment/driver.ts'
 import type { Env, SimProcess } from '../environment/process.ts'
@@ -32,6 +33,8 @@ export interface System {
     readonly incarnation: number
     readonly registry: Registry
   }[]
+  /** The operation registries of the newest incarnations, by the name of their process. */
+  readonly operationRegistries: ReadonlyMap<string, OperationRegistry>
   /** Every driver call from the perspective of its caller. */
   readonly calls: readonly DriverCall[]
   /** Calls `listener` when a driver call starts, and when its caller receives the result. */
@@ -60,6 +63,8 @@ export interface SystemOptions {
   readonly wrapNetworkClient?: (env: Env, client: Client) => Client
   readonly wrapDriver?: (env: Env, driver: CsiDriver) => CsiDriver
   readonly wrapServer?: ClusterOptions['wrapServer']
+  /** Wraps the operation registry of each incarnation of a process. */
+  readonly wrapOperations?: (operations: OperationRegistry) => OperationRegistry
   /** Adds the processes. Default: all processes of the system (processes.ts). */
   readonly addProcesses?: (deps: HostDeps) => ProcessHost
   /** Settings of drivers that differ from the catalog. */
@@ -124,6 +129,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
 
   const processes = new Map<string, SimProcess>()
   const registries: { process: string; incarnation: number; registry: Registry }[] = []
+  const operationRegistries = new Map<string, OperationRegistry>()
   const calls: DriverCall[] = []
   const callListeners: ((call: DriverCall, phase: 'begins' | 'ends') => void)[] = []
   const endListeners: ((process: string, error: unknown) => void)[] = []
@@ -143,6 +149,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     nodes: machines,
     processes,
     registries,
+    operationRegistries,
     calls,
     gates,
     onCall: (listener) => void callListeners.push(listener),
@@ -175,6 +182,11 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
           const registry = new Registry()
           registries.push({ process, incarnation, registry })
           return registry
+        },
+        operationsFor({ name, clock }) {
+          const operations = createOperationRegistry({ process: name, clock })
+          operationRegistries.set(name, options.wrapOperations?.(operations) ?? operations)
+          return operationRegistries.get(name)!
         },
         recordCall(call) {
           const openCall = { ...call, endMs: undefined, outcome: undefined }

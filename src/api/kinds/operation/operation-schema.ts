@@ -3,6 +3,7 @@ import { boolean, type Infer, int32, list, object, oneOf, opt, req, string, time
 import { objectMeta } from '../shared/meta-schema.ts'
 import { objectReference } from '../shared/references-schema.ts'
 import { activity } from './activity-schema.ts'
+import { volumeUsage } from './volume-usage-schema.ts'
 
 export const OPERATION_PHASES = ['Running', 'Retrying', 'Waiting'] as const
 export type OperationPhase = (typeof OPERATION_PHASES)[number]
@@ -55,6 +56,8 @@ const operationReportSpec = object('dev.stowage.v1.OperationReportSpec', 'Change
   operations: opt(3, list(operation), 'New and changed operations.'),
   removed: opt(4, list(operationReference), 'Operations that no longer exist.'),
   activities: opt(5, list(activity), 'Attempts and driver calls since the last report, for the journal of volumes.'),
+  volumes: opt(6, list(volumeUsage), 'Usage of the volumes that the process has mounted.'),
+  replacesVolumes: opt(7, boolean, 'Whether the volumes replace those that the process has reported before.'),
 })
 export type OperationReportSpec = Infer<typeof operationReportSpec>
 

@@ -1,5 +1,5 @@
 // Reads the measured usage of mounted volumes: from the metrics of a Stowage server, which cover the nodes in its
-// process, and on other servers from the kubelets through nodes/proxy. A failed read is a problem in the result, not an
+// process and the reports of other nodes, and on other servers from the kubelets through nodes/proxy. A failed read is a problem in the result, not an
 // error.
 import { operationKind } from '../../../api/kinds/operation/operation.ts'
 import { ApiError } from '../../../api/status-error.ts'

@@ -1,5 +1,6 @@
 // The measured usage of mounted volumes, and its parsers for the metrics of a Stowage server and for the summary of a
 // kubelet.
+import { REPORTED_USAGE_METRIC, USAGE_AMOUNTS } from '../../../api/kinds/operation/volume-usage-schema.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 
 /** Values that were not measured are absent. */
@@ -27,20 +28,40 @@ const METRICS: Readonly<Record<string, keyof VolumeUsage>> = {
   stowage_volume_growth_bytes_per_day: 'growthBytesPerDay',
 }
 
+/** The field of each amount of the metric with the usage that nodes outside the server report. */
+const REPORTED_AMOUNTS: Readonly<Record<string, keyof VolumeUsage>> = {
+  [USAGE_AMOUNTS.usedBytes]: 'usedBytes',
+  [USAGE_AMOUNTS.availableBytes]: 'freeBytes',
+  [USAGE_AMOUNTS.inodes]: 'inodes',
+  [USAGE_AMOUNTS.inodesUsed]: 'inodesUsed',
+  [USAGE_AMOUNTS.iops]: 'iops',
+  [USAGE_AMOUNTS.throughputBytes]: 'throughputBytes',
+  [USAGE_AMOUNTS.growthBytesPerDay]: 'growthBytesPerDay',
+}
+
 const SAMPLE = /^(\w+)\{([^}]*)\} (\S+)$/gm
 
-/** Parses the text format of Prometheus. */
+type MutableUsage = Partial<Record<keyof VolumeUsage, number>>
+
+/** Parses the text format of Prometheus. What the server itself has measured of a claim precedes what a node reports of it. */
 export function parseMetrics(text: string): UsageByClaim {
-  const usages = new Map<ObjectKey, Partial<Record<keyof VolumeUsage, number>>>()
+  const usages = new Map<ObjectKey, MutableUsage>()
+  const reportedUsages = new Map<ObjectKey, MutableUsage>()
   for (const [, metric = '', labels = '', value] of text.matchAll(SAMPLE)) {
-    const field = METRICS[metric]
-    const key = `${labelOf(labels, 'namespace')}/${labelOf(labels, 'persistentvolumeclaim')}`
+    const isReported = metric === REPORTED_USAGE_METRIC
+    const field = isReported ? REPORTED_AMOUNTS[labelOf(labels, 'amount')] : METRICS[metric]
     if (!field || !Number.isFinite(Number(value))) continue
+    const key = `${labelOf(labels, 'namespace')}/${labelOf(labels, 'persistentvolumeclaim')}`
+    if (isReported) {
+      // Every node with the volume reports the same file system.
+      reportedUsages.set(key, { ...reportedUsages.get(key), [field]: Number(value) })
+      continue
+    }
     const usage = usages.get(key) ?? {}
     usage[field] = (usage[field] ?? 0) + Number(value)
     usages.set(key, usage)
   }
-  return usages
+  return new Map([...reportedUsages, ...usages])
 }
 
 const labelOf = (labels: string, name: string): string => new RegExp(`(?:^|,)${name}="([^"]*)"`).exec(labels)?.[1] ?? ''

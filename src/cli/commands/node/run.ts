@@ -6,7 +6,13 @@ import { stowageVersion } from '../../../apiserver/version.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { canWatchVolumes, NodeNameTakenError, startNodeAgent } from '../../../nodeagent/index.ts'
+import {
+  canWatchVolumes,
+  createAgentMetrics,
+  NodeNameTakenError,
+  reportUsage,
+  startNodeAgent,
+} from '../../../nodeagent/index.ts'
 import {
   joinCluster,
   loadCredentials,
@@ -58,6 +64,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   const joinedConfig = credentials && { connection: credentials.connection, namespace: 'default' }
   const host = await startRemoteHost('stowage-node', flags, deps, { components: ['node'], ownConfig: joinedConfig })
   const { client, url, registry, monitoringUrl, metrics } = host
+  const agentMetrics = createAgentMetrics(registry, clock)
   host.setHealth({ '/healthz': () => undefined })
   try {
     const start = async () => {
@@ -78,12 +85,14 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         clock,
         random,
         log,
-        registry,
+        metrics: agentMetrics,
         operations: metrics.operations,
         signal,
       })
     }
     void credentials?.renew({ client, clock, random, log, signal }).catch(() => {}) // rejects when the signal is aborted
+    const process = metrics.operations?.process ?? nodeName
+    const usageReports = reportUsage({ client, process, metrics: agentMetrics, clock, log }, signal)
     const agent = start()
     const agentRun = agent
       .then((runningAgent) => {
@@ -94,7 +103,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         if (!signal.aborted) throw error // an error after the signal means that the start was interrupted
       })
     await Promise.race([agentRun, whenAborted(signal)])
-    await stopWithin({ agent: agentRun }, { clock, log })
+    await stopWithin({ agent: agentRun, usageReports }, { clock, log })
   } catch (error) {
     if (error instanceof NodeNameTakenError) throw new UsageError(error.message)
     throw error

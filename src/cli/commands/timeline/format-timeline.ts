@@ -64,10 +64,13 @@ export function actorOf({ user, manager, component }: TimelineEntry): string {
   return plain(name || (manager ?? ''))
 }
 
+/** Results of attempts in the words of an operation's phase. Other results, such as the code of a call, are shown as they are. */
+const RESULT_TEXTS: Readonly<Record<string, string>> = { Stuck: 'Waiting', Retry: 'Failed' }
+
 /** Returns one line with the action and its result. */
 export function textOf({ type, object, action, changes = [], result, message }: TimelineEntry): string {
   const subject = object ? ` ${shortRefOf(object)}` : ''
-  const outcome = result && type !== 'Event' ? ` → ${result}` : ''
+  const outcome = result && type !== 'Event' ? ` → ${RESULT_TEXTS[result] ?? result}` : ''
   const details = changes.length > 0 ? changes.join(', ') : (message ?? '')
   return plain(`${action}${subject}${outcome}${details ? `: ${details}` : ''}`)
 }

@@ -1,12 +1,14 @@
 // Runs `stowage timeline`: reads the timeline from the journal of the server, or reconstructs it if the server has none, and
 // prints it. Throws an Error, which exits with code 1, if there is none.
 import { writeFile } from 'node:fs/promises'
+import type { Kind } from '../../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { timelineReviewKind } from '../../../api/kinds/timeline/timeline-review.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, httpClient } from '../../../client/index.ts'
+import { findSimilarNames } from '../../../diagnosis/index.ts'
 import type { ProgramDeps } from '../../command.ts'
 import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
 import { drawTimeline } from './draw-timeline.ts'
@@ -65,17 +67,37 @@ export async function readShownTimeline(
   if (!(await client.serves(timelineReviewKind))) return reconstructTimeline(client, target, signal)
   const { status = {} } = await client.create(timelineReviewKind, { metadata: {}, spec: { ...target } }, { signal })
   const { uid, otherUids = [], steps = [], entries = [], isTruncated } = status
-  if (!uid) throw notFoundError(target, otherUids)
+  if (!uid) throw notFoundError(target, otherUids, await findSimilarTargets(client, target, signal))
   const notes = isTruncated ? ['Older entries were dropped, because the timeline has too many.'] : []
   return { ...target, uid, source: 'journal', notes, otherUids, steps, entries }
 }
 
-export function notFoundError(target: TimelineTarget, otherUids: readonly string[]): Error {
+/** Returns the names of existing objects of the kind that the user may have meant; none if the user may not list them. */
+async function findSimilarTargets(client: Client, target: TimelineTarget, signal: AbortSignal): Promise<string[]> {
+  const kind = KINDS.find((candidate) => candidate.kind === target.kind) as Kind
+  const { namespace, name } = target
+  const items = await client.list(kind, { namespace, signal }).then(
+    (list) => list.items,
+    () => [],
+  )
+  return findSimilarNames(
+    name,
+    items.map(({ metadata }) => metadata.name).filter((other) => other !== name),
+  )
+}
+
+export function notFoundError(
+  target: TimelineTarget,
+  otherUids: readonly string[],
+  similarNames: readonly string[] = [],
+): Error {
   const place = target.namespace ? ` in namespace ${target.namespace}` : ''
   const hint =
     otherUids.length > 0
       ? ` Objects with this name have the uids ${otherUids.join(', ')}.`
-      : ' The journal keeps records for 30 days, or less if it reaches its size limit.'
+      : similarNames.length > 0
+        ? ` Similar names: ${similarNames.join(', ')}.`
+        : ' The journal keeps records for 30 days, or less if it reaches its size limit.'
   return new Error(
     `There is no timeline of ${shortRefOf(target)}${place}${target.uid ? ` with uid ${target.uid}` : ''}.${hint}`,
   )

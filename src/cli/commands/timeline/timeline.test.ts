@@ -154,6 +154,9 @@ describe('reading a timeline', () => {
     await expect(readShownTimeline(clientWith(true), { ...target, name: 'other' }, signal)).rejects.toThrow(
       'There is no timeline of pvc/other in namespace default.',
     )
+    await expect(readShownTimeline(clientWith(true), { ...target, name: 'oders' }, signal)).rejects.toThrow(
+      `There is no timeline of pvc/oders in namespace default. Similar names: ${target.name}.`,
+    )
     await expect(readShownTimeline(clientWith(true), { ...target, uid: 'x' }, signal)).rejects.toThrow(timeline.uid)
   })
 

@@ -19,7 +19,7 @@ import {
   type Problem,
   parseAsset,
 } from '../context.ts'
-import { canCreate, canHaveAttributes, driverOf, freeBytes, requestOf, settingsIn } from '../feasibility.ts'
+import { canCreate, canHaveAttributes, driverOf, freeBytes, hasResizer, requestOf, settingsIn } from '../feasibility.ts'
 import { chargeOf } from '../sizes.ts'
 import type { AtRestContext } from './index.ts'
 
@@ -371,15 +371,5 @@ function stateWithoutClass(className: string, driver: DriverName, { view, system
 
 const hasModify = (system: System, driver: DriverName): boolean =>
   settingsIn(system, driver).controller.includes('MODIFY_VOLUME')
-
-/** No resizer sidecar runs for a driver that cannot change volumes, so no component reports a reason. */
-function hasResizer(system: System, driver: DriverName): boolean {
-  const { controller } = settingsIn(system, driver)
-  return (
-    system.setup.driverControllers !== 'sidecars' ||
-    controller.includes('EXPAND_VOLUME') ||
-    controller.includes('MODIFY_VOLUME')
-  )
-}
 
 const keyOf = ({ metadata }: ObjectOf<'claim'>): string => `${metadata.namespace}/${metadata.name}`

@@ -1,0 +1,143 @@
+// Rules `no operation` and `stale operation`: at rest, every object that is not ready has an operation with a reason and a message
+// in the registry of a process, and every listed operation belongs to an object that exists and is not ready.
+import type { Operation } from '../../api/kinds/operation/operation-schema.ts'
+import { compareQuantities } from '../../api/quantity.ts'
+import { resizeCondition } from '../../volumes/resize-status.ts'
+import type { System } from '../engine/system.ts'
+import { assetOf, type ObjectOf, type View } from '../engine/view.ts'
+import { DRIVERS } from '../plan/catalog.ts'
+import { claimsOf, hasEnded, isDeleting, type Problem, parseAsset } from './context.ts'
+import { hasResizer } from './feasibility.ts'
+
+type Operations = Pick<System, 'operationRegistries'>
+
+/** Registries serve their listeners at most once per second; the checker reads them as often. */
+const READ_INTERVAL_MS = 1_000
+const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
+
+/** Reads the registries during the run, as listeners do: an operation that was never listed cannot become stale. */
+export function followOperations({ cluster, operationRegistries }: System, view: View): void {
+  let readMs = 0
+  view.onCommit(() => {
+    if (cluster.simulation.nowMs - readMs < READ_INTERVAL_MS) return
+    readMs = cluster.simulation.nowMs
+    for (const operations of operationRegistries.values()) operations.list()
+  })
+}
+
+export function operationProblems(system: System, view: View): Problem[] {
+  const operations = listOperations(system)
+  const unreadyObjects = findUnreadyObjects(view)
+  return [
+    ...unreadyObjects.flatMap((object) => missingProblems(object, operations, system, view)),
+    ...operations
+      .filter((operation) => !isExpected(operation, unreadyObjects, view))
+      .map((operation): Problem => ({ rule: 'stale operation', text: `nothing waits for ${describe(operation)}` })),
+  ]
+}
+
+const listOperations = ({ operationRegistries }: Operations): Operation[] =>
+  [...operationRegistries.values()].flatMap((registry) => registry.list())
+
+interface UnreadyObject {
+  readonly kind: string
+  readonly key: string
+  readonly uid: string
+  /** A predicate, such as `is Pending`. */
+  readonly state: string
+}
+
+function missingProblems(
+  object: UnreadyObject,
+  operations: readonly Operation[],
+  system: System,
+  view: View,
+): Problem[] {
+  const { kind, key, uid, state } = object
+  if (!hasComponent(object, system, view)) return []
+  const ownOperations = operations.filter(
+    (operation) => operation.object?.kind === kind && operation.object.uid === uid,
+  )
+  if (ownOperations.some(({ reason, message }) => reason && message)) return []
+  const listed = ownOperations.length === 0 ? 'none' : ownOperations.map(describe).join('; ')
+  return [{ rule: 'no operation', text: `${kind} ${key} ${state}, and no operation names a reason. Listed: ${listed}` }]
+}
+
+/** Whether a component of the system is responsible for the object. */
+function hasComponent({ kind, key }: UnreadyObject, system: System, view: View): boolean {
+  if (kind === 'Pod') {
+    const { nodeName, schedulerName = SCHEDULERS[0]! } = view.pods.get(key)?.spec ?? {}
+    return nodeName ? view.nodes.has(nodeName) : SCHEDULERS.includes(schedulerName)
+  }
+  const claim = kind === 'PersistentVolumeClaim' ? view.claims.get(key) : undefined
+  if (!claim || isDeleting(claim) || claim.status?.phase !== 'Bound') return true
+  const { driver } = parseAsset(assetOf(view.volumes.get(claim.spec?.volumeName ?? '')) ?? '')
+  return DRIVERS.includes(driver) && hasResizer(system, driver)
+}
+
+/** Whether the object of the operation is not ready. A volume that is to be attached is ready, and a pod waits for it. */
+function isExpected({ operation, object }: Operation, unreadyObjects: readonly UnreadyObject[], view: View): boolean {
+  if (unreadyObjects.some(({ kind, uid }) => kind === object?.kind && uid === object.uid)) return true
+  return (
+    operation === 'Attach' &&
+    object?.kind === 'PersistentVolume' &&
+    [...view.pods.values()].some(
+      (pod) =>
+        podState(pod) !== undefined && claimsOf(pod, view).some(({ claim }) => claim?.spec?.volumeName === object.name),
+    )
+  )
+}
+
+const describe = ({ component, operation, phase, reason, message, object }: Operation): string =>
+  `${component} ${operation} ${object?.kind} ${object?.name} (${object?.uid}): ${phase}, ${reason}, "${message}"`
+
+function findUnreadyObjects(view: View): UnreadyObject[] {
+  const find = <T extends { readonly metadata: { readonly uid?: string } }>(
+    kind: string,
+    objects: ReadonlyMap<string, T>,
+    stateOf: (object: T) => string | undefined,
+  ): UnreadyObject[] =>
+    [...objects].flatMap(([key, object]) => {
+      const state = stateOf(object)
+      return state === undefined ? [] : [{ kind, key, uid: object.metadata.uid ?? '', state }]
+    })
+  return [
+    ...find('PersistentVolumeClaim', view.claims, claimState),
+    ...find('Pod', view.pods, podState),
+    ...find('PersistentVolume', view.volumes, volumeState),
+    ...find('VolumeAttachment', view.attachments, attachmentState),
+    ...find('VolumeAttributesClass', view.attributesClasses, deletionState),
+    ...find('Namespace', view.namespaces, deletionState),
+  ]
+}
+
+const deletionState = (object: Parameters<typeof isDeleting>[0]): string | undefined =>
+  isDeleting(object) ? 'is being deleted' : undefined
+
+function claimState(claim: ObjectOf<'claim'>): string | undefined {
+  const { spec, status } = claim
+  if (isDeleting(claim)) return 'is being deleted'
+  if (status?.phase !== 'Bound') return `is ${status?.phase}`
+  const [requested, capacity] = [spec?.resources?.requests?.storage ?? '0', status.capacity?.storage ?? '0']
+  if (compareQuantities(capacity, requested) < 0) return `has ${capacity} and requests ${requested}`
+  if (resizeCondition(claim, 'FileSystemResizePending')) return 'waits for its node to expand it'
+  if (status.modifyVolumeStatus) return `has the modification status ${status.modifyVolumeStatus.status}`
+  return undefined
+}
+
+function podState(pod: ObjectOf<'pod'>): string | undefined {
+  if (isDeleting(pod)) return 'is being deleted'
+  if (hasEnded(pod) || pod.status?.phase === 'Running') return undefined
+  return pod.spec?.nodeName ? `does not run on ${pod.spec.nodeName}` : 'has no node'
+}
+
+function volumeState(volume: ObjectOf<'volume'>): string | undefined {
+  if (isDeleting(volume)) return 'is being deleted'
+  const { phase } = volume.status ?? {}
+  return phase === 'Failed' || phase === 'Released' ? `is ${phase}` : undefined
+}
+
+function attachmentState(attachment: ObjectOf<'attachment'>): string | undefined {
+  if (isDeleting(attachment)) return 'is being deleted'
+  return attachment.status?.attached ? undefined : 'is not attached'
+}
