@@ -241,3 +241,37 @@ describe('an operation that a component lists', () => {
     })
   })
 })
+
+describe('a pending claim on a stock cluster', () => {
+  const csiClass = (name: string, provisioner: string) => ({ metadata: { name }, provisioner })
+
+  it('PLUS-1 suggests as default a class whose driver a node has registered', () => {
+    const { storageClassName: _, ...spec } = pendingClaim('data').spec
+    const lists = {
+      claims: [{ ...pendingClaim('data'), spec }],
+      classes: [csiClass('ebs', 'ebs.csi.aws.com'), csiClass('hostpath', 'hostpath.csi.k8s.io')],
+    }
+    const commandIn = (csiNodes: readonly object[]) => diagnoseIn({ ...lists, csiNodes }, claim).fixes?.[0]?.command
+    expect(commandIn([csiNode('a', { name: 'hostpath.csi.k8s.io', nodeID: 'a' })])).toContain('storageclass hostpath ')
+    expect(commandIn([])).toContain('storageclass ebs ')
+  })
+
+  it('PLUS-1 advises to recreate a claim whose size the driver rejects', () => {
+    const event = {
+      metadata: inShop('data.1'),
+      involvedObject: { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'data', uid: 'uid-data' },
+      type: 'Warning',
+      reason: 'ProvisioningFailed',
+      message:
+        'failed to provision volume with StorageClass "fast": rpc error: code = OutOfRange desc = Requested capacity 21990232555520 exceeds maximum allowed 1099511627776',
+      lastTimestamp: at(5),
+      count: 7,
+    }
+    const lists = { claims: [pendingClaim('data')], classes: [storageClass('Immediate')], events: [event] }
+    expect(diagnoseIn(lists, claim)).toMatchObject({
+      reason: 'ProvisioningFailed',
+      fixes: [{ command: 'kubectl -n shop delete pvc data' }],
+      children: [{ reason: 'LastAnswer', numbers: { code: 'OutOfRange', attempts: 7 } }],
+    })
+  })
+})

@@ -225,8 +225,7 @@ function diagnoseWithoutClass(claim: Claim, className: string | undefined, clust
     const fixes = [fix(`create a volume without a class with at least ${size}`, 'kubectl get pv')]
     return { subject, state: 'failed', reason: 'NoVolumeAvailable', message, fixes }
   }
-  const [first] = cluster.snapshot.classes
-  const target = first?.metadata.name ?? 'CLASS'
+  const target = suggestDefaultClass(cluster) ?? 'CLASS'
   return {
     subject,
     state: 'failed',
@@ -239,4 +238,12 @@ function diagnoseWithoutClass(claim: Claim, className: string | undefined, clust
       ),
     ],
   }
+}
+
+/** Returns a class whose driver a node has registered, or else any class. */
+function suggestDefaultClass({ snapshot: { classes, csiNodes } }: Cluster): string | undefined {
+  const isRegistered = (driver: string) =>
+    csiNodes.some(({ spec }) => spec?.drivers?.some(({ name }) => name === driver))
+  const suggestion = classes.find(({ provisioner }) => isRegistered(provisioner ?? '')) ?? classes[0]
+  return suggestion?.metadata.name
 }

@@ -47,8 +47,8 @@ export function diagnose(snapshot: Snapshot, { kind, namespace, name }: Target):
     }
   }
   const candidates = cluster.caches[list].list(namespace)
-  const rules = cluster.missingRules(list)
-  if (rules.length > 0 && candidates.length === 0) return { is: 'forbidden', rules }
+  const rules = snapshot.missingRights.filter((right) => right.list === list && !right.isPartial)
+  if (rules.length > 0 && candidates.length === 0) return { is: 'forbidden', rules: rules.map(({ rule }) => rule) }
   const names = candidates.map(({ metadata }) => metadata.name)
   return { is: 'not found', similarNames: findSimilarNames(name, names) }
 

@@ -35,6 +35,19 @@ it('PLUS-1 names the rule if the object itself cannot be read', async () => {
   expect(diagnose(snapshot, { kind: 'node', name: 'node-0' })).toEqual({ is: 'forbidden', rules: ['list nodes'] })
 })
 
+it('PLUS-1 names the right in the namespace of an object if that is enough to read it', async () => {
+  const snapshot = await readWithout('claims')
+  expect(diagnose(snapshot, { kind: 'pvc', namespace: 'shop', name: 'data' })).toEqual({
+    is: 'forbidden',
+    rules: ['list persistentvolumeclaims in the namespace shop'],
+  })
+})
+
+it('PLUS-1 reports a missing object and not a missing right if the namespace could be listed', async () => {
+  const snapshot = { ...(await readWithout('pods')), pods: [] }
+  expect(diagnose(snapshot, { ...target, name: 'other' })).toEqual({ is: 'not found', similarNames: [] })
+})
+
 it('PLUS-1 reports no missing right for a list that a stock API server denies because it does not serve the kind', async () => {
   const { notServed, missingRights } = await readWithout('operations', 'events')
   expect([...notServed]).toEqual(['operations'])

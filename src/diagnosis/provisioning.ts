@@ -13,7 +13,8 @@ export function diagnoseProvisioning(claim: Claim, provisioner: string, cluster:
   const numbers = { provisioner, ageSeconds: age, requested: claim.spec?.resources?.requests?.storage ?? '' }
   if (answer) {
     const message = `the provisioner ${provisioner} could not create the volume`
-    return { subject, state: 'failed', reason: 'ProvisioningFailed', message, numbers, children: [answer] }
+    const fixes = answer.numbers?.code === 'OutOfRange' ? { fixes: [recreateWithOtherSize(claim)] } : {}
+    return { subject, state: 'failed', reason: 'ProvisioningFailed', message, numbers, ...fixes, children: [answer] }
   }
   const current = currentOperation(cluster, subject, 'create')
   if (current || cluster.eventsOf(subject).some(({ reason }) => reason === 'Provisioning')) {
@@ -39,6 +40,15 @@ export function diagnoseProvisioning(claim: Claim, provisioner: string, cluster:
       ),
     ],
   }
+}
+
+/** The size of a claim without a volume cannot be changed. */
+function recreateWithOtherSize(claim: Claim) {
+  const { namespace = '', name } = claimSubject(claim)
+  return fix(
+    'recreate the claim, which has no volume yet, with a size that the driver allows',
+    `kubectl -n ${namespace} delete pvc ${name}`,
+  )
 }
 
 /** Returns the failure that the provisioner has recorded on the claim, or undefined if there is none. */

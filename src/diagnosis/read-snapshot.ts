@@ -49,20 +49,31 @@ export async function readSnapshot(options: ReadOptions): Promise<Snapshot> {
     const kind = SNAPSHOT_KINDS[list] as unknown as Kind
     const isInNamespace = NAMESPACE_LISTS.has(list) && !allNamespaces
     const onlyNamespace = isInNamespace ? (namespace ?? CLUSTER_EVENTS_NAMESPACE) : undefined
+    const missRule = (inNamespace: string | undefined, fields: { readonly isPartial?: true } = {}) =>
+      missingRights.push({ list, rule: ruleOf(kind, inNamespace), ...fields })
     try {
       return await listAll(kind, onlyNamespace)
     } catch (error) {
-      if (isNotServed(error)) notServed.add(list)
-      else if (!isForbidden(error)) throw error
+      if (!isNotServed(error) && !isForbidden(error)) throw error
       // A stock API server also rejects the list of a kind that it does not serve.
-      else if (await client.serves(kind)) missingRights.push({ list, rule: ruleOf(kind, onlyNamespace) })
-      else notServed.add(list)
+      if (isNotServed(error) || !(await client.serves(kind))) {
+        notServed.add(list)
+        return []
+      }
     }
-    if (notServed.has(list) || !kind.namespaced || onlyNamespace || !namespace) return []
-    return listAll(kind, namespace).catch((error: unknown) => {
-      if (isForbidden(error)) return []
-      throw error
-    })
+    if (!kind.namespaced || onlyNamespace || !namespace) {
+      missRule(onlyNamespace)
+      return []
+    }
+    try {
+      const objects = await listAll(kind, namespace)
+      missRule(undefined, { isPartial: true })
+      return objects
+    } catch (error) {
+      if (!isForbidden(error)) throw error
+      missRule(namespace) // the least right that finds the object
+      return []
+    }
   }
   const read = async (list: SnapshotList) => [list, lists.includes(list) ? await readList(list) : []] as const
   const entries = await Promise.all(ALL_LISTS.map(read))

@@ -45,6 +45,8 @@ export interface MissingRight {
   readonly list: SnapshotList
   /** The rule that is missing: `list pods in all namespaces`. */
   readonly rule: string
+  /** Set if the list of the namespace of the diagnosed object was read. */
+  readonly isPartial?: true
 }
 
 export interface Snapshot extends SnapshotObjects {

@@ -80,7 +80,8 @@ async function readKubelet(node: string, { transport, signal }: UsageDeps): Prom
   }
 }
 
-const describeAnswer = ({ status, text }: HttpResponse): string => `the response is ${status}: ${messageOf(text)}`
+const describeAnswer = ({ status, text }: HttpResponse): string =>
+  `the API server could not read the statistics of its kubelet (${status}): ${messageOf(text)}`
 
 const MESSAGE_LENGTH_MAX = 200
 

@@ -2,7 +2,7 @@
 // or a diamond for a change. Long pauses are compressed, so that a deletion after days does not hide a provisioning of
 // milliseconds: the width of a pause grows with its logarithm.
 import type { TimelineEntry } from '../../../api/kinds/timeline/timeline-schema.ts'
-import { actorOf, formatDuration, textOf } from './format-timeline.ts'
+import { actorOf, formatDuration, formatDurationOf, textOf } from './format-timeline.ts'
 import { type ShownTimeline, shortRefOf } from './shown-timeline.ts'
 
 const WIDTH = 1_280
@@ -36,7 +36,7 @@ export function drawTimeline(timeline: ShownTimeline): string {
     `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>`,
     text(20, 26, `${shortRefOf(timeline)}${place}`, 'font-size="16" font-weight="600"'),
     text(20, 46, subtitleOf(timeline, omitted), 'fill="#6b7280"'),
-    ...drawSteps(steps, xOf),
+    ...drawSteps(steps, xOf, formatDurationOf(timeline.source)),
     ...entries.flatMap((entry, index) => drawRow(entry, HEADER_HEIGHT + index * ROW_HEIGHT, xOf)),
     '</svg>',
     '',
@@ -65,12 +65,16 @@ function scaleOf(moments: readonly number[]): (ms: number) => number {
 }
 
 /** A bar from each step to the next, with the name of the step that ends it and its duration. */
-function drawSteps(steps: readonly { name: string; ms: number }[], xOf: (ms: number) => number): string[] {
+function drawSteps(
+  steps: readonly { name: string; ms: number }[],
+  xOf: (ms: number) => number,
+  format: (ms: number) => string,
+): string[] {
   return steps.slice(1).flatMap(({ name, ms }, index) => {
     const previousMs = steps[index]!.ms
     const x = xOf(previousMs)
     const width = Math.max(2, xOf(ms) - x - 1)
-    const label = `${name} +${formatDuration(ms - previousMs)}`
+    const label = `${name} +${format(ms - previousMs)}`
     return [
       `<g><title>${escapeXml(label)}</title>`,
       rect(x, 58, width, 20, COLORS.step),

@@ -15,12 +15,13 @@ export function formatTimeline(timeline: ShownTimeline): string {
     `${shortRefOf(timeline)}${place}${uid ? ` (uid ${uid})` : ''}`,
     ...(source === 'objects'
       ? [
-          'Reconstructed from events, conditions and managed fields: times are those of the last write, and attempts are missing.',
+          'Reconstructed from events, conditions and managed fields: times are those of the last write and have no fraction of a',
+          'second, the order within a second is unknown, and attempts are missing.',
         ]
       : []),
     ...notes,
     ...(otherUids.length > 0 ? [`Other objects had this name; show them with --uid: ${otherUids.join(', ')}`] : []),
-    ...(steps.length > 0 ? ['', formatSteps(steps)] : []),
+    ...(steps.length > 0 ? ['', formatSteps(steps, formatDurationOf(source))] : []),
     '',
     ...formatTable([['TIME', 'DURATION', 'WHO', 'WHAT'], ...rows]),
     '',
@@ -28,12 +29,12 @@ export function formatTimeline(timeline: ShownTimeline): string {
 }
 
 /** Returns for example `Created → Provisioned +412ms → Bound +18ms (total 430ms)`. */
-function formatSteps(steps: readonly TimelineStep[]): string {
+function formatSteps(steps: readonly TimelineStep[], format: (ms: number) => string): string {
   const times = steps.map(({ time }) => Date.parse(time))
   const texts = steps.map(({ name }, index) =>
-    index === 0 ? name : `${name} +${formatDuration(times[index]! - times[index - 1]!)}`,
+    index === 0 ? name : `${name} +${format(times[index]! - times[index - 1]!)}`,
   )
-  const total = times.length > 2 ? ` (total ${formatDuration(times.at(-1)! - times[0]!)})` : ''
+  const total = times.length > 2 ? ` (total ${format(times.at(-1)! - times[0]!)})` : ''
   return `${texts.join(' → ')}${total}`
 }
 
@@ -55,6 +56,14 @@ export function formatDuration(ms: number): string {
   if (ms < 172_800_000) return `${Math.round(ms / 3_600_000)}h`
   return `${Math.round(ms / 86_400_000)}d`
 }
+
+/** Returns the format of the times between steps. Those of a reconstructed timeline are differences of whole seconds. */
+export const formatDurationOf =
+  (source: ShownTimeline['source']) =>
+  (ms: number): string => {
+    if (source === 'journal' || ms >= 120_000) return formatDuration(ms)
+    return ms < 1_000 ? '<1s' : `${Math.round(ms / 1_000)}s`
+  }
 
 /** Returns the user and the manager of a change, or the component of an attempt, a call or an event. */
 export function actorOf({ user, manager, component }: TimelineEntry): string {

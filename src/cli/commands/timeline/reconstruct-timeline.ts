@@ -31,6 +31,7 @@ export async function reconstructTimeline(
   const reader = createReader(client, signal)
   const { claim, volume } = await readPair(reader, target)
   const found = target.kind === 'PersistentVolume' ? volume : claim
+  if (!found && reader.errors[0]) throw new Error(`Cannot read ${shortRefOf(target)}: ${reader.errors[0]}`)
   if (!found || (target.uid && found.metadata.uid !== target.uid))
     throw new Error(
       `There is no ${shortRefOf(target)}${target.namespace ? ` in namespace ${target.namespace}` : ''}` +
@@ -58,7 +59,7 @@ export async function reconstructTimeline(
     ...target,
     uid: found.metadata.uid,
     source: 'objects',
-    notes: reader.notes,
+    notes: reader.errors.map((message) => `Incomplete: ${message}`),
     otherUids: [],
     steps: stepsOf({ claim, volume, attachments, pods }),
     entries: entries.sort((a, b) => Date.parse(a.time) - Date.parse(b.time)),
@@ -68,10 +69,11 @@ export async function reconstructTimeline(
 type Reader = ReturnType<typeof createReader>
 
 function createReader(client: Client, signal: AbortSignal) {
-  const notes: string[] = []
+  /** The messages of failed requests. */
+  const errors: string[] = []
   const noteError = (error: unknown): void => {
     if (!(error instanceof ApiError)) throw error
-    if (!isNotFound(error)) notes.push(`Incomplete: ${error.message}`)
+    if (!isNotFound(error)) errors.push(error.message)
   }
   async function list<T extends KubeObject>(kind: Kind<T>, namespace?: string, fieldSelector?: string) {
     try {
@@ -88,7 +90,7 @@ function createReader(client: Client, signal: AbortSignal) {
     }
   }
   return {
-    notes,
+    errors,
     list,
     async get<T extends KubeObject>(kind: Kind<T>, ref: { readonly name: string; readonly namespace?: string }) {
       try {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { timelineReviewKind } from '../../../api/kinds/timeline/timeline-review.ts'
 import type { TimelineReview } from '../../../api/kinds/timeline/timeline-schema.ts'
+import { ApiError } from '../../../api/status-error.ts'
 import { createServerFixture, type ServerFixture } from '../../../apiserver/server.fixture.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import type { Client } from '../../../client/index.ts'
@@ -83,6 +84,17 @@ describe('the text of a timeline', () => {
 
   it('PLUS-6 states that a timeline is reconstructed', () => {
     expect(formatTimeline({ ...TIMELINE, source: 'objects' })).toMatch(/^Reconstructed from events/m)
+  })
+
+  it('PLUS-6 shows whole seconds between the steps of a reconstructed timeline', () => {
+    const steps: typeof TIMELINE.steps = [
+      { name: 'Created', time: '2026-11-17T10:00:00Z' },
+      { name: 'Provisioned', time: '2026-11-17T10:00:00Z' },
+      { name: 'Bound', time: '2026-11-17T10:00:02Z' },
+    ]
+    const reconstructed = { ...TIMELINE, steps, source: 'objects' as const }
+    expect(formatTimeline(reconstructed)).toContain('Created → Provisioned +<1s → Bound +2s (total 2s)')
+    expect(drawTimeline(reconstructed)).toContain('Bound +2s')
   })
 })
 
@@ -197,5 +209,12 @@ describe('reading a timeline', () => {
     await expect(readShownTimeline(clientWith(false), { ...target, name: 'other' }, signal)).rejects.toThrow(
       'This API server has no journal',
     )
+  })
+
+  it('PLUS-6 reports a missing right instead of a missing object', async () => {
+    const message = 'persistentvolumeclaims "orders" is forbidden: User "guest" cannot get resource'
+    const get = () => Promise.reject(new ApiError(403, 'Forbidden', message))
+    const guest = { ...clientWith(false), get: get as Client['get'] }
+    await expect(readShownTimeline(guest, target, signal)).rejects.toThrow(`Cannot read pvc/orders: ${message}`)
   })
 })
