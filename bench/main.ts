@@ -31,6 +31,7 @@ import { podsSuite } from './pods.ts'
 import { provisioningSuite } from './provisioning.ts'
 import { quotaSuite } from './quota.ts'
 import { schedulerSuite } from './scheduler.ts'
+import { sidecarSuite } from './sidecar.ts'
 import { soakSuite } from './soak.ts'
 
 const SUITES: Readonly<Record<string, Suite>> = {
@@ -45,6 +46,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   expansion: expansionSuite,
   modify: modifySuite,
   overload: overloadSuite,
+  sidecar: sidecarSuite,
   soak: soakSuite,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
@@ -69,7 +71,7 @@ const partsText = Object.entries(SUITES).map(
 )
 const USAGE = `Usage: npm run bench -- [SUITE…] [flags]
 
-Suites (default: all but overload and soak, in less than ten minutes) and their parts:
+Suites (default: all but overload, sidecar and soak, in less than ten minutes) and their parts:
 
 ${partsText.join('\n')}
 

@@ -14,7 +14,7 @@ export interface Figure {
   readonly growth?: Growth
 }
 
-export type Unit = '/s' | 'ms' | 'MB' | 'kB' | 'writes' | 'cores' | 'exponent'
+export type Unit = '/s' | 'ms' | 'MB' | 'kB' | 'writes' | 'requests' | 'cores' | 'exponent'
 
 export interface Comparison {
   readonly value: number

@@ -26,6 +26,8 @@ export interface Connection {
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n')
+/** The end of a body of chunks: a JSON text has no such line. */
+const LAST_CHUNK = '\r\n0\r\n\r\n'
 const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
 
@@ -53,7 +55,8 @@ function sendOn(socket: TLSSocket): Connection['send'] {
   let partialHead: Buffer | undefined // the beginning of an incomplete head
   let status = 0
   let bodyBytes = 0
-  let missingBytes = -1 // of the body; below zero while the head is awaited
+  let missingBytes = -1 // of the body; below zero while the head is awaited, infinite in a body of chunks
+  let tail = '' // the last bytes of a body of chunks
 
   const onData = (data: Buffer) => {
     let remainingBytes = data
@@ -67,12 +70,22 @@ function sendOn(socket: TLSSocket): Connection['send'] {
       partialHead = undefined
       const head = remainingBytes.toString('latin1', 0, end)
       status = Number(head.slice(9, 12))
-      bodyBytes = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1])
-      missingBytes = bodyBytes
+      const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
+      bodyBytes = length === undefined ? 0 : Number(length)
+      missingBytes = length === undefined ? Number.POSITIVE_INFINITY : bodyBytes
       remainingBytes = remainingBytes.subarray(end + HEAD_END.length)
     }
-    missingBytes -= remainingBytes.length
-    if (missingBytes > 0) return
+    if (missingBytes === Number.POSITIVE_INFINITY) {
+      bodyBytes += remainingBytes.length
+      tail = (tail + remainingBytes.toString('latin1', Math.max(0, remainingBytes.length - LAST_CHUNK.length))).slice(
+        -LAST_CHUNK.length,
+      )
+      if (tail !== LAST_CHUNK) return
+      tail = ''
+    } else {
+      missingBytes -= remainingBytes.length
+      if (missingBytes > 0) return
+    }
     missingBytes = -1
     onResponse?.({ status, bodyBytes })
   }

@@ -204,7 +204,7 @@ export async function measureBareNode(): Promise<{ readyMs: number; memory: Memo
 }
 
 /** Adds fields 14 and 15 of /proc/PID/stat, which are in ticks of 10 ms; the name in field 2 may contain spaces. */
-function cpuMs(pid: number): number {
+export function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')
     .split(' ')
