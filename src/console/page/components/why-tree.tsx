@@ -15,9 +15,15 @@ export const TONE_OF_STATE: Readonly<Record<DiagnosisState, Tone>> = {
 /** Bounds the shown children of one cause, such as nodes. */
 const CHILDREN_MAX = 20
 
-export const WhyTree = ({ diagnosis }: { readonly diagnosis: Diagnosis }) => (
+interface WhyTreeProps {
+  readonly diagnosis: Diagnosis
+  /** Whether to show what helps. Its commands make no sense for objects that were only simulated. */
+  readonly hasFixes?: boolean
+}
+
+export const WhyTree = ({ diagnosis, hasFixes = true }: WhyTreeProps) => (
   <ul class="tree">
-    <Cause diagnosis={diagnosis} />
+    <Cause diagnosis={diagnosis} hasFixes={hasFixes} />
   </ul>
 )
 
@@ -27,7 +33,7 @@ const withoutRepeatedFixes = (causes: readonly Diagnosis[]): Diagnosis[] =>
     JSON.stringify(cause.fixes) === JSON.stringify(causes[index + 1]?.fixes) ? { ...cause, fixes: [] } : cause,
   )
 
-function Cause({ diagnosis }: { readonly diagnosis: Diagnosis }) {
+function Cause({ diagnosis, hasFixes }: Required<WhyTreeProps>) {
   const { subject, state, reason, message, fixes = [], children = [] } = diagnosis
   const omitted = children.length - CHILDREN_MAX
   return (
@@ -39,7 +45,7 @@ function Cause({ diagnosis }: { readonly diagnosis: Diagnosis }) {
           <strong>{shortRef(subject.kind, subject.name)}</strong> {message} <span class="cause-reason">{reason}</span>
         </span>
       </div>
-      {fixes.length > 0 && (
+      {hasFixes && fixes.length > 0 && (
         <ul class="fixes" aria-label="What helps">
           {fixes.map((fix) => (
             <li key={fix.message} class="fix">
@@ -55,7 +61,7 @@ function Cause({ diagnosis }: { readonly diagnosis: Diagnosis }) {
       {children.length > 0 && (
         <ul class="tree">
           {withoutRepeatedFixes(children.slice(0, CHILDREN_MAX)).map((child, index) => (
-            <Cause key={`${index} ${child.subject.kind}/${child.subject.name}`} diagnosis={child} />
+            <Cause key={`${index} ${child.subject.kind}/${child.subject.name}`} diagnosis={child} hasFixes={hasFixes} />
           ))}
           {omitted > 0 && <li class="muted">… and {omitted} more</li>}
         </ul>

@@ -44,8 +44,16 @@ it.each([
 
 it('a running run can be paused, a paused one resumed or undone, an undo not undone', () => {
   const counts = { done: 1, unchanged: 0, failed: 0, unfinished: 0 }
-  expect(actionsOf({ state: 'running', isUndo: false, counts })).toEqual(['pause'])
-  expect(actionsOf({ state: 'paused', isUndo: false, counts })).toEqual(['resume', 'undo'])
-  expect(actionsOf({ state: 'done', isUndo: true, counts })).toEqual([])
-  expect(actionsOf({ state: 'done', isUndo: false, counts: { ...counts, done: 0 } })).toEqual([])
+  const request = { kind: 'migrate', from: 'silver', to: 'gold' } as const
+  expect(actionsOf({ state: 'running', isUndo: false, counts, request })).toEqual(['pause'])
+  expect(actionsOf({ state: 'paused', isUndo: false, counts, request })).toEqual(['resume', 'undo'])
+  expect(actionsOf({ state: 'done', isUndo: true, counts, request })).toEqual([])
+  expect(actionsOf({ state: 'done', isUndo: false, counts: { ...counts, done: 0 }, request })).toEqual([])
+})
+
+it('the undo of grow is offered only for requests that are not fulfilled', () => {
+  const counts = { done: 1, unchanged: 0, failed: 0, unfinished: 0 }
+  const request = { kind: 'grow', namespace: 'shop', names: ['a'], by: '1Gi' } as const
+  expect(actionsOf({ state: 'done', isUndo: false, counts, request })).toEqual([])
+  expect(actionsOf({ state: 'done', isUndo: false, counts: { ...counts, failed: 1 }, request })).toEqual(['undo'])
 })

@@ -1,6 +1,7 @@
 // The form of a bulk run: what the user has typed becomes a request, or the reason why it cannot.
 import type { BulkRequest, BulkRun, BulkState } from '../../protocol.ts'
 import type { StatusWord } from './claim-status.ts'
+import { countOf } from './format.ts'
 import { readSize } from './quantity.ts'
 
 export interface BulkForm {
@@ -72,7 +73,7 @@ function readCount(text: string, min: number): number | undefined {
 
 /** One line that says what a run does. */
 export function describeRequest(request: BulkRequest): string {
-  const claims = 'names' in request && request.names ? `${request.names.length} claims` : 'claims'
+  const claims = 'names' in request && request.names ? countOf(request.names.length, 'claim') : 'claims'
   const selection = request.selector === undefined ? '' : ` with ${request.selector}`
   const place = request.namespace === undefined ? 'all namespaces' : request.namespace
   if (request.kind === 'grow')
@@ -87,15 +88,16 @@ export const STATE_WORDS: Readonly<Record<BulkState, StatusWord>> = {
   failed: { word: 'Failed', tone: 'bad' },
 }
 
-/** What can be done with a run now. */
+/** What can be done with a run now. Volumes never shrink, so that the undo of grow only lowers requests that are not fulfilled. */
 export function actionsOf({
   state,
   isUndo,
   counts,
-}: Pick<BulkRun, 'state' | 'isUndo' | 'counts'>): readonly BulkActionName[] {
+  request,
+}: Pick<BulkRun, 'state' | 'isUndo' | 'counts' | 'request'>): readonly BulkActionName[] {
   if (state === 'running') return ['pause']
-  const undo: readonly BulkActionName[] =
-    isUndo || counts.done + counts.unfinished + counts.failed === 0 ? [] : ['undo']
+  const changed = counts.unfinished + counts.failed + (request.kind === 'migrate' ? counts.done : 0)
+  const undo: readonly BulkActionName[] = isUndo || changed === 0 ? [] : ['undo']
   return state === 'paused' ? ['resume', ...undo] : undo
 }
 

@@ -4,6 +4,7 @@ import { linkTo, SCREENS, type ScreenName } from '../logic/url.ts'
 import { info } from '../state/data.ts'
 import { isHelpOpen } from '../state/keys.ts'
 import { route } from '../state/route.ts'
+import { scope, setScope } from '../state/scope.ts'
 
 export const SCREEN_TITLES: Readonly<Record<ScreenName, string>> = {
   overview: 'Overview',
@@ -58,6 +59,14 @@ function NavFoot() {
           <dt>User</dt>
           <dd>{value.user ?? 'not known'}</dd>
         </dl>
+      )}
+      {scope !== '' && (
+        <div>
+          Only namespace {scope}.{' '}
+          <button type="button" class="button-link" onClick={() => setScope('')}>
+            Show all
+          </button>
+        </div>
       )}
       <button
         type="button"

@@ -4,6 +4,7 @@ import { isSignedIn } from '../state/api.ts'
 import { socket } from '../state/collections.ts'
 import { info } from '../state/data.ts'
 import { usePolled } from '../state/polled.ts'
+import { Announcer } from './announcer.tsx'
 import { Banners } from './banners.tsx'
 import { Help } from './help.tsx'
 import { Nav } from './nav.tsx'
@@ -30,6 +31,7 @@ function SignedInShell() {
       </main>
       <Help />
       <Toasts />
+      <Announcer />
     </div>
   )
 }

@@ -24,6 +24,7 @@ import {
 import { isSignedIn } from './api.ts'
 import { Collection } from './collection.ts'
 import { scheduleFlush } from './scheduler.ts'
+import { scopedPath } from './scope.ts'
 import { WatchSocket } from './watch-socket.ts'
 
 export const socket = new WatchSocket({
@@ -94,11 +95,11 @@ export class WatchedCollection<R extends Identified> extends Collection<R> {
 /** Revisions of one server are decimal numbers; those of unknown form replace each other. */
 const laterRev = (rev: string, other: string): string => (Number(other) < Number(rev) ? rev : other)
 
-export const claims = new WatchedCollection('/api/v1/persistentvolumeclaims', projectClaim)
-export const pods = new WatchedCollection('/api/v1/pods', projectPod)
+export const claims = new WatchedCollection(scopedPath('/api/v1', 'persistentvolumeclaims'), projectClaim)
+export const pods = new WatchedCollection(scopedPath('/api/v1', 'pods'), projectPod)
 export const volumes = new WatchedCollection('/api/v1/persistentvolumes', projectVolume)
 export const nodes = new WatchedCollection('/api/v1/nodes', projectNode)
-export const quotas = new WatchedCollection('/api/v1/resourcequotas', projectQuota)
+export const quotas = new WatchedCollection(scopedPath('/api/v1', 'resourcequotas'), projectQuota)
 export const classes = new WatchedCollection('/apis/storage.k8s.io/v1/storageclasses', projectClass)
 export const attributesClasses = new WatchedCollection(
   '/apis/storage.k8s.io/v1/volumeattributesclasses',
@@ -108,7 +109,7 @@ export const capacities = new WatchedCollection('/apis/storage.k8s.io/v1/csistor
 export const attachments = new WatchedCollection('/apis/storage.k8s.io/v1/volumeattachments', projectAttachment)
 export const csiNodes = new WatchedCollection('/apis/storage.k8s.io/v1/csinodes', projectCsiNode)
 export const drivers = new WatchedCollection('/apis/storage.k8s.io/v1/csidrivers', projectDriver)
-export const operations = new WatchedCollection('/apis/stowage.dev/v1/operations', projectOperation)
+export const operations = new WatchedCollection(scopedPath('/apis/stowage.dev/v1', 'operations'), projectOperation)
 
 /** Returns a collection of the events of one object. */
 export const eventsOf = (namespace: string, uid: string) =>

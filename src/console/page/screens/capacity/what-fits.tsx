@@ -121,7 +121,7 @@ function Result({ result: { fits, placed, rejected, notes } }: { readonly result
         </ul>
       )}
       {diagnoses.map((diagnosis) => (
-        <WhyTree key={diagnosis.subject.name} diagnosis={diagnosis} />
+        <WhyTree key={diagnosis.subject.name} diagnosis={diagnosis} hasFixes={false} />
       ))}
       {notes.map((note) => (
         <p key={note} class="muted">

@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Empty, Refused, Skeleton } from '../../components/empty.tsx'
 import { Grid } from '../../components/grid.tsx'
+import { ScopeChoice } from '../../components/scope-choice.tsx'
 import { type ClaimFilter, type ClaimView, compareClaims, isSortColumn, matchClaims } from '../../logic/claim-view.ts'
 import { countOf, formatCount } from '../../logic/format.ts'
 import { SortedView } from '../../logic/sorted-view.ts'
@@ -56,6 +57,7 @@ export function ClaimsScreen() {
       {is === 'failed' ? (
         <div class="screen-scroll">
           <Refused what="Claims" state={claims.state.value} />
+          <ScopeChoice />
         </div>
       ) : total === 0 ? (
         <NoClaims isLoading={is !== 'synced'} />

@@ -5,6 +5,7 @@ import { Meter, Unavailable } from '../../components/meter.tsx'
 import { Status } from '../../components/status.tsx'
 import type { ClaimView } from '../../logic/claim-view.ts'
 import { formatBytes, formatPercent } from '../../logic/format.ts'
+import { whyLines } from '../../state/data.ts'
 
 const text = (value: string | undefined) =>
   value ? (
@@ -46,8 +47,7 @@ export const CLAIM_COLUMNS: readonly Column<ClaimView>[] = [
     width: 'minmax(10rem, 2.6fr)',
     isSortable: true,
     minTableRem: 52,
-    cell: ({ why, status }) =>
-      why ? text(why.message) : status.tone === 'ok' ? <span class="muted" /> : <span class="muted">…</span>,
+    cell: ({ why, status }) => (why ? text(why.message) : status.tone === 'ok' ? <span class="muted" /> : <NoCause />),
   },
   {
     id: 'class',
@@ -109,6 +109,12 @@ export const CLAIM_COLUMNS: readonly Column<ClaimView>[] = [
     cell: ({ claim }) => <Age timeMs={claim.createdMs} />,
   },
 ]
+
+/** The cause is read after the claim has changed. */
+function NoCause() {
+  const { problem } = whyLines.answer.value
+  return problem === undefined ? <span class="muted">…</span> : <Unavailable reason={problem} />
+}
 
 /** What the volume has, and what the claim requests if it is more. */
 function Size({ view: { requestBytes, capacityBytes, request, capacity } }: { readonly view: ClaimView['claim'] }) {

@@ -2,6 +2,7 @@
 
 import { Refused } from '../../components/empty.tsx'
 import { Figure, Panel } from '../../components/panel.tsx'
+import { ScopeChoice } from '../../components/scope-choice.tsx'
 import type { Tone } from '../../logic/claim-status.ts'
 import { countOf, formatCount } from '../../logic/format.ts'
 import { linkTo } from '../../logic/url.ts'
@@ -25,7 +26,12 @@ export function ClaimsPanel() {
   const problems = claimTallies.tone.count('bad') + claimTallies.tone.count('warn')
   return (
     <Panel title="Claims" span={7} more={<a href={linkTo('claims')}>All claims</a>}>
-      {state.is === 'failed' && <Refused what="Claims" state={state} />}
+      {state.is === 'failed' && (
+        <>
+          <Refused what="Claims" state={state} />
+          <ScopeChoice />
+        </>
+      )}
       {total === 0 && state.is === 'synced' && (
         <p class="muted">There are no claims yet. A claim requests a volume of a class; create one with kubectl.</p>
       )}
