@@ -108,6 +108,8 @@ describe('a cache', () => {
     const deletedObject = await serverClient.create(configMapKind, aConfigMap('gone'))
     await serverClient.delete(configMapKind, ref('gone'))
     cache.applyWriteResult(deletedObject)
+    cache.applyWriteResult({ metadata: {} } as typeof deletedObject) // the decoded answer to a write that removed its object
+    expect(contentOf(cache)).toEqual({ a: '1' })
     await serverClient.patch(configMapKind, ref('a'), valuePatch('2'))
     await waitUntil(clock, () => notifications.includes('~a=1→2'))
     cache.applyWriteResult(writtenObject) // ignored, because the cache has a newer version

@@ -230,7 +230,8 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
       return resourceVersion
     },
     applyWriteResult(object) {
-      if (objects.get(keyOfObject(object))?.metadata.uid === object.metadata.uid) put(reduce(object))
+      const cachedObject = objects.get(keyOfObject(object))
+      if (cachedObject && cachedObject.metadata.uid === object.metadata.uid) put(reduce(object))
     },
     whenSynced: (signal) => waitUntil(() => isSynced, signal),
     whenSyncedOrNotServed: (signal) => waitUntil(() => isSynced || !isServed, signal),
