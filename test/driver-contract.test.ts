@@ -43,7 +43,7 @@ function testDriverContract(backend: BackendName): void {
     fixture.csi.controller.getCapacity({ parameters, accessibleTopology: { segments: { [TOPOLOGY_KEY]: NODE } } })
 
   describe('CreateVolume', () => {
-    it('SYS-6 returns the same volume for the same name and request, and rejects another request under that name', async () => {
+    it('SYS-6 returns the same volume for the same name and request, and rejects a different request with that name', async () => {
       const id = await fixture.create('twice')
       expect(await fixture.create('twice')).toBe(id)
       expect(await outcomeOf(fixture.create('twice', { bytes: GIB }))).toMatch(
@@ -452,7 +452,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(await fixture.create('invalid-record'))
     })
 
-    it('SYS-6 keeps name and data of a snapshot with an invalid record', async () => {
+    it('SYS-6 keeps the name and the data of a snapshot with an invalid record', async () => {
       const id = await fixture.create('source')
       const createSnapshot = () => fixture.csi.controller.createSnapshot({ name: 'snapshot', sourceVolumeId: id })
       const snapshotId = (await createSnapshot()).snapshot!.snapshotId

@@ -92,7 +92,7 @@ describe('checkExpansion', () => {
     harness.quota('10Gi', '1Gi')
     harness.claim('3Gi')
     harness.quota('10Gi', '3Gi')
-    harness.violations.length = 0 // the server writes claim and quota at once, the harness one after the other
+    harness.violations.length = 0 // the server writes the claim and the quota at once, the harness one after the other
     await harness.expand(3)
     harness.driverVolume.capacityBytes = 3 * GI
     harness.volume('3Gi')

@@ -42,7 +42,7 @@ describe('server lifecycle', () => {
     expect(Number(json.metadata.resourceVersion)).toBeGreaterThan(Number(resourceVersion))
   })
 
-  it('SYS-1 SYS-9 creates private files without access for group and others', async () => {
+  it('SYS-1 SYS-9 creates private files, to which the group and others have no access', async () => {
     const { kubeconfig } = await start()
     for (const file of [
       kubeconfig,

@@ -114,7 +114,7 @@ async function serve({
   return { server: `https://127.0.0.1:${port}`, ca: pki.caCert, token: pki.admin.token! }
 }
 
-/** The name depends on the number only, so a change keeps key and uid. */
+/** The name depends on the number only, so a change keeps the key and the uid. */
 function putClaim(number: number, change = 0) {
   const claim = boundClaim({ number, namespace: NAMESPACE, change })
   return { put: objectKey(claimKind, NAMESPACE, claim.name), value: claim.value }
@@ -202,7 +202,7 @@ async function fillCache(kind: Kind = claimKind): Promise<Cache<KubeObject>> {
   return cache
 }
 
-/** Measures a cache after one list, so that internal caches of client and server are already filled. */
+/** Measures a cache after one list, so that internal caches of the client and the server are already filled. */
 async function measureMemory(): Promise<ClientResults['measureMemory']> {
   for (let page = await client.list(claimKind, { namespace: NAMESPACE, limit: CLAIMS_PER_TRANSACTION }); ; ) {
     if (!page.continueToken) break

@@ -90,7 +90,7 @@ function describeStage(
     return { state: 'waiting', reason: 'FileSystemResizePending', message, ...(fixes ? { fixes } : {}) }
   }
   if (state === undefined && !hasStarted) {
-    const message = `the expansion ${sizes} is requested, and no resizer of ${driver} has started it`
+    const message = `the expansion ${sizes} is requested, but no resizer of ${driver} has started it`
     const fixes = [fix(`check that a resizer of ${driver} runs`, 'stowage doctor')]
     return { state: 'waiting', reason: 'ExpansionNotStarted', message, fixes }
   }

@@ -47,7 +47,7 @@ function diagnoseDrivers({ metadata }: Readonly<Stored<Node>>, cluster: Cluster)
         subject: { kind: 'CSIDriver', name },
         state: 'failed',
         reason: 'DriverNotRegistered',
-        message: `the driver ${name} is not registered on the node, and volumes of it are attached`,
+        message: `the driver ${name} is not registered on the node, but its volumes are attached`,
         numbers: { attached: missing.filter(({ spec }) => spec.attacher === name).length },
         fixes: [fix(`run the driver ${name} on the node`, `kubectl get csinode ${metadata.name} -o yaml`)],
       }),

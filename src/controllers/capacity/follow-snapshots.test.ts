@@ -61,7 +61,7 @@ function createSnapshotServer(isStock: boolean) {
 }
 
 describe('followSnapshots', () => {
-  it('CAP-8 refreshes the segment of the volume, or all if the volume is unknown, when a snapshot is created, becomes ready or is deleted', async () => {
+  it('CAP-8 refreshes the segment of the volume, or all segments if the volume is unknown, when a snapshot is created, becomes ready or is deleted', async () => {
     const fixture = await createCapacityFixture()
     await fixture.aNode('n1', { zone: 'a' })
     await fixture.aNode('n2', { zone: 'b' })

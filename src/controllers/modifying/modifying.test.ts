@@ -94,7 +94,7 @@ describe('modifying the class of a bound claim', () => {
     expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('gold')
   })
 
-  it('VAC-5 sends claim and volume names with extraModifyMetadata', async () => {
+  it('VAC-5 sends the names of the claim and the volume with extraModifyMetadata', async () => {
     await createFixtureWithSilver()
     fixture.start({ options: { extraModifyMetadata: true } })
     await fixture.setClass('gold')

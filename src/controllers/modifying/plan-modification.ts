@@ -241,7 +241,7 @@ const otherDriverMessage = (className: string, classDriver: string, driverName: 
 
 /** Does not contain the amounts, so that an edit of the amounts does not repeat the event. */
 export const inUseMessage = ({ driverName }: Pick<Situation, 'driverName'>): string =>
-  `CSI driver ${driverName} changes iops and throughput only while a volume is not in use, and pods use this one. ` +
+  `CSI driver ${driverName} changes iops and throughput only while a volume is not in use, but pods use this one. ` +
   `The modification is retried when the last pod has terminated.`
 
 function cannotModifyMessage({ driverName, currentTarget }: Situation, goal: Target): string {

@@ -208,7 +208,7 @@ describe('a driver that fails', () => {
     await waitForStatus('iops', 'ControllerModifyVolumePending')
     await fixture.aPod('user')
     await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the modification to wait for pods')
-    expect(fixture.events.at(-1)?.message).toMatch(/only while a volume is not in use, and pods use this one/)
+    expect(fixture.events.at(-1)?.message).toMatch(/only while a volume is not in use, but pods use this one/)
   })
 
   it('PIO-5 VAC-7 rolls back without a call while a pod uses the volume', async () => {

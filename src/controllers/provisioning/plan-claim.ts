@@ -54,7 +54,7 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
       return waitUntil(stage.notBeforeMs, nowMs, stage.message) ?? { do: 'cleanUp', stage }
     case 'unsaved':
       return (
-        waitUntil(stage.notBeforeMs, nowMs, 'its volume is provisioned, and its PV could not be created yet') ?? {
+        waitUntil(stage.notBeforeMs, nowMs, 'its volume is provisioned, but its PV could not be created yet') ?? {
           do: 'save',
           stage,
         }

@@ -21,7 +21,7 @@ export interface VolumeChange {
   /** Caches that are read but trigger no reconcile. The controller waits until they are synced. */
   readonly reads?: readonly Cache<KubeObject>[]
   /**
-   * Whether claim and volume show that there is nothing to reconcile. The claim then neither waits for another change of its
+   * Whether the claim and the volume show that there is nothing to reconcile. The claim then neither waits for another change of its
    * volume nor delays one. Must be false if `reconcile` would write or call the driver. Default: unknown.
    */
   hasNothingToDo?(subject: Subject): boolean

@@ -26,7 +26,7 @@ export async function inspectTarget(
 
 export const occupiedError = (path: string, { source, type }: MountEntry, id: string) =>
   failedPrecondition(
-    `${source} (${type}) is mounted at ${path}, and it is not volume ${id}. Nothing was changed. Unmount it, or use another path.`,
+    `${source} (${type}) is mounted at ${path}, but it is not volume ${id}. Nothing was changed. Unmount it, or use another path.`,
   )
 
 /**

@@ -24,7 +24,7 @@ export async function expandVolume(request: ControllerExpandVolumeRequest, drive
     }
     if (range.limitBytes > 0 && volume.capacityBytes > range.limitBytes) {
       throw outOfRange(
-        `Volume ${id} has ${formatSize(volume.capacityBytes)}, and volumes never shrink to ${formatSize(range.limitBytes)}.`,
+        `Volume ${id} has ${formatSize(volume.capacityBytes)}, which exceeds limit_bytes ${formatSize(range.limitBytes)}: volumes never shrink.`,
       )
     }
     await requireUndamaged(driver, volume, 'expanded')
@@ -51,7 +51,7 @@ async function growOrFail(volume: VolumeRecord, toBytes: number, driver: DriverC
   }
 }
 
-/** Records the new size before the image grows, so that pool/reconcile.ts can complete it after a crash. */
+/** Records the new size before the image grows, so that pool/reconcile.ts can complete the expansion after a crash. */
 async function grow(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
   const { pool, volumes, backend, log } = driver
   await pool.allocate(volume.id, { ...volume, capacityBytes: toBytes })

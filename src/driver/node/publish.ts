@@ -96,7 +96,7 @@ async function publish(
     [requestedPublication, otherPublication].some((publication) => publication.accessMode === SINGLE_WRITER)
   ) {
     throw failedPrecondition(
-      `Volume ${volume.id} is published at ${otherPublication.path}, and ${SINGLE_WRITER} allows only one target path. Unpublish it there first.`,
+      `Volume ${volume.id} is published at ${otherPublication.path}, but ${SINGLE_WRITER} allows only one target path. Unpublish it there first.`,
     )
   }
   const stalePublication = mountRecord.published.find((publication) => publication.path === requestedPublication.path)

@@ -108,7 +108,7 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
     for (const path of ['/stowage-test', '/run/stowage-test']) expect(await disk.kindOf(path)).toBeUndefined()
   })
 
-  it('SYS-7 creates no directory of the machine while a pod replaces a part of a mount path with a link', async () => {
+  it('SYS-7 creates no directory on the machine while a pod replaces a part of a mount path with a link', async () => {
     const attack = await startSwapAttack()
     try {
       const machineBefore = await attack.readMachine()
@@ -123,7 +123,7 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
     }
   })
 
-  it('SYS-7 creates no cgroup of the machine for a mount path in /sys', async () => {
+  it('SYS-7 creates no cgroup on the machine for a mount path in /sys', async () => {
     const mountPath = '/sys/fs/cgroup/stowage-test'
     const { view, log } = await runUntilEnded(aPod(['true'], { volumeMounts: [{ name: 'data', mountPath }] }))
     expect(view).toMatchObject({ is: 'ended', code: 126 })

@@ -322,7 +322,7 @@ function withUser(
   if (user === undefined && group === undefined && podContext.fsGroup === undefined) return command
   if (!isRoot) {
     if (user === undefined || user === process.getuid?.()) return command
-    throw new ConfigError(`only root can run a command as user ${user}, and this node agent is not root`)
+    throw new ConfigError(`only root can run a command as user ${user}, but this node agent is not root`)
   }
   const groups = [
     ...(podContext.supplementalGroups ?? []),

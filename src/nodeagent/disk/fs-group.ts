@@ -1,4 +1,4 @@
-// Applies fsGroup to a volume: sets the group, the permissions of owner and group, and setgid on directories. Changes every file
+// Applies fsGroup to a volume: sets the group, the permissions of the owner and the group, and setgid on directories. Changes every file
 // through an open descriptor, because a pod that uses the volume could replace a file with a link to a file of the host.
 import { constants, type Stats } from 'node:fs'
 import { chmod, chown, type FileHandle, open } from 'node:fs/promises'

@@ -93,7 +93,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
   rejectPair(values, 'plan', 'workload', 'A saved plan has its steps')
   rejectPair(values, 'plan', 'answers', 'A saved plan has its setup')
   if (values.found !== undefined && !values.save)
-    throw new FlagError('--found is saved with a regression, and nothing is saved. Add --save, or omit --found.')
+    throw new FlagError('--found is saved with a regression, but nothing is saved. Add --save, or omit --found.')
 
   const commonOptions: CommonOptions = {
     plan: removeUndefined({
@@ -114,7 +114,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
     rejectFlags(
       values,
       MANY_RUN_FLAGS,
-      'is for many runs, and --seed or --plan ask for one. Omit it, or use --seeds or --minutes.',
+      'is for many runs, but --seed or --plan ask for one. Omit it, or use --seeds or --minutes.',
     )
     return { ...commonOptions, do: 'one', target, shrink: Boolean(values.shrink), all: Boolean(values.all) }
   }

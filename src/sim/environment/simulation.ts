@@ -116,7 +116,7 @@ export function createSimulation(seed: number, options: SimulationOptions = {}):
               : ''
         if (!step || problem)
           throw new Error(
-            `seed ${seed}: still waiting for ${waitingFor}, and ${problem}\n${simulation.trace().slice(-60).join('\n')}`,
+            `seed ${seed}: still waiting for ${waitingFor}, but ${problem}\n${simulation.trace().slice(-60).join('\n')}`,
           )
         runStep(step)
         return true

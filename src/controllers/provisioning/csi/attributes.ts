@@ -25,7 +25,7 @@ import { finalError, infeasibleError, notReadyError } from './preparation-error.
 /** The attributes that a claim requests besides its size. A disabled feature gate leaves its attributes undefined. */
 export interface RequestedAttributes {
   readonly className: string | undefined
-  /** A count. */
+  /** Operations per second. */
   readonly iops: string | undefined
   /** In bytes/s. */
   readonly throughput: string | undefined
@@ -64,7 +64,7 @@ export function checkGates({ spec }: Readonly<PersistentVolumeClaim>, gates: Fea
 
 const gateDisabledError = (requestText: string, gate: FeatureGate) =>
   notReadyError(
-    `the claim requests ${requestText}, and the feature gate ${gate} is disabled. No volume is created until the gate is ` +
+    `the claim requests ${requestText}, but the feature gate ${gate} is disabled. No volume is created until the gate is ` +
       'enabled again or the claim is recreated without this request',
   )
 
@@ -148,7 +148,7 @@ export function composeParameters(
   )
   if (bytes > MAP_BYTES_MAX) {
     throw infeasibleError(
-      `the attributes of the volume are ${bytes} bytes, and a CSI driver accepts at most ${MAP_BYTES_MAX}: use a VolumeAttributesClass with fewer parameters`,
+      `the attributes of the volume are ${bytes} bytes, but a CSI driver accepts at most ${MAP_BYTES_MAX}: use a VolumeAttributesClass with fewer parameters`,
     )
   }
   return parameters
@@ -201,8 +201,8 @@ export function ioAmountOf(name: IoAttribute['key'], parameter: string): string 
 export type IoAmounts = Pick<RequestedAttributes, 'iops' | 'throughput'>
 
 /**
- * Returns the amounts that the new volume gets: what the claim requests, else the mutable parameters of its attributes
- * class, else the parameters of its storage class.
+ * Returns the amounts that the new volume gets: from the requests of the claim, or else from the mutable parameters of its
+ * attributes class, or else from the parameters of its storage class.
  */
 export function providedIo(requestedIo: IoAmounts, mutableParameters: Parameters, parameters: Parameters): IoAmounts {
   const amount = (name: IoAttribute['key']): string | undefined => {
@@ -225,7 +225,7 @@ const CREATE_PARAMETERS = {
 
 /**
  * Throws a PreparationError if the attributes class and the storage class set one amount to different values and the claim
- * does not decide by its own request.
+ * does not request the amount itself.
  */
 export function checkOnCreate(requestedIo: IoAmounts, classParameters: Parameters, parameters: Parameters): void {
   for (const { key, parseParameter } of IO_ATTRIBUTES) {
@@ -241,7 +241,7 @@ export function checkOnCreate(requestedIo: IoAmounts, classParameters: Parameter
   }
 }
 
-/** Returns the parameters of a storage class without the amounts for the creation that a mutable parameter overrides. */
+/** Returns the parameters of a storage class without the on-create amounts that a mutable parameter overrides. */
 export function omitOverridden(parameters: Parameters, mutableParameters: Parameters): Record<string, string> {
   const overriddenKeys = IO_ATTRIBUTES.filter(({ key }) => Object.hasOwn(mutableParameters, key)).map(
     ({ key }): string => CREATE_PARAMETERS[key],

@@ -63,7 +63,7 @@ function findVolumeProblem(
   const name = `volume ${metadata.name}`
   if (!spec?.csi) return `${name} is not a CSI volume`
   if (spec.csi.driver !== driverName) {
-    return `${name} is handled by the driver ${spec.csi.driver}, and the class of the claim by ${driverName}`
+    return `${name} is handled by the driver ${spec.csi.driver}, but the class of the claim by ${driverName}`
   }
   const { uid, namespace, name: claimName } = spec.claimRef ?? {}
   const { metadata: source } = sourceClaim

@@ -78,7 +78,7 @@ describe('attributes of created volumes', () => {
     await apiServer.post(VACS, gold)
     expect(await provision({ claim: aClaim(spec) })).toMatchObject({
       failure: 'noChange',
-      message: expect.stringMatching(`requests ${requestText}, and the feature gate ${gate} is disabled`),
+      message: expect.stringMatching(`requests ${requestText}, but the feature gate ${gate} is disabled`),
     })
     expect(driver.createRequests).toEqual([])
     expect(await provision()).toMatchObject({ is: 'provisioned' })

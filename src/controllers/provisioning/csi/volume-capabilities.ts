@@ -37,7 +37,7 @@ export function volumeCapabilities(
       : { case: 'mount', value: { fsType, mountFlags: [...mountOptions] } }
   const requestedModes = spec?.accessModes ?? []
   if (requestedModes.length === 0)
-    throw finalError('the claim names no access mode, and CreateVolume needs at least one')
+    throw finalError('the claim names no access mode, but CreateVolume needs at least one')
   return requestedModes.map((name) => {
     if (!Object.hasOwn(modes, name)) throw finalError(`invalid access mode: ${name}`)
     return { accessType, accessMode: { mode: modes[name]! } }
