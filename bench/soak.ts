@@ -23,7 +23,7 @@ const SETTLE_MS = 10_000
 const SAMPLE_MS = 5_000
 const PROGRESS_SAMPLES = 12
 const LOADED_MB_MAX = 250
-/** The idle memory before the load compared with that after it. */
+/** The idle memory before the load compared with the idle memory after it. */
 const IDLE_RATIO_MIN = 1 / 1.5
 
 const DRIVER = 'fake.csi.stowage.dev'
@@ -72,7 +72,7 @@ async function measureChurn({ dir, profileDir, isLong, progress, note }: PartOpt
   }
 }
 
-/** Returns the memory in regular intervals until the promise is settled, and at its end. */
+/** Returns the memory at regular intervals until the promise is settled, and at its end. */
 async function sampleUntil(
   end: Promise<unknown>,
   memory: () => Memory,

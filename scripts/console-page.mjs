@@ -1,5 +1,5 @@
 // Builds the page of the console into dist/console/: scripts and styles with a hash in their names, so that browsers may keep
-// them, index.html, and of each file a copy compressed with brotli and with gzip.
+// them, index.html, and a brotli and a gzip copy of each file.
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'

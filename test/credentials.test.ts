@@ -61,7 +61,7 @@ const whenEnded = (watch: IncomingMessage) => {
 }
 
 describe('a running server', () => {
-  it('SYS-22 accepts new tokens, rejects removed ones and ends their watches; others continue', async () => {
+  it('SYS-22 accepts new tokens, rejects removed ones and ends their watches, but no other watches', async () => {
     const text = await readFile(join(pkiDir, 'tokens.json'), 'utf8')
     const { tokens } = JSON.parse(text) as { tokens: object[] }
     const token = 'a-new-token-with-enough-characters'

@@ -1,4 +1,4 @@
-// The options of the pods of a node, which an operator sets with flags of `stowage node` and `stowage up`.
+// Options for the pods of a node, which an operator sets with flags of `stowage node` and `stowage up`.
 import type { LogLimits } from './commands/container-logs.ts'
 
 export interface PodOptions {

@@ -1,5 +1,5 @@
-// Runs the queueing hints that plugins declare. Indexes unschedulable pods by the keys of the hints of the plugins that
-// rejected them, and requeues pods that an event can make schedulable.
+// Runs the queueing hints that plugins declare. Indexes unschedulable pods by the keys that the hints of the rejecting
+// plugins return, and requeues pods that an event can make schedulable.
 import type { PodInfo } from './cluster/pod-info.ts'
 import type { ClusterEvent, EventName, HintContext, PluginRejection, QueueingHint } from './framework/cluster-events.ts'
 import type { Plugin } from './framework/plugin.ts'

@@ -37,7 +37,7 @@ function createGate() {
   return { opened, open }
 }
 
-describe('reconcileClaim of a claim of this provisioner', () => {
+describe('reconcileClaim for a claim of this provisioner', () => {
   it('PROV-11 creates a volume with claimRef, class, size, policy, provisioner and finalizer', async () => {
     await fixture.aClass('fast', { mountOptions: ['noatime'], reclaimPolicy: 'Delete' })
     const claim = await fixture.aClaim('data', { spec: { accessModes: ['ReadWriteMany'], volumeMode: 'Block' } })
@@ -131,7 +131,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
   })
 })
 
-describe('reconcileClaim with the selection of claims', () => {
+describe('reconcileClaim when it selects claims', () => {
   it('PROV-9 ignores bound claims and claims of other provisioners', async () => {
     await fixture.aClass('fast')
     await fixture.aClass('foreign', { provisioner: 'tapes.example.com' })
@@ -447,7 +447,7 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 })
 
-describe('reconcileClaim of a claim whose volume does not satisfy it', () => {
+describe('reconcileClaim for a claim whose volume does not satisfy it', () => {
   it.each([
     ['that is smaller than the request', { size: '10Mi' }, {}, 'it has 10Mi, but the claim requests 1024Mi'],
     [
@@ -492,7 +492,7 @@ describe('reconcileClaim of a claim whose volume does not satisfy it', () => {
   })
 })
 
-describe('reconcileClaim of a claim that changes during provisioning', () => {
+describe('reconcileClaim for a claim that changes during provisioning', () => {
   it('PROV-13 creates the PV of a deleted claim, so that the volume is released and deleted', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')

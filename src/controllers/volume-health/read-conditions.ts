@@ -1,4 +1,4 @@
-// Asks a CSI driver for the condition of its volumes: with ListVolumes for all of them, or with ControllerGetVolume for one.
+// Reads the condition of volumes from a CSI driver: of all volumes with ListVolumes, or of one with ControllerGetVolume.
 import { type CsiDriver, CsiError } from '../../csi/index.ts'
 
 /** VolumeCondition of CSI. The message is for humans. */
@@ -35,7 +35,7 @@ export async function listConditions({
   return conditions
 }
 
-/** Returns undefined if the driver does not know the condition. A volume that the driver does not find is abnormal. */
+/** Returns undefined if the driver does not know the condition. A volume that the driver cannot find is abnormal. */
 export async function getCondition(
   volumeId: string,
   { driver, timeoutMs, signal }: ReadOptions,

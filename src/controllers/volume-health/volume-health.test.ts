@@ -35,7 +35,7 @@ describe('the health monitor', () => {
     expect(await fixture.waitForEvents(1)).toEqual([ABNORMAL])
   })
 
-  it('PLUS-5 reports a volume that the driver does not find as abnormal', async () => {
+  it('PLUS-5 reports a volume that the driver cannot find as abnormal', async () => {
     const fixture = await createHealthFixture('GET_VOLUME')
     const { id } = await fixture.aBoundClaim('orders')
     delete fixture.fake.state.volumes[id]

@@ -9,7 +9,7 @@ export interface UsedVolume {
   readonly isDevice: boolean
 }
 
-/** Returns the volumes that a container mounts or uses as a device. The kubelet skips all others, too. */
+/** Returns the volumes that a container mounts or uses as a device. Like the kubelet, skips all others. */
 export function usedVolumesOf({ spec }: Readonly<Pod>): UsedVolume[] {
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]
   const mountedNames = new Set(containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)))

@@ -172,7 +172,7 @@ export class SchedulingQueue {
     return undefined
   }
 
-  /** Requeues the next pod of the class of a pod for which a node was found. The binding may still fail. */
+  /** Requeues the next pod of this pod's equivalence class, because a node was found for this one. Its binding may still fail. */
   nodeFound(pod: QueuedPod): void {
     this.#requeueNextOfClass(pod)
   }

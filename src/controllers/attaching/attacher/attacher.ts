@@ -152,7 +152,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
 const isOwn = ({ spec }: Attachment, { facts, settings }: AttacherContext): boolean =>
   spec.attacher === facts.name && (settings.nodeName === undefined || spec.nodeName === settings.nodeName)
 
-/** Returns the attachment and the others of a single-node volume, because those may wait for this one to be deleted. */
+/** Returns the attachment and, for a single-node volume, its other attachments, which may wait until this one is deleted. */
 function affectedAttachments(attachment: Attachment, context: AttacherContext): string[] {
   if (!isOwn(attachment, context)) return []
   const volume = volumeOf(attachment, context)

@@ -142,7 +142,7 @@ describe('capacity reservations', () => {
     expect(harness.reservations.size).toBe(0)
   })
 
-  it('PLUS-3 end for other classes shortly after the report of the class of the volume includes it', async () => {
+  it('PLUS-3 end for other classes shortly after the report of its own class includes the volume', async () => {
     const harness = createHarness()
     harness.report('fast', 100)
     harness.report('slow', 100)
