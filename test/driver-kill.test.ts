@@ -71,7 +71,7 @@ describe.skipIf(skipMessage)(`SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`,
     }
     expect(await readdir(join(driver.dir, 'target')), `seed ${seed}`).toEqual([])
     for (const device of usedDevices) {
-      // Skip a device number, and its limits, that another test uses now.
+      // Skip a device that another test uses now: its limits are not ours.
       const isFree = async () => (await driver.host.loops.list()).every((loop) => loop.device !== device)
       if (!(await isFree())) continue
       const limits = await driver.host.limits.appliedLimits(device)

@@ -1,6 +1,6 @@
 // The test of a whole system: a random workload on loop devices while random components fail. After the faults, no acknowledged
 // write may be lost, no watch may have a gap, and no storage may be leaked.
-// The seed does not repeat the interleaving of the processes.
+// The seed does not reproduce the interleaving of the processes.
 import { mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -55,7 +55,7 @@ describe('the confirmed attributes', () => {
     )
   })
 
-  it("PIO-2 at creation come from the storage class, in the driver's form", () => {
+  it("PIO-2 at creation come from the storage class, with the driver's keys and units", () => {
     expect(
       attributesAtCreation({
         'provisioned-iops-on-create': '300',
