@@ -10,6 +10,8 @@ import { showState } from './state/shown-state.ts'
 import './app.css'
 
 await openSession()
+// Opening the printed address in a tab that already shows the page changes only the fragment.
+addEventListener('hashchange', () => void openSession())
 startRouting()
 startClock()
 startKeys()

@@ -1,20 +1,35 @@
 // What concerns every screen: the connection is lost, or the API server cannot be reached.
 import { StatusIcon } from '../components/status.tsx'
 import { formatClock } from '../logic/format.ts'
+import { isSignedIn } from '../state/api.ts'
 import { claims, socket } from '../state/collections.ts'
 import { info } from '../state/data.ts'
 import { nowMs } from '../state/now.ts'
 
 export const Banners = () => (
   <div role="status">
+    <SessionBanner />
     <ConnectionBanner />
     <ServerBanner />
   </div>
 )
 
+function SessionBanner() {
+  if (isSignedIn.value) return null
+  return (
+    <div class="banner banner-bad">
+      <StatusIcon tone="bad" />
+      <span>
+        The session has ended, or the console was started again. Nothing is updated. Open the address that the console
+        has printed; it contains the token.
+      </span>
+    </div>
+  )
+}
+
 function ConnectionBanner() {
   const state = socket.state.value
-  if (state.is !== 'lost') return null
+  if (state.is !== 'lost' || !isSignedIn.value) return null
   const waitS = Math.max(0, Math.ceil((state.retryAtMs - nowMs.value) / 1_000))
   return (
     <div class="banner banner-bad">

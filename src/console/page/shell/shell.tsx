@@ -1,6 +1,6 @@
 // The frame around the screens: navigation, banners, dialogs and messages.
 
-import { isSignedIn } from '../state/api.ts'
+import { isSignedIn, wasSignedIn } from '../state/api.ts'
 import { socket } from '../state/collections.ts'
 import { info } from '../state/data.ts'
 import { usePolled } from '../state/polled.ts'
@@ -13,14 +13,14 @@ import { SignIn } from './sign-in.tsx'
 import { Toasts } from './toasts.tsx'
 
 export function Shell() {
-  if (!isSignedIn.value) return <SignIn />
+  if (!isSignedIn.value && !wasSignedIn.value) return <SignIn />
   return <SignedInShell />
 }
 
 function SignedInShell() {
   usePolled(info)
   return (
-    <div class={`shell${socket.state.value.is === 'lost' ? ' is-stale' : ''}`}>
+    <div class={`shell${socket.state.value.is === 'lost' || !isSignedIn.value ? ' is-stale' : ''}`}>
       <button type="button" class="button skip" onClick={focusMain}>
         Skip to content
       </button>

@@ -16,6 +16,8 @@ export class ApiFailure extends Error {
 
 /** Whether the server accepts the cookie. */
 export const isSignedIn = signal(true)
+/** Whether this page has shown data. It then stays visible when the session ends. */
+export const wasSignedIn = signal(false)
 
 export interface RequestOptions {
   readonly method?: string
@@ -37,7 +39,8 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
     if (abortSignal?.aborted) throw error
     throw new ApiFailure(0, 'Unreachable', 'The console does not answer. Check that `stowage console` still runs.')
   }
-  if (response.status === 401 && !path.startsWith('/k8s')) isSignedIn.value = false
+  if (path.startsWith('/data/')) isSignedIn.value = response.status !== 401
+  if (response.ok && path.startsWith('/data/')) wasSignedIn.value = true
   const text = await response.text()
   if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as T
   throw failureOf(response.status, text)

@@ -79,11 +79,11 @@ it('waits longer before each attempt, up to 15 s', () => {
   expect([0, 1, 2, 10].map((attempt) => reconnectDelayMs(attempt, () => 1))).toEqual([500, 1_000, 2_000, 15_000])
 })
 
-it('SYS-13 does not reconnect with a session that has ended', () => {
+it('SYS-13 reports that the session has ended', () => {
   const { socket, connections, ends } = createSocket()
   socket.open()
   connections[0]!.onopen?.()
   connections[0]!.onclose?.({ code: 4401 })
   expect(ends).toEqual(['ended'])
-  expect(socket.state.value.is).toBe('paused')
+  expect(socket.state.value.is).toBe('lost')
 })

@@ -78,9 +78,8 @@ export class WatchSocket {
     }
     socket.onclose = ({ code }) => {
       if (this.#socket !== socket) return
-      if (code !== SESSION_ENDED) return this.#retry()
-      this.pause()
-      this.#deps.onSessionEnd()
+      this.#retry()
+      if (code === SESSION_ENDED) this.#deps.onSessionEnd()
     }
   }
 
