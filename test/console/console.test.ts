@@ -1,0 +1,275 @@
+// The console in a real browser, on a system with real volumes: what the page shows is compared with kubectl, and actions are
+// compared with their effect. src/console has the tests of its HTTP interface.
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Browser, Locator, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { probeThisMachine, skipReason } from '../allowed-skips.ts'
+import { runStowage } from '../helpers/run-stowage.ts'
+import { browserSkipReason, findAccessibilityProblems, launchBrowser, type OpenPage, openPage } from './browser.ts'
+import {
+  type ConsoleProcess,
+  claimManifest,
+  podManifest,
+  type StagedSystem,
+  startConsole,
+  startStagedSystem,
+} from './console.fixture.ts'
+
+const skipMessage = browserSkipReason() ?? skipReason(await probeThisMachine(), ['loop', 'mount'])
+const SCREENS = ['Overview', 'Claims', 'Capacity', 'Nodes', 'Operations', 'Quotas', 'Drivers', 'Bulk']
+const HOSTILE_TEXT = '<img src=x onerror="window.attacked = true"><script>window.attacked = true</script>'
+
+describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped: ${skipMessage})` : ''}`, () => {
+  let system: StagedSystem
+  let console: ConsoleProcess
+  let browser: Browser
+  const openPages: OpenPage[] = []
+
+  beforeAll(async () => {
+    system = await startStagedSystem()
+    console = await startConsole(system.server.kubeconfig)
+    browser = await launchBrowser()
+    await system.apply(
+      claimManifest('orders', '1Gi') +
+        podManifest('shop', 'orders') +
+        claimManifest('huge', '900Gi') +
+        podManifest('giant', 'huge') +
+        claimManifest('typo', '5Gi', ', storageClassName: gold'),
+    )
+    await system.kubectl('wait', '--for=condition=Ready', 'pod/shop', '--timeout=60s')
+  })
+  afterEach(async () => {
+    const errors = openPages.flatMap((openPage) => openPage.errors)
+    await Promise.all(openPages.splice(0).map((openPage) => openPage.close()))
+    expect(errors).toEqual([])
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await console?.stop()
+    await system?.remove()
+  })
+
+  async function open(url = console.url, options: Parameters<typeof openPage>[2] = {}): Promise<Page> {
+    const opened = await openPage(browser, url, options)
+    openPages.push(opened)
+    return opened.page
+  }
+
+  async function show(page: Page, screen: string): Promise<void> {
+    await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: screen, exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: screen }).waitFor()
+  }
+
+  const rowOf = (page: Page, name: string): Locator =>
+    page
+      .getByRole('grid')
+      .getByRole('row')
+      .filter({ has: page.getByRole('gridcell').getByText(name, { exact: true }) })
+
+  async function openClaim(page: Page, name: string): Promise<Locator> {
+    await show(page, 'Claims')
+    await rowOf(page, name).click()
+    const drawer = page.getByRole('region', { name: `Claim default/${name}` })
+    await drawer.waitFor()
+    return drawer
+  }
+
+  it('SYS-13 shows the claims of kubectl, and follows their creation, change and deletion', async () => {
+    const page = await open()
+    await show(page, 'Claims')
+    for (const [name, status] of [
+      ['orders', 'Bound'],
+      ['huge', 'Pending'],
+      ['typo', 'Pending'],
+    ] as const)
+      await rowOf(page, name).getByText(status).waitFor()
+    const names = (await system.kubectl('get', 'pvc', '-o', 'name')).trim().split('\n')
+    expect(await page.getByRole('grid').getAttribute('aria-rowcount')).toBe(String(names.length + 1)) // and the header
+    await system.apply(claimManifest('late', '2Gi', ', storageClassName: directory'))
+    await rowOf(page, 'late').getByText('Bound').waitFor()
+    await system.kubectl('delete', 'pvc', 'late')
+    await rowOf(page, 'late').waitFor({ state: 'detached' })
+    expect(await page.getByRole('grid').getAttribute('aria-rowcount')).toBe(String(names.length + 1))
+  })
+
+  it('SYS-13 PLUS-1 shows the cause that `stowage why` prints, in the row and as a tree', async () => {
+    const page = await open()
+    const { stdout } = await runStowage('why', 'pvc/typo', '-o', 'json', '--kubeconfig', system.server.kubeconfig)
+    let leaf = JSON.parse(stdout)
+    while (leaf.children?.length > 0) leaf = leaf.children[0]
+    await show(page, 'Claims')
+    await rowOf(page, 'typo').getByText(leaf.message).waitFor()
+    const drawer = await openClaim(page, 'typo')
+    await drawer.getByRole('tab', { name: 'Why' }).click()
+    await drawer.getByRole('tabpanel').getByText(leaf.message).waitFor()
+  })
+
+  it('SYS-13 PLUS-6 shows timeline, events, YAML and the relatives of a claim', async () => {
+    const page = await open()
+    const drawer = await openClaim(page, 'orders')
+    for (const relative of ['shop', 'node-']) await drawer.getByText(relative).first().waitFor()
+    await drawer.getByRole('tab', { name: 'Timeline' }).click()
+    await drawer.getByRole('img', { name: /^Timeline with \d+ entries/ }).waitFor()
+    await drawer.getByRole('tab', { name: 'Events' }).click()
+    await drawer.getByRole('tabpanel').getByText('ProvisioningSucceeded').first().waitFor()
+    await drawer.getByRole('tab', { name: 'YAML' }).click()
+    await drawer.getByRole('tabpanel').getByText('accessModes').first().waitFor()
+  })
+
+  it('SYS-13 expands a claim as its preview states, and rejects what the class or the server rejects', async () => {
+    const page = await open()
+    const drawer = await openClaim(page, 'orders')
+    await drawer.getByRole('button', { name: /^Expand/ }).click()
+    const dialog = page.getByRole('dialog', { name: 'Expand default/orders' })
+    const size = dialog.getByLabel('New size')
+    const confirm = dialog.getByRole('button', { name: 'Expand', exact: true })
+    await size.fill('512Mi')
+    expect(await confirm.isDisabled()).toBe(true)
+    await size.fill('2Gi')
+    await dialog.getByText(/kubectl .*patch .*orders/).waitFor()
+    await confirm.click()
+    await dialog.waitFor({ state: 'detached' })
+    await rowOf(page, 'orders').getByText('2Gi').waitFor()
+    await system.kubectl('wait', '--for=jsonpath={.status.capacity.storage}=2Gi', 'pvc/orders', '--timeout=60s')
+  })
+
+  it('SYS-13 deletes a claim only after its name was typed, if its data is lost', async () => {
+    await system.apply(claimManifest('scratch', '1Gi') + podManifest('writer', 'scratch'))
+    await system.kubectl('wait', '--for=condition=Ready', 'pod/writer', '--timeout=60s')
+    await system.kubectl('delete', 'pod', 'writer')
+    const page = await open()
+    const drawer = await openClaim(page, 'scratch')
+    await drawer.getByRole('button', { name: /^Delete/ }).click()
+    const dialog = page.getByRole('dialog', { name: 'Delete default/scratch' })
+    const confirm = dialog.getByRole('button', { name: 'Delete', exact: true })
+    expect(await confirm.isDisabled()).toBe(true)
+    await dialog.getByLabel(/Type scratch/).fill('scratch')
+    await confirm.click()
+    await rowOf(page, 'scratch').waitFor({ state: 'detached' })
+    expect(await system.kubectl('get', 'pvc', '-o', 'name')).not.toContain('scratch')
+  })
+
+  it('SYS-13 SYS-24 offers a viewer no action and still shows everything else', async () => {
+    const { stdout } = await runStowage('kubeconfig', '--user', 'viewer', '--data-dir', system.server.dataDir)
+    const file = join(system.server.dataDir, 'viewer.kubeconfig')
+    await writeFile(file, stdout, { mode: 0o600 })
+    const viewerConsole = await startConsole(file)
+    try {
+      const page = await open(viewerConsole.url)
+      const drawer = await openClaim(page, 'orders')
+      await drawer.getByText('You may look at this claim, but not change it.').waitFor()
+      expect(await drawer.getByRole('button', { name: /Expand|Delete|Retry/ }).count()).toBe(0)
+      await drawer.getByRole('tab', { name: 'Why' }).waitFor()
+    } finally {
+      await viewerConsole.stop()
+    }
+  })
+
+  it('SYS-13 shows markup in messages as text', async () => {
+    const claim = JSON.parse(await system.kubectl('get', 'pvc', 'typo', '-o', 'json'))
+    const { name, namespace, uid } = claim.metadata
+    await system.server.call('POST', '/api/v1/namespaces/default/events', {
+      metadata: { name: 'hostile', namespace: 'default' },
+      involvedObject: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', name, namespace, uid },
+      type: 'Warning',
+      reason: 'Hostile',
+      message: HOSTILE_TEXT,
+      firstTimestamp: new Date().toISOString(),
+      lastTimestamp: new Date().toISOString(),
+      count: 1,
+    })
+    await system.kubectl('annotate', 'pvc', 'typo', `note=${HOSTILE_TEXT}`)
+    const page = await open()
+    const drawer = await openClaim(page, 'typo')
+    await drawer.getByRole('tab', { name: 'Events' }).click()
+    await drawer.getByRole('tabpanel').getByText(HOSTILE_TEXT).first().waitFor()
+    await drawer.getByRole('tab', { name: 'YAML' }).click()
+    await drawer.getByRole('tabpanel').getByText('onerror').first().waitFor()
+    expect(await page.evaluate('[window.attacked, document.images.length]')).toEqual([undefined, 0])
+  })
+
+  it('SYS-13 keeps seven tabs of one browser live', async () => {
+    const first = await open()
+    await show(first, 'Claims')
+    const address = (await first.evaluate('location.href')) as string
+    const tabs = await Promise.all(Array.from({ length: 6 }, () => first.context().newPage()))
+    await Promise.all(tabs.map((tab) => tab.goto(address)))
+    await system.apply(claimManifest('seventh', '1Gi', ', storageClassName: directory'))
+    for (const tab of [first, ...tabs]) {
+      await tab.bringToFront()
+      await rowOf(tab, 'seventh').getByText('Bound').waitFor()
+    }
+    await system.kubectl('delete', 'pvc', 'seventh')
+  })
+
+  it('SYS-13 asks for the address with the token if the token is wrong or missing', async () => {
+    const { origin } = new URL(console.url)
+    for (const fragment of ['', '#token=wrong']) {
+      const opened = await openPage(browser, `${origin}/${fragment}`)
+      await opened.page.getByRole('heading', { name: 'Stowage console' }).waitFor()
+      await opened.page.getByText('stowage console --open').waitFor()
+      expect(await opened.page.getByRole('grid').count()).toBe(0)
+      await opened.close() // the rejected requests are errors of this page
+    }
+  })
+
+  describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
+    it('SYS-13 has no accessibility problem on any screen, in the drawer and in a dialog', async () => {
+      const page = await open(console.url, { colorScheme })
+      for (const screen of SCREENS) {
+        await show(page, screen)
+        await page.locator('[aria-busy=true]').waitFor({ state: 'detached' })
+        expect(await findAccessibilityProblems(page), screen).toEqual([])
+      }
+      const drawer = await openClaim(page, 'orders')
+      expect(await findAccessibilityProblems(page), 'drawer').toEqual([])
+      await drawer.getByRole('button', { name: /^Expand/ }).click()
+      await page.getByRole('dialog').waitFor()
+      expect(await findAccessibilityProblems(page), 'dialog').toEqual([])
+    })
+  })
+
+  it('SYS-13 fits every screen into 320 pixels, the width of a phone or of 1280 pixels at 400 % zoom', async () => {
+    const page = await open(console.url, { viewport: { width: 320, height: 640 } })
+    for (const screen of SCREENS) {
+      await show(page, screen)
+      expect(await page.evaluate('document.documentElement.scrollWidth'), screen).toBeLessThanOrEqual(320)
+    }
+  })
+
+  it('SYS-13 works with the keyboard: search, move, open, close and help', async () => {
+    const page = await open()
+    await show(page, 'Claims')
+    await rowOf(page, 'orders').waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('orders')
+    await rowOf(page, 'huge').waitFor({ state: 'detached' })
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    await page.getByRole('region', { name: /^Claim default\// }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('region', { name: /^Claim default\// }).waitFor({ state: 'detached' })
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: /Keyboard/ }).waitFor()
+  })
+
+  // Last: the other tests need no second start.
+  it('SYS-13 says that the API server does not answer, and continues without doubled rows when it has restarted', async () => {
+    const opened = await openPage(browser, console.url)
+    const { page } = opened
+    await show(page, 'Claims')
+    const grid = page.getByRole('grid')
+    await rowOf(page, 'orders').waitFor()
+    const rowCount = await grid.getAttribute('aria-rowcount')
+    const restart = system.restart()
+    await page.getByText(/The API server does not answer/).waitFor()
+    await restart
+    await page.getByText(/The API server does not answer/).waitFor({ state: 'detached' })
+    await system.apply(claimManifest('after', '1Gi', ', storageClassName: directory'))
+    await rowOf(page, 'after').getByText('Bound').waitFor()
+    expect(await grid.getAttribute('aria-rowcount')).toBe(String(Number(rowCount) + 1))
+    await opened.close() // failed requests during the restart are errors of this page
+  })
+})
