@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { accessSuite } from './access.ts'
 import { apiSuite } from './api.ts'
 import { clientsSuite } from './clients.ts'
+import { consoleSuite } from './console.ts'
 import { driverSuite } from './driver.ts'
 import { expansionSuite } from './expansion.ts'
 import { runAttack } from './lib/attack-role.ts'
@@ -48,6 +49,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   overload: overloadSuite,
   sidecar: sidecarSuite,
   soak: soakSuite,
+  console: consoleSuite,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
   load: runLoad,
@@ -71,7 +73,7 @@ const partsText = Object.entries(SUITES).map(
 )
 const USAGE = `Usage: npm run bench -- [SUITE…] [flags]
 
-Suites (default: all but overload, sidecar and soak, in less than ten minutes) and their parts:
+Suites (default: all but overload, sidecar, soak and console, in less than ten minutes) and their parts:
 
 ${partsText.join('\n')}
 

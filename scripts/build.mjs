@@ -35,6 +35,7 @@ function buildProgram() {
 function buildTools() {
   return build({
     ...options,
+    external: [...options.external, 'playwright-core'],
     entryPoints: {
       bench: 'bench/main.ts',
       sim: 'src/sim/command/main.ts',

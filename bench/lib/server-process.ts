@@ -135,6 +135,13 @@ export const startResizer = (options: {
     isReady: ({ stderr }) => stderr.includes('"started"'),
   })
 
+/** Starts the browser console on a free port. Resolves with the URL that it prints. */
+export async function startConsole(kubeconfig: string): Promise<Program & { readonly url: string }> {
+  const args = ['console', '--kubeconfig', kubeconfig, '--port', '0', '--output', 'json']
+  const program = await startProgram({ file: 'stowage.js', args, nodeFlags: NPM_START_FLAGS })
+  return { ...program, url: JSON.parse(program.output).url }
+}
+
 export interface Program {
   readonly pid: number
   /** Its output until it was ready. */
