@@ -56,7 +56,7 @@ export async function startStagedSystem(): Promise<StagedSystem> {
     startServer({
       dataDir,
       nodes: 2,
-      flags: ['--listen', listen, '--no-console', '--log-level', 'warn', '--run-commands'],
+      flags: ['--listen', listen, '--log-level', 'warn', '--run-commands'],
     })
   let server = await start('127.0.0.1:0')
   const kubectl = async (...args: readonly string[]) =>
