@@ -11,7 +11,8 @@ import { CLAIM_MANIFESTS, CLUSTER_MANIFESTS, READY_PODS } from './staged-shop.ts
 
 const DIR = join(import.meta.dirname, '../../docs/how-to/console')
 const SCHEMES = ['light', 'dark'] as const
-const BYTES_MAX = 120_000
+const BYTES_MAX = 150_000
+const VIEWPORT = { width: 1120, height: 700 }
 
 /** Shows each view before its screenshot is taken. */
 const VIEWS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
@@ -64,10 +65,10 @@ describe.runIf(process.env.SCREENSHOTS)('new screenshots of the console', () => 
         await system.kubectl('wait', '-n', namespace, '--for=condition=Ready', `pod/${name}`, '--timeout=120s')
       await mkdir(DIR, { recursive: true })
       for (const colorScheme of SCHEMES) {
-        const { page, close } = await openPage(browser, console.url, { colorScheme })
+        const { page, close } = await openPage(browser, console.url, { colorScheme, viewport: VIEWPORT })
         for (const [view, showView] of Object.entries(VIEWS)) {
           await showView(page)
-          await page.waitForLoadState('networkidle').catch(() => {})
+          await page.locator('.skeleton').first().waitFor({ state: 'detached' })
           await page.screenshot({ path: pathOf(view, colorScheme), animations: 'disabled', caret: 'hide' })
         }
         await close()
