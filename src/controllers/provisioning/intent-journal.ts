@@ -43,7 +43,7 @@ export interface IntentJournal {
   add(claim: Claim): Promise<boolean>
   /** Checks that no other process has opened the journal. Throws ApiError or NotLeaderError. */
   confirm(): Promise<void>
-  /** Removes an intent with the next update, which follows within a second. */
+  /** Removes an intent with the next update, which follows within ten seconds. */
   remove(uid: string): void
   /** Resolves when the removal of the intent is recorded, or at once if it is not about to be removed. Throws like `add`. */
   whenRemoved(uid: string): Promise<void>
@@ -57,8 +57,11 @@ export interface IntentJournal {
 const UPDATE_INTERVAL_MS = 50
 /** An update for at least this many claims does not wait. */
 const FULL_UPDATE_CLAIMS = 24
-/** The delay of an update that only removes intents. */
-const REMOVAL_DELAY_MS = 1_000
+/**
+ * The delay of an update that only removes intents. Until then the next update for a claim removes them too, which needs no
+ * request of its own; after a crash, the next process finds that their volumes exist.
+ */
+const REMOVAL_DELAY_MS = 10_000
 /** An API server accepts annotations of 256 KiB. Intents beyond this limit become finalizers of their claims. */
 const JOURNAL_CHARACTERS_MAX = 200_000
 /** The Lease may be edited or deleted at the same time. */

@@ -51,12 +51,10 @@ export async function provisionClaim(
   const repeatsOwnCall = stage.is === 'unknown' && stage.request !== undefined
   const repeatedRequest = (stage.is === 'unknown' && stage.request) || request
   const attempt = attempts.getOrCreate(claim, stage)
+  const reportsStart = isRequested && !settings.inProcess
+  const recordStart = () => events.record(persistentVolumeClaimKind, claim, provisioningEvent(claim))
+  if (reportsStart && hasAttempt) recordStart()
   let cancelStartEvent = () => {}
-  if (isRequested && !settings.inProcess) {
-    const recordStart = () => events.record(persistentVolumeClaimKind, claim, provisioningEvent(claim))
-    if (hasAttempt) recordStart()
-    else cancelStartEvent = clock.after(SLOW_CALL_MS, recordStart)
-  }
   attempt.callStartedMs = clock.monotonicMs()
 
   async function beforeCreate(): Promise<void> {
@@ -66,6 +64,8 @@ export async function provisionClaim(
     }
     election?.assertStillLeader()
     attempt.stage = { is: 'unknown', request: repeatedRequest }
+    // The time in which the intent is recorded does not count: in a burst of claims, it would add an event to each of them.
+    if (reportsStart && !hasAttempt) cancelStartEvent = clock.after(SLOW_CALL_MS, recordStart)
   }
   let overdueReports = 0
   function onOverdue(message: string): void {
@@ -76,8 +76,8 @@ export async function provisionClaim(
     if (overdueReports++ === 0) metrics?.recordProvisionFailure(claim)
     recordFailure(attempt, repeatedRequest, { failure: 'unfinished', message, mayExist: true }, context)
   }
-  const result = await callProvisioner(repeatedRequest, { beforeCreate, onOverdue }, context, signal).finally(
-    cancelStartEvent,
+  const result = await callProvisioner(repeatedRequest, { beforeCreate, onOverdue }, context, signal).finally(() =>
+    cancelStartEvent(),
   )
   if (result.is === 'notStarted') {
     // Another process may start an attempt. The attempt of a journal entry remains, because its claim may be deleted.

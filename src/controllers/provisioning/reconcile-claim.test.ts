@@ -83,6 +83,30 @@ describe('reconcileClaim for a claim of this provisioner', () => {
     expect(messages('Provisioning')).toHaveLength(1)
   })
 
+  it('PROV-8 does not count the time before the storage is called, in which the intents of a burst are recorded', async () => {
+    await fixture.aClass('fast')
+    await fixture.aClaim('data')
+    const { opened, open } = createGate()
+    const provisioner = fixture.storage.provisioner()
+    let isWaiting = false
+    fixture.start({
+      provisioner: {
+        ...provisioner,
+        provision: async (request, signal, beforeCreate) => {
+          isWaiting = true
+          await opened
+          return provisioner.provision(request, signal, beforeCreate)
+        },
+      },
+    })
+    await fixture.waitUntil(() => isWaiting, 'the provision call')
+    let turns = 0
+    await fixture.waitUntil(() => ++turns > 200, 'several seconds to pass')
+    open()
+    await fixture.waitUntil(() => fixture.eventReasons().includes('ProvisioningSucceeded'), 'the volume to be created')
+    expect(messages('Provisioning')).toEqual([])
+  })
+
   it('PROV-12 sets the intent before the storage is called', async () => {
     await fixture.aClass('fast')
     let hadIntent: boolean | undefined
