@@ -114,6 +114,7 @@ function maskVaryingText(lines: readonly string[]): string[] {
         .replace(/(?<=^|\s)(\d+m)?\d+s(?=\s|$)/g, 'AGE')
         .replace(/\bnode-\d\b/g, 'node-N')
         .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
+        .replace(/#token=\S+/, '#token=TOKEN')
         .replace(/copied, [\d.]+ s, [\d.]+ \w+\/s/, 'copied')
         .replace(/\} \d+$/, '} N')
         .replace(/ from default namespace$/, '')

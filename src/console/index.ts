@@ -1,7 +1,7 @@
 // Public API of the console.
 export type { ConsoleServerOptions } from './console-server.ts'
 export type { BulkRuns, Insight } from './data/insight.ts'
-export { DEFAULT_PORT, listenConsole } from './listener.ts'
+export { type ConsoleListener, listenConsole } from './listener.ts'
 export type {
   BulkClaim,
   BulkRequest,

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { UsageError } from '../base/usage-error.ts'
 import type { ConsoleServer, ConsoleServerOptions } from './console-server.ts'
+import { DEFAULT_PORT } from './default-port.ts'
 
 export interface ConsoleListener {
   readonly port: number
@@ -20,8 +21,6 @@ export interface ListenOptions {
   /** Called with the first request. */
   loadOptions(): Promise<ConsoleServerOptions>
 }
-
-export const DEFAULT_PORT = 7444
 
 const HOST = '127.0.0.1'
 const TOKEN_BYTES = 32
@@ -79,7 +78,8 @@ export async function listenConsole({ port, portFlag, loadOptions }: ListenOptio
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()
-      await loading?.then(
+      // Not awaited: the options of a console whose API server never became ready are never loaded.
+      loading?.then(
         (consoleServer) => consoleServer.close(),
         () => {},
       )

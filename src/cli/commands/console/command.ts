@@ -1,5 +1,5 @@
 // `stowage console`: flags and help. run.ts runs the command.
-import { DEFAULT_PORT } from '../../../console/index.ts'
+import { DEFAULT_PORT } from '../../../console/default-port.ts'
 import type { AddCommand } from '../../command.ts'
 import { kubeconfigOption, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
 import { parsePort } from './parse-port.ts'

@@ -1,4 +1,5 @@
 // `stowage up`: the whole system in one process. serve-command.ts has the flags that it shares with `stowage server`.
+import { DEFAULT_PORT } from '../../../console/default-port.ts'
 import type { AddCommand } from '../../command.ts'
 import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
 import { capacityGoneForOption, capacityReservationOption, driverSocketOption } from '../../flags/common.ts'
@@ -24,6 +25,11 @@ export const addUp: AddCommand = (program, deps) => {
     .option(
       '--no-scheduler',
       'do not run the scheduler; a kube-scheduler or `stowage scheduler` schedules pods instead',
+    )
+    .option('--no-console', 'do not serve the browser console')
+    .option(
+      '--console-port <number>',
+      `port of the console on 127.0.0.1 (default: ${DEFAULT_PORT}, or a free one if it is in use)`,
     )
     .addOption(capacityReservationOption())
     .addOption(capacityGoneForOption())

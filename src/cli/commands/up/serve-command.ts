@@ -27,6 +27,8 @@ import {
 import { parsePodFlags } from '../../flags/pod-options.ts'
 import { loadValueFormatter } from '../../output/format-output.ts'
 import { quoteShellWord } from '../../shell-word.ts'
+import { parsePort } from '../console/parse-port.ts'
+import type { UpConsole, UpConsoleOptions } from '../console/up-console.ts'
 
 interface ServeCommand {
   readonly name: string
@@ -107,8 +109,13 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
       // On a terminal the output reports the start, and log lines of the start would appear between its lines.
       const logLevel = flags.logLevel ?? (process.stderr.isTTY && !formatValue ? 'warn' : 'info')
       const { clock, random, log, signal } = await createProcessDeps(deps, { ...flags, logLevel })
+      const dataDir = parseDataDir(flags.dataDir)
+      const consoleListener = hasConsole(flags)
+        ? await listenForConsole(flags, { clock, random, log, dataDir })
+        : undefined
+      signal.addEventListener('abort', () => void consoleListener?.close(), { once: true })
       await serve({
-        dataDir: parseDataDir(flags.dataDir),
+        dataDir,
         store: flags.store,
         etcdTls: { ca: flags.etcdCa, cert: flags.etcdCert, key: flags.etcdKey },
         pkiDir: flags.pkiDir,
@@ -150,11 +157,14 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         log,
         signal,
         onReady: (readyServer) => {
+          consoleListener?.setReady(readyServer)
+          const consoleUrl = consoleListener?.url
           const startMs = Math.round(performance.now())
           const notes = socketNotes(flags.driverSocket ?? [])
           const noteFields = notes.length > 0 ? { notes } : {}
           deps.write(
-            formatValue?.({ ...readyServer, ...noteFields, startMs }) ?? formatReadyServer(readyServer, notes, startMs),
+            formatValue?.({ ...readyServer, ...(consoleUrl ? { console: consoleUrl } : {}), ...noteFields, startMs }) ??
+              formatReadyServer({ ...readyServer, consoleUrl }, notes, startMs),
           )
         },
         onNodes: (nodes) => {
@@ -162,7 +172,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
           const isTerminal = Boolean(process.stderr.isTTY)
           reportNodes({ nodes, startMs }, { formatValue, isTerminal, log, write: deps.write })
         },
-      })
+      }).finally(() => consoleListener?.close())
     })
   return addAuditFlags(command)
 }
@@ -194,7 +204,7 @@ export function socketNotes(sockets: readonly string[]): string[] {
 }
 
 function formatReadyServer(
-  { url, kubeconfig, dataDir, nodes }: ReadyServer,
+  { url, consoleUrl, kubeconfig, dataDir, nodes }: ReadyServer & { readonly consoleUrl: string | undefined },
   notes: readonly string[],
   startMs: number,
 ): string {
@@ -202,7 +212,7 @@ function formatReadyServer(
   const nodeAndNoteLines = `${nodes > 0 ? `  nodes       ${nodes}, starting\n` : ''}${noteLines}`
   return (
     `Stowage ${stowageVersion} is ready (${startMs} ms).\n` +
-    `  API         ${url}\n  kubeconfig  ${kubeconfig}\n  data        ${dataDir}\n${nodeAndNoteLines}` +
+    `  API         ${url}\n${consoleUrl ? `  console     ${consoleUrl}\n` : ''}  kubeconfig  ${kubeconfig}\n  data        ${dataDir}\n${nodeAndNoteLines}` +
     `\nTry it:\n  export KUBECONFIG=${quoteShellWord(kubeconfig)}\n  kubectl get ${nodes > 0 ? 'nodes' : 'namespaces'}\n`
   )
 }
@@ -223,6 +233,18 @@ function idleNotes(idleNodes: readonly string[]): string[] {
   return [
     `Nodes of an earlier start that are not running: ${idleNodes.join(', ')}. --nodes ${count} starts them again.`,
   ]
+}
+
+/** Only `up` has the flag. */
+const hasConsole = ({ console: flag }: { readonly console?: boolean }): boolean => flag === true
+
+async function listenForConsole(
+  { consolePort }: { readonly consolePort?: string },
+  deps: Omit<UpConsoleOptions, 'port'>,
+): Promise<UpConsole> {
+  const port = parsePort('--console-port', consolePort)
+  const { listenUpConsole } = await import('../console/up-console.ts')
+  return listenUpConsole({ ...deps, port })
 }
 
 const parseHosts = (text: string): string[] =>

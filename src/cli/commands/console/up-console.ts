@@ -1,0 +1,38 @@
+// The console in the process of `stowage up`: listens before the server starts, so that a port in use ends the command, and reads
+// the kubeconfig that the server has written when the page sends its first request.
+import type { Clock, Random } from '../../../base/clock.ts'
+import type { Logger } from '../../../base/log.ts'
+import { type ConsoleListener, listenConsole } from '../../../console/index.ts'
+
+export interface UpConsoleOptions {
+  readonly port: number | undefined
+  readonly dataDir: string
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+export interface UpConsole extends ConsoleListener {
+  /** Requests of the page wait for it. */
+  setReady(server: { readonly kubeconfig: string }): void
+}
+
+export async function listenUpConsole({ port, dataDir, clock, random, log }: UpConsoleOptions): Promise<UpConsole> {
+  let setReady: UpConsole['setReady'] = () => {}
+  const ready = new Promise<{ readonly kubeconfig: string }>((resolve) => {
+    setReady = resolve
+  })
+  const listener = await listenConsole({
+    port,
+    portFlag: '--console-port',
+    async loadOptions() {
+      const { kubeconfig } = await ready
+      const { loadConsoleOptions } = await import('./load-options.ts')
+      const { kubeconfigConnection } = await import('../../../client/index.ts')
+      const connection = await kubeconfigConnection({ path: kubeconfig, clock })
+      const { namespace } = connection
+      return loadConsoleOptions({ connection, namespace, kubeconfig, dataDir, clock, random, log })
+    },
+  })
+  return { ...listener, setReady }
+}
