@@ -3,6 +3,8 @@
 //   binding     to existing volumes
 //   inProcess   a driver that responds at once, the provisioner in the server process
 //   alone       the same with `stowage provisioner` as a separate process
+//   journal     processor time of the server with the journal of volumes and without, in turns
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
@@ -29,6 +31,7 @@ const CLIENTS = 128
 const TARGET_BURST = 1_000
 const BINDING = { perSecondMin: 1_000, p99MsMax: 1_200 }
 const PROVISIONING = { perSecondMin: 500, p99MsMax: 2_500 }
+const JOURNAL = { claims: 400, rounds: { short: 10, long: 40 }, ratioMin: 0.98 }
 const PAIR_KB_MAX = 4
 const CACHED_PAIRS = 20_000
 
@@ -51,7 +54,13 @@ const PUBLISHED = {
 } satisfies Record<string, Record<string, Comparison> | Comparison>
 
 export const provisioningSuite: Suite = {
-  parts: { binding: measureBinding, inProcess: measureInProcess, alone: measureAlone, memory: measureMemory },
+  parts: {
+    binding: measureBinding,
+    inProcess: measureInProcess,
+    alone: measureAlone,
+    journal: measureJournal,
+    memory: measureMemory,
+  },
 }
 
 async function measureBinding(options: PartOptions): Promise<Figure[]> {
@@ -107,6 +116,57 @@ async function measureAlone(options: PartOptions): Promise<Figure[]> {
     await provisioner.stop()
     await bench.close()
     await driver.stop()
+  }
+}
+
+/** Two servers get the same bursts, one after the other, so that both see the same changes in the speed of the machine. */
+async function measureJournal(options: PartOptions): Promise<Figure[]> {
+  const rounds = options.isLong ? JOURNAL.rounds.long : JOURNAL.rounds.short
+  const servers: { readonly bench: Bench; readonly driver: Program; cpuMs: number }[] = []
+  try {
+    for (const [name, flags] of [['on', []] as const, ['off', ['--journal', 'off']] as const]) {
+      const dir = join(options.dir, name)
+      await mkdir(dir)
+      const socket = join(dir, 'csi.sock')
+      const driver = await startFakeDriver({ socket, name: DRIVER, profileDir: options.profileDir })
+      servers.push({
+        bench: await openBench({ ...options, dir }, ['--driver-socket', socket, ...flags]),
+        driver,
+        cpuMs: 0,
+      })
+    }
+    const burst = async (server: (typeof servers)[number], claims: number) => {
+      const next = await server.bench.nextBurst(claims)
+      await server.bench.post(CLASSES, classOf(next.className))
+      const startMs = server.bench.cpuMs()
+      await server.bench.run(next)
+      return server.bench.cpuMs() - startMs
+    }
+    options.progress('warming up')
+    for (const server of servers) await burst(server, WARM_UP_CLAIMS)
+    options.progress(`${rounds} rounds of ${JOURNAL.claims} claims on each server`)
+    for (let round = 0; round < rounds; round++)
+      for (const server of round % 2 === 0 ? servers : [...servers].reverse())
+        server.cpuMs += await burst(server, JOURNAL.claims)
+    const [withMs, withoutMs] = servers.map(({ cpuMs }) => cpuMs / (rounds * JOURNAL.claims)) as [number, number]
+    const micros = (ms: number) => `${formatCount(Math.round(ms * 1_000))} µs`
+    options.note(
+      `Server CPU time per provisioned claim: ${micros(withMs)} with the journal, ${micros(withoutMs)} without.`,
+    )
+    return [
+      {
+        name: 'server CPU time per provisioned claim, with the journal',
+        unit: 'ms',
+        value: withMs,
+        limit: { value: withoutMs, of: 'the same with --journal off' },
+        target: { ratioMin: JOURNAL.ratioMin },
+      },
+    ]
+  } finally {
+    for (const { bench, driver } of servers) {
+      await bench.close()
+      await driver.stop()
+    }
   }
 }
 
