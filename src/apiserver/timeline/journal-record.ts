@@ -1,6 +1,7 @@
 // The records of the journal and their stored form: JSON, one record per line, in the order of their commits.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
+import { bytesOfText } from '../../base/unpooled-bytes.ts'
 
 /** A committed change of a claim, a volume, an attachment, or a pod that uses claims. */
 export interface ChangeRecord {
@@ -69,10 +70,12 @@ function textAfter(line: string, start: string): string | undefined {
   return position < 0 ? undefined : line.slice(position + start.length, line.indexOf('"', position + start.length))
 }
 
-export const encodeRecords = (records: readonly JournalRecord[]): Buffer =>
-  Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(''))
+export function encodeRecords(records: readonly JournalRecord[]): Buffer {
+  let text = ''
+  for (const record of records) text += `${JSON.stringify(record)}\n`
+  return bytesOfText(text)
+}
 
-/** Ignores lines that are not JSON, so that one damaged line does not hide the others. */
 export function decodeLine(line: string): JournalRecord | undefined {
   try {
     return JSON.parse(line) as JournalRecord

@@ -106,6 +106,23 @@ describe('the journal', () => {
     expect((await changes()).map(({ name }) => name)).toEqual(Array.from({ length: 50 }, (_, index) => `c-${index}`))
   })
 
+  it('PLUS-6 keeps the committed chunk of a group commit in memory until it is merged, and none of a rejected one', async () => {
+    const medium = memoryMedium()
+    let isFull = false
+    const limited: Medium = {
+      ...medium,
+      write: (batch) => (isFull ? Promise.reject(new AppendRejectedError('disk full')) : medium.write(batch)),
+    }
+    server = await createServerFixture({ journal: 'own', medium: limited, answers: 'stowage' })
+    const chunks = server.journal!.unmergedChunks!
+    await Promise.all(Array.from({ length: 5 }, (_, index) => server.post(CLAIMS, claim(`c-${index}`))))
+    isFull = true
+    await Promise.all(Array.from({ length: 5 }, (_, index) => server.post(CLAIMS, claim(`d-${index}`))))
+    const { entries } = await server.store.list({ prefix: CHUNKS_PREFIX })
+    expect(chunks.first(10, 1_000_000)).toEqual(entries.map(({ key, value }) => ({ key, value })))
+    expect(entries).toHaveLength(1)
+  })
+
   it('PLUS-6 writes a chunk per transaction if servers share the store', async () => {
     server = await createServerFixture({ journal: 'shared', answers: 'stowage' })
     await Promise.all(Array.from({ length: 5 }, (_, index) => server.post(CLAIMS, claim(`c-${index}`))))

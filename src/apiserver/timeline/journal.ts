@@ -12,7 +12,8 @@ import type { WritePlan, WriteTarget } from '../objects/write-verb.ts'
 import { describeChange } from './describe-change.ts'
 import { createStepFollower, type StepFollower } from './follow-steps.ts'
 import { CHUNKS_PREFIX, RECORD_AGE_MS_MAX } from './journal-keys.ts'
-import { type ActivityRecord, type ChangeRecord, encodeRecords, type JournalRecord } from './journal-record.ts'
+import { type ActivityRecord, type ChangeRecord, encodeRecords, type JournalRecord, ownerOf } from './journal-record.ts'
+import { UnmergedChunks } from './unmerged-chunks.ts'
 
 export interface JournalOptions {
   readonly clock: Clock
@@ -43,6 +44,8 @@ export interface Journal {
   readonly stats: JournalStats
   /** The steps of the claims whose changes are committed. */
   readonly steps: StepFollower
+  /** The chunks that are committed and not merged. Undefined if several servers write to the store. */
+  readonly unmergedChunks: UnmergedChunks | undefined
 }
 
 export interface JournalStats {
@@ -62,6 +65,7 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
     .toString(36)
     .padStart(4, '0')}`
   const steps = createStepFollower()
+  const unmergedChunks = isShared ? undefined : new UnmergedChunks()
   const stats = { changes: 0, activities: 0, droppedActivities: 0 }
   let pending: ActivityRecord[] = []
   let chunkCount = 0
@@ -69,7 +73,7 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
   const keyOf = (count: number) => `${CHUNKS_PREFIX}${start}${count.toString(36).padStart(8, '0')}`
 
   /** Returns the put that adds the records to the chunk of the group commit, or that starts a new chunk. */
-  function putOf(view: TransactionView, records: readonly JournalRecord[], expiresAtMs: number): Put {
+  function putOf(view: TransactionView, records: readonly JournalRecord[], expiresAtMs: number): ChunkPut {
     if (isShared) return new ChunkPut(keyOf(chunkCount++), records, undefined, expiresAtMs)
     for (;;) {
       const key = keyOf(chunkCount)
@@ -85,33 +89,40 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
   return {
     begin() {
       let activities: ActivityRecord[] | undefined
-      let changes: readonly ChangeRecord[] = []
+      let changes: ChangeRecord[] = []
+      let put: ChunkPut | undefined
       return {
         withRecords(view, writes, planned) {
           changes = []
+          put = undefined
           if (writes.length === 0) return writes
           const atMs = clock.nowMs()
-          changes = planned.flatMap(({ target, plan }) =>
-            plan.writes.length > 0 && plan.change ? (describeChange(target, plan.change, atMs) ?? []) : [],
-          )
+          for (const { target, plan } of planned) {
+            const change = plan.writes.length > 0 && plan.change ? describeChange(target, plan.change, atMs) : undefined
+            if (change) changes.push(change)
+          }
           if (!activities && pending.length > 0) {
             activities = pending
             pending = []
           }
           if (changes.length === 0 && !activities) return writes
           const records = activities ? [...activities, ...changes] : changes
-          return [...writes, putOf(view, records, atMs + RECORD_AGE_MS_MAX)]
+          put = putOf(view, records, atMs + RECORD_AGE_MS_MAX)
+          return [...writes, put]
         },
         settle(isCommitted) {
           if (isCommitted) {
             stats.changes += changes.length
             stats.activities += activities?.length ?? 0
             steps.addChanges(changes)
+            // Of the puts of a group commit, the store has encoded the last one, which has the records of all.
+            if (put?.encoded) unmergedChunks?.add(put.put, put.encoded, put.owners())
           } else if (activities) {
             pending = [...activities, ...pending]
             dropOldest()
           }
           activities = undefined
+          put = undefined
         },
       }
     },
@@ -127,6 +138,7 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
     },
     stats,
     steps,
+    unmergedChunks,
   }
 
   function dropOldest(): void {
@@ -155,9 +167,22 @@ class ChunkPut implements Put {
     this.#previous = previous
   }
 
+  /** The value, if the store has read it. */
+  encoded: Uint8Array | undefined
+
   get value(): Uint8Array {
+    this.encoded ??= encodeRecords(this.#allRecords())
+    return this.encoded
+  }
+
+  *owners(): Generator<string> {
+    for (const record of this.#allRecords()) yield ownerOf(record)
+  }
+
+  #allRecords(): readonly JournalRecord[] {
+    if (!this.#previous) return this.#records
     const recordLists: (readonly JournalRecord[])[] = []
     for (let chunk: ChunkPut | undefined = this; chunk; chunk = chunk.#previous) recordLists.push(chunk.#records)
-    return encodeRecords(recordLists.reverse().flat())
+    return recordLists.reverse().flat()
   }
 }

@@ -6,8 +6,9 @@ import { openMemoryStore, type Store } from '../../store/index.ts'
 import { createJournal } from './journal.ts'
 import { CHUNKS_PREFIX, RECORD_AGE_MS_MAX, SEGMENTS_PREFIX } from './journal-keys.ts'
 import { encodeRecords, type JournalRecord } from './journal-record.ts'
-import { type JournalLimits, limitRecords, maintainJournal, mergeChunks } from './merge-chunks.ts'
+import { type JournalLimits, limitRecords, maintainJournal, mergeChunks, mergeUnmerged } from './merge-chunks.ts'
 import { readTimeline } from './read-timeline.ts'
+import { UnmergedChunks } from './unmerged-chunks.ts'
 
 const LIMITS: JournalLimits = { chunks: 10, volumeRecords: 200, bytes: 1_000_000, segments: 100 }
 const MINUTE_MS = 60_000
@@ -38,14 +39,15 @@ const aChange = (
 })
 
 async function putChunks(names: readonly string[], atMs = clock.nowMs()): Promise<void> {
-  for (const [index, name] of names.entries()) {
-    const key = `${CHUNKS_PREFIX}${name}-${String(index).padStart(4, '0')}`
-    const expiresAtMs = clock.nowMs() + RECORD_AGE_MS_MAX
-    await store.transact(() => [{ put: key, value: encodeRecords([aChange(name, 'create', atMs)]), expiresAtMs }])
-  }
+  const puts = names.map((name, index) => ({
+    put: `${CHUNKS_PREFIX}${name}-${String(index).padStart(4, '0')}`,
+    value: encodeRecords([aChange(name, 'create', atMs)]),
+    expiresAtMs: clock.nowMs() + RECORD_AGE_MS_MAX,
+  }))
+  await store.transact(() => puts)
 }
 const countOf = async (prefix: string) => (await store.list({ prefix })).entries.length
-const journal = () => createJournal({ clock, random: () => 0, isShared: false })
+const journal = (isShared = false) => createJournal({ clock, random: () => 0, isShared })
 const namesOf = (count: number, prefix = 'c') => Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
 const requestOf = (name: string) => ({ kind: 'PersistentVolumeClaim' as const, namespace: 'shop', name })
 
@@ -96,14 +98,70 @@ describe('mergeChunks', () => {
   })
 })
 
+describe('mergeUnmerged', () => {
+  /** Commits chunks as a journal does. */
+  async function commit(chunks: UnmergedChunks, names: readonly string[], verb: 'create' | 'update' = 'create') {
+    for (const [index, name] of names.entries()) {
+      const key = `${CHUNKS_PREFIX}${verb}-${String(index).padStart(4, '0')}`
+      const value = encodeRecords([aChange(name, verb)])
+      await store.transact(() => [{ put: key, value }])
+      chunks.add(key, value, [`uid-${name}`])
+    }
+  }
+
+  it('PLUS-6 merges chunks without reading them, and leaves fewer than a merge needs', async () => {
+    const chunks = new UnmergedChunks()
+    await commit(chunks, namesOf(25))
+    const reads: string[] = []
+    const observed: Store = Object.assign(Object.create(store) as Store, {
+      list: (options: Parameters<Store['list']>[0]) => {
+        reads.push(options.prefix)
+        return store.list(options)
+      },
+      transact: (decide: Parameters<Store['transact']>[0]) => store.transact(decide),
+    })
+    expect(await mergeUnmerged(observed, chunks, LIMITS)).toBe(0)
+    expect(reads).toEqual([])
+    expect(chunks.size).toBe(5)
+    expect(await countOf(CHUNKS_PREFIX)).toBe(5)
+    expect(await countOf(SEGMENTS_PREFIX)).toBe(2)
+    for (const name of ['c-0', 'c-19', 'c-24'])
+      expect((await readTimeline({ store, journal: journal() }, requestOf(name))).entries).toHaveLength(1)
+  })
+
+  it('PLUS-6 limits the records of a volume, also of one with records in two merges', async () => {
+    const chunks = new UnmergedChunks()
+    const names = Array.from({ length: 10 }, () => 'busy')
+    await commit(chunks, names, 'update')
+    expect(await mergeUnmerged(store, chunks, { ...LIMITS, volumeRecords: 8 })).toBe(2)
+  })
+
+  it('PLUS-6 forgets chunks that are no longer in the store, so that the others are read from there', async () => {
+    const chunks = new UnmergedChunks()
+    await commit(chunks, namesOf(10))
+    await store.transact(() => [{ delete: `${CHUNKS_PREFIX}create-0000` }])
+    expect(await mergeUnmerged(store, chunks, LIMITS)).toBe(0)
+    expect(chunks.size).toBe(0)
+    expect(chunks.takeForgotten()).toBe(true)
+    expect(await countOf(CHUNKS_PREFIX)).toBe(9)
+  })
+
+  it('SYS-20 keeps a bounded number of bytes', () => {
+    const chunks = new UnmergedChunks()
+    for (let index = 0; index < 10; index++) chunks.add(`k-${index}`, new Uint8Array(1024 * 1024), [])
+    expect(chunks.size).toBe(1)
+    expect(chunks.takeForgotten()).toBe(true)
+  })
+})
+
 describe('readTimeline', () => {
   it('PLUS-6 finds the records of a claim behind any number of chunks and segments', async () => {
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < 55; round++) {
       await putChunks(namesOf(10, `r-${String(round).padStart(2, '0')}`))
       await mergeChunks(store, LIMITS)
     }
     await putChunks(namesOf(120, 'x'))
-    for (const name of ['r-00-0', 'r-59-9', 'x-0', 'x-119']) {
+    for (const name of ['r-00-0', 'r-54-9', 'x-0', 'x-119']) {
       const { entries } = await readTimeline({ store, journal: journal() }, requestOf(name))
       expect(entries).toHaveLength(1)
     }
@@ -125,12 +183,25 @@ describe('limitRecords', () => {
 })
 
 describe('maintainJournal', () => {
-  const abort = new AbortController()
+  let abort: AbortController
+  beforeEach(() => {
+    abort = new AbortController()
+  })
   afterEach(() => abort.abort())
+
+  it('PLUS-6 merges the chunks of an earlier start', async () => {
+    await putChunks(namesOf(10))
+    const registry = new Registry()
+    const options = { store, journal: journal(), clock, log: silentLog, registry, signal: abort.signal }
+    await maintainJournal({ ...options, limits: LIMITS })
+    await clock.advance(5_000)
+    await untilAsync(async () => (await countOf(SEGMENTS_PREFIX)) === 1)
+    expect(await countOf(CHUNKS_PREFIX)).toBe(0)
+  })
 
   it('PLUS-6 deletes the oldest segments beyond the limit', async () => {
     const registry = new Registry()
-    const options = { store, journal: journal(), clock, log: silentLog, registry, signal: abort.signal }
+    const options = { store, journal: journal(true), clock, log: silentLog, registry, signal: abort.signal }
     await maintainJournal({ ...options, limits: { ...LIMITS, segments: 2 } })
     for (const prefix of ['a', 'b', 'c']) {
       await putChunks(namesOf(10, prefix))

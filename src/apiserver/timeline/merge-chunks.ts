@@ -6,11 +6,12 @@ import { deflateRaw } from 'node:zlib'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import { type Entry, type Store, StoreClosedError } from '../../store/index.ts'
+import { type Entry, type Revision, type Store, StoreClosedError } from '../../store/index.ts'
 import { followStore } from '../follow-store.ts'
 import type { Journal } from './journal.ts'
 import { CHUNKS_PREFIX, RECORD_AGE_MS_MAX, SEGMENTS_PREFIX } from './journal-keys.ts'
 import { decodeLine, isChange, type JournalRecord, ownerInLine, ownerOf, timeOf } from './journal-record.ts'
+import type { UnmergedChunk, UnmergedChunks } from './unmerged-chunks.ts'
 
 export interface JournalLimits {
   /** Chunks are merged when there are this many. */
@@ -69,12 +70,22 @@ export async function maintainJournal(options: MaintainOptions): Promise<void> {
       else segments.delete(key)
     },
   })
+  const { unmergedChunks } = options.journal
+  // Without chunks in memory, and for those of earlier starts, the chunks are read from the store.
+  let readsChunks = true
   const maintain = async () => {
     try {
-      for (let result = await mergeChunks(store, limits); result; result = await mergeChunks(store, limits)) {
-        dropped.inc({ limit: 'volume' }, result.droppedRecords)
-        if (signal.aborted) return
+      if (unmergedChunks) {
+        dropped.inc({ limit: 'volume' }, await mergeUnmerged(store, unmergedChunks, limits))
+        readsChunks ||= unmergedChunks.takeForgotten()
       }
+      while (readsChunks && !signal.aborted) {
+        const result = await mergeChunks(store, limits)
+        if (!result) break
+        dropped.inc({ limit: 'volume' }, result.droppedRecords)
+      }
+      if (unmergedChunks) readsChunks = false
+      if (signal.aborted) return
       dropped.inc({ limit: 'total' }, await deleteExcess(store, segments, limits))
     } catch (error) {
       if (signal.aborted || error instanceof StoreClosedError) return
@@ -94,7 +105,27 @@ export async function maintainJournal(options: MaintainOptions): Promise<void> {
 
 const compress = promisify(deflateRaw)
 
-/** Merges the oldest chunks. Returns undefined if there are too few, or if another server has merged them. */
+/** Merges chunks that are in memory, while there are enough of them. Returns the number of dropped records. */
+export async function mergeUnmerged(store: Store, chunks: UnmergedChunks, limits: JournalLimits): Promise<number> {
+  // Records of an owner can also be in chunks that the last merge has left, at most as many as half of the limit.
+  const isLimited = 2 * chunks.takeRecordsMax() > limits.volumeRecords
+  let droppedRecords = 0
+  for (let count = Math.floor(chunks.size / limits.chunks); count > 0; count--) {
+    const merged = chunks.first(Math.min(limits.chunks, MERGED_CHUNKS_MAX), MERGED_BYTES_MAX)
+    const values = merged.map(({ value }) => value)
+    const limited = isLimited ? limitLines(values.flatMap(linesOf), limits.volumeRecords) : undefined
+    const isMerged = await replaceChunks(store, merged, limited ? bytesOfLines(limited.lines) : Buffer.concat(values))
+    if (!isMerged) {
+      chunks.forgetAll()
+      break
+    }
+    chunks.remove(merged)
+    droppedRecords += limited?.droppedRecords ?? 0
+  }
+  return droppedRecords
+}
+
+/** Merges the oldest chunks of the store. Returns undefined if there are too few, or if another server has merged them. */
 export async function mergeChunks(
   store: Store,
   limits: JournalLimits,
@@ -102,17 +133,33 @@ export async function mergeChunks(
   const { entries } = await store.list({ prefix: CHUNKS_PREFIX, limit: Math.max(limits.chunks, MERGED_CHUNKS_MAX) })
   if (entries.length < limits.chunks) return undefined
   const chunks = firstOf(entries)
-  const { lines, droppedRecords } = limitLines(chunks.flatMap(linesOf), limits.volumeRecords)
-  const key = `${SEGMENTS_PREFIX}${chunks[0]!.key.slice(CHUNKS_PREFIX.length)}`
-  const value = await compress(Buffer.from(lines.join('\n')), { level: COMPRESSION_LEVEL })
-  const expiresAtMs = Math.max(0, ...chunks.map(timeOfChunk)) + RECORD_AGE_MS_MAX
+  const { lines, droppedRecords } = limitLines(
+    chunks.flatMap(({ value }) => linesOf(value)),
+    limits.volumeRecords,
+  )
+  return (await replaceChunks(store, chunks, bytesOfLines(lines))) ? { droppedRecords } : undefined
+}
+
+/** Replaces chunks by a segment. Returns false if another server has merged them. */
+async function replaceChunks(
+  store: Store,
+  chunks: readonly (UnmergedChunk & { readonly modRevision?: Revision })[],
+  records: Uint8Array,
+): Promise<boolean> {
+  const [firstChunk, lastChunk] = [chunks[0]!, chunks.at(-1)!]
+  const key = `${SEGMENTS_PREFIX}${firstChunk.key.slice(CHUNKS_PREFIX.length)}`
+  const value = await compress(records, { level: COMPRESSION_LEVEL })
+  const expiresAtMs = Math.max(...chunks.map((chunk) => timeOfChunk(chunk.value))) + RECORD_AGE_MS_MAX
   let isMerged = false
   await store.transact((view) => {
     // Every merge takes the first chunks up to the same limits, so two merges with common chunks have the last of one in common.
-    isMerged = [chunks[0]!, chunks.at(-1)!].every((chunk) => view.get(chunk.key)?.modRevision === chunk.modRevision)
+    isMerged = [firstChunk, lastChunk].every((chunk) => {
+      const entry = view.get(chunk.key)
+      return entry && (chunk.modRevision === undefined || chunk.modRevision === entry.modRevision)
+    })
     return isMerged ? [{ put: key, value, expiresAtMs }, ...chunks.map((chunk) => ({ delete: chunk.key }))] : []
   })
-  return isMerged ? { droppedRecords } : undefined
+  return isMerged
 }
 
 /** Returns the oldest chunks, at least one, within the limits of a merge. */
@@ -125,13 +172,20 @@ function firstOf(entries: readonly Entry[]): readonly Entry[] {
   return entries.slice(0, Math.min(end < 0 ? entries.length : Math.max(1, end), MERGED_CHUNKS_MAX))
 }
 
-const linesOf = ({ value }: Entry): string[] => Buffer.from(value).toString('utf8').trimEnd().split('\n')
+const linesOf = (value: Uint8Array): string[] => textOf(value).trimEnd().split('\n')
+const bytesOfLines = (lines: readonly string[]): Buffer => Buffer.from(`${lines.join('\n')}\n`)
+
+const textOf = (value: Uint8Array): string =>
+  Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
 
 /** Returns the time of the last record. */
-function timeOfChunk(chunk: Entry): number {
-  const record = decodeLine(linesOf(chunk).at(-1) ?? '')
+function timeOfChunk(value: Uint8Array): number {
+  const lastLineStart = value.lastIndexOf(LINE_FEED, value.length - 2) + 1
+  const record = decodeLine(textOf(value.subarray(lastLineStart)))
   return record ? timeOf(record) : 0
 }
+
+const LINE_FEED = 0x0a
 
 /** Limits the records of each volume. Lines are decoded only if a volume has too many. */
 function limitLines(

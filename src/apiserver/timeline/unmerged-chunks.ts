@@ -1,0 +1,73 @@
+// The chunks that this server has committed and not merged yet, with their encoded records, so that a merge neither reads nor
+// decodes them. Chunks of earlier starts and of other servers are not in it.
+
+export interface UnmergedChunk {
+  readonly key: string
+  readonly value: Uint8Array
+}
+
+/** Beyond this size all chunks are forgotten, and merged by reading them from the store. */
+const BYTES_MAX = 8 * 1024 * 1024
+
+export class UnmergedChunks {
+  readonly #values = new Map<string, Uint8Array>()
+  /** The number of records by owner, in the chunks that were added since the last call of takeRecordsMax. */
+  readonly #recordCounts = new Map<string, number>()
+  #recordsMax = 0
+  #bytes = 0
+  #hasForgotten = false
+
+  get size(): number {
+    return this.#values.size
+  }
+
+  /** Adds a committed chunk with the owners of its records. */
+  add(key: string, value: Uint8Array, owners: Iterable<string>): void {
+    this.#bytes += value.length
+    this.#values.set(key, value)
+    for (const owner of owners) {
+      const count = (this.#recordCounts.get(owner) ?? 0) + 1
+      this.#recordCounts.set(owner, count)
+      if (count > this.#recordsMax) this.#recordsMax = count
+    }
+    if (this.#bytes > BYTES_MAX) this.forgetAll()
+  }
+
+  /** Returns the largest number of records of one owner in the chunks that were added since the last call. */
+  takeRecordsMax(): number {
+    const recordsMax = this.#recordsMax
+    this.#recordCounts.clear()
+    this.#recordsMax = 0
+    return recordsMax
+  }
+
+  /** Returns the oldest chunks, up to a number and a size, but at least one. */
+  first(countMax: number, bytesMax: number): UnmergedChunk[] {
+    const chunks: UnmergedChunk[] = []
+    let bytes = 0
+    for (const [key, value] of this.#values) {
+      bytes += value.length
+      if (chunks.length === countMax || (bytes > bytesMax && chunks.length > 0)) break
+      chunks.push({ key, value })
+    }
+    return chunks
+  }
+
+  /** Removes merged chunks. */
+  remove(chunks: readonly UnmergedChunk[]): void {
+    for (const { key, value } of chunks) if (this.#values.delete(key)) this.#bytes -= value.length
+  }
+
+  forgetAll(): void {
+    this.#values.clear()
+    this.#bytes = 0
+    this.#hasForgotten = true
+  }
+
+  /** Returns whether chunks were forgotten since the last call. */
+  takeForgotten(): boolean {
+    const hasForgotten = this.#hasForgotten
+    this.#hasForgotten = false
+    return hasForgotten
+  }
+}
