@@ -156,6 +156,20 @@ describe('published packages', () => {
     expect(await countFlags('sidecar')).toBe('0')
   })
 
+  it('SYS-20 stowage lets glibc return memory for `up` and `server`, unless the environment says otherwise', async () => {
+    const folder = join(dir, 'allocator')
+    await mkdir(join(folder, 'dist'), { recursive: true })
+    await cp(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true })
+    const program =
+      'const { MALLOC_ARENA_MAX: a, MALLOC_MMAP_THRESHOLD_: m, MALLOC_TRIM_THRESHOLD_: t } = process.env; console.log(a, m, t)'
+    await writeFile(join(folder, 'dist', 'stowage.js'), program)
+    const variables = async (command: string, env: Record<string, string> = {}) =>
+      (await run(join(folder, 'bin', 'stowage'), [command], { env: { PATH: process.env.PATH, ...env } })).stdout.trim()
+    expect(await variables('up')).toBe('1 65536 65536')
+    expect(await variables('server', { MALLOC_ARENA_MAX: '4' })).toBe('4 65536 65536')
+    expect(await variables('sidecar')).toBe('undefined undefined undefined')
+  })
+
   it('PROV-17 create-provisioner creates a project that compiles and passes its test with the packed SDK', async () => {
     const scaffold = await unpack('stowage-create-provisioner', join(dir, 'scaffold'))
     const project = join(dir, 'disks')

@@ -25,8 +25,9 @@ export interface ServerOptions {
   readonly flags?: readonly string[]
 }
 
-/** The flags of bin/stowage. */
+/** The flags and the environment that bin/stowage sets. */
 export const NPM_START_FLAGS: readonly string[] = ['--max-semi-space-size=16']
+const NPM_START_ENV = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const { dataDir, store, profileDir, command = 'server', flags: extraFlags = [] } = options
@@ -49,6 +50,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     args: [command, ...flags],
     profileDir,
     nodeFlags: NPM_START_FLAGS,
+    env: NPM_START_ENV,
   })
   return {
     port: Number(new URL(JSON.parse(program.output).url).port),

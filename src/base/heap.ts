@@ -18,6 +18,8 @@ export function limitHeapGrowth(): void {
 }
 
 const CHECK_MS = 30_000
+/** The second collection after a busy time: caches and the history of the store have then released what they do not use. */
+const SECOND_COLLECTION_CHECKS = 12
 /** Shares of the time during which the event loop was busy. */
 const BUSY_UTILIZATION = 0.1
 const IDLE_UTILIZATION = 0.05
@@ -32,13 +34,14 @@ export interface IdleCollection {
 /** Collects garbage once after each busy period, because V8 collects none in a process that allocates nothing. */
 export function collectGarbageWhenIdle(options: IdleCollection): void {
   const { clock, utilization = measureUtilization(), collect = collectGarbage } = options
-  let wasBusy = false
+  /** Idle checks since the last busy time. Undefined without a busy time. */
+  let idleChecks: number | undefined
   const check = () => {
     const share = utilization()
-    if (share >= BUSY_UTILIZATION) wasBusy = true
-    else if (wasBusy && share <= IDLE_UTILIZATION) {
-      wasBusy = false
-      collect()
+    if (share >= BUSY_UTILIZATION) idleChecks = 0
+    else if (idleChecks !== undefined && share <= IDLE_UTILIZATION) {
+      if (idleChecks === 0 || idleChecks === SECOND_COLLECTION_CHECKS) collect()
+      idleChecks++
     }
     clock.after(CHECK_MS, check)
   }

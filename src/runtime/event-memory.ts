@@ -6,7 +6,7 @@ import { LruCache } from '../base/lru-cache.ts'
 import type { EventDetails } from './events.ts'
 
 /** Beyond this number of objects, the events of the least recently used ones are forgotten. */
-const OBJECTS_MAX = 4_096
+const OBJECTS_MAX = 1_024
 /** Rate limit per object: a burst of this size, and one more event every five minutes. */
 const OBJECT_BURST = 25
 const OBJECT_REFILL_MS = 300_000

@@ -5,7 +5,7 @@ import type { Entry, StoreEvent } from './store.ts'
 import { storedLength } from './value-transformer.ts'
 import type { Version } from './version.ts'
 
-const BYTES_MAX = 4 * 1024 * 1024
+const BYTES_MAX = 2 * 1024 * 1024
 const EVENT_BYTES = 200 // approximate size of an event without its values
 /** An event that no watcher needs for one to two intervals is evicted. */
 const EVICTION_INTERVAL_MS = 30_000
