@@ -8,7 +8,7 @@ it('SYS-20 the flag that limits the growth of the heap exists in this release of
 })
 
 describe('collectGarbageWhenIdle', () => {
-  it('SYS-20 collects once after each busy period, and never while the process is busy', async () => {
+  it('SYS-20 collects after each busy period, and never while the process is busy', async () => {
     const clock = manualClock()
     const shares = [0.01, 0.5, 0.08, 0.02, 0.01, 0.9, 0.04]
     const collections: number[] = []
@@ -17,6 +17,17 @@ describe('collectGarbageWhenIdle', () => {
     for (const _ of shares) await clock.advance(30_000)
     expect(checks).toBe(shares.length)
     expect(collections).toEqual([4, 7])
+  })
+
+  it('SYS-20 collects a second time, when caches have released what they do not use', async () => {
+    const clock = manualClock()
+    const shares = [0.5]
+    let [checks, collections] = [0, 0]
+    collectGarbageWhenIdle({ clock, utilization: () => shares[checks++] ?? 0, collect: () => void collections++ })
+    await clock.advance(2 * 30_000)
+    expect(collections).toBe(1)
+    for (let minute = 0; minute < 60; minute++) await clock.advance(60_000)
+    expect(collections).toBe(2)
   })
 
   it('SYS-20 returns the memory of a busy period', async () => {

@@ -18,7 +18,7 @@ export function limitHeapGrowth(): void {
 }
 
 const CHECK_MS = 30_000
-/** The second collection after a busy time: caches and the history of the store have then released what they do not use. */
+/** Idle checks before the second collection after a busy period: caches and the history of the store have then released what they do not use. */
 const SECOND_COLLECTION_CHECKS = 12
 /** Shares of the time during which the event loop was busy. */
 const BUSY_UTILIZATION = 0.1
@@ -31,10 +31,13 @@ export interface IdleCollection {
   collect?(): void
 }
 
-/** Collects garbage once after each busy period, because V8 collects none in a process that allocates nothing. */
+/**
+ * Collects garbage after each busy period, because V8 collects none in a process that allocates nothing: at the first idle check,
+ * and again six minutes later.
+ */
 export function collectGarbageWhenIdle(options: IdleCollection): void {
   const { clock, utilization = measureUtilization(), collect = collectGarbage } = options
-  /** Idle checks since the last busy time. Undefined without a busy time. */
+  /** Idle checks since the last busy period. Undefined before the first one. */
   let idleChecks: number | undefined
   const check = () => {
     const share = utilization()
