@@ -67,6 +67,34 @@ const operation = (kind: string, name: string, fields: Partial<Operation>) => ({
   ...fields,
 })
 
+describe('the cause of a claim that names its volume', () => {
+  const named = {
+    ...pendingClaim('data'),
+    spec: { ...pendingClaim('data').spec, volumeName: 'disk-1', storageClassName: '' },
+  }
+
+  it('PLUS-1 is that the volume does not exist, with similar names', () => {
+    const diagnosis = diagnoseIn({ claims: [named], volumes: [volume('disk-12', 'other')] }, claim)
+    expect(diagnosis).toMatchObject({
+      reason: 'VolumeNotFound',
+      message: 'the claim names the volume "disk-1" in spec.volumeName, which does not exist; similar names: disk-12',
+      fixes: [
+        { message: 'create the volume disk-1' },
+        { command: 'kubectl -n shop delete pvc data', losesData: false },
+      ],
+    })
+  })
+
+  it('PLUS-1 is that the volume is bound to another claim', () => {
+    const diagnosis = diagnoseIn({ claims: [named], volumes: [volume('disk-1', 'other')] }, claim)
+    expect(diagnosis).toMatchObject({
+      reason: 'FailedBinding',
+      message: expect.stringContaining('already bound to a different claim'),
+      fixes: [{ command: 'kubectl describe pv disk-1' }, { command: 'kubectl -n shop delete pvc data' }],
+    })
+  })
+})
+
 describe('the cause of a pod without a node', () => {
   it('PLUS-1 is the volume limit of the driver on the node', () => {
     const diagnosis = diagnoseIn(

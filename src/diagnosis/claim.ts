@@ -10,6 +10,7 @@ import { diagnoseExpansion, diagnoseModification, diagnoseUnreadExpansion } from
 import { type Claim, type Cluster, claimSubject, keyOf, type StoredPod } from './cluster.ts'
 import { describeUsers, diagnoseClaimDeletion, isBeingDeleted } from './deletion.ts'
 import { type Diagnosis, destructiveFix, type Fix, fix, worstState } from './diagnosis.ts'
+import { diagnoseNamedVolume } from './named-volume.ts'
 import { diagnoseOperation, findOperations } from './operations.ts'
 import { describeLastFailure, diagnoseProvisioning } from './provisioning.ts'
 import { diagnoseScheduling } from './scheduling.ts'
@@ -146,7 +147,10 @@ function diagnoseUnbound(
     const fixes = [fix(`create a volume of class ${className} with at least ${size}`, 'kubectl get pv')]
     return { subject, state: 'failed', reason: 'NoVolumeAvailable', message: text, fixes }
   }
-  return { subject, state: 'failed', reason: event?.reason ?? 'Unbound', message }
+  const reason = event?.reason ?? 'Unbound'
+  const { volumeName } = claim.spec ?? {}
+  if (volumeName) return diagnoseNamedVolume(subject, { volumeName, message, reason }, cluster)
+  return { subject, state: 'failed', reason, message }
 }
 
 /** Diagnoses a claim whose volume is created for the node of its first pod. */

@@ -4,6 +4,7 @@ import type { Operation } from '../api/kinds/operation/operation-schema.ts'
 import { ageSeconds, type Cluster } from './cluster.ts'
 import { type Diagnosis, type Fix, fix, type Subject } from './diagnosis.ts'
 import { type CsiOperation, FINALITY_TEXTS, finalityOf } from './finality.ts'
+import { formatAge } from './format-age.ts'
 
 /** Returns the operations on the object with one of the names, failed ones first. */
 export function findOperations(cluster: Cluster, subject: Subject, names: readonly string[]): readonly Operation[] {
@@ -76,7 +77,7 @@ const secondsUntil = (time: string, nowMs: number): number =>
 
 function describeAttempts({ operation, phase, attempts = 0, message, lastAttempt }: Operation, nowMs: number): string {
   const age = ageSeconds(lastAttempt, nowMs)
-  const ago = age === undefined ? '' : ` ${age} s ago`
+  const ago = age === undefined ? '' : ` ${formatAge(age)} ago`
   switch (phase) {
     case 'Running':
       return `${operation}: attempt ${attempts} started${ago}${message ? `, after: ${message}` : ''}`

@@ -3,6 +3,7 @@ import type { RejectionDetail } from '../scheduler/framework/status.ts'
 import { type NodeEvaluation, type PodEvaluation, SCHEDULER_NAMES } from '../scheduler/index.ts'
 import { ageSeconds, type Cluster, podSubject, type StoredPod } from './cluster.ts'
 import { type Diagnosis, type Fix, fix, type Subject } from './diagnosis.ts'
+import { formatAge } from './format-age.ts'
 import { attemptNumbers, diagnoseOperation, findOperations, hasFailed } from './operations.ts'
 
 /** The lists without which an evaluation would be wrong. */
@@ -133,7 +134,7 @@ function withReportAge(detail: RejectionDetail, nodeName: string, cluster: Clust
   const aged = {
     ...detail,
     numbers,
-    message: `${detail.message}${age === undefined ? '' : ` (reported ${age} s ago)`}`,
+    message: `${detail.message}${age === undefined ? '' : ` (reported ${formatAge(age)} ago)`}`,
   }
   if (isRegistered(String(driver), nodeName, cluster)) return aged
   const message = `${aged.message}; the report is stale, because the driver ${driver} is not registered on the node`

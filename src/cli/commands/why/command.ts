@@ -26,7 +26,8 @@ export const addWhy: AddCommand = (program, deps) => {
       '\nExamples:\n' +
         '  stowage why pvc/data -n shop\n' +
         '  stowage why pod/web-0 --watch\n' +
-        '  stowage why node/node-1 -o json\n',
+        '  stowage why node/node-1 -o json\n' +
+        '  kubectl get operations -A            # what waits in the whole cluster, if it runs on a Stowage server\n',
     )
     .action(async (object: string, { color, ...flags }) => {
       const { runWhy } = await import('./run.ts')
