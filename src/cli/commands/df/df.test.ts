@@ -193,6 +193,16 @@ describe('stowage df', () => {
     expect(names).toEqual(['orders', 'carts', 'archive'])
   })
 
+  it('PLUS-16 counts no volume for a claim that names one and is not bound', async () => {
+    await post('/api/v1/namespaces/bank/persistentvolumeclaims', {
+      metadata: { name: 'named' },
+      spec: { accessModes: ['ReadWriteOnce'], volumeName: 'none', resources: { requests: { storage: '1Gi' } } },
+    })
+    const named = (await readItems('-n', 'bank')).find(({ claim }) => claim === 'named')
+    expect(named).toMatchObject({ unknownReason: 'the claim has no volume yet' })
+    expect(named).not.toHaveProperty('volume')
+  })
+
   it('PLUS-16 adds up amounts by node, and counts volumes without a claim', async () => {
     await post('/api/v1/persistentvolumes', {
       metadata: { name: 'retained' },

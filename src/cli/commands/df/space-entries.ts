@@ -77,7 +77,7 @@ export function createEntries(options: EntryOptions): readonly SpaceEntry[] {
 
   const ofClaim = (claim: Claim): SpaceEntry => {
     const key = keyOfObject(claim)
-    const volumeName = claim.spec?.volumeName || undefined
+    const volumeName = volumeNameOf(claim)
     const measured = usage.byClaim.get(key)
     const nodes = podNodes.get(key) ?? []
     const isMeasured = measured?.usedBytes !== undefined
@@ -124,10 +124,15 @@ interface ReasonSources extends Pick<EntryOptions, 'usage' | 'hasPods'> {
   readonly nodes: readonly string[]
 }
 
+/** Returns undefined for a claim that is not bound, although it may name the volume that it requests. */
+const volumeNameOf = ({ spec, status }: Claim): string | undefined =>
+  status?.phase === 'Pending' ? undefined : spec?.volumeName || undefined
+
 /** Returns why the usage of the claim is not known. */
-function reasonOf({ spec }: Claim, { usage, nodes, hasPods }: ReasonSources): string {
-  if (!spec?.volumeName) return 'the claim has no volume yet'
-  if (spec.volumeMode === 'Block') return 'a raw block device has no file system'
+function reasonOf(claim: Claim, { usage, nodes, hasPods }: ReasonSources): string {
+  const { spec } = claim
+  if (volumeNameOf(claim) === undefined) return 'the claim has no volume yet'
+  if (spec?.volumeMode === 'Block') return 'a raw block device has no file system'
   if (hasPods && nodes.length === 0) return 'no pod has the volume mounted'
   if (usage.missingRule !== undefined) return `you need the right to ${usage.missingRule}`
   if (usage.problem !== undefined) return usage.problem

@@ -154,7 +154,9 @@ describe('stowage unused', () => {
     expect(await names('36d')).not.toContain('invoices')
     expect(await names('34d12h')).toContain('invoices')
     expect(await names('41d')).toEqual([])
-    expect((await runUnused('--older-than', '41d')).out).toBe('No object has been unused for this long.\n')
+    expect((await runUnused('--older-than', '41d')).out).toContain(
+      'No object has been unused for this long. --older-than 0s lists',
+    )
   })
 
   it('PLUS-16 lists the claims and volumes of one namespace, and no classes', async () => {
