@@ -1,6 +1,6 @@
 // Explains system errors of the directories that a flag names. Errors without a system call already have a message for users.
 
-export interface DirectoryUse {
+interface DirectoryUse {
   readonly path: string
   readonly purpose: 'data directory' | 'directory of the credentials'
   /** The flag that chooses another directory. */

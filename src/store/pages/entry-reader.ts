@@ -19,7 +19,7 @@ import { PageReader } from './page-reader.ts'
 /** Copies of branch pages are kept until the next commit, up to 4 MiB of pages of 4 KiB. */
 const BRANCHES_MAX = 1_024
 
-export interface EntryReaderOptions {
+interface EntryReaderOptions {
   /** An open file. */
   readonly fd: number
   /** The length of all keys. */
