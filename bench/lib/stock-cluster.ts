@@ -20,7 +20,7 @@ export interface StockCluster {
   stop(): Promise<void>
 }
 
-export interface StockClusterOptions {
+interface StockClusterOptions {
   readonly dir: string
   /** Where kube-apiserver is. */
   readonly binDir: string

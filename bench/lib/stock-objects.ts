@@ -4,7 +4,7 @@ import { get } from 'node:https'
 import type { Endpoint } from './http-connection.ts'
 import { numberedRequest, openAll, type RequestText } from './load-role.ts'
 
-export const DRIVER = 'hostpath.csi.k8s.io'
+const DRIVER = 'hostpath.csi.k8s.io'
 export const DRIVER_NODE = 'node-0'
 const TOPOLOGY_KEY = 'topology.hostpath.csi/node'
 const CLASS = 'hostpath'

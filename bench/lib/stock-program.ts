@@ -13,7 +13,7 @@ export interface StockProgram {
   stop(): Promise<void>
 }
 
-export interface StockProgramOptions {
+interface StockProgramOptions {
   /** A path, or a name on PATH. */
   readonly command: string
   readonly args: readonly string[]
