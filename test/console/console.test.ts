@@ -170,6 +170,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
       await drawer.getByText('You may look at this claim, but not change it.').waitFor()
       expect(await drawer.getByRole('button', { name: /Expand|Delete|Retry/ }).count()).toBe(0)
       await drawer.getByRole('tab', { name: 'Why' }).waitFor()
+      await page.close() // a page whose console has stopped logs that its requests fail
     } finally {
       await viewerConsole.stop()
     }

@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { formatClock } from '../logic/format.ts'
 
-export interface ChartSeries {
+interface ChartSeries {
   readonly label: string
   /** A value per time; null leaves a gap. */
   readonly values: readonly (number | null)[]
@@ -20,7 +20,7 @@ interface ChartProps {
 
 const HEIGHT_PX = 180
 /** Distinguishable in both themes, and also by the order in the legend. */
-export const SERIES_COLORS = ['#3b7ddd', '#d9822b', '#2a9d6f', '#b4569d', '#7a6ff0', '#b8860b', '#c8553d', '#5f8a8b']
+const SERIES_COLORS = ['#3b7ddd', '#d9822b', '#2a9d6f', '#b4569d', '#7a6ff0', '#b8860b', '#c8553d', '#5f8a8b']
 
 export function Chart({ label, timesMs, series, format }: ChartProps) {
   const frame = useRef<HTMLDivElement>(null)

@@ -4,7 +4,7 @@ import { formatPercent } from '../logic/format.ts'
 const HIGH_SHARE = 0.75
 const FULL_SHARE = 0.9
 
-export const levelOf = (share: number): 'ok' | 'warn' | 'bad' =>
+const levelOf = (share: number): 'ok' | 'warn' | 'bad' =>
   share >= FULL_SHARE ? 'bad' : share >= HIGH_SHARE ? 'warn' : 'ok'
 
 interface MeterProps {

@@ -5,7 +5,7 @@ import { shortRef } from '../logic/kinds.ts'
 import { Command } from './command.tsx'
 import { StatusIcon } from './status.tsx'
 
-export const TONE_OF_STATE: Readonly<Record<DiagnosisState, Tone>> = {
+const TONE_OF_STATE: Readonly<Record<DiagnosisState, Tone>> = {
   ready: 'ok',
   waiting: 'busy',
   failed: 'bad',

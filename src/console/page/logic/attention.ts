@@ -8,7 +8,7 @@ import { countOf, formatBytes, formatPercent } from './format.ts'
 import { storageLimits } from './quota-check.ts'
 import { linkTo } from './url.ts'
 
-export interface AttentionItem {
+interface AttentionItem {
   readonly key: string
   readonly tone: Tone
   readonly title: string
@@ -18,7 +18,7 @@ export interface AttentionItem {
   readonly count: number
 }
 
-export interface AttentionSources {
+interface AttentionSources {
   readonly claims: Iterable<ClaimView>
   readonly nodes: Iterable<NodeRow>
   readonly operations: Iterable<OperationRow>

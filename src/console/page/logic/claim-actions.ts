@@ -15,7 +15,7 @@ export const ACTION_LABELS: Readonly<Record<ClaimActionName, string>> = {
   delete: 'Delete…',
 }
 
-export interface ActionContext {
+interface ActionContext {
   readonly claim: ClaimRow
   /** Undefined if the class does not exist or could not be read. */
   readonly storageClass: ClassRow | undefined
@@ -58,7 +58,7 @@ const REFUSALS: Readonly<Record<ClaimActionName, (context: ActionContext) => str
 }
 
 /** A write to the API server, which the page can also send as a dry run. */
-export interface ClaimWrite {
+interface ClaimWrite {
   readonly method: 'PATCH' | 'DELETE'
   readonly path: string
   readonly body?: object

@@ -2,7 +2,7 @@
 import type { CapacityRow } from '../rows/storage.ts'
 import type { ClaimView } from './claim-view.ts'
 
-export interface ClassTotal {
+interface ClassTotal {
   readonly name: string
   readonly claims: number
   readonly requestedBytes: number

@@ -3,7 +3,7 @@ import type { CsiCallSample, HistorySample } from '../../protocol.ts'
 import type { CsiNodeRow, DriverRow } from '../rows/cluster.ts'
 import type { ClassRow, VolumeRow } from '../rows/storage.ts'
 
-export interface CallTotal {
+interface CallTotal {
   readonly method: string
   /** Mean calls per second by gRPC code. */
   readonly codes: readonly { readonly code: string; readonly perSecond: number }[]
@@ -25,7 +25,7 @@ export interface DriverView {
   readonly volumes: number
 }
 
-export interface DriverSources {
+interface DriverSources {
   readonly drivers: Iterable<DriverRow>
   readonly classes: Iterable<ClassRow>
   readonly csiNodes: Iterable<CsiNodeRow>

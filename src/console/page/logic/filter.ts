@@ -1,6 +1,6 @@
 // The search box of a table: all words must occur; `-word` excludes; `key:value` compares one column.
 
-export interface Searchable {
+interface Searchable {
   /** Lower case. */
   readonly searchText: string
 }

@@ -33,7 +33,7 @@ export interface HeatMap {
   readonly rows: readonly HeatRow[]
 }
 
-export interface HeatSources {
+interface HeatSources {
   readonly capacities: Iterable<CapacityRow>
   readonly volumes: Iterable<VolumeRow>
   readonly nodes: readonly LabelledNode[]

@@ -9,7 +9,7 @@ import { matchesSegment } from './segments.ts'
 import type { Identified } from './sorted-view.ts'
 import type { SortOrder } from './url.ts'
 
-export interface DriverOnNode {
+interface DriverOnNode {
   readonly name: string
   readonly nodeId: string
   readonly usedSlots: number
@@ -32,7 +32,7 @@ export interface NodeView extends Identified {
   readonly throughputBytes: number | undefined
 }
 
-export interface NodeSources {
+interface NodeSources {
   readonly nodes: readonly NodeRow[]
   readonly csiNodes: Iterable<CsiNodeRow>
   readonly claims: Iterable<ClaimView>

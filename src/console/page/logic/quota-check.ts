@@ -33,7 +33,7 @@ export function storageLimits(quota: QuotaRow): QuotaLimit[] {
   })
 }
 
-export interface QuotaRequest {
+interface QuotaRequest {
   readonly namespace: string
   readonly className: string | undefined
   /** Additional bytes and claims. */

@@ -2,7 +2,7 @@
 import type { CapacityRow, VolumeRow } from '../rows/storage.ts'
 import { type LabelledNode, nameOfSegment, nodesOfReport, nodesOfVolume } from './segments.ts'
 
-export type Room =
+type Room =
   | { readonly is: 'known'; readonly bytes: number; readonly place: string }
   | { readonly is: 'unknown'; readonly reason: string }
 

@@ -5,7 +5,7 @@ export interface Identified {
   readonly uid: string
 }
 
-export interface ViewRules<R> {
+interface ViewRules<R> {
   matches(row: R): boolean
   /** Rows that compare as equal are ordered by uid. */
   compare(a: R, b: R): number

@@ -1,7 +1,7 @@
 // Lays out a timeline as a Gantt chart: a lane per component, and an axis on which long pauses are shortened, so that the second
 // in which a claim was provisioned and the minute in which it was expanded a week later are both readable.
 
-export interface TimedEntry {
+interface TimedEntry {
   readonly time: string
   readonly durationMs?: number
   readonly type: string
@@ -20,19 +20,19 @@ export interface Bar<E> {
   readonly end: number
 }
 
-export interface Lane<E> {
+interface Lane<E> {
   readonly name: string
   readonly bars: readonly Bar<E>[]
 }
 
-export interface Gap {
+interface Gap {
   /** Where the shortened pause is drawn. */
   readonly start: number
   readonly end: number
   readonly durationMs: number
 }
 
-export interface TimelineLayout<E> {
+interface TimelineLayout<E> {
   readonly lanes: readonly Lane<E>[]
   readonly gaps: readonly Gap[]
   readonly startMs: number

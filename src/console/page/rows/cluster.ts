@@ -16,7 +16,7 @@ const namedRow = ({ metadata }: ConsoleObject): NamedRow => ({
   deletedMs: timeOf(metadata.deletionTimestamp as string | undefined),
 })
 
-export interface NodeTaint {
+interface NodeTaint {
   readonly key: string
   readonly value?: string
   readonly effect: string

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { Status } from '../../protocol.ts'
 
-export class ApiFailure extends Error {
+class ApiFailure extends Error {
   override readonly name = 'ApiFailure'
   readonly code: number
   readonly reason: string
@@ -19,7 +19,7 @@ export const isSignedIn = signal(true)
 /** Whether this page has shown data. It then stays visible when the session ends. */
 export const wasSignedIn = signal(false)
 
-export interface RequestOptions {
+interface RequestOptions {
   readonly method?: string
   readonly body?: unknown
   readonly contentType?: string

@@ -34,7 +34,7 @@ const changedUids = new Set<string>()
 const listeners = new Set<(changes: readonly RowChange<ClaimView>[]) => void>()
 
 export const viewOfClaim = (key: string): ClaimView | undefined => claimViews.get(uidByKey.get(key) ?? '')
-export const podsOfClaim = (key: string): readonly PodRow[] => podsByClaim.get(key) ?? NO_PODS
+const podsOfClaim = (key: string): readonly PodRow[] => podsByClaim.get(key) ?? NO_PODS
 
 /** Calls the listener with the changes of each flush. Returns a function that ends it. */
 export function onClaimChanges(listener: (changes: readonly RowChange<ClaimView>[]) => void): () => void {

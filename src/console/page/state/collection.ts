@@ -4,7 +4,7 @@ import { signal } from '@preact/signals'
 import type { ConsoleObject, WatchMessage } from '../../protocol.ts'
 import type { Identified, RowChange } from '../logic/sorted-view.ts'
 
-export interface CollectionError {
+interface CollectionError {
   readonly code: number
   readonly reason: string
   readonly message: string

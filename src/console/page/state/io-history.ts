@@ -8,7 +8,7 @@ import { usePolled } from './polled.ts'
 const SAMPLES_MAX = 120
 const REFRESH_MS = 5_000
 
-export interface IoHistory {
+interface IoHistory {
   readonly timesMs: readonly number[]
   /** By namespace/name; null where a sample has no value. */
   valuesOf(claim: string): (number | null)[]

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { messageOf, request } from './api.ts'
 
-export interface Answer<T> {
+interface Answer<T> {
   readonly value?: T
   /** Why the last request failed. */
   readonly problem?: string

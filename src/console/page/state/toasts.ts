@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { Tone } from '../logic/claim-status.ts'
 
-export interface Toast {
+interface Toast {
   readonly id: number
   readonly tone: Tone
   readonly text: string

@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { messageOf, request } from './api.ts'
 
-export interface RequestState<T> {
+interface RequestState<T> {
   readonly value?: T
   readonly problem?: string
 }

@@ -3,21 +3,21 @@
 import { signal } from '@preact/signals'
 import type { WatchCommand, WatchMessage } from '../../protocol.ts'
 
-export type ConnectionState =
+type ConnectionState =
   | { readonly is: 'connecting' }
   | { readonly is: 'open' }
   /** `sinceMs` is when the connection was lost. */
   | { readonly is: 'lost'; readonly sinceMs: number; readonly retryAtMs: number }
   | { readonly is: 'paused' }
 
-export interface Watcher {
+interface Watcher {
   readonly path: string
   /** The revision at which the watch is resumed. */
   rev(): string | undefined
   receive(message: WatchMessage): void
 }
 
-export interface SocketDeps {
+interface SocketDeps {
   connect(): WebSocket
   nowMs(): number
   setTimer(run: () => void, ms: number): number

@@ -4,7 +4,7 @@ import type { ClaimView } from '../../logic/claim-view.ts'
 import { type AttachmentRow, projectVolume, type VolumeRow } from '../../rows/storage.ts'
 import { attachments, useCollections, WatchedCollection } from '../../state/collections.ts'
 
-export interface Relatives {
+interface Relatives {
   readonly volume: VolumeRow | undefined
   readonly attachments: readonly AttachmentRow[]
 }
