@@ -11,7 +11,7 @@ import { socket } from '../state/collections.ts'
 import { showToast } from '../state/toasts.ts'
 
 /** A request to the API server. The page sends it as a dry run first. */
-export interface Write {
+interface Write {
   readonly method: string
   readonly path: string
   readonly body?: object
