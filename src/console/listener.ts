@@ -10,6 +10,8 @@ export interface ConsoleListener {
   readonly port: number
   /** The URL with the token. */
   readonly url: string
+  /** Loads the console before the first request, so that it takes samples. */
+  load(): void
   close(): Promise<void>
 }
 
@@ -37,7 +39,7 @@ export async function listenConsole({ port, portFlag, loadOptions }: ListenOptio
       const [{ createConsoleServer }, options] = await Promise.all([import('./console-server.ts'), loadOptions()])
       return createConsoleServer(options, { port: listeningPort, token })
     })()
-    // Loading fails if the kubeconfig cannot be read; the next request tries again.
+    // Loading fails if the kubeconfig cannot be read; the next request tries it again.
     loading.catch(() => {
       loading = undefined
     })
@@ -75,6 +77,7 @@ export async function listenConsole({ port, portFlag, loadOptions }: ListenOptio
   return {
     port: listeningPort,
     url: `http://${HOST}:${listeningPort}/#token=${token}`,
+    load: () => void load(),
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()

@@ -1,8 +1,11 @@
-// The console in the process of `stowage up`: listens before the server starts, so that a port in use ends the command, and reads
-// the kubeconfig that the server has written when the page sends its first request.
+// The console in the process of `stowage up`: listens before the server starts, so that a port in use ends the command. It is
+// loaded, and reads the kubeconfig that the server has written, with the first request or some time after the start.
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { type ConsoleListener, listenConsole } from '../../../console/index.ts'
+
+/** The console is loaded this long after the start even if it is not opened, so that it has the history when it is. */
+const LOAD_MS = 30_000
 
 export interface UpConsoleOptions {
   readonly port: number | undefined
@@ -18,9 +21,9 @@ export interface UpConsole extends ConsoleListener {
 }
 
 export async function listenUpConsole({ port, dataDir, clock, random, log }: UpConsoleOptions): Promise<UpConsole> {
-  let setReady: UpConsole['setReady'] = () => {}
+  let resolveReady: UpConsole['setReady'] = () => {}
   const ready = new Promise<{ readonly kubeconfig: string }>((resolve) => {
-    setReady = resolve
+    resolveReady = resolve
   })
   const listener = await listenConsole({
     port,
@@ -34,5 +37,16 @@ export async function listenUpConsole({ port, dataDir, clock, random, log }: UpC
       return loadConsoleOptions({ connection, namespace, kubeconfig, dataDir, clock, random, log })
     },
   })
-  return { ...listener, setReady }
+  let cancelLoad = () => {}
+  return {
+    ...listener,
+    setReady(server) {
+      resolveReady(server)
+      cancelLoad = clock.after(LOAD_MS, listener.load)
+    },
+    close() {
+      cancelLoad()
+      return listener.close()
+    },
+  }
 }
