@@ -68,9 +68,9 @@ describe('attributes classes under load', () => {
   it(`VAC-14 ${COUNT} volumes modified at ${PER_SECOND} per second need one call each and do not fail`, async () => {
     const harness = await createModifyingFixture()
     try {
-      await harness.aClass('silver', { iops: '500' })
-      await harness.aClass('gold', { iops: '1000' })
-      for (const name of names) await harness.aClaim(name, { className: 'silver', attributes: { iops: '500' } })
+      await harness.createClass('silver', { iops: '500' })
+      await harness.createClass('gold', { iops: '1000' })
+      for (const name of names) await harness.createClaim(name, { className: 'silver', attributes: { iops: '500' } })
       harness.start()
       await harness.settle()
       const startCpu = process.cpuUsage()

@@ -6,7 +6,7 @@ import type { Registry } from 'prom-client'
 import type { Operation } from '../api/kinds/operation/operation-schema.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { operationListOf } from './operations/operation-list.ts'
+import { formatOperationList } from './operations/operation-list.ts'
 
 /** The health checks by path. A check returns the problem, or undefined if there is none. */
 export type HealthChecks = Readonly<Record<string, () => string | undefined>>
@@ -40,7 +40,8 @@ export async function serveMonitoring(options: MonitoringOptions): Promise<Monit
       response.writeHead(code, { 'content-type': type }).end(text)
     if (request.method !== 'GET' && request.method !== 'HEAD') return respond(405, 'only GET and HEAD are supported\n')
     if (path === metricsPath) return respond(200, await registry.metrics(), registry.contentType)
-    if (path === OPERATIONS_PATH) return respond(200, operationListOf(options.operations?.() ?? []), 'application/json')
+    if (path === OPERATIONS_PATH)
+      return respond(200, formatOperationList(options.operations?.() ?? []), 'application/json')
     const checks = health()
     if (!Object.hasOwn(checks, path)) {
       return respond(404, `not found; paths: ${[metricsPath, OPERATIONS_PATH, ...Object.keys(checks)].join(', ')}\n`)

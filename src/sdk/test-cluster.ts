@@ -226,7 +226,7 @@ export async function startTestCluster(
       const currentVolume = await findVolume(name)
       if (!currentVolume) return true
       const { deletionTimestamp, finalizers = [] } = currentVolume.metadata
-      // No protection controller runs that would remove its finalizer.
+      // The protection controller, which would remove this finalizer, does not run.
       if (deletionTimestamp && finalizers.join() === 'kubernetes.io/pv-protection') {
         await client.patch(persistentVolumeKind, { name }, { type: 'merge', body: { metadata: { finalizers: null } } })
       }

@@ -3,7 +3,10 @@
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 
-/** The value is the time of the request. An operator who has verified that the storage exists may remove the annotation. */
+/**
+ * The value is the time of the request. An operator who has verified that the storage exists may remove the annotation. The key
+ * says "asked" for compatibility with stored volumes.
+ */
 export const DELETION_REQUESTED_ANNOTATION = 'provisioning.stowage.dev/deletion-asked'
 
 export const isDeletionRequested = (volume: Readonly<PersistentVolume>): boolean =>

@@ -12,7 +12,7 @@ export interface LeaseFlags {
 }
 
 const DEFAULT_LEASE_DURATION = '6s'
-/** A Lease has a resolution of one second, and the leader needs time for several renewals. */
+/** The field leaseDurationSeconds has a resolution of one second, and the leader needs time for several renewals. */
 const LEASE_MS_MIN = 3_000
 /** The ratios of the defaults in Kubernetes: 15 s, 10 s and 2 s. */
 const RENEW_DEADLINE_RATIO = 2 / 3

@@ -108,7 +108,7 @@ export function createHistory({ transport, clock }: HistoryOptions): History {
 
   async function sample(signal: AbortSignal): Promise<void> {
     const operations = await read('operations', () => countOperations(signal))
-    // The metrics of other servers tell nothing about volumes, and may be large.
+    // The metrics of other servers do not cover volumes, and may be large.
     const isStowage = sources.operations.available
     const scraped = isStowage ? await read('metrics', () => scrape(signal)) : null
     if (!isStowage) sources.metrics = sources.operations

@@ -1,4 +1,5 @@
-// Reads what the API server is and what it offers to the console. A server that cannot be reached is an answer, not an error.
+// Reads the version of the API server, the current user, and the features available to the console. If the server is
+// unreachable or returns an error, the result contains the problem.
 import { ApiError } from '../../api/status-error.ts'
 import type { Transport } from '../../client/http/transport.ts'
 import { parseResponse, type WireObject } from '../../client/http/wire.ts'
@@ -51,7 +52,7 @@ async function send({ transport }: InfoOptions, method: 'GET' | 'POST', path: st
   )
 }
 
-/** Returns undefined if the request fails although the server can be reached. */
+/** Returns undefined for a 4xx response other than 401. */
 async function trySend(...request: Parameters<typeof send>): Promise<WireObject | undefined> {
   return send(...request).catch((error: unknown) => {
     if (error instanceof ApiError && error.code >= 400 && error.code < 500 && error.code !== 401) return undefined
@@ -87,26 +88,30 @@ async function readFeatures(
   resources: readonly string[] | undefined,
   options: InfoOptions,
 ): Promise<ConsoleInfo['features']> {
-  const ofResource = (resource: string): Feature => {
+  const featureOfResource = (resource: string): Feature => {
     if (!resources) return { available: false, reason: NOT_STOWAGE }
     if (resources.includes(resource)) return { available: true }
     return { available: false, reason: `the API server does not serve ${resource}.stowage.dev` }
   }
   const metrics = resources
-    ? await ofRight(options, { nonResourceAttributes: { verb: 'get', path: '/metrics' } }, 'get the path /metrics')
-    : { available: false, reason: `${NOT_STOWAGE}, so that its metrics tell nothing about volumes` }
+    ? await featureIfAllowed(
+        options,
+        { nonResourceAttributes: { verb: 'get', path: '/metrics' } },
+        'get the path /metrics',
+      )
+    : { available: false, reason: `${NOT_STOWAGE}, so its metrics do not cover volumes` }
   const nodesProxy = { resourceAttributes: { verb: 'get', group: '', resource: 'nodes', subresource: 'proxy' } }
   return {
-    operations: ofResource('operations'),
-    journal: ofResource('timelinereviews'),
+    operations: featureOfResource('operations'),
+    journal: featureOfResource('timelinereviews'),
     metrics,
-    nodeStats: resources ? metrics : await ofRight(options, nodesProxy, 'get nodes/proxy'),
+    nodeStats: resources ? metrics : await featureIfAllowed(options, nodesProxy, 'get nodes/proxy'),
     bulk: { available: true },
   }
 }
 
-async function ofRight(options: InfoOptions, spec: object, rule: string): Promise<Feature> {
+async function featureIfAllowed(options: InfoOptions, spec: object, rule: string): Promise<Feature> {
   return (await isAllowed(options, spec))
     ? { available: true }
-    : { available: false, reason: `you need the right to ${rule}` }
+    : { available: false, reason: `you need permission to ${rule}` }
 }

@@ -103,7 +103,7 @@ describe('the capacity producer', () => {
   it('CAP-10 rejects a driver without GET_CAPACITY, with a message that explains how to disable capacity', async () => {
     const fixture = await createCapacityFixture({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
     await expect(fixture.start()).rejects.toThrow(
-      /does not report the controller capability GET_CAPACITY. Run it without/,
+      /does not report the controller capability GET_CAPACITY. Run its provisioner without/,
     )
   })
 

@@ -165,6 +165,6 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
 
 const getCapacityMissing = (driverName: string) =>
   new Error(
-    `Cannot publish the capacity of the CSI driver ${driverName}: it does not report the controller capability ` +
-      'GET_CAPACITY. Run it without --enable-capacity, and set storageCapacity of its CSIDriver to false.',
+    `Cannot publish the capacity of the CSI driver ${driverName}: the driver does not report the controller capability ` +
+      'GET_CAPACITY. Run its provisioner without --enable-capacity, and set storageCapacity to false in its CSIDriver.',
   )

@@ -5,6 +5,7 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -16,7 +17,7 @@ import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
 import { claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import { buildPublishRequest } from '../attaching/attacher/publish-request.ts'
-import { type ChangeThrottle, indexPodsByClaim, isTerminated, type VolumeChange } from '../volume-changes/index.ts'
+import { type ChangeThrottle, indexPodsByClaim, type VolumeChange } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import type { ExpansionDriver } from './expansion-driver.ts'
 import { ExpansionRecords } from './expansion-records.ts'
@@ -90,7 +91,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
       source({
         cache: pods,
         keysOf: (pod) => claimsOfPod(pod).filter(waitsForPods),
-        matters: (next, old) => isTerminated(next) !== isTerminated(old),
+        matters: (next, old) => hasTerminated(next) !== hasTerminated(old),
       }),
     )
   }

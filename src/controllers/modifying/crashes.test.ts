@@ -70,12 +70,12 @@ const SCENARIOS: readonly Scenario[] = [
 
 async function setUp(scenario: Scenario): Promise<void> {
   fixture = await createModifyingFixture({ settings: { mutableKeys: ['tier', 'zone', 'iops'] } })
-  await fixture.aClass('zoned', { zone: '1' })
-  await fixture.aClass('silver', { tier: 'silver' })
-  await fixture.aClass('gold', { tier: 'gold' })
+  await fixture.createClass('zoned', { zone: '1' })
+  await fixture.createClass('silver', { tier: 'silver' })
+  await fixture.createClass('gold', { tier: 'gold' })
   const io = scenario.expected.iops === undefined ? {} : { io: { iops: '500' } }
   const attributes = { ...(scenario.expected.iops === undefined ? {} : { iops: '500' }), tier: 'silver', zone: '1' }
-  await fixture.aClaim('data', { className: 'silver', attributes, ...io })
+  await fixture.createClaim('data', { className: 'silver', attributes, ...io })
   const { firstEffect } = scenario
   if (firstEffect === 'loseReply') fixture.setRules([{ times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
   else if (firstEffect) fixture.failCalls(firstEffect, 1)

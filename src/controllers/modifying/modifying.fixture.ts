@@ -48,7 +48,7 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly workers?: number
   readonly throttle?: ThrottleOptions
   /** Whether the process also expands volumes. */
-  readonly isExpanding?: boolean
+  readonly runsExpansion?: boolean
   /** Other kinds of change. */
   readonly otherChanges?: readonly VolumeChange[]
 }
@@ -103,7 +103,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
       },
       throttle: options.throttle && createChangeThrottle(server.clock, options.throttle),
     }
-    const expansion = options.isExpanding
+    const expansion = options.runsExpansion
       ? [createExpanding({ ...driverDeps, options: { checksCapacity: false } })]
       : []
     const change = createModifying({
@@ -140,7 +140,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
     client.patch(persistentVolumeClaimKind, { namespace: 'default', name }, { type: 'merge', body }, { subresource })
 
   /** Creates a volume in the driver, its PersistentVolume and a claim bound to it. */
-  async function aClaim(name = 'data', options: ClaimOptions = {}): Promise<void> {
+  async function createClaim(name = 'data', options: ClaimOptions = {}): Promise<void> {
     const { className, io = {}, storageClassName = '', csi = {}, annotations, attributes = {} } = options
     fake.state.volumes[`vol-${name}`] = {
       id: `vol-${name}`,
@@ -193,10 +193,10 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
     events: recordedEvents,
     eventReasons: () => recordedEvents.map(({ reason }) => reason),
     start,
-    aClaim,
-    aClass: (name: string, parameters: Record<string, string>, driverName = DRIVER) =>
+    createClaim,
+    createClass: (name: string, parameters: Record<string, string>, driverName = DRIVER) =>
       client.create(volumeAttributesClassKind, { metadata: { name }, driverName, parameters } as never),
-    aPod: (name: string, claimName = 'data') =>
+    createPod: (name: string, claimName = 'data') =>
       client.create(podKind, {
         metadata: { namespace: 'default', name },
         spec: {

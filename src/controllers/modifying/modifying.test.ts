@@ -10,16 +10,16 @@ afterEach(() => fixture.close())
 /** Creates a claim with the class silver, and the class gold. */
 async function createFixtureWithSilver(options: ModifyingFixtureOptions = {}): Promise<void> {
   fixture = await createModifyingFixture(options)
-  await fixture.aClass('silver', { iops: '500', throughput: '50' })
-  await fixture.aClass('gold', { iops: '1000', throughput: '100' })
-  await fixture.aClaim('data', { className: 'silver', attributes: { iops: '500', throughput: '50' } })
+  await fixture.createClass('silver', { iops: '500', throughput: '50' })
+  await fixture.createClass('gold', { iops: '1000', throughput: '100' })
+  await fixture.createClaim('data', { className: 'silver', attributes: { iops: '500', throughput: '50' } })
 }
 
 /** Creates a claim without a class, and the class gold. */
 async function createFixtureWithoutClass(options: ModifyingFixtureOptions = {}): Promise<void> {
   fixture = await createModifyingFixture(options)
-  await fixture.aClass('gold', { iops: '1000', throughput: '100' })
-  await fixture.aClaim('data', { attributes: { iops: '1', throughput: '1' } })
+  await fixture.createClass('gold', { iops: '1000', throughput: '100' })
+  await fixture.createClaim('data', { attributes: { iops: '1', throughput: '1' } })
 }
 
 const readConditions = async () =>
@@ -116,9 +116,9 @@ describe('modifying the class of a bound claim', () => {
 
   it('VAC-5 ignores volumes of other drivers, unbound claims, and volumes of another claim', async () => {
     await createFixtureWithSilver()
-    await fixture.aClaim('foreign', { csi: { driver: 'other.example.com' } })
-    await fixture.aClaim('unbound')
-    await fixture.aClaim('stranger')
+    await fixture.createClaim('foreign', { csi: { driver: 'other.example.com' } })
+    await fixture.createClaim('unbound')
+    await fixture.createClaim('stranger')
     for (const name of ['foreign', 'unbound', 'stranger']) await fixture.setClass('gold', name)
     await fixture.patchClaim('unbound', { status: { phase: 'Lost' } }, 'status')
     const claimRef = { namespace: 'default', name: 'stranger', uid: 'another' }
@@ -131,8 +131,8 @@ describe('modifying the class of a bound claim', () => {
 
   it('VAC-5 ignores volumes without a CSI driver and missing volumes', async () => {
     await createFixtureWithSilver()
-    await fixture.aClaim('plain')
-    await fixture.aClaim('early')
+    await fixture.createClaim('plain')
+    await fixture.createClaim('early')
     const plainVolume = await fixture.volume('plain')
     for (const name of ['plain', 'early']) {
       await fixture.server.patch(`/api/v1/persistentvolumes/${name}`, { metadata: { finalizers: null } }, 'merge')
@@ -182,7 +182,7 @@ describe('modifying the class of a bound claim', () => {
       },
     })
     const csi = { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } }
-    await fixture.aClaim('a', {
+    await fixture.createClaim('a', {
       csi,
       storageClassName: 'fast',
       annotations: {
@@ -190,8 +190,8 @@ describe('modifying the class of a bound claim', () => {
         'volume.kubernetes.io/controller-modify-secret-namespace': 'kube-system',
       },
     })
-    await fixture.aClaim('b', { csi, storageClassName: 'fast' })
-    await fixture.aClaim('c', { csi })
+    await fixture.createClaim('b', { csi, storageClassName: 'fast' })
+    await fixture.createClaim('c', { csi })
     fixture.start()
     for (const name of ['a', 'b', 'c']) {
       await fixture.setClass('gold', name)
@@ -207,7 +207,9 @@ describe('modifying the class of a bound claim', () => {
 
   it('VAC-5 records an event and retries if a secret is missing', async () => {
     await createFixtureWithSilver()
-    await fixture.aClaim('locked', { csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } } })
+    await fixture.createClaim('locked', {
+      csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } },
+    })
     fixture.start()
     await fixture.setClass('gold', 'locked')
     await waitForEvent('VolumeModifyFailed')
@@ -242,7 +244,7 @@ describe('a modification that cannot start', () => {
     expect(fixture.events).toHaveLength(1)
     expect(instance.queueState()).toMatchObject({ is: 'stuck', message: 'VAC "platinum" does not exist.' })
     expect(fixture.modifyCalls()).toEqual([])
-    await fixture.aClass('platinum', { iops: '9' })
+    await fixture.createClass('platinum', { iops: '9' })
     await fixture.settle()
     await fixture.waitUntilSettled('platinum')
     expect(fixture.driverAttributes()).toEqual({ iops: '9', throughput: '50' })
@@ -306,7 +308,7 @@ describe('a modification that cannot start', () => {
 
   it('VAC-8 records an event and makes no call for a class of another driver', async () => {
     await createFixtureWithSilver()
-    await fixture.aClass('foreign', { iops: '9' }, 'other.example.com')
+    await fixture.createClass('foreign', { iops: '9' }, 'other.example.com')
     fixture.start()
     await fixture.setClass('foreign')
     await waitForStatus('Pending')
@@ -339,7 +341,7 @@ describe('a modification that cannot start', () => {
     const versions = ['v1', 'v1beta1', 'v1alpha1']
     const disabledResources = versions.map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
     fixture = await createModifyingFixture({ runtimeConfig: disabledResources.join(',') })
-    await fixture.aClaim()
+    await fixture.createClaim()
     const instance = fixture.start()
     await fixture.setClass('gold')
     await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'the claim to wait')
@@ -413,7 +415,7 @@ describe('a driver that fails', () => {
     ['UNAUTHENTICATED', 'Unauthenticated'],
   ] as const)('VAC-6 (T6, T9) keeps InProgress after %s and applies another class at once', async (code, reason) => {
     await createFixtureWithSilver()
-    await fixture.aClass('bronze', { iops: '5', throughput: '50' })
+    await fixture.createClass('bronze', { iops: '5', throughput: '50' })
     fixture.failCalls(code, 1)
     fixture.start()
     await fixture.setClass('gold')
@@ -472,7 +474,7 @@ describe('a driver that fails', () => {
 
   it('VAC-6 (T9) applies another class at once after an infeasible one', async () => {
     await createFixtureWithSilver()
-    await fixture.aClass('bronze', { iops: '5' })
+    await fixture.createClass('bronze', { iops: '5' })
     fixture.failCalls('INVALID_ARGUMENT', 1)
     fixture.start()
     await fixture.setClass('gold')
@@ -486,7 +488,7 @@ describe('a driver that fails', () => {
   for (const code of ['RESOURCE_EXHAUSTED', 'UNAVAILABLE', 'ABORTED'] as const) {
     it(`VAC-6 requests another class at once after ${code}, and never the earlier one again`, async () => {
       await createFixtureWithSilver()
-      await fixture.aClass('bronze', { iops: '5' })
+      await fixture.createClass('bronze', { iops: '5' })
       fixture.failCalls(code)
       fixture.start()
       await fixture.setClass('gold')
@@ -521,7 +523,7 @@ describe('a driver that fails', () => {
 
   it('VAC-6 (T14) requests the class that the claim names after a restart', async () => {
     await createFixtureWithSilver()
-    await fixture.aClass('bronze', { iops: '5' })
+    await fixture.createClass('bronze', { iops: '5' })
     fixture.failCalls('UNAVAILABLE')
     const firstProcess = fixture.start()
     await fixture.setClass('gold')
@@ -583,7 +585,9 @@ describe('a driver that fails', () => {
     await createFixtureWithSilver()
     const data = { key: Buffer.from('hunter2hunter2').toString('base64') }
     await fixture.server.post('/api/v1/namespaces/kube-system/secrets', { metadata: { name: 'grow' }, data })
-    await fixture.aClaim('locked', { csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } } })
+    await fixture.createClaim('locked', {
+      csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } },
+    })
     fixture.setRules([{ effect: { do: 'fail', code: 'INTERNAL', message: 'no entry with hunter2hunter2' } }])
     fixture.start()
     await fixture.setClass('gold', 'locked')
@@ -596,7 +600,7 @@ describe('a driver that fails', () => {
 describe('writes that fail', () => {
   it('VAC-5 (T16) reads the claim again after a conflict, without an event', async () => {
     await createFixtureWithSilver()
-    await fixture.aClass('bronze', { iops: '5' })
+    await fixture.createClass('bronze', { iops: '5' })
     let conflicts = 1
     fixture.start({
       async intercept(verb) {
@@ -698,7 +702,7 @@ describe('rollback', () => {
     await fixture.setClass(className)
     await fixture.waitUntilSettled(undefined)
     expect(fixture.events.at(-1)?.reason).toBe('VolumeModifyCanceled')
-    await fixture.aClass('platinum', { iops: '9' })
+    await fixture.createClass('platinum', { iops: '9' })
     await fixture.server.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.modifyCalls()).toHaveLength(callsBefore)
@@ -736,8 +740,8 @@ describe('rollback', () => {
 
   it('VAC-7 restores attributes that the class in effect does not set', async () => {
     await createFixtureWithSilver()
-    await fixture.aClass('tiered', { tier: 'hot' })
-    await fixture.aClass('cold', { tier: 'cold', iops: '7' })
+    await fixture.createClass('tiered', { tier: 'hot' })
+    await fixture.createClass('cold', { tier: 'cold', iops: '7' })
     fixture.start()
     await fixture.setClass('tiered')
     await fixture.waitUntilSettled('tiered')
@@ -758,7 +762,10 @@ describe('rollback', () => {
       provisioner: 'disks.example.com',
       parameters: { 'provisioned-iops-on-create': '300', throughput: '30', fsType: 'ext4' },
     })
-    await fixture.aClaim('provisioned', { storageClassName: 'fast', attributes: { iops: '300', throughput: '30' } })
+    await fixture.createClaim('provisioned', {
+      storageClassName: 'fast',
+      attributes: { iops: '300', throughput: '30' },
+    })
     fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     fixture.start()
     await fixture.setClass('gold', 'provisioned')

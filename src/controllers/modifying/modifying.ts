@@ -4,6 +4,7 @@ import type { FeatureGates } from '../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -12,7 +13,7 @@ import type { DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createSaver, type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
-import { type ChangeThrottle, indexPodsByClaim, isTerminated, type VolumeChange } from '../volume-changes/index.ts'
+import { type ChangeThrottle, indexPodsByClaim, type VolumeChange } from '../volume-changes/index.ts'
 import type { ModifyingContext } from './context.ts'
 import { LastResponses } from './last-responses.ts'
 import type { ModifyingMetrics } from './metrics.ts'
@@ -96,7 +97,7 @@ export function createModifying(deps: ModifyingDeps): VolumeChange {
       source({
         cache: pods,
         keysOf: (pod) => claimsOfPod(pod).filter(requiresOffline),
-        matters: (next, old) => isTerminated(next) !== isTerminated(old),
+        matters: (next, old) => hasTerminated(next) !== hasTerminated(old),
       }),
     )
   }

@@ -2,7 +2,8 @@
 //   nothing   the requested attributes are in effect, and no modification is in progress
 //   modify    call the driver: for the target that the claim requests now, or to restore the previous one (rollback). A
 //             target that is no longer requested is never sent again, even if its call has no final response
-//   drop      clear the status of a modification without a call, because no attribute needs to be or can be restored
+//   drop      clear the status of a modification without a call, because there is no attribute to restore, or none that can
+//             be restored
 //   hold      the modification cannot start: the class is missing or belongs to another driver, the driver does not have
 //             MODIFY_VOLUME, or the volume is in use
 //   reject    the target has two values for one attribute, or a value that CSI cannot express
@@ -120,7 +121,7 @@ function planChange(situation: Situation, goal: Target): Plan {
       return planRollbackFirst(situation, { do: 'reject', target: goal, io, message: composition.message })
     }
     case 'composed': {
-      // Attributes of an earlier modification must be restored until a call is confirmed.
+      // Until a call is confirmed, every call also sets the attributes of earlier modifications to their previous values.
       const attributes = { ...knownValues(changedAttributesOf(situation)), ...composition.attributes }
       const { replacedAmounts } = composition
       const isHeld = situation.isBlockedByUse && IO_RESOURCES.some((name) => isIoDue(situation, goal, name))
@@ -215,7 +216,10 @@ function composeAttributes(situation: Situation, target: Target): ComposedAttrib
   }
 }
 
-/** Returns the attributes that are known to be in effect: of the current class, the claim's amounts, and confirmed ones. */
+/**
+ * Returns the attributes that are known to be in effect: those of the current class, the claim's amounts, and those that the
+ * driver confirmed.
+ */
 export function knownAttributes({
   currentTarget,
   confirmedAttributes,

@@ -9,7 +9,10 @@ afterEach(() => fixture.close())
 /** Creates a claim whose 500 iops and 50 MiB/s are requested and in effect. */
 async function createFixtureWithIo(options: ModifyingFixtureOptions = {}): Promise<void> {
   fixture = await createModifyingFixture(options)
-  await fixture.aClaim('data', { io: { iops: '500', throughput: '50' }, attributes: { iops: '500', throughput: '50' } })
+  await fixture.createClaim('data', {
+    io: { iops: '500', throughput: '50' },
+    attributes: { iops: '500', throughput: '50' },
+  })
 }
 
 const readIo = async () => {
@@ -81,7 +84,7 @@ describe('iops and throughput of a bound claim', () => {
 
   it('PIO-1 applies first amounts to a bound claim', async () => {
     fixture = await createModifyingFixture()
-    await fixture.aClaim()
+    await fixture.createClaim()
     fixture.start()
     await fixture.setIo({ throughput: '1000M' })
     await waitForIo({ throughput: '1G' })
@@ -164,7 +167,7 @@ describe('a driver that fails', () => {
     await waitForIo({ iops: '700' })
     expect(fixture.modifyCalls()).toHaveLength(3)
     await instance.stop()
-    await fixture.aPod('user')
+    await fixture.createPod('user')
     fixture.failCalls('FAILED_PRECONDITION', 2)
     fixture.start({ options: { handlesInUse: false } })
     await fixture.setIo({ iops: '800' })
@@ -174,8 +177,8 @@ describe('a driver that fails', () => {
 
   it('PIO-5 sets Pending after FAILED_PRECONDITION while pods use the volume, and retries when the last pod has terminated', async () => {
     await createFixtureWithIo()
-    await fixture.aPod('user')
-    await fixture.aPod('terminated')
+    await fixture.createPod('user')
+    await fixture.createPod('terminated')
     await fixture.terminatePod('terminated')
     fixture.failCalls('FAILED_PRECONDITION')
     const instance = fixture.start()
@@ -206,14 +209,14 @@ describe('a driver that fails', () => {
     const instance = fixture.start()
     await fixture.setIo({ iops: '700' })
     await waitForStatus('iops', 'ControllerModifyVolumePending')
-    await fixture.aPod('user')
+    await fixture.createPod('user')
     await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the modification to wait for pods')
     expect(fixture.events.at(-1)?.message).toMatch(/only while a volume is not in use, but pods use this one/)
   })
 
   it('PIO-5 VAC-7 rolls back without a call while a pod uses the volume', async () => {
     await createFixtureWithIo()
-    await fixture.aPod('user')
+    await fixture.createPod('user')
     fixture.failCalls('FAILED_PRECONDITION')
     const instance = fixture.start()
     await fixture.setIo({ iops: '700' })
@@ -227,8 +230,8 @@ describe('a driver that fails', () => {
 
   it('PIO-5 holds a class requested together with an amount, but not a class alone', async () => {
     await createFixtureWithIo()
-    await fixture.aClass('hot', { tier: 'hot' })
-    await fixture.aPod('user')
+    await fixture.createClass('hot', { tier: 'hot' })
+    await fixture.createPod('user')
     fixture.failCalls('FAILED_PRECONDITION', 1)
     const instance = fixture.start()
     await fixture.patchClaim('data', {
@@ -325,14 +328,18 @@ describe('a driver that fails', () => {
 describe("modifying a class together with the claim's own amounts", () => {
   async function createFixtureWithClassAndIo(): Promise<void> {
     fixture = await createModifyingFixture()
-    await fixture.aClass('tiered', { tier: 'hot' })
-    await fixture.aClass('fast', { tier: 'hot', iops: '1000' })
-    await fixture.aClaim('data', { className: 'tiered', io: { iops: '500' }, attributes: { tier: 'hot', iops: '500' } })
+    await fixture.createClass('tiered', { tier: 'hot' })
+    await fixture.createClass('fast', { tier: 'hot', iops: '1000' })
+    await fixture.createClaim('data', {
+      className: 'tiered',
+      io: { iops: '500' },
+      attributes: { tier: 'hot', iops: '500' },
+    })
   }
 
   it('PIO-1 sends both in one call', async () => {
     await createFixtureWithClassAndIo()
-    await fixture.aClass('cool', { tier: 'cool' })
+    await fixture.createClass('cool', { tier: 'cool' })
     fixture.start()
     await fixture.patchClaim('data', {
       spec: { volumeAttributesClassName: 'cool', resources: { requests: { iops: '700', throughput: '70' } } },
@@ -410,7 +417,7 @@ describe("modifying a class together with the claim's own amounts", () => {
     'PIO-1 VAC-7 reverts only %s if a user reverts it after a lost response',
     async (_revertedPart, revertedSpec, driverAttributes) => {
       await createFixtureWithClassAndIo()
-      await fixture.aClass('cool', { tier: 'cool' })
+      await fixture.createClass('cool', { tier: 'cool' })
       fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
       fixture.start()
       await fixture.patchClaim('data', {
@@ -430,9 +437,9 @@ describe("modifying a class together with the claim's own amounts", () => {
 
   it('PIO-4 reports the amounts that a new class sets as capacity, without allocated resources and their statuses', async () => {
     fixture = await createModifyingFixture()
-    await fixture.aClass('fast', { tier: 'hot', iops: '1000', throughput: '80' })
-    await fixture.aClass('slow', { tier: 'cold', iops: '100' })
-    await fixture.aClaim()
+    await fixture.createClass('fast', { tier: 'hot', iops: '1000', throughput: '80' })
+    await fixture.createClass('slow', { tier: 'cold', iops: '100' })
+    await fixture.createClaim()
     fixture.start()
     await fixture.setClass('fast')
     await fixture.waitUntilSettled('fast')
@@ -449,9 +456,9 @@ describe("modifying a class together with the claim's own amounts", () => {
 
   it('PIO-4 VAC-12 updates reported amounts for a new class even if VolumeProvisionedIO was disabled after the report', async () => {
     fixture = await createModifyingFixture()
-    await fixture.aClass('fast', { iops: '1000' })
-    await fixture.aClass('slow', { iops: '100' })
-    await fixture.aClaim()
+    await fixture.createClass('fast', { iops: '1000' })
+    await fixture.createClass('slow', { iops: '100' })
+    await fixture.createClaim()
     const firstProcess = fixture.start()
     await fixture.setClass('fast')
     await fixture.waitUntilSettled('fast')
@@ -466,8 +473,12 @@ describe("modifying a class together with the claim's own amounts", () => {
 
   it('PIO-1 PIO-4 replaces an amount that is no longer requested with the amount of the class, and reports it', async () => {
     fixture = await createModifyingFixture()
-    await fixture.aClass('fast', { tier: 'hot', iops: '1000' })
-    await fixture.aClaim('data', { className: 'fast', io: { iops: '1000' }, attributes: { tier: 'hot', iops: '1000' } })
+    await fixture.createClass('fast', { tier: 'hot', iops: '1000' })
+    await fixture.createClaim('data', {
+      className: 'fast',
+      io: { iops: '1000' },
+      attributes: { tier: 'hot', iops: '1000' },
+    })
     fixture.start()
     await fixture.setIo({ iops: null })
     await fixture.waitUntil(
@@ -489,7 +500,7 @@ describe("modifying a class together with the claim's own amounts", () => {
     await waitForStatus('iops', 'ControllerModifyVolumePending')
     expect((await fixture.status()).modifyVolumeStatus).toEqual({ status: 'Pending' })
     expect((await readIo()).allocated).toBeUndefined()
-    await fixture.aClass('later', { tier: 'late' })
+    await fixture.createClass('later', { tier: 'late' })
     await fixture.waitUntilSettled('later')
     expect(fixture.driverAttributes()).toEqual({ tier: 'late', iops: '700' })
     expect((await readIo()).statuses).toBeUndefined()
@@ -499,8 +510,8 @@ describe("modifying a class together with the claim's own amounts", () => {
 describe('modifying a class on other API servers', () => {
   it('PIO-4 SYS-5 does not report the amounts of the class', async () => {
     fixture = await createModifyingFixture()
-    await fixture.aClass('fast', { iops: '1000' })
-    await fixture.aClaim()
+    await fixture.createClass('fast', { iops: '1000' })
+    await fixture.createClaim()
     fixture.start({ isAtomic: false })
     await fixture.setClass('fast')
     await fixture.waitUntilSettled('fast')

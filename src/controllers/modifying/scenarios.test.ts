@@ -17,17 +17,17 @@ const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
 
 async function createFixtureWithClasses(): Promise<void> {
   fixture = await createModifyingFixture()
-  await fixture.aClass('silver', { iops: '500' })
-  await fixture.aClass('gold', { iops: '1000' })
+  await fixture.createClass('silver', { iops: '500' })
+  await fixture.createClass('gold', { iops: '1000' })
 }
 
 describe('the modifying controller with feature gates', () => {
   it('VAC-12 does not change the class while the gate is disabled, and modifies the volume after it is enabled again', async () => {
     const medium = memoryMedium()
     fixture = await createModifyingFixture({ medium })
-    await fixture.aClass('silver', { iops: '500' })
-    await fixture.aClass('gold', { iops: '1000' })
-    await fixture.aClaim('data', { className: 'silver', attributes: { iops: '500' } })
+    await fixture.createClass('silver', { iops: '500' })
+    await fixture.createClass('gold', { iops: '1000' })
+    await fixture.createClaim('data', { className: 'silver', attributes: { iops: '500' } })
     fixture.start()
     await fixture.setClass('gold')
     await fixture.waitUntilSettled('gold')
@@ -58,8 +58,8 @@ describe('the modifying controller with feature gates', () => {
   it('VAC-12 resumes a modification after the gate is enabled again', async () => {
     const medium = memoryMedium()
     fixture = await createModifyingFixture({ medium })
-    await fixture.aClass('gold', { iops: '1000' })
-    await fixture.aClaim()
+    await fixture.createClass('gold', { iops: '1000' })
+    await fixture.createClaim()
     fixture.failCalls('INTERNAL')
     fixture.start()
     await fixture.setClass('gold')
@@ -88,7 +88,7 @@ describe('the modifying controller with feature gates', () => {
     'VolumeAttributesClass=false,VolumeProvisionedIO=false',
   ])('VAC-12 PIO-1 ignores the fields of disabled gates with %s', async (disabledGates) => {
     await createFixtureWithClasses()
-    await fixture.aClaim('data', { className: 'silver', attributes: { iops: '500' } })
+    await fixture.createClaim('data', { className: 'silver', attributes: { iops: '500' } })
     const gates = parseFeatureGates(disabledGates)
     fixture.start({ gates })
     await fixture.setClass('gold')
@@ -101,7 +101,7 @@ describe('the modifying controller with feature gates', () => {
 
   it('PIO-1 rejects a class that contradicts the current IO amounts, even if VolumeProvisionedIO is disabled', async () => {
     await createFixtureWithClasses()
-    await fixture.aClaim('data', { io: { iops: '3k' }, attributes: { iops: '3000' } })
+    await fixture.createClaim('data', { io: { iops: '3k' }, attributes: { iops: '3000' } })
     fixture.start({ gates: parseFeatureGates('VolumeProvisionedIO=false') })
     await fixture.setClass('gold')
     await fixture.waitUntil(
@@ -120,7 +120,7 @@ describe('many claims', () => {
   it('VAC-14 modifies 500 claims without errors, within the worker limit', async () => {
     await createFixtureWithClasses()
     const names = Array.from({ length: 500 }, (_, index) => `data-${index}`)
-    for (const name of names) await fixture.aClaim(name, { className: 'silver', attributes: { iops: '500' } })
+    for (const name of names) await fixture.createClaim(name, { className: 'silver', attributes: { iops: '500' } })
     let [runningCount, maxRunningCount] = [0, 0]
     const modify = fixture.fake.controller.controllerModifyVolume
     Object.assign(fixture.fake.controller, {
@@ -147,7 +147,7 @@ describe('many claims', () => {
 
   it('VAC-14 PLUS-10 does not modify a volume while it is being expanded', async () => {
     await createFixtureWithClasses()
-    await fixture.aClaim('data', { className: 'silver', attributes: { iops: '500' } })
+    await fixture.createClaim('data', { className: 'silver', attributes: { iops: '500' } })
     const order: string[] = []
     let finishExpansion = () => {}
     const expansion: VolumeChange = {
@@ -170,7 +170,11 @@ describe('many claims', () => {
       provisioner: 'p',
       allowVolumeExpansion: true,
     })
-    await fixture.aClaim('both', { className: 'silver', storageClassName: 'expandable', attributes: { iops: '500' } })
+    await fixture.createClaim('both', {
+      className: 'silver',
+      storageClassName: 'expandable',
+      attributes: { iops: '500' },
+    })
     await fixture.settle()
     await fixture.patchClaim('both', {
       spec: { volumeAttributesClassName: 'gold', resources: { requests: { storage: '2Gi' } } },
@@ -192,7 +196,11 @@ describe('edits of size and attributes', () => {
       provisioner: 'disks.example.com',
       allowVolumeExpansion: true,
     })
-    await fixture.aClaim('data', { className: 'silver', storageClassName: 'expandable', attributes: { iops: '500' } })
+    await fixture.createClaim('data', {
+      className: 'silver',
+      storageClassName: 'expandable',
+      attributes: { iops: '500' },
+    })
   }
   const editClaim = (size: string, volumeAttributesClassName: string) =>
     fixture.patchClaim('data', { spec: { volumeAttributesClassName, resources: { requests: { storage: size } } } })
@@ -201,7 +209,7 @@ describe('edits of size and attributes', () => {
 
   it('PLUS-10 expand the volume first, then modify it', async () => {
     await createFixtureWithExpandableClaim()
-    fixture.start({ isExpanding: true })
+    fixture.start({ runsExpansion: true })
     await editClaim('2Gi', 'gold')
     await fixture.waitUntil(() => changeMethods().length === 2, 'both driver calls')
     await fixture.waitUntil(
@@ -217,7 +225,7 @@ describe('edits of size and attributes', () => {
   it('PLUS-10 modify the volume even if the size is infeasible', async () => {
     await createFixtureWithExpandableClaim()
     fixture.fake.script.setRules([{ method: 'ControllerExpandVolume', effect: { do: 'fail', code: 'OUT_OF_RANGE' } }])
-    fixture.start({ isExpanding: true })
+    fixture.start({ runsExpansion: true })
     await editClaim('2Gi', 'gold')
     await fixture.waitUntil(
       async () => (await fixture.status()).currentVolumeAttributesClassName === 'gold',
@@ -228,7 +236,10 @@ describe('edits of size and attributes', () => {
 
   it('PLUS-10 count as one change, and delay the next edit until the cooldown ends', async () => {
     await createFixtureWithExpandableClaim()
-    fixture.start({ isExpanding: true, throttle: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 60_000 } } })
+    fixture.start({
+      runsExpansion: true,
+      throttle: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 60_000 } },
+    })
     await editClaim('2Gi', 'gold')
     await fixture.waitUntil(
       async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold',
@@ -269,7 +280,7 @@ describe('quota', () => {
       status: { hard: { 'limits.iops': '1000' }, used: { 'limits.iops': '0' } },
     })
     const readUsed = async () => (await fixture.server.get(`${QUOTAS}/io`)).json.status.used['limits.iops']
-    await fixture.aClaim('data', { io: { iops: '500' }, attributes: { iops: '500' } })
+    await fixture.createClaim('data', { io: { iops: '500' }, attributes: { iops: '500' } })
     expect(await readUsed()).toBe('500')
     const response = await fixture.server.patch(CLAIM, { spec: { resources: { requests: { iops: '1001' } } } })
     expect(response.status).toBe(403)
@@ -286,7 +297,7 @@ describe('quota', () => {
 describe('metrics', () => {
   it('VAC-11 PIO-9 count calls and failures, for classes and for amounts', async () => {
     await createFixtureWithClasses()
-    await fixture.aClaim('data', { className: 'silver', attributes: { iops: '500' } })
+    await fixture.createClaim('data', { className: 'silver', attributes: { iops: '500' } })
     const registry = new Registry()
     fixture.start({ metrics: createModifyingMetrics(registry) })
     fixture.failCalls('UNAVAILABLE', 1)

@@ -111,9 +111,9 @@ describe('the modifying controller after any sequence of edits, responses and cr
         fc.asyncProperty(fc.boolean(), fc.array(anAction, { maxLength: 12 }), async (hasClass, actions) => {
           const fixture = await createModifyingFixture()
           try {
-            for (const [name, parameters] of Object.entries(CLASSES)) await fixture.aClass(name, parameters)
+            for (const [name, parameters] of Object.entries(CLASSES)) await fixture.createClass(name, parameters)
             const silver = { className: 'silver', attributes: { iops: '500', tier: 'silver' } }
-            await fixture.aClaim('data', hasClass ? silver : {})
+            await fixture.createClaim('data', hasClass ? silver : {})
             await runActions(fixture, actions, isConcurrent)
             await verifyResult(fixture)
           } finally {

@@ -4,7 +4,7 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { heartbeatOf } from './conditions.ts'
 import type { NodeLifecycleContext } from './context.ts'
-import { mayForceDelete, podsOnNode } from './remove-lost-pods.ts'
+import { mayRemovePodsOf, podsOnNode } from './remove-lost-pods.ts'
 import { evictingTaints } from './taints.ts'
 
 export const isHealthChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
@@ -39,4 +39,4 @@ export const keysIfBeingDeleted = (pod: Readonly<Pod>): ObjectKey[] =>
   pod.metadata.deletionTimestamp !== undefined && pod.spec?.nodeName ? [keyOfObject(pod)] : []
 
 export const podsBeingDeletedOutOfService = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
-  mayForceDelete(node) ? podsOnNode(pods, keyOfObject(node)).flatMap(keysIfBeingDeleted) : []
+  mayRemovePodsOf(node) ? podsOnNode(pods, keyOfObject(node)).flatMap(keysIfBeingDeleted) : []

@@ -36,7 +36,7 @@ import { Heartbeats } from './heartbeats.ts'
 import type { NodeLifecycleMetrics } from './metrics.ts'
 import { reconcileNode } from './reconcile-node.ts'
 import { finishedKeys, indexFinishedPods, removeFinishedPods } from './remove-finished-pods.ts'
-import { indexPods, mayForceDelete, removePodOutOfService, removePodsOfMissingNode } from './remove-lost-pods.ts'
+import { indexPods, mayRemovePodsOf, removePodOfOutOfServiceNode, removePodsOfMissingNode } from './remove-lost-pods.ts'
 import { Timers } from './timers.ts'
 import { TolerationTimes } from './toleration-times.ts'
 
@@ -141,11 +141,11 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
       source({
         cache: nodes,
         keysOf: (node) => podsBeingDeletedOutOfService(node, context),
-        matters: (next, old) => mayForceDelete(next) !== mayForceDelete(old),
+        matters: (next, old) => mayRemovePodsOf(next) !== mayRemovePodsOf(old),
       }),
       source({ cache: pods, keysOf: keysIfBeingDeleted }),
     ],
-    reconcile: (key, signal) => removePodOutOfService(key, context, signal),
+    reconcile: (key, signal) => removePodOfOutOfServiceNode(key, context, signal),
   })
   const finishedPodsController = createController({
     ...sharedOptions,

@@ -1,9 +1,11 @@
 // Removes terminated pods beyond a maximum: evicted pods first, then the oldest.
+
 import type { Stored } from '../../api/kind.ts'
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { type Cache, done, type Outcome } from '../../runtime/index.ts'
 import type { NodeLifecycleContext } from './context.ts'
-import { hasTerminated, removePods } from './remove-pod.ts'
+import { removePods } from './remove-pod.ts'
 
 /** The only key of the work queue. */
 const FINISHED_KEY = 'finished'

@@ -44,7 +44,7 @@ export async function removePodsOfMissingNode(
   return done
 }
 
-export async function removePodOutOfService(
+export async function removePodOfOutOfServiceNode(
   key: ObjectKey,
   context: NodeLifecycleContext,
   signal: AbortSignal,
@@ -53,16 +53,16 @@ export async function removePodOutOfService(
   const nodeName = pod?.spec?.nodeName
   if (!pod?.metadata.deletionTimestamp || !nodeName) return done
   const node = context.nodes.get({ name: nodeName })
-  if (!node || !mayForceDelete(node)) return done
+  if (!node || !mayRemovePodsOf(node)) return done
   if (isHeldByFinalizers(pod)) return stuck(`waiting for finalizers: ${pod.metadata.finalizers?.join(', ') ?? 'none'}`)
   const currentNode = await readNode(nodeName, context)
-  if (!currentNode || !mayForceDelete(currentNode)) return done // the taint was removed or the node deleted; the cache lags behind
+  if (!currentNode || !mayRemovePodsOf(currentNode)) return done // deleted, untainted or ready by now; the cache lags behind
   await removePods([pod], context, { reason: 'out-of-service' }, signal)
   return done
 }
 
 /** Whether pods of this node may be removed without its agent. A ready node shuts its pods down even if it is tainted. */
-export const mayForceDelete = (node: Readonly<Node>): boolean => isOutOfService(node) && !isReady(node)
+export const mayRemovePodsOf = (node: Readonly<Node>): boolean => isOutOfService(node) && !isReady(node)
 
 const readNode = (name: string, { client }: NodeLifecycleContext): Promise<Readonly<Node> | undefined> =>
   find(client, nodeKind, { name })

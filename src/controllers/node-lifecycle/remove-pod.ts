@@ -1,5 +1,6 @@
 // Removes a pod without waiting for its node. Marks it as Failed first, so that no watcher takes it for a running pod.
 import type { Stored } from '../../api/kind.ts'
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { isNotFound } from '../../api/status-error.ts'
@@ -15,9 +16,6 @@ export interface Disruption {
 }
 
 const CONCURRENT_REMOVALS_MAX = 32
-
-export const hasTerminated = ({ status }: Readonly<Pod>): boolean =>
-  status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 /** Whether only finalizers keep the pod. */
 export const isHeldByFinalizers = (pod: Readonly<Pod>): boolean =>

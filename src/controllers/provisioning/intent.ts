@@ -1,17 +1,15 @@
-// The intent of a claim is recorded before the first call to the storage. While it is recorded, a volume may exist in the
-// storage, and the next process can finish the work after a crash. It is removed after the PV is created, or when the storage
-// confirms that no volume exists.
+// An intent records that a provisioner may have started to create a volume for a claim. It is recorded before the first call to
+// the storage, so that the next process can finish the work after a crash. It is removed when the claim has a PV or needs none.
 //
 // The intent is a finalizer, which also keeps a deleted claim; the commit that creates the PV removes it. An elected process on
 // an API server without atomic commits records intents in a journal instead, for many claims at a time (intent-journal.ts).
-// It still honours finalizers.
+// It still honours finalizers. An entry of the journal is also removed when the storage confirms that no volume exists.
 
 import { createHash } from 'node:crypto'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { conflict, isConflict, isNotFound, notFound } from '../../api/status-error.ts'
 import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
 import type { Claim } from '../../volumes/matching.ts'
-import { LAST_FAILURE, LAST_FAILURE_CHARACTERS_MAX, SELECTED_NODE } from '../../volumes/names.ts'
 import type { Attempt } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 
@@ -72,7 +70,7 @@ export async function confirmIntent(
     throw conflict(persistentVolumeClaimKind, name, 'its provisioning finalizer has been removed')
 }
 
-/** Returns the write that removes the finalizer, without resourceVersion, because other changes of the claim do not matter. */
+/** Returns the write that removes the finalizer, without resourceVersion, because other changes to the claim do not matter. */
 export const removeIntentWrite = (claim: Claim, intent: string): CommitWrite => ({
   do: 'patch',
   kind: persistentVolumeClaimKind,
@@ -98,47 +96,9 @@ export async function removeIntent(
  * Records that no volume exists for the claim of an attempt. An entry of the journal is removed, and the next call adds it
  * again; a finalizer remains until the claim has a volume or needs none.
  */
-export function setNoVolume(attempt: Attempt, { journal }: ProvisioningContext): void {
+export function markNoVolume(attempt: Attempt, { journal }: ProvisioningContext): void {
   attempt.stage = { is: 'nothing' }
   journal?.remove(attempt.claim.metadata.uid)
-}
-
-/**
- * Removes the selected node, so that the scheduler selects another one, and the finalizer if no volume exists. Records the
- * reason for the message of the pod. Returns false if the claim changed since it was read.
- */
-export async function clearSelectedNode(
-  claim: Claim,
-  { node, mayExist, message }: { readonly node: string; readonly mayExist: boolean; readonly message: string },
-  { client, claims, intent }: ProvisioningContext,
-): Promise<boolean> {
-  try {
-    const current = await client.get(persistentVolumeClaimKind, refOf(claim))
-    if (current.metadata.uid !== claim.metadata.uid || current.metadata.annotations?.[SELECTED_NODE] !== node)
-      return true
-    const { uid, resourceVersion } = current.metadata
-    const metadata = {
-      uid,
-      resourceVersion,
-      annotations: { [SELECTED_NODE]: null, [LAST_FAILURE]: failureText(node, message) },
-      ...(mayExist || !hasFinalizer(current, intent) ? {} : { '$deleteFromPrimitiveList/finalizers': [intent] }),
-    }
-    const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), {
-      type: 'strategic',
-      body: { metadata },
-    })
-    if (patched) claims.applyWriteResult(patched)
-    return true
-  } catch (error) {
-    if (isNotFound(error)) return true
-    if (isConflict(error)) return false
-    throw error
-  }
-}
-
-function failureText(node: string, message: string): string {
-  const text = `node ${JSON.stringify(node)}: ${message}`
-  return text.length > LAST_FAILURE_CHARACTERS_MAX ? `${text.slice(0, LAST_FAILURE_CHARACTERS_MAX)}…` : text
 }
 
 /** Whether the object was deleted or the precondition on its uid or resourceVersion failed. */

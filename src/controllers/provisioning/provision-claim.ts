@@ -9,18 +9,18 @@ import type { Claim } from '../../volumes/matching.ts'
 import type { Attempt, Stage } from './attempts.ts'
 import { buildVolume } from './build-volume.ts'
 import { mismatchOf } from './check-volume.ts'
+import { clearSelectedNode } from './clear-selected-node.ts'
 import type { ProvisioningContext } from './context.ts'
 import { explainHeldClaim, provisionFailedEvent, provisioningEvent } from './events.ts'
 import {
   addIntent,
-  clearSelectedNode,
   confirmIntent,
   hasFinalizer,
   hasIntent,
   isBeingDeleted,
+  markNoVolume,
   refOf,
   removeIntent,
-  setNoVolume,
 } from './intent.ts'
 import type { Failure, OverdueCallback, ProvisionRequest, ProvisionResult } from './provisioner.ts'
 import { changed, type Step } from './step.ts'
@@ -74,7 +74,7 @@ export async function provisionClaim(
       'provisioning a volume exceeds its timeout; waiting for the call to return',
     )
     if (overdueReports++ === 0) metrics?.recordProvisionFailure(claim)
-    recordFailure(attempt, repeatedRequest, { failure: 'unfinished', message, mayExist: true }, context)
+    recordFailure(attempt, repeatedRequest, { failure: 'unfinished', message, volumeMayExist: true }, context)
   }
   const result = await callProvisioner(repeatedRequest, { beforeCreate, onOverdue }, context, signal).finally(() =>
     cancelStartEvent(),
@@ -155,7 +155,7 @@ async function applyResult(result: ProvisionResult, call: ProvisionCall, context
       }
       const message = `Volume "${request.volumeName}" does not satisfy the claim: ${mismatch}. The volume is deleted.`
       attempt.stage = { is: 'unwanted', volume, message, retries: 0, notBeforeMs: 0 }
-      countAndRecordFailure(attempt, request, { failure: 'unfinished', message, mayExist: false }, context)
+      countAndRecordFailure(attempt, request, { failure: 'unfinished', message, volumeMayExist: false }, context)
       return changed(message)
     }
     case 'ignored':
@@ -172,9 +172,9 @@ async function applyFailure(
   context: ProvisioningContext,
 ): Promise<Step> {
   const staysUnknown = isNotCalled === true && previousStage.is === 'unknown'
-  const mayExist =
+  const volumeMayExist =
     staysUnknown || failure === 'unfinished' || (failure === 'noChange' && previousStage.is === 'unknown')
-  countAndRecordFailure(attempt, request, { failure, message, mayExist }, context)
+  countAndRecordFailure(attempt, request, { failure, message, volumeMayExist }, context)
   attempt.details = details
   switch (failure) {
     case 'unfinished':
@@ -194,10 +194,10 @@ async function applyFailure(
     case 'reschedule':
       if (staysUnknown)
         attempt.stage = { is: 'unknown' } // the request for another node differs
-      else setNoVolume(attempt, context)
+      else markNoVolume(attempt, context)
       if (request.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
       {
-        const failedNode = { node: request.selectedNode, mayExist: staysUnknown, message }
+        const failedNode = { node: request.selectedNode, volumeMayExist: staysUnknown, message }
         if (!(await clearSelectedNode(attempt.claim, failedNode, context))) break
       }
       if (!staysUnknown) await releaseClaim(attempt, context)
@@ -207,7 +207,7 @@ async function applyFailure(
       )
   }
   if (staysUnknown) attempt.stage = previousStage
-  else setNoVolume(attempt, context)
+  else markNoVolume(attempt, context)
   return changed(message)
 }
 
@@ -215,7 +215,7 @@ interface FailedCall {
   readonly failure: Failure
   readonly message: string
   /** Whether a volume may exist despite the failure. */
-  readonly mayExist: boolean
+  readonly volumeMayExist: boolean
 }
 
 function countAndRecordFailure(
@@ -231,12 +231,12 @@ function countAndRecordFailure(
 function recordFailure(
   { claim }: Attempt,
   { volumeName }: ProvisionRequest,
-  { failure, message: errorMessage, mayExist }: FailedCall,
+  { failure, message: errorMessage, volumeMayExist }: FailedCall,
   { claims, events, intent }: ProvisioningContext,
 ): void {
   const current = claims.get(keyOfObject(claim))
   const isDeletedClaim = current?.metadata.uid === claim.metadata.uid && isBeingDeleted(current)
-  const isHeld = mayExist && isDeletedClaim && hasFinalizer(current, intent)
+  const isHeld = volumeMayExist && isDeletedClaim && hasFinalizer(current, intent)
   const message = isHeld ? explainHeldClaim(errorMessage, { volumeName, intent }) : errorMessage
   events.record(persistentVolumeClaimKind, claim, provisionFailedEvent(failure, message))
 }

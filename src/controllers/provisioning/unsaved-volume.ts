@@ -14,7 +14,7 @@ import {
   provisionedEvent,
   saveFailedEvent,
 } from './events.ts'
-import { isBeingDeleted, setNoVolume } from './intent.ts'
+import { isBeingDeleted, markNoVolume } from './intent.ts'
 import type { DeleteResult, OverdueCallback } from './provisioner.ts'
 import { findExistingVolume, saveVolume } from './save-volume.ts'
 import { changed, type Step } from './step.ts'
@@ -49,7 +49,7 @@ export async function saveProvisioned(claim: Claim, stage: Unsaved, context: Pro
       return discardVolume(attempt, stage, result.message)
     case 'foreign':
       recordFailure(cannotProvisionEvent(result.message))
-      setNoVolume(attempt, context)
+      markNoVolume(attempt, context)
       return changed(result.message)
     case 'unknown':
       return retryLater(result.message, 0)
@@ -89,7 +89,7 @@ export async function cleanUpVolume(
       return retryLater(result.message)
     }
   }
-  setNoVolume(attempt, context)
+  markNoVolume(attempt, context)
   return changed(stage.message)
 }
 

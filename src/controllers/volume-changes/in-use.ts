@@ -1,4 +1,5 @@
 // Determines whether pods use a claim, for drivers that change a volume only while it is not in use.
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { Cache } from '../../runtime/index.ts'
@@ -10,8 +11,4 @@ export const indexPodsByClaim = (pods: Cache<Pod>): void => pods.addIndex(BY_CLA
 
 /** Whether a pod that has not terminated uses the claim. Requires `indexPodsByClaim`. */
 export const isInUse = (claimKey: ObjectKey, pods: Cache<Pod>): boolean =>
-  pods.byIndex(BY_CLAIM, claimKey).some((pod) => !isTerminated(pod))
-
-/** Whether the pod has terminated and therefore no longer uses its volumes. */
-export const isTerminated = ({ status }: Readonly<Pod>): boolean =>
-  status?.phase === 'Succeeded' || status?.phase === 'Failed'
+  pods.byIndex(BY_CLAIM, claimKey).some((pod) => !hasTerminated(pod))

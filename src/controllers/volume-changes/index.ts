@@ -6,7 +6,7 @@ export {
   createChangeThrottle,
   type ThrottleOptions,
 } from './change-throttle.ts'
-export { indexPodsByClaim, isInUse, isTerminated } from './in-use.ts'
+export { indexPodsByClaim, isInUse } from './in-use.ts'
 export type { VolumeChangeOptions } from './options.ts'
 export { findSubject, type ServedNode, volumeFilterOf } from './subject.ts'
 export {

@@ -34,7 +34,10 @@ export interface VolumeRecord {
   readonly source?: ContentSource
   /** Whether the volume is a copy that may still have the file system UUID of its source. */
   readonly needsNewUuid?: boolean
-  /** Whether the volume was never staged. Any data on the device is then an unfinished format by the driver. */
+  /**
+   * Whether neither the volume nor its source has been staged. Any data on its device was left by a format that the driver did
+   * not finish.
+   */
   readonly isUnused?: boolean
 }
 
@@ -55,7 +58,7 @@ export interface SnapshotRecord {
   readonly fsType: FilesystemType
   readonly accessTypes: readonly AccessType[]
   readonly createdAtMs: number
-  /** Whether the source volume had never been staged, so that the snapshot has no file system. */
+  /** Whether the source volume had `isUnused` when the snapshot was created. */
   readonly isUnused?: boolean
 }
 

@@ -32,7 +32,7 @@ beforeEach(async () => {
   other = await createServerFixture({ answers: 'stowage' })
   abort = new AbortController()
   connected = []
-  // Both servers register in the store that they share, which is that of the first one here.
+  // Both servers register in a shared store. The test uses the store of the first server.
   const register = (endpoint: typeof ownEndpoint) =>
     publishKubernetesService({ store: own.store, clock: own.clock, random, log: silentLog, endpoint, isShared: true })
   await register(ownEndpoint)
@@ -84,7 +84,7 @@ describe('followPeerOperations', () => {
     await waitUntilListed('b 10.0.0.2-7443 ')
   })
 
-  it('PLUS-15 lists the operation of a process that moves between the servers once, with its newest state', async () => {
+  it('PLUS-15 lists an operation only once if both servers report it, and prefers the report to this server', async () => {
     const name = operation('a').metadata.name ?? ''
     other.operations.applyLocal({ changed: [operation('a', 'old')], removed: [] })
     await waitUntilListed('a 10.0.0.2-7443 old')

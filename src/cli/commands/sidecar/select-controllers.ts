@@ -1,4 +1,5 @@
-// Selects the controllers of `stowage sidecar`: those of --controllers that the driver has capabilities for.
+// Selects the controllers of `stowage sidecar`: those of --controllers whose capabilities the driver
+// has. The attacher needs none.
 import { UsageError } from '../../../base/usage-error.ts'
 import { canExpand } from '../../../controllers/expanding/index.ts'
 import { canMonitorHealth } from '../../../controllers/volume-health/index.ts'
@@ -70,8 +71,8 @@ function findProblem(name: SidecarController, facts: DriverFacts): string | unde
       return facts.controller.has('CREATE_DELETE_VOLUME')
         ? undefined
         : 'cannot create volumes: it does not report the controller capability CREATE_DELETE_VOLUME'
-    // A driver with one of the two capabilities has both controllers: the one whose capability is missing records an event on
-    // claims that request its change.
+    // If the driver has one of the two capabilities, both controllers run. The one that the driver does not support records an
+    // event on claims that request an expansion or a modification.
     case 'resizer':
     case 'modifier':
       if (!facts.plugin.has('CONTROLLER_SERVICE')) {

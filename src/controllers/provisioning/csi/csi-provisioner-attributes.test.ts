@@ -88,7 +88,7 @@ describe('attributes of created volumes', () => {
     ['iops', '200', 'provisioned-iops-on-create', '100'],
     ['throughput', '20', 'provisioned-throughput-on-create', '30MiB/s'],
   ])(
-    'PIO-2 rejects %s "%s" of the attributes class with %s "%s" of the storage class, unless the claim requests it',
+    'PIO-2 rejects an attributes class whose %s "%s" conflicts with %s "%s" of the storage class, unless the claim requests that value',
     async (key, value, parameter, onCreate) => {
       const { apiServer, provision, driver } = await createProvisionerFixture({ facts: MODIFY_VOLUME_FACTS })
       await apiServer.post(VACS, { ...gold, parameters: { [key]: value } })
@@ -147,7 +147,7 @@ describe('attributes of created volumes', () => {
     })
   })
 
-  it('SYS-5 omits iops and throughput from the capacity on other API servers', async () => {
+  it('SYS-5 omits iops from the capacity on API servers without atomic commits', async () => {
     const wrapClient = (client: Client) => ({ ...client, commitsAtomically: async () => false })
     const { provision } = await createProvisionerFixture({ facts: MODIFY_VOLUME_FACTS, wrapClient })
     const claim = aClaim({ resources: { requests: { storage: '1Gi', iops: '3k' } } })

@@ -1,4 +1,4 @@
-// Storage by class and segment as a heat map, the details of one cell, and what would fit.
+// Storage by class and segment as a heat map, the details of one cell, and a simulation of whether new claims would fit.
 import { useMemo } from 'preact/hooks'
 import { Empty, Refused, Skeleton } from '../../components/empty.tsx'
 import { Panel } from '../../components/panel.tsx'
@@ -36,6 +36,7 @@ export function CapacityScreen() {
   const row = map.rows.find(({ key }) => key === params.segment)
   const cell = row?.cells.get(params.class ?? '')
   const isLoading = capacities.state.value.is === 'loading' || volumes.state.value.is === 'loading'
+  const hasFailed = capacities.state.value.error !== undefined // the error is shown instead
   return (
     <section class="screen" aria-labelledby="capacity-title">
       <header class="screen-head">
@@ -44,19 +45,21 @@ export function CapacityScreen() {
       </header>
       <div class="screen-scroll">
         <div class="panels">
-          <Panel title="Free storage" span={8} isFlush note="the darker, the larger the promised share">
+          <Panel title="Free storage" span={8} isFlush note="darker cells have a larger provisioned share">
             {[capacities, volumes, nodes].map((collection) => (
               <Refused key={collection.path} what={NAMES.get(collection)!} state={collection.state.value} />
             ))}
             {isLoading && map.rows.length === 0 ? (
               <Skeleton rows={5} />
             ) : map.rows.length === 0 ? (
-              <Empty title="No driver reports capacity.">
-                <p>
-                  A driver reports capacity if its CSIDriver object has storageCapacity, and it has a class. Without
-                  reports, pods are scheduled without looking at free storage.
-                </p>
-              </Empty>
+              !hasFailed && (
+                <Empty title="No driver reports capacity.">
+                  <p>
+                    The provisioner publishes capacity with --enable-capacity. If a CSIDriver has storageCapacity: true
+                    but no capacity is published, its volumes fit on no node. If it is false, capacity is not checked.
+                  </p>
+                </Empty>
+              )
             ) : (
               <HeatTable
                 map={map}

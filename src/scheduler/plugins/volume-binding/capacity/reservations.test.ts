@@ -142,7 +142,7 @@ describe('capacity reservations', () => {
     expect(harness.reservations.size).toBe(0)
   })
 
-  it('PLUS-3 end for other classes shortly after the report of its own class includes the volume', async () => {
+  it("PLUS-3 end for other classes shortly after the report of the volume's class includes the volume", async () => {
     const harness = createHarness()
     harness.report('fast', 100)
     harness.report('slow', 100)
@@ -190,7 +190,7 @@ describe('capacity reservations', () => {
     expect(harness.releasedDrivers).toEqual([DRIVER])
   })
 
-  it('PLUS-3 end when provisioning fails, and the report rejects that size for a minute', async () => {
+  it('PLUS-3 end when provisioning fails; volumes of that size or larger do not fit the report for a minute', async () => {
     const harness = createHarness()
     harness.report('fast', 100)
     harness.reservations.assume(harness.aRequest('c', 10))
@@ -203,7 +203,7 @@ describe('capacity reservations', () => {
     expect(harness.releasedDrivers).toHaveLength(2)
   })
 
-  it('PLUS-3 end when the volume is created on other nodes, and the report rejects that size for a minute', async () => {
+  it('PLUS-3 end when the volume is created on other nodes; volumes of that size or larger do not fit the report for a minute', async () => {
     const harness = createHarness()
     harness.report('fast', 100)
     const request = harness.aRequest('c', 10)

@@ -2,7 +2,9 @@
 // created after the report was produced. Without reservations, a burst of pods would use the same free bytes repeatedly.
 //
 //   assumed ──node selected──→ requested ──created──→ created ──reported, deleted or timed out──→ removed
-//      └─ released ──→ removed     └─ failed, or created on other nodes ──→ removed; the report rejects the size for a while
+//      └─ released ──→ removed     └─ failed, or created on other nodes ──→ removed (*)
+//
+// (*) Volumes of that size or larger do not fit the report for a minute.
 
 import type { Clock } from '../../../../base/clock.ts'
 import type { ObjectKey } from '../../../../client/index.ts'
@@ -25,7 +27,7 @@ export interface ReservationOptions {
   readonly creationTimeoutMs?: number
   /** How long a requested volume stays reserved after its claim is deleted. */
   readonly orphanTimeoutMs?: number
-  /** How long a report rejects the size of a volume that could not be created. */
+  /** How long volumes of the same size or larger do not fit the report after a volume could not be created. */
   readonly failureTtlMs?: number
 }
 
