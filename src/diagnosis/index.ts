@@ -1,7 +1,7 @@
 // The public names of the diagnosis.
 export { type DiagnoseResult, diagnose, TARGET_KINDS, type Target, type TargetKind } from './diagnose.ts'
 export type { Diagnosis, DiagnosisState, Fix } from './diagnosis.ts'
-export { type ClaimLine, explainClaims } from './explain-claims.ts'
+export { explainClaims } from './explain-claims.ts'
 export { readSnapshot } from './read-snapshot.ts'
 export { findSimilarNames } from './similar-names.ts'
 export { changeNodes } from './simulation/change-nodes.ts'

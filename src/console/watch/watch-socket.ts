@@ -24,7 +24,7 @@ const PINGS_UNANSWERED_MAX = 3
 /** Further watches of the tab are rejected with 429. */
 const WATCHES_MAX = 64
 /** Close code for a session that has ended: the page must not open the socket again with the same session. */
-export const SESSION_ENDED_CODE = 4401
+const SESSION_ENDED_CODE = 4401
 
 interface Watch {
   readonly subscription: Subscription
