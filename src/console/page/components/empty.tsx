@@ -41,3 +41,12 @@ export const Skeleton = ({ rows = 8 }: { readonly rows?: number }) => (
     ))}
   </div>
 )
+
+/** The number of objects beside a title. A list that could not be read has none: 0 would be wrong. */
+export const ListCount = ({
+  state,
+  children,
+}: {
+  readonly state: CollectionState
+  readonly children: ComponentChildren
+}) => (state.is === 'failed' ? null : <span class="muted">{children}</span>)

@@ -1,6 +1,6 @@
 // The screen with all claims: filters in the URL, a live table, and a drawer with everything about one claim.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { Empty, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { Grid } from '../../components/grid.tsx'
 import { ScopeChoice } from '../../components/scope-choice.tsx'
 import { type ClaimFilter, type ClaimView, compareClaims, isSortColumn, matchClaims } from '../../logic/claim-view.ts'
@@ -37,13 +37,13 @@ export function ClaimsScreen() {
     <section class="screen" aria-labelledby="claims-title">
       <header class="screen-head">
         <h1 id="claims-title">Claims</h1>
-        <span class="muted" data-count={rows.length}>
+        <ListCount state={claims.state.value}>
           {is === 'loading'
             ? `loading, ${formatCount(total)} so far`
             : isFiltered
               ? `${formatCount(rows.length)} of ${countOf(total, 'claim')}`
               : countOf(total, 'claim')}
-        </span>
+        </ListCount>
         {(whyLines.answer.value.value?.omitted ?? 0) > 0 && (
           <span class="muted">causes of the first 2,000 claims that are not ready</span>
         )}

@@ -1,6 +1,6 @@
 // The CSI drivers: capabilities, classes, calls with their errors and latency, volumes without a claim, and the findings of doctor.
 import { useMemo } from 'preact/hooks'
-import { Empty, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { buildDriverViews } from '../../logic/driver-view.ts'
 import { countOf } from '../../logic/format.ts'
 import { classes, csiNodes, drivers, nodes, useCollections, volumes } from '../../state/collections.ts'
@@ -27,7 +27,7 @@ export function DriversScreen() {
     <section class="screen" aria-labelledby="drivers-title">
       <header class="screen-head">
         <h1 id="drivers-title">Drivers</h1>
-        <span class="muted">{countOf(views.length, 'driver')}</span>
+        <ListCount state={state}>{countOf(views.length, 'driver')}</ListCount>
       </header>
       <div class="screen-scroll">
         <div class="panels">

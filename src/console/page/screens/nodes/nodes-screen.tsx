@@ -1,7 +1,7 @@
 // All nodes: health, drivers, attach slots, storage, volumes and IO; a drawer with the volumes of one node.
 import { useMemo } from 'preact/hooks'
 import { Age } from '../../components/age.tsx'
-import { Empty, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { type Column, Grid } from '../../components/grid.tsx'
 import { Meter, Unavailable } from '../../components/meter.tsx'
 import { Status } from '../../components/status.tsx'
@@ -127,10 +127,10 @@ export function NodesScreen() {
     <section class="screen" aria-labelledby="nodes-title">
       <header class="screen-head">
         <h1 id="nodes-title">Nodes</h1>
-        <span class="muted">
+        <ListCount state={state}>
           {countOf(views.length, 'node')}
           {notReady > 0 && `, ${notReady} not ready`}
-        </span>
+        </ListCount>
       </header>
       {state.is === 'failed' ? (
         <div class="screen-scroll">

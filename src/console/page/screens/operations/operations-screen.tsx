@@ -1,6 +1,6 @@
 // Everything in progress or waiting: attempts, next retry and last answer, grouped by driver, reason or component.
 import { useMemo } from 'preact/hooks'
-import { Empty, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { Grid } from '../../components/grid.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { createMatcher } from '../../logic/filter.ts'
@@ -52,11 +52,11 @@ export function OperationsScreen() {
     <section class="screen" aria-labelledby="operations-title">
       <header class="screen-head">
         <h1 id="operations-title">Operations</h1>
-        <span class="muted">
+        <ListCount state={state}>
           {rows.length === all.length
             ? countOf(all.length, 'operation')
             : `${formatCount(rows.length)} of ${countOf(all.length, 'operation')}`}
-        </span>
+        </ListCount>
       </header>
       {state.is === 'failed' ? (
         <div class="screen-scroll">

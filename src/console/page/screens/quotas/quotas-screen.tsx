@@ -1,7 +1,7 @@
 // Storage quotas: used and hard by namespace and class, and what a request would leave.
 import { useMemo } from 'preact/hooks'
 import { formatAmount } from '../../actions/quota-effects.tsx'
-import { Empty, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Meter, Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
@@ -34,9 +34,9 @@ export function QuotasScreen() {
     <section class="screen" aria-labelledby="quotas-title">
       <header class="screen-head">
         <h1 id="quotas-title">Quotas</h1>
-        <span class="muted">
+        <ListCount state={state}>
           {countOf(limits.length, 'limit')} of storage in {countOf(namespaces.length, 'namespace')}
-        </span>
+        </ListCount>
       </header>
       <div class="screen-scroll">
         <Refused what="Quotas" state={state} />
