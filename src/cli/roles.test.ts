@@ -315,7 +315,7 @@ describe('the commands with the rights of the upstream roles', () => {
     expect(cluster.problems.filter((problem) => !isExtra(problem))).toEqual([])
   })
 
-  it('SYS-29 the provisioner provisions all other claims without the right to read attributes classes', async () => {
+  it('SYS-29 the provisioner provisions all other claims without permission to read attributes classes', async () => {
     const { post, waitUntil, denied: deniedRequests } = await startCluster(POOLS)
     await post(`${STORAGE}/volumeattributesclasses`, {
       metadata: { name: 'gold' },
@@ -335,7 +335,7 @@ describe('the commands with the rights of the upstream roles', () => {
     expect(deniedRequests('provisioner')).toContain('get volumeattributesclasses.storage.k8s.io')
   })
 
-  it('SYS-29 the node agent runs a pod without the right to list claims and volumes', async () => {
+  it('SYS-29 the node agent runs a pod without permission to list claims and volumes', async () => {
     const {
       deps,
       dir,

@@ -64,7 +64,7 @@ export function diagnoseUnreadExpansion(claim: Claim, cluster: Cluster): Diagnos
     subject: claimSubject(claim),
     state: 'unknown',
     reason: 'MissingRights',
-    message: `the expansion from ${capacity} to ${requested} is not complete; finding the cause requires the right to ${rule}`,
+    message: `the expansion from ${capacity} to ${requested} is not complete; finding the cause requires permission to ${rule}`,
     numbers: { requested, capacity },
   }
 }

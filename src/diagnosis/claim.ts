@@ -83,7 +83,7 @@ function diagnoseFromStatus(claim: Claim, cluster: Cluster, missingRules: readon
     subject,
     state: worstState(['unknown', ...children.map(({ state }) => state)]),
     reason: 'MissingRights',
-    message: `the claim is ${claim.status?.phase ?? 'Pending'}; finding the cause requires the right to ${missingRules.join(', ')}${report}`,
+    message: `the claim is ${claim.status?.phase ?? 'Pending'}; finding the cause requires permission to ${missingRules.join(', ')}${report}`,
     fixes: [fix('run the command as a user who may read these objects, such as a viewer of the cluster')],
     ...(children.length > 0 ? { children } : {}),
   }

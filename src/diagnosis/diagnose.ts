@@ -79,7 +79,7 @@ export function diagnose(snapshot: Snapshot, { kind, namespace, name }: Target):
 function addMissingRights(diagnosis: Diagnosis, { missingRights }: Snapshot): Diagnosis {
   const rules = missingRights.map(({ rule }) => rule).filter((rule) => !namesRule(diagnosis, rule))
   if (diagnosis.state === 'ready' || rules.length === 0) return diagnosis
-  const message = `there may be other causes; finding them requires the right to ${rules.join(', ')}`
+  const message = `there may be other causes; finding them requires permission to ${rules.join(', ')}`
   const { subject, children = [] } = diagnosis
   return { ...diagnosis, children: [...children, { subject, state: 'unknown', reason: 'MissingRights', message }] }
 }

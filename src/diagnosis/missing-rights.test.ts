@@ -26,7 +26,7 @@ const readWithout = (...lists: readonly SnapshotList[]) => {
 
 it('PLUS-1 names the missing rules, and still finds the pod in its namespace', async () => {
   const result = diagnose(await readWithout('pods', 'nodes'), target)
-  const message = expect.stringContaining('the right to list pods in all namespaces, list nodes')
+  const message = expect.stringContaining('permission to list pods in all namespaces, list nodes')
   expect(result).toMatchObject({ is: 'diagnosed', diagnosis: { state: 'unknown', reason: 'MissingRights', message } })
 })
 
@@ -57,7 +57,7 @@ it('PLUS-1 reports no missing right for a list that a stock API server denies be
 it('PLUS-1 names the lists that may contain other causes of a pod', async () => {
   const result = diagnose(await readWithout('events'), target)
   const last = result.is === 'diagnosed' ? result.diagnosis.children?.at(-1) : undefined
-  const message = 'there may be other causes; finding them requires the right to list events in the namespace shop'
+  const message = 'there may be other causes; finding them requires permission to list events in the namespace shop'
   expect(last).toMatchObject({ state: 'unknown', reason: 'MissingRights', message })
 })
 

@@ -10,7 +10,7 @@ export function diagnoseNodeHealth(name: string, cluster: Cluster): Diagnosis {
   const node = cluster.caches.nodes.get(name)
   const [missingRule] = cluster.missingRules('nodes')
   if (!node && missingRule) {
-    const message = `the state of the node cannot be read without the right to ${missingRule}`
+    const message = `the state of the node cannot be read without permission to ${missingRule}`
     return { subject, state: 'unknown', reason: 'MissingRights', message }
   }
   if (!node) {

@@ -24,7 +24,7 @@ export function diagnoseProvisioning(claim: Claim, provisioner: string, cluster:
   }
   const missingRules = cluster.missingRules('events')
   if (missingRules.length > 0) {
-    const message = `finding out whether the provisioner ${provisioner} has tried requires the right to ${missingRules.join(', ')}`
+    const message = `finding out whether the provisioner ${provisioner} has tried requires permission to ${missingRules.join(', ')}`
     return { subject, state: 'unknown', reason: 'MissingRights', message, numbers }
   }
   return {

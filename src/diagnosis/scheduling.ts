@@ -68,7 +68,7 @@ function diagnoseFromCondition(pod: StoredPod, missingRules: readonly string[]):
     subject: podSubject(pod),
     state: 'unknown',
     reason: 'MissingRights',
-    message: `the nodes cannot be evaluated without the right to ${missingRules.join(', ')}${report}`,
+    message: `the nodes cannot be evaluated without permission to ${missingRules.join(', ')}${report}`,
     fixes: [fix('run the command as a user who may read these objects, such as a viewer of the cluster')],
   }
 }

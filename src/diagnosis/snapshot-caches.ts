@@ -16,7 +16,7 @@ export function createSnapshotCaches(snapshot: Snapshot) {
     claims: createSnapshotCache(SNAPSHOT_KINDS.claims, snapshot.claims),
     volumes: createSnapshotCache(SNAPSHOT_KINDS.volumes, snapshot.volumes),
     classes: createSnapshotCache(SNAPSHOT_KINDS.classes, snapshot.classes),
-    // Without the right to read it, capacity is not checked, as in the scheduler.
+    // Without permission to read it, capacity is not checked, as in the scheduler.
     capacities: snapshot.notServed.has('capacities')
       ? undefined
       : createSnapshotCache(SNAPSHOT_KINDS.capacities, snapshot.capacities, isReadable('capacities')),

@@ -66,8 +66,11 @@ describe('the data of the console', () => {
     const { body } = await stranger.request('/data/info')
     expect(body.user).toBe('stranger')
     const why = await stranger.request('/data/why?kind=pvc&namespace=default&name=a')
-    expect(why).toMatchObject({ status: 400, body: { message: expect.stringContaining('you need the right to list') } })
-    expect((await stranger.request('/data/df')).body.message).toContain('you need the right to list')
+    expect(why).toMatchObject({
+      status: 400,
+      body: { message: expect.stringContaining('you need permission to list') },
+    })
+    expect((await stranger.request('/data/df')).body.message).toContain('you need permission to list')
     const lines = await stranger.request('/data/why-lines')
     expect(lines.body.lines).toEqual([])
     expect(lines.body.missingRules).toContain('list persistentvolumeclaims in all namespaces')

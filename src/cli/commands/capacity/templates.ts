@@ -117,7 +117,7 @@ async function findGroup(flags: PublishFlags, snapshot: Snapshot): Promise<NodeG
 function requireRights({ missingRights }: Snapshot): void {
   if (missingRights.length === 0) return
   throw new UsageError(
-    `The command needs the right to ${missingRights.map(({ rule }) => rule).join(', ')}: ` +
+    `The command needs permission to ${missingRights.map(({ rule }) => rule).join(', ')}: ` +
       'stowage rbac print --component capacity-templates prints a role with it.',
   )
 }

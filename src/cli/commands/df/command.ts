@@ -15,7 +15,7 @@ export const addDf: AddCommand = (program, deps) => {
       'Shows the requested, provisioned, used and free space of the claims of any Kubernetes cluster: bytes, inodes, IO with ' +
         'its limits, and growth per day. Usage is known for volumes that a pod has mounted: a Stowage server reports it for ' +
         'the nodes in its process and for those of stowage node; on other servers the command reads it from the kubelets, ' +
-        'which requires the right to get nodes/proxy. Unknown amounts are shown as unknown, with the reason. The command only reads.',
+        'which requires permission to get nodes/proxy. Unknown amounts are shown as unknown, with the reason. The command only reads.',
     )
     .option('-n, --namespace <name>', 'namespace of the claims (default: the namespace of the kubeconfig)')
     .option('-A, --all-namespaces', 'show claims in all namespaces')

@@ -234,14 +234,14 @@ describe('stowage df', () => {
     await program.api.waitUntil(async () => (await run('-n', 'shop')).code === 0, 'the role to be in effect')
     const { out } = await run('-n', 'shop')
     expect(out).toMatch(/^shop +orders +local +- +2Gi +2Gi +unknown +unknown +unknown/m)
-    expect(out).toContain('  3 claims: you need the right to get the path /metrics\n')
+    expect(out).toContain('  3 claims: you need permission to get the path /metrics\n')
     expect(out).toContain(
-      'To show more, you need the right to:\n  list pods in the namespace shop\n  list persistentvolumes\n',
+      'To show more, you need permission to:\n  list pods in the namespace shop\n  list persistentvolumes\n',
     )
     expect(await run('-A')).toMatchObject({
       code: 1,
       err: expect.stringContaining(
-        'you need the right to list persistentvolumeclaims in all namespaces; choose a namespace',
+        'you need permission to list persistentvolumeclaims in all namespaces; choose a namespace',
       ),
     })
   })

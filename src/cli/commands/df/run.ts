@@ -82,7 +82,7 @@ export async function createSpaceReport(
   const missingRule = missingRules.find(({ list }) => list === 'claims')
   if (missingRule) {
     const hint = namespace === undefined ? '; choose a namespace that you may read: --namespace NAME' : ''
-    throw new Error(`Claims cannot be read: you need the right to ${missingRule.rule}${hint}`)
+    throw new Error(`Claims cannot be read: you need permission to ${missingRule.rule}${hint}`)
   }
   const hasPods = !missingRules.some(({ list }) => list === 'pods')
   const nodes = nodesToQuery(lists, hasPods)
@@ -121,5 +121,5 @@ function formatReport(
       ? formatClaims(items as readonly SpaceEntry[], style)
       : formatGroups(items as readonly SpaceGroup[], by, style)
   const rules = missingRules.map((rule) => `  ${rule}\n`).join('')
-  return `${table}${rules === '' ? '' : `\nTo show more, you need the right to:\n${rules}`}`
+  return `${table}${rules === '' ? '' : `\nTo show more, you need permission to:\n${rules}`}`
 }

@@ -134,7 +134,7 @@ function reasonOf(claim: Claim, { usage, nodes, hasPods }: ReasonSources): strin
   if (volumeNameOf(claim) === undefined) return 'the claim has no volume yet'
   if (spec?.volumeMode === 'Block') return 'a raw block device has no file system'
   if (hasPods && nodes.length === 0) return 'no pod has the volume mounted'
-  if (usage.missingRule !== undefined) return `you need the right to ${usage.missingRule}`
+  if (usage.missingRule !== undefined) return `you need permission to ${usage.missingRule}`
   if (usage.problem !== undefined) return usage.problem
   const [problem] = nodes.flatMap((node) => {
     const message = usage.nodeProblems.get(node)

@@ -1,5 +1,5 @@
 // Asks the API server whether a user has a right: with a SelfSubjectAccessReview for the user of the kubeconfig, otherwise with
-// a SubjectAccessReview, which needs the right to create one.
+// a SubjectAccessReview, which needs permission to create one.
 import { selfSubjectAccessReviewKind, subjectAccessReviewKind } from '../../../api/kinds/reviews/reviews.ts'
 import { parseResource } from '../../../apiserver/rbac/component-roles.ts'
 import type { Client } from '../../../client/index.ts'

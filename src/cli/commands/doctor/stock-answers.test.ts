@@ -96,7 +96,7 @@ describe('stowage doctor on the answers of a stock API server', () => {
   })
 
   it.each(['nodes', 'csinodes', 'storageclasses', 'leases', 'csidrivers', 'persistentvolumes'])(
-    'PLUS-9 marks checks that need %s as unknown without the right to list them',
+    'PLUS-9 marks checks that need %s as unknown without permission to list them',
     async (denied) => {
       const findings = await examineStock({ allows: ({ kind }) => kind.plural !== denied })
       const isAbout = (line: string) => line.includes(' unknown ') && line.includes(denied)

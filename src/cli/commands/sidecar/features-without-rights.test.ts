@@ -99,7 +99,7 @@ it('PLUS-9 features without their rights are out of service and logged once each
     const features = messages.map((message) => /^the feature (\S+) is out of service: cannot /.exec(message)?.[1])
     expect(features.sort()).toEqual(listFeaturesOutOfService())
     expect(await listEventMessages('ProvisioningFailed', 'waits')).toEqual([
-      expect.stringContaining('the provisioner needs the right to list and watch nodes and csinodes.storage.k8s.io'),
+      expect.stringContaining('the provisioner needs permission to list and watch nodes and csinodes.storage.k8s.io'),
     ])
   }, WAIT)
 })

@@ -131,15 +131,15 @@ describe('a simulation through a client', () => {
 
   it('PLUS-2 names the missing rights without which the placement would be wrong', async () => {
     await expect(simulateFile(readOnlyClient(['pods', 'nodes']))).rejects.toThrow(
-      'The simulation needs the right to list pods in all namespaces, list nodes.',
+      'The simulation needs permission to list pods in all namespaces, list nodes.',
     )
   })
 
   it('PLUS-2 notes the limits that it could not check without a right', async () => {
     const { notes } = await simulateFile(readOnlyClient(['capacities', 'quotas']))
     expect(notes.slice(0, 2)).toEqual([
-      'What capacity reports limit is not checked without the right to list csistoragecapacities.storage.k8s.io in all namespaces.',
-      'What quotas limit is not checked without the right to list resourcequotas in all namespaces.',
+      'What capacity reports limit is not checked without permission to list csistoragecapacities.storage.k8s.io in all namespaces.',
+      'What quotas limit is not checked without permission to list resourcequotas in all namespaces.',
     ])
   })
 })

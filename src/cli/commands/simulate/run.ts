@@ -116,13 +116,13 @@ function requireRights({ missingRights }: Snapshot): void {
     .map(({ rule }) => rule)
   if (rules.length > 0)
     throw new UsageError(
-      `The simulation needs the right to ${rules.join(', ')}. Run it as a user who may read these objects, such as a viewer of the cluster.`,
+      `The simulation needs permission to ${rules.join(', ')}. Run it as a user who may read these objects, such as a viewer of the cluster.`,
     )
 }
 
 const missingRightNotes = ({ missingRights }: Snapshot): string[] =>
   missingRights.map(
-    ({ list, rule }) => `What ${UNCHECKED[list] ?? list} limit is not checked without the right to ${rule}.`,
+    ({ list, rule }) => `What ${UNCHECKED[list] ?? list} limit is not checked without permission to ${rule}.`,
   )
 
 const UNCHECKED: Partial<Record<SnapshotList, string>> = {

@@ -88,7 +88,7 @@ function describeClaim(claim: Claim, volume: Volume | undefined): UnusedObject {
       : capacityBytes === undefined
         ? {}
         : { freedBytes: capacityBytes }),
-    // Without the right to read the volume, its policy is not known: assume that the storage is deleted.
+    // Without permission to read the volume, its policy is not known: assume that the storage is deleted.
     losesData: hasVolume && policy !== 'Retain',
     command: `kubectl delete pvc -n ${namespace} ${name}`,
   }

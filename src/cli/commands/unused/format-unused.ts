@@ -28,7 +28,7 @@ const FREED_COLUMN = 3
 
 export function formatUnused({ items, freedBytes, missingRules }: UnusedReport, options: FormatOptions): string {
   const rules = missingRules.map((rule) => `  ${rule}\n`).join('')
-  const rights = rules === '' ? '' : `\nTo find more, you need the right to:\n${rules}`
+  const rights = rules === '' ? '' : `\nTo find more, you need permission to:\n${rules}`
   if (items.length === 0)
     return `No object has been unused for this long. --older-than 0s lists every unused object.\n${rights}`
   const rows = items.map((item) => [

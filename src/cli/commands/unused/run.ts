@@ -55,7 +55,7 @@ async function createReport(
   const missingRule = missingRules.find(({ list }) => list === 'claims')
   if (missingRule) {
     const hint = namespace === undefined ? '; choose a namespace that you may read: --namespace NAME' : ''
-    throw new Error(`Claims cannot be read: you need the right to ${missingRule.rule}${hint}`)
+    throw new Error(`Claims cannot be read: you need permission to ${missingRule.rule}${hint}`)
   }
   const unreadable = new Set(missingRules.map(({ list }) => list))
   const items = findUnused({ lists, namespace, unreadable, olderThanMs, nowMs: clock.nowMs() })

@@ -122,7 +122,7 @@ describe('stowage why', () => {
     expect(diagnosis).toMatchObject({
       reason: 'MissingRights',
       message:
-        'the claim is Pending; finding the cause requires the right to list persistentvolumes, list storageclasses.storage.k8s.io',
+        'the claim is Pending; finding the cause requires permission to list persistentvolumes, list storageclasses.storage.k8s.io',
       children: [
         { reason: 'LastAnswer', numbers: { attempts: 4, code: 'ResourceExhausted' } },
         { state: 'unknown', message: expect.stringMatching(/^there may be other causes; .* list nodes/) },
@@ -131,7 +131,7 @@ describe('stowage why', () => {
     const node = await why('guest', 'node/node-1')
     expect(node).toMatchObject({
       code: 2,
-      err: 'stowage: node/node-1 cannot be read: you need the right to list nodes\n',
+      err: 'stowage: node/node-1 cannot be read: you need permission to list nodes\n',
     })
   })
 

@@ -100,7 +100,7 @@ export function diagnosisOf(result: DiagnoseResult, target: Target): Diagnosis {
     case 'diagnosed':
       return result.diagnosis
     case 'forbidden':
-      throw new UsageError(`${kind}/${name} cannot be read: you need the right to ${listNames(result.rules)}`)
+      throw new UsageError(`${kind}/${name} cannot be read: you need permission to ${listNames(result.rules)}`)
     case 'not found':
       throw new UsageError(notFoundMessage(target, result.similarNames))
   }

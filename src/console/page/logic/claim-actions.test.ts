@@ -27,7 +27,7 @@ const context = {
 it('SYS-13 a viewer may do nothing, and the refusal names the right that is missing', () => {
   for (const action of CLAIM_ACTIONS) {
     const reason = refusalOf(action, { ...context, mayPatch: false, mayDelete: false })
-    expect(reason).toMatch(/right to (patch|delete) persistentvolumeclaims in namespace shop/)
+    expect(reason).toMatch(/permission to (patch|delete) persistentvolumeclaims in namespace shop/)
   }
 })
 

@@ -34,7 +34,7 @@ export function refusalOf(action: ClaimActionName, context: ActionContext): stri
   const isAllowed = action === 'delete' ? mayDelete : mayPatch
   if (isAllowed === undefined) return 'Your rights are being checked.'
   const verb = action === 'delete' ? 'delete' : 'patch'
-  if (!isAllowed) return `You need the right to ${verb} persistentvolumeclaims in namespace ${claim.namespace}.`
+  if (!isAllowed) return `You need permission to ${verb} persistentvolumeclaims in namespace ${claim.namespace}.`
   if (claim.deletedMs !== undefined) return action === 'retry' ? undefined : 'The claim is being deleted.'
   return REFUSALS[action](context)
 }

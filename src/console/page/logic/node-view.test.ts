@@ -79,7 +79,7 @@ it.each([
 
 it('SYS-13 only a node that is not ready can be marked as out of service', () => {
   expect(outOfServiceRefusal(aNode('n'), true)).toContain('damage')
-  expect(outOfServiceRefusal(aNode('n', 'Unknown'), false)).toContain('right to patch nodes')
+  expect(outOfServiceRefusal(aNode('n', 'Unknown'), false)).toContain('permission to patch nodes')
   expect(outOfServiceRefusal(aNode('n', 'Unknown'), true)).toBeUndefined()
 })
 

@@ -167,7 +167,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     if (!syncResults.every(Boolean)) throw notReadyError('stopped before the nodes were known')
     if (!nodeCaches.every(({ isSynced }) => isSynced)) {
       throw notReadyError(
-        'the topology of the nodes is unknown: the provisioner needs the right to list and watch nodes and csinodes.storage.k8s.io',
+        'the topology of the nodes is unknown: the provisioner needs permission to list and watch nodes and csinodes.storage.k8s.io',
       )
     }
   }

@@ -16,7 +16,7 @@ export function NodeActions({ view }: { readonly view: NodeView }) {
   const reason = isOut
     ? mayPatch
       ? undefined
-      : 'You need the right to patch nodes.'
+      : 'You need permission to patch nodes.'
     : outOfServiceRefusal(node, mayPatch)
   const close = () => {
     isOpen.value = false

@@ -81,7 +81,7 @@ function Actions({ operation }: { readonly operation: OperationRow }) {
       ? 'Your rights are being checked.'
       : mayPatch
         ? undefined
-        : `You need the right to patch ${resource!.resource}.`
+        : `You need permission to patch ${resource!.resource}.`
   const view = objectKind === 'PersistentVolumeClaim' ? viewOfClaim(`${namespace}/${objectName}`) : undefined
   const noCancel = !view
     ? 'Only the growth of a claim can be cancelled.'
