@@ -130,7 +130,10 @@ describe('published packages', () => {
     const project = join(dir, 'project')
     await mkdir(project)
     const flags = ['--ignore-scripts', '--prefer-offline', '--no-fund', '--no-audit', '--omit=dev']
-    await run('npm', ['install', ...flags, join(tarballs, `stowage-${version}.tgz`)], { cwd: project })
+    // Without --prefix, npm would install into a parent directory that has a package.json.
+    await run('npm', ['install', '--prefix', project, ...flags, join(tarballs, `stowage-${version}.tgz`)], {
+      cwd: project,
+    })
     const program = join(project, 'node_modules', '.bin', 'stowage')
     expect((await run(program, ['version'])).stdout).toMatch(`stowage ${version} (`)
 

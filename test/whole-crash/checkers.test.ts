@@ -187,7 +187,7 @@ describe('problemsIn', () => {
 
   it('SYS-14 reports wrong quota usage, and pending claims and pods without a reason', () => {
     expect(problemsOfState({ quotas: [aQuota(5, 1)] })).toEqual([
-      'shop: quota main reports persistentvolumeclaims=1, the objects add up to 0',
+      'shop: quota main reports persistentvolumeclaims=1, but the objects add up to 0',
     ])
     const pendingClaim = aClaim('a', {
       spec: { storageClassName: 'nowhere', volumeName: undefined },

@@ -84,7 +84,7 @@ async function createCluster(client: Client): Promise<void> {
 }
 
 /** The age of a capacity report differs from run to run. */
-const maskAges = (text: string): string => text.replace(/reported \d+ s ago/g, 'reported 12 s ago')
+const maskAges = (text: string): string => text.replace(/reported \d+ (s|min|h|d) ago/g, 'reported 12 s ago')
 
 describe('stowage simulate', () => {
   it('PLUS-2 PLUS-17 prints the output that the page shows, and writes nothing', { timeout: 60_000 }, async () => {
