@@ -48,9 +48,17 @@ function touch(uid: string | undefined): void {
   scheduleFlush(flush)
 }
 
+/** Rows joined in one flush. More wait for the next one, so that an answer about 50,000 claims does not block the page. */
+const ROWS_PER_FLUSH = 2_000
+
 function flush(): void {
   const changes: RowChange<ClaimView>[] = []
   for (const uid of changedUids) {
+    if (changes.length === ROWS_PER_FLUSH) {
+      scheduleFlush(flush)
+      break
+    }
+    changedUids.delete(uid)
     const before = claimViews.get(uid)
     const claim = claims.rows.get(uid)
     const after = claim && join(claim)
@@ -59,7 +67,6 @@ function flush(): void {
     for (const tally of Object.values(claimTallies)) tally.change(before, after)
     changes.push({ ...(before ? { before } : {}), ...(after ? { after } : {}) })
   }
-  changedUids.clear()
   if (changes.length === 0) return
   for (const listener of listeners) listener(changes)
   claimViewsVersion.value++
