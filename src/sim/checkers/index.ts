@@ -32,6 +32,8 @@ export interface CheckersOptions {
   readonly users: Pick<Users, 'acknowledgedWrites'>
   /** Whether a process watches over the network, to check watches. Default true. */
   readonly hasObserver?: boolean
+  /** Whether the processes register their operations. Default true. */
+  readonly hasOperations?: boolean
   report(rule: string, text: string): void
 }
 
@@ -50,7 +52,7 @@ export interface Checkers {
 const REPORTED_MAX = 10
 
 export function createCheckers(options: CheckersOptions): Checkers {
-  const { system, view, users, hasObserver = true } = options
+  const { system, view, users, hasObserver = true, hasOperations = true } = options
   const reportedCounts = new Map<Rule, number>()
   const deletionRequests = createDeletionRequests()
   const exemptions = createExemptions(system, view, deletionRequests.includes)
@@ -91,7 +93,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
       return [
         ...problemsOf({ system, view, exemptions, classes, expectedAttributes, events }),
         ...cacheProblems(),
-        ...operationProblems(system, view),
+        ...(hasOperations ? operationProblems(system, view) : []),
       ]
     },
     watchRetries: () => retries.start(),

@@ -121,7 +121,14 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
   const { cluster } = system
   const driver = system.drivers.get(DRIVER)!
   const view = createView(cluster)
-  const checkers = createCheckers({ system, view, users: { acknowledgedWrites: [] }, hasObserver: false, report })
+  const checkers = createCheckers({
+    system,
+    view,
+    users: { acknowledgedWrites: [] },
+    hasObserver: false,
+    hasOperations: false, // single controllers run here, without the registry that a process gives them
+    report,
+  })
   wrapClient = checkers.wrapClient
   system.onEnd((process, error) =>
     report('process ended', `${process}: ${(error as Error)?.stack ?? 'without an error'}`),

@@ -267,7 +267,7 @@ function checkSize(
 
 /** A driver that refused to change a volume in use is called again when no pod uses the volume. */
 const isHeldByUse = (claim: ObjectOf<'claim'>, message: string | undefined, context: AtRestContext): boolean =>
-  /currently in-use|not in use, and pods use/.test(message ?? '') && podsUsing(claim, context).length > 0
+  /currently in-use|not in use, but pods use/.test(message ?? '') && podsUsing(claim, context).length > 0
 
 function checkAttributes(
   claim: ObjectOf<'claim'>,
