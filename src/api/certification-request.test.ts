@@ -27,6 +27,15 @@ describe('certification requests', () => {
     expect(request.publicKey.asymmetricKeyType).toBe('ec')
   })
 
+  it('SYS-19 are refused with more than one common name, because another program may read another one of them', () => {
+    const args = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-subj']
+    const names = '/O=system:nodes/CN=kube-apiserver-kubelet-client/CN=system:node:n1'
+    expect(() => parseCertificationRequest(opensslRequest(...args, names))).toThrow('malformed certificate request')
+    expect(parseCertificationRequest(opensslRequest(...args, '/CN=system:node:n1')).subject.commonName).toBe(
+      'system:node:n1',
+    )
+  })
+
   it('SYS-19 are accepted by openssl', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'csr-')), 'request.pem')
     writeFileSync(file, createCertificationRequest({ subject, key: privateKey }))

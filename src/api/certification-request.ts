@@ -1,8 +1,8 @@
 // Creates and reads certification requests (PKCS #10), the content of a CertificateSigningRequest: a subject and a public key,
 // signed with the private key.
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
-import * as der from '../base/der.ts'
-import { type DerElement, readElement, readElements, readObjectId } from '../base/der-reader.ts'
+import * as der from '../base/der/der.ts'
+import { type DerElement, readElement, readElements, readObjectId } from '../base/der/der-reader.ts'
 import { decodeName, encodeName, type SubjectName } from './distinguished-name.ts'
 
 /** The kinds of subject alternative names, as messages name them. */
@@ -28,12 +28,20 @@ const EXTENSION_REQUEST = '1.2.840.113549.1.9.14'
 const SUBJECT_ALTERNATIVE_NAME = '2.5.29.17'
 
 /** Returns a request in PEM, signed with an ECDSA key. */
-export function createCertificationRequest({ subject, key }: { subject: SubjectName; key: KeyObject }): string {
+export function createCertificationRequest({
+  subject,
+  key,
+  dnsNames = [],
+}: {
+  readonly subject: SubjectName
+  readonly key: KeyObject
+  readonly dnsNames?: readonly string[]
+}): string {
   const info = der.sequence(
     der.integer(Uint8Array.of(0)), // version 1
     encodeName(subject),
     createPublicKey(key).export({ type: 'spki', format: 'der' }),
-    der.explicit(0), // no attributes
+    der.explicit(0, ...(dnsNames.length > 0 ? [encodeExtensionRequest(dnsNames)] : [])),
   )
   const algorithm = der.sequence(der.objectId(ECDSA_WITH_SHA256))
   const request = der.sequence(info, algorithm, der.bitString(sign('sha256', info, key)))
@@ -42,6 +50,15 @@ export function createCertificationRequest({ subject, key }: { subject: SubjectN
     .match(/.{1,64}/g)!
   return [`-----BEGIN ${PEM_LABEL}-----`, ...lines, `-----END ${PEM_LABEL}-----`, ''].join('\n')
 }
+
+const encodeExtensionRequest = (dnsNames: readonly string[]): Uint8Array => {
+  const names = der.sequence(...dnsNames.map(encodeDnsName))
+  const extension = der.sequence(der.objectId(SUBJECT_ALTERNATIVE_NAME), der.octetString(names))
+  return der.sequence(der.objectId(EXTENSION_REQUEST), der.set(der.sequence(extension)))
+}
+
+/** Returns a DNS name as it is encoded in the alternative names of requests and certificates. */
+export const encodeDnsName = (name: string): Uint8Array => der.implicit(2, Buffer.from(name, 'ascii'))
 
 /** Reads a request in PEM and verifies its signature. Throws an Error with the reason if it is not valid. */
 export function parseCertificationRequest(pem: string): CertificationRequest {

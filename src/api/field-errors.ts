@@ -72,6 +72,13 @@ export class FieldErrors {
   invalidAll(field: string, value: unknown, details: readonly string[]): void {
     for (const detail of details) this.invalid(field, value, detail)
   }
+  /** Adds the errors of a part of the object, with `field` before their paths. */
+  addNested(field: string, errors: FieldErrors): void {
+    for (const error of errors.list) {
+      if (this.list.length >= FIELD_ERRORS_MAX) return
+      this.list.push({ ...error, field: `${field}.${error.field}` })
+    }
+  }
   get hasErrors(): boolean {
     return this.list.length > 0
   }

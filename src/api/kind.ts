@@ -99,6 +99,8 @@ export interface Kind<T extends KubeObject = KubeObject> {
   readonly status?: StatusRules<T>
   /** The rules of the subresource approval, which changes status.conditions only, if the kind has one. */
   readonly approval?: Pick<StatusRules<T>, 'prepare' | 'validate'>
+  /** The rules of the subresource ephemeralcontainers, which changes spec.ephemeralContainers only, if the kind has one. */
+  readonly ephemeralContainers?: Pick<StatusRules<T>, 'prepare' | 'validate'>
 
   /** Field selectors other than metadata.name and metadata.namespace. */
   readonly selectableFields?: { readonly [label: string]: SelectableField<T> }

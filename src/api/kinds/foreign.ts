@@ -13,11 +13,9 @@ import { endpointSliceKind, endpointsKind, serviceKind } from './kubernetes-serv
 const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | 'Cluster', readonly string[]])[] = [
   ['', 'ReplicationController', 'replicationcontrollers', 'Namespaced', ['v1']],
   ['admissionregistration.k8s.io', 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies', 'Cluster', ['v1']],
-  ['apps', 'ControllerRevision', 'controllerrevisions', 'Namespaced', ['v1']],
   ['apps', 'DaemonSet', 'daemonsets', 'Namespaced', ['v1']],
   ['apps', 'Deployment', 'deployments', 'Namespaced', ['v1']],
   ['apps', 'ReplicaSet', 'replicasets', 'Namespaced', ['v1']],
-  ['apps', 'StatefulSet', 'statefulsets', 'Namespaced', ['v1']],
   ['autoscaling', 'HorizontalPodAutoscaler', 'horizontalpodautoscalers', 'Namespaced', ['v2']],
   ['batch', 'CronJob', 'cronjobs', 'Namespaced', ['v1']],
   ['batch', 'Job', 'jobs', 'Namespaced', ['v1']],

@@ -5,6 +5,7 @@ import { volumeAttributesClassKind } from './attributes-class/attributes-class.t
 import { certificateSigningRequestKind } from './certificate-signing-request/certificate-signing-request.ts'
 import { persistentVolumeClaimKind } from './claim/claim.ts'
 import { configMapKind } from './config-map/config-map.ts'
+import { controllerRevisionKind } from './controller-revision/controller-revision.ts'
 import { csiDriverKind } from './csi-driver/csi-driver.ts'
 import { csiNodeKind } from './csi-node/csi-node.ts'
 import { csiStorageCapacityKind } from './csi-storage-capacity/csi-storage-capacity.ts'
@@ -16,6 +17,7 @@ import { limitRangeKind } from './limit-range/limit-range.ts'
 import { namespaceKind } from './namespace/namespace.ts'
 import { nodeKind } from './node/node.ts'
 import { podKind } from './pod/pod.ts'
+import { priorityClassKind } from './priority-class/priority-class.ts'
 import { clusterRoleKind } from './rbac/cluster-role.ts'
 import { clusterRoleBindingKind } from './rbac/cluster-role-binding.ts'
 import { roleKind } from './rbac/role.ts'
@@ -24,6 +26,7 @@ import { resourceQuotaKind } from './resource-quota/resource-quota.ts'
 import { REVIEW_KINDS } from './reviews/reviews.ts'
 import { secretKind } from './secret/secret.ts'
 import { serviceAccountKind } from './service-account/service-account.ts'
+import { statefulSetKind } from './stateful-set/stateful-set.ts'
 import { storageClassKind } from './storage-class/storage-class.ts'
 import { persistentVolumeKind } from './volume/volume.ts'
 import { volumeAttachmentKind } from './volume-attachment/volume-attachment.ts'
@@ -41,6 +44,8 @@ export const ALL_KINDS: readonly Kind[] = [
   secretKind,
   serviceAccountKind,
   ...REVIEW_KINDS,
+  controllerRevisionKind,
+  statefulSetKind,
   certificateSigningRequestKind,
   leaseKind,
   eventsEventKind,
@@ -48,6 +53,7 @@ export const ALL_KINDS: readonly Kind[] = [
   clusterRoleKind,
   roleBindingKind,
   roleKind,
+  priorityClassKind,
   csiDriverKind,
   csiNodeKind,
   csiStorageCapacityKind,

@@ -79,7 +79,7 @@ interface ContainerInput {
 
 const MESSAGE_POLICIES = ['File', 'FallbackToLogsOnError']
 
-function validateContainer({ container, field, volumes, names, errors }: ContainerInput): void {
+export function validateContainer({ container, field, volumes, names, errors }: ContainerInput): void {
   const { name, image = '', terminationMessagePolicy } = container
   if (name === '') errors.required(`${field}.name`)
   else errors.invalidAll(`${field}.name`, name, dns1123LabelProblems(name))

@@ -7,11 +7,12 @@ import { defaultPullPolicy } from './pull-policy.ts'
 
 export function setPodDefaults(pod: Pod): void {
   pod.spec ??= { containers: [] }
-  setSpecDefaults(pod.spec)
+  setPodSpecDefaults(pod.spec)
   if (pod.status) syncPodIPs(pod.status)
 }
 
-function setSpecDefaults(spec: PodSpec): void {
+/** Sets the defaults of a spec, of a pod or in a template. */
+export function setPodSpecDefaults(spec: PodSpec): void {
   for (const volume of spec.volumes ?? []) setVolumeDefaults(volume)
   for (const container of [...spec.containers, ...(spec.initContainers ?? [])]) {
     setContainerDefaults(container)

@@ -1,6 +1,7 @@
 // Declares Pod: containers that run on the same node and share volumes.
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
+import { validateEphemeralContainers } from './ephemeral-container-rules.ts'
 import { podColumns } from './pod-columns.ts'
 import { setPodDefaults } from './pod-defaults.ts'
 import { qosClassOf } from './pod-qos.ts'
@@ -50,6 +51,7 @@ export const podKind = defineKind<Pod>({
     },
     validate: validatePodStatus,
   },
+  ephemeralContainers: { validate: validateEphemeralContainers },
 
   selectableFields: {
     'spec.nodeName': (object) => object.spec?.nodeName,
