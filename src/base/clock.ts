@@ -7,7 +7,7 @@ export interface Clock {
   monotonicMs(): number
   /** Resolves after `ms`. Rejects with the signal's reason if the signal is aborted first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** Calls `run` once after `ms`; the returned function cancels it. */
+  /** Calls `run` once after `ms`; the returned function cancels it. Does not keep the process alive. */
   after(ms: number, run: () => void): () => void
   /** Yields to the event loop: long computations call it so that I/O and timers can run. */
   nextTurn(): Promise<void>

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { collectGarbageWhenIdle, HEAP_GROWTH_FLAG } from './heap.ts'
+import { COMPACTION_FLAG, collectGarbageWhenIdle, HEAP_GROWTH_FLAG } from './heap.ts'
 import { manualClock } from './manual-clock.ts'
 
-it('SYS-20 the flag that limits the growth of the heap exists in this release of Node.js', () => {
-  expect(execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })).toContain(`${HEAP_GROWTH_FLAG} `)
+it.each([HEAP_GROWTH_FLAG, COMPACTION_FLAG])('SYS-20 the flag %s exists in this release of Node.js', (flag) => {
+  expect(execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })).toContain(`${flag} `)
 })
 
 describe('collectGarbageWhenIdle', () => {
@@ -19,15 +19,17 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual([4, 7])
   })
 
-  it('SYS-20 collects a second time, when caches have released what they do not use', async () => {
+  it('SYS-20 collects a second time, with compaction, when caches have released what they do not use', async () => {
     const clock = manualClock()
     const shares = [0.5]
-    let [checks, collections] = [0, 0]
-    collectGarbageWhenIdle({ clock, utilization: () => shares[checks++] ?? 0, collect: () => void collections++ })
+    let checks = 0
+    const collections: boolean[] = []
+    const collect = (isCompacting: boolean) => void collections.push(isCompacting)
+    collectGarbageWhenIdle({ clock, utilization: () => shares[checks++] ?? 0, collect })
     await clock.advance(2 * 30_000)
-    expect(collections).toBe(1)
+    expect(collections).toEqual([false])
     for (let minute = 0; minute < 60; minute++) await clock.advance(60_000)
-    expect(collections).toBe(2)
+    expect(collections).toEqual([false, true])
   })
 
   it('SYS-20 returns the memory of a busy period', async () => {

@@ -6,6 +6,8 @@ import type { Clock } from './clock.ts'
 
 /** A flag of V8 that every supported release of Node.js has. */
 export const HEAP_GROWTH_FLAG = '--heap-growing-percent'
+/** The same. Without it, V8 leaves most pages of a heap that has shrunk where they are, half empty. */
+export const COMPACTION_FLAG = '--compact-on-every-full-gc'
 const HEAP_GROWTH_PERCENT = 50
 
 /**
@@ -28,12 +30,14 @@ export interface IdleCollection {
   readonly clock: Pick<Clock, 'after'>
   /** Returns the share of the time since the last call during which the event loop was busy. */
   utilization?(): number
-  collect?(): void
+  /** Collects garbage, and moves the remaining objects together if `isCompacting`. */
+  collect?(isCompacting: boolean): void
 }
 
 /**
  * Collects garbage after each busy period, because V8 collects none in a process that allocates nothing: at the first idle check,
- * and again six minutes later.
+ * and again six minutes later. The second collection also compacts the heap: the pages that a busy period has filled are then
+ * mostly empty, and V8 returns only empty pages.
  */
 export function collectGarbageWhenIdle(options: IdleCollection): void {
   const { clock, utilization = measureUtilization(), collect = collectGarbage } = options
@@ -43,7 +47,8 @@ export function collectGarbageWhenIdle(options: IdleCollection): void {
     const share = utilization()
     if (share >= BUSY_UTILIZATION) idleChecks = 0
     else if (idleChecks !== undefined && share <= IDLE_UTILIZATION) {
-      if (idleChecks === 0 || idleChecks === SECOND_COLLECTION_CHECKS) collect()
+      if (idleChecks === 0) collect(false)
+      else if (idleChecks === SECOND_COLLECTION_CHECKS) collect(true)
       idleChecks++
     }
     clock.after(CHECK_MS, check)
@@ -61,9 +66,11 @@ function measureUtilization(): () => number {
   }
 }
 
-/** Marks concurrently, so that requests do not wait for a complete collection. */
-function collectGarbage(): void {
+/** Marks concurrently, so that requests do not wait for a complete collection, only for compaction. */
+async function collectGarbage(isCompacting: boolean): Promise<void> {
   setFlagsFromString('--expose-gc')
-  const gc: (options: object) => void = runInNewContext('gc')
-  gc({ type: 'major', execution: 'async' })
+  const gc: (options: object) => Promise<void> = runInNewContext('gc')
+  if (isCompacting) setFlagsFromString(COMPACTION_FLAG)
+  await gc({ type: 'major', execution: 'async' })
+  if (isCompacting) setFlagsFromString(COMPACTION_FLAG.replace('--', '--no-'))
 }

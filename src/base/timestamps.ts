@@ -13,4 +13,12 @@ export function timestamp(ms: number): string {
 }
 let lastTimestamp = { second: 0, text: '1970-01-01T00:00:00Z' }
 
-export const microTimestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 23)}000Z`
+/** Caches the time of the second, like timestamp(). */
+export function microTimestamp(ms: number): string {
+  const second = Math.floor(ms / 1_000)
+  if (second !== lastMicroTimestamp.second)
+    lastMicroTimestamp = { second, text: new Date(second * 1_000).toISOString().slice(0, -4) }
+  const millisecond = Math.floor(ms) - second * 1_000
+  return `${lastMicroTimestamp.text}${millisecond < 10 ? '00' : millisecond < 100 ? '0' : ''}${millisecond}000Z`
+}
+let lastMicroTimestamp = { second: 0, text: '1970-01-01T00:00:00.' }

@@ -53,7 +53,7 @@ export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageD
 }
 
 /** Counts allocated blocks. Hard links count once; symbolic links and other mounted file systems are not followed. */
-async function measureTree(root: string, filesMax: number): Promise<TreeUsage> {
+export async function measureTree(root: string, filesMax = FILES_WALKED_MAX): Promise<TreeUsage> {
   const directory = await open(root, DIRECTORY_ONLY)
   try {
     return await measureDirectory(directory, filesMax)

@@ -14,6 +14,10 @@ export const LAST_FAILURE = 'provisioning.stowage.dev/last-failure'
 /** Longer reasons are truncated. */
 export const LAST_FAILURE_CHARACTERS_MAX = 400
 
+/** Annotation of StorageClasses with their placement policy (placement.ts). CAPACITY_PREFERENCE is its former name. */
+export const PLACEMENT = 'stowage.dev/placement'
+export const CAPACITY_PREFERENCE = 'scheduling.stowage.dev/capacity'
+
 /** Annotation of claims whose binding was completed. Only its presence matters; the value is `yes`. */
 export const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed'
 

@@ -151,6 +151,7 @@ describe('reportOperations', () => {
       ...[clientOf('attaching'), clientOf('binding'), clientOf('capacity-cleanup'), clientOf('ephemeral')],
       ...[clientOf('garbage'), clientOf('namespaces'), clientOf('node-lifecycle'), clientOf('protection')],
       ...[clientOf('quota'), clientOf('root-ca'), clientOf('service-accounts'), clientOf('scheduler')],
+      clientOf('stateful-sets'),
       ...[clientOf('provisioner'), clientOf('resizer'), clientOf('attacher'), clientOf('node'), clientOf('sdk')],
     ]
     for (const client of clients) {

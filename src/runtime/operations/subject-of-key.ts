@@ -26,7 +26,8 @@ export function subjectOfKey(
   { name, objectOf }: ControllerOperation,
   cache: ObjectCache,
 ): OperationSubject {
-  const [objectKey = ''] = key.split('#')
+  const suffixStart = key.indexOf('#')
+  const objectKey = suffixStart < 0 ? key : key.slice(0, suffixStart)
   const object = objectOf ? objectOf(key) : cache.get(objectKey)
   return {
     operation: typeof name === 'string' ? name : name(object, key),

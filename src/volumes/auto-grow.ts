@@ -1,0 +1,200 @@
+// The policy of automatic growth: parses the annotation of a claim or class, and plans the next size of a claim from the
+// measured usage. Pure. controllers/auto-growing applies the plan, and `stowage df --would-grow` prints it.
+//
+//   stowage.dev/auto-grow: "threshold=80%,step=20%,max=100Gi,cooldown=10m"
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import type { ObjectMeta } from '../api/kinds/shared/meta-schema.ts'
+import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
+import { formatQuantity, isQuantity, quantityFromBytes, quantitySign, quantityToBytes } from '../api/quantity.ts'
+import { parseDuration } from '../base/duration.ts'
+import { claimCapacity, isLess, requestedStorage } from './sizes.ts'
+import type { VolumeUsage } from './volume-usage.ts'
+
+export const AUTO_GROW = 'stowage.dev/auto-grow'
+/** Annotation of claims with the time and the file system size of the last automatic growth: `2026-01-01T00:00:00Z 1048576`. */
+export const AUTO_GROWN = 'stowage.dev/auto-grown'
+
+export interface AutoGrowPolicy {
+  /** Share of used bytes or inodes at which the claim grows, from 0 to 1. */
+  readonly threshold: number
+  readonly step: { readonly share: number } | { readonly bytes: bigint }
+  readonly maxBytes: bigint
+  readonly cooldownMs: number
+}
+
+export type PolicyResult =
+  | { readonly is: 'policy'; readonly policy: AutoGrowPolicy; readonly from: 'claim' | 'class' }
+  | { readonly is: 'none' }
+  | { readonly is: 'invalid'; readonly message: string }
+
+const DEFAULTS: Omit<AutoGrowPolicy, 'maxBytes'> = { threshold: 0.8, step: { share: 0.2 }, cooldownMs: 600_000 }
+const OFF = 'off'
+
+/** Returns the policy of the claim, or that of its class if the claim has none. `off` on a claim disables that of its class. */
+export function findPolicy(
+  claim: Readonly<PersistentVolumeClaim>,
+  storageClass: Readonly<StorageClass> | undefined,
+): PolicyResult {
+  const [own, inherited] = [readAnnotation(claim.metadata), storageClass && readAnnotation(storageClass.metadata)]
+  const text = own ?? inherited
+  if (text === undefined || text.trim() === OFF) return { is: 'none' }
+  const from = own === undefined ? 'class' : 'claim'
+  const place = from === 'claim' ? 'the claim' : `the class "${storageClass!.metadata.name}"`
+  const policy = parsePolicy(text)
+  if ('problem' in policy)
+    return {
+      is: 'invalid',
+      message: `The annotation ${AUTO_GROW} of ${place} is invalid: ${policy.problem}. The claim does not grow by itself.`,
+    }
+  return { is: 'policy', policy, from }
+}
+
+const readAnnotation = ({ annotations }: Readonly<ObjectMeta>): string | undefined => annotations?.[AUTO_GROW]
+
+export function parsePolicy(text: string): AutoGrowPolicy | { readonly problem: string } {
+  const values: Partial<AutoGrowPolicy>[] = []
+  const seenKeys = new Set<string>()
+  for (const part of text.split(',')) {
+    const [key = '', value, ...rest] = part.split('=').map((piece) => piece.trim())
+    if (value === undefined || rest.length > 0) return { problem: `"${part.trim()}" is not KEY=VALUE` }
+    if (!Object.hasOwn(READERS, key)) return { problem: `"${key}" is not one of ${Object.keys(READERS).join(', ')}` }
+    if (seenKeys.has(key)) return { problem: `${key} is set twice` }
+    seenKeys.add(key)
+    const read = READERS[key as keyof typeof READERS](value)
+    if (typeof read === 'string') return { problem: `${key} "${value}" is not ${read}` }
+    values.push(read)
+  }
+  const policy = Object.assign({}, DEFAULTS, ...values) as Partial<AutoGrowPolicy> & typeof DEFAULTS
+  const { maxBytes } = policy
+  return maxBytes === undefined ? { problem: 'max is missing' } : { ...policy, maxBytes }
+}
+
+/** Each returns the field, or the text that describes valid values. */
+const READERS = {
+  threshold(text: string): Partial<AutoGrowPolicy> | string {
+    const share = parsePercent(text)
+    return share !== undefined && share > 0 && share < 1 ? { threshold: share } : 'a percentage from 1% to 99%'
+  },
+  step(text: string): Partial<AutoGrowPolicy> | string {
+    const share = parsePercent(text)
+    if (share !== undefined && share > 0 && share <= STEP_SHARE_MAX) return { step: { share } }
+    const bytes = parseBytes(text)
+    return bytes === undefined ? 'a percentage such as 20%, or a size such as 10Gi' : { step: { bytes } }
+  },
+  max(text: string): Partial<AutoGrowPolicy> | string {
+    const bytes = parseBytes(text)
+    return bytes === undefined ? 'a size such as 100Gi' : { maxBytes: bytes }
+  },
+  cooldown(text: string): Partial<AutoGrowPolicy> | string {
+    const cooldownMs = parseDuration(text)
+    return cooldownMs === undefined ? 'a duration such as 10m' : { cooldownMs }
+  },
+}
+
+const STEP_SHARE_MAX = 10
+
+const parsePercent = (text: string): number | undefined =>
+  /^\d{1,4}%$/.test(text) ? Number(text.slice(0, -1)) / 100 : undefined
+const parseBytes = (text: string): bigint | undefined =>
+  isQuantity(text) && quantitySign(text) > 0 ? quantityToBytes(text) : undefined
+
+export type AutoGrowPlan =
+  | { readonly do: 'nothing'; readonly message: string }
+  /** Check again after this time. */
+  | { readonly do: 'wait'; readonly afterMs?: number; readonly message: string }
+  /** The claim should grow and cannot. */
+  | { readonly do: 'stop'; readonly reason: 'max' | 'class' | 'capacity'; readonly message: string }
+  | {
+      readonly do: 'grow'
+      readonly from: string
+      readonly to: string
+      readonly record: string
+      readonly message: string
+    }
+
+export interface AutoGrowSituation {
+  readonly claim: Readonly<PersistentVolumeClaim>
+  readonly policy: AutoGrowPolicy
+  /** Undefined if no node has measured the volume. */
+  readonly usage: VolumeUsage | undefined
+  readonly allowsExpansion: boolean
+  /** Returns a message if the size exceeds the free capacity, or undefined if it fits or the capacity is unknown. */
+  shortageFor(target: string): string | undefined
+  readonly nowMs: number
+}
+
+/** Sizes are multiples of this, which every driver that rounds sizes divides. */
+const ROUND_BYTES = 1024n ** 2n
+
+export function planAutoGrowth(situation: AutoGrowSituation): AutoGrowPlan {
+  const { claim, policy, usage, nowMs } = situation
+  const capacity = claimCapacity(claim)
+  if (claim.status?.phase !== 'Bound' || claim.metadata.deletionTimestamp)
+    return { do: 'nothing', message: 'the claim is not bound' }
+  if (isLess(capacity, requestedStorage(claim)) || claim.status.allocatedResourceStatuses?.storage)
+    return { do: 'wait', message: `an expansion to ${requestedStorage(claim)} is pending` }
+  const last = readRecord(claim)
+  const sizeBytes = sizeOf(usage)
+  // After a growth, a node may not have measured the larger file system yet.
+  if (!usage || sizeBytes === undefined) return { do: 'nothing', message: 'its usage is not known' }
+  if (last && sizeBytes <= last.sizeBytes)
+    return { do: 'wait', message: 'its usage was measured before its last growth' }
+  const share = usedShare(usage)
+  if (share < policy.threshold)
+    return { do: 'nothing', message: `${percent(share)} used, below the threshold of ${percent(policy.threshold)}` }
+  const remainingMs = last ? last.atMs + policy.cooldownMs - nowMs : 0
+  if (remainingMs > 0)
+    return {
+      do: 'wait',
+      afterMs: remainingMs,
+      message: `${percent(share)} used; its last growth was less than the cooldown ago`,
+    }
+  return planStep(situation, { capacity, share, sizeBytes })
+}
+
+function planStep(
+  { policy, allowsExpansion, shortageFor, nowMs }: AutoGrowSituation,
+  { capacity, share, sizeBytes }: { readonly capacity: string; readonly share: number; readonly sizeBytes: number },
+): AutoGrowPlan {
+  const used = `${percent(share)} of ${capacity} used`
+  const capacityBytes = quantityToBytes(capacity)
+  if (capacityBytes >= policy.maxBytes)
+    return {
+      do: 'stop',
+      reason: 'max',
+      message: `${used}, and the claim has its maximum of ${format(policy.maxBytes)}`,
+    }
+  if (!allowsExpansion)
+    return { do: 'stop', reason: 'class', message: `${used}, and the class of the claim does not allow expansion` }
+  const to = format(nextBytes(capacityBytes, policy))
+  const shortage = shortageFor(to)
+  if (shortage !== undefined) return { do: 'stop', reason: 'capacity', message: `${used}, but ${shortage}` }
+  const record = `${new Date(nowMs).toISOString()} ${sizeBytes}`
+  return { do: 'grow', from: capacity, to, record, message: `${used}: growing from ${capacity} to ${to}` }
+}
+
+/** Adds the step to the capacity, not to the request: the driver may have provided more. Rounds up, but never beyond the maximum. */
+function nextBytes(capacityBytes: bigint, { step, maxBytes }: AutoGrowPolicy): bigint {
+  const stepBytes = 'bytes' in step ? step.bytes : (capacityBytes * BigInt(Math.round(step.share * 100)) + 99n) / 100n
+  const roundedBytes = ((capacityBytes + stepBytes + ROUND_BYTES - 1n) / ROUND_BYTES) * ROUND_BYTES
+  return roundedBytes < maxBytes ? roundedBytes : maxBytes
+}
+
+const format = (bytes: bigint): string => formatQuantity(quantityFromBytes(bytes))
+const percent = (share: number): string => `${Math.floor(share * 100)}%`
+
+/** The larger share of used bytes and used inodes. */
+function usedShare({ usedBytes = 0, freeBytes = 0, inodes = 0, inodesUsed = 0 }: VolumeUsage): number {
+  const total = usedBytes + freeBytes
+  return Math.max(total > 0 ? usedBytes / total : 0, inodes > 0 ? inodesUsed / inodes : 0)
+}
+
+const sizeOf = (usage: VolumeUsage | undefined): number | undefined =>
+  usage?.usedBytes === undefined || usage.freeBytes === undefined ? undefined : usage.usedBytes + usage.freeBytes
+
+/** Returns undefined for a record that a user has damaged: the claim may then grow before its cooldown has ended. */
+function readRecord({ metadata }: Readonly<PersistentVolumeClaim>): { atMs: number; sizeBytes: number } | undefined {
+  const [time = '', size = ''] = metadata.annotations?.[AUTO_GROWN]?.split(' ') ?? []
+  const [atMs, sizeBytes] = [Date.parse(time), Number(size)]
+  return Number.isFinite(atMs) && Number.isFinite(sizeBytes) ? { atMs, sizeBytes } : undefined
+}
