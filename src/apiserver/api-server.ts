@@ -44,6 +44,8 @@ import { createStoredObjects } from './objects/stored-object.ts'
 import { createOpenWatches } from './open-watches.ts'
 import { createOpenApi } from './openapi/index.ts'
 import type { OperationBoard } from './operations/operation-board.ts'
+import type { NodeConnections } from './pod-streams/node-connection.ts'
+import { createPodStreams } from './pod-streams/pod-streams.ts'
 import { handleResource } from './resource-handler.ts'
 import { createResources, type Resources, type RuntimeConfig } from './resources.ts'
 import {
@@ -60,6 +62,7 @@ import { type AccountTokens, ISSUER_PATHS } from './service-accounts/index.ts'
 import { apiErrorOfStore } from './store-errors.ts'
 import type { Journal } from './timeline/journal.ts'
 import { registerStepMetrics } from './timeline/step-metrics.ts'
+import { checkScope } from './verbs/check-scope.ts'
 import type { VersionInfo } from './version.ts'
 
 export interface ApiServerOptions {
@@ -78,6 +81,8 @@ export interface ApiServerOptions {
   /** Default: requests are not audited. */
   readonly audit?: Audit
   readonly version: VersionInfo
+  /** Default: none. The server then serves no logs and commands of pods. */
+  readonly nodeConnections?: NodeConnections
   /** Default: none. The server then issues no tokens. */
   readonly accountTokens?: AccountTokens
   /** Default: none. The server then serves no operations. */
@@ -141,6 +146,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     trackManagedFields: options.trackManagedFields ?? true,
     accountTokens: options.accountTokens,
   }
+  const podStreams = createPodStreams(deps, options.nodeConnections)
   const flowControl = createFlowControl({ clock, concurrency: limits.concurrency })
   health.addCheck('flow-control', async () => flowControl.problem())
   const listWidths = createListWidths()
@@ -192,10 +198,19 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       : authenticatedUser
     if (user !== authenticatedUser) auditedRequest?.setImpersonatedUser(user)
     if (!route) throw noSuchPath()
-    authorize(user, route, { query: request.query, audited: auditedRequest })
+    const isPodStream = route.is === 'resource' && podStreams.handles(route)
+    const authorizedRoute = isPodStream && route.subresource !== 'log' ? { ...route, verb: 'create' as const } : route
+    authorize(user, authorizedRoute, { query: request.query, audited: auditedRequest })
     if (route.is === 'path') return handlePath(request, route, user)
     const resource = isCommit(route) ? undefined : resources.find(route.group, route.version, route.plural)
     if (!resource && !isCommit(route)) throw noSuchPath()
+    if (resource && isPodStream) {
+      checkScope(resource, route)
+      // Not subject to flow control, because a stream may last for hours. It has its own limits.
+      const track = (stream: Pick<StreamSink, 'end' | 'onClose'>) =>
+        openWatches.add(receivedRequest, authenticatedUser, stream)
+      return podStreams.handle({ request, route, resource, user, track })
+    }
 
     const { verb } = route
     const isReadOnly = verb === 'get' || verb === 'list' || verb === 'watch'

@@ -1,8 +1,12 @@
-// Creates the built-in namespaces and, in a new store, the initial objects, before the first client connects.
+// Creates the built-in namespaces and priority classes and, in a new store, the initial objects, before the first client
+// connects. A built-in class that was deleted, or replaced by one with another policy, is restored.
 // Safe to run at every start and on several servers at once.
-import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
-import { isAlreadyExists } from '../api/status-error.ts'
+import { BUILT_IN_PRIORITY_CLASSES } from '../api/kinds/priority-class/built-in-classes.ts'
+import { priorityClassKind } from '../api/kinds/priority-class/priority-class.ts'
+import type { PriorityClass } from '../api/kinds/priority-class/priority-class-schema.ts'
+import { isAlreadyExists, isConflict, isNotFound } from '../api/status-error.ts'
 import { BUILT_IN_NAMESPACES } from './admission/index.ts'
 import { objectKey } from './keys.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
@@ -24,11 +28,40 @@ export async function createBuiltIns(deps: ObjectDeps, initialObjects: readonly 
   const isNew = (await deps.store.get(objectKey(namespaceKind, '', LAST_NAMESPACE))) === undefined
   if (isNew) await Promise.all(initialObjects.map(({ kind, object }) => createIfAbsent(deps, kind, object)))
   const otherNamespaces = BUILT_IN_NAMESPACES.filter((name) => name !== LAST_NAMESPACE)
-  await Promise.all(otherNamespaces.map((name) => createIfAbsent(deps, namespaceKind, { metadata: { name } })))
+  await Promise.all([
+    ...otherNamespaces.map((name) => createIfAbsent(deps, namespaceKind, { metadata: { name } })),
+    ...BUILT_IN_PRIORITY_CLASSES.map((builtIn) => restorePriorityClass(deps, builtIn)),
+  ])
   await createIfAbsent(deps, namespaceKind, { metadata: { name: LAST_NAMESPACE } })
 }
 
 const LAST_NAMESPACE = 'default'
+
+/** Value and policy of a class are immutable, so a class that differs is deleted first. */
+async function restorePriorityClass(deps: ObjectDeps, builtIn: PriorityClass): Promise<void> {
+  const { name = '' } = builtIn.metadata
+  const entry = await deps.store.get(objectKey(priorityClassKind, '', name))
+  const stored = entry && (deps.objects.decode(entry) as Readonly<Stored<PriorityClass>>)
+  if (stored && stored.value === builtIn.value && stored.preemptionPolicy === builtIn.preemptionPolicy) return
+  const resource = deps.resources.findPreferred(priorityClassKind.group, priorityClassKind.plural)
+  if (stored && resource) {
+    const target = { resource, namespace: '', name, subresource: '', user: SYSTEM_USER, dryRun: false }
+    const { uid } = stored.metadata
+    const options = {
+      dryRun: false,
+      uid,
+      gracePeriodSeconds: undefined,
+      propagation: undefined,
+      resourceVersion: undefined,
+    }
+    try {
+      await executeWrite(deps, { do: 'delete', target, options, warnings: NO_WARNINGS })
+    } catch (error) {
+      if (!isNotFound(error) && !isConflict(error)) throw error // another server restores the class at the same time
+    }
+  }
+  await createIfAbsent(deps, priorityClassKind, builtIn)
+}
 
 async function createIfAbsent(deps: ObjectDeps, kind: Kind, object: KubeObject): Promise<void> {
   const resource = deps.resources.findPreferred(kind.group, kind.plural)

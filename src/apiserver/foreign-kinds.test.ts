@@ -6,7 +6,7 @@ describe('foreign kinds', () => {
     const { get, watch } = await createServerFixture()
     for (const path of [
       '/api/v1/services',
-      '/apis/apps/v1/statefulsets',
+      '/apis/apps/v1/replicasets',
       '/apis/policy/v1/poddisruptionbudgets',
       '/apis/resource.k8s.io/v1/resourceslices',
       '/apis/resource.k8s.io/v1/devicetaintrules',
@@ -54,7 +54,8 @@ describe('foreign kinds', () => {
 
   it('are not in discovery unless they are declared discoverable, such as Service', async () => {
     const { get } = await createServerFixture()
-    expect((await get('/apis')).text).not.toContain('"apps"')
+    expect((await get('/apis')).text).not.toContain('"policy"')
+    expect((await get('/apis/apps/v1')).text).not.toContain('deployments')
     expect((await get('/api/v1')).text).not.toContain('replicationcontrollers')
     const services = (await get('/api/v1')).json.resources.find(({ name }: Json) => name === 'services')
     expect([services.verbs, services.categories]).toEqual([['get', 'list', 'watch'], ['all']])

@@ -41,6 +41,7 @@ export { type PublishedService, publishKubernetesService } from './kubernetes-se
 export { createNodeAuthorization, NODES_GROUP, nodeUser } from './node-authorizer/index.ts'
 export { decodeStored } from './objects/stored-object.ts'
 export { type OperationBoard, openOperationBoard } from './operations/operation-board.ts'
+export { createNodeConnections } from './pod-streams/node-connection.ts'
 export { type InProcessComponent, userOf } from './rbac/component-roles.ts'
 export { createBootstrapRoles, createRbac } from './rbac/index.ts'
 export { parseRuntimeConfig } from './resources.ts'

@@ -1,4 +1,4 @@
-// Tracks the open watches with the credentials of their requests, so that a change of the credentials can end them.
+// Tracks the open watches, logs and sessions with the credentials of their requests, so that a change of the credentials can end them.
 import type { ApiRequest, StreamSink } from './http/messages.ts'
 import type { Authenticator, UserInfo } from './security/index.ts'
 
@@ -7,11 +7,11 @@ interface OpenWatch {
   readonly clientCert: ApiRequest['clientCert']
   /** The authenticated user, who may have impersonated another one. */
   readonly user: UserInfo
-  readonly sink: StreamSink
+  readonly sink: Pick<StreamSink, 'end' | 'onClose'>
 }
 
 export interface OpenWatches {
-  add(request: ApiRequest, user: UserInfo, sink: StreamSink): void
+  add(request: ApiRequest, user: UserInfo, sink: OpenWatch['sink']): void
   /**
    * Ends the watches whose credentials are no longer valid, or belong to another user or other groups. Returns their number.
    * It checks the watches of users for whom `isAffected` is true; by default, all of them.

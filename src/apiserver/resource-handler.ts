@@ -2,10 +2,12 @@
 // the client accepts.
 import { tokenRequest } from '../api/kinds/service-account/token-request-schema.ts'
 import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
+import { readScale, SCALE_TYPE, scale } from '../api/kinds/stateful-set/scale.ts'
+import type { StatefulSet } from '../api/kinds/stateful-set/stateful-set-schema.ts'
 import { PROTOBUF_MEDIA } from '../api/protobuf/envelope.ts'
 import { type BodySender, checkKind, decodeObjectBody, parseBody, pauseAfter } from './http/body.ts'
 import { type ApiRequest, type ApiResponse, JSON_TYPE, warningHeaders } from './http/messages.ts'
-import type { AcceptedForm } from './http/negotiate.ts'
+import type { AcceptedForm, Form } from './http/negotiate.ts'
 import {
   listResponse,
   negotiateForm,
@@ -28,7 +30,7 @@ import { fencesOf } from './objects/check-fences.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
 import { decodeStored } from './objects/stored-object.ts'
 import { updateLimits } from './objects/update-values.ts'
-import type { WriteTarget } from './objects/write-verb.ts'
+import type { WriteResult, WriteTarget } from './objects/write-verb.ts'
 import type { Resource, Resources } from './resources.ts'
 import { performReview, type ReviewDeps } from './reviews.ts'
 import type { UserInfo } from './security/index.ts'
@@ -41,6 +43,7 @@ import { executeWrite } from './verbs/execute.ts'
 import { getObject } from './verbs/get.ts'
 import { listObjects } from './verbs/list.ts'
 import { isApply, parsePatch, patchVerb } from './verbs/patch.ts'
+import { isScale } from './verbs/scale.ts'
 import { updateVerb } from './verbs/update.ts'
 import { openWatch } from './verbs/watch.ts'
 
@@ -97,9 +100,23 @@ const targetOf = (
 
 async function handleGet(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
-  const acceptedForm = negotiateForm(request, ['table', 'partial'])
+  const acceptedForm = negotiateForm(request, formsOf(call))
   const entry = await getObject(deps, resource, route.namespace, route.name, parseGetVersion(request.query))
+  if (isScale(route)) return scaleResponse(deps, acceptedForm, { value: entry.value, revision: entry.modRevision }, [])
   return objectResponse(deps, call, acceptedForm, 200, entry.value, entry.modRevision, [])
+}
+
+/** The forms of a response with one object. A Scale is returned only in its own form, because it has no columns. */
+const formsOf = ({ route }: ResourceCall): readonly Form[] => (isScale(route) ? [] : ['table', 'partial'])
+
+function scaleResponse(
+  deps: ObjectDeps,
+  acceptedForm: AcceptedForm,
+  { value, revision }: Pick<WriteResult, 'value' | 'revision'>,
+  warnings: readonly string[],
+): Promise<ApiResponse> {
+  const set = decodeStored({ value, modRevision: revision }) as StatefulSet
+  return valueResponse(deps, acceptedForm, 200, { ...SCALE_TYPE, ...readScale(set) }, scale, warningHeaders(warnings))
 }
 
 async function handleList(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
@@ -188,7 +205,7 @@ async function handleReview(deps: ReviewDeps, call: ResourceCall): Promise<ApiRe
 
 async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, sender } = call
-  const acceptedForm = negotiateForm(request, ['table', 'partial'])
+  const acceptedForm = negotiateForm(request, formsOf(call))
   const options = parseWriteOptions('UpdateOptions', request.query, request.headers['user-agent'])
   const target = targetOf(call, options)
   const bytes = await request.readBody()
@@ -197,12 +214,13 @@ async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   const verb = updateVerb(target, body, options.fieldValidation, valuesMax)
   await pauseAfter(bytes, sender)
   const result = await executeWrite(deps, verb)
+  if (isScale(call.route)) return scaleResponse(deps, acceptedForm, result, [...verb.warnings, ...result.warnings])
   return writeResponse(deps, call, acceptedForm, verb.warnings, result)
 }
 
 async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, sender } = call
-  const acceptedForm = negotiateForm(request, ['table', 'partial'])
+  const acceptedForm = negotiateForm(request, formsOf(call))
   const options = parseWriteOptions('PatchOptions', request.query, request.headers['user-agent'])
   const contentType = request.headers['content-type']
   checkPatchOptions(request.query, isApply(contentType))
@@ -211,6 +229,7 @@ async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
   const verb = patchVerb(targetOf(call, options), patch, options)
   await pauseAfter(bytes, sender)
   const result = await executeWrite(deps, verb)
+  if (isScale(call.route)) return scaleResponse(deps, acceptedForm, result, [...verb.warnings, ...result.warnings])
   return writeResponse(deps, call, acceptedForm, verb.warnings, result)
 }
 

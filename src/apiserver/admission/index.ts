@@ -6,6 +6,7 @@ import { defaultStorageClass } from './default-storage-class.ts'
 import { limitRange } from './limit-range.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
 import { namespaceLimits } from './namespace-limits.ts'
+import { priority } from './priority.ts'
 import { resourceQuota } from './resource-quota.ts'
 import { storageObjectInUseProtection } from './storage-object-in-use-protection.ts'
 
@@ -13,6 +14,7 @@ const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   namespaceLifecycle,
   certificateRequester,
   storageObjectInUseProtection,
+  priority,
   defaultStorageClass,
   limitRange,
   claimResize,

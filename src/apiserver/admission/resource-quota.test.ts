@@ -650,6 +650,7 @@ describe('a quota of other objects', () => {
     const terminatingSpec = { containers: [aContainer('c', { cpu: '1' })], activeDeadlineSeconds: 60 }
     expect((await postPod('c', terminatingSpec)).status).toBe(201)
     expect((await postPod('d', terminatingSpec)).json.message).toContain('exceeded quota: short')
+    await api.post('/apis/scheduling.k8s.io/v1/priorityclasses', { metadata: { name: 'high' }, value: 1000 })
     const urgentSpec = { containers: [aContainer('c', { cpu: '1' })], priorityClassName: 'high' }
     expect((await postPod('e', urgentSpec)).json.message).toContain('exceeded quota: urgent')
   })

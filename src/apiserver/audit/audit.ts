@@ -134,8 +134,8 @@ class RequestRecord implements AuditedRequest {
   finish(response: ApiResponse, outcome: AuditOutcome): ApiResponse {
     if (!this.#hasRule) this.#findRule() // the credentials were rejected
     const headers = { ...response.headers, 'audit-id': this.#auditId }
-    const { stream } = response
-    if (!stream) {
+    const { stream, tunnel } = response
+    if (!stream && !tunnel) {
       this.#complete(response, outcome)
       return { ...response, headers }
     }
@@ -144,10 +144,18 @@ class RequestRecord implements AuditedRequest {
     return {
       ...response,
       headers,
-      stream: (sink: StreamSink, turn) => {
-        sink.onClose(() => this.#write('ResponseComplete', { code: response.status }))
-        stream(sink, turn)
-      },
+      ...(stream && {
+        stream: (sink: StreamSink, turn) => {
+          sink.onClose(() => this.#write('ResponseComplete', { code: response.status }))
+          stream(sink, turn)
+        },
+      }),
+      ...(tunnel && {
+        tunnel: (client, head) => {
+          client.once('close', () => this.#write('ResponseComplete', { code: response.status }))
+          tunnel(client, head)
+        },
+      }),
     }
   }
 

@@ -13,6 +13,7 @@ import {
   KUBELET_CLIENT_SIGNER,
   KUBELET_SERVING_SIGNER,
 } from '../../api/kinds/certificate-signing-request/signer-name.ts'
+import { API_SERVER_CLIENT_NAME } from '../../api/kinds/node/node-certificates.ts'
 import { forbidden } from '../../api/status-error.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission/index.ts'
 import { NODE_USER_PREFIX, nodeNameOf } from '../node-authorizer/node-identity.ts'
@@ -40,6 +41,9 @@ function checkCreate({ object, user }: AdmissionRequest): string | undefined {
   const { commonName, organizations } = request.subject
   if (signerName === API_CLIENT_SIGNER && organizations.includes(MASTERS_GROUP)) {
     return `use of ${API_CLIENT_SIGNER} signer with ${MASTERS_GROUP} group is not allowed`
+  }
+  if (signerName === API_CLIENT_SIGNER && commonName === API_SERVER_CLIENT_NAME) {
+    return `the name ${API_SERVER_CLIENT_NAME} is reserved for the API server`
   }
   const isForNode = signerName === KUBELET_CLIENT_SIGNER || signerName === KUBELET_SERVING_SIGNER
   const nodeName = nodeNameOf(user)

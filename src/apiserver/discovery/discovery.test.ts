@@ -112,8 +112,12 @@ describe('legacy discovery', () => {
       'persistentvolumeclaims',
       'persistentvolumeclaims/status',
       'pods',
+      'pods/attach',
       'pods/binding',
+      'pods/ephemeralcontainers',
       'pods/eviction',
+      'pods/exec',
+      'pods/log',
       'pods/status',
     ])
     expect(list.resources[3]).toEqual({
@@ -124,7 +128,7 @@ describe('legacy discovery', () => {
       verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
       shortNames: ['pvc'],
     })
-    expect(list.resources[7]).toEqual({
+    expect(list.resources[9]).toEqual({
       name: 'pods/eviction',
       singularName: '',
       namespaced: true,
@@ -182,12 +186,28 @@ describe('aggregated discovery', () => {
       shortNames: ['po'],
       categories: ['all'],
       subresources: [
+        {
+          subresource: 'attach',
+          responseKind: { group: '', version: 'v1', kind: 'PodAttachOptions' },
+          verbs: ['create', 'get'],
+        },
         { subresource: 'binding', responseKind: { group: '', version: 'v1', kind: 'Binding' }, verbs: ['create'] },
+        {
+          subresource: 'ephemeralcontainers',
+          responseKind: { group: '', version: 'v1', kind: 'Pod' },
+          verbs: ['get', 'patch', 'update'],
+        },
         {
           subresource: 'eviction',
           responseKind: { group: 'policy', version: 'v1', kind: 'Eviction' },
           verbs: ['create'],
         },
+        {
+          subresource: 'exec',
+          responseKind: { group: '', version: 'v1', kind: 'PodExecOptions' },
+          verbs: ['create', 'get'],
+        },
+        { subresource: 'log', responseKind: { group: '', version: 'v1', kind: 'Pod' }, verbs: ['get'] },
         {
           subresource: 'status',
           responseKind: { group: '', version: 'v1', kind: 'Pod' },

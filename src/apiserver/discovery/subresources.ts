@@ -9,6 +9,8 @@ export interface Subresource {
   readonly verbs: readonly Verb[]
   /** Kind of the request body, if it is not the object itself. */
   readonly body?: { readonly group: string; readonly version: string; readonly kind: string }
+  /** Whether it is a stream of a container, whose content OpenAPI does not describe. */
+  readonly isStream?: boolean
 }
 
 const ALL_VERBS: readonly Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
@@ -20,16 +22,30 @@ const RESTRICTED_VERBS: Readonly<Record<string, readonly Verb[]>> = {
 
 const STATUS: Subresource = { name: 'status', verbs: ['get', 'patch', 'update'] }
 
+const streamOf = (name: string, kind: string): Subresource => ({
+  name,
+  verbs: ['create', 'get'],
+  body: { group: '', version: 'v1', kind },
+  isStream: true,
+})
+
 /** The subresources other than `status`, by plural and group. */
 const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>> = {
   'certificatesigningrequests.certificates.k8s.io': [{ name: 'approval', verbs: ['get', 'patch', 'update'] }],
   'namespaces.': [{ name: 'finalize', verbs: ['update'] }],
   'pods.': [
+    streamOf('attach', 'PodAttachOptions'),
     { name: 'binding', verbs: ['create'], body: { group: '', version: 'v1', kind: 'Binding' } },
+    { name: 'ephemeralcontainers', verbs: ['get', 'patch', 'update'] },
     { name: 'eviction', verbs: ['create'], body: { group: 'policy', version: 'v1', kind: 'Eviction' } },
+    streamOf('exec', 'PodExecOptions'),
+    { name: 'log', verbs: ['get'], isStream: true },
   ],
   'serviceaccounts.': [
     { name: 'token', verbs: ['create'], body: { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' } },
+  ],
+  'statefulsets.apps': [
+    { name: 'scale', verbs: ['get', 'patch', 'update'], body: { group: 'autoscaling', version: 'v1', kind: 'Scale' } },
   ],
 }
 

@@ -38,7 +38,7 @@ export function createEncryption(initialRules: EncryptionRules = []): Encryption
       const providers = ruleOf(storeKey)?.providers ?? []
       if (!isEncrypted(storedBytes)) {
         if (providers.length === 0 || providers.some(({ is }) => is === 'identity')) return storedBytes
-        throw new UndecryptableError(storeKey, 'it is not encrypted, and the configuration has no provider identity')
+        throw new UndecryptableError(storeKey, 'it is not encrypted, and the configuration has no "identity" provider')
       }
       let hasKey = false
       for (const provider of providers) {

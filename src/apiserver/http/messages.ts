@@ -1,5 +1,6 @@
 // API requests and responses, independent of the transport. The HTTPS listener converts HTTP messages to and from them; tests
 // build them directly.
+import type { Duplex } from 'node:stream'
 import type { Status } from '../../api/status-error.ts'
 import type { ClientCertificate } from '../security/index.ts'
 
@@ -32,6 +33,8 @@ export interface ApiResponse {
   readonly longBody?: LongBody
   /** Writes to the open connection until it ends. Ends the turn of the request after the initial events. */
   readonly stream?: (sink: StreamSink, turn?: Turn) => void
+  /** Takes over the connection of a request to upgrade, after the transport has sent the status and headers. */
+  readonly tunnel?: (client: Duplex, head: Uint8Array) => void
   /** The turn of the request, if it lasts until the response is sent. The transport ends it, even if it sends nothing. */
   readonly turn?: Turn
 }

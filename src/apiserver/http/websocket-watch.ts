@@ -1,5 +1,5 @@
-// Serves watches over WebSocket, which browsers use, with one event per text frame. The request is handled like any other;
-// the connection is upgraded only if the response is a stream.
+// Serves requests to upgrade a connection: watches over WebSocket, which browsers use, with one event per text frame, and
+// connections to containers, which the response takes over. The request is handled like any other.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
@@ -21,6 +21,7 @@ export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }:
   // Imported on the first upgrade.
   let webSocketServer: Promise<import('ws').WebSocketServer> | undefined
   const connections = new Set<import('ws').WebSocket>()
+  const tunnels = new Set<Duplex>()
 
   const loadWebSocketServer = () => {
     webSocketServer ??= import('ws').then(
@@ -41,6 +42,7 @@ export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }:
     const response = await handle(request)
     const { turn } = response
     if (turn) socket.once('close', () => turn.end())
+    if (response.tunnel) return openTunnel(socket, head, response, tunnels)
     if (!response.stream) return sendRejection(socket, response)
     const server = await loadWebSocketServer()
     if (socket.destroyed) return
@@ -54,11 +56,22 @@ export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }:
 
   return {
     upgrade,
-    /** Closes all connections with status 1001 (going away). */
+    /** Closes all watches with status 1001 (going away), and the connections that were passed on. */
     closeAll(): void {
+      for (const tunnel of tunnels) tunnel.destroy()
       for (const connection of connections) connection.close(1001, 'the server is shutting down')
     },
   }
+}
+
+/** Answers an upgrade and passes the connection on. */
+function openTunnel(socket: Duplex, head: Buffer, response: ApiResponse, tunnels: Set<Duplex>): void {
+  const { status, headers, tunnel } = response
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${[value].flat().join(', ')}`)
+  socket.write(`HTTP/1.1 ${status} Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`)
+  tunnels.add(socket)
+  socket.once('close', () => tunnels.delete(socket))
+  tunnel!(socket, head)
 }
 
 /** Prefix of the subprotocol that contains the token, because browsers cannot set headers on an upgrade. */

@@ -3,12 +3,13 @@
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
 import { tokenRequest } from '../../api/kinds/service-account/token-request-schema.ts'
 import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-schema.ts'
+import { scale } from '../../api/kinds/stateful-set/scale.ts'
 import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import type { ObjectType } from '../../api/schema.ts'
 import { resourcesOf, type Subresource, subresourcesOf, verbsOf } from '../discovery/index.ts'
 import type { Verb } from '../http/route.ts'
 import type { Resource, Resources } from '../resources.ts'
-import { PATCH_MEDIA } from '../verbs/patch.ts'
+import { PATCH_MEDIA, SCALE_PATCH_MEDIA } from '../verbs/patch.ts'
 import { type GroupVersionKind, status, watchEvent } from './envelope-types.ts'
 import {
   DELETE_COLLECTION_PARAMETERS,
@@ -158,16 +159,20 @@ function itemOperations(resource: Resource, verbs: readonly Verb[], schemas: Sch
 
 function subresourceOperations(
   resource: Resource,
-  { name, verbs, body }: Subresource,
+  { name, verbs, body, isStream }: Subresource,
   schemas: Schemas,
 ): PathItem['operations'] {
   const { kind } = resource.kind
   const suffix = capitalize(name)
+  if (isStream) return {}
   if (!body) return objectOperations(resource, verbs, schemas, { suffix, subject: `the ${name} of the ${kind}` })
   const type = BODY_TYPES[body.kind]
   if (!type)
     throw new Error(`subresource ${resource.plural}/${name}: there is no declared type for its body, ${body.kind}`)
   const schema = schemas.addType(type)
+  const subject = `the ${name} of the ${kind}`
+  if (verbs.includes('get'))
+    return objectOperations(resource, verbs, schemas, { suffix, subject, body: { schema, gvk: body } })
   return {
     post: {
       ...commonFields(resource, 'post'),
@@ -184,23 +189,31 @@ function subresourceOperations(
 const BODY_TYPES: Readonly<Record<string, ObjectType>> = {
   Binding: binding,
   Eviction: eviction,
+  Scale: scale,
   TokenRequest: tokenRequest,
 }
 
-/** Returns GET, PUT and PATCH of an object or of a subresource whose body is the object. */
+/** Returns GET, PUT and PATCH of an object or of a subresource, whose body is the object unless `body` is set. */
 function objectOperations(
   resource: Resource,
   verbs: readonly Verb[],
   schemas: Schemas,
-  { suffix, subject }: { suffix: string; subject: string },
+  {
+    suffix,
+    subject,
+    body,
+  }: { suffix: string; subject: string; body?: { readonly schema: string; readonly gvk: GroupVersionKind } },
 ): PathItem['operations'] {
-  const name = schemas.addKind(resource)
+  const name = body?.schema ?? schemas.addKind(resource)
+  const gvk = body ? { gvk: body.gvk } : {}
+  const patchMedia = body ? SCALE_PATCH_MEDIA : PATCH_MEDIA
   const responses = { 200: name, 201: name }
   return {
     ...(verbs.includes('get')
       ? {
           get: {
             ...commonFields(resource, 'get'),
+            ...gvk,
             id: `read${resourceId(resource)}${suffix}`,
             doc: `Read ${subject}.`,
             parameters: [],
@@ -212,6 +225,7 @@ function objectOperations(
       ? {
           put: {
             ...commonFields(resource, 'put'),
+            ...gvk,
             id: `replace${resourceId(resource)}${suffix}`,
             doc: `Replace ${subject}.`,
             parameters: WRITE_PARAMETERS,
@@ -224,10 +238,11 @@ function objectOperations(
       ? {
           patch: {
             ...commonFields(resource, 'patch'),
+            ...gvk,
             id: `patch${resourceId(resource)}${suffix}`,
             doc: `Patch ${subject}.`,
             parameters: PATCH_PARAMETERS,
-            body: { schema: schemas.addPatch(), required: true, media: PATCH_MEDIA },
+            body: { schema: schemas.addPatch(), required: true, media: patchMedia },
             responses,
           },
         }

@@ -39,6 +39,7 @@ const UPDATE = ['update', 'patch']
 const WRITE = ['create', 'delete', 'deletecollection', 'patch', 'update']
 
 const CORE = ''
+const APPS = 'apps'
 const STORAGE = 'storage.k8s.io'
 const COORDINATION = 'coordination.k8s.io'
 const AUTHENTICATION = 'authentication.k8s.io'
@@ -89,6 +90,7 @@ const VIEW_RULES: readonly PolicyRule[] = [
     'services',
     'services/status',
   ),
+  allow(READ, APPS, 'controllerrevisions', 'statefulsets', 'statefulsets/scale', 'statefulsets/status'),
   allow(READ, 'discovery.k8s.io', 'endpointslices'),
   allow(READ, STOWAGE_GROUP, 'operations'),
   allow(READ, 'policy', 'poddisruptionbudgets', 'poddisruptionbudgets/status'),
@@ -101,6 +103,7 @@ const EDIT_RULES: readonly PolicyRule[] = [
   allow(['create'], CORE, 'pods/eviction'),
   allow(WRITE, CORE, 'configmaps', 'events', 'persistentvolumeclaims', 'secrets', 'serviceaccounts', 'services'),
   allow(['create'], CORE, 'serviceaccounts/token'),
+  allow(WRITE, APPS, 'statefulsets', 'statefulsets/scale'),
   allow(WRITE, 'policy', 'poddisruptionbudgets'),
   allow([...READ, ...WRITE], COORDINATION, 'leases'),
 ]
@@ -230,6 +233,15 @@ const CONTROLLER_RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
   ],
   'root-ca-cert-publisher': [allow(['create', 'update'], CORE, 'configmaps'), WRITE_EVENTS],
   'service-account-controller': [allow(['create'], CORE, 'serviceaccounts'), WRITE_EVENTS],
+  'statefulset-controller': [
+    allow(['create', 'delete', ...READ, ...UPDATE], CORE, 'pods'),
+    allow(READ, APPS, 'statefulsets'),
+    allow(['update'], APPS, 'statefulsets/finalizers', 'statefulsets/status'),
+    allow(['create', 'delete', ...READ, ...UPDATE], APPS, 'controllerrevisions'),
+    allow(['create', 'delete', 'update', ...READ], CORE, 'persistentvolumeclaims'),
+    allow(['update'], CORE, 'pods/finalizers'),
+    WRITE_EVENTS,
+  ],
   'legacy-service-account-token-cleaner': [
     { ...allow(['get'], CORE, 'configmaps'), resourceNames: ['kube-apiserver-legacy-service-account-token-tracking'] },
     allow(['delete', 'patch'], CORE, 'secrets'),

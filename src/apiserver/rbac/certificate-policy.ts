@@ -11,6 +11,7 @@ const GROUP = 'certificates.k8s.io'
 const REQUESTS = 'certificatesigningrequests'
 const NODE_CLIENT = `system:certificates.k8s.io:${REQUESTS}:nodeclient`
 const SELF_NODE_CLIENT = `system:certificates.k8s.io:${REQUESTS}:selfnodeclient`
+const SELF_NODE_SERVER = `system:certificates.k8s.io:${REQUESTS}:selfnodeserver`
 const CONTROLLER = 'certificate-controller'
 
 const allow = (verbs: string[], ...resources: string[]): PolicyRule => ({ verbs, apiGroups: [GROUP], resources })
@@ -22,12 +23,13 @@ const allowSigners = (verb: string, ...resourceNames: string[]): PolicyRule => (
 export const CERTIFICATE_ROLES: readonly BootstrapRole[] = [
   { name: NODE_CLIENT, rules: [allow(['create'], `${REQUESTS}/nodeclient`)] },
   { name: SELF_NODE_CLIENT, rules: [allow(['create'], `${REQUESTS}/selfnodeclient`)] },
+  { name: SELF_NODE_SERVER, rules: [allow(['create'], `${REQUESTS}/selfnodeserver`)] },
   {
     name: `system:controller:${CONTROLLER}`,
     rules: [
       allow(['delete', 'get', 'list', 'watch'], REQUESTS),
       allow(['update'], `${REQUESTS}/approval`, `${REQUESTS}/status`),
-      allowSigners('approve', 'kubernetes.io/kube-apiserver-client-kubelet'),
+      allowSigners('approve', 'kubernetes.io/kube-apiserver-client-kubelet', 'kubernetes.io/kubelet-serving'),
       allowSigners(
         'sign',
         'kubernetes.io/kube-apiserver-client',
@@ -58,6 +60,7 @@ export const CERTIFICATE_BINDINGS: readonly BootstrapBinding[] = [
   bindToGroup('stowage:node-bootstrap', 'system:node-bootstrapper', NODE_TOKEN_GROUP),
   bindToGroup('stowage:node-autoapprove-bootstrap', NODE_CLIENT, NODE_TOKEN_GROUP),
   bindToGroup('stowage:node-autoapprove-certificate-rotation', SELF_NODE_CLIENT, NODES_GROUP),
+  bindToGroup('stowage:node-autoapprove-serving-certificate', SELF_NODE_SERVER, NODES_GROUP),
   bindToController(CONTROLLER),
   bindToController('token-cleaner'),
 ]

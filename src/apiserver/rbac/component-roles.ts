@@ -7,17 +7,19 @@ import { type Component, type ComponentRule, rulesOf } from './component-rules.t
 const KUBE_SYSTEM = 'kube-system'
 
 /** The components that run in the server's process. The node agents have the identities of their nodes. */
-export type InProcessComponent = Exclude<Component, 'capacity-templates' | 'health-monitor' | 'node' | 'sdk'>
+export type InProcessComponent = Exclude<Component, 'capacity-templates' | 'health-monitor' | 'leaks' | 'node' | 'sdk'>
 
 /** Service accounts in kube-system, under the names of Kubernetes where it has the same controller. */
 const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'scheduler'>, string>> = {
   'account-tokens': 'tokens-controller',
   attacher: 'stowage-attacher',
   attaching: 'attachdetach-controller',
+  'auto-growing': 'stowage-auto-growing',
   binding: 'persistent-volume-binder',
   'bootstrap-signer': 'bootstrap-signer',
   'capacity-cleanup': 'stowage-capacity-cleanup',
   certificates: 'certificate-controller',
+  'driver-setup': 'stowage-driver-setup',
   ephemeral: 'ephemeral-volume-controller',
   garbage: 'generic-garbage-collector',
   namespaces: 'namespace-controller',
@@ -28,6 +30,7 @@ const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'schedul
   resizer: 'stowage-resizer',
   'root-ca': 'root-ca-cert-publisher',
   'service-accounts': 'service-account-controller',
+  'stateful-sets': 'statefulset-controller',
   'token-cleaner': 'token-cleaner',
 }
 /** Users that are not service accounts. The manager reads for all controllers, as kube-controller-manager does. */

@@ -105,6 +105,16 @@ const CONTROLLER_RULES = {
     rule('list watch create', 'serviceaccounts'),
     REPORT_OPERATIONS,
   ],
+  'stateful-sets': [
+    rule('get list watch', 'statefulsets.apps'),
+    rule('patch', 'statefulsets.apps/status'),
+    rule('get list watch create patch delete', 'controllerrevisions.apps'),
+    rule('list watch create patch delete', 'pods'),
+    rule('list watch create patch', 'persistentvolumeclaims'),
+    RECORD_EVENTS,
+    COMMIT,
+    REPORT_OPERATIONS,
+  ],
 } satisfies Readonly<Record<string, readonly ComponentRule[]>>
 
 const REQUESTS = 'certificatesigningrequests.certificates.k8s.io'
@@ -119,13 +129,22 @@ const SERVER_CONTROLLER_RULES = {
   certificates: [
     rule('watch delete', REQUESTS),
     rule('update', `${REQUESTS}/approval ${REQUESTS}/status`),
-    rule('approve', 'signers.certificates.k8s.io', { names: [KUBELET_CLIENT_SIGNER] }),
+    rule('approve', 'signers.certificates.k8s.io', { names: [KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SIGNER] }),
     rule('sign', 'signers.certificates.k8s.io', {
       names: [API_CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SIGNER],
     }),
   ],
   'token-cleaner': [rule('watch delete', 'secrets', { namespace: 'own' })],
 } satisfies Readonly<Record<string, readonly ComponentRule[]>>
+
+/** Automatic growth, which reads the usage of volumes from the metrics of the server and runs in its process only. */
+const AUTO_GROWING_RULES = [
+  rule('list watch patch', 'persistentvolumeclaims'),
+  rule('list watch', 'persistentvolumes csidrivers.storage.k8s.io csistoragecapacities.storage.k8s.io'),
+  rule('list watch', 'storageclasses.storage.k8s.io'),
+  RECORD_EVENTS,
+  COMMIT,
+]
 
 const SCHEDULER_RULES = [
   rule('get list watch', 'pods'),
@@ -139,6 +158,7 @@ const SCHEDULER_RULES = [
       'storageclasses.storage.k8s.io volumeattachments.storage.k8s.io',
   ),
   rule('delete', 'persistentvolumeclaims', { feature: 'stranded-claims' }),
+  rule('delete', 'pods', { feature: 'preemption' }),
   RECORD_EVENTS,
   ELECT_LEADER,
   COMMIT,
@@ -225,6 +245,7 @@ const NODE_RULES = [
   rule('create', 'serviceaccounts/token'),
   rule('get', 'volumeattributesclasses.storage.k8s.io', { feature: 'attributes' }),
   rule('get create update', 'leases.coordination.k8s.io', { namespace: 'kube-node-lease' }),
+  rule('get create', 'certificatesigningrequests.certificates.k8s.io', { feature: 'commands' }),
   RECORD_EVENTS,
   COMMIT,
   REPORT_OPERATIONS,
@@ -236,15 +257,34 @@ const CAPACITY_TEMPLATE_RULES = [
   rule('list create patch delete', 'csistoragecapacities.storage.k8s.io'),
 ]
 
+/** The command `stowage leaks`. */
+const LEAKS_RULES = [
+  rule('list', 'persistentvolumeclaims persistentvolumes pods leases.coordination.k8s.io'),
+  rule('list', 'csinodes.storage.k8s.io storageclasses.storage.k8s.io volumeattachments.storage.k8s.io'),
+  rule('list', 'operations.stowage.dev', { feature: 'operations' }),
+  rule('list', 'volumesnapshotcontents.snapshot.storage.k8s.io', { feature: 'snapshots' }),
+  rule('create', 'persistentvolumes', { feature: 'adopt' }),
+]
+
 /** The caches and the leader election that the controllers of an API server's process share. */
 const MANAGER_RULES = [rule('watch', '*'), RECORD_EVENTS, ELECT_LEADER, COMMIT]
+
+/** The objects that `stowage up --driver` derives from the capabilities of a driver. */
+const DRIVER_SETUP_RULES = [
+  rule('get create patch delete', 'csidrivers.storage.k8s.io'),
+  rule('list create patch delete', 'storageclasses.storage.k8s.io'),
+  rule('list', 'persistentvolumes'),
+]
 
 export const COMPONENT_RULES = {
   ...CONTROLLER_RULES,
   ...SERVER_CONTROLLER_RULES,
   attacher: ATTACHER_RULES,
+  'auto-growing': AUTO_GROWING_RULES,
   'capacity-templates': CAPACITY_TEMPLATE_RULES,
+  'driver-setup': DRIVER_SETUP_RULES,
   'health-monitor': HEALTH_MONITOR_RULES,
+  leaks: LEAKS_RULES,
   manager: MANAGER_RULES,
   node: NODE_RULES,
   provisioner: PROVISIONER_RULES,

@@ -2,7 +2,7 @@
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { isIP } from 'node:net'
 import { encodeName, type SubjectName } from '../../api/distinguished-name.ts'
-import * as der from '../../base/der.ts'
+import * as der from '../../base/der/der.ts'
 
 export interface CertificateRequest {
   /** A name, or its DER encoding. */

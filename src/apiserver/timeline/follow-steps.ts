@@ -27,10 +27,25 @@ export interface StepListener {
   onCall?(claim: FollowedClaim, call: Activity): void
 }
 
+/** A change of a claim, a volume, an attachment or a pod, with the fields of its record that steps depend on. */
+export interface StepChange {
+  readonly atMs: number
+  readonly kind: string
+  readonly namespace?: string | undefined
+  readonly name: string
+  readonly uid: string
+  readonly verb: ChangeRecord['verb']
+  readonly volume?: string | undefined
+  readonly claimUid?: string | undefined
+  readonly handle?: string | undefined
+  readonly claims?: readonly string[] | undefined
+  readonly step?: StepName | undefined
+}
+
 export interface StepFollower {
   /** The number of claims that are followed. */
   readonly claims: number
-  addChanges(changes: readonly ChangeRecord[]): void
+  addChanges(changes: readonly StepChange[]): void
   addActivity(activity: Activity): void
   subscribe(listener: StepListener): void
 }
@@ -62,7 +77,7 @@ export function createStepFollower(): StepFollower {
     for (const { onStep } of listeners) onStep?.(reachedStep)
   }
 
-  function addChange(record: ChangeRecord): void {
+  function addChange(record: StepChange): void {
     const {
       kind,
       verb,
@@ -109,7 +124,7 @@ export function createStepFollower(): StepFollower {
   }
 
   /** Removes a deleted volume, and a deleted claim as soon as its volume is deleted, too: until then there are driver calls. */
-  function forget({ kind, uid, name, namespace = '', handle }: ChangeRecord): void {
+  function forget({ kind, uid, name, namespace = '', handle }: StepChange): void {
     if (kind === 'PersistentVolumeClaim') {
       if (uidsByName.get(`${namespace}/${name}`) === uid) uidsByName.delete(`${namespace}/${name}`)
       const claim = claims.get(uid)
@@ -131,7 +146,7 @@ export function createStepFollower(): StepFollower {
     addActivity(activity) {
       const { method, volume, result, start, durationMs } = activity
       if (!method || !volume) return
-      const claim = claimOfVolume(volume) ?? claims.get(volume.replace(/^pvc-/, ''))
+      const claim = claimOfVolume(volume) ?? (volume.startsWith('pvc-') ? claims.get(volume.slice(4)) : undefined)
       if (!claim) return
       for (const { onCall } of listeners) onCall?.(claim, activity)
       if (method === 'NodePublishVolume' && result === 'OK') reach(claim, 'Published', Date.parse(start) + durationMs)

@@ -1,7 +1,6 @@
 // The records of the journal and their stored form: JSON, one record per line, in the order of their commits.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
-import { bytesOfText } from '../../base/unpooled-bytes.ts'
 
 /** A committed change of a claim, a volume, an attachment, or a pod that uses claims. */
 export interface ChangeRecord {
@@ -70,11 +69,18 @@ function textAfter(line: string, start: string): string | undefined {
   return position < 0 ? undefined : line.slice(position + start.length, line.indexOf('"', position + start.length))
 }
 
-export function encodeRecords(records: readonly JournalRecord[]): Buffer {
-  let text = ''
-  for (const record of records) text += `${JSON.stringify(record)}\n`
-  return bytesOfText(text)
-}
+/** Returns the record of an attempt or a call as a line. */
+export const lineOfActivity = ({ process, activity }: ActivityRecord): string =>
+  `{"process":${quoteText(process)},"activity":${JSON.stringify(activity)}}`
+
+/** Returns the text as a JSON string. */
+export const quoteText = (text: string): string => (PLAIN_TEXT.test(text) ? `"${text}"` : JSON.stringify(text))
+
+/** Returns the text as a part of a JSON string. */
+export const escapeText = (text: string): string => (PLAIN_TEXT.test(text) ? text : JSON.stringify(text).slice(1, -1))
+
+/** Printable ASCII without quotes and backslashes, which JSON does not escape. */
+const PLAIN_TEXT = /^[ !#-[\]-~]*$/
 
 export function decodeLine(line: string): JournalRecord | undefined {
   try {

@@ -106,6 +106,56 @@ describe('the journal', () => {
     expect((await changes()).map(({ name }) => name)).toEqual(Array.from({ length: 50 }, (_, index) => `c-${index}`))
   })
 
+  const claimWrite = (verb: 'create' | 'patch', name: string, body: object, subresource?: string) => ({
+    ...{ verb, apiVersion: 'v1', resource: 'persistentvolumeclaims', namespace: 'default', body },
+    ...(verb === 'patch' ? { name, patchType: 'merge' } : {}),
+    ...(subresource ? { subresource } : {}),
+  })
+  const commit = async (writes: object[]) =>
+    expect((await server.post('/apis/stowage.dev/v1/commits', { writes })).status).toBe(200)
+
+  it('PLUS-6 describes the writes of one object in a commit as one change', async () => {
+    server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+    await server.post(CLAIMS, claim('orders'))
+    await commit([
+      claimWrite('patch', 'orders', { spec: { volumeName: 'v-1' } }),
+      claimWrite('create', 'carts', claim('carts')),
+      claimWrite('patch', 'orders', { status: { phase: 'Bound' } }, 'status'),
+    ])
+    expect((await changes()).slice(1).map(({ verb, name, step }) => [verb, name, step])).toEqual([
+      ['update', 'orders', 'Bound'],
+      ['create', 'carts', 'Created'],
+    ])
+    expect((await changes())[1]?.changes).toEqual(['volume v-1', 'phase Pending → Bound'])
+  })
+
+  it('PLUS-6 puts the records of a commit with many writes into a chunk of their own', async () => {
+    server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+    const names = Array.from({ length: 20 }, (_, index) => `m-${index}`)
+    await Promise.all([
+      server.post(CLAIMS, claim('a')),
+      commit(names.map((name) => claimWrite('create', name, claim(name)))),
+      server.post(CLAIMS, claim('b')),
+    ])
+    const { entries } = await server.store.list({ prefix: CHUNKS_PREFIX })
+    const chunkOf = (name: string) =>
+      entries.findIndex(({ value }) => Buffer.from(value).includes(`"name":"${name}","uid"`))
+    expect(new Set(names.map(chunkOf)).size).toBe(1)
+    expect([chunkOf('a'), chunkOf('b')]).not.toContain(chunkOf('m-0'))
+    expect(await changes()).toHaveLength(22)
+  })
+
+  it('PLUS-6 keeps quotes, line feeds and other characters of names and values', async () => {
+    server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+    await server.post(`${CLAIMS}?fieldManager=${encodeURIComponent('a"b\\c é')}`, claim('orders'))
+    const message = 'disk "a"\nis full → retry'
+    const status = { conditions: [{ type: 'Resizing', status: 'True', reason: message }] }
+    await server.patch(`${CLAIMS}/orders/status`, { status }, 'merge')
+    const [created, updated] = await changes()
+    expect(created?.manager).toBe('a"b\\c é')
+    expect(updated?.changes).toEqual([`conditions Resizing=True (${message})`])
+  })
+
   it('PLUS-6 keeps the committed chunk of a group commit in memory until it is merged, and none of a rejected one', async () => {
     const medium = memoryMedium()
     let isFull = false

@@ -5,7 +5,7 @@ import { type ManualClock, manualClock } from '../../base/manual-clock.ts'
 import { openMemoryStore, type Store } from '../../store/index.ts'
 import { createJournal } from './journal.ts'
 import { CHUNKS_PREFIX, RECORD_AGE_MS_MAX, SEGMENTS_PREFIX } from './journal-keys.ts'
-import { encodeRecords, type JournalRecord } from './journal-record.ts'
+import type { JournalRecord } from './journal-record.ts'
 import { type JournalLimits, limitRecords, maintainJournal, mergeChunks, mergeUnmerged } from './merge-chunks.ts'
 import { readTimeline } from './read-timeline.ts'
 import { UnmergedChunks } from './unmerged-chunks.ts'
@@ -38,10 +38,12 @@ const aChange = (
   },
 })
 
+const chunkOf = (record: JournalRecord): Buffer => Buffer.from(`${JSON.stringify(record)}\n`)
+
 async function putChunks(names: readonly string[], atMs = clock.nowMs()): Promise<void> {
   const puts = names.map((name, index) => ({
     put: `${CHUNKS_PREFIX}${name}-${String(index).padStart(4, '0')}`,
-    value: encodeRecords([aChange(name, 'create', atMs)]),
+    value: chunkOf(aChange(name, 'create', atMs)),
     expiresAtMs: clock.nowMs() + RECORD_AGE_MS_MAX,
   }))
   await store.transact(() => puts)
@@ -84,7 +86,7 @@ describe('mergeChunks', () => {
     const updates = Array.from({ length: 8 }, (_, index) => aChange('busy', 'update', clock.nowMs() + index))
     const chunks = updates.map((update, index) => ({
       put: `${CHUNKS_PREFIX}z-${index}`,
-      value: encodeRecords([update]),
+      value: chunkOf(update),
     }))
     await store.transact(() => chunks)
     expect(await mergeChunks(store, { ...LIMITS, chunks: 8, volumeRecords: 5 })).toEqual({ droppedRecords: 3 })
@@ -103,7 +105,7 @@ describe('mergeUnmerged', () => {
   async function commit(chunks: UnmergedChunks, names: readonly string[], verb: 'create' | 'update' = 'create') {
     for (const [index, name] of names.entries()) {
       const key = `${CHUNKS_PREFIX}${verb}-${String(index).padStart(4, '0')}`
-      const value = encodeRecords([aChange(name, verb)])
+      const value = chunkOf(aChange(name, verb))
       await store.transact(() => [{ put: key, value }])
       chunks.add(key, value, [`uid-${name}`])
     }

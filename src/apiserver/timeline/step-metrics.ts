@@ -31,27 +31,52 @@ export function registerStepMetrics(registry: Registry, steps: StepFollower): Ex
 
 function createStepHistogram(registry: Registry, name: string, help: string) {
   const histogram = new Histogram({ name, help, labelNames: ['step'], buckets: BUCKETS_SECONDS, registers: [registry] })
-  const observers = new Map<StepName, (seconds: number) => void>()
-  const exemplars = new Map<string, Exemplar>()
-  const observerOf = (step: StepName) => {
-    const timer = histogram.labels({ step: step.toLowerCase() })
-    const observe = (seconds: number) => timer.observe(seconds)
-    observers.set(step, observe)
-    return observe
+  const observers = new Map<StepName, Observer>()
+  /** By the label of the step and the index of the bucket. Formatted when they are read. */
+  const observations = new Map<string, Observation[]>()
+  const observerOf = (step: StepName): Observer => {
+    const label = step.toLowerCase()
+    const observer: Observer = { series: histogram.labels({ step: label }), observations: [] }
+    observers.set(step, observer)
+    observations.set(label, observer.observations)
+    return observer
   }
   return {
-    observe(step: StepName, seconds: number, { namespace, name: claim }: FollowedClaim, atMs: number): void {
-      const observe = observers.get(step) ?? observerOf(step)
-      observe(seconds)
-      const bound = BUCKETS_SECONDS.find((bucket) => seconds <= bucket)
-      exemplars.set(`${step.toLowerCase()} ${bound ?? '+Inf'}`, {
-        labels: { namespace, persistentvolumeclaim: claim },
-        value: seconds,
-        atMs,
-      })
+    observe(step: StepName, seconds: number, claim: FollowedClaim, atMs: number): void {
+      const { series, observations: newest } = observers.get(step) ?? observerOf(step)
+      series.observe(seconds)
+      newest[bucketOf(seconds)] = { namespace: claim.namespace, name: claim.name, seconds, atMs }
     },
     exemplarOf({ name: seriesName, labels }: { name: string; labels: Readonly<Record<string, string>> }) {
-      return seriesName === `${name}_bucket` ? exemplars.get(`${labels.step} ${labels.le}`) : undefined
+      if (seriesName !== `${name}_bucket`) return undefined
+      const bucket = labels.le === '+Inf' ? BUCKETS_SECONDS.length : BUCKETS_SECONDS.indexOf(Number(labels.le))
+      return exemplarOf(observations.get(labels.step ?? '')?.[bucket])
     },
   }
 }
+
+interface Observer {
+  readonly series: { observe(seconds: number): void }
+  readonly observations: Observation[]
+}
+
+interface Observation {
+  readonly namespace: string
+  readonly name: string
+  readonly seconds: number
+  readonly atMs: number
+}
+
+/** Returns the index of the first bucket with this bound or a greater one; the last bucket has none. */
+function bucketOf(seconds: number): number {
+  let bucket = 0
+  while (bucket < BUCKETS_SECONDS.length && seconds > BUCKETS_SECONDS[bucket]!) bucket++
+  return bucket
+}
+
+const exemplarOf = (observation: Observation | undefined): Exemplar | undefined =>
+  observation && {
+    labels: { namespace: observation.namespace, persistentvolumeclaim: observation.name },
+    value: observation.seconds,
+    atMs: observation.atMs,
+  }

@@ -110,6 +110,12 @@ function limitToEndpoint(config: AnyObject, { resource: { kind }, subresource }:
       : withoutUndefined({ name, namespace, uid, resourceVersion })
     return withoutUndefined({ metadata, status: config.status })
   }
+  if (subresource === 'ephemeralcontainers') {
+    const { name, namespace, uid, resourceVersion } = config.metadata
+    const { ephemeralContainers } = config.spec ?? {}
+    const spec = ephemeralContainers === undefined ? undefined : { ephemeralContainers }
+    return withoutUndefined({ metadata: withoutUndefined({ name, namespace, uid, resourceVersion }), spec })
+  }
   return kind.status ? withoutUndefined({ ...config, status: undefined }) : config
 }
 

@@ -24,8 +24,9 @@ export function checkScope(resource: Resource, { verb, namespace, name, subresou
   if ((verb === 'update' || verb === 'patch') && !name) throw methodNotAllowed()
 }
 
-/** Checks the scope of a write, and also rejects review kinds, which are not stored. */
+/** Checks the scope of a write, and also rejects review kinds and streams, which are not stored. */
 export function checkStoredScope(resource: Resource, scope: Scope): void {
   checkScope(resource, scope)
   if (resource.kind.isReview) throw methodNotAllowed()
+  if (findSubresource(resource.kind, scope.subresource)?.isStream) throw methodNotAllowed()
 }

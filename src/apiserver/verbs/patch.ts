@@ -3,11 +3,13 @@
 import { DecodeError, decode, isRecord } from '../../api/decode.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { JsonObject, JsonValue } from '../../api/json-value.ts'
+import { readScale, SCALE_TYPE, scale } from '../../api/kinds/stateful-set/scale.ts'
 import { applyJsonPatch } from '../../api/patch/json-patch.ts'
 import { applyMergePatch } from '../../api/patch/merge-patch.ts'
 import { mergeShapeOf } from '../../api/patch/merge-shape.ts'
 import { PatchError } from '../../api/patch/patch-error.ts'
 import { applyStrategicMerge } from '../../api/patch/strategic-merge.ts'
+import type { ObjectType } from '../../api/schema.ts'
 import { badRequest, invalid, patchTooLarge, unsupportedMediaType } from '../../api/status-error.ts'
 import type { Patch } from '../../client/client.ts'
 import { type BodySender, mediaType, type ParsedBody, parsedValue, parseInTurn, parseJsonBody } from '../http/body.ts'
@@ -17,6 +19,8 @@ import { countObjectValues } from '../objects/update-values.ts'
 import type { WriteTarget, WriteVerb } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
 import { applyVerb, parseApplyBody } from './apply.ts'
+import { isScale, mergeScale } from './scale.ts'
+import type { Update } from './update.ts'
 
 const APPLY_MEDIA = 'application/apply-patch+yaml'
 
@@ -30,6 +34,8 @@ const PATCH_TYPES: Readonly<Record<string, PatchType>> = {
 }
 
 export const PATCH_MEDIA = Object.keys(PATCH_TYPES)
+/** The media types of patches of a Scale, which has no managed fields of its own. */
+export const SCALE_PATCH_MEDIA = PATCH_MEDIA.filter((media) => media !== APPLY_MEDIA)
 
 /** A parsed patch that is not yet validated against the kind. */
 export interface PatchBody {
@@ -66,20 +72,46 @@ export function patchVerb(
   { type, body }: PatchBody,
   options: { readonly force: boolean; readonly fieldValidation: FieldValidation },
 ): WriteVerb {
-  if (type === 'apply') return applyVerb(target, body, options)
-  const patch = createPatch(type, body, target, options.fieldValidation)
+  if (type === 'apply') {
+    if (isScale(target)) throw unsupportedMediaType(APPLY_MEDIA, SCALE_PATCH_MEDIA)
+    return applyVerb(target, body, options)
+  }
+  const patch = createPatch(type, body, { ...patchedBody(target), name: target.name }, options.fieldValidation)
+  const update: Update = isScale(target)
+    ? { compute: (old) => patch.apply(readScale(old)), merge: mergeScale, requiresVersion: false }
+    : { compute: patch.apply, requiresVersion: false }
   return {
     do: 'update',
     target,
-    update: { compute: patch.apply, requiresVersion: false },
+    update,
     get warnings() {
       return patch.warnings()
     },
   }
 }
 
-function createPatch(type: PatchType, body: ParsedBody, { resource, name }: WriteTarget, validation: FieldValidation) {
-  const transform = createTransform(type, body, resource)
+/** The type of the body that is patched: the object, or a subresource with a body of its own. */
+interface PatchedBody {
+  readonly group: string
+  readonly kind: string
+  readonly apiVersion: string
+  readonly type: ObjectType
+}
+
+const SCALE_BODY: PatchedBody = { group: 'autoscaling', ...SCALE_TYPE, type: scale }
+
+function patchedBody(target: WriteTarget): PatchedBody {
+  if (isScale(target)) return SCALE_BODY
+  const { group, apiVersion, kind } = target.resource
+  return { group, apiVersion, kind: kind.kind, type: kind.type }
+}
+
+interface PatchTarget extends PatchedBody {
+  readonly name: string
+}
+
+function createPatch(type: PatchType, body: ParsedBody, target: PatchTarget, validation: FieldValidation) {
+  const transform = createTransform(type, body, target)
   const duplicates = validation === 'Ignore' ? [] : body.duplicates().map((path) => `duplicate field "${path}"`)
   let warnings: readonly string[] = []
   return {
@@ -87,7 +119,7 @@ function createPatch(type: PatchType, body: ParsedBody, { resource, name }: Writ
     warnings: () => warnings,
     apply(old: AnyObject): AnyObject {
       // A patch may contain apiVersion and kind, but must not change them.
-      const withTypeMeta = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...old }
+      const withTypeMeta = { kind: target.kind, apiVersion: target.apiVersion, ...old }
       let patchedObject: unknown
       try {
         patchedObject = transform(withTypeMeta)
@@ -95,17 +127,17 @@ function createPatch(type: PatchType, body: ParsedBody, { resource, name }: Writ
         if (!(error instanceof PatchError)) throw error
         if (error.failure === 'malformed') throw badRequest(`the patch could not be read: ${error.message}`)
         if (error.failure === 'too large') throw patchTooLarge(error.message)
-        throw patchError(resource, name, error.message)
+        throw patchError(target, error.message)
       }
-      checkKindUnchanged(patchedObject, resource)
-      const result = decodePatchedObject(patchedObject, old, { resource, name, validation, duplicates })
+      checkKindUnchanged(patchedObject, target)
+      const result = decodePatchedObject(patchedObject, old, { target, validation, duplicates })
       warnings = result.warnings
       return result.object
     },
   }
 }
 
-function createTransform(type: PatchType, body: ParsedBody, resource: Resource): (old: AnyObject) => unknown {
+function createTransform(type: PatchType, body: ParsedBody, target: PatchedBody): (old: AnyObject) => unknown {
   switch (type) {
     case 'json': {
       const operations = body.value as JsonValue
@@ -117,7 +149,7 @@ function createTransform(type: PatchType, body: ParsedBody, resource: Resource):
     }
     default: {
       const patch = objectOf(body)
-      return (old) => applyStrategicMerge(old, patch, mergeShapeOf(resource.kind.type))
+      return (old) => applyStrategicMerge(old, patch, mergeShapeOf(target.type))
     }
   }
 }
@@ -129,49 +161,45 @@ function objectOf(body: ParsedBody): JsonObject {
 
 function checkKindUnchanged(
   patchedObject: unknown,
-  resource: Resource,
+  { kind, apiVersion }: PatchedBody,
 ): asserts patchedObject is Record<string, unknown> {
-  if (!isRecord(patchedObject))
-    throw badRequest(`the result of the patch is not an object; a ${resource.kind.kind} must be one`)
-  if (patchedObject.kind !== resource.kind.kind || patchedObject.apiVersion !== resource.apiVersion) {
-    throw badRequest(
-      `a patch cannot change kind and apiVersion; they are ${resource.kind.kind} and ${resource.apiVersion}`,
-    )
-  }
+  if (!isRecord(patchedObject)) throw badRequest(`the result of the patch is not an object; a ${kind} must be one`)
+  if (patchedObject.kind !== kind || patchedObject.apiVersion !== apiVersion)
+    throw badRequest(`a patch cannot change kind and apiVersion; they are ${kind} and ${apiVersion}`)
 }
 
 interface PatchContext {
-  readonly resource: Resource
-  readonly name: string
+  readonly target: PatchTarget
   readonly validation: FieldValidation
   readonly duplicates: readonly string[]
 }
 
 /** Decodes the fields that the patch has changed. All other fields are those of the stored object, which is valid. */
-function decodePatchedObject(
-  patchedObject: unknown,
-  old: object,
-  { resource, name, validation, duplicates }: PatchContext,
-) {
+function decodePatchedObject(patchedObject: unknown, old: object, { target, validation, duplicates }: PatchContext) {
   try {
-    const { object, unknownFields } = decode<AnyObject>(resource.kind.type, patchedObject, ['apiVersion', 'kind'], {
-      previous: old,
-      valuesMax: () => countObjectValues(old),
-    })
+    const { object, unknownFields } = decode<AnyObject>(
+      target.type as ObjectType<AnyObject>,
+      patchedObject,
+      ['apiVersion', 'kind'],
+      {
+        previous: old,
+        valuesMax: () => countObjectValues(old),
+      },
+    )
     const findings =
       validation === 'Ignore' ? [] : [...unknownFields.map((path) => `unknown field "${path}"`), ...duplicates]
     if (findings.length > 0 && validation === 'Strict') {
-      throw patchError(resource, name, `strict decoding error: ${findings.join(', ')}`)
+      throw patchError(target, `strict decoding error: ${findings.join(', ')}`)
     }
     return { object, warnings: findings }
   } catch (error) {
-    if (error instanceof DecodeError) throw patchError(resource, name, error.message)
+    if (error instanceof DecodeError) throw patchError(target, error.message)
     throw error
   }
 }
 
-function patchError(resource: Resource, name: string, reason: string) {
+function patchError(target: PatchTarget, reason: string) {
   const errors = new FieldErrors()
   errors.invalid('patch', undefined, reason)
-  return invalid(resource.kind, name, errors.list)
+  return invalid(target, target.name, errors.list)
 }

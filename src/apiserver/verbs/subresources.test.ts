@@ -76,6 +76,49 @@ describe('pods/status', () => {
   })
 })
 
+describe('pods/ephemeralcontainers', () => {
+  const add = (...ephemeralContainers: object[]) =>
+    api.patch(`${PODS}/p/ephemeralcontainers`, { spec: { ephemeralContainers } })
+
+  it('SYS-26 adds containers, with defaults, and changes nothing else', async () => {
+    const { status, json } = await api.patch(`${PODS}/p/ephemeralcontainers`, {
+      metadata: { labels: { a: 'b' } },
+      spec: { activeDeadlineSeconds: 5, ephemeralContainers: [{ name: 'debug', image: 'busybox' }] },
+    })
+    expect(status).toBe(200)
+    expect(json.spec.ephemeralContainers).toMatchObject([
+      { name: 'debug', terminationMessagePath: '/dev/termination-log', imagePullPolicy: 'Always' },
+    ])
+    expect(json.spec.activeDeadlineSeconds).toBeUndefined()
+    expect(json.metadata).toMatchObject({ generation: 2 })
+    expect(json.metadata.labels).toBeUndefined()
+    expect(
+      (await add({ name: 'second', image: 'busybox', targetContainerName: 'c' })).json.spec.ephemeralContainers,
+    ).toHaveLength(2)
+    expect((await api.get(`${PODS}/p/ephemeralcontainers`)).json.spec.ephemeralContainers).toHaveLength(2)
+  })
+
+  it.each([
+    [{ name: 'c', image: 'i' }, 'spec.ephemeralContainers[0].name: Duplicate value'],
+    [{ name: 'd', image: 'i', livenessProbe: { exec: { command: ['x'] } } }, 'livenessProbe: Forbidden'],
+    [{ name: 'd', image: 'i', resources: { limits: { cpu: '1' } } }, 'resources: Forbidden'],
+    [{ name: 'd', image: 'i', targetContainerName: 'none' }, 'targetContainerName: Not found'],
+    [{ name: 'd' }, 'image: Required value'],
+  ])('SYS-26 rejects %j', async (container, message) => {
+    const { status, json } = await add(container)
+    expect([status, json.message]).toEqual([422, expect.stringContaining(message)])
+    expect((await getPod()).spec.ephemeralContainers).toBeUndefined()
+  })
+
+  it('SYS-26 rejects a change and the removal of a container', async () => {
+    await add({ name: 'debug', image: 'busybox' })
+    expect((await add({ name: 'debug', image: 'other' })).json.message).toContain('"debug" may not be changed')
+    const body = { ...(await getPod()), spec: { ...(await getPod()).spec, ephemeralContainers: [] } }
+    expect((await api.put(`${PODS}/p/ephemeralcontainers`, body)).json.message).toContain('"debug" may not be removed')
+    expect((await api.put(`${PODS}/p`, body)).status).toBe(422)
+  })
+})
+
 describe('pods/eviction', () => {
   it('deletes the pod', async () => {
     const { status } = await api.post(`${PODS}/p/eviction`, {
@@ -113,5 +156,5 @@ describe('namespaces/finalize', () => {
 
 it('returns 404 for an unknown subresource', async () => {
   expect((await api.get(`${PODS}/p/unicorn`)).status).toBe(404)
-  expect((await api.get(`${PODS}/p/log`)).status).toBe(404)
+  expect((await api.get(`${PODS}/p/resize`)).status).toBe(404)
 })

@@ -17,6 +17,7 @@ import { type AnyObject, type ObjectDeps, putOf, ruleContext, storedObjectOf, vi
 import { decodeStored, encodeStored, sameBytes } from '../objects/stored-object.ts'
 import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
 import { checkCreateBody, planCreate } from './create.ts'
+import { decodeScale, isScale, mergeScale } from './scale.ts'
 
 export interface Update {
   /** Computes the new object from the stored one, which is frozen. Runs inside the transaction, possibly several times. */
@@ -38,12 +39,17 @@ export function updateVerb(
   validation: FieldValidation,
   valuesMax: number,
 ): WriteVerb {
-  const { object, warnings } = decodeObjectBody(body, target.resource, validation, valuesMax)
+  const { object, warnings } = isScale(target)
+    ? decodeScale(body, validation)
+    : decodeObjectBody(body, target.resource, validation, valuesMax)
   checkHasName(target, object)
-  const merge = target.subresource === 'finalize' ? mergeFinalize : undefined
+  const merge = MERGES[target.subresource]
   const update: Update = { compute: () => object, createFrom: object, requiresVersion: true, merge }
   return { do: 'update', target, update, warnings }
 }
+
+/** How a subresource changes the stored object. Those without an entry follow the rules of the kind. */
+const MERGES: Readonly<Record<string, Update['merge']>> = { finalize: mergeFinalize, scale: mergeScale }
 
 function checkHasName({ name }: WriteTarget, object: KubeObject): void {
   if (object.metadata.name) return
@@ -117,12 +123,13 @@ function planChange(
   deps.admission.mutate(request)
 
   const errors = new FieldErrors()
-  const droppedWarnings = subresource === '' ? (kind.droppedFieldWarnings?.(newObject, old, context) ?? []) : []
-  if (subresource === '') kind.prepareForUpdate?.(newObject, old, context)
+  const isSpecUpdate = subresource === '' || isScale(target)
+  const droppedWarnings = isSpecUpdate ? (kind.droppedFieldWarnings?.(newObject, old, context) ?? []) : []
+  if (isSpecUpdate) kind.prepareForUpdate?.(newObject, old, context)
   else subresourceRules(target)?.prepare?.(newObject, old, context)
   validateMeta(kind, newObject.metadata, errors)
   validateMetaUpdate(newObject.metadata, old.metadata, errors)
-  if (subresource === '') {
+  if (isSpecUpdate) {
     kind.validate(newObject, errors, context, old)
     kind.validateUpdate?.(newObject, old, errors, context)
   } else if (subresource === 'finalize') kind.validate(newObject, errors, context, old)
@@ -239,11 +246,17 @@ function mergeRequestedObject(
   if (target.subresource === 'approval') {
     return draftOf({ ...old, status: { ...old.status, conditions: requestedObject.status?.conditions } })
   }
+  if (target.subresource === 'ephemeralcontainers') {
+    const { ephemeralContainers } = requestedObject.spec ?? {}
+    return draftOf({ ...old, spec: { ...old.spec, ephemeralContainers } })
+  }
   return draftOf(rules ? { ...requestedObject, status: old.status } : requestedObject)
 }
 
-const subresourceRules = ({ resource: { kind }, subresource }: WriteTarget) =>
-  subresource === 'approval' ? kind.approval : kind.status
+function subresourceRules({ resource: { kind }, subresource }: WriteTarget) {
+  if (subresource === 'approval') return kind.approval
+  return subresource === 'ephemeralcontainers' ? kind.ephemeralContainers : kind.status
+}
 
 /** PUT namespaces/NAME/finalize changes spec.finalizers only. */
 function mergeFinalize(requestedObject: AnyObject, old: AnyObject): AnyObject {
