@@ -133,6 +133,34 @@ const SERVING_SPEC = {
 const NODE_USER = { name: 'system:node:n1', group: 'system:nodes' }
 
 describe('the certificate controller', () => {
+  it('SYS-26 approves the serving certificate of a node for itself, if it has only the name of its agent', async () => {
+    const { request, read, waitUntilIssued } = await startController()
+    const node = { name: 'system:node:worker-1', group: 'system:nodes' }
+    const spec = (subject: string, alternativeNames: string) => ({
+      subject: { commonName: `system:node:${subject}`, organizations: ['system:nodes'] },
+      signerName: 'kubernetes.io/kubelet-serving',
+      usages: ['digital signature', 'server auth'],
+      alternativeNames,
+    })
+    const own = await request(node, spec('worker-1', 'DNS:worker-1.node.stowage.internal'))
+    const certificate = await waitUntilIssued(own.metadata.name)
+    expect(certificate.subjectAltName).toBe('DNS:worker-1.node.stowage.internal')
+    const withAddress = await request(node, spec('worker-1', 'DNS:worker-1.node.stowage.internal,IP:10.0.0.1'))
+    const withOtherName = await request(node, spec('worker-1', 'DNS:kubernetes'))
+    const later = await request(node, spec('worker-1', 'DNS:worker-1.node.stowage.internal'))
+    await waitUntilIssued(later.metadata.name)
+    for (const { metadata } of [withAddress, withOtherName]) {
+      expect((await read(metadata.name)).status?.conditions).toBeUndefined()
+    }
+    const ofOther = await request(node, spec('worker-2', 'DNS:worker-2.node.stowage.internal'))
+    expect(ofOther.message).toContain('can only create a node CSR with CN=system:node:worker-1')
+    const ofServer = await request(
+      { name: 'alice', group: 'system:masters' },
+      { subject: { commonName: 'kube-apiserver-kubelet-client' }, signerName: 'kubernetes.io/kube-apiserver-client' },
+    )
+    expect(ofServer.message).toContain('is reserved for the API server')
+  })
+
   it('SYS-19 approves and signs the certificate of a node that joins with a token', async () => {
     const cluster = await startController()
     const { metadata, spec } = await cluster.request(TOKEN_USER, { subject: nodeSubject('n1') })

@@ -1,6 +1,6 @@
 // Plans the next action for a CertificateSigningRequest: approve the client certificate of a node if the requester has the
 // right to it, sign an approved request, or delete an old one. Pure.
-import { type CertificationRequest, parseCertificationRequest } from '../../api/certification-request.ts'
+import { type CertificationRequest, encodeDnsName, parseCertificationRequest } from '../../api/certification-request.ts'
 import { decodePem, hasCondition } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'
 import type { CertificateSigningRequest } from '../../api/kinds/certificate-signing-request/certificate-signing-request-schema.ts'
 import {
@@ -8,9 +8,10 @@ import {
   KUBELET_CLIENT_SIGNER,
   KUBELET_SERVING_SIGNER,
 } from '../../api/kinds/certificate-signing-request/signer-name.ts'
+import { nodeServingName } from '../../api/kinds/node/node-certificates.ts'
 
 /** The subresource of certificatesigningrequests on which the requester needs the verb create. */
-export type NodeCertificateRight = 'selfnodeclient' | 'nodeclient'
+export type NodeCertificateRight = 'selfnodeclient' | 'nodeclient' | 'selfnodeserver' | 'nodeserver'
 
 export type RequestAction =
   | { readonly do: 'approve'; readonly message: string }
@@ -74,8 +75,14 @@ function planApproval(
   request: CertificationRequest,
   { hasRight }: PlanContext,
 ): RequestAction | undefined {
-  if (csr.spec.signerName !== KUBELET_CLIENT_SIGNER || shapeProblem(csr, request)) return undefined
+  if (shapeProblem(csr, request)) return undefined
   const isOwn = csr.spec.username === request.subject.commonName
+  if (csr.spec.signerName === KUBELET_SERVING_SIGNER) {
+    if (!hasOnlyServingName(request)) return undefined // an administrator must verify the addresses
+    if (!(isOwn && hasRight('selfnodeserver')) && !hasRight('nodeserver')) return undefined
+    return { do: 'approve', message: 'Auto approving kubelet serving certificate after SubjectAccessReview.' }
+  }
+  if (csr.spec.signerName !== KUBELET_CLIENT_SIGNER) return undefined
   if (isOwn && hasRight('selfnodeclient')) {
     return { do: 'approve', message: 'Auto approving self kubelet client certificate after SubjectAccessReview.' }
   }
@@ -83,6 +90,15 @@ function planApproval(
     return { do: 'approve', message: 'Auto approving kubelet client certificate after SubjectAccessReview.' }
   }
   return undefined
+}
+
+/**
+ * Whether the certificate identifies only the agent of this node, by a name that no machine has. With other names it could be used to
+ * impersonate another server, such as the API server.
+ */
+function hasOnlyServingName({ subject, alternativeNames }: CertificationRequest): boolean {
+  const expectedName = encodeDnsName(nodeServingName(subject.commonName.replace(/^system:node:/, '')))
+  return alternativeNames.length === 1 && Buffer.compare(alternativeNames[0]!.encoding, expectedName) === 0
 }
 
 /** The signers of this controller, and the use of their certificates. */

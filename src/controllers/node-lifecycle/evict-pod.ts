@@ -9,7 +9,7 @@ import { find, type ObjectKey } from '../../client/index.ts'
 import { done, type Outcome, retryAfter } from '../../runtime/index.ts'
 import type { NodeLifecycleContext } from './context.ts'
 import { podDeletionCancelled, podMarkedForDeletion } from './events.ts'
-import { areAllLost } from './reconcile-node.ts'
+import { areAllNotReady } from './reconcile-node.ts'
 import { patchStatus } from './remove-pod.ts'
 import { evictingTaints, tolerationMs } from './taints.ts'
 
@@ -37,8 +37,8 @@ export async function evictPod(key: ObjectKey, context: NodeLifecycleContext): P
   const remainingMs = tolerationTimes.begin(key, pod.metadata.uid, nowMs) + toleratedMs - nowMs
   if (remainingMs > 0)
     return retryAfter(remainingMs, `evicted when its toleration of ${taintKeysOf(taints)} on node ${nodeName} ends`)
-  if (areAllLost(context)) {
-    tolerationTimes.setAllLostUntil(nowMs)
+  if (areAllNotReady(context)) {
+    tolerationTimes.setAllNotReadyUntil(nowMs)
     return retryAfter(Math.max(toleratedMs, context.limits.monitorGraceMs), 'no node is ready: evictions are suspended')
   }
   // Read the node from the server, because the cache may lag behind and the node may have recovered.

@@ -9,7 +9,7 @@ import type { RemovalReason } from './remove-pod.ts'
 export interface NodeLifecycleMetrics {
   observeCheck(seconds: number): void
   /** Counts a node that became not ready or unreachable, so that its pods will be evicted. */
-  countLostNode(node: Readonly<Node>): void
+  countNotReadyNode(node: Readonly<Node>): void
   countEviction(overdueSeconds: number): void
   countRemoval(namespace: string, reason: RemovalReason): void
   countRemovalError(namespace: string, reason: RemovalReason): void
@@ -51,7 +51,7 @@ export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMet
     (total, ready) => total - ready,
   )
 
-  const lostNodes = new Counter({
+  const notReadyNodes = new Counter({
     name: 'node_collector_evictions_total',
     help: 'Nodes that became not ready or unreachable, so that their pods are evicted.',
     ...zoneOptions,
@@ -85,7 +85,7 @@ export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMet
   })
   return {
     observeCheck: (seconds) => checkSeconds.observe(seconds),
-    countLostNode: (node) => lostNodes.inc({ zone: zoneOf(node) }),
+    countNotReadyNode: (node) => notReadyNodes.inc({ zone: zoneOf(node) }),
     countEviction(overdueSeconds) {
       evictions.inc()
       evictionSeconds.observe(overdueSeconds)

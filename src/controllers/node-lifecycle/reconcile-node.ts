@@ -12,7 +12,7 @@ import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { isReady, readyConditionOf, unknownConditions } from './conditions.ts'
 import { NODE_LEASE_NAMESPACE, type NodeLifecycleContext } from './context.ts'
 import { nodeRegistered, nodeStatusChanged } from './events.ts'
-import { desiredTaints, isLost } from './taints.ts'
+import { desiredTaints, hasNotReadyTaint } from './taints.ts'
 
 export async function reconcileNode(name: string, context: NodeLifecycleContext): Promise<Outcome> {
   const { nodes, heartbeats, metrics, clock } = context
@@ -33,12 +33,13 @@ export async function reconcileNode(name: string, context: NodeLifecycleContext)
 
 async function updateHealth(cachedNode: Readonly<Stored<Node>>, context: NodeLifecycleContext): Promise<Outcome> {
   const { name } = cachedNode.metadata
-  const mayBeLost = remainingGraceMs(cachedNode, context) <= 0 && unknownConditions(cachedNode, '').length > 0
-  const currentNode = mayBeLost ? await readFromServer(name, context) : cachedNode
-  const isLostNow = remainingGraceMs(currentNode, context) <= 0
-  const node = isLostNow ? await setUnknownConditions(currentNode, context) : currentNode
+  const mayHaveStoppedReporting =
+    remainingGraceMs(cachedNode, context) <= 0 && unknownConditions(cachedNode, '').length > 0
+  const currentNode = mayHaveStoppedReporting ? await readFromServer(name, context) : cachedNode
+  const hasStoppedReporting = remainingGraceMs(currentNode, context) <= 0
+  const node = hasStoppedReporting ? await setUnknownConditions(currentNode, context) : currentNode
   await updateTaints(node, context)
-  if (!isLostNow) {
+  if (!hasStoppedReporting) {
     context.recheckAfter(name, remainingGraceMs(node, context))
     return isReady(node)
       ? done
@@ -47,7 +48,7 @@ async function updateHealth(cachedNode: Readonly<Stored<Node>>, context: NodeLif
   return stuck('the node has stopped reporting; waiting for its agent to renew the lease or write the status')
 }
 
-/** Returns the time until the node is lost. A node that has never written a status has the longer startup grace period. */
+/** Returns the time until the grace period ends. A node that has never written a status has the longer startup grace period. */
 function remainingGraceMs(node: Readonly<Stored<Node>>, { heartbeats, limits }: NodeLifecycleContext): number {
   const graceMs = readyConditionOf(node) ? limits.monitorGraceMs : limits.startupGraceMs
   return graceMs - heartbeats.silenceMs(node.metadata.name)
@@ -91,18 +92,19 @@ async function updateTaints(node: Readonly<Stored<Node>>, context: NodeLifecycle
   const { client, clock, nodes, nodeEvents, tolerationTimes, metrics } = context
   const taints = desiredTaints(node, timestamp(clock.nowMs()))
   if (!taints) return
-  const wasLost = isLost(node.spec?.taints)
-  if (wasLost && !isLost(taints) && areAllLost(context)) tolerationTimes.setAllLostUntil(clock.monotonicMs())
+  const wasNotReady = hasNotReadyTaint(node.spec?.taints)
+  if (wasNotReady && !hasNotReadyTaint(taints) && areAllNotReady(context))
+    tolerationTimes.setAllNotReadyUntil(clock.monotonicMs())
   const { name, resourceVersion } = node.metadata
   const body = { metadata: { resourceVersion }, spec: { taints } }
   nodes.applyWriteResult(await client.patch(nodeKind, { name }, { type: 'merge', body }))
-  if (wasLost === isLost(taints)) return
-  nodeEvents.record(nodeKind, node, nodeStatusChanged(node, wasLost ? 'NodeReady' : 'NodeNotReady'))
-  if (!wasLost) metrics?.countLostNode(node)
+  if (wasNotReady === hasNotReadyTaint(taints)) return
+  nodeEvents.record(nodeKind, node, nodeStatusChanged(node, wasNotReady ? 'NodeReady' : 'NodeNotReady'))
+  if (!wasNotReady) metrics?.countNotReadyNode(node)
 }
 
-export const areAllLost = ({ nodes }: Pick<NodeLifecycleContext, 'nodes'>): boolean =>
-  nodes.size > 0 && nodes.list().every(({ spec }) => isLost(spec?.taints))
+export const areAllNotReady = ({ nodes }: Pick<NodeLifecycleContext, 'nodes'>): boolean =>
+  nodes.size > 0 && nodes.list().every(({ spec }) => hasNotReadyTaint(spec?.taints))
 
 function recordRegistration(node: Readonly<Stored<Node>>, { registeredUids, nodeEvents }: NodeLifecycleContext): void {
   const { name, uid } = node.metadata

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
-import { desiredTaints, isLost, tolerationMs } from './taints.ts'
+import { desiredTaints, hasNotReadyTaint, tolerationMs } from './taints.ts'
 
 const NOW = '2026-01-01T00:00:00Z'
 const aNode = (ready: string, taints: Taint[] = []): Node => ({
@@ -38,7 +38,7 @@ describe('desiredTaints', () => {
       fc.property(fc.constantFrom('True', 'False', 'Unknown'), taints, (ready, existingTaints) => {
         const newTaints = desiredTaints(aNode(ready, existingTaints), NOW) ?? existingTaints
         expect(desiredTaints(aNode(ready, newTaints), NOW)).toBeUndefined()
-        expect(isLost(newTaints)).toBe(ready !== 'True')
+        expect(hasNotReadyTaint(newTaints)).toBe(ready !== 'True')
         const unmanagedTaints = (allTaints: Taint[]) =>
           allTaints.filter(({ key, effect }) => key === 'x' || effect === 'PreferNoSchedule')
         expect(unmanagedTaints(newTaints)).toEqual(unmanagedTaints(existingTaints))

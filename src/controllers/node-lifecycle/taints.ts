@@ -48,7 +48,7 @@ const isManaged = ({ key, effect }: Taint): boolean =>
   MANAGED_KEYS.has(key) && (effect === 'NoSchedule' || (effect === 'NoExecute' && EVICTING_KEYS.includes(key)))
 
 /** Whether the node is tainted as not ready or unreachable. */
-export const isLost = (taints: readonly Taint[] | undefined): boolean =>
+export const hasNotReadyTaint = (taints: readonly Taint[] | undefined): boolean =>
   taints?.some(({ key, effect }) => effect === 'NoExecute' && EVICTING_KEYS.includes(key)) ?? false
 
 export const isOutOfService = ({ spec }: Readonly<Node>): boolean =>

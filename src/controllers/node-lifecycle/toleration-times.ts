@@ -1,10 +1,10 @@
 // Stores when the toleration of each pod on a tainted node started, on the monotonic clock, and when all nodes were last
-// lost. If no node reports, this process is probably disconnected: evictions are suspended, and all tolerations start
-// again when the first node reports. Bounded by the number of pods on tainted nodes.
+// not ready. If no node is ready, this process is probably disconnected: evictions are suspended, and all tolerations start
+// again when the first node is ready. Bounded by the number of pods on tainted nodes.
 
 export class TolerationTimes {
   readonly #starts = new Map<string, { readonly uid: string | undefined; readonly startMs: number }>()
-  #allLostUntilMs = Number.NEGATIVE_INFINITY
+  #allNotReadyUntilMs = Number.NEGATIVE_INFINITY
 
   /** Returns the time at which the pod's toleration started: now, unless it has started already. */
   begin(key: string, uid: string | undefined, nowMs: number): number {
@@ -13,7 +13,7 @@ export class TolerationTimes {
       start = { uid, startMs: nowMs }
       this.#starts.set(key, start)
     }
-    return Math.max(start.startMs, this.#allLostUntilMs)
+    return Math.max(start.startMs, this.#allNotReadyUntilMs)
   }
 
   has(key: string): boolean {
@@ -25,7 +25,7 @@ export class TolerationTimes {
     return this.#starts.delete(key)
   }
 
-  setAllLostUntil(ms: number): void {
-    this.#allLostUntilMs = Math.max(this.#allLostUntilMs, ms)
+  setAllNotReadyUntil(ms: number): void {
+    this.#allNotReadyUntilMs = Math.max(this.#allNotReadyUntilMs, ms)
   }
 }

@@ -1,0 +1,2 @@
+// Public API of automatic growth.
+export { createAutoGrowingController } from './auto-growing.ts'

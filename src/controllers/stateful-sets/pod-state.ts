@@ -1,0 +1,27 @@
+// The state of a pod that the order of creation and deletion depends on. Pure.
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+
+export const isFinished = (pod: Readonly<Pod>): boolean => hasTerminated(pod)
+export const isTerminating = ({ metadata }: Readonly<Pod>): boolean => metadata.deletionTimestamp !== undefined
+export const isPending = ({ status }: Readonly<Pod>): boolean => status?.phase === 'Pending'
+
+const findReadyCondition = ({ status }: Readonly<Pod>) =>
+  status?.conditions?.find((condition) => condition.type === 'Ready' && condition.status === 'True')
+
+export const isRunningAndReady = (pod: Readonly<Pod>): boolean =>
+  pod.status?.phase === 'Running' && findReadyCondition(pod) !== undefined
+
+/** Returns when the pod has been ready for minReadySeconds, or undefined if it is not ready. */
+export function availableAtMs(pod: Readonly<Pod>, minReadySeconds: number): number | undefined {
+  const condition = findReadyCondition(pod)
+  if (!condition) return undefined
+  if (minReadySeconds === 0) return 0
+  const { lastTransitionTime } = condition
+  return lastTransitionTime ? Date.parse(lastTransitionTime) + minReadySeconds * 1_000 : undefined
+}
+
+export function isAvailable(pod: Readonly<Pod>, minReadySeconds: number, nowMs: number): boolean {
+  const readySinceMs = availableAtMs(pod, minReadySeconds)
+  return readySinceMs !== undefined && readySinceMs <= nowMs
+}
