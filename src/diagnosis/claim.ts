@@ -6,6 +6,7 @@ import { type ClaimAction, planClaim } from '../controllers/binding/index.ts'
 import { chooseVolume } from '../volumes/choose-volume.ts'
 import { requirementsOf } from '../volumes/matching.ts'
 import { SELECTED_NODE } from '../volumes/names.ts'
+import { formatPlacement, readPlacement } from '../volumes/placement.ts'
 import { diagnoseExpansion, diagnoseModification, diagnoseUnreadExpansion } from './changes.ts'
 import { type Claim, type Cluster, claimSubject, keyOf, type StoredPod } from './cluster.ts'
 import { describeUsers, diagnoseClaimDeletion, isBeingDeleted } from './deletion.ts'
@@ -13,7 +14,7 @@ import { type Diagnosis, destructiveFix, type Fix, fix, worstState } from './dia
 import { diagnoseNamedVolume } from './named-volume.ts'
 import { diagnoseOperation, findOperations } from './operations.ts'
 import { describeLastFailure, diagnoseProvisioning } from './provisioning.ts'
-import { diagnoseScheduling } from './scheduling.ts'
+import { diagnoseScheduling } from './scheduling/scheduling.ts'
 import { findSimilarNames } from './similar-names.ts'
 
 const NO_PROVISIONER = 'kubernetes.io/no-provisioner'
@@ -179,7 +180,7 @@ function diagnoseDelayed(
       subject,
       state: 'waiting',
       reason: 'WaitForFirstConsumer',
-      message: `no pod uses the claim; the class ${className} creates the volume for the node of the first pod`,
+      message: `no pod uses the claim; the class ${className} creates the volume for the node of the first pod${describePlacement(storageClass)}`,
       fixes: [
         fix('create a pod that uses the claim'),
         fix('or use a class with volumeBindingMode Immediate', 'kubectl get storageclass'),
@@ -193,9 +194,17 @@ function diagnoseDelayed(
     subject,
     state: isOfPod ? (failure ? 'failed' : 'waiting') : worstState(['waiting', ...causes.map(({ state }) => state)]),
     reason: 'WaitForPodScheduled',
-    message: `the volume is created when a node is selected for the pod ${names}`,
+    message: `the volume is created when a node is selected for the pod ${names}${describePlacement(storageClass)}`,
     ...(causes.length > 0 ? { children: causes } : {}),
   }
+}
+
+function describePlacement(storageClass: Readonly<StorageClass> | undefined): string {
+  const parsed = storageClass && readPlacement(storageClass)
+  if (!parsed) return ''
+  return parsed.is === 'invalid'
+    ? `; its placement policy is ignored: ${parsed.message}`
+    : `; of the nodes with enough space, its placement policy ${formatPlacement(parsed.placement)} selects one`
 }
 
 function diagnoseMissingClass(claim: Claim, className: string, cluster: Cluster): Diagnosis {

@@ -9,7 +9,7 @@ import { diagnoseAnswer } from './last-answer.ts'
 import { diagnoseMissingClaim } from './missing-claim.ts'
 import { diagnoseNodeHealth } from './node-health.ts'
 import { diagnoseOperation, findOperations } from './operations.ts'
-import { diagnoseScheduling } from './scheduling.ts'
+import { diagnoseScheduling } from './scheduling/scheduling.ts'
 
 export function diagnosePod(pod: StoredPod, cluster: Cluster): Diagnosis {
   const subject = podSubject(pod)

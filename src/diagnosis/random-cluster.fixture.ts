@@ -126,22 +126,45 @@ export function generateCluster(random: Random): Snapshot {
     image: 'app',
     resources: { requests: chance(0.7) ? { cpu: pick(['100m', '2']) } : {} },
   }
+  const priority = () => pick([-5, 0, 0, 10])
   const runningPods = count(upTo(4), (index) => ({
-    metadata: metadata(`running-${index}`, { namespace: 'shop' }),
-    spec: { nodeName: nodeName(), containers: [container], volumes: volumesOf(names.filter(() => chance(0.15))) },
-    status: { phase: chance(0.9) ? 'Running' : 'Succeeded' },
+    metadata: metadata(`running-${index}`, {
+      namespace: 'shop',
+      ...(chance(0.1) ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+    }),
+    spec: {
+      nodeName: nodeName(),
+      containers: [container],
+      volumes: volumesOf(names.filter(() => chance(0.15))),
+      priority: priority(),
+    },
+    status: {
+      phase: chance(0.9) ? 'Running' : 'Succeeded',
+      ...(chance(0.5) ? { startTime: `2025-12-31T0${upTo(9)}:00:00Z` } : {}),
+      ...(chance(0.3)
+        ? { conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler' }] }
+        : {}),
+    },
   }))
   const usedClaims = [...names.filter(() => chance(0.5)), ...(chance(0.03) ? ['no-such-claim'] : [])]
+  // Pods that wait for their victims, whose space other pods must not use.
+  const nominatedPods = count(chance(0.2) ? 1 : 0, (index) => ({
+    metadata: metadata(`nominated-${index}`, { namespace: 'shop' }),
+    spec: { schedulerName: 'other', containers: [container], volumes: [], priority: priority() },
+    status: { phase: 'Pending', nominatedNodeName: nodeName() },
+  }))
   const newPod = {
     metadata: metadata('new', { namespace: 'shop', creationTimestamp: '2026-01-01T00:00:00Z' }),
     spec: {
       schedulerName: 'default-scheduler',
       containers: [container],
       volumes: volumesOf(usedClaims),
+      priority: pick([-5, 0, 10, 20, 20]),
+      ...(chance(0.1) ? { preemptionPolicy: 'Never' } : {}),
       ...(chance(0.15) ? { nodeSelector: { [ZONE]: pick(ZONES) } } : {}),
       ...(chance(0.2) ? { tolerations: [{ key: 'team', operator: 'Exists' }] } : {}),
     },
-    status: { phase: 'Pending' },
+    status: { phase: 'Pending', ...(chance(0.2) ? { nominatedNodeName: nodeName() } : {}) },
   }
   const attachments = count(upTo(2), (index) => ({
     metadata: metadata(`attachment-${index}`),
@@ -152,7 +175,7 @@ export function generateCluster(random: Random): Snapshot {
     nowMs: NOW_MS,
     missingRights: [],
     notServed: new Set(),
-    pods: [...runningPods, newPod],
+    pods: [...runningPods, ...nominatedPods, newPod],
     nodes,
     claims,
     volumes: [...freeVolumes, ...boundVolumes],
@@ -164,6 +187,7 @@ export function generateCluster(random: Random): Snapshot {
     capacities,
     quotas: [],
     limitRanges: [],
+    priorityClasses: [],
     events: [],
     operations: [],
   } as unknown as Snapshot

@@ -18,12 +18,14 @@ const CLUSTER_EVENTS_NAMESPACE = 'default'
 const NAMESPACE_LISTS: ReadonlySet<SnapshotList> = new Set(['quotas', 'limitRanges', 'events'])
 
 const ALL_LISTS = Object.keys(SNAPSHOT_KINDS) as SnapshotList[]
+/** A diagnosis needs no priority classes: the pods have their priorities. */
+const DIAGNOSIS_LISTS = ALL_LISTS.filter((list) => list !== 'priorityClasses')
 
 export interface ReadOptions {
   readonly client: Pick<Client, 'list' | 'serves'>
   /** The namespace of the diagnosed object. Absent for a volume or node. */
   readonly namespace?: string
-  /** The lists to read. Default: all. */
+  /** The lists to read. Default: those of a diagnosis. */
   readonly lists?: readonly SnapshotList[]
   /** Whether to read quotas, limit ranges and events of all namespaces. Default: only those of the namespace. */
   readonly allNamespaces?: boolean
@@ -32,7 +34,7 @@ export interface ReadOptions {
 }
 
 export async function readSnapshot(options: ReadOptions): Promise<Snapshot> {
-  const { client, namespace, lists = ALL_LISTS, allNamespaces = false, nowMs, signal } = options
+  const { client, namespace, lists = DIAGNOSIS_LISTS, allNamespaces = false, nowMs, signal } = options
   const missingRights: MissingRight[] = []
   const notServed = new Set<SnapshotList>()
   const listAll = async (kind: Kind, inNamespace?: string): Promise<readonly Readonly<Stored>[]> => {

@@ -1,4 +1,5 @@
-// The caches that the scheduler's plugins read, with the objects of a snapshot, and a clock that is stopped at its time.
+// Creates the caches that the scheduler's plugins read from the objects of a snapshot, and a clock that stands still at the
+// time of the snapshot.
 import type { Clock } from '../base/clock.ts'
 import { SNAPSHOT_KINDS, type Snapshot, type SnapshotList } from './snapshot.ts'
 import { createSnapshotCache } from './snapshot-cache.ts'
@@ -16,7 +17,7 @@ export function createSnapshotCaches(snapshot: Snapshot) {
     claims: createSnapshotCache(SNAPSHOT_KINDS.claims, snapshot.claims),
     volumes: createSnapshotCache(SNAPSHOT_KINDS.volumes, snapshot.volumes),
     classes: createSnapshotCache(SNAPSHOT_KINDS.classes, snapshot.classes),
-    // Without permission to read it, capacity is not checked, as in the scheduler.
+    // Like the scheduler, do not check capacity if the API server does not serve CSIStorageCapacity or the user may not list it.
     capacities: snapshot.notServed.has('capacities')
       ? undefined
       : createSnapshotCache(SNAPSHOT_KINDS.capacities, snapshot.capacities, isReadable('capacities')),

@@ -10,6 +10,7 @@ import { limitRangeKind } from '../api/kinds/limit-range/limit-range.ts'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import { operationKind } from '../api/kinds/operation/operation.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
+import { priorityClassKind } from '../api/kinds/priority-class/priority-class.ts'
 import { resourceQuotaKind } from '../api/kinds/resource-quota/resource-quota.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
@@ -28,6 +29,7 @@ export const SNAPSHOT_KINDS = {
   capacities: csiStorageCapacityKind,
   quotas: resourceQuotaKind,
   limitRanges: limitRangeKind,
+  priorityClasses: priorityClassKind,
   events: eventKind,
   operations: operationKind,
 } as const

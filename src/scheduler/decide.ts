@@ -1,11 +1,11 @@
-// Decides where one pod runs: returns the node that fits best, or the rejection if no node fits. Writes and assumes nothing,
-// so that schedule-one.ts and the simulation in offline/ share it.
+// Decides where one pod runs: returns the node that fits best, or if no node fits, the rejection and the pods to preempt.
+// Writes and assumes nothing, so that schedule-one.ts and the simulation in offline/ share it.
 import type { Random } from '../base/clock.ts'
 import type { ClusterState } from './cluster/cluster-state.ts'
 import type { NodeInfo } from './cluster/node-info.ts'
 import type { PodInfo } from './cluster/pod-info.ts'
-import { type ActivePlugin, findNode, runPreFilters } from './find-node.ts'
-import type { Plugin } from './framework/plugin.ts'
+import { findNode, runFiltersWithNominated, runPreFilters, type SearchOptions } from './find-node.ts'
+import type { ActivePlugin, Plugin, PostFilterResult, RejectedAttempt } from './framework/plugin.ts'
 import { signPod } from './framework/sign-pod.ts'
 import { type Reason, reasonKey } from './framework/status.ts'
 import { NO_NODES, noNodeFitsMessage, podRejectedMessage } from './messages.ts'
@@ -32,7 +32,14 @@ export interface Placement {
   readonly active: readonly ActivePlugin[]
 }
 
-export type Decision = Placement | { readonly do: 'wait'; readonly rejection: Rejection }
+export interface Wait {
+  readonly do: 'wait'
+  readonly rejection: Rejection
+  /** Undefined if preemption was not considered, because it cannot help on any node. */
+  readonly preemption?: PostFilterResult | undefined
+}
+
+export type Decision = Placement | Wait
 
 export function decide(
   info: PodInfo,
@@ -50,17 +57,58 @@ export function decide(
     return { do: 'wait', rejection: rejectionOf(message, [plugin], status.reasons, undefined) }
   }
   const { active } = outcome
-  const result = findNode(active, { nodes, startAt: rotation.startAt, random })
+  const nominatedPodsOn = findNominatedPods(info, cluster)
+  const nominatedNode = findNominatedNode(info, active, cluster)
+  if (nominatedNode) return { do: 'place', node: nominatedNode, active }
+  const result = findNode(active, { nodes, startAt: rotation.startAt, random, nominatedPodsOn })
   if (result.is === 'found') {
     rotation.startAt = (rotation.startAt + result.visitedCount) % nodes.length
     return { do: 'place', node: result.node, active }
   }
   const { statuses } = result
   const explanations = active.flatMap(({ plugin, state }) => plugin.explain?.(state, statuses) ?? [])
-  const message = nodes.length === 0 ? NO_NODES : noNodeFitsMessage(statuses, explanations)
-  const rejectedBy = nodes.length === 0 ? plugins.map(({ name }) => name) : result.rejectedBy
+  const preemption = runPostFilters({ pod: info, active, statuses }, plugins)
+  const postFilterMessage = preemption ? [preemption.result.message] : []
+  const message = nodes.length === 0 ? NO_NODES : noNodeFitsMessage(statuses, [...explanations, ...postFilterMessage])
+  const rejectedBy = new Set(nodes.length === 0 ? plugins.map(({ name }) => name) : result.rejectedBy)
   const reasons = [...statuses.values()].flatMap((status) => status.reasons)
-  return { do: 'wait', rejection: rejectionOf(message, rejectedBy, reasons, signature ?? signPod(info, plugins)) }
+  // A pod that waits for its victims waits for itself alone: the other pods of its class preempt on their own.
+  const isWaiting = preemption !== undefined && preemption.result.is !== 'rejected'
+  if (isWaiting) rejectedBy.add(preemption.pluginName)
+  const classSignature = isWaiting ? undefined : (signature ?? signPod(info, plugins))
+  return {
+    do: 'wait',
+    rejection: rejectionOf(message, rejectedBy, reasons, classSignature),
+    preemption: preemption?.result,
+  }
+}
+
+/** Returns a function that finds the nominated pods with precedence on a node, or undefined if no pod is nominated. */
+export const findNominatedPods = (info: PodInfo, cluster: ClusterState): SearchOptions['nominatedPodsOn'] =>
+  cluster.nominatedPods.size === 0 ? undefined : ({ name }) => cluster.nominatedPodsBefore(info, name)
+
+/** Returns the node on which others were preempted for the pod, if the pod fits there now. */
+function findNominatedNode(
+  info: PodInfo,
+  active: readonly ActivePlugin[],
+  cluster: ClusterState,
+): NodeInfo | undefined {
+  const nodeName = cluster.nominatedPods.nodeOf(info.key)
+  const node = nodeName === undefined ? undefined : cluster.node(nodeName)
+  if (!node) return undefined
+  return runFiltersWithNominated(active, node, cluster.nominatedPodsBefore(info, node.name)) ? undefined : node
+}
+
+/** Returns the result of the first plugin that considers preemption. */
+export function runPostFilters(
+  attempt: RejectedAttempt,
+  plugins: readonly Plugin[],
+): { readonly pluginName: string; readonly result: PostFilterResult } | undefined {
+  for (const plugin of plugins) {
+    const result = plugin.postFilter?.(attempt)
+    if (result) return { pluginName: plugin.name, result }
+  }
+  return undefined
 }
 
 const rejectionOf = (

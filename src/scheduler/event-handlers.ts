@@ -52,6 +52,7 @@ export function addEventHandlers({ caches, cluster, queue, emit, isResponsibleFo
         const key = keyOfObject(pod)
         queue.remove(key)
         updateNodeOf(key, () => cluster.removePod(key))
+        updateNomination(pod, false)
         emit({ on: 'podDeleted', key })
       },
     }),
@@ -71,6 +72,7 @@ export function addEventHandlers({ caches, cluster, queue, emit, isResponsibleFo
     const key = keyOfObject(pod)
     if (pod.spec?.nodeName || isFinished(pod)) queue.remove(key)
     updateNodeOf(key, () => cluster.setPod(pod))
+    updateNomination(pod, needsNode(pod))
     if (!isResponsibleFor(pod) || !needsNode(pod)) {
       if (pod.metadata.deletionTimestamp) queue.remove(key)
       return
@@ -78,6 +80,16 @@ export function addEventHandlers({ caches, cluster, queue, emit, isResponsibleFo
     if (old && queue.has(key) && hasSameSpec(pod, old)) queue.refresh(podInfoOf(pod))
     else queue.add(podInfoOf(pod))
     if (old && isRetryRequested(pod, old)) queue.retryNow(key)
+  }
+
+  /** Emits podRemoved if the pod no longer needs space on a nominated node, as if it had left that node. */
+  function updateNomination(pod: Readonly<Pod>, isPending: boolean): void {
+    const { nominatedPods } = cluster
+    if (nominatedPods.isEmpty && !pod.status?.nominatedNodeName) return
+    const info = podInfoOf(pod)
+    const nodeName = isPending ? nominatedPods.setPod(info) : nominatedPods.removePod(info.key)
+    if (nodeName === undefined || nodeName === pod.spec?.nodeName) return
+    emit({ on: 'podRemoved', nodeName, claims: info.claims.map((claim) => claim.key) })
   }
 
   /** Applies `update`, and emits podRemoved if it returns true: the pod left its node. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { NodeInfo } from './cluster/node-info.ts'
-import { type ActivePlugin, findNode, numFeasibleNodesToFind } from './find-node.ts'
-import type { Plugin } from './framework/plugin.ts'
+import { findNode, numFeasibleNodesToFind } from './find-node.ts'
+import type { ActivePlugin, Plugin } from './framework/plugin.ts'
 import { SKIP, unschedulable } from './framework/status.ts'
 
 const createNodes = (count: number) => Array.from({ length: count }, (_, index) => new NodeInfo(`n${index}`))
@@ -29,7 +29,7 @@ describe('findNode', () => {
     const preferNode = (preferred: string) =>
       activate({ score: (_, candidates) => candidates.map(({ name }) => (name === preferred ? 100 : 0)) })
     const preferN2WithWeight2 = activate({
-      weight: 2,
+      weight: () => 2,
       score: (_, candidates) => candidates.map(({ name }) => (name === 'n2' ? 60 : 0)),
     })
     expect(search([preferNode('n1'), preferN2WithWeight2], 3)).toMatchObject({ node: { name: 'n2' } })

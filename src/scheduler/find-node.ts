@@ -4,14 +4,8 @@ import type { Random } from '../base/clock.ts'
 import type { NodeInfo } from './cluster/node-info.ts'
 import type { PodInfo } from './cluster/pod-info.ts'
 import type { PluginRejection } from './framework/cluster-events.ts'
-import type { NodeStatuses, Plugin } from './framework/plugin.ts'
-import type { PreFilterResult, Status } from './framework/status.ts'
-
-/** A plugin that did not skip the pod, with the state that its preFilter returned. */
-export interface ActivePlugin {
-  readonly plugin: Plugin
-  readonly state: unknown
-}
+import type { ActivePlugin, NodeStatuses, Plugin } from './framework/plugin.ts'
+import { isRejection, type PreFilterResult, type Status } from './framework/status.ts'
 
 export type PreFilterOutcome =
   | { readonly is: 'passed'; readonly active: readonly ActivePlugin[] }
@@ -25,7 +19,7 @@ export function runPreFilters(
   const active: ActivePlugin[] = []
   for (const plugin of plugins) {
     const result = preFilter(plugin)
-    if (result.code === 'Unschedulable') return { is: 'rejected', plugin: plugin.name, status: result }
+    if (isRejection(result)) return { is: 'rejected', plugin: plugin.name, status: result }
     if (result.code === 'Success') active.push({ plugin, state: result.state })
   }
   return { is: 'passed', active }
@@ -40,6 +34,27 @@ export function runFilters(active: readonly ActivePlugin[], node: NodeInfo): Plu
   return undefined
 }
 
+/**
+ * Like runFilters, but the pod must also fit beside nominated pods. Both are checked, because those pods may land on another
+ * node, or share a volume with this pod.
+ */
+export function runFiltersWithNominated(
+  active: readonly ActivePlugin[],
+  node: NodeInfo,
+  nominatedPods: readonly PodInfo[],
+): PluginRejection | undefined {
+  if (nominatedPods.length === 0) return runFilters(active, node)
+  const fullNode = node.copyWith([...node.pods.values(), ...nominatedPods])
+  const fullActive = nominatedPods.reduce((states, pod) => addPodToStates(states, pod, node), active)
+  return runFilters(fullActive, fullNode) ?? runFilters(active, node)
+}
+
+export const addPodToStates = (active: readonly ActivePlugin[], pod: PodInfo, node: NodeInfo): ActivePlugin[] =>
+  active.map(({ plugin, state }) => ({ plugin, state: plugin.addPod ? plugin.addPod(state, pod, node) : state }))
+
+export const removePodFromStates = (active: readonly ActivePlugin[], pod: PodInfo, node: NodeInfo): ActivePlugin[] =>
+  active.map(({ plugin, state }) => ({ plugin, state: plugin.removePod ? plugin.removePod(state, pod, node) : state }))
+
 export type SearchResult =
   | { readonly is: 'found'; readonly node: NodeInfo; readonly visitedCount: number }
   | { readonly is: 'none'; readonly statuses: NodeStatuses; readonly rejectedBy: ReadonlySet<string> }
@@ -49,9 +64,14 @@ export interface SearchOptions {
   /** Index of the first node to filter. Each search continues where the previous one ended, so that all nodes are used. */
   readonly startAt: number
   readonly random: Random
+  /** Returns the nominated pods beside which the pod must fit on the node. Absent if there are none. */
+  readonly nominatedPodsOn?: ((node: NodeInfo) => readonly PodInfo[]) | undefined
 }
 
-export function findNode(active: readonly ActivePlugin[], { nodes, startAt, random }: SearchOptions): SearchResult {
+export function findNode(
+  active: readonly ActivePlugin[],
+  { nodes, startAt, random, nominatedPodsOn }: SearchOptions,
+): SearchResult {
   const feasibleMax = numFeasibleNodesToFind(nodes.length)
   const filterPlugins = active.filter(({ plugin }) => plugin.filter)
   const avoidPlugins = active.filter(({ plugin }) => plugin.avoid)
@@ -62,7 +82,9 @@ export function findNode(active: readonly ActivePlugin[], { nodes, startAt, rand
   let visitedCount = 0
   for (; visitedCount < nodes.length && feasible.length < feasibleMax; visitedCount++) {
     const node = nodes[(startAt + visitedCount) % nodes.length]!
-    const rejection = runFilters(filterPlugins, node)
+    const rejection = nominatedPodsOn
+      ? runFiltersWithNominated(filterPlugins, node, nominatedPodsOn(node))
+      : runFilters(filterPlugins, node)
     if (rejection) {
       statuses.set(node, rejection.status)
       rejectedBy.add(rejection.plugin)
@@ -94,8 +116,9 @@ function selectHighestScore(nodes: readonly NodeInfo[], active: readonly ActiveP
   const totals = new Float64Array(nodes.length)
   for (const { plugin, state } of active) {
     const scores = plugin.score?.(state, nodes)
-    if (scores)
-      for (let index = 0; index < nodes.length; index++) totals[index]! += scores[index]! * (plugin.weight ?? 1)
+    if (!scores) continue
+    const weight = plugin.weight?.(state) ?? 1
+    for (let index = 0; index < nodes.length; index++) totals[index]! += scores[index]! * weight
   }
   let best = 0
   let ties = 1

@@ -1,5 +1,5 @@
 // The public names of the scheduler.
-export type { ReservedVolume } from './framework/plugin.ts'
+export type { PostFilterResult, ReservedVolume } from './framework/plugin.ts'
 export type { SchedulerCaches } from './framework/scheduler-caches.ts'
 export { createSchedulerMetrics } from './metrics.ts'
 export { createPodEvaluator, type NodeEvaluation, type PodEvaluation } from './offline/evaluate-pod.ts'

@@ -2,7 +2,7 @@
 // as if this one were already running. The binding cycle (preBind and bind) runs concurrently with other pods.
 //
 //   pop → preFilter → filter, score → assume, reserve → ‖ preBind → bind → Scheduled
-//             │            └─ no node fits: unschedulable until a queueing hint requeues the pod
+//             │            └─ no node fits: preempt pods if that helps; unschedulable until a queueing hint requeues the pod
 //             └─ the pod is rejected for all nodes: also unschedulable
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
@@ -14,16 +14,24 @@ import type { EventRecorder } from '../runtime/index.ts'
 import type { NodeInfo } from './cluster/node-info.ts'
 import type { PodInfo } from './cluster/pod-info.ts'
 import type { ConditionReporter } from './condition-reporter.ts'
-import { type Decision, type DecisionDeps, decide, type Placement } from './decide.ts'
-import { type ActivePlugin, findNode, runFilters, runPreFilters } from './find-node.ts'
+import {
+  type Decision,
+  type DecisionDeps,
+  decide,
+  findNominatedPods,
+  type Placement,
+  runPostFilters,
+  type Wait,
+} from './decide.ts'
+import { findNode, runFilters, runFiltersWithNominated, runPreFilters } from './find-node.ts'
 import type { ClusterEvent, PluginRejection } from './framework/cluster-events.ts'
-import type { Plugin, Remedy } from './framework/plugin.ts'
+import type { ActivePlugin, Plugin, PostFilterResult, Remedy } from './framework/plugin.ts'
 import { assignedMessage, nodeDeletedMessage, nodeRejectedMessage } from './messages.ts'
 import type { SchedulerMetrics } from './metrics.ts'
 import type { QueuedPod, SchedulingQueue } from './queue/queue.ts'
-import type { Rejection } from './queue/unschedulable-pods.ts'
 import type { QueueingHints } from './queueing-hints.ts'
 import type { RemedyBackoff } from './remedy-backoff.ts'
+import { writeNominatedNode } from './write-nominated-node.ts'
 
 export interface ScheduleDeps extends DecisionDeps {
   readonly client: Client
@@ -52,7 +60,7 @@ export function scheduleOne(queuedPod: QueuedPod, deps: ScheduleDeps, signal: Ab
   let remedy: Remedy | undefined
   try {
     decision = decide(info, deps, deps.queue.unschedulable)
-    if (decision.do === 'wait') remedy = findRemedy(info, deps)
+    if (decision.do === 'wait' && decision.preemption?.is !== 'nominated') remedy = findRemedy(info, deps)
   } catch (error) {
     deps.metrics?.observeAttempt('error', profile, elapsedSeconds())
     deps.log.error({ err: error, pod: info.key }, 'evaluating a pod failed; retrying after a backoff')
@@ -61,8 +69,9 @@ export function scheduleOne(queuedPod: QueuedPod, deps: ScheduleDeps, signal: Ab
   }
   if (decision.do === 'wait') {
     deps.metrics?.observeAttempt('unschedulable', profile, elapsedSeconds())
-    markUnschedulable(queuedPod, decision.rejection, remedy, deps)
-    return remedy && applyRemedy(queuedPod, deps, signal)
+    const victimsDeleted = applyPreemption(queuedPod, decision.preemption, deps, signal)
+    markUnschedulable(queuedPod, decision, remedy, deps)
+    return victimsDeleted ?? (remedy && applyRemedy(queuedPod, deps, signal))
   }
   const { node, active } = decision
   deps.cluster.assume(info, node.name)
@@ -78,7 +87,7 @@ export function scheduleOne(queuedPod: QueuedPod, deps: ScheduleDeps, signal: Ab
 /** Marks the pod unschedulable. This is synchronous with the decision, so that no event between the two is missed. */
 function markUnschedulable(
   queuedPod: QueuedPod,
-  rejection: Rejection,
+  { rejection }: Wait,
   remedy: Remedy | undefined,
   deps: ScheduleDeps,
 ): void {
@@ -95,17 +104,59 @@ function markUnschedulable(
   } else deps.reporter.report(info.pod, info.key, report)
 }
 
+/**
+ * Nominates the node synchronously with the decision, so that no other pod is given the space of the victims, and starts to
+ * delete them. The returned promise never rejects. Returns undefined if no pod is to be deleted.
+ */
+function applyPreemption(
+  queuedPod: QueuedPod,
+  preemption: PostFilterResult | undefined,
+  deps: ScheduleDeps,
+  signal: AbortSignal,
+): Promise<void> | undefined {
+  const { info } = queuedPod
+  const { nominatedPods } = deps.cluster
+  const previousNode = nominatedPods.nodeOf(info.key)
+  if (preemption?.is === 'waiting' || (!preemption && previousNode === undefined)) return undefined
+  const nodeName = preemption?.is === 'nominated' ? preemption.nodeName : ''
+  if (previousNode !== undefined && previousNode !== nodeName) {
+    nominatedPods.nominate(info, nodeName)
+    deps.emit({ on: 'podRemoved', nodeName: previousNode, claims: info.claims.map(({ key }) => key) })
+  }
+  if (preemption?.is === 'nominated') {
+    nominatedPods.nominate(info, nodeName)
+    const isWaiting = () =>
+      !signal.aborted &&
+      deps.queue.uidOf(info.key) === info.uid &&
+      !deps.cluster.nodeOf(info.key) &&
+      nominatedPods.nodeOf(info.key) === nodeName
+    return preemption.apply(isWaiting).catch(async (error) => {
+      if (signal.aborted) return
+      deps.log.warn({ err: error, pod: info.key }, 'preempting pods failed; looking for victims again')
+      await deps.clock.sleep(PREEMPTION_RETRY_MS, signal).catch(() => {})
+      if (isWaiting()) deps.queue.requeue(queuedPod)
+    })
+  }
+  if (previousNode === undefined) return undefined
+  // Nothing that the pod waits for happens on the node for which it was nominated.
+  return writeNominatedNode(info, '', deps).catch((error) =>
+    deps.log.warn({ err: error, pod: info.key }, 'removing the nominated node failed; the next attempt removes it'),
+  )
+}
+
 /** Returns the first remedy of a plugin with which the pod fits on a node. */
 function findRemedy(info: PodInfo, { plugins, cluster, random, rotation }: ScheduleDeps): Remedy | undefined {
   return remediesOf(info, plugins).find(({ plugin, remedy }) => {
     const outcome = runPreFiltersWith(remedy, plugin, info, plugins)
     if (outcome.is === 'rejected') return false
-    return findNode(outcome.active, { nodes: cluster.nodes, startAt: rotation.startAt, random }).is === 'found'
+    const { nodes } = cluster
+    const nominatedPodsOn = findNominatedPods(info, cluster)
+    return findNode(outcome.active, { nodes, startAt: rotation.startAt, random, nominatedPodsOn }).is === 'found'
   })?.remedy
 }
 
 const remediesOf = (info: PodInfo, plugins: readonly Plugin[]) =>
-  plugins.flatMap((plugin) => plugin.postFilter?.(info).map((remedy) => ({ plugin, remedy })) ?? [])
+  plugins.flatMap((plugin) => plugin.remedies?.(info).map((remedy) => ({ plugin, remedy })) ?? [])
 
 const runPreFiltersWith = (remedy: Remedy, remediedPlugin: Plugin, info: PodInfo, plugins: readonly Plugin[]) =>
   runPreFilters(info, plugins, (plugin) => (plugin === remediedPlugin ? remedy.preFilter() : plugin.preFilter(info)))
@@ -135,7 +186,7 @@ async function applyRemedy(queuedPod: QueuedPod, deps: ScheduleDeps, signal: Abo
   }
 }
 
-/** Returns why the pod does not fit on the node even with a remedy, or undefined if it fits. */
+/** Returns why the pod does not fit on the node even with a remedy or preemption, or undefined if it fits. */
 export function checkNode(
   info: PodInfo,
   nodeName: string,
@@ -145,14 +196,21 @@ export function checkNode(
   if (!node) return 'no such node'
   const outcome = runPreFilters(info, plugins)
   if (outcome.is === 'rejected') return outcome
-  const rejection = runFilters(outcome.active, node)
+  const nominatedPods = cluster.nominatedPodsBefore(info, nodeName)
+  const rejection = runFiltersWithNominated(outcome.active, node, nominatedPods)
   if (!rejection) return undefined
+  const statuses = new Map([[node, rejection.status]])
+  if (runPostFilters({ pod: info, active: outcome.active, statuses }, plugins)?.result.is === 'nominated')
+    return undefined
   const isRemedied = remediesOf(info, plugins).some(({ plugin, remedy }) => {
     const remediedOutcome = runPreFiltersWith(remedy, plugin, info, plugins)
-    return remediedOutcome.is === 'passed' && !runFilters(remediedOutcome.active, node)
+    return remediedOutcome.is === 'passed' && !runFiltersWithNominated(remediedOutcome.active, node, nominatedPods)
   })
   return isRemedied ? undefined : rejection
 }
+
+/** How long a pod waits before victims are looked for again, because the server rejected a write. */
+const PREEMPTION_RETRY_MS = 1_000
 
 interface BindingCycleOptions {
   readonly signal: AbortSignal

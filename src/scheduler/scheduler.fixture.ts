@@ -10,6 +10,7 @@ import { csiStorageCapacityKind } from '../api/kinds/csi-storage-capacity/csi-st
 import { nodeKind } from '../api/kinds/node/node.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
+import { priorityClassKind } from '../api/kinds/priority-class/priority-class.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../api/quantity.ts'
@@ -52,6 +53,7 @@ export interface SchedulerFixture {
   ): Promise<void>
   createClass(name: string, fields?: object): Promise<void>
   createDriver(storageCapacity?: boolean): Promise<void>
+  createPriority(name: string, value: number, fields?: object): Promise<void>
   createCapacity(name: string, fields: object): Promise<void>
   createClaim(name: string, fields?: ClaimFields): Promise<Readonly<PersistentVolumeClaim>>
   createVolume(name: string, fields?: { size?: string; spec?: object; phase?: string }): Promise<void>
@@ -184,6 +186,9 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
     },
     async createDriver(storageCapacity = true) {
       await create(csiDriverKind, { metadata: { name: DRIVER }, spec: { storageCapacity } })
+    },
+    async createPriority(name, value, fields = {}) {
+      await create(priorityClassKind, { metadata: { name }, value, ...fields })
     },
     async createCapacity(name, fields) {
       await create(csiStorageCapacityKind, {

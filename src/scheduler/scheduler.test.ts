@@ -152,8 +152,10 @@ describe('the scheduler', () => {
   })
 
   it('CAP-19 schedules the pod with the higher priority first', async () => {
-    await fixture.createPod('low', { spec: { priority: 1 }, requests: { cpu: '1' } })
-    await fixture.createPod('high', { spec: { priority: 9 }, requests: { cpu: '1' } })
+    await fixture.createPriority('one', 1)
+    await fixture.createPriority('nine', 9)
+    await fixture.createPod('low', { spec: { priorityClassName: 'one' }, requests: { cpu: '1' } })
+    await fixture.createPod('high', { spec: { priorityClassName: 'nine' }, requests: { cpu: '1' } })
     await fixture.waitUntil(
       async () => (await fixture.message('low')) && (await fixture.message('high')),
       'both pods to be unschedulable',

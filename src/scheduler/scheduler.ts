@@ -4,6 +4,7 @@ import { allGatesOn, type FeatureGates } from '../api/feature-gates.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import { createEventRecorder, type EventRecorder, type Runnable } from '../runtime/index.ts'
+import type { Placement } from '../volumes/placement.ts'
 import { ClusterState } from './cluster/cluster-state.ts'
 import { createConditionReporter } from './condition-reporter.ts'
 import { createDirectPlacement } from './direct-placement.ts'
@@ -24,6 +25,8 @@ export interface SchedulerOptions extends ControllerDeps {
   readonly gates?: FeatureGates
   /** Whether to reserve capacity for volumes that are not yet included in a capacity report. Default true. */
   readonly capacityReservation?: boolean
+  /** The placement policy of classes that set none. Default: free storage is one of several scores. */
+  readonly defaultPlacement?: Placement
   /** The values of spec.schedulerName that select this scheduler. */
   readonly schedulerNames?: readonly string[]
   /** How long a pod waits for its volumes before the attempt fails. Default 600 s. */
@@ -70,7 +73,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const handle: PluginHandle = {
     client,
     clock,
+    random,
     log,
+    events,
     caches,
     cluster,
     metrics,
@@ -78,6 +83,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     emit,
     bindTimeoutMs,
     capacityReservation,
+    defaultPlacement: options.defaultPlacement,
   }
   const plugins = REGISTRY.map((create) => create(handle))
   const hints = createQueueingHints(plugins, (pod, nodeName) => checkNode(pod, nodeName, { cluster, plugins }))

@@ -1,9 +1,10 @@
-// Admits the claims and pods of a simulation as the API server does: default class, defaults and bounds of limit ranges, and
-// quotas, which each admitted object charges.
+// Admits the claims and pods of a simulation as the API server does: default class, priority class, defaults and bounds of limit
+// ranges, and quotas, which each admitted object charges.
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { LimitRange } from '../../api/kinds/limit-range/limit-range-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import { findDefaultPriorityClass } from '../../api/kinds/priority-class/default-priority-class.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { findDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
 import { applyClaimDefaults, applyPodDefaults, findClaimViolations, findPodViolations } from '../../api/limits/index.ts'
@@ -79,6 +80,24 @@ export function createAdmission(snapshot: Snapshot): Admission {
     return excess ? { is: 'rejected', causes: [excess] } : { is: 'admitted', object }
   }
 
+  /** Sets the priority that the class of the pod has. Returns the cause if there is no such class. */
+  function resolvePriority({ spec }: Stored<Pod>): Diagnosis | undefined {
+    const { priorityClasses, missingRights, notServed } = snapshot
+    const isUnknown = notServed.has('priorityClasses') || missingRights.some(({ list }) => list === 'priorityClasses')
+    if (!spec || spec.priority !== undefined || isUnknown) return undefined
+    const { priorityClassName: name } = spec
+    const priorityClass = name
+      ? priorityClasses.find(({ metadata }) => metadata.name === name)
+      : findDefaultPriorityClass(priorityClasses)
+    if (name && !priorityClass) return describeMissingClass(name)
+    Object.assign(spec, {
+      ...(priorityClass ? { priorityClassName: priorityClass.metadata.name } : {}),
+      priority: priorityClass?.value ?? 0,
+      preemptionPolicy: priorityClass?.preemptionPolicy ?? 'PreemptLowerPriority',
+    })
+    return undefined
+  }
+
   return {
     admitClaim(claim) {
       const draft = clone(claim) as Stored<PersistentVolumeClaim>
@@ -96,6 +115,8 @@ export function createAdmission(snapshot: Snapshot): Admission {
     },
     admitPod(pod) {
       const draft = clone(pod) as Stored<Pod>
+      const missingClass = resolvePriority(draft)
+      if (missingClass) return { is: 'rejected', causes: [missingClass] }
       for (const range of snapshot.limitRanges.filter(isOf(draft.metadata.namespace ?? '')))
         applyPodDefaults(draft, range)
       return admit(SNAPSHOT_KINDS.pods, draft, (range) => findPodViolations(draft, range))
@@ -109,6 +130,13 @@ export function createAdmission(snapshot: Snapshot): Admission {
       })),
   }
 }
+
+const describeMissingClass = (name: string): Diagnosis => ({
+  subject: { kind: 'PriorityClass', name },
+  state: 'failed',
+  reason: 'PriorityClassNotFound',
+  message: `no PriorityClass with name ${name} was found`,
+})
 
 function describeMissing({ quota }: QuotaAccount, message: string): Diagnosis {
   const { namespace = '', name = '' } = quota.metadata

@@ -28,7 +28,7 @@ function generatePods(random: Random): NewPod[] {
   const upTo = (max: number) => Math.floor(random() * (max + 1))
   const claimSpec = () => ({
     accessModes: ['ReadWriteOnce'],
-    storageClassName: pick(['local', 'local', 'packed', 'static']),
+    storageClassName: pick(['local', 'local', 'placed', 'static']),
     resources: { requests: { storage: `${1 + upTo(5)}Gi` } },
   })
   let shared: string | undefined
@@ -81,8 +81,9 @@ async function compare(seed: number): Promise<{ placed: number; rejected: number
   try {
     await fixture.createDriver()
     await fixture.createClass('local')
-    await fixture.createClass('packed', {
-      metadata: { name: 'packed', annotations: { 'scheduling.stowage.dev/capacity': 'pack' } },
+    const placement = pick(['spread', 'pack', 'headroom', 'headroom=50%'])
+    await fixture.createClass('placed', {
+      metadata: { name: 'placed', annotations: { 'stowage.dev/placement': placement } },
     })
     await fixture.createClass('static', { provisioner: 'kubernetes.io/no-provisioner' })
     const nodeCount = 1 + Math.floor(random() * 5)
@@ -100,7 +101,7 @@ async function compare(seed: number): Promise<{ placed: number; rejected: number
       await fixture.client.create(csiNodeKind, { metadata: { name }, spec: { drivers: [driver] } })
       const free = 1 + Math.floor(random() * 12)
       fixture.storage.freeBytes.set(name, gi(free))
-      for (const storageClassName of ['local', 'packed'])
+      for (const storageClassName of ['local', 'placed'])
         await fixture.createCapacity(`${storageClassName}-${name}`, {
           storageClassName,
           nodeTopology: { matchLabels: { [HOST]: name } },

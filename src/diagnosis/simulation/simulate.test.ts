@@ -61,6 +61,22 @@ describe('simulate', () => {
     expect(rejected.filter(({ diagnosis }) => diagnosis)).toHaveLength(1)
   })
 
+  it('SYS-27 resolves priority classes as the API server does', async () => {
+    const classes = [{ metadata: { name: 'high' }, value: 10 }] as never
+    const snapshot = { ...aSnapshot([{ name: 'n1', free: '10Gi', cpu: '1' }]), priorityClasses: classes }
+    const pods = [
+      aPod('low', [], cpu('1')),
+      aPod('high', [], { ...cpu('1'), priorityClassName: 'high' }),
+      aPod('unknown', [], { ...cpu('1'), priorityClassName: 'none' }),
+    ]
+    const { placed, rejected } = await runScenario({ snapshot, pods })
+    expect(placed.map(({ name }) => name)).toEqual(['high'])
+    expect(rejected.map(({ name, message }) => [name, message])).toEqual([
+      ['unknown', 'the API server rejects the creation: no PriorityClass with name none was found'],
+      ['low', expect.stringContaining('Insufficient cpu')],
+    ])
+  })
+
   it('PLUS-2 places pods of a higher priority first', async () => {
     const snapshot = aSnapshot([{ name: 'n1', free: '10Gi', cpu: '1' }])
     const pods = [aPod('low', [], cpu('1')), aPod('high', [], { ...cpu('1'), priority: 10 })]

@@ -45,6 +45,7 @@ export function aSnapshot(nodes: readonly TestNode[], objects: Partial<Record<ke
     attachments: [],
     quotas: [],
     limitRanges: [],
+    priorityClasses: [],
     events: [],
     operations: [],
     ...objects,

@@ -7,6 +7,7 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { getOrCreate } from '../get-or-create.ts'
 import { NodeInfo } from './node-info.ts'
+import { NominatedPods } from './nominated-pods.ts'
 import { isFinished, type PodInfo, podInfoOf } from './pod-info.ts'
 
 export class ClusterState {
@@ -15,6 +16,9 @@ export class ClusterState {
   readonly #nodeInfos = new Map<string, NodeInfo>()
   readonly #nodeOfPod = new Map<ObjectKey, { nodeInfo: NodeInfo; uid: string; isAssumed: boolean }>()
   readonly #podsByClaim = new Map<ObjectKey, Set<ObjectKey>>()
+  /** The number of pods on nodes by their priority. */
+  readonly #podCounts = new Map<number, number>()
+  readonly nominatedPods = new NominatedPods()
 
   get nodes(): readonly NodeInfo[] {
     return this.#nodes
@@ -33,6 +37,21 @@ export class ClusterState {
 
   nodeOf(podKey: ObjectKey): NodeInfo | undefined {
     return this.#nodeOfPod.get(podKey)?.nodeInfo
+  }
+
+  /** Whether any pod on a node has a lower priority. */
+  hasPodsBelow(priority: number): boolean {
+    for (const podPriority of this.#podCounts.keys()) if (podPriority < priority) return true
+    return false
+  }
+
+  /**
+   * Returns the nominated pods that have precedence over the pod, because their priority is at least as high, on the node or
+   * on all nodes. A nominated pod that is assumed on a node already counts there.
+   */
+  nominatedPodsBefore({ key, priority }: PodInfo, nodeName?: string): PodInfo[] {
+    const pods = nodeName === undefined ? this.nominatedPods.all() : this.nominatedPods.onNode(nodeName)
+    return pods.filter((pod) => pod.priority >= priority && pod.key !== key && !this.#nodeOfPod.has(pod.key))
   }
 
   setNode(node: Readonly<Stored<Node>>): NodeInfo {
@@ -67,7 +86,9 @@ export class ClusterState {
     const placement = this.#nodeOfPod.get(key)
     if (!placement) return false
     this.#nodeOfPod.delete(key)
-    for (const claim of placement.nodeInfo.pods.get(key)?.claims ?? []) {
+    const pod = placement.nodeInfo.pods.get(key)
+    if (pod) this.#countPriority(pod.priority, -1)
+    for (const claim of pod?.claims ?? []) {
       const podKeys = this.#podsByClaim.get(claim.key)
       podKeys?.delete(key)
       if (podKeys?.size === 0) this.#podsByClaim.delete(claim.key)
@@ -88,11 +109,20 @@ export class ClusterState {
 
   #addPod(pod: PodInfo, nodeName: string, isAssumed: boolean): void {
     const nodeInfo = this.#nodeInfoOf(nodeName)
+    const previousPod = nodeInfo.pods.get(pod.key)
+    if (previousPod) this.#countPriority(previousPod.priority, -1)
+    this.#countPriority(pod.priority, 1)
     nodeInfo.addPod(pod)
     this.#nodeOfPod.set(pod.key, { nodeInfo, uid: pod.uid, isAssumed })
     for (const { key } of pod.claims) {
       getOrCreate(this.#podsByClaim, key, () => new Set<ObjectKey>()).add(pod.key)
     }
+  }
+
+  #countPriority(priority: number, change: number): void {
+    const count = (this.#podCounts.get(priority) ?? 0) + change
+    if (count === 0) this.#podCounts.delete(priority)
+    else this.#podCounts.set(priority, count)
   }
 
   #nodeInfoOf(name: string): NodeInfo {

@@ -24,8 +24,26 @@ export class NodeInfo {
   /** Incremented with every change to the pods. Plugins use it to invalidate data that they derive from the pods. */
   podsVersion = 0
 
-  constructor(name: string) {
+  /**
+   * Whether volumes that are attached but used by no pod on the node do not count, because they are being detached. Only set
+   * on copies, to evaluate a pod as if other pods had left the node.
+   */
+  readonly ignoresUnusedAttachments: boolean
+
+  constructor(name: string, { ignoresUnusedAttachments = false } = {}) {
     this.name = name
+    this.ignoresUnusedAttachments = ignoresUnusedAttachments
+  }
+
+  /** Returns a copy of the node with these pods, to evaluate a pod as if others had left the node or were added to it. */
+  copyWith(pods: Iterable<PodInfo>, { ignoresUnusedAttachments = this.ignoresUnusedAttachments } = {}): NodeInfo {
+    const copy = new NodeInfo(this.name, { ignoresUnusedAttachments })
+    copy.node = this.node
+    copy.labels = this.labels
+    copy.taints = this.taints
+    copy.allocatable = this.allocatable
+    for (const pod of pods) copy.addPod(pod)
+    return copy
   }
 
   setNode(node: Readonly<Node> | undefined): void {

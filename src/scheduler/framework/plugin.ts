@@ -2,13 +2,15 @@
 // ../plugins and is listed in ../plugins/registry.ts.
 //
 //   preFilter → filter (per node) → score → reserve → preBind → bind → postBind
-//                  └─ no node passes: explain, postFilter           └─ failed: unreserve
+//                  └─ no node passes: explain, postFilter, remedies  └─ failed: unreserve
 //
 // preFilter reads the pod once and returns the state that is passed to the later steps. filter runs for many nodes per pod and
 // must be cheap.
-import type { Clock } from '../../base/clock.ts'
+import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client, ObjectKey } from '../../client/index.ts'
+import type { EventRecorder } from '../../runtime/index.ts'
+import type { Placement } from '../../volumes/placement.ts'
 import type { ClusterState } from '../cluster/cluster-state.ts'
 import type { NodeInfo } from '../cluster/node-info.ts'
 import type { PodInfo } from '../cluster/pod-info.ts'
@@ -19,8 +21,8 @@ import type { PreFilterResult, RejectionDetail, Status } from './status.ts'
 
 export interface Plugin<S = unknown> {
   readonly name: string
-  /** Factor by which this plugin's scores are multiplied. Default 1. */
-  readonly weight?: number
+  /** Returns the factor by which this plugin's scores for the pod are multiplied. Default 1. */
+  weight?(state: S): number
   /** The cluster events that can make a pod that this plugin rejected schedulable. */
   readonly events: readonly QueueingHint[]
   /** Whether preFilter and filter run again after preBind, e.g. to detect a cordon. They must read only the pod and the node. */
@@ -30,6 +32,12 @@ export interface Plugin<S = unknown> {
 
   preFilter(pod: PodInfo): PreFilterResult<S>
   filter?(state: S, node: NodeInfo): Status | undefined
+  /**
+   * Returns the state as if this pod were also on the node, or no longer on it. Needed only if the state depends on other pods
+   * in another way than through the node that filter gets. A plugin that skipped the pod is not called.
+   */
+  addPod?(state: S, pod: PodInfo, node: NodeInfo): S
+  removePod?(state: S, pod: PodInfo, node: NodeInfo): S
   /** Returns the causes of a rejection by filter with their amounts. For diagnosis; the scheduler does not call it. */
   detailRejection?(state: S, node: NodeInfo): readonly RejectionDetail[]
   /** Whether to use the node only if no other node passes the filters. Not part of the Kubernetes framework. */
@@ -49,8 +57,10 @@ export interface Plugin<S = unknown> {
 
   /** Returns sentences to add to the message after filters have rejected every node. */
   explain?(state: S, statuses: NodeStatuses): string | undefined
+  /** Looks for pods to preempt after filters have rejected every node. Decides only; the scheduler applies the result. */
+  postFilter?(attempt: RejectedAttempt): PostFilterResult | undefined
   /** Returns changes that may make a rejected pod fit. The scheduler applies the first with which the pod fits on a node. */
-  postFilter?(pod: PodInfo): readonly Remedy<S>[]
+  remedies?(pod: PodInfo): readonly Remedy<S>[]
 
   /**
    * Returns the data that this plugin's results depend on, as JSON. Pods with equal signatures of all plugins form an
@@ -80,7 +90,35 @@ export interface ReservedVolume {
 /** The status with which each node was rejected. */
 export type NodeStatuses = ReadonlyMap<NodeInfo, Status>
 
-/** Releases resources so that the pod fits, like preemption in Kubernetes. */
+/** A plugin that did not skip the pod, with the state that its preFilter returned. */
+export interface ActivePlugin {
+  readonly plugin: Plugin
+  readonly state: unknown
+}
+
+export interface RejectedAttempt {
+  readonly pod: PodInfo
+  readonly active: readonly ActivePlugin[]
+  readonly statuses: NodeStatuses
+}
+
+export type PostFilterResult =
+  /** The pod fits on the node once the victims have left it. */
+  | {
+      readonly is: 'nominated'
+      readonly message: string
+      readonly nodeName: string
+      /** The pods to delete, and those that are being deleted already. */
+      readonly victims: readonly PodInfo[]
+      /** Deletes the victims while `isWaiting` returns true. Rejects if the server rejects a write. */
+      apply(isWaiting: () => boolean): Promise<void>
+    }
+  /** The pod keeps its nomination: it waits for what an earlier decision has set off. */
+  | { readonly is: 'waiting'; readonly message: string }
+  /** No pods were found whose deletion helps: the pod loses its nomination. */
+  | { readonly is: 'rejected'; readonly message: string }
+
+/** Releases resources so that the pod fits, by other means than preemption. */
 export interface Remedy<S = unknown> {
   /** Evaluates the pod as if the remedy had been applied. */
   preFilter(): PreFilterResult<S>
@@ -94,7 +132,9 @@ export interface Remedy<S = unknown> {
 export interface PluginHandle {
   readonly client: Client
   readonly clock: Clock
+  readonly random: Random
   readonly log: Logger
+  readonly events: EventRecorder
   readonly caches: SchedulerCaches
   readonly cluster: ClusterState
   readonly metrics: SchedulerMetrics | undefined
@@ -105,6 +145,8 @@ export interface PluginHandle {
   /** How long preBind may take. */
   readonly bindTimeoutMs: number
   readonly capacityReservation: boolean
+  /** The placement policy of classes that set none. */
+  readonly defaultPlacement: Placement | undefined
 }
 
 export const UNSIGNABLE = Symbol('unsignable')

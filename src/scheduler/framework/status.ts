@@ -23,7 +23,8 @@ export interface RejectionDetail {
 
 /** A rejection. Filters return undefined for success. */
 export interface Status {
-  readonly code: 'Unschedulable'
+  /** `UnschedulableAndUnresolvable` if the pod does not fit even if all other pods leave the node: preemption cannot help. */
+  readonly code: 'Unschedulable' | 'UnschedulableAndUnresolvable'
   readonly reasons: readonly Reason[]
 }
 
@@ -38,6 +39,14 @@ export type PreFilterResult<S> =
 export const SKIP = Object.freeze({ code: 'Skip' })
 
 export const unschedulable = (...reasons: readonly Reason[]): Status => ({ code: 'Unschedulable', reasons })
+
+export const unresolvable = (...reasons: readonly Reason[]): Status => ({
+  code: 'UnschedulableAndUnresolvable',
+  reasons,
+})
+
+export const isRejection = <S>(result: PreFilterResult<S>): result is Status =>
+  result.code !== 'Skip' && result.code !== 'Success'
 
 /** Returns a key that is equal for reasons with the same cause. */
 export const reasonKey = ({ type, subject }: Reason): string => (subject === undefined ? type : `${type} ${subject}`)

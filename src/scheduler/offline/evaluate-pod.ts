@@ -1,10 +1,12 @@
 // Evaluates a pod on every node with the plugins of the scheduler, without assuming, reserving or writing anything.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import type { ClusterState } from '../cluster/cluster-state.ts'
 import type { NodeInfo } from '../cluster/node-info.ts'
 import { podInfoOf } from '../cluster/pod-info.ts'
-import { type ActivePlugin, runFilters, runPreFilters } from '../find-node.ts'
+import { runPostFilters } from '../decide.ts'
+import { runFiltersWithNominated, runPreFilters } from '../find-node.ts'
 import type { PluginRejection } from '../framework/cluster-events.ts'
-import type { Plugin } from '../framework/plugin.ts'
+import type { ActivePlugin, Plugin, PostFilterResult } from '../framework/plugin.ts'
 import type { RejectionDetail, Status } from '../framework/status.ts'
 import { NO_NODES, noNodeFitsMessage, podRejectedMessage } from '../messages.ts'
 import { createOfflinePlugins, type OfflineOptions } from './offline-plugins.ts'
@@ -22,15 +24,19 @@ export interface PodEvaluation {
   readonly nodes: readonly NodeEvaluation[]
   /** The message that the scheduler reports, or undefined if the pod fits on a node. */
   readonly message: string | undefined
+  /** Undefined if the pod fits on a node, or if preemption cannot help on any node. */
+  readonly preemption?: PostFilterResult | undefined
 }
 
 export function createPodEvaluator(options: OfflineOptions): (pod: Readonly<Pod>) => PodEvaluation {
   const { plugins, cluster } = createOfflinePlugins(options)
-  return (pod) => evaluatePod(pod, plugins, cluster.nodes)
+  return (pod) => evaluatePod(pod, plugins, cluster)
 }
 
-export function evaluatePod(pod: Readonly<Pod>, plugins: readonly Plugin[], nodes: readonly NodeInfo[]): PodEvaluation {
-  const outcome = runPreFilters(podInfoOf(pod), plugins)
+export function evaluatePod(pod: Readonly<Pod>, plugins: readonly Plugin[], cluster: ClusterState): PodEvaluation {
+  const info = podInfoOf(pod)
+  const { nodes } = cluster
+  const outcome = runPreFilters(info, plugins)
   if (outcome.is === 'rejected') {
     const { plugin, status } = outcome
     const message = podRejectedMessage(nodes.length, status.reasons)
@@ -39,13 +45,15 @@ export function evaluatePod(pod: Readonly<Pod>, plugins: readonly Plugin[], node
   const { active } = outcome
   const statuses = new Map<NodeInfo, Status>()
   const evaluations = nodes.map((node): NodeEvaluation => {
-    const rejection = runFilters(active, node)
+    const rejection = runFiltersWithNominated(active, node, cluster.nominatedPodsBefore(info, node.name))
     if (!rejection) return { nodeName: node.name, rejection }
     statuses.set(node, rejection.status)
     return { nodeName: node.name, rejection: { ...rejection, details: detailsOf(rejection, active, node) } }
   })
-  const message = statuses.size < nodes.length ? undefined : messageOf(active, statuses)
-  return { podRejection: undefined, nodes: evaluations, message }
+  if (statuses.size < nodes.length) return { podRejection: undefined, nodes: evaluations, message: undefined }
+  const preemption = runPostFilters({ pod: info, active, statuses }, plugins)?.result
+  const message = messageOf(active, statuses, preemption)
+  return { podRejection: undefined, nodes: evaluations, message, preemption }
 }
 
 function detailsOf({ plugin: name }: PluginRejection, active: readonly ActivePlugin[], node: NodeInfo) {
@@ -53,10 +61,12 @@ function detailsOf({ plugin: name }: PluginRejection, active: readonly ActivePlu
   return rejecting?.plugin.detailRejection?.(rejecting.state, node) ?? []
 }
 
-function messageOf(active: readonly ActivePlugin[], statuses: ReadonlyMap<NodeInfo, Status>): string {
+function messageOf(
+  active: readonly ActivePlugin[],
+  statuses: ReadonlyMap<NodeInfo, Status>,
+  preemption: PostFilterResult | undefined,
+): string {
   if (statuses.size === 0) return NO_NODES
-  return noNodeFitsMessage(
-    statuses,
-    active.flatMap(({ plugin, state }) => plugin.explain?.(state, statuses) ?? []),
-  )
+  const explanations = active.flatMap(({ plugin, state }) => plugin.explain?.(state, statuses) ?? [])
+  return noNodeFitsMessage(statuses, preemption ? [...explanations, preemption.message] : explanations)
 }

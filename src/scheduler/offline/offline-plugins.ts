@@ -2,6 +2,7 @@
 import type { Clock, Random } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
+import type { Placement } from '../../volumes/placement.ts'
 import { ClusterState } from '../cluster/cluster-state.ts'
 import { addEventHandlers } from '../event-handlers.ts'
 import type { ClusterEvent } from '../framework/cluster-events.ts'
@@ -17,6 +18,8 @@ export interface OfflineOptions {
   readonly random: Random
   /** Whether to count capacity that is reserved for volumes being created. Default true. */
   readonly capacityReservation?: boolean
+  /** The placement policy of classes that set none. */
+  readonly defaultPlacement?: Placement
   /** Called for every change of an object, after the plugins have observed it. */
   onEvent?(event: ClusterEvent): void
 }
@@ -32,7 +35,9 @@ export function createOfflinePlugins(options: OfflineOptions): OfflinePlugins {
   const handle: PluginHandle = {
     client: clientWithoutServer,
     clock,
+    random,
     log: silentLog,
+    events: NO_EVENTS,
     caches,
     cluster,
     metrics: undefined,
@@ -40,6 +45,7 @@ export function createOfflinePlugins(options: OfflineOptions): OfflinePlugins {
     emit: () => {},
     bindTimeoutMs: 0,
     capacityReservation,
+    defaultPlacement: options.defaultPlacement,
   }
   const plugins = REGISTRY.map((create) => create(handle))
   const emit: PluginHandle['emit'] = (event) => {
@@ -55,6 +61,8 @@ export function createOfflinePlugins(options: OfflineOptions): OfflinePlugins {
   })
   return { cluster, plugins }
 }
+
+const NO_EVENTS = { record() {}, run: async () => {}, stats: () => ({ pending: 0, dropped: 0, sent: 0 }) }
 
 /** Plugins use the client only in preBind and later steps, which do not run offline. */
 const clientWithoutServer = new Proxy({} as Client, {

@@ -75,7 +75,7 @@ export function createPodPlacer({ applyPlacement, ...options }: PlacerOptions): 
       for (const { plugin, state } of active) plugin.postBind?.(state, node)
       return placement
     },
-    evaluate: (pod) => evaluatePod(pod, plugins, cluster.nodes),
+    evaluate: (pod) => evaluatePod(pod, plugins, cluster),
     get nodes() {
       return cluster.nodes
     },

@@ -1,6 +1,7 @@
 // All plugins, in the order in which they run. A node is rejected by the first filter that fails, so cheap filters come
 // first. To add a plugin, create its folder and add a line here.
 import type { Plugin, PluginHandle } from '../framework/plugin.ts'
+import { createDefaultPreemption } from './default-preemption/default-preemption.ts'
 import { nodeAffinity } from './node-affinity/node-affinity.ts'
 import { nodePorts } from './node-ports/node-ports.ts'
 import { nodeResources } from './node-resources/node-resources.ts'
@@ -21,4 +22,5 @@ export const REGISTRY: readonly ((handle: PluginHandle) => Plugin)[] = [
   createVolumeRestrictions,
   createNodeVolumeLimits,
   createVolumeBinding,
+  createDefaultPreemption,
 ]

@@ -60,7 +60,7 @@ export function hintForNode(pod: PodInfo, nodeName: string, { checkNode, rejecti
 }
 
 /** Compares the fields that plugins read. Heartbeats change only other fields. */
-const isEqualForScheduling = (a: Readonly<Node>, b: Readonly<Node>): boolean =>
+export const isEqualForScheduling = (a: Readonly<Node>, b: Readonly<Node>): boolean =>
   JSON.stringify(schedulingFieldsOf(a)) === JSON.stringify(schedulingFieldsOf(b))
 
 const schedulingFieldsOf = ({ metadata, spec, status }: Readonly<Node>): unknown[] => [

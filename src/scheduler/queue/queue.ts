@@ -105,6 +105,11 @@ export class SchedulingQueue {
     return this.#pods.has(key)
   }
 
+  /** Returns undefined if the pod is not in the queue. */
+  uidOf(key: ObjectKey): string | undefined {
+    return this.#pods.get(key)?.info.uid
+  }
+
   /** Adds a pod that needs a node, or updates a pod whose spec has changed. */
   add(info: PodInfo): void {
     const existing = this.#pods.get(info.key)

@@ -6,7 +6,7 @@ import type { NodeSelectorTerm } from '../../../api/kinds/shared/references-sche
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import { type Plugin, SCORE_MAX } from '../../framework/plugin.ts'
-import { SKIP, unschedulable } from '../../framework/status.ts'
+import { SKIP, unresolvable } from '../../framework/status.ts'
 import { nodeChanged } from '../shared-hints.ts'
 
 export const NODE_AFFINITY_MISMATCH = {
@@ -14,7 +14,7 @@ export const NODE_AFFINITY_MISMATCH = {
   message: "node(s) didn't match Pod's node affinity/selector",
 }
 
-const REJECTED = unschedulable(NODE_AFFINITY_MISMATCH)
+const REJECTED = unresolvable(NODE_AFFINITY_MISMATCH)
 
 interface State {
   readonly matches: ((node: NodeInfo) => boolean) | undefined
@@ -23,7 +23,7 @@ interface State {
 
 export const nodeAffinity: Plugin<State> = {
   name: 'NodeAffinity',
-  weight: 2,
+  weight: () => 2,
   events: [nodeChanged],
   preFilter({ pod }) {
     const matches = requiredAffinity(pod)

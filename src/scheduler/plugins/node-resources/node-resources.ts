@@ -4,7 +4,7 @@ import { canonicalQuantity, formatQuantity, quantityFromBytes } from '../../../a
 import { type NodeInfo, nonZeroCpu, nonZeroMemory } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import { type Plugin, SCORE_MAX } from '../../framework/plugin.ts'
-import { type Reason, type RejectionDetail, type Status, unschedulable } from '../../framework/status.ts'
+import { type Reason, type RejectionDetail, type Status, unresolvable, unschedulable } from '../../framework/status.ts'
 import { nodeChanged, podRemovedFromNode } from '../shared-hints.ts'
 
 export const TOO_MANY_PODS: Reason = { type: 'TooManyPods', message: 'Too many pods' }
@@ -21,7 +21,6 @@ interface State {
 
 export const nodeResources: Plugin<State> = {
   name: 'NodeResourcesFit',
-  weight: 1,
   events: [nodeChanged, podRemovedFromNode],
   preFilter: (pod) => ({
     code: 'Success',
@@ -37,14 +36,21 @@ function checkResources(requests: State['requests'], node: NodeInfo): Status | u
   const { allocatable, requested } = node
   if (!allocatable) return undefined
   let reasons: Reason[] | undefined
+  /** Whether the pod does not fit on the empty node either. */
+  let isUnresolvable = false
   const podsMax = allocatable.get('pods')
-  if (podsMax !== undefined && node.pods.size + 1 > podsMax) reasons = [TOO_MANY_PODS]
+  if (podsMax !== undefined && node.pods.size + 1 > podsMax) {
+    reasons = [TOO_MANY_PODS]
+    isUnresolvable = podsMax < 1
+  }
   for (const [resource, amount] of requests) {
-    if (amount <= (allocatable.get(resource) ?? 0) - (requested.get(resource) ?? 0)) continue
+    const total = allocatable.get(resource) ?? 0
+    if (amount <= total - (requested.get(resource) ?? 0)) continue
     reasons ??= []
     reasons.push(insufficient(resource))
+    isUnresolvable ||= amount > total
   }
-  return reasons && unschedulable(...reasons)
+  return reasons && (isUnresolvable ? unresolvable(...reasons) : unschedulable(...reasons))
 }
 
 function detailResources(requests: State['requests'], { allocatable, requested, pods }: NodeInfo): RejectionDetail[] {

@@ -2,12 +2,12 @@
 import { tolerates } from '../../../volumes/tolerations.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { Plugin } from '../../framework/plugin.ts'
-import { SKIP, unschedulable } from '../../framework/status.ts'
+import { SKIP, unresolvable } from '../../framework/status.ts'
 import { nodeChanged } from '../shared-hints.ts'
 
 export const NODE_UNSCHEDULABLE = { type: 'NodeUnschedulable', message: 'node(s) were unschedulable' }
 
-const REJECTED = unschedulable(NODE_UNSCHEDULABLE)
+const REJECTED = unresolvable(NODE_UNSCHEDULABLE)
 const TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' } as const
 
 export const nodeUnschedulable: Plugin<undefined> = {

@@ -26,7 +26,9 @@ const createPodWithClaims = async (name: string, ...claims: string[]) => {
   await fixture.createPod(name, { claims })
 }
 const waitUntilBound = (pod: string) => fixture.waitUntil(() => fixture.nodeOf(pod), `${pod} to have a node`)
-const LIMIT_EXCEEDED = '0/1 nodes are available: 1 node(s) exceed max volume count.'
+const LIMIT_EXCEEDED =
+  '0/1 nodes are available: 1 node(s) exceed max volume count. ' +
+  'preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.'
 
 describe('NodeVolumeLimits', () => {
   it('CAP-12 enforces the limit of the driver, and retries when it is raised or a pod is deleted', async () => {

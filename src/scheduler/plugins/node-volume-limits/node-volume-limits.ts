@@ -11,11 +11,14 @@ import type { NodeInfo } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { QueueingHint } from '../../framework/cluster-events.ts'
 import type { Plugin, PluginHandle } from '../../framework/plugin.ts'
-import { type Reason, type RejectionDetail, SKIP, unschedulable } from '../../framework/status.ts'
+import { type Reason, type RejectionDetail, SKIP, unresolvable, unschedulable } from '../../framework/status.ts'
 import { getOrCreate } from '../../get-or-create.ts'
 import { ANY_NODE, claimChanged, hintForNode, nodeChanged, podRemovedFromNode } from '../shared-hints.ts'
 
-const TOO_MANY_VOLUMES = unschedulable({ type: 'TooManyVolumes', message: 'node(s) exceed max volume count' })
+const LIMIT_EXCEEDED: Reason = { type: 'TooManyVolumes', message: 'node(s) exceed max volume count' }
+const TOO_MANY_VOLUMES = unschedulable(LIMIT_EXCEEDED)
+/** The volumes of the pod alone exceed the limit. */
+const TOO_MANY_OWN_VOLUMES = unresolvable(LIMIT_EXCEEDED)
 const driverMissing = (driver: string): Reason => ({
   type: 'DriverMissing',
   subject: driver,
@@ -66,7 +69,8 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
       if (driver !== undefined) getOrCreate(volumesByDriver, driver, () => new Set()).add(volume)
     }
     for (const { claims } of node.pods.values()) for (const { key } of claims) add(driverOf(key), key)
-    for (const { spec } of attachments.byIndex(BY_NODE, node.name)) {
+    const countedAttachments = node.ignoresUnusedAttachments ? [] : attachments.byIndex(BY_NODE, node.name)
+    for (const { spec } of countedAttachments) {
       const name = spec.source.persistentVolumeName
       const volume = name === undefined ? undefined : caches.volumes.get(name)
       if (volume) add(spec.attacher, claimKeyOf(volume) ?? `volume ${name}`)
@@ -100,12 +104,13 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
       const installedDrivers = csiNodes.get(node.name)?.spec.drivers
       for (const [driver, claims] of state.claimsByDriver) {
         const csiNodeDriver = installedDrivers?.find(({ name }) => name === driver)
-        if (!csiNodeDriver && state.requiredDrivers.has(driver)) return unschedulable(driverMissing(driver))
+        if (!csiNodeDriver && state.requiredDrivers.has(driver)) return unresolvable(driverMissing(driver))
         const max = csiNodeDriver?.allocatable?.count
         if (max === undefined) continue
         const volumes = volumesOnNode(node).get(driver)
         const newCount = claims.filter((key) => !volumes?.has(key)).length
-        if (newCount > 0 && (volumes?.size ?? 0) + newCount > max) return TOO_MANY_VOLUMES
+        if (newCount === 0 || (volumes?.size ?? 0) + newCount <= max) continue
+        return claims.length > max ? TOO_MANY_OWN_VOLUMES : TOO_MANY_VOLUMES
       }
       return undefined
     },

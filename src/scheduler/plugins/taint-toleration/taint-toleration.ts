@@ -5,16 +5,16 @@ import type { Toleration } from '../../../api/kinds/pod/pod-schema.ts'
 import { tolerates } from '../../../volumes/tolerations.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import { type Plugin, SCORE_MAX } from '../../framework/plugin.ts'
-import { unschedulable } from '../../framework/status.ts'
+import { unresolvable } from '../../framework/status.ts'
 import { nodeChanged } from '../shared-hints.ts'
 
 export const UNTOLERATED_TAINT = { type: 'UntoleratedTaint', message: 'node(s) had untolerated taint(s)' }
 
-const REJECTED = unschedulable(UNTOLERATED_TAINT)
+const REJECTED = unresolvable(UNTOLERATED_TAINT)
 
 export const taintToleration: Plugin<readonly Toleration[]> = {
   name: 'TaintToleration',
-  weight: 3,
+  weight: () => 3,
   events: [nodeChanged],
   isRecheckedBeforeBind: true,
   preFilter: ({ pod }) => ({ code: 'Success', state: pod.spec?.tolerations ?? [] }),

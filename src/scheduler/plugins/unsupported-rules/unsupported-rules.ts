@@ -2,7 +2,7 @@
 // topology spread constraints, and resource claims. Preferred rules are ignored.
 import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
 import type { Plugin } from '../../framework/plugin.ts'
-import { SKIP, unschedulable } from '../../framework/status.ts'
+import { SKIP, unresolvable } from '../../framework/status.ts'
 
 export const unsupportedRules: Plugin<never> = {
   name: 'UnsupportedRules',
@@ -11,7 +11,7 @@ export const unsupportedRules: Plugin<never> = {
     const field = unsupportedField(pod)
     if (field === undefined) return SKIP
     const message = `this scheduler does not support ${field}: remove it, or set spec.schedulerName to another scheduler`
-    return unschedulable({ type: 'UnsupportedRule', subject: field, message })
+    return unresolvable({ type: 'UnsupportedRule', subject: field, message })
   },
   signPod: ({ pod }) => unsupportedField(pod),
 }

@@ -7,7 +7,7 @@ import { chooseVolume } from '../../../volumes/choose-volume.ts'
 import { type ClaimRequirements, requirementsOf, type Volume } from '../../../volumes/matching.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
-import { type Reason, type RejectionDetail, type Status, unschedulable } from '../../framework/status.ts'
+import { type Reason, type RejectionDetail, type Status, unresolvable } from '../../framework/status.ts'
 import { getOrCreate } from '../../get-or-create.ts'
 import type { AssumedVolumes } from './assumed-volumes.ts'
 import type { AvailableVolumes } from './available-volumes.ts'
@@ -51,7 +51,7 @@ type Assignment =
   | { readonly is: 'conflict'; readonly claim: DelayedClaim; readonly nodeName: string }
 
 const EMPTY_PLAN: NodePlan = { bindings: [], provisions: [], sharedClaims: [] }
-const STATUS_BY_REASON = new Map([BIND_CONFLICT, NOT_ENOUGH_SPACE].map((reason) => [reason, unschedulable(reason)]))
+const STATUS_BY_REASON = new Map([BIND_CONFLICT, NOT_ENOUGH_SPACE].map((reason) => [reason, unresolvable(reason)]))
 
 export class NodePlanner {
   readonly #deps: PlannerDeps
@@ -107,7 +107,7 @@ export class NodePlanner {
     if (boundClaimErrors.hasNodeConflict) reasons.push(NODE_CONFLICT)
     if (delayedClaimReason) reasons.push(delayedClaimReason)
     if (boundClaimErrors.isVolumeMissing) reasons.push(VOLUME_NOT_FOUND)
-    return unschedulable(...reasons)
+    return unresolvable(...reasons)
   }
 
   /** Returns the claims for which `filter` rejects the node, with the volume or the capacity report of each. */

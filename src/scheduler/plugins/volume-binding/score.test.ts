@@ -3,14 +3,16 @@ import type { Stored } from '../../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { aVolume } from '../../../volumes/claims-and-volumes.fixture.ts'
+import type { Placement } from '../../../volumes/placement.ts'
+import { NodeInfo } from '../../cluster/node-info.ts'
 import { gi } from '../../scheduler.fixture.ts'
 import { parseCapacityReport } from './capacity/capacity-report.ts'
 import type { NodePlan } from './node-planner.ts'
-import { CAPACITY_PREFERENCE, scorePlan } from './score.ts'
+import { scoreNodes } from './score.ts'
 
 const storedMetadata = { uid: 'u', resourceVersion: '1' }
-const aClass = (name: string, preference?: string): Stored<StorageClass> => ({
-  metadata: { ...storedMetadata, name, ...(preference ? { annotations: { [CAPACITY_PREFERENCE]: preference } } : {}) },
+const aClass = (name: string): Stored<StorageClass> => ({
+  metadata: { ...storedMetadata, name },
   provisioner: 'd.example.com',
 })
 const aClaim = (size: number, storageClass: Stored<StorageClass>) => ({
@@ -37,7 +39,12 @@ const aBindingPlan = (size: number, volumeSize: number, provisions: NodePlan['pr
   provisions,
   sharedClaims: [],
 })
-const score = (plan: NodePlan) => scorePlan(plan, undefined)
+const scoreAll = (plans: readonly NodePlan[], placements: readonly (readonly [string, Placement])[] = []) =>
+  scoreNodes(
+    plans.map((plan, index) => ({ node: new NodeInfo(`node-${index}`), plan })),
+    { reservations: undefined, placements: new Map(placements), usedBytes: () => gi(60) },
+  )
+const score = (plan: NodePlan) => scoreAll([plan])[0]!
 
 describe('the score of a node for volumes', () => {
   it('PLUS-3 is highest for the node with the most free capacity by default', () => {
@@ -46,11 +53,25 @@ describe('the score of a node for volumes', () => {
     ])
   })
 
-  it('PLUS-3 is highest for the node with the least free capacity if the class has the annotation value pack', () => {
-    const pack = aClass('x', 'pack')
-    expect(['100Gi', '20Gi', '10Gi'].map((capacity) => score(aProvisioningPlan([10], { capacity }, pack)))).toEqual([
-      10, 50, 100,
-    ])
+  it('PLUS-18 ranks nodes by the placement policy of the class', () => {
+    const plans = ['100Gi', '20Gi', '11Gi'].map((capacity) => aProvisioningPlan([10], { capacity }))
+    expect(scoreAll(plans, [['x', { policy: 'spread' }]])).toEqual([100, 50, 0])
+    expect(scoreAll(plans, [['x', { policy: 'pack' }]])).toEqual([0, 50, 100])
+    // 90 GiB of 150 GiB, 10 of 70 and 1 of 61 stay free.
+    expect(scoreAll(plans, [['x', { policy: 'headroom', freePercent: 10 }]])).toEqual([50, 100, 0])
+    expect(scoreAll(plans, [['x', { policy: 'headroom', freePercent: 20 }]])).toEqual([100, 50, 0])
+  })
+
+  it('PLUS-18 applies the policy to its class only, and to no existing volumes', () => {
+    const mixedPlan = (capacity: string): NodePlan => ({
+      ...aProvisioningPlan([10], { capacity }),
+      provisions: [
+        ...aProvisioningPlan([10], { capacity }).provisions,
+        ...aProvisioningPlan([10], { capacity: '20Gi' }, aClass('y')).provisions,
+      ],
+    })
+    expect(scoreAll([mixedPlan('100Gi'), mixedPlan('20Gi')], [['x', { policy: 'pack' }]])).toEqual([25, 75])
+    expect(scoreAll([aBindingPlan(50, 200), aBindingPlan(50, 100)], [['x', { policy: 'pack' }]])).toEqual([75, 50])
   })
 
   it('PLUS-3 sums the claims of one class', () => {

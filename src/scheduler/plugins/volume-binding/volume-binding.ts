@@ -10,11 +10,12 @@ import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
 import type { Volume } from '../../../volumes/matching.ts'
 import { LAST_FAILURE, SELECTED_NODE } from '../../../volumes/names.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
+import { type Placement, readPlacement } from '../../../volumes/placement.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { ClusterEvent } from '../../framework/cluster-events.ts'
 import { type NodeStatuses, type Plugin, type PluginHandle, UNSIGNABLE } from '../../framework/plugin.ts'
-import { type PreFilterResult, SKIP, unschedulable } from '../../framework/status.ts'
+import { type PreFilterResult, SKIP, unresolvable } from '../../framework/status.ts'
 import { getOrCreate } from '../../get-or-create.ts'
 import { claimKey } from '../shared-hints.ts'
 import { AssumedVolumes } from './assumed-volumes.ts'
@@ -28,15 +29,18 @@ import { type NodePlan, NodePlanner, type PlannerDeps } from './node-planner.ts'
 import { type BoundClaim, classifyClaims, type DelayedClaim } from './pod-volumes.ts'
 import { classKey, driverKey, volumeBindingHints } from './queueing-hints.ts'
 import { driverNotRegistered, NODE_CONFLICT, NOT_ENOUGH_SPACE, preBindFailed, volumeNotCreated } from './reasons.ts'
-import { scorePlan } from './score.ts'
+import { scoreNodes } from './score.ts'
 import { deleteClaims, deletingClaimsMessage, explainStrandedClaims, recreatableClaims } from './stranded-claims.ts'
 import { type TrackingDeps, trackClaim, trackDeletedVolume } from './track-reservations.ts'
+import { UsedStorage } from './used-storage.ts'
 
 interface State {
   readonly pod: PodInfo
   readonly boundClaims: readonly BoundClaim[]
   readonly delayedClaims: readonly DelayedClaim[]
   readonly planner: NodePlanner
+  /** The placement policies of the delayed claims' classes, by class. */
+  readonly placements: ReadonlyMap<string, Placement>
   /** The nodes on which provisioning for this pod has failed recently. */
   readonly failedNodes: ReadonlySet<string> | undefined
   /** The plan for the selected node, set by reserve. */
@@ -44,6 +48,8 @@ interface State {
 }
 
 const BY_DRIVER = 'scheduler/driver'
+/** Weight of the scores of a placement policy. With it the policy outweighs all other scores together. */
+const PLACEMENT_WEIGHT = 10
 const driverNamesOf = ({ spec }: Readonly<CSINode>): string[] => spec.drivers.map(({ name }) => name)
 
 export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
@@ -54,6 +60,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   const assumedVolumes = new AssumedVolumes()
   const waits = new BindingWaits(caches, cluster, clock)
   const failedNodes = new FailedNodes(clock)
+  let usedStorage: UsedStorage | undefined
   const index = new CapacityIndex()
   const reservations =
     capacities && handle.capacityReservation
@@ -80,13 +87,34 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   function preFilter(pod: PodInfo, claimsToRecreate?: ReadonlySet<ObjectKey>): PreFilterResult<State> {
     if (pod.claims.length === 0) return SKIP
     const podVolumes = classifyClaims(pod, caches, claimsToRecreate)
-    if (podVolumes.is === 'rejected') return unschedulable(podVolumes.reason)
+    if (podVolumes.is === 'rejected') return unresolvable(podVolumes.reason)
     const { boundClaims, delayedClaims } = podVolumes
     // Delete claims only if all volumes fit together. Otherwise they would be created and deleted repeatedly.
     const deps = claimsToRecreate ? { ...plannerDeps, capacity: { ...capacity, mustFitTogether: true } } : plannerDeps
     const planner = new NodePlanner(deps, boundClaims, delayedClaims)
     const recentFailures = failedNodes.nodesOf([pod.uid, ...delayedClaims.map(({ claim }) => claim.metadata.uid)])
-    return { code: 'Success', state: { pod, boundClaims, delayedClaims, planner, failedNodes: recentFailures } }
+    const placements = placementsFor(delayedClaims)
+    return {
+      code: 'Success',
+      state: { pod, boundClaims, delayedClaims, planner, placements, failedNodes: recentFailures },
+    }
+  }
+
+  function placementsFor(delayedClaims: readonly DelayedClaim[]): Map<string, Placement> {
+    const placements = new Map<string, Placement>()
+    for (const { storageClass } of delayedClaims) {
+      const parsed = readPlacement(storageClass)
+      // An invalid policy counts as none: `stowage doctor` reports it.
+      const placement = parsed?.is === 'placement' ? parsed.placement : handle.defaultPlacement
+      if (placement) placements.set(storageClass.metadata.name, placement)
+    }
+    return placements
+  }
+
+  /** Reads all volumes when a policy needs them for the first time. */
+  function usedBytes(node: NodeInfo, driver: string): bigint {
+    usedStorage ??= new UsedStorage(() => volumes.list())
+    return usedStorage.bytesOn(node, driver)
   }
 
   function assume({ pod }: State, node: NodeInfo, { bindings, provisions }: NodePlan): void {
@@ -178,8 +206,13 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   }
 
   function updateVolume({ next, old }: ClusterEvent<'volume'>): void {
-    if (next) availableVolumes.put(next)
-    else if (old) availableVolumes.remove(old.metadata.name)
+    if (next) {
+      availableVolumes.put(next)
+      usedStorage?.put(next)
+    } else if (old) {
+      availableVolumes.remove(old.metadata.name)
+      usedStorage?.remove(old.metadata.name)
+    }
     if (old) waits.volumeChanged(old) // for the claim in its previous claimRef
     if (next) waits.volumeChanged(next)
     else if (old && trackingDeps) trackDeletedVolume(old, trackingDeps)
@@ -198,7 +231,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
 
   return {
     name: 'VolumeBinding',
-    weight: 1,
+    weight: ({ placements }) => (placements.size > 0 ? PLACEMENT_WEIGHT : 1),
     events: volumeBindingHints(caches, reservations !== undefined),
     slowPreBind: {
       reason: 'WaitingForVolumes',
@@ -209,8 +242,11 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     filter: ({ planner }, node) => planner.filter(node),
     detailRejection: ({ planner }, node) => planner.detailRejection(node),
     avoid: (state, { name }) => state.failedNodes?.has(name) ?? false,
-    score: ({ planner, delayedClaims }, nodes) =>
-      delayedClaims.length === 0 ? undefined : nodes.map((node) => scorePlan(planner.planFor(node), reservations)),
+    score({ planner, delayedClaims, placements }, nodes) {
+      if (delayedClaims.length === 0) return undefined
+      const candidates = nodes.map((node) => ({ node, plan: planner.planFor(node) }))
+      return scoreNodes(candidates, { reservations, placements, usedBytes })
+    },
     reserve(state, node) {
       if (state.delayedClaims.length === 0) return
       state.plan = state.planner.planFor(node)
@@ -247,7 +283,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
       ]
       return sentences.filter(Boolean).join(' ') || undefined
     },
-    postFilter(pod) {
+    remedies(pod) {
       const podVolumes = classifyClaims(pod, caches)
       if (podVolumes.is === 'rejected') return []
       return recreatableClaims(podVolumes.boundClaims, caches).map((keys) => ({

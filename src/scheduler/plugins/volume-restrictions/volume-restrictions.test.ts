@@ -21,7 +21,8 @@ describe('VolumeRestrictions', () => {
     await fixture.waitUntil(() => fixture.message('second'), 'the message to be reported')
     expect(await fixture.message('second')).toBe(
       '0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode ' +
-        'already in-use by another pod.',
+        'already in-use by another pod. ' +
+        'preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.',
     )
     const { attempts } = fixture.scheduler
     await fixture.createPod('unrelated')

@@ -1,4 +1,5 @@
-// Rejects all nodes while another pod uses a claim of this pod that has the access mode ReadWriteOncePod.
+// Rejects all nodes while another pod uses a claim of this pod that has the access mode ReadWriteOncePod, or while a pod of at
+// least its priority that waits for preempted pods is to use it.
 import type { ObjectKey } from '../../../client/index.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { QueueingHint } from '../../framework/cluster-events.ts'
@@ -20,22 +21,42 @@ const claimReleased: QueueingHint<'podRemoved'> = {
   keysOfEvent: ({ claims }) => claims.map(claimKey),
 }
 
-export function createVolumeRestrictions({ caches, cluster }: PluginHandle): Plugin<PodInfo> {
+interface State {
+  readonly pod: PodInfo
+  /** The other pods that use the claims with the access mode ReadWriteOncePod, by claim. Without claims that no pod uses. */
+  readonly usersByClaim: ReadonlyMap<ObjectKey, ReadonlySet<ObjectKey>>
+}
+
+export function createVolumeRestrictions({ caches, cluster }: PluginHandle): Plugin<State> {
   const exclusiveClaims = ({ claims }: PodInfo) =>
     claims.filter(({ key }) => caches.claims.get(key)?.spec?.accessModes?.includes('ReadWriteOncePod'))
-  const otherUsers = (claim: ObjectKey, { key }: PodInfo) =>
-    [...cluster.podsUsing(claim)].filter((podKey) => podKey !== key)
+
+  function findUsers(pod: PodInfo): State['usersByClaim'] {
+    const usersByClaim = new Map<ObjectKey, ReadonlySet<ObjectKey>>()
+    for (const { key } of exclusiveClaims(pod)) {
+      const nominatedPods = cluster.nominatedPods.size === 0 ? [] : cluster.nominatedPodsBefore(pod)
+      const nominatedUsers = nominatedPods.filter(({ claims }) => claims.some((claim) => claim.key === key))
+      const users = new Set([...cluster.podsUsing(key), ...nominatedUsers.map((user) => user.key)])
+      users.delete(pod.key)
+      if (users.size > 0) usersByClaim.set(key, users)
+    }
+    return usersByClaim
+  }
+
   return {
     name: 'VolumeRestrictions',
     events: [claimReleased, claimChanged],
     preFilter(pod) {
-      const isInUse = exclusiveClaims(pod).some(({ key }) => otherUsers(key, pod).length > 0)
-      return isInUse ? { code: 'Success', state: pod } : SKIP
+      const usersByClaim = findUsers(pod)
+      return usersByClaim.size > 0 ? { code: 'Success', state: { pod, usersByClaim } } : SKIP
     },
-    filter: () => REJECTED,
-    detailRejection: (pod) =>
-      exclusiveClaims(pod).flatMap(({ key }) =>
-        otherUsers(key, pod).map((podKey) => ({
+    addPod: (state, { key, claims }) => withUsers(state, claims, (users) => new Set([...users, key])),
+    removePod: (state, { key, claims }) =>
+      withUsers(state, claims, (users) => new Set([...users].filter((user) => user !== key))),
+    filter: ({ usersByClaim }) => (isAnyInUse(usersByClaim) ? REJECTED : undefined),
+    detailRejection: ({ usersByClaim }) =>
+      [...usersByClaim].flatMap(([key, users]) =>
+        [...users].map((podKey) => ({
           type: 'ReadWriteOncePodInUse',
           claimKey: key,
           message: `the claim ${key} has the access mode ReadWriteOncePod, and the pod ${podKey} uses it`,
@@ -43,4 +64,23 @@ export function createVolumeRestrictions({ caches, cluster }: PluginHandle): Plu
       ),
     signPod: (pod) => (exclusiveClaims(pod).length > 0 ? UNSIGNABLE : undefined),
   }
+}
+
+const isAnyInUse = (usersByClaim: State['usersByClaim']): boolean => {
+  for (const users of usersByClaim.values()) if (users.size > 0) return true
+  return false
+}
+
+/** Returns the state with other users of those claims that were in use. A claim that no pod used is not among them. */
+function withUsers(
+  state: State,
+  claims: PodInfo['claims'],
+  change: (users: ReadonlySet<ObjectKey>) => ReadonlySet<ObjectKey>,
+): State {
+  const usersByClaim = new Map(state.usersByClaim)
+  for (const { key } of claims) {
+    const users = usersByClaim.get(key)
+    if (users) usersByClaim.set(key, change(users))
+  }
+  return { ...state, usersByClaim }
 }

@@ -1,10 +1,11 @@
 // Diagnoses a pod without a node: what rejects the pod for all nodes, or each node, according to the scheduler's plugins.
-import type { RejectionDetail } from '../scheduler/framework/status.ts'
-import { type NodeEvaluation, type PodEvaluation, SCHEDULER_NAMES } from '../scheduler/index.ts'
-import { ageSeconds, type Cluster, podSubject, type StoredPod } from './cluster.ts'
-import { type Diagnosis, type Fix, fix, type Subject } from './diagnosis.ts'
-import { formatAge } from './format-age.ts'
-import { attemptNumbers, diagnoseOperation, findOperations, hasFailed } from './operations.ts'
+import type { RejectionDetail } from '../../scheduler/framework/status.ts'
+import { type NodeEvaluation, type PodEvaluation, SCHEDULER_NAMES } from '../../scheduler/index.ts'
+import { ageSeconds, type Cluster, podSubject, type StoredPod } from '../cluster.ts'
+import { type Diagnosis, type Fix, fix, type Subject } from '../diagnosis.ts'
+import { formatAge } from '../format-age.ts'
+import { attemptNumbers, diagnoseOperation, findOperations, hasFailed } from '../operations.ts'
+import { diagnosePreemption } from './preemption.ts'
 
 /** The lists without which an evaluation would be wrong. */
 const EVALUATED_LISTS = ['pods', 'nodes', 'claims', 'volumes', 'classes', 'drivers', 'csiNodes', 'attachments'] as const
@@ -30,21 +31,24 @@ export function diagnoseScheduling(pod: StoredPod, cluster: Cluster): Diagnosis 
     const fixes = [fix('add a node', 'kubectl get nodes')]
     return { subject, state: 'failed', reason: 'NoNodes', message: 'the cluster has no nodes', fixes }
   }
+  const preemption = diagnosePreemption(pod, evaluation.preemption, cluster)
   const children = [
+    ...(preemption?.children ?? []),
     ...diagnoseCapacityReports(nodes, cluster),
     ...nodes.map((node) => diagnoseRejectedNode(node, cluster)),
   ]
   const [operation] = findOperations(cluster, subject, ['Schedule'])
   return {
     subject,
-    state: 'failed',
-    reason: 'NoNodeFits',
+    state: preemption?.state ?? 'failed',
+    reason: preemption?.reason ?? 'NoNodeFits',
     message: evaluation.message,
     numbers: {
       nodes: nodes.length,
       fitting: 0,
       ...(operation ? attemptNumbers(operation, cluster.snapshot.nowMs) : {}),
     },
+    ...(preemption?.fixes ? { fixes: preemption.fixes } : {}),
     children,
   }
 }
