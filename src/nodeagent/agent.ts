@@ -40,9 +40,10 @@ import { usedVolumesOf } from './pods/used-volumes.ts'
 import { createDrivers } from './registration/drivers.ts'
 import type { PluginCalls } from './registration/plugin-calls.ts'
 import type { PluginDirectory } from './registration/plugin-directory.ts'
-import { createRegistrar } from './registration/registrar.ts'
+import { createRegistrar, DIRECT_VERSION } from './registration/registrar.ts'
 import { readProvisionedIo } from './stats/provisioned-io.ts'
 import { createStatsCollector } from './stats/stats-collector.ts'
+import { type StreamOptions, serveStreams } from './streaming/serve-streams.ts'
 import { type PodObjects, readVolumeObjectsByName, watchVolumeObjects } from './volume-objects.ts'
 
 export interface NodeAgentDeps {
@@ -68,6 +69,8 @@ export interface NodeAgentDeps {
   ratesAt?(path: string): Promise<IoRates | undefined>
   /** Runs the containers. Default: volumes are mounted, but no process runs. */
   readonly containers?: Containers
+  /** Serves logs and commands of containers to API servers. Default: they are not served. */
+  readonly streams?: StreamOptions
   /** Directories whose files and subdirectories pods may mount with hostPath. Default: none. */
   readonly allowedHostPaths?: readonly string[]
   /** Expands volumes. Default: csi/expand-volume.ts. */
@@ -90,6 +93,9 @@ export interface NodeAgent {
   readonly isBusy: boolean
   /** Returns the registered drivers, and the errors of sockets that could not be registered. */
   drivers(): { readonly registered: readonly string[]; readonly problems: Readonly<Record<string, string>> }
+  /** Registers a driver without node-driver-registrar, as `driverSockets` does, and throws if that fails. */
+  registerDriver(driver: { readonly name: string; readonly endpoint: string }, signal: AbortSignal): Promise<void>
+  unregisterDriver(driver: { readonly name: string; readonly endpoint: string }): Promise<void>
   /** Runs until the signal is aborted and running work has settled. Volumes stay mounted. Throws NodeNameTakenError. */
   run(signal: AbortSignal, onReady?: () => void): Promise<void>
 }
@@ -182,6 +188,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   /** The volumes that an earlier run of the agent staged and that are not published. */
   const orphanQueue = createWorkQueue({ name: 'node-orphans', clock, random, log })
   containers.onChange((uid) => controller.queue.add(uid))
+  containers.onEvent((pod, event) => events.record(podKind, pod, event))
   drivers.onChange(() => {
     mountBackoff.endAll()
     for (const uid of unfinishedPods(controller)) controller.queue.add(uid)
@@ -225,6 +232,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       mountedVolumes,
       expand: deps.expand ?? createExpandVolume({ client, drivers, records, events, metrics, clock, random }),
       hostIP: deps.machine.address,
+      resources: deps.machine,
       node: () => ({ name: nodeName, labels: nodes.get({ name: nodeName })?.metadata.labels ?? {} }),
       pod: podByUid,
       needsVolumes: (uid) => {
@@ -255,6 +263,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       events.run(stopSignal),
       orphanQueue.run(unstage, stopSignal),
       containers.run?.(stopSignal),
+      deps.streams && serveContainerStreams(deps.streams, stopSignal),
     ]
     try {
       await Promise.all(tasks)
@@ -264,6 +273,26 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       drivers.close()
     }
   }
+
+  const serveContainerStreams = (options: StreamOptions, signal: AbortSignal) =>
+    serveStreams(
+      {
+        host: deps.machine.address,
+        options,
+        containers,
+        findPod: (namespace, name) => pods.get({ namespace, name }),
+        clock,
+        random,
+        log,
+        onListening(port) {
+          log.info({ node: nodeName, port }, 'serving logs and commands of containers to the API server')
+          heartbeat.setPort(port).catch((error: Error) => {
+            log.warn({ node: nodeName, reason: error.message }, 'cannot write the port of the agent; retrying')
+          })
+        },
+      },
+      signal,
+    )
 
   async function unstage(key: string, signal: AbortSignal) {
     const staging = records.stagings().find((candidate) => volumeKey(candidate) === key)
@@ -283,6 +312,8 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       return [controller.queue, orphanQueue].some(isWorking)
     },
     drivers: () => ({ registered: drivers.list().map(({ name }) => name), problems: registrar.problems() }),
+    registerDriver: (driver, signal) => drivers.register({ ...driver, version: DIRECT_VERSION }, signal),
+    unregisterDriver: drivers.unregister,
     run,
   }
 }

@@ -1,5 +1,5 @@
 // The public names of the node agent.
-export { createNodeAgent } from './agent.ts'
+export { createNodeAgent, type NodeAgent } from './agent.ts'
 export { createAgentMetrics } from './metrics.ts'
 export { canWatchVolumes } from './node/can-watch-volumes.ts'
 export { readMachineInfo } from './node/machine-info.ts'
@@ -7,3 +7,4 @@ export { NodeNameTakenError } from './node/node-heartbeat.ts'
 export type { PodOptions } from './pod-options.ts'
 export { type RunningNodeAgent, startNodeAgent } from './start-agent.ts'
 export { reportUsage } from './stats/report-usage.ts'
+export type { StreamOptions } from './streaming/serve-streams.ts'

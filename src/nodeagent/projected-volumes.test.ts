@@ -12,13 +12,20 @@ const startPod = (fixture: AgentFixture, volume: object, spec: object = {}) =>
     container: { volumeMounts: [{ name: 'files', mountPath: '/files' }] },
   })
 
-/** Returns the files of the volume by path. */
+/** Returns the files of the volume by path, as a reader sees them: through the links of the visible names and `..data`. */
 function filesOf({ disk }: AgentFixture, uid: string): Record<string, string> {
-  const root = `${ROOT}/pods/${uid}/volumes/kubernetes.io~projected/files/`
-  const entries = Object.entries(disk.snapshot()).filter(
-    ([path, text]) => path.startsWith(root) && text !== 'directory',
+  const root = `${ROOT}/pods/${uid}/volumes/kubernetes.io~projected/files`
+  const snapshot = disk.snapshot()
+  const version = snapshot[`${root}/..data`]?.replace('-> ', `${root}/`)
+  const entries = Object.entries(snapshot)
+    .filter(([path, text]) => path.startsWith(`${version}/`) && text !== 'directory')
+    .map(([path, text]) => [path.slice(version!.length + 1), text] as const)
+  return Object.fromEntries(
+    entries.filter(([path]) => {
+      const [name] = path.split('/')
+      return snapshot[`${root}/${name}`] === `-> ..data/${name}`
+    }),
   )
-  return Object.fromEntries(entries.map(([path, text]) => [path.slice(root.length), text]))
 }
 
 describe('a projected volume', () => {
@@ -103,5 +110,81 @@ describe('a projected volume', () => {
     const uid = await startPod(fixture, { downwardAPI: { items } })
     await fixture.waitUntilRunning('shop')
     expect(filesOf(fixture, uid)).toMatchObject({ name: 'shop', labels: expect.any(String) })
+  })
+
+  it('SYS-26 of the downward API follows the labels of the pod, and has resources of its containers', async () => {
+    const fixture = await createAgentFixture()
+    const items = [
+      { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
+      { path: 'cpu', resourceFieldRef: { containerName: 'main', resource: 'limits.cpu' } },
+    ]
+    const uid = await startPod(fixture, { downwardAPI: { items } })
+    await fixture.waitUntilRunning('shop')
+    expect(filesOf(fixture, uid)).toEqual({ labels: '', cpu: '4' })
+    await fixture.server.patch(`${PODS}/shop`, { metadata: { labels: { app: 'shop' } } }, 'merge')
+    await fixture.waitUntil(() => filesOf(fixture, uid).labels === 'app="shop"', 'the changed labels')
+  })
+
+  it('SYS-26 shows all files of one version at any time, also if the agent is killed between any two writes', async () => {
+    const fixture = await createAgentFixture()
+    const { server, disk } = fixture
+    await server.post(`${NAMESPACE}/configmaps`, { metadata: { name: 'conf' }, data: { a: '0', b: '0', 'c.d': '0' } })
+    const uid = await startPod(fixture, {
+      configMap: {
+        name: 'conf',
+        items: [
+          { key: 'a', path: 'x/a' },
+          { key: 'b', path: 'b' },
+        ],
+      },
+    })
+    await fixture.waitUntilRunning('shop')
+    const seen = new Set<string>()
+    const look = () => seen.add(JSON.stringify(filesOf(fixture, uid)))
+    for (let version = 1; version <= 12; version++) {
+      let writes = 0
+      disk.beforeWrite = (_operation, path) => {
+        if (!path.includes('~projected')) return
+        look()
+        if (++writes === version) fixture.kill()
+      }
+      const data = { a: String(version), b: String(version) }
+      await server.patch(`${NAMESPACE}/configmaps/conf`, { data }, 'merge')
+      await fixture.waitUntil(async () => {
+        if (writes >= version) {
+          disk.beforeWrite = look
+          fixture.kill()
+          fixture.start()
+          writes = Number.NEGATIVE_INFINITY
+        }
+        return filesOf(fixture, uid).b === String(version)
+      }, `version ${version}`)
+    }
+    disk.beforeWrite = undefined
+    look()
+    const versions = Array.from({ length: 13 }, (_, version) => `{"b":"${version}","x/a":"${version}"}`)
+    expect([...seen].filter((files) => !versions.includes(files))).toEqual([])
+    const root = `${ROOT}/pods/${uid}/volumes/kubernetes.io~projected/files`
+    await fixture.waitUntil(async () => (await disk.list(root)).length === 4, 'old versions to be removed')
+  })
+
+  it.each([
+    [{ securityContext: { fsGroup: 5 } }, { mode: 0o600, user: undefined }],
+    [{ securityContext: { runAsUser: 7 } }, { mode: 0o600, user: 7 }],
+    [{}, { mode: 0o644, user: undefined }],
+  ])('SYS-26 has a private token if one user or group reads it: %j', async (spec, expected) => {
+    const fixture = await createAgentFixture({ autoStart: false })
+    const written: object[] = []
+    const { writeFile } = fixture.disk
+    fixture.disk.writeFile = (path, content, mode, user) => {
+      if (path.endsWith('/token')) written.push({ mode, user })
+      return writeFile(path, content, mode, user)
+    }
+    fixture.start()
+    await fixture.server.post(ACCOUNTS, { metadata: { name: 'robot' } })
+    const sources = [{ serviceAccountToken: { path: 'token' } }]
+    await startPod(fixture, { projected: { sources } }, { ...spec, serviceAccountName: 'robot' })
+    await fixture.waitUntilRunning('shop')
+    expect(written).toEqual([expected])
   })
 })

@@ -19,16 +19,20 @@ import { type AgentMetrics, createAgentMetrics } from './metrics.ts'
 import { type MachineInfo, readMachineInfo } from './node/machine-info.ts'
 import { agentPaths } from './paths.ts'
 import type { PodOptions } from './pod-options.ts'
+import { createEntryReader } from './pods/read-entries.ts'
 import { createPluginCalls } from './registration/plugin-calls.ts'
 import { createPluginDirectory } from './registration/plugin-directory.ts'
 import { lockRoot } from './root-lock.ts'
 import { createIoRates } from './stats/io-rates.ts'
+import type { StreamOptions } from './streaming/serve-streams.ts'
 
 export interface NodeAgentOptions extends PodOptions {
   readonly client: Client
   readonly nodeName: string
   /** The root directory, which has the same layout as the kubelet's. It is created if it does not exist. */
   readonly root: string
+  /** Serves logs and commands of containers, if commands are run. Default: they are not served. */
+  readonly streams?: StreamOptions
   /** The sockets of drivers without node-driver-registrar. */
   readonly driverSockets?: readonly string[]
   /** URL of the API server for the environment of containers. Default: they have no such variables. */
@@ -70,10 +74,15 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
     const paths = agentPaths(root)
     const metrics = options.metrics ?? createAgentMetrics(options.registry ?? new Registry(), clock)
     const caches = createCacheSet({ client, clock, random, log })
+    const machine = { ...(await readMachineInfo()), ...options.machine }
     const containers = await createHostContainers({
       paths,
       disk,
       clock,
+      entries: createEntryReader(client),
+      resources: machine,
+      address: machine.address,
+      imageCommands: options.imageCommands,
       log: options.runCommands ? log : silentLog,
       serverUrl: options.serverUrl,
       logLimits: options.containerLogs,
@@ -89,7 +98,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
       log,
       metrics,
       clientMetrics: { operations: options.operations },
-      machine: { ...(await readMachineInfo()), ...options.machine },
+      machine,
       disk,
       plugins: {
         directory: createPluginDirectory({ path: paths.registry, log }),
@@ -100,6 +109,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
         connectDriver({ address, clock, log, metrics: recordCalls(metrics.calls, options.operations) }),
       ratesAt: createIoRates({ root, mounts, clock }),
       containers: options.runCommands ? containers : withoutNewContainers(containers),
+      streams: options.runCommands ? options.streams : undefined,
       allowedHostPaths: options.allowedHostPaths,
       labels: options.labels,
       podsMax: options.podsMax,

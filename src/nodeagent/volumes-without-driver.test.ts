@@ -110,4 +110,41 @@ describe('the agent, for volumes without a CSI driver', () => {
     const { containerStatuses } = (await fixture.pod('rejected')).status
     expect(containerStatuses[0].state.waiting.reason).toBe('CreateContainerConfigError')
   })
+
+  it('SYS-26 evicts a pod whose emptyDir exceeds its size limit, also if the agent is killed meanwhile', async () => {
+    const fixture = await createAgentFixture()
+    const volumes = [{ name: 'scratch', emptyDir: { sizeLimit: '10' } }]
+    const uid = await fixture.createPod('shop', [], podFields(volumes, [{ name: 'scratch', mountPath: '/s' }]))
+    await fixture.waitUntilRunning('shop')
+    const path = `${ROOT}/pods/${uid}/volumes/kubernetes.io~empty-dir/scratch`
+    fixture.disk.put(`${path}/f`, 'file', 'ten bytes.')
+    await fixture.server.clock.advance(60_000)
+    await fixture.waitUntilIdle()
+    expect(await fixture.phase('shop')).toBe('Running')
+    fixture.disk.put(`${path}/g`, 'file', 'x')
+    await fixture.waitUntil(async () => {
+      const { conditions } = (await fixture.pod('shop')).status
+      return conditions.some(({ type, status }: any) => type === 'DisruptionTarget' && status === 'True')
+    }, 'the eviction to begin')
+    fixture.kill()
+    fixture.start()
+    await fixture.waitUntil(async () => (await fixture.phase('shop')) === 'Failed', 'the eviction')
+    const message = 'Usage of EmptyDir volume "scratch" exceeds the limit "10". '
+    expect((await fixture.pod('shop')).status).toMatchObject({ reason: 'Evicted', message })
+    await fixture.waitUntil(
+      async () => (await fixture.events('shop')).includes(`Evicted: ${message}`),
+      'the event of the eviction',
+    )
+    expect(await fixture.disk.kindOf(path)).toBeUndefined()
+  })
+
+  it('SYS-26 gives emptyDir volumes to the fsGroup of the pod', async () => {
+    const fixture = await createAgentFixture()
+    const fields = podFields([{ name: 'scratch', emptyDir: {} }], [{ name: 'scratch', mountPath: '/s' }])
+    const spec = { ...fields.spec, securityContext: { fsGroup: 4_242 } }
+    const uid = await fixture.createPod('shop', [], { ...fields, spec })
+    await fixture.waitUntilRunning('shop')
+    const path = `${ROOT}/pods/${uid}/volumes/kubernetes.io~empty-dir/scratch`
+    expect(fixture.disk.groups.get(path)).toMatchObject({ group: 4_242, readOnly: false })
+  })
 })

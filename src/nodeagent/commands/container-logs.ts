@@ -1,32 +1,20 @@
-// Limits the size and number of log files of a container: when `log` exceeds the size, its content becomes `log.1`, and the
-// older files move on to `log.2` and so on. The process writes to `log` itself and may outlive the agent,
-// so the file is copied and truncated, not renamed. Output that the process writes between the two steps is lost.
-import { type FileHandle, open, rename, rm, stat, truncate } from 'node:fs/promises'
+// The logs of all containers of a node: captures the output of their commands, also of those that an earlier run of the agent
+// started, and finds the capture of a run. logs/ has the format, the capture of one run and the reader.
+import type { FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
-import { errorCode } from '../../base/disk-error.ts'
 import type { Logger } from '../../base/log.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
-import { runFiles } from './run-records.ts'
+import { captureOutput, createOutputPipes, type LogCapture } from './logs/log-capture.ts'
+import type { LogLimits } from './logs/log-writer.ts'
+import { createRateLimit } from './logs/rate-limit.ts'
+import { type RunFiles, runFiles } from './run-records.ts'
 
-export interface LogLimits {
-  readonly bytesMax: number
-  /** Including the file that is written to. */
-  readonly filesMax: number
-}
+/** Output of all containers together. A container that writes faster waits, so that logs cannot occupy the agent. */
+const LOG_BYTES_PER_SECOND_MAX = 16 * 1024 * 1024
 
-/** The defaults of the kubelet. */
-const LOG_BYTES_MAX = 10 * 1_048_576
-const LOG_FILES_MAX = 5
-export const DEFAULT_LOG_LIMITS: LogLimits = { bytesMax: LOG_BYTES_MAX, filesMax: LOG_FILES_MAX }
-
-/** The interval of the kubelet. A command can exceed the size by what it writes in this time. */
-export const LOG_CHECK_MS = 10_000
-
-const COPY_CHUNK_BYTES = 262_144
-
-export interface LogRotationDeps {
+export interface ContainerLogsDeps {
   readonly paths: AgentPaths
   readonly disk: NodeDisk
   readonly clock: Clock
@@ -34,85 +22,71 @@ export interface LogRotationDeps {
   readonly limits: LogLimits
 }
 
-/** Rotates the logs of all containers of the node periodically, until the signal is aborted. */
-export async function runLogRotation({ paths, disk, clock, log, limits }: LogRotationDeps, signal: AbortSignal) {
-  while (!signal.aborted) {
-    await rotateLogs({ paths, disk, limits }, (path, error) =>
-      log.warn({ path, reason: error.message }, 'cannot rotate the log of a container; retrying'),
-    )
-    await clock.sleep(LOG_CHECK_MS, signal).catch(() => {}) // rejects when the signal is aborted
-  }
+export interface ContainerLogs {
+  /** Creates the output pipes of a new run and captures them. The caller closes the files after the start of the process. */
+  start(files: RunFiles): Promise<{ readonly stdout: FileHandle; readonly stderr: FileHandle }>
+  /** Returns the capture of a run, or undefined if its log is complete. */
+  find(files: RunFiles): LogCapture | undefined
+  /** Stops the captures of runs in this directory, before it is removed. */
+  close(directory: string): Promise<void>
+  /** Captures the output of processes that an earlier run of the agent started, until the signal is aborted. */
+  run(signal: AbortSignal): Promise<void>
 }
 
-async function rotateLogs(
-  { paths, disk, limits }: Pick<LogRotationDeps, 'paths' | 'disk' | 'limits'>,
-  onError: (path: string, error: Error) => void,
-): Promise<void> {
-  const containers = await listContainers(paths, disk).catch((error: Error) => {
-    onError(paths.pods, error)
-    return []
-  })
-  for (const container of containers) {
-    for (const run of await disk.list(container).catch(() => [])) {
-      const { log } = runFiles(join(container, run))
-      await rotateLog(log, limits).catch((error: Error) => onError(log, error))
+export function createContainerLogs({ paths, disk, clock, log, limits }: ContainerLogsDeps): ContainerLogs {
+  const captures = new Map<string, LogCapture>()
+  const limitRate = createRateLimit({ bytesPerSecond: LOG_BYTES_PER_SECOND_MAX, clock })
+
+  async function capture(files: RunFiles): Promise<void> {
+    const onError = (error: Error) =>
+      log.warn({ path: files.log, reason: error.message }, 'cannot write a container log')
+    const newCapture = await captureOutput({ files, limits, clock, limitRate, onError })
+    captures.set(files.directory, newCapture)
+    void newCapture.ended.then(() => {
+      if (captures.get(files.directory) === newCapture) captures.delete(files.directory)
+    })
+  }
+
+  async function resumeCaptures(): Promise<void> {
+    for (const uid of await disk.list(paths.pods)) {
+      for (const name of await disk.list(paths.containers(uid))) {
+        for (const run of await disk.list(paths.container(uid, name))) {
+          const files = runFiles(join(paths.container(uid, name), run))
+          const hasPipes = [files.stdout, files.stderr].map((path) => disk.kindOf(path))
+          if (captures.has(files.directory) || (await Promise.all(hasPipes)).includes(undefined)) continue
+          await capture(files).catch((error: Error) =>
+            log.warn({ path: files.log, reason: error.message }, 'cannot capture the output of a container'),
+          )
+        }
+      }
     }
   }
-}
 
-async function listContainers(paths: AgentPaths, disk: NodeDisk): Promise<string[]> {
-  const containers: string[] = []
-  for (const uid of await disk.list(paths.pods)) {
-    for (const name of await disk.list(paths.containers(uid))) containers.push(paths.container(uid, name))
+  const closeAll = async (directory = '') => {
+    const closing = [...captures].filter(([path]) => path === directory || path.startsWith(join(directory, '/')))
+    await Promise.all(closing.map(([, openCapture]) => openCapture.close()))
   }
-  return containers
-}
 
-/** Rotates a log that exceeds `bytesMax`. Keeps its end, or nothing if the disk is full. */
-export async function rotateLog(path: string, { bytesMax, filesMax }: LogLimits): Promise<void> {
-  const size = await stat(path).then(({ size }) => size, zeroIfMissing)
-  if (size <= bytesMax) return
-  const copy = `${path}.copy`
-  try {
-    await copyEnd(path, copy, bytesMax)
-    for (let number = filesMax - 1; number > 1; number--) {
-      await rename(`${path}.${number - 1}`, `${path}.${number}`).catch(zeroIfMissing)
-    }
-    await rename(copy, `${path}.1`)
-  } catch (error) {
-    await rm(copy, { force: true })
-    if (!['ENOSPC', 'EDQUOT'].includes(errorCode(error))) throw error
+  return {
+    async start(files) {
+      const pipes = await createOutputPipes(files)
+      try {
+        await capture(files)
+        return pipes
+      } catch (error) {
+        await Promise.all([pipes.stdout.close(), pipes.stderr.close()])
+        throw error
+      }
+    },
+    find: ({ directory }) => captures.get(directory),
+    close: closeAll,
+    async run(signal) {
+      await resumeCaptures().catch((error: Error) =>
+        log.warn({ path: paths.pods, reason: error.message }, 'cannot list the logs of containers'),
+      )
+      if (!signal.aborted)
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+      await closeAll('/')
+    },
   }
-  await truncate(path)
-}
-
-/** Copies the last `bytesMax` bytes of a file, and at most as many bytes that are appended meanwhile. */
-async function copyEnd(sourcePath: string, targetPath: string, bytesMax: number): Promise<void> {
-  const source = await open(sourcePath, 'r')
-  try {
-    const target = await open(targetPath, 'w', 0o640)
-    try {
-      const { size } = await source.stat()
-      await copyRange(source, target, { start: Math.max(0, size - bytesMax), end: size + bytesMax })
-    } finally {
-      await target.close()
-    }
-  } finally {
-    await source.close()
-  }
-}
-
-async function copyRange(source: FileHandle, target: FileHandle, { start, end }: { start: number; end: number }) {
-  const buffer = Buffer.alloc(COPY_CHUNK_BYTES)
-  for (let position = start; position < end; ) {
-    const { bytesRead } = await source.read(buffer, 0, Math.min(buffer.length, end - position), position)
-    if (bytesRead === 0) return
-    await target.write(buffer, 0, bytesRead)
-    position += bytesRead
-  }
-}
-
-function zeroIfMissing(error: unknown): number {
-  if (errorCode(error) === 'ENOENT') return 0
-  throw error
 }

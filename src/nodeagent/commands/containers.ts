@@ -2,7 +2,11 @@
 // and report the containers as running. host-containers.ts runs processes.
 import type { Stored } from '../../api/kind.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import type { EventDetails } from '../../runtime/index.ts'
 import { type PodView, viewOfAll } from '../pods/pod-status.ts'
+import type { AttachOptions } from './container-input.ts'
+import { ContainerNotRunningError, type ContainerProcess, type ExecOptions } from './exec-in-container.ts'
+import type { LogCapture } from './logs/log-capture.ts'
 
 /** Paths of a pod's volumes on the node, by volume name. */
 export type VolumePaths = ReadonlyMap<string, VolumePath>
@@ -26,10 +30,25 @@ export const openingOf = (
   isHostPath && !subPath.startsWith('/') ? ['/', `${path.slice(1)}/${subPath}`] : [path, subPath]
 
 export interface Containers {
+  /** Whether containers run commands. `advance` then prepares their subPaths; otherwise the caller does. Default false. */
+  readonly runsCommands?: boolean
   /** Creates the cgroup of the pod, whose IO drivers limit when they publish a volume. */
   prepare(uid: string): Promise<void>
   /** Starts or restarts containers that are due, and returns their state. Called again after `onChange`. */
   advance(pod: Readonly<Stored<Pod>>, volumes: VolumePaths): Promise<PodView>
+  /** Starts a command in a running container of the pod. Throws ContainerNotRunningError. */
+  exec(pod: Readonly<Stored<Pod>>, containerName: string, options: ExecOptions): Promise<ContainerProcess>
+  /**
+   * Attaches to a running container of the pod: to its output from now on and, with `stdin`, to its input. Its exit code is that
+   * of the attachment, and it keeps running when it is killed. Throws ContainerNotRunningError.
+   */
+  attach(pod: Readonly<Stored<Pod>>, containerName: string, options: AttachOptions): Promise<ContainerProcess>
+  /** Returns the log of the latest or the previous run of a container. Undefined if it was not started. */
+  findLog(
+    pod: Readonly<Stored<Pod>>,
+    containerName: string,
+    options: { readonly previous: boolean },
+  ): Promise<ContainerLog | undefined>
   /** Stops the processes of the pod. Returns whether all have exited. Called again after `onChange`. */
   stop(uid: string, graceSeconds: number): Promise<boolean>
   /** Returns the state of the containers after `stop`. */
@@ -38,17 +57,37 @@ export interface Containers {
   removeRecords(uid: string): Promise<void>
   /** Registers a function that is called with the UID of a pod whose containers have changed. */
   onChange(listener: (uid: string) => void): void
+  /** Registers a function that records an event about a pod. */
+  onEvent(listener: (pod: Readonly<Stored<Pod>>, event: EventDetails) => void): void
   /** Limits the size of the logs until the signal is aborted. Undefined if there are none. */
   run?(signal: AbortSignal): Promise<void>
+}
+
+async function rejectCommands(): Promise<never> {
+  throw new ContainerNotRunningError('this node runs no commands; start it with --run-commands')
+}
+
+/** The log of one run of a container. */
+export interface ContainerLog {
+  /** The file that is written to; older parts have numbers. */
+  readonly path: string
+  /** Undefined if the log is complete. */
+  readonly capture: LogCapture | undefined
+  /** Returns whether the command has exited. */
+  hasEnded(): Promise<boolean>
 }
 
 export const noContainers = (): Containers => ({
   prepare: async () => {},
   advance: async (pod) => viewOfAll(pod, { is: 'running' }, { is: 'ended', code: 0, reason: 'Completed' }),
+  exec: rejectCommands,
+  attach: rejectCommands,
+  findLog: async () => undefined,
   stop: async () => true,
   finalView: async (pod) => viewOfAll(pod, { is: 'ended', code: 0, reason: 'Completed' }),
   removeRecords: async () => {},
   onChange() {},
+  onEvent() {},
 })
 
 /**
@@ -57,6 +96,9 @@ export const noContainers = (): Containers => ({
  */
 export const withoutNewContainers = (containers: Containers): Containers => ({
   ...containers,
+  runsCommands: false,
   prepare: noContainers().prepare,
   advance: noContainers().advance,
+  exec: rejectCommands,
+  attach: rejectCommands,
 })

@@ -1,7 +1,9 @@
 // Computes the environment and the command of a container. Expands $(NAME) as Kubernetes does: references to unknown names
-// are kept, and $$ is an escaped dollar sign. Throws a ConfigError for a source that is not supported.
+// are kept, and $$ is an escaped dollar sign. Throws a ConfigError for a missing object and for a source that is not supported.
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import { formatPodField, formatResourceField, type NodeResources } from '../pods/downward-fields.ts'
+import type { Entries, EntryReader } from '../pods/read-entries.ts'
 
 export type Environment = Readonly<Record<string, string>>
 
@@ -9,22 +11,99 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-/** `base` contains the variables of every container. The container can override them. */
-export function environmentOf(pod: Readonly<Pod>, container: Readonly<Container>, base: Environment = {}): Environment {
+export interface EnvironmentDeps {
+  readonly entries: EntryReader
+  readonly resources: NodeResources
+  /** The variables of every container. The container can override them. */
+  readonly base: Environment
+  /** Address of the pod, before its status contains one. */
+  readonly address?: string
+}
+
+export async function readEnvironment(
+  pod: Readonly<Pod>,
+  container: Readonly<Container>,
+  { entries, resources, base, address }: EnvironmentDeps,
+): Promise<Environment> {
   const env: Record<string, string> = { ...base }
-  if (container.envFrom?.length)
-    throw new ConfigError('envFrom is not supported by this node agent; use env with values')
+  const { namespace = '' } = pod.metadata
+  const readObject = async (
+    kind: 'configMap' | 'secret',
+    { name = '', optional = false }: { name?: string; optional?: boolean },
+  ) => {
+    const object = await entries[kind](namespace, name)
+    if (!object && !optional) throw new ConfigError(`${kind.toLowerCase()} ${JSON.stringify(name)} not found`)
+    return object
+  }
+  for (const { prefix = '', configMapRef, secretRef } of container.envFrom ?? []) {
+    const object = configMapRef
+      ? await readObject('configMap', configMapRef)
+      : secretRef && (await readObject('secret', secretRef))
+    for (const [key, value] of Object.entries(object ?? {})) {
+      if (!key.includes('=')) env[`${prefix}${key}`] = textOf(value)
+    }
+  }
+  const addEntry = (
+    name: string,
+    entriesOfObject: Entries | undefined,
+    { key, optional = false, object }: { key: string; optional?: boolean; object: string },
+  ) => {
+    const value = entriesOfObject?.[key]
+    if (value !== undefined) env[name] = textOf(value)
+    else if (!optional) throw new ConfigError(`couldn't find key ${key} in ${object}`)
+  }
   for (const { name, value, valueFrom } of container.env ?? []) {
+    const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef } = valueFrom ?? {}
     if (!valueFrom) env[name] = expandVariables(value ?? '', env)
-    else if (valueFrom.fieldRef) env[name] = fieldOf(pod, valueFrom.fieldRef.fieldPath)
-    else throw new ConfigError(`env ${name}: only values and fieldRef are supported by this node agent`)
+    else if (fieldRef) env[name] = readField(pod, fieldRef.fieldPath, address)
+    else if (resourceFieldRef) env[name] = readResource(pod, resourceFieldRef, container, resources)
+    else if (configMapKeyRef) {
+      const object = `ConfigMap ${namespace}/${configMapKeyRef.name}`
+      addEntry(name, await readObject('configMap', configMapKeyRef), { ...configMapKeyRef, object })
+    } else if (secretKeyRef) {
+      const object = `Secret ${namespace}/${secretKeyRef.name}`
+      addEntry(name, await readObject('secret', secretKeyRef), { ...secretKeyRef, object })
+    } else throw new ConfigError(`env ${name}: ${Object.keys(valueFrom).join()} is not supported by this node agent`)
   }
   return env
 }
 
-/** Returns the command and its arguments, or an empty array if the command is defined by the image only. */
-export function commandOf({ command = [], args = [] }: Readonly<Container>, env: Environment): string[] {
-  return command.length === 0 ? [] : [...command, ...args].map((argument) => expandVariables(argument, env))
+const textOf = (value: Uint8Array | string): string => Buffer.from(value).toString('utf8')
+
+function readField(pod: Readonly<Pod>, path: string, address = ''): string {
+  const hostIPs = [{ ip: address }]
+  const { status } = pod
+  const knownStatus = { hostIP: address, hostIPs, podIP: address, podIPs: hostIPs, ...status }
+  return withConfigError(() => formatPodField({ ...pod, status: knownStatus }, path))
+}
+
+const readResource = (
+  pod: Readonly<Pod>,
+  reference: Parameters<typeof formatResourceField>[1],
+  container: Readonly<Container>,
+  resources: NodeResources,
+) =>
+  withConfigError(() =>
+    formatResourceField(pod, { ...reference, containerName: reference.containerName || container.name }, resources),
+  )
+
+function withConfigError(format: () => string): string {
+  try {
+    return format()
+  } catch (error) {
+    throw new ConfigError((error as Error).message)
+  }
+}
+
+/** Returns the command with its arguments; `entry` is the command of the image, for a container without one. */
+export function buildCommand(
+  { command = [], args = [] }: Readonly<Container>,
+  env: Environment,
+  entry?: { readonly command: readonly string[]; readonly args: readonly string[] },
+): string[] {
+  const expand = (argument: string) => expandVariables(argument, env)
+  if (command.length > 0 || !entry) return [...command, ...args].map(expand)
+  return [...entry.command, ...(args.length > 0 ? args.map(expand) : entry.args)]
 }
 
 export const expandVariables = (text: string, env: Environment): string =>
@@ -32,28 +111,3 @@ export const expandVariables = (text: string, env: Environment): string =>
     if (name === undefined) return '$'
     return Object.hasOwn(env, name) ? env[name]! : whole
   })
-
-const FIELDS: Readonly<Record<string, (pod: Readonly<Pod>) => string | undefined>> = {
-  'metadata.name': ({ metadata }) => metadata.name,
-  'metadata.namespace': ({ metadata }) => metadata.namespace,
-  'metadata.uid': ({ metadata }) => metadata.uid,
-  'metadata.labels': ({ metadata }) => formatMap(metadata.labels),
-  'metadata.annotations': ({ metadata }) => formatMap(metadata.annotations),
-  'spec.nodeName': ({ spec }) => spec?.nodeName,
-  'spec.serviceAccountName': ({ spec }) => spec?.serviceAccountName,
-  'status.hostIP': ({ status }) => status?.hostIP,
-}
-
-/** Returns a field of the pod as text; a map as lines `key="value"`. */
-export function fieldOf(pod: Readonly<Pod>, path: string): string {
-  const match = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path)
-  if (match) return pod.metadata[match[1] as 'labels' | 'annotations']?.[match[2]!] ?? ''
-  if (!Object.hasOwn(FIELDS, path)) throw new ConfigError(`the field ${path} is not supported by this node agent`)
-  return FIELDS[path]!(pod) ?? ''
-}
-
-const formatMap = (entries: Readonly<Record<string, string>> = {}): string =>
-  Object.keys(entries)
-    .sort()
-    .map((key) => `${key}=${JSON.stringify(entries[key])}`)
-    .join('\n')

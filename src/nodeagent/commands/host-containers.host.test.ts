@@ -14,7 +14,9 @@ import { createRun } from '../../host/run.ts'
 import { createHostDisk } from '../disk/host-disk.ts'
 import { agentPaths } from '../paths.ts'
 import { type Containers, type VolumePath, withoutNewContainers } from './containers.ts'
+import { HOST_DEFAULTS } from './host-containers.fixture.ts'
 import { createHostContainers } from './host-containers.ts'
+import { readWholeLog } from './logs/read-whole-log.fixture.ts'
 
 const LAUNCHES = 15 * Number(process.env.SCALE ?? 1)
 
@@ -46,7 +48,13 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
 
   const UID = '11111111-2222-3333-4444-555555555555'
   async function createContainers(): Promise<Containers> {
-    const hostContainers = await createHostContainers({ paths: agentPaths(root), disk, clock, log: silentLog })
+    const hostContainers = await createHostContainers({
+      ...HOST_DEFAULTS,
+      paths: agentPaths(root),
+      disk,
+      clock,
+      log: silentLog,
+    })
     changes = []
     hostContainers.onChange(() => {
       for (const resolve of changes.splice(0)) resolve()
@@ -72,8 +80,7 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
       const change = nextChange()
       const [view] = (await containers.advance(pod, paths)).main
       if (view?.is !== 'running') {
-        const log = await readFile(join(root, 'pods', UID, 'containers', 'main', '0', 'log'), 'utf8')
-        return { view, log }
+        return { view, log: await readWholeLog(containers, pod, 'main') }
       }
       await change
     }
@@ -173,9 +180,12 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
     await rename(join(machine, 'd'), join(machine, 'hidden'))
     await symlink(outside, join(machine, 'd'))
     const volumeMounts = [{ name: 'data', mountPath: '/d', subPath: 'new' }]
-    for (const container of [{}, { volumeMounts }]) {
+    for (const [container, reason] of [
+      [{}, 'RunContainerError'],
+      [{ volumeMounts }, 'CreateContainerConfigError'],
+    ] as const) {
       expect((await containers.advance(aPod(['true'], container), hostPath)).main[0]).toMatchObject({
-        reason: 'RunContainerError',
+        reason,
         message: expect.stringMatching(/"d", which is not|link "d"/),
       })
     }
@@ -254,11 +264,16 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
     expect(await readFile(join(volume, 'order'), 'utf8')).toBe('one\ntwo\nmain\n')
   })
 
-  it('SYS-7 reports the exit code and log path of a crashing command', async () => {
-    const { view } = await runUntilEnded(aPod(['sh', '-c', 'echo output; exit 3'], {}, { restartPolicy: 'Always' }))
-    expect(view).toMatchObject({ is: 'waiting', reason: 'CrashLoopBackOff', last: { code: 3, reason: 'Error' } })
-    const logPath = /Its output is in (.*)$/.exec((view as { message: string }).message)?.[1] ?? ''
-    expect(await readFile(logPath, 'utf8')).toBe('output\n')
+  it('SYS-7 SYS-26 restarts a crashing command at once, then after a delay, and reports its last exit code', async () => {
+    const pod = aPod(['sh', '-c', 'echo output; exit 3'], {}, { restartPolicy: 'Always' })
+    const { view } = await runUntilEnded(pod)
+    expect(view).toMatchObject({
+      is: 'waiting',
+      reason: 'CrashLoopBackOff',
+      restarts: 1,
+      message: `back-off 10s restarting failed container=main pod=p_default(${UID})`,
+      last: { code: 3, reason: 'Error', endedMs: expect.any(Number) },
+    })
   })
 
   it('SYS-7 keeps the log of the previous run only', async () => {
@@ -299,7 +314,8 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
   })
 
   it('SYS-7 names an unsupported field in the container status', async () => {
-    const pod = aPod(['true'], { env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] })
+    const fileKeyRef = { volumeName: 'data', path: 'f', key: 'k' }
+    const pod = aPod(['true'], { env: [{ name: 'X', valueFrom: { fileKeyRef } }] })
     expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({
       is: 'waiting',
       reason: 'CreateContainerConfigError',

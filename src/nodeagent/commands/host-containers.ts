@@ -1,239 +1,369 @@
-// Runs containers as processes of this machine, and restarts them as the pod's restartPolicy says. Processes survive a restart of
-// the agent, which finds them by their records (run-records.ts). launch.ts starts a process.
+// Runs containers as processes of this machine. Reads the records of their runs (run-records.ts), plans the next step
+// (plan-containers.ts) and applies it. Processes survive a restart of the agent, which finds them by their records.
+// start-container.ts starts one; stop-run.ts ends one; probes.ts checks them.
 
-import { join, normalize } from 'node:path'
+import { join } from 'node:path'
 import type { Stored } from '../../api/kind.ts'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import { startTicksOf } from '../../host/process-identity.ts'
-import type { NodeDisk } from '../disk/disk.ts'
-import type { AgentPaths } from '../paths.ts'
-import type { ContainerView, EndedRun, PodView } from '../pods/pod-status.ts'
+import { timestamp } from '../../base/timestamps.ts'
+import type { EventDetails } from '../../runtime/index.ts'
+import type { ContainerView, PodView } from '../pods/pod-status.ts'
+import { isSidecar } from '../pods/restart-policy.ts'
+import { type Action, type ActionTarget, runAction } from './actions.ts'
 import { openPodCgroups, type PodCgroups } from './cgroup.ts'
-import { DEFAULT_LOG_LIMITS, type LogLimits, runLogRotation } from './container-logs.ts'
-import { type Containers, openingOf, type VolumePaths } from './containers.ts'
-import { ConfigError, commandOf, type Environment, environmentOf } from './environment.ts'
-import { type LaunchMount, launch } from './launch.ts'
-import { formatPid, type RunState, readRun, runFiles } from './run-records.ts'
+import { createContainerInputs } from './container-input.ts'
+import { createContainerLogs } from './container-logs.ts'
+import type { Containers, VolumePaths } from './containers.ts'
+import { ConfigError } from './environment.ts'
+import { ContainerNotRunningError, execInContainer } from './exec-in-container.ts'
+import { DEFAULT_LOG_LIMITS, type LogLimits } from './logs/log-writer.ts'
+import { type ContainerState, describe, describeEnd, type LatestRun, planContainers } from './plan-containers.ts'
+import { createProbes } from './probes.ts'
+import { type RunFiles, readRun, runFiles } from './run-records.ts'
+import { type ContainerSources, createContainerStarter, ImageError, withUser } from './start-container.ts'
+import { createRunStopper, sendSignal } from './stop-run.ts'
+import { readTerminationMessage } from './termination-message.ts'
 
-export interface HostContainersDeps {
-  readonly paths: AgentPaths
-  readonly disk: NodeDisk
-  readonly clock: Clock
+export interface HostContainersDeps extends ContainerSources {
   readonly log: Logger
-  /** URL of the API server, for KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT of the containers. */
-  readonly serverUrl?: string
   /** Default: the limits of the kubelet. */
   readonly logLimits?: LogLimits
   /** Default: the cgroups of this machine. */
   readonly cgroups?: PodCgroups
 }
 
-const DIRECTORY_MODE = 0o750
 const POLL_MS = 1_000 // interval for processes of an earlier run of the agent, whose exit causes no event
-const RESTART_MS_MIN = 10_000
-const RESTART_MS_MAX = 300_000
+const RETRY_MS = 10_000 // interval at which a container that could not be started is tried again
 const KILL_POLL_MS = 200
-
-interface LatestRun {
-  /** The index of the run, starting at 0. */
-  readonly run: number
-  readonly state: RunState
-  /** The previous run. */
-  readonly last?: EndedRun
-}
+const PID_MODE = 0o600
+const DEFAULT_GRACE_SECONDS = 30
+const POST_START_MS_MAX = 24 * 60 * 60 * 1_000 // a hook that runs longer fails, and its container is ended
 
 export async function createHostContainers(deps: HostContainersDeps): Promise<Containers> {
   const { paths, disk, clock, log } = deps
   const isRoot = process.getuid?.() === 0
   const cgroups: PodCgroups & { message?: string } = deps.cgroups ?? (await openPodCgroups())
   if (cgroups.message) log.warn({ reason: cgroups.message }, 'commands run without a cgroup')
-  const serviceEnvironment = deps.serverUrl ? serviceEnvironmentOf(deps.serverUrl) : {}
-  const childPids = new Set<number>() // processes whose exit causes an event
-  const timers = new Map<string, () => void>()
+  const timers = new Map<string, { readonly dueMs: number; cancel(): void }>()
+  /** The last known objects of the pods, for the hooks of a pod whose object was deleted by force. */
+  const knownPods = new Map<string, Readonly<Stored<Pod>>>()
+  /** Runs whose postStart hook is running. */
+  const postStarts = new Set<string>()
+  /** Runs that must be ended and started again, with the message of the event. */
+  const condemnedRuns = new Map<string, { readonly message: string; readonly graceSeconds?: number }>()
+  /** Monotonic time at which the grace period of a pod that is being stopped ends. */
   const deadlinesMs = new Map<string, number>()
+  const logs = createContainerLogs({ paths, disk, clock, log, limits: deps.logLimits ?? DEFAULT_LOG_LIMITS })
+  const inputs = createContainerInputs({ clock })
   let notifyChange: (uid: string) => void = () => {}
+  let recordPodEvent: (pod: Readonly<Stored<Pod>>, event: EventDetails) => void = () => {}
 
+  /** Calls the listener after this time, or earlier if an earlier call is pending. */
   const notifyAfter = (uid: string, ms: number) => {
-    timers.get(uid)?.()
-    timers.set(
-      uid,
-      clock.after(ms, () => {
-        timers.delete(uid)
-        notifyChange(uid)
-      }),
-    )
+    const dueMs = clock.monotonicMs() + ms
+    const pending = timers.get(uid)
+    if (pending && pending.dueMs <= dueMs) return
+    pending?.cancel()
+    const cancel = clock.after(ms, () => {
+      timers.delete(uid)
+      notifyChange(uid)
+    })
+    timers.set(uid, { dueMs, cancel })
   }
+  const runKeyOf = (uid: string, name: string, run: number) => `${uid}/${name}/${run}`
+  const filesOf = (uid: string, name: string, run: number): RunFiles =>
+    runFiles(join(paths.container(uid, name), String(run)))
+  const recordEvent = ({ pod }: ActionTarget, event: EventDetails) => recordPodEvent(pod, event)
+  const run = (target: ActionTarget, action: Action, timeoutMs: number) =>
+    runAction(target, action, timeoutMs, { clock, exec })
+  const probes = createProbes({
+    clock,
+    runAction: run,
+    recordEvent,
+    onChange: ({ pod }) => notifyChange(pod.metadata.uid),
+  })
+  const stopper = createRunStopper({
+    clock,
+    runAction: run,
+    recordEvent,
+    notifyAfter,
+    notify: (uid) => notifyChange(uid),
+  })
+  const starter = await createContainerStarter({
+    ...deps,
+    isRoot,
+    cgroups,
+    logs,
+    inputs,
+    filesOf,
+    onExit: (uid) => notifyChange(uid),
+  })
 
-  const filesOf = (uid: string, name: string, run: number) => runFiles(join(paths.container(uid, name), String(run)))
-
-  async function readLatestRun(uid: string, name: string): Promise<LatestRun | undefined> {
-    const runs = (await disk.list(paths.container(uid, name))).map(Number).filter(Number.isInteger)
-    for (const run of runs.sort((a, b) => b - a)) {
-      const state = await readRun(filesOf(uid, name, run), disk)
+  async function readLatestRun(
+    uid: string,
+    container: Readonly<Container>,
+    containerCount: number,
+  ): Promise<LatestRun | undefined> {
+    const { name } = container
+    const describeRun = async (number: number) => {
+      const files = filesOf(uid, name, number)
+      const state = await readRun(files, disk)
+      const id = `stowage://${uid}_${name}_${number}`
+      if (state?.is !== 'ended') return { state, id }
+      const message = await readTerminationMessage(files, container, { code: state.code, containerCount })
+      return { state, id, ...(message === undefined ? {} : { message }) }
+    }
+    const numbers = (await disk.list(paths.container(uid, name))).map(Number).filter(Number.isInteger)
+    for (const number of numbers.sort((a, b) => b - a)) {
+      const { state, ...details } = await describeRun(number)
       if (!state) continue
-      const previousRun = run > 0 ? await readRun(filesOf(uid, name, run - 1), disk) : undefined
-      return { run, state, last: previousRun?.is === 'ended' ? endedRun(previousRun) : undefined }
+      const previous = number > 0 ? await describeRun(number - 1) : undefined
+      const last = previous?.state?.is === 'ended' ? describeEnd(previous, previous.state) : undefined
+      return { run: number, state, ...details, ...(last ? { last } : {}) }
     }
     return undefined
   }
 
-  async function start(pod: Readonly<Stored<Pod>>, container: Readonly<Container>, run: number, volumes: VolumePaths) {
-    const uid = pod.metadata.uid
-    const env = environmentOf(pod, container, serviceEnvironment)
-    const command = withUser(pod, container, commandOf(container, env), isRoot)
-    const files = filesOf(uid, container.name, run)
-    const scratch = join(files.directory, 'scratch')
-    await removeEarlierRuns(uid, container.name, run)
-    await disk.makeDirectory(scratch, DIRECTORY_MODE)
-    const mounts = await prepareMounts(uid, container, volumes)
-    const cgroupFiles = isRoot ? await cgroups.create(uid) : []
-    await disk.writeText(files.started, `${clock.nowMs()}\n`)
-    const launchedProcess = await launch(
-      {
-        command,
-        env,
-        workingDir: container.workingDir || '/',
-        mounts,
-        cgroupFiles,
-        logFile: files.log,
-        pidFile: files.pid,
-        exitFile: files.exit,
-        scratch,
-      },
-      { isRoot },
-    )
-    childPids.add(launchedProcess.pid)
-    launchedProcess.onExit(() => {
-      childPids.delete(launchedProcess.pid)
-      notifyChange(uid)
-    })
-    await disk.writeText(files.pid, formatPid(launchedProcess.pid, await startTicksOf(launchedProcess.pid)))
-  }
-
-  /** Keeps the records and the log of the previous run only, so that a container that always restarts does not fill the disk. */
-  async function removeEarlierRuns(uid: string, name: string, run: number): Promise<void> {
-    for (const entry of await disk.list(paths.container(uid, name))) {
-      if (Number(entry) < run - 1) await disk.removeTree(join(paths.container(uid, name), entry))
-    }
-  }
-
-  async function prepareMounts(
-    uid: string,
-    container: Readonly<Container>,
-    volumes: VolumePaths,
-  ): Promise<LaunchMount[]> {
-    const mounts: LaunchMount[] = []
-    for (const [index, { name, mountPath, subPath, readOnly = false }] of (container.volumeMounts ?? []).entries()) {
-      const volume = volumes.get(name)
-      if (!volume) continue
-      if (normalize(mountPath) === '/') {
-        throw new ConfigError(
-          `volumeMount "${name}": a volume at / would hide the programs of the machine; use another mountPath`,
-        )
+  /**
+   * Marks the runs as lost whose process has not written its PID. An earlier agent was killed when it started them. The process,
+   * if it exists, finds the file and exits, so that the next run is the only one.
+   */
+  async function claimLostRuns(pod: Readonly<Stored<Pod>>): Promise<void> {
+    for (const { name } of listContainers(pod)) {
+      for (const number of await disk.list(paths.container(pod.metadata.uid, name))) {
+        const { started, pid } = runFiles(join(paths.container(pod.metadata.uid, name), number))
+        if ((await disk.kindOf(started)) !== undefined) await disk.makeEmptyFile(pid, PID_MODE)
       }
-      let source = volume.path
-      const opening = openingOf(volume, subPath ?? '')
-      if (isRoot && (subPath || volume.isHostPath)) {
-        source = join(paths.subPaths(uid), name, container.name, String(index))
-        await disk.bindSubPath(...opening, source)
-      } else if (subPath) source = await disk.makeSubPath(...opening)
-      mounts.push({ source, target: mountPath, readOnly: readOnly || volume.readOnly })
     }
-    for (const { name, devicePath } of container.volumeDevices ?? []) {
-      const volume = volumes.get(name)
-      if (volume) mounts.push({ source: volume.path, target: devicePath, readOnly: false })
-    }
-    // A nested mount path is longer than the path that contains it, and must be mounted after it.
-    return mounts.sort((a, b) => a.target.length - b.target.length)
   }
 
-  /** Starts a container, or restarts it after its backoff. */
-  async function advanceContainer(
+  async function readState(
     pod: Readonly<Stored<Pod>>,
     container: Readonly<Container>,
-    volumes: VolumePaths,
-    policy: 'Always' | 'OnFailure' | 'Never',
-  ): Promise<ContainerView> {
+    errors: ReadonlyMap<string, StartError>,
+  ): Promise<ContainerState> {
     const uid = pod.metadata.uid
+    const latestRun = await readLatestRun(uid, container, listContainers(pod).length)
+    const error = errors.get(container.name)
+    const runKey = latestRun ? runKeyOf(uid, container.name, latestRun.run) : ''
+    if (latestRun?.state.is === 'ended') {
+      probes.stop(runKey)
+      stopper.forget(runKey)
+      condemnedRuns.delete(runKey)
+    }
+    const isInPostStart = postStarts.has(runKey)
+    if (latestRun?.state.is === 'running' && !isInPostStart) {
+      const { startedMs } = latestRun.state
+      probes.start(runKey, { pod, container }, { startedMs, initial: findEarlierResults(pod, container, startedMs) })
+    }
+    const { isStarted, isReady, failed } = probes.read(runKey)
+    if (failed && !condemnedRuns.has(runKey)) {
+      const kind = failed.kind.toLowerCase()
+      const message = `Container ${container.name} failed ${kind} probe, will be restarted`
+      condemnedRuns.set(runKey, { message, graceSeconds: failed.graceSeconds })
+    }
+    return {
+      container,
+      isInPostStart,
+      isStarted,
+      isReady,
+      ...(latestRun ? { latestRun } : {}),
+      ...(error ? { error } : {}),
+    }
+  }
+
+  async function readStates(pod: Readonly<Stored<Pod>>, errors: ReadonlyMap<string, StartError> = new Map()) {
+    const readAll = (containers: readonly Readonly<Container>[] = []) =>
+      Promise.all(containers.map((container) => readState(pod, container, errors)))
+    return {
+      init: await readAll(pod.spec?.initContainers),
+      main: await readAll(pod.spec?.containers),
+      ephemeral: await readAll(listEphemeralContainers(pod)),
+    }
+  }
+
+  async function start(
+    pod: Readonly<Stored<Pod>>,
+    planned: Parameters<typeof starter.start>[1],
+    volumes: VolumePaths,
+  ): Promise<StartError | undefined> {
+    const { container } = planned
+    const target = { pod, container }
     try {
-      const latestRun = await readLatestRun(uid, container.name)
-      if (!latestRun) {
-        await start(pod, container, 0, volumes)
-        return viewOf((await readLatestRun(uid, container.name))!)
-      }
-      const { state, run } = latestRun
-      if (state.is === 'running') {
-        if (!childPids.has(state.pid)) notifyAfter(uid, POLL_MS)
-        return viewOf(latestRun)
-      }
-      const shouldRestart = policy === 'Always' || (policy === 'OnFailure' && state.code !== 0)
-      if (!shouldRestart) return viewOf(latestRun)
-      const waitMs = state.startedMs + restartDelayMs(run) - clock.nowMs()
-      if (waitMs > 0) {
-        notifyAfter(uid, waitMs)
-        const message =
-          `back-off ${Math.ceil(waitMs / 1_000)}s restarting failed container=${container.name}. ` +
-          `Its output is in ${filesOf(uid, container.name, run).log}`
-        return { is: 'waiting', reason: 'CrashLoopBackOff', message, restarts: run, last: endedRun(state) }
-      }
-      await start(pod, container, run + 1, volumes)
-      return viewOf((await readLatestRun(uid, container.name))!)
+      const isStarted = await starter.start(pod, planned, volumes)
+      if (!isStarted) return undefined // the record of the run has the reason
     } catch (error) {
-      const reason = error instanceof ConfigError ? 'CreateContainerConfigError' : 'RunContainerError'
-      notifyAfter(uid, RESTART_MS_MIN)
-      return { is: 'waiting', reason, message: (error as Error).message }
+      const { message } = error as Error
+      recordEvent(target, { type: 'Warning', reason: 'Failed', message: `Error: ${message}` })
+      notifyAfter(pod.metadata.uid, RETRY_MS)
+      return { reason: reasonOf(error), message }
+    }
+    recordEvent(target, { type: 'Normal', reason: 'Created', message: `Created container ${container.name}` })
+    recordEvent(target, { type: 'Normal', reason: 'Started', message: `Started container ${container.name}` })
+    startHook(target, planned.run)
+    return undefined
+  }
+
+  /** Runs the postStart hook. If it fails, the run is ended. */
+  function startHook(target: ActionTarget, number: number): void {
+    const hook = target.container.lifecycle?.postStart
+    if (!hook) return
+    const uid = target.pod.metadata.uid
+    const runKey = runKeyOf(uid, target.container.name, number)
+    postStarts.add(runKey)
+    void run(target, hook, POST_START_MS_MAX)
+      .catch(({ message }: Error) => ({ isSuccess: false, output: message }))
+      .then(({ isSuccess, output }) => {
+        postStarts.delete(runKey)
+        if (!isSuccess) {
+          const message = `PostStartHook failed: ${output}`
+          recordEvent(target, { type: 'Warning', reason: 'FailedPostStartHook', message })
+          condemnedRuns.set(runKey, { message: 'FailedPostStartHook' })
+        }
+        notifyChange(uid)
+      })
+  }
+
+  /** Ends the runs that a probe or hook condemned, also those of an earlier agent. */
+  async function endCondemnedRuns(pod: Readonly<Stored<Pod>>, states: readonly ContainerState[]): Promise<void> {
+    const uid = pod.metadata.uid
+    for (const { container, latestRun } of states) {
+      if (latestRun?.state.is !== 'running') continue
+      const key = runKeyOf(uid, container.name, latestRun.run)
+      const files = filesOf(uid, container.name, latestRun.run)
+      const record = await disk.readText(files.killed)
+      const condemned = condemnedRuns.get(key) ?? (record === undefined ? undefined : { message: record.trim() })
+      if (!condemned) continue
+      if (record === undefined) await disk.writeText(files.killed, `${condemned.message}\n`)
+      const graceSeconds = condemned.graceSeconds ?? graceSecondsOf(pod)
+      stopper.stop({
+        key,
+        uid,
+        pid: latestRun.state.pid,
+        target: { pod, container },
+        graceSeconds,
+        message: condemned.message,
+      })
     }
   }
 
-  async function mapContainers(
-    pod: Readonly<Stored<Pod>>,
-    toView: (container: Readonly<Container>) => Promise<ContainerView>,
-  ) {
-    const mapEach = async (containers: readonly Readonly<Container>[]) => {
-      const results: ContainerView[] = []
-      for (const container of containers) results.push(await toView(container))
-      return results
+  /** Stops the running ones of these containers. Returns whether none runs. */
+  function stopContainers(uid: string, states: readonly StoppableContainer[], graceSeconds: number): boolean {
+    const running = states.filter(({ latestRun }) => latestRun && latestRun.state.is !== 'ended')
+    for (const { name, target, latestRun } of running) {
+      const { run: number, state } = latestRun!
+      if (state.is === 'ended') continue
+      const key = runKeyOf(uid, name, number)
+      probes.stop(key)
+      stopper.stop({ key, uid, pid: state.pid, target, graceSeconds, message: `Stopping container ${name}` })
     }
-    return { init: await mapEach(pod.spec?.initContainers ?? []), main: await mapEach(pod.spec?.containers ?? []) }
+    return running.length === 0
+  }
+
+  /** Reads the containers with records, also if the pod object is not known. */
+  async function readStoppable(uid: string): Promise<StoppableContainer[]> {
+    const pod = knownPods.get(uid)
+    const containers = pod ? listContainers(pod) : []
+    return Promise.all(
+      (await disk.list(paths.containers(uid))).map(async (name) => {
+        const container = containers.find((candidate) => candidate.name === name)
+        const latestRun = await readLatestRun(uid, container ?? { name }, Math.max(1, containers.length))
+        const initIndex = pod?.spec?.initContainers?.findIndex((candidate) => candidate.name === name) ?? -1
+        return {
+          name,
+          latestRun,
+          ...(pod && container ? { target: { pod, container } } : {}),
+          sidecarIndex: container && initIndex >= 0 && isSidecar(container) ? initIndex : -1,
+        }
+      }),
+    )
+  }
+
+  /** Throws ContainerNotRunningError. */
+  async function findRunning(pod: Readonly<Stored<Pod>>, name: string) {
+    const uid = pod.metadata.uid
+    const container = listContainers(pod).find((candidate) => candidate.name === name)
+    const latestRun = container && (await readLatestRun(uid, container, 1))
+    if (!container || latestRun?.state.is !== 'running') {
+      throw new ContainerNotRunningError(`container ${JSON.stringify(name)} runs no command`)
+    }
+    return { container, pid: latestRun.state.pid, files: filesOf(uid, name, latestRun.run) }
+  }
+
+  async function exec(...[pod, containerName, options]: Parameters<Containers['exec']>) {
+    const uid = pod.metadata.uid
+    const { container, pid } = await findRunning(pod, containerName)
+    const command = withUser(pod, container, [...options.command], isRoot)
+    const cgroupFiles = isRoot ? await cgroups.create(uid) : []
+    const workingDir = container.workingDir || '/'
+    return execInContainer({ pid, workingDir, cgroupFiles, isRoot }, { ...options, command }, { clock })
   }
 
   return {
+    runsCommands: true,
+
     async prepare(uid) {
       if (isRoot) await cgroups.create(uid)
     },
 
     async advance(pod, volumes): Promise<PodView> {
-      const initializingView: ContainerView = { is: 'waiting', reason: 'PodInitializing' }
-      const policy = pod.spec?.restartPolicy ?? 'Always'
-      const init: ContainerView[] = []
-      for (const container of pod.spec?.initContainers ?? []) {
-        const isNext = init.every((view) => view.is === 'ended' && view.code === 0)
-        const initPolicy = policy === 'Never' ? 'Never' : 'OnFailure'
-        if (!isNext) init.push(initializingView)
-        else if (hasNoCommand(container)) init.push({ is: 'ended', code: 0, reason: 'Completed' })
-        else init.push(await advanceContainer(pod, container, volumes, initPolicy))
+      const uid = pod.metadata.uid
+      knownPods.set(uid, pod)
+      await claimLostRuns(pod)
+      const errors = new Map<string, StartError>()
+      for (;;) {
+        const states = await readStates(pod, errors)
+        const all = [...states.init, ...states.main, ...states.ephemeral]
+        await endCondemnedRuns(pod, all)
+        const plan = planContainers(pod, states, clock.nowMs())
+        if (plan.start) {
+          const error = await start(pod, plan.start, volumes)
+          if (error) errors.set(plan.start.container.name, error)
+          continue
+        }
+        if (plan.stopSidecars) await stopSidecars(uid, graceSecondsOf(pod))
+        recordBackOffs(pod, plan.view, (event) => recordPodEvent(pod, event))
+        if (plan.wakeInMs < Number.POSITIVE_INFINITY) notifyAfter(uid, plan.wakeInMs)
+        const isPolled = all.some(({ latestRun }) => {
+          const state = latestRun?.state
+          return state?.is === 'starting' || (state?.is === 'running' && !starter.isChild(state.pid))
+        })
+        if (isPolled) notifyAfter(uid, POLL_MS)
+        return { ...plan.view, ...(all.some(({ latestRun }) => latestRun) ? { podIP: deps.address } : {}) }
       }
-      const isInitialized = init.every((view) => view.is === 'ended' && view.code === 0)
-      const main: ContainerView[] = []
-      for (const container of pod.spec?.containers ?? []) {
-        if (!isInitialized) main.push(initializingView)
-        else if (hasNoCommand(container)) main.push({ is: 'running' })
-        else main.push(await advanceContainer(pod, container, volumes, policy))
+    },
+
+    exec,
+
+    async attach(pod, containerName, options) {
+      const { container, pid, files } = await findRunning(pod, containerName)
+      const capture = logs.find(files)
+      if (!capture) throw new ContainerNotRunningError('the container has closed its output')
+      return inputs.attach({ container, pid, files, capture }, options)
+    },
+
+    async findLog(pod, containerName, { previous }) {
+      const uid = pod.metadata.uid
+      const latestRun = await readLatestRun(uid, { name: containerName }, 1)
+      if (!latestRun) return undefined
+      // The status of a container that waits for its restart has the latest run as its last state.
+      const isWaiting = latestRun.state.is === 'ended' && hasWaitingState(pod, containerName)
+      const number = previous && !isWaiting ? latestRun.run - 1 : latestRun.run
+      const files = filesOf(uid, containerName, number)
+      if (!(await readRun(files, disk))) return undefined
+      const hasEnded = async () => {
+        const state = await readRun(files, disk)
+        return state === undefined || state.is === 'ended'
       }
-      return { init, main }
+      return { path: files.log, capture: logs.find(files), hasEnded }
     },
 
     async stop(uid, graceSeconds) {
-      const runningPids: number[] = []
-      for (const name of await disk.list(paths.containers(uid))) {
-        const latestRun = await readLatestRun(uid, name)
-        if (latestRun?.state.is === 'running') runningPids.push(latestRun.state.pid)
-      }
-      if (runningPids.length === 0) {
-        for (const pid of await cgroups.processes(uid)) kill(pid, 'SIGKILL') // processes that outlived their command
+      const states = await readStoppable(uid)
+      if (!states.some(({ latestRun }) => latestRun && latestRun.state.is !== 'ended')) {
+        for (const pid of await cgroups.processes(uid)) sendSignal(pid, 'SIGKILL') // processes that outlived their command
         if ((await cgroups.processes(uid)).length > 0) {
           notifyAfter(uid, KILL_POLL_MS)
           return false
@@ -242,35 +372,40 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
         deadlinesMs.delete(uid)
         return true
       }
-      const previousDeadlineMs = deadlinesMs.get(uid)
-      const deadlineMs = Math.min(
-        previousDeadlineMs ?? Number.POSITIVE_INFINITY,
-        clock.monotonicMs() + graceSeconds * 1_000,
-      )
-      if (previousDeadlineMs === undefined) for (const pid of runningPids) kill(-pid, 'SIGTERM')
+      const requestedMs = clock.monotonicMs() + graceSeconds * 1_000
+      const deadlineMs = Math.min(deadlinesMs.get(uid) ?? Number.POSITIVE_INFINITY, requestedMs)
       deadlinesMs.set(uid, deadlineMs)
       const remainingMs = deadlineMs - clock.monotonicMs()
-      if (remainingMs <= 0) {
-        const processGroups = runningPids.map((pid) => -pid)
-        for (const pid of [...processGroups, ...(await cgroups.processes(uid))]) kill(pid, 'SIGKILL')
+      if (remainingMs <= 0) for (const pid of await cgroups.processes(uid)) sendSignal(pid, 'SIGKILL')
+      const others = states.filter(({ sidecarIndex }) => sidecarIndex < 0)
+      if (stopContainers(uid, others, graceSeconds)) {
+        // The sidecars share the rest of the grace period, but have at least a short time to exit.
+        const restSeconds = graceSeconds === 0 ? 0 : Math.max(SIDECAR_GRACE_SECONDS_MIN, remainingMs / 1_000)
+        await stopSidecars(uid, restSeconds)
       }
-      notifyAfter(uid, remainingMs <= 0 ? KILL_POLL_MS : Math.min(POLL_MS, remainingMs))
       return false
     },
 
-    finalView: (pod) =>
-      mapContainers(pod, async (container) => {
-        const latestRun = await readLatestRun(pod.metadata.uid, container.name)
-        if (latestRun) return viewOf(latestRun)
-        return hasNoCommand(container)
-          ? { is: 'ended', code: 0, reason: 'Completed' }
-          : { is: 'waiting', reason: 'ContainerCreating' } // never started
-      }),
+    async finalView(pod) {
+      const toView = (state: ContainerState): ContainerView => {
+        const status = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])]
+        const wasRunning = status.find(({ name }) => name === state.container.name)?.state?.running !== undefined
+        const missingView: ContainerView = wasRunning
+          ? { is: 'ended', code: 0, reason: 'Completed' } // no process: an agent without commands reported it as running
+          : { is: 'waiting', reason: 'ContainerCreating' }
+        return describe(state) ?? missingView
+      }
+      const { init, main, ephemeral } = await readStates(pod)
+      return { init: init.map(toView), main: main.map(toView), ephemeral: ephemeral.map(toView) }
+    },
 
     async removeRecords(uid) {
-      timers.get(uid)?.()
+      timers.get(uid)?.cancel()
       timers.delete(uid)
       deadlinesMs.delete(uid)
+      knownPods.delete(uid)
+      for (const key of [...condemnedRuns.keys()]) if (key.startsWith(`${uid}/`)) condemnedRuns.delete(key)
+      await Promise.all([logs, inputs].map(({ close }) => close(paths.containers(uid))))
       await disk.removeTree(paths.containers(uid))
     },
 
@@ -278,65 +413,78 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       notifyChange = listener
     },
 
-    run: (signal) => runLogRotation({ paths, disk, clock, log, limits: deps.logLimits ?? DEFAULT_LOG_LIMITS }, signal),
+    onEvent(listener) {
+      recordPodEvent = listener
+    },
+
+    run: logs.run,
+  }
+
+  /** Stops the last running sidecar. The next one follows when it has exited. */
+  async function stopSidecars(uid: string, graceSeconds: number): Promise<void> {
+    const sidecars = (await readStoppable(uid)).filter(({ sidecarIndex }) => sidecarIndex >= 0)
+    for (const sidecar of sidecars.sort((a, b) => b.sidecarIndex - a.sidecarIndex)) {
+      if (!stopContainers(uid, [sidecar], graceSeconds)) return
+    }
   }
 }
 
-/** Returns the variables with which client libraries find the API server from within a pod. */
-export function serviceEnvironmentOf(serverUrl: string): Environment {
-  const { hostname, port } = new URL(serverUrl)
-  const host = hostname.replace(/^\[|\]$/g, '') // client libraries add the brackets of an IPv6 address
-  return { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port || '443' }
+const SIDECAR_GRACE_SECONDS_MIN = 2
+
+interface StartError {
+  readonly reason: string
+  readonly message: string
 }
 
-/** Whether the container has no command. Images, which could define one, are not supported, so no process is started. */
-const hasNoCommand = ({ command = [] }: Readonly<Container>) => command.length === 0
-
-/** Returns the time from the start of a run to the next: 10 s for the first run, doubled with each run, at most 5 min. */
-const restartDelayMs = (run: number): number => Math.min(RESTART_MS_MIN * 2 ** run, RESTART_MS_MAX)
-
-function viewOf({ run: restarts, state, last }: LatestRun): ContainerView {
-  const { startedMs } = state
-  if (state.is === 'running') return { is: 'running', startedMs, restarts, last }
-  return { is: 'ended', ...endedRun(state), restarts }
+interface StoppableContainer {
+  readonly name: string
+  readonly latestRun: LatestRun | undefined
+  /** Undefined if the pod object is not known. */
+  readonly target?: ActionTarget
+  /** The position among the init containers, or -1 for other containers. */
+  readonly sidecarIndex: number
 }
 
-function endedRun({ code, startedMs, isLost }: Extract<RunState, { is: 'ended' }>): EndedRun {
-  return { code, reason: isLost ? 'ContainerStatusUnknown' : code === 0 ? 'Completed' : 'Error', startedMs }
+function reasonOf(error: unknown): string {
+  if (error instanceof ConfigError) return 'CreateContainerConfigError'
+  return error instanceof ImageError ? 'ErrImageNeverPull' : 'RunContainerError'
 }
 
-/** Prefixes the command with setpriv, to apply the user and groups of the security context. */
-function withUser(
-  pod: Readonly<Stored<Pod>>,
-  container: Readonly<Container>,
-  command: string[],
-  isRoot: boolean,
-): string[] {
-  const podContext = pod.spec?.securityContext ?? {}
-  const user = container.securityContext?.runAsUser ?? podContext.runAsUser
-  const group = container.securityContext?.runAsGroup ?? podContext.runAsGroup
-  const runAsNonRoot = container.securityContext?.runAsNonRoot ?? podContext.runAsNonRoot ?? false
-  if (runAsNonRoot && (user === 0 || (user === undefined && isRoot))) {
-    throw new ConfigError('container has runAsNonRoot and would run as root; set runAsUser')
-  }
-  if (user === undefined && group === undefined && podContext.fsGroup === undefined) return command
-  if (!isRoot) {
-    if (user === undefined || user === process.getuid?.()) return command
-    throw new ConfigError(`only root can run a command as user ${user}, but this node agent is not root`)
-  }
-  const groups = [
-    ...(podContext.supplementalGroups ?? []),
-    ...(podContext.fsGroup === undefined ? [] : [podContext.fsGroup]),
-  ]
-  const groupOptions = groups.length > 0 ? ['--groups', groups.join(',')] : ['--clear-groups']
-  return ['setpriv', '--reuid', String(user ?? 0), '--regid', String(group ?? 0), ...groupOptions, '--', ...command]
+const listContainers = ({ spec }: Readonly<Pod>): readonly Readonly<Container>[] => [
+  ...(spec?.initContainers ?? []),
+  ...(spec?.containers ?? []),
+  ...listEphemeralContainers({ spec }),
+]
+
+/** An ephemeral container has the fields of a container; those that it cannot have are not set. */
+const listEphemeralContainers = ({ spec }: Pick<Pod, 'spec'>): readonly Readonly<Container>[] =>
+  (spec?.ephemeralContainers ?? []) as readonly Container[]
+
+const hasWaitingState = ({ status }: Readonly<Pod>, name: string): boolean =>
+  [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].some(
+    (candidate) => candidate.name === name && candidate.state?.waiting !== undefined,
+  )
+
+const graceSecondsOf = ({ spec }: Readonly<Pod>): number => spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
+
+/** Returns the results of probes that an earlier agent wrote to the status of this run. */
+function findEarlierResults({ status }: Readonly<Pod>, { name }: Readonly<Container>, startedMs: number) {
+  const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
+  const { state, started, ready } = statuses.find((candidate) => candidate.name === name) ?? {}
+  if (state?.running?.startedAt !== timestamp(startedMs)) return undefined
+  return { isStarted: started === true, isReady: ready === true }
 }
 
-/** Sends the signal. Ignores a process that has already exited. */
-function kill(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+function recordBackOffs(
+  { metadata, spec }: Readonly<Stored<Pod>>,
+  { init, main }: PodView,
+  record: (event: EventDetails) => void,
+): void {
+  const names = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map(({ name }) => name)
+  for (const [index, view] of [...init, ...main].entries()) {
+    if (view.is !== 'waiting' || view.reason !== 'CrashLoopBackOff') continue
+    const pod = `${metadata.name}_${metadata.namespace}(${metadata.uid})`
+    const message = `Back-off restarting failed container ${names[index]} in pod ${pod}`
+    record({ type: 'Warning', reason: 'BackOff', message })
   }
 }

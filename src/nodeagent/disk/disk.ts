@@ -17,8 +17,8 @@ export interface NodeDisk {
   readText(path: string): Promise<string | undefined>
   /** Replaces the file atomically. After a power loss, however, it may be missing or empty. */
   writeText(path: string, text: string): Promise<void>
-  /** Replaces the file atomically, with this mode. */
-  writeFile(path: string, content: Uint8Array, mode: number): Promise<void>
+  /** Replaces the file atomically, with this mode and owner. Default owner: the user of the agent. */
+  writeFile(path: string, content: Uint8Array, mode: number, user?: number): Promise<void>
   /** Creates a file if it does not exist. Throws SubPathError if a part of its path is a link. */
   makeEmptyFile(path: string, mode: number): Promise<void>
   /** Removes a file or link, if it exists. */
@@ -36,10 +36,15 @@ export interface NodeDisk {
   bind(source: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>
   mountTmpfs(path: string, sizeBytes?: number): Promise<void>
   unmount(path: string): Promise<void>
+  /** Returns the bytes that the files of a directory occupy on the disk. */
+  measureUsage(path: string): Promise<number>
 
   /** Applies fsGroup to a volume. */
   applyFsGroup(root: string, options: GroupOptions): Promise<void>
-  /** Creates missing directories and returns the path under `root`. Throws SubPathError for a link or `..`. */
+  /**
+   * Creates missing directories and returns the path under `root`, with links resolved. Throws SubPathError for `..` and for a
+   * link that leads out of `root`.
+   */
   makeSubPath(root: string, subPath: string): Promise<string>
   /** Bind-mounts the subPath by its open file descriptor, because its name could meanwhile be replaced with a link. */
   bindSubPath(root: string, subPath: string, target: string): Promise<void>

@@ -4,6 +4,7 @@
 import type { Stats } from 'node:fs'
 import {
   chmod,
+  chown,
   lstat,
   mkdir,
   readdir,
@@ -23,6 +24,7 @@ import { removeTree } from '../../base/trees/remove-tree.ts'
 import { resolvePath } from '../../base/trees/resolve-path.ts'
 import type { Mounts } from '../../host/index.ts'
 import type { Run } from '../../host/run.ts'
+import { measureTree } from '../../host/usage.ts'
 import type { NodeDisk, PathKind } from './disk.ts'
 import { applyFsGroup } from './fs-group.ts'
 import { createFile, makeSubPath, withSubPath } from './sub-path.ts'
@@ -55,9 +57,10 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       await writeFile(temporary, text, { mode: RECORD_MODE })
       await rename(temporary, path)
     },
-    async writeFile(path, content, mode) {
+    async writeFile(path, content, mode, user) {
       const temporary = `${path}.tmp`
       await writeFile(temporary, content, { mode: RECORD_MODE })
+      if (user !== undefined) await chown(temporary, user, -1)
       await chmod(temporary, mode) // exact, regardless of the umask
       await rename(temporary, path)
     },
@@ -106,6 +109,7 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       await run('mount', ['-t', 'tmpfs', ...size, 'tmpfs', path])
     },
     unmount: mounts.unmount,
+    measureUsage: async (path) => (await measureTree(path)).usedBytes,
     applyFsGroup,
     makeSubPath,
     async bindSubPath(root, subPath, target) {

@@ -1,6 +1,6 @@
-// An in-memory implementation of NodeDisk for tests. Files survive `reboot`, mounts do not. Fake drivers mount with
-// `mountAt` and `unmountAt`.
-import { dirname, join } from 'node:path'
+// An in-memory implementation of NodeDisk for tests and the simulator. Files survive `reboot`, mounts do not. Fake drivers
+// mount with `mountAt` and `unmountAt`.
+import { dirname, join, resolve } from 'node:path'
 import type { GroupOptions, NodeDisk, PathKind } from './disk.ts'
 import { SubPathError } from './disk.ts'
 import { splitSubPath } from './sub-path.ts'
@@ -48,7 +48,7 @@ export function createMemoryDisk(): MemoryDisk {
   const beforeWrite = (operation: string, path: string) => disk.beforeWrite?.(operation, path)
   const resolveLink = (path: string): string => {
     const entry = entries.get(path)
-    return entry?.kind === 'link' ? resolveLink(entry.text) : path
+    return entry?.kind === 'link' ? resolveLink(resolve(dirname(path), entry.text)) : path
   }
 
   const disk: MemoryDisk = {
@@ -151,17 +151,27 @@ export function createMemoryDisk(): MemoryDisk {
       beforeWrite('unmount', path)
       mountPoints.delete(path)
     },
+    async measureUsage(path) {
+      const files = childrenOf(path).map((child) => entries.get(child)!.text.length)
+      return files.reduce((total, length) => total + length, 0)
+    },
     async applyFsGroup(root, options) {
       beforeWrite('applyFsGroup', root)
       groups.set(root, options)
     },
     async makeSubPath(root, subPath) {
-      let path = resolveLink(root)
+      const volumeRoot = resolveLink(root)
+      let path = volumeRoot
       for (const part of splitSubPath(subPath)) {
         path = join(path, part)
-        if (entries.get(path)?.kind === 'link') {
-          throw new SubPathError(`subPath ${JSON.stringify(subPath)} contains a link, which is not followed`)
+        const target = resolveLink(path)
+        const isWithin = volumeRoot !== '/' && target.startsWith(`${volumeRoot}/`)
+        if (target !== path && !isWithin) {
+          throw new SubPathError(
+            `subPath ${JSON.stringify(subPath)} contains a link to ${JSON.stringify(target)}, which is not within the volume`,
+          )
         }
+        path = target
         if (!entries.has(path)) put(path, 'directory')
       }
       return path

@@ -1,8 +1,10 @@
 // Opens a path inside a volume, and creates missing directories of it. Because the volume may contain symbolic links that lead
-// out of it, each part of the path is opened relative to its open parent directory, and symbolic links are rejected.
+// out of it, each part of the path is opened relative to its open parent directory, without following links. The target of a
+// link replaces it in the path, which is then opened from the root of the volume again; it must not lead out of the volume.
 import { constants } from 'node:fs'
-import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readlink, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
+import { errorCode } from '../../base/disk-error.ts'
 import { DIRECTORY_ONLY, ENTRY_ONLY, entryPath } from '../../base/trees/open-entry.ts'
 import { SubPathError } from './disk.ts'
 
@@ -18,20 +20,78 @@ export async function withSubPath<T>(
   subPath: string,
   use: (file: FileHandle, path: string) => Promise<T>,
 ): Promise<T> {
-  const parts = splitSubPath(subPath)
   const volumeRoot = await realpath(root) // the root itself may be a link, created by the driver
+  let parts = splitSubPath(subPath)
+  for (let links = 0; links <= LINKS_MAX; links++) {
+    const opened = await openParts(volumeRoot, parts, subPath)
+    if ('file' in opened) {
+      try {
+        return await use(opened.file, join(volumeRoot, ...parts))
+      } finally {
+        await opened.file.close()
+      }
+    }
+    // A path of the machine starts at its root, and was checked without links.
+    if (volumeRoot === '/') throw linkError(parts[opened.index]!, subPath)
+    parts = followLink(parts, opened, subPath)
+  }
+  throw new SubPathError(`subPath ${quote(subPath)} has more than ${LINKS_MAX} links`)
+}
+
+/** A path with more links is rejected, as by the kernel. */
+const LINKS_MAX = 40
+
+type OpenedParts = { readonly file: FileHandle } | FoundLink
+
+interface FoundLink {
+  /** The position of the link in the path. */
+  readonly index: number
+  readonly target: string
+}
+
+/** Opens the path, or returns the first link in it. */
+async function openParts(volumeRoot: string, parts: readonly string[], subPath: string): Promise<OpenedParts> {
   let currentHandle = await open(volumeRoot, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
     const mode = (await currentHandle.stat()).mode & MODE_BITS
     for (const [index, part] of parts.entries()) {
+      const target = await readLink(currentHandle, part)
+      if (target !== undefined) {
+        await currentHandle.close()
+        return { index, target }
+      }
       const nextHandle = await openPart(currentHandle, part, { subPath, mode, isLast: index === parts.length - 1 })
       await currentHandle.close()
       currentHandle = nextHandle
     }
-    return await use(currentHandle, join(volumeRoot, ...parts))
-  } finally {
+    return { file: currentHandle }
+  } catch (error) {
     await currentHandle.close()
+    throw error
   }
+}
+
+/** Returns the target of a link, or undefined if the entry is not a link. */
+async function readLink(directory: FileHandle, part: string): Promise<string | undefined> {
+  try {
+    return await readlink(entryPath(directory, part))
+  } catch (error) {
+    if (['EINVAL', 'ENOENT', 'ENOTDIR'].includes(errorCode(error))) return undefined
+    throw error
+  }
+}
+
+/** Returns the parts of the path with the target in place of the link. */
+function followLink(parts: readonly string[], { index, target }: FoundLink, subPath: string): string[] {
+  const error = () =>
+    new SubPathError(`subPath ${quote(subPath)} contains a link to ${quote(target)}, which is not within the volume`)
+  if (target.startsWith('/')) throw error()
+  const result = parts.slice(0, index)
+  for (const part of target.split('/').filter((name) => name !== '' && name !== '.')) {
+    if (part !== '..') result.push(part)
+    else if (result.pop() === undefined) throw error()
+  }
+  return [...result, ...parts.slice(index + 1)]
 }
 
 /** Splits a subPath into its parts: `a/b/` and `a//b` become `['a', 'b']`. Throws SubPathError for an invalid subPath. */

@@ -2,3 +2,4 @@
 export { caPinOf } from './discover-ca.ts'
 export { joinCluster } from './join-cluster.ts'
 export { loadCredentials, type NodeCredentials, nodeKubeconfigPath } from './node-credentials.ts'
+export { ensureServingCertificate } from './serving-certificate.ts'

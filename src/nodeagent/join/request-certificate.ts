@@ -1,4 +1,4 @@
-// Requests the client certificate of a node from the server with a new key, which never leaves the machine.
+// Requests a certificate of a node from the server with a new key, which never leaves the machine.
 import { generateKeyPairSync } from 'node:crypto'
 import { createCertificationRequest } from '../../api/certification-request.ts'
 import { certificateSigningRequestKind } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'
@@ -9,11 +9,21 @@ import type { Client } from '../../client/index.ts'
 export interface RequestCertificateOptions {
   readonly client: Pick<Client, 'create' | 'get'>
   readonly nodeName: string
+  /** Default: a client certificate. */
+  readonly use?: CertificateUse
   readonly clock: Clock
   readonly signal: AbortSignal
   /** Called once if the certificate is not issued within NOTICE_MS, with the name of the request. */
   onWaiting(requestName: string): void
 }
+
+export interface CertificateUse {
+  readonly signerName: string
+  readonly usage: 'client auth' | 'server auth'
+  readonly dnsNames: readonly string[]
+}
+
+const CLIENT_USE: CertificateUse = { signerName: KUBELET_CLIENT_SIGNER, usage: 'client auth', dnsNames: [] }
 
 export interface KeyAndCertificate {
   /** PEM. */
@@ -27,14 +37,15 @@ const NOTICE_MS = 5_000
 
 export async function requestCertificate(options: RequestCertificateOptions): Promise<KeyAndCertificate> {
   const { client, nodeName, clock, signal } = options
+  const { signerName, usage, dnsNames } = options.use ?? CLIENT_USE
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const subject = { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] }
-  const request = Buffer.from(createCertificationRequest({ subject, key: privateKey })).toString('base64')
+  const request = Buffer.from(createCertificationRequest({ subject, key: privateKey, dnsNames })).toString('base64')
   const { metadata } = await client.create(
     certificateSigningRequestKind,
     {
       metadata: { generateName: `node-csr-${nodeName.slice(0, 200)}-` },
-      spec: { request, signerName: KUBELET_CLIENT_SIGNER, usages: ['digital signature', 'client auth'] },
+      spec: { request, signerName, usages: ['digital signature', usage] },
     },
     { signal },
   )

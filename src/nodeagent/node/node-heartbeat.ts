@@ -27,6 +27,8 @@ export interface NodeHeartbeat {
   markReady(prepare: () => Promise<void>, signal: AbortSignal): Promise<void>
   /** Writes status.volumesInUse. Must be awaited before a volume is mounted, to prevent its detach. */
   setVolumesInUse(names: readonly string[]): Promise<void>
+  /** Writes the port on which the agent serves logs and commands to status.daemonEndpoints. */
+  setPort(port: number): Promise<void>
 }
 
 export interface NodeHeartbeatDeps {
@@ -64,6 +66,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   const leaseRef = { namespace: NODE_LEASES, name: nodeName }
   let isReady = false
   let volumesInUse: readonly string[] = []
+  let port = 0 // the agent serves no logs and commands
   let statusWrittenMs = Number.NEGATIVE_INFINITY
   let lastWrite: Promise<void> = Promise.resolve()
 
@@ -195,6 +198,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
         operatingSystem: machine.os,
         architecture: machine.arch,
       },
+      daemonEndpoints: { kubeletEndpoint: { Port: port } },
       // Null removes the list. An empty list would be omitted from the patch.
       volumesInUse: (volumesInUse.length > 0 ? [...volumesInUse] : null) as string[],
     }
@@ -238,6 +242,11 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
       ),
     async setVolumesInUse(names) {
       volumesInUse = names
+      await writeStatus()
+    },
+    async setPort(newPort) {
+      port = newPort
+      statusWrittenMs = Number.NEGATIVE_INFINITY // if this write fails, the next renewal repeats it
       await writeStatus()
     },
     async run(signal) {

@@ -17,7 +17,7 @@ export interface EmptyDirDeps {
 export async function makeEmptyDir(
   uid: string,
   name: string,
-  emptyDir: Extract<ResolvedVolume, { is: 'emptyDir' }>,
+  emptyDir: Extract<ResolvedVolume, { is: 'emptyDir' }> & { readonly fsGroup?: number },
   { disk, paths }: EmptyDirDeps,
 ): Promise<string> {
   const path = paths.emptyDir(uid, name)
@@ -29,7 +29,20 @@ export async function makeEmptyDir(
     )
   }
   await disk.setMode(path, emptyDir.mode ?? EMPTY_DIR_MODE)
+  if (emptyDir.fsGroup !== undefined) {
+    await disk.applyFsGroup(path, { group: emptyDir.fsGroup, readOnly: false, onlyOnRootMismatch: true })
+  }
   return path
+}
+
+/** Returns the message of the eviction if the volume has more data than its limit. */
+export async function checkEmptyDirLimit(
+  { path, name, sizeLimit }: { readonly path: string; readonly name: string; readonly sizeLimit: string },
+  disk: NodeDisk,
+): Promise<string | undefined> {
+  const usedBytes = await disk.measureUsage(path)
+  if (usedBytes <= Number(quantityToBytes(sizeLimit))) return undefined
+  return `Usage of EmptyDir volume ${JSON.stringify(name)} exceeds the limit ${JSON.stringify(sizeLimit)}. `
 }
 
 /** Removes all emptyDir volumes of the pod. */

@@ -33,12 +33,52 @@ describe('phaseOf', () => {
 
   it('SYS-7 returns Failed for a failed init container with the restart policy Never', () => {
     const view = { init: [anEndedContainer(1)], main: [CREATING, CREATING] }
-    expect(phaseOf(aPod('Never'), view)).toBe('Failed')
-    expect(phaseOf(aPod('Always'), view)).toBe('Pending')
+    const initContainers = [{ name: 'i' }]
+    expect(phaseOf(aPod('Never', { initContainers }), view)).toBe('Failed')
+    expect(phaseOf(aPod('Always', { initContainers }), view)).toBe('Pending')
+  })
+
+  it('SYS-26 ignores sidecars, but returns no terminal phase while one runs', () => {
+    const pod = aPod('Never', { initContainers: [{ name: 's', restartPolicy: 'Always' }] })
+    const main = [anEndedContainer(0), anEndedContainer(0)]
+    expect(phaseOf(pod, { init: [RUNNING], main })).toBe('Running')
+    expect(phaseOf(pod, { init: [anEndedContainer(137)], main })).toBe('Succeeded')
+    expect(phaseOf(pod, { init: [anEndedContainer(137)], main: [RUNNING, anEndedContainer(0)] })).toBe('Running')
+  })
+
+  it('SYS-26 applies the restart policy and the rules of a container', () => {
+    const restartPolicyRules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]
+    const pod = aPod('Always', { containers: [{ name: 'a', restartPolicy: 'Never', restartPolicyRules }] })
+    expect(phaseOf(pod, { init: [], main: [anEndedContainer(0)] })).toBe('Succeeded')
+    expect(phaseOf(pod, { init: [], main: [anEndedContainer(1)] })).toBe('Failed')
+    expect(phaseOf(pod, { init: [], main: [anEndedContainer(42)] })).toBe('Running')
   })
 })
 
 describe('the status of a pod', () => {
+  it('SYS-26 is ready when its main containers, its sidecars and its readiness gates are', () => {
+    const sidecar = { name: 's', restartPolicy: 'Always' }
+    const pod = aPod('Always', { initContainers: [sidecar], readinessGates: [{ conditionType: 'x/gate' }] })
+    const conditionsOf = (view: { init: ContainerView[]; main: ContainerView[] }, gate?: string) => {
+      const conditions = gate ? [{ type: 'x/gate', status: gate }] : []
+      const { conditions: written = [] } = statusOf({ ...pod, status: { conditions } }, view, NOW)
+      return written.filter(({ status }) => status === 'False').map(({ type, reason }) => `${type} ${reason}`)
+    }
+    const main = [RUNNING, RUNNING]
+    const notReady: ContainerView = { is: 'running', isReady: false, isStarted: true }
+    const starting: ContainerView = { is: 'running', isReady: false, isStarted: false }
+    expect(conditionsOf({ init: [RUNNING], main }, 'True')).toEqual([])
+    expect(conditionsOf({ init: [RUNNING], main })).toEqual(['Ready ReadinessGatesNotReady'])
+    expect(conditionsOf({ init: [notReady], main }, 'True')).toEqual([
+      'Ready ContainersNotReady',
+      'ContainersReady ContainersNotReady',
+    ])
+    expect(conditionsOf({ init: [starting], main: [CREATING, CREATING] }, 'True')).toContain(
+      'Initialized ContainersNotInitialized',
+    )
+    expect(conditionsOf({ init: [RUNNING], main: [RUNNING, notReady] }, 'True')).toContain('Ready ContainersNotReady')
+  })
+
   it('SYS-7 is not patched if the containers have not changed', () => {
     const pod = aPod('Always')
     const firstStatus = statusOf(pod, viewOfAll(pod, RUNNING), NOW)

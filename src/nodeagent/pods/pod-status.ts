@@ -1,7 +1,9 @@
 // Computes the status of a pod from the state of its containers, and the patch that writes it. Pure.
 import { isDeepStrictEqual } from 'node:util'
+import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { timestamp } from '../../base/timestamps.ts'
+import { isSidecar, shouldRestart, shouldRestartInit } from './restart-policy.ts'
 
 export type ContainerView =
   | {
@@ -17,6 +19,10 @@ export type ContainerView =
       readonly restarts?: number
       readonly id?: string
       readonly last?: EndedRun
+      /** Whether the readiness probe succeeds. Default true. */
+      readonly isReady?: boolean
+      /** Whether the startup probe has succeeded. Default true. */
+      readonly isStarted?: boolean
     }
   | {
       readonly is: 'ended'
@@ -27,20 +33,28 @@ export type ContainerView =
       readonly endedMs?: number
       readonly restarts?: number
       readonly id?: string
+      readonly last?: EndedRun
     }
 
 /** The previous run of a container. */
 export interface EndedRun {
   readonly code: number
   readonly reason: string
+  readonly message?: string
   readonly startedMs: number
+  readonly endedMs?: number
+  readonly id?: string
 }
 
 export interface PodView {
   /** The init containers in the order of the spec. */
   readonly init: readonly ContainerView[]
   readonly main: readonly ContainerView[]
+  /** The ephemeral containers, which have no influence on the phase. Default: none. */
+  readonly ephemeral?: readonly ContainerView[]
   readonly hostIP?: string
+  /** Commands share the network of the machine, so this is its address. */
+  readonly podIP?: string
 }
 
 /** Returns a view in which all containers have the same state. */
@@ -51,22 +65,31 @@ export const viewOfAll = (pod: Readonly<Pod>, view: ContainerView, init: Contain
 
 type Phase = NonNullable<PodStatus['phase']>
 
-export function phaseOf({ spec }: Readonly<Pod>, { init, main }: PodView): Phase {
-  const restartPolicy = spec?.restartPolicy ?? 'Always'
-  const hasFailed = (view: ContainerView) => view.is === 'ended' && view.code !== 0
-  if (restartPolicy === 'Never' && init.some(hasFailed)) return 'Failed'
-  if (main.length > 0 && main.every(({ is }) => is === 'ended')) {
-    if (restartPolicy === 'Never') return main.some(hasFailed) ? 'Failed' : 'Succeeded'
-    if (restartPolicy === 'OnFailure' && !main.some(hasFailed)) return 'Succeeded'
-    return 'Running'
-  }
+export function phaseOf(pod: Readonly<Pod>, { init, main }: PodView): Phase {
+  const { initContainers = [], containers = [] } = pod.spec ?? {}
   const hasStarted = main.some((view) => view.is !== 'waiting' || (view.restarts ?? 0) > 0)
-  return hasStarted ? 'Running' : 'Pending'
+  const activePhase = hasStarted ? 'Running' : 'Pending'
+  // A terminal phase says that nothing runs any more, so it waits for the sidecars to exit.
+  if (initContainers.some((container, index) => isSidecar(container) && init[index]?.is === 'running')) {
+    return activePhase
+  }
+  const hasInitFailed = initContainers.some(
+    (container, index) => !isSidecar(container) && hasFailed(init[index]) && !shouldRestartInit(pod, container),
+  )
+  if (hasInitFailed) return 'Failed'
+  const isComplete = (view: ContainerView, index: number) =>
+    view.is === 'ended' && !shouldRestart(pod, containers[index] ?? {}, view.code)
+  if (main.length === 0 || !main.every(isComplete)) return activePhase
+  return main.some(hasFailed) ? 'Failed' : 'Succeeded'
 }
+
+const hasFailed = (view: ContainerView | undefined): boolean => view?.is === 'ended' && view.code !== 0
 
 export interface StatusOptions {
   /** Whether no container is started again, because the pod is being deleted. */
   readonly isStopped?: boolean
+  /** Whether all volumes are mounted, so that containers can start. Default: whether the pod runs. */
+  readonly isPrepared?: boolean
   /** The reason why the agent stopped the pod. The phase is then Failed, regardless of the exit codes of its containers. */
   readonly failure?: { readonly reason: string; readonly message: string }
 }
@@ -75,7 +98,7 @@ export function statusOf(
   pod: Readonly<Pod>,
   view: PodView,
   nowMs: number,
-  { isStopped = false, failure }: StatusOptions = {},
+  { isStopped = false, isPrepared, failure }: StatusOptions = {},
 ): PodStatus {
   const { spec, status: old } = pod
   const { generation } = pod.metadata
@@ -83,10 +106,13 @@ export function statusOf(
   const phase = failure ? 'Failed' : isStopped ? stoppedPhaseOf(view) : phaseOf(pod, view)
   const isFinished = phase === 'Succeeded' || phase === 'Failed'
   const now = timestamp(nowMs)
-  const containers = spec?.containers ?? []
-  const unreadyNames = containers.filter((_, index) => view.main[index]?.is !== 'running').map(({ name }) => name)
-  const incompleteNames = (spec?.initContainers ?? [])
-    .filter((_, index) => !hasSucceeded(view.init[index]))
+  const { containers = [], initContainers = [] } = spec ?? {}
+  const unreadyNames = [
+    ...initContainers.filter((container, index) => isSidecar(container) && !isReadyView(view.init[index])),
+    ...containers.filter((_, index) => !isReadyView(view.main[index])),
+  ].map(({ name }) => name)
+  const incompleteNames = initContainers
+    .filter((container, index) => !isInitialized(container, view.init[index]))
     .map(({ name }) => name)
 
   const condition = (type: string, isTrue: boolean, details: { reason?: string; message?: string } = {}) => {
@@ -102,20 +128,17 @@ export function statusOf(
     reason: 'ContainersNotInitialized',
     message: `containers with incomplete status: [${incompleteNames.join(' ')}]`,
   }
-  const isReady = !isFinished && unreadyNames.length === 0
+  const areContainersReady = !isFinished && unreadyNames.length === 0
+  const gateMessages = areContainersReady ? unmetGates(pod) : []
 
-  const previousStatusOf = (list: 'initContainerStatuses' | 'containerStatuses', name: string) =>
-    old?.[list]?.find((status) => status.name === name)
-  const statuses = (
-    list: 'initContainerStatuses' | 'containerStatuses',
-    specs: readonly { readonly name: string; readonly image?: string }[],
-    views: readonly ContainerView[],
-  ) =>
+  const previousStatusOf = (list: StatusList, name: string) => old?.[list]?.find((status) => status.name === name)
+  const statuses = (list: StatusList, specs: readonly Readonly<Container>[], views: readonly ContainerView[]) =>
     specs.map((container, index) => {
       const containerView = views[index]!
       const status = containerStatusOf(container, containerView, previousStatusOf(list, container.name), now)
-      // An init container is ready when it has completed, and not while it runs.
-      return list === 'initContainerStatuses' ? { ...status, ready: hasSucceeded(containerView) } : status
+      // An init container is ready when it has completed, and not while it runs, unless it is a sidecar.
+      const isInit = list === 'initContainerStatuses' && !isSidecar(container)
+      return isInit ? { ...status, ready: hasSucceeded(containerView) } : status
     })
 
   return {
@@ -123,25 +146,55 @@ export function statusOf(
     phase,
     ...failure,
     conditions: [
-      condition('PodReadyToStartContainers', phase !== 'Pending' && !isFinished),
+      condition('PodReadyToStartContainers', !isFinished && (isPrepared ?? phase !== 'Pending')),
       condition('Initialized', incompleteNames.length === 0, notInitializedDetails),
-      condition('Ready', isReady, notReadyDetails),
-      condition('ContainersReady', isReady, notReadyDetails),
+      condition(
+        'Ready',
+        areContainersReady && gateMessages.length === 0,
+        areContainersReady ? { reason: 'ReadinessGatesNotReady', message: gateMessages.join(', ') } : notReadyDetails,
+      ),
+      condition('ContainersReady', areContainersReady, notReadyDetails),
       condition('PodScheduled', true),
     ],
     ...(view.hostIP ? { hostIP: view.hostIP, hostIPs: [{ ip: view.hostIP }] } : {}),
+    ...(view.podIP ? { podIP: view.podIP, podIPs: [{ ip: view.podIP }] } : {}),
     startTime: old?.startTime ?? now,
     ...(spec?.initContainers?.length
       ? { initContainerStatuses: statuses('initContainerStatuses', spec.initContainers, view.init) }
       : {}),
     containerStatuses: statuses('containerStatuses', containers, view.main),
+    ...(view.ephemeral?.length
+      ? {
+          ephemeralContainerStatuses: statuses(
+            'ephemeralContainerStatuses',
+            (spec?.ephemeralContainers ?? []) as readonly Container[],
+            view.ephemeral,
+          ),
+        }
+      : {}),
   }
 }
+
+type StatusList = 'initContainerStatuses' | 'containerStatuses' | 'ephemeralContainerStatuses'
 
 const stoppedPhaseOf = ({ main }: PodView): Phase =>
   main.some((view) => view.is === 'ended' && view.code !== 0) ? 'Failed' : 'Succeeded'
 
 const hasSucceeded = (view: ContainerView | undefined) => view?.is === 'ended' && view.code === 0
+const isReadyView = (view: ContainerView | undefined) => view?.is === 'running' && (view.isReady ?? true)
+
+const isInitialized = (container: Readonly<Container>, view: ContainerView | undefined) =>
+  isSidecar(container) ? view?.is === 'running' && (view.isStarted ?? true) : hasSucceeded(view)
+
+/** Returns a message for each readiness gate whose condition, which another component writes, is not True. */
+function unmetGates({ spec, status }: Readonly<Pod>): string[] {
+  return (spec?.readinessGates ?? []).flatMap(({ conditionType }) => {
+    const condition = status?.conditions?.find(({ type }) => type === conditionType)
+    if (!condition) return [`corresponding condition of pod readiness gate "${conditionType}" does not exist.`]
+    if (condition.status === 'True') return []
+    return [`the status of pod readiness gate "${conditionType}" is not "True", but ${condition.status}`]
+  })
+}
 
 type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number]
 
@@ -162,19 +215,22 @@ function containerStatusOf(
         ...sharedFields,
         ready: false,
         started: false,
-        state: { waiting: { reason, ...(message === undefined ? {} : { message }) } },
+        state: { waiting: { reason, ...messageOf(message) } },
+        ...(old?.containerID === undefined ? {} : { containerID: old.containerID }),
       }
     }
     case 'running': {
       const startedAt = view.startedMs === undefined ? (startedBefore ?? now) : timestamp(view.startedMs)
-      return { ...sharedFields, ready: true, started: true, state: { running: { startedAt } }, ...containerIdOf(view) }
+      const { isReady = true, isStarted = true } = view
+      const state = { running: { startedAt } }
+      return { ...sharedFields, ready: isReady, started: isStarted, state, ...containerIdOf(view) }
     }
     case 'ended': {
       const { code: exitCode, reason, message } = view
       const startedAt = view.startedMs === undefined ? (startedBefore ?? now) : timestamp(view.startedMs)
       const finishedAt =
         view.endedMs === undefined ? (old?.state?.terminated?.finishedAt ?? now) : timestamp(view.endedMs)
-      const terminated = { exitCode, reason, startedAt, finishedAt, ...(message === undefined ? {} : { message }) }
+      const terminated = { exitCode, reason, startedAt, finishedAt, ...messageOf(message), ...containerIdOf(view) }
       return { ...sharedFields, ready: false, started: false, state: { terminated }, ...containerIdOf(view) }
     }
   }
@@ -188,13 +244,17 @@ function lastStateOf(
 ): ContainerStatus['lastState'] | undefined {
   const lastState = old?.lastState
   const ended = old?.state?.terminated
-  if (view.is === 'ended' || !view.last) return view.is === 'waiting' && ended ? { terminated: ended } : lastState
-  const { code: exitCode, reason, startedMs } = view.last
+  if (!view.last) return view.is === 'waiting' && ended ? { terminated: ended } : lastState
+  const { code: exitCode, reason, message, startedMs, endedMs } = view.last
   const startedAt = timestamp(startedMs)
   const previous = [ended, lastState?.terminated].find((termination) => termination?.startedAt === startedAt)
-  return { terminated: { exitCode, reason, startedAt, finishedAt: previous?.finishedAt ?? now } }
+  const finishedAt = endedMs === undefined ? (previous?.finishedAt ?? now) : timestamp(endedMs)
+  return {
+    terminated: { exitCode, reason, startedAt, finishedAt, ...messageOf(message), ...containerIdOf(view.last) },
+  }
 }
 
+const messageOf = (message: string | undefined) => (message === undefined ? {} : { message })
 const containerIdOf = ({ id }: { readonly id?: string }) => (id === undefined ? {} : { containerID: id })
 
 /** Returns a strategic merge patch from the old status to the new one, or undefined if they are equal. */

@@ -1,22 +1,22 @@
 // Reads the files of configMap, secret, downwardAPI and projected volumes from the API. Tokens of ServiceAccounts are requested
 // again before they expire.
-import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Volume } from '../../api/kinds/pod/pod-volumes-schema.ts'
-import { secretKind } from '../../api/kinds/secret/secret.ts'
 import { serviceAccountKind } from '../../api/kinds/service-account/service-account.ts'
 import type { ServiceAccount } from '../../api/kinds/service-account/service-account-schema.ts'
 import type { TokenRequest } from '../../api/kinds/service-account/token-request-schema.ts'
-import { isNotFound } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
-import { fieldOf } from '../commands/environment.ts'
+import { formatPodField, formatResourceField, type NodeResources } from './downward-fields.ts'
+import { createEntryReader, type Entries } from './read-entries.ts'
 
 export type Projection = NonNullable<NonNullable<Volume['projected']>['sources']>[number]
 
 export interface ProjectedFile {
   readonly content: Uint8Array
   readonly mode: number
+  /** Owner of the file. Default: the user of the agent. */
+  readonly user?: number
 }
 
 /** An issued token, and the time after which the next one is requested. */
@@ -35,9 +35,12 @@ export interface ProjectedFiles {
 export interface ProjectionDeps {
   readonly client: Client
   readonly clock: Clock
+  readonly resources: NodeResources
 }
 
 const FILE_MODE = 0o644
+/** Mode of a token that only one user or the fsGroup may read. */
+const TOKEN_MODE = 0o600
 const TOKEN_LIFETIME_SECONDS = 3_600
 /** A token is renewed after this fraction of its lifetime, at the latest at the maximum age. */
 const RENEWAL_FRACTION = 0.8
@@ -70,29 +73,41 @@ export async function readProjectedFiles(
 ): Promise<ProjectedFiles> {
   const files = new Map<string, ProjectedFile>()
   const tokens = new Map<string, IssuedToken>()
-  const add = (path: string, content: Uint8Array | string, mode = defaultMode) =>
-    files.set(path, { content: Buffer.from(content), mode })
+  const { client, clock, resources } = deps
+  const { namespace = '' } = pod.metadata
+  const entries = createEntryReader(client)
+  const add = (path: string, content: Uint8Array | string, mode = defaultMode, user?: number) =>
+    files.set(path, { content: Buffer.from(content), mode, ...(user === undefined ? {} : { user }) })
   for (const { configMap, secret, downwardAPI, serviceAccountToken, ...otherSources } of sources) {
-    if (configMap) await addEntries('configmap', configMap, () => readConfigMap(pod, configMap.name, deps), add)
-    else if (secret) await addEntries('secret', secret, () => readSecret(pod, secret.name, deps), add)
+    if (configMap) addEntries('configmap', configMap, await entries.configMap(namespace, configMap.name ?? ''), add)
+    else if (secret) addEntries('secret', secret, await entries.secret(namespace, secret.name ?? ''), add)
     else if (downwardAPI) {
-      for (const { path, fieldRef, mode } of downwardAPI.items ?? []) {
-        if (!fieldRef) throw new Error(`${path}: only fieldRef is supported by this node agent`)
-        add(path, fieldOf(pod, fieldRef.fieldPath), mode)
+      for (const { path, fieldRef, resourceFieldRef, mode } of downwardAPI.items ?? []) {
+        if (fieldRef) add(path, formatPodField(pod, fieldRef.fieldPath), mode)
+        else if (resourceFieldRef) add(path, formatResourceField(pod, resourceFieldRef, resources), mode)
       }
     } else if (serviceAccountToken) {
       const { path } = serviceAccountToken
       const previousToken = previousTokens.get(path)
-      const isValid = previousToken && deps.clock.nowMs() < previousToken.renewAtMs
+      const isValid = previousToken && clock.nowMs() < previousToken.renewAtMs
       const issuedToken = isValid ? previousToken : await requestToken(pod, serviceAccountToken, deps)
       tokens.set(path, issuedToken)
-      add(path, issuedToken.token)
+      const { mode, user } = tokenOwnerOf(pod)
+      add(path, issuedToken.token, mode, user)
     } else throw new Error(`${Object.keys(otherSources).join()} is not supported by this node agent`)
   }
   return { files, tokens }
 }
 
-type Entries = Readonly<Record<string, Uint8Array | string>>
+/** A token is private if the group of the volume or the user of all containers can read it then. */
+function tokenOwnerOf({ spec }: Readonly<Pod>): { readonly mode?: number; readonly user?: number } {
+  const { fsGroup, runAsUser } = spec?.securityContext ?? {}
+  if (fsGroup !== undefined) return { mode: TOKEN_MODE }
+  const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]
+  const users = new Set(containers.map(({ securityContext }) => securityContext?.runAsUser ?? runAsUser))
+  const [user] = users
+  return users.size === 1 && user !== undefined ? { mode: TOKEN_MODE, user } : {}
+}
 
 interface EntrySelection {
   readonly name?: string
@@ -100,39 +115,23 @@ interface EntrySelection {
   readonly optional?: boolean
 }
 
-async function addEntries(
-  kind: string,
+function addEntries(
+  kind: 'configmap' | 'secret',
   { name, items = [], optional = false }: EntrySelection,
-  readEntries: () => Promise<Entries | undefined>,
+  entries: Entries | undefined,
   add: (path: string, content: Uint8Array | string, mode?: number) => void,
-): Promise<void> {
-  const entries = await readEntries()
+): void {
   if (!entries && !optional) throw new Error(`${kind} "${name}" not found`)
   if (items.length === 0) for (const [key, content] of Object.entries(entries ?? {})) add(key, content)
   for (const { key, path, mode } of items) {
     const content = entries?.[key]
     if (content !== undefined) add(path, content, mode)
-    else if (!optional) throw new Error(`references non-existent ${kind} key: ${key}`)
+    else if (!optional) {
+      const problem =
+        kind === 'configmap' ? 'configmap references non-existent config' : 'references non-existent secret'
+      throw new Error(`${problem} key: ${key}`)
+    }
   }
-}
-
-const base64Entries = (entries: Readonly<Record<string, string>> = {}): Entries =>
-  Object.fromEntries(Object.entries(entries).map(([key, value]) => [key, Buffer.from(value, 'base64')]))
-
-async function readConfigMap(pod: Readonly<Pod>, name = '', { client }: ProjectionDeps): Promise<Entries | undefined> {
-  const ref = { namespace: pod.metadata.namespace, name }
-  const configMap = await client.get(configMapKind, ref).catch(undefinedIfNotFound)
-  return configMap && { ...configMap.data, ...base64Entries(configMap.binaryData) }
-}
-
-async function readSecret(pod: Readonly<Pod>, name = '', { client }: ProjectionDeps): Promise<Entries | undefined> {
-  const secret = await client.get(secretKind, { namespace: pod.metadata.namespace, name }).catch(undefinedIfNotFound)
-  return secret && base64Entries(secret.data)
-}
-
-function undefinedIfNotFound(error: unknown): undefined {
-  if (isNotFound(error)) return undefined
-  throw error
 }
 
 async function requestToken(

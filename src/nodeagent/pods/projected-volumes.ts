@@ -1,6 +1,11 @@
-// Writes the files of projected volumes, each atomically, and removes a file that is no longer in the sources. If the agent
-// has root privileges, a volume with Secrets is kept in memory.
+// Writes the files of projected volumes so that a reader sees all files of one version: they are in a directory of their own, to
+// which the link `..data` points, and the visible names are links through `..data`. A new version is a new directory, and
+// replaces the old one when `..data` is replaced. If the agent has root privileges, a volume with Secrets is kept in memory.
+//   ..2026_01_31_10_20_30.123/  key, dir/key
+//   ..data -> ..2026_01_31_10_20_30.123
+//   key -> ..data/key           dir -> ..data/dir
 import { dirname, join } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 import { splitSubPath } from '../disk/sub-path.ts'
 import type { AgentPaths } from '../paths.ts'
@@ -9,35 +14,81 @@ import type { ProjectedFile } from './projected-files.ts'
 export interface ProjectedVolumeDeps {
   readonly disk: NodeDisk
   readonly paths: AgentPaths
+  readonly clock: Clock
 }
 
 const DIRECTORY_MODE = 0o755
+const DATA = '..data'
 
-/** Returns the path of the volume. `previous` are the files that an earlier call has written. */
+export interface ProjectedVersion {
+  readonly files: ReadonlyMap<string, ProjectedFile>
+  readonly hasSecrets: boolean
+  /** The group that owns the files. Default: the group of the agent. */
+  readonly fsGroup?: number
+}
+
+/** Returns the path of the volume. `previous` are the files that an earlier call of this agent has written, if any. */
 export async function writeProjectedVolume(
   uid: string,
   name: string,
-  files: ReadonlyMap<string, ProjectedFile>,
-  { previous, hasSecrets }: { previous: ReadonlyMap<string, ProjectedFile>; hasSecrets: boolean },
-  { disk, paths }: ProjectedVolumeDeps,
+  { files, hasSecrets, fsGroup }: ProjectedVersion,
+  previous: ReadonlyMap<string, ProjectedFile> | undefined,
+  { disk, paths, clock }: ProjectedVolumeDeps,
 ): Promise<string> {
   const root = paths.projected(uid, name)
+  if (previous && areEqual(files, previous)) return root
   await disk.makeDirectory(root, DIRECTORY_MODE)
-  if (hasSecrets && previous.size === 0) await disk.mountTmpfs(root).catch(() => {}) // without root privileges: files on disk
+  if (hasSecrets && !previous) await disk.mountTmpfs(root).catch(() => {}) // without root privileges: files on disk
+  const version = await findUnusedName(root, { disk, clock })
+  await disk.makeDirectory(join(root, version), DIRECTORY_MODE)
   for (const [path, file] of files) {
-    const writtenFile = previous.get(path)
-    if (writtenFile && writtenFile.mode === file.mode && Buffer.compare(writtenFile.content, file.content) === 0)
-      continue
-    const target = join(root, ...splitSubPath(path)) // throws if the path would lead out of the volume
+    const target = join(root, version, ...splitSubPath(path)) // throws if the path would lead out of the volume
     await disk.makeDirectory(dirname(target), DIRECTORY_MODE)
-    await disk.writeFile(target, file.content, file.mode)
+    await disk.writeFile(target, file.content, file.mode, file.user)
   }
-  for (const path of previous.keys()) if (!files.has(path)) await disk.removeFile(join(root, ...splitSubPath(path)))
+  if (fsGroup !== undefined) {
+    await disk.applyFsGroup(join(root, version), { group: fsGroup, readOnly: true, onlyOnRootMismatch: false })
+  }
+  await disk.link(version, join(root, DATA))
+  const visibleNames = new Set([...files.keys()].map((path) => splitSubPath(path)[0]!))
+  for (const visibleName of visibleNames) {
+    // An agent of an earlier version wrote directories instead of links.
+    if ((await disk.kindOf(join(root, visibleName))) === 'directory') await disk.removeTree(join(root, visibleName))
+    await disk.link(join(DATA, visibleName), join(root, visibleName))
+  }
+  for (const entry of await disk.list(root)) {
+    if (entry === DATA || entry === version || visibleNames.has(entry)) continue
+    const isDirectory = (await disk.kindOf(join(root, entry))) === 'directory'
+    await (isDirectory ? disk.removeTree(join(root, entry)) : disk.removeFile(join(root, entry)))
+  }
   return root
 }
 
+/** Another version can have the same time, after the clock was set back. */
+async function findUnusedName(
+  root: string,
+  { disk, clock }: Pick<ProjectedVolumeDeps, 'disk' | 'clock'>,
+): Promise<string> {
+  const time = new Date(clock.nowMs()).toISOString().replace(/[-T:]/g, '_').replace('Z', '')
+  for (let number = 0; ; number++) {
+    const name = `..${time}${number === 0 ? '' : `-${number}`}`
+    if ((await disk.kindOf(join(root, name))) === undefined) return name
+  }
+}
+
+function areEqual(files: ReadonlyMap<string, ProjectedFile>, previous: ReadonlyMap<string, ProjectedFile>): boolean {
+  if (files.size !== previous.size) return false
+  return [...files].every(([path, { content, mode, user }]) => {
+    const file = previous.get(path)
+    return file?.mode === mode && file.user === user && Buffer.compare(file.content, content) === 0
+  })
+}
+
 /** Removes all projected volumes of the pod. */
-export async function removeProjectedVolumes(uid: string, { disk, paths }: ProjectedVolumeDeps): Promise<void> {
+export async function removeProjectedVolumes(
+  uid: string,
+  { disk, paths }: Pick<ProjectedVolumeDeps, 'disk' | 'paths'>,
+): Promise<void> {
   for (const name of await disk.list(paths.projectedVolumes(uid))) {
     const path = paths.projected(uid, name)
     if (await disk.isMountPoint(path)) await disk.unmount(path)

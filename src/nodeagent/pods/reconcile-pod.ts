@@ -12,6 +12,7 @@ import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { type OperationDetails, operationDetailsOf } from '../../base/operation-details.ts'
+import { timestamp } from '../../base/timestamps.ts'
 import type { Client } from '../../client/index.ts'
 import { backOff, checkAfter, done, type EventRecorder, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Containers, VolumePath } from '../commands/containers.ts'
@@ -21,8 +22,10 @@ import { type MountDeps, mountCsiVolume, publicationKey } from '../csi/mount.ts'
 import type { Publication } from '../csi/mount-records.ts'
 import { unmountCsiVolume } from '../csi/unmount.ts'
 import { VolumeError } from '../volume-error.ts'
-import { makeEmptyDir, removeEmptyDirs } from './empty-dir.ts'
+import type { NodeResources } from './downward-fields.ts'
+import { checkEmptyDirLimit, makeEmptyDir, removeEmptyDirs } from './empty-dir.ts'
 import { type HostPathDeps, prepareHostPath } from './host-path.ts'
+import { findIgnoredFields } from './ignored-fields.ts'
 import type { MountBackoff } from './mount-backoff.ts'
 import { type PodView, type StatusOptions, statusOf, statusPatch, viewOfAll } from './pod-status.ts'
 import { prepareSubPaths } from './prepare-sub-paths.ts'
@@ -39,6 +42,7 @@ export interface PodDeps extends MountDeps, ResolveDeps, HostPathDeps {
   readonly expand: ExpandVolume
   readonly mountBackoff: MountBackoff
   readonly hostIP: string
+  readonly resources: NodeResources
   /** The mounted volumes by pod UID and volume name. */
   readonly mountedVolumes: Map<string, Map<string, MountedVolume>>
   pod(uid: string): Readonly<Stored<Pod>> | undefined
@@ -49,6 +53,10 @@ export interface MountedVolume extends VolumePath {
   readonly csi?: CsiVolume
   /** Monotonic time of the last NodePublishVolume. */
   readonly publishedMs: number
+  /** The limit of an emptyDir on disk. */
+  readonly sizeLimit?: string
+  /** The labels and annotations of the pod that the files of a projected volume were made from. */
+  readonly podMetadata?: string
   /** The files and tokens of a projected volume. */
   readonly files?: ReadonlyMap<string, ProjectedFile>
   readonly tokens?: ReadonlyMap<string, IssuedToken>
@@ -63,6 +71,10 @@ const MOUNT_TIMEOUT_MS = 123_000
 const REPUBLISH_MS = 60_000
 /** Interval at which the objects of projected volumes are read again and expiring tokens are renewed. */
 const PROJECTION_REFRESH_MS = 60_000
+/** Interval at which emptyDir volumes with a size limit are measured. */
+const EMPTY_DIR_CHECK_MS = 10_000
+/** Grace period of the containers of an evicted pod. */
+const EVICTION_GRACE_SECONDS = 1
 /** Retry delay after an unexpected error of an expansion. */
 const EXPAND_RETRY_MS = 5_000
 const DEFAULT_GRACE_SECONDS = 30
@@ -72,8 +84,10 @@ export async function reconcilePod(uid: string, deps: PodDeps, signal: AbortSign
   if (!pod) return removePod(uid, deps, signal)
   if (pod.metadata.deletionTimestamp) return terminatePod(pod, uid, deps, signal)
   if (isFinished(pod)) return (await stopPod(uid, deps, signal, { pod })) ?? done
+  const eviction = findEviction(pod)
+  if (eviction) return failPod(pod, uid, eviction, deps, signal)
   const untilDeadlineMs = deadlineInMs(pod, deps.clock.nowMs())
-  if (untilDeadlineMs <= 0) return failPod(pod, uid, deps, signal)
+  if (untilDeadlineMs <= 0) return failPod(pod, uid, DEADLINE_EXCEEDED, deps, signal)
   return retryWithin(await startPod(pod, uid, deps, signal), untilDeadlineMs, 'activeDeadlineSeconds is enforced')
 }
 
@@ -93,20 +107,49 @@ export function retryWithin(outcome: Outcome, ms: number, message: string): Outc
   return afterMs === undefined ? outcome : { ...outcome, afterMs: Math.min(afterMs, ms) }
 }
 
-const DEADLINE_EXCEEDED = {
-  reason: 'DeadlineExceeded',
-  message: 'Pod was active on the node longer than the specified deadline',
+interface PodFailure {
+  readonly reason: string
+  readonly message: string
+  /** Default: the grace period of the pod. */
+  readonly graceSeconds?: number
+  readonly event: 'Normal' | 'Warning'
 }
 
-async function failPod(pod: Readonly<Stored<Pod>>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
-  const graceSeconds = pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
-  const pendingOutcome = await stopPod(uid, deps, signal, { pod, graceSeconds })
+const DEADLINE_EXCEEDED: PodFailure = {
+  reason: 'DeadlineExceeded',
+  message: 'Pod was active on the node longer than the specified deadline',
+  event: 'Normal',
+}
+
+/** The reason of the condition DisruptionTarget of a pod that the agent evicts. */
+const TERMINATION_BY_KUBELET = 'TerminationByKubelet'
+
+/** Returns the eviction that the agent has begun, also before it was restarted. */
+function findEviction({ status }: Readonly<Stored<Pod>>): PodFailure | undefined {
+  const condition = status?.conditions?.find(
+    ({ type, status: value, reason }) =>
+      type === 'DisruptionTarget' && value === 'True' && reason === TERMINATION_BY_KUBELET,
+  )
+  if (!condition) return undefined
+  const { message = '' } = condition
+  return { reason: 'Evicted', message, graceSeconds: EVICTION_GRACE_SECONDS, event: 'Warning' }
+}
+
+async function failPod(
+  pod: Readonly<Stored<Pod>>,
+  uid: string,
+  { reason, message, graceSeconds, event }: PodFailure,
+  deps: PodDeps,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const podGraceSeconds = pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
+  const pendingOutcome = await stopPod(uid, deps, signal, { pod, graceSeconds: graceSeconds ?? podGraceSeconds })
   if (pendingOutcome) return pendingOutcome
-  deps.events.record(podKind, pod, { type: 'Normal', ...DEADLINE_EXCEEDED })
+  deps.events.record(podKind, pod, { type: event, reason, message })
   const finalView = await deps.containers.finalView(pod)
   const { main } = viewOfAll(pod, { is: 'waiting', reason: 'ContainerCreating' })
   const view = pod.status?.phase === 'Pending' ? { ...finalView, main } : finalView // its containers never started
-  await writeStatus(pod, view, deps, { failure: DEADLINE_EXCEEDED })
+  await writeStatus(pod, view, deps, { failure: { reason, message } })
   return done
 }
 
@@ -115,7 +158,10 @@ export const isFinished = ({ status }: Readonly<Stored<Pod>>): boolean =>
 
 async function startPod(pod: Readonly<Stored<Pod>>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   await deps.disk.makeDirectory(deps.paths.pod(uid), DIRECTORY_MODE)
-  if (!deps.mountedVolumes.has(uid)) await deps.containers.prepare(uid)
+  if (!deps.mountedVolumes.has(uid)) {
+    await deps.containers.prepare(uid)
+    if (deps.containers.runsCommands) recordIgnoredFields(pod, deps)
+  }
   const volumes = deps.mountedVolumes.get(uid) ?? new Map<string, MountedVolume>()
   deps.mountedVolumes.set(uid, volumes)
   const usedVolumes = usedVolumesOf(pod)
@@ -128,15 +174,48 @@ async function startPod(pod: Readonly<Stored<Pod>>, uid: string, deps: PodDeps, 
   if (unmountedVolumes.length > 0) return waitForVolumes(pod, uid, unmountedVolumes, deps)
   deps.mountBackoff.removePod(uid)
 
-  const subPathError = await prepareSubPaths(pod, volumes, deps.disk)
+  const subPathError = deps.containers.runsCommands ? undefined : await prepareSubPaths(pod, volumes, deps.disk)
   if (subPathError !== undefined) {
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'Failed', message: `Error: ${subPathError}` })
     const view = viewOfAll(pod, { is: 'waiting', reason: 'CreateContainerConfigError', message: subPathError })
     await writeStatus(pod, view, deps)
     return backOff(subPathError)
   }
-  await writeStatus(pod, await deps.containers.advance(pod, volumes), deps)
+  const eviction = await measureEmptyDirs(volumes, deps)
+  if (eviction !== undefined) return evictPod(pod, eviction, deps)
+  await writeStatus(pod, await deps.containers.advance(pod, volumes), deps, { isPrepared: true })
   return outcomeOf(volumes, deps)
+}
+
+async function measureEmptyDirs(
+  volumes: ReadonlyMap<string, MountedVolume>,
+  { disk }: PodDeps,
+): Promise<string | undefined> {
+  for (const [name, { path, sizeLimit }] of volumes) {
+    if (sizeLimit === undefined) continue
+    const message = await checkEmptyDirLimit({ path, name, sizeLimit }, disk)
+    if (message !== undefined) return message
+  }
+  return undefined
+}
+
+/** Records the eviction in the status first, so that an agent that is restarted completes it. */
+async function evictPod(pod: Readonly<Stored<Pod>>, message: string, deps: PodDeps): Promise<Outcome> {
+  const { name, namespace, uid } = pod.metadata
+  const now = timestamp(deps.clock.nowMs())
+  const condition = { type: 'DisruptionTarget', status: 'True', reason: TERMINATION_BY_KUBELET, message }
+  const status = { conditions: [{ ...condition, lastTransitionTime: now }] }
+  const patch = { type: 'strategic', body: { metadata: { uid }, status } } as const
+  await deps.client.patch(podKind, { namespace, name }, patch, { subresource: 'status' }).catch(ignoreIfChanged)
+  return retryAfter(EMPTY_DIR_CHECK_MS, message)
+}
+
+/** Names the fields of the pod that have no effect for commands that run on the machine. */
+function recordIgnoredFields(pod: Readonly<Stored<Pod>>, { events }: PodDeps): void {
+  const fields = findIgnoredFields(pod)
+  if (fields.length === 0) return
+  const message = `This node runs commands as processes of the machine, without isolation, and ignores ${fields.join(', ')}`
+  events.record(podKind, pod, { type: 'Warning', reason: 'UnsupportedFields', message })
 }
 
 function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): Outcome {
@@ -146,6 +225,9 @@ function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): 
   if (expandInMs < republishMs)
     return retryAfter(expandInMs, 'a volume expansion is retried', { operation: 'ExpandNode' })
   if (republishMs === REPUBLISH_MS) return checkAfter(REPUBLISH_MS, 'a driver requires republishing')
+  if ([...volumes.values()].some(({ sizeLimit }) => sizeLimit !== undefined)) {
+    return checkAfter(EMPTY_DIR_CHECK_MS, 'emptyDir volumes with a size limit are measured')
+  }
   return isProjected ? checkAfter(PROJECTION_REFRESH_MS, 'projected volumes are refreshed') : done
 }
 
@@ -191,8 +273,13 @@ async function mount(
       return { path, isHostPath: true, isDevice: usedVolume.isDevice, readOnly: resolved.readOnly, publishedMs }
     }
     case 'emptyDir': {
-      const path = await makeEmptyDir(uid, usedVolume.name, resolved, deps)
-      return { path, isDevice: false, readOnly: false, publishedMs }
+      const previous = volumes.get(usedVolume.name)
+      if (previous) return previous
+      const { inMemory, sizeLimit } = resolved
+      const { fsGroup } = pod.spec?.securityContext ?? {}
+      const path = await makeEmptyDir(uid, usedVolume.name, { ...resolved, fsGroup }, deps)
+      const limit = inMemory || sizeLimit === undefined ? {} : { sizeLimit } // a tmpfs has its own limit
+      return { path, isDevice: false, readOnly: false, publishedMs, ...limit }
     }
     case 'projected':
       return mountProjected(pod, uid, usedVolume.name, { resolved, previous: volumes.get(usedVolume.name), deps })
@@ -230,18 +317,21 @@ async function mountProjected(
   }: { resolved: Extract<ResolvedVolume, { is: 'projected' }>; previous: MountedVolume | undefined; deps: PodDeps },
 ): Promise<MountedVolume> {
   const publishedMs = deps.clock.monotonicMs()
-  if (previous?.files && publishedMs - previous.publishedMs < PROJECTION_REFRESH_MS) return previous
+  const { labels, annotations } = pod.metadata
+  const podMetadata = JSON.stringify([labels, annotations])
+  const isCurrent = previous?.podMetadata === podMetadata && publishedMs - previous.publishedMs < PROJECTION_REFRESH_MS
+  if (previous?.files && isCurrent) return previous
   try {
     const { files, tokens } = await readProjectedFiles(pod, resolved.projections, previous?.tokens ?? new Map(), deps)
     const hasSecrets = resolved.projections.sources.some(({ secret }) => secret)
-    const written = { previous: previous?.files ?? new Map<string, ProjectedFile>(), hasSecrets }
-    const path = await writeProjectedVolume(uid, name, files, written, deps)
-    return { path, isDevice: false, readOnly: true, publishedMs, files, tokens }
+    const { fsGroup } = pod.spec?.securityContext ?? {}
+    const path = await writeProjectedVolume(uid, name, { files, hasSecrets, fsGroup }, previous?.files, deps)
+    return { path, isDevice: false, readOnly: true, publishedMs, podMetadata, files, tokens }
   } catch (error) {
     if (!previous?.files) throw error
     const message = `MountVolume.SetUp failed for volume "${name}" : ${(error as Error).message}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedMount', message })
-    return { ...previous, publishedMs }
+    return { ...previous, publishedMs, podMetadata }
   }
 }
 

@@ -11,7 +11,8 @@ export interface UsedVolume {
 
 /** Returns the volumes that a container mounts or uses as a device. Like the kubelet, skips all others. */
 export function usedVolumesOf({ spec }: Readonly<Pod>): UsedVolume[] {
-  const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]
+  const { initContainers = [], containers: mainContainers = [], ephemeralContainers = [] } = spec ?? {}
+  const containers = [...initContainers, ...mainContainers, ...ephemeralContainers]
   const mountedNames = new Set(containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)))
   const deviceNames = new Set(containers.flatMap(({ volumeDevices = [] }) => volumeDevices.map(({ name }) => name)))
   return (spec?.volumes ?? []).flatMap((volume) => {

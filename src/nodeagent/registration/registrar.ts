@@ -6,7 +6,7 @@ import type { Logger } from '../../base/log.ts'
 import type { Drivers } from './drivers.ts'
 import type { PluginCalls } from './plugin-calls.ts'
 import type { PluginDirectory, PluginSocket } from './plugin-directory.ts'
-import { bestVersion } from './versions.ts'
+import { bestVersion, type Version } from './versions.ts'
 
 export interface RegistrarDeps {
   readonly directory: PluginDirectory
@@ -28,6 +28,9 @@ const SCAN_MS = 5_000
 const WATCHED_SCAN_MS = 60_000
 const RETRY_MS_MIN = 500
 const RETRY_MS_MAX = 122_000
+
+/** The version of a driver that is registered without the registration protocol. */
+export const DIRECT_VERSION: Version = [1, 0, 0]
 
 interface DriverEndpoint {
   readonly name: string
@@ -136,7 +139,7 @@ export function createRegistrar(deps: RegistrarDeps) {
 
   async function registerDirectly(socket: string, signal: AbortSignal): Promise<DriverEndpoint> {
     const driver = { name: await readDriverName(socket, signal), endpoint: socket }
-    await drivers.register({ ...driver, version: [1, 0, 0] }, signal)
+    await drivers.register({ ...driver, version: DIRECT_VERSION }, signal)
     return driver
   }
 

@@ -1,0 +1,115 @@
+import { Duplex, PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type SpdyStream, serveSpdy } from './connection.ts'
+import {
+  decodeFrameHeader,
+  encodeControlFrame,
+  encodeDataHeader,
+  encodeNumbers,
+  FLAG_FIN,
+  FRAME_TYPES,
+} from './frames.ts'
+import { createHeaderBlocks } from './header-blocks.ts'
+
+/** A connection whose client side is written and read directly. */
+function connect(onStream: (stream: SpdyStream) => boolean = () => true) {
+  const [toServer, toClient] = [new PassThrough(), new PassThrough()]
+  const socket = Duplex.from({ readable: toServer, writable: toClient })
+  const connection = serveSpdy({ socket, head: Buffer.alloc(0), onStream })
+  const blocks = createHeaderBlocks()
+  return {
+    connection,
+    toServer,
+    toClient,
+    async openStream(id: number, type: string) {
+      const block = await blocks.encode(new Map([['streamtype', type]]))
+      toServer.write(
+        encodeControlFrame(FRAME_TYPES.synStream, Buffer.concat([encodeNumbers(id, 0), Buffer.alloc(2), block])),
+      )
+    },
+    sendData: (id: number, data: string, flags = 0) =>
+      toServer.write(Buffer.concat([encodeDataHeader(id, data.length, flags), Buffer.from(data)])),
+  }
+}
+
+describe('SPDY connection', () => {
+  it('SYS-26 passes data of a stream on until it ends', async () => {
+    const streams: SpdyStream[] = []
+    const client = connect((stream) => streams.push(stream) > 0)
+    await client.openStream(1, 'stdin')
+    client.sendData(1, 'hello ')
+    client.sendData(1, 'world', FLAG_FIN)
+    await expect.poll(() => streams.length).toBe(1)
+    expect(streams[0]!.headers.get('streamtype')).toBe('stdin')
+    expect(await text(streams[0]!)).toBe('hello world')
+    client.toServer.end()
+    expect(await client.connection.ended).toBeUndefined()
+  })
+
+  it('SYS-26 answers a stream before it sends data', async () => {
+    const streams: SpdyStream[] = []
+    const client = connect((stream) => streams.push(stream) > 0)
+    const received: Buffer[] = []
+    client.toClient.on('data', (chunk) => received.push(chunk))
+    await client.openStream(1, 'stdout')
+    await expect.poll(() => streams.length).toBe(1)
+    streams[0]!.end('output')
+    await expect.poll(() => Buffer.concat(received).includes('output')).toBe(true)
+    expect(decodeFrameHeader(Buffer.concat(received))).toMatchObject({ is: 'control', type: FRAME_TYPES.synReply })
+    client.toServer.end()
+  })
+
+  it('SYS-26 stops reading from the connection while a stream is not read', async () => {
+    const client = connect(() => true)
+    await client.openStream(1, 'stdin')
+    const chunk = 'x'.repeat(60_000)
+    let writtenChunks = 0
+    const write = async () => {
+      for (; writtenChunks < 100; writtenChunks++) {
+        if (!client.sendData(1, chunk)) await new Promise((resolve) => client.toServer.once('drain', resolve))
+      }
+    }
+    void write()
+    await new Promise((resolve) => setImmediate(resolve))
+    await expect.poll(() => client.toServer.writableNeedDrain).toBe(true)
+    expect(writtenChunks).toBeLessThan(20)
+    client.connection.destroy()
+  })
+
+  it('SYS-26 refuses a stream that is not accepted', async () => {
+    const client = connect(() => false)
+    await client.openStream(1, 'other')
+    const answer = await new Promise<Buffer>((resolve) => client.toClient.once('data', resolve))
+    expect(decodeFrameHeader(answer)).toMatchObject({ is: 'control', type: FRAME_TYPES.rstStream })
+    client.connection.destroy()
+  })
+
+  it('SYS-26 ends with an error for hostile bytes, and never throws', async () => {
+    const frames = fc.oneof(
+      fc.uint8Array({ maxLength: 200 }),
+      fc
+        .tuple(fc.integer({ min: 0, max: 12 }), fc.integer({ min: 0, max: 255 }), fc.uint8Array({ maxLength: 40 }))
+        .map(([type, flags, payload]) => new Uint8Array(encodeControlFrame(type, payload, flags))),
+      fc
+        .tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 0xffffff }), fc.integer({ min: 0, max: 255 }))
+        .map(([stream, length, flags]) => new Uint8Array(encodeDataHeader(stream, length, flags))),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.boolean(), fc.array(frames, { maxLength: 12 }), async (opensFirst, hostileFrames) => {
+        const client = connect((stream) => {
+          stream.resume()
+          return true
+        })
+        client.toClient.resume()
+        if (opensFirst) await client.openStream(1, 'stdin')
+        for (const frame of hostileFrames) client.toServer.write(frame)
+        client.toServer.end()
+        const error = await client.connection.ended
+        if (error) expect(error.name).toBe('SpdyError')
+      }),
+      { seed: 1, numRuns: 300 },
+    )
+  })
+})
