@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { LruCache } from '../base/lru-cache.ts'
 import { type CsiDriver, createCsiDriver } from './driver.ts'
-import { CsiError, codeNameOf } from './errors.ts'
+import { ConnectionError, CsiError, codeNameOf } from './errors.ts'
 import type { CallObserver } from './metrics.ts'
 import { createSecretMask, type SecretMask } from './secret-mask.ts'
 import { socketPathOf } from './socket-path.ts'
@@ -21,6 +21,8 @@ export interface ConnectOptions {
   readonly metrics?: CallObserver
   /** Timeout of calls that set none themselves. Default: 10 s. */
   readonly timeoutMs?: number
+  /** Masks secrets in texts of the driver. Default: a mask that all connections of this process to the socket share. */
+  readonly secretMask?: SecretMask
 }
 
 export interface CsiConnection extends CsiDriver {
@@ -44,17 +46,18 @@ const CHANNEL_OPTIONS: ClientOptions = {
 const MASKED_SOCKETS_MAX = 64 // beyond this, the secrets sent to the least recently connected socket are dropped
 const TIMEOUT_HEADER_MS_MAX = 99_999_999 // the header allows eight digits
 
-export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000 }: ConnectOptions): CsiConnection {
+export function connectDriver(options: ConnectOptions): CsiConnection {
+  const { address, clock, log, metrics, timeoutMs = 10_000 } = options
   const path = socketPathOf(address)
   const client = new Client(`unix:${path}`, credentials.createInsecure(), CHANNEL_OPTIONS)
-  const secretMask = secretMaskOf(path)
+  const secretMask = options.secretMask ?? secretMaskOf(path)
   const closeAbort = new AbortController()
   setMaxListeners(0, closeAbort.signal) // every call in flight has a listener
   const availability = createAvailabilityLog({ log, path, isClosed: () => closeAbort.signal.aborted })
 
-  function send(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {
+  function send(method: DescMethod, request: Message, callOptions: CallOptions): Promise<Message> {
     return new Promise((resolve, reject) => {
-      const { signal, timeoutMs: callTimeoutMs = timeoutMs } = options
+      const { signal, timeoutMs: callTimeoutMs = timeoutMs } = callOptions
       if (closeAbort.signal.aborted) return reject(connectionClosed(method, path))
       if (signal?.aborted) return reject(cancelled(method))
 
@@ -148,10 +151,7 @@ function toCsiError(error: ServiceError, method: DescMethod, path: string, { mas
   const codeName = codeNameOf(error.code)
   // Mask before truncating, because a truncated secret is not recognized.
   const text = mask(error.details).slice(0, ERROR_CHARACTERS_MAX)
-  return new CsiError(
-    codeName === 'OK' ? 'UNKNOWN' : codeName,
-    text || `${method.name} failed without an error message`,
-  )
+  return new CsiError(codeName === 'OK' ? 'UNKNOWN' : codeName, text || withoutMessage(method.name))
 }
 
 /** Error messages of grpc-js if nothing was sent, and if the connection broke during a call. */
@@ -160,14 +160,15 @@ const CONNECTION_LOST = /^(Connection dropped|Stream refused by server|read ECON
 /** Messages of errors without a valid response, which grpc-js reports with codes of the driver such as INTERNAL. */
 const NO_RESPONSE = /^(Received RST_STREAM|Response message parsing error|Received message larger than max)/
 
+/** The text of a failure for which the driver sent none, although the CSI specification requires one. */
+export const withoutMessage = (method: string): string => `${method} failed without an error message`
+
 const notConnected = (path: string, details: string) =>
-  new CsiError(
-    'UNAVAILABLE',
+  new ConnectionError(
     `Cannot connect to the CSI driver at ${path} (${systemErrorOf(details)}). Start the driver, or correct the address of its socket.`,
   )
 const connectionLost = (method: DescMethod, path: string, details: string) =>
-  new CsiError(
-    'UNAVAILABLE',
+  new ConnectionError(
     `The connection to the CSI driver at ${path} broke during ${method.name} (${details}); the driver may have completed the call.`,
   )
 const timedOut = (method: DescMethod, timeoutMs: number) =>

@@ -57,6 +57,13 @@ export class CsiError extends Error implements HasLogFields, HasOperationDetails
   }
 }
 
+/** UNAVAILABLE because there is no connection, or because it broke: the driver has not returned this error. */
+export class ConnectionError extends CsiError {
+  constructor(message: string) {
+    super('UNAVAILABLE', message)
+  }
+}
+
 /** Returns UNKNOWN for numbers that gRPC does not define, as the gRPC specification requires. */
 export function codeNameOf(code: number): CsiCode {
   return CSI_CODES[code] ?? 'UNKNOWN'

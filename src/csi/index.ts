@@ -1,11 +1,14 @@
 // Public API of the CSI package: client, server and errors. Message types are in gen/csi_pb.js.
-export { type ConnectOptions, type CsiConnection, connectDriver } from './connect.ts'
+export { type ConnectOptions, type CsiConnection, connectDriver, withoutMessage } from './connect.ts'
 export {
   type CsiDriver,
+  callDriver,
   createCsiDriver,
+  createServiceClients,
   type ServiceHandlers,
 } from './driver.ts'
 export {
+  ConnectionError,
   CSI_CODES,
   type CsiCode,
   CsiError,
@@ -26,8 +29,9 @@ export {
 } from './facts.ts'
 export { type CallObserver, createCsiMetrics, createCsiPluginMetrics } from './metrics.ts'
 export { waitUntilReady } from './ready.ts'
-export { recordCalls } from './record-calls.ts'
+export { recordCalls, VOLUME_CHANGES } from './record-calls.ts'
+export { redact, secretsOf } from './redact.ts'
 export { createSecretMask, type SecretMask } from './secret-mask.ts'
-export { serializeCalls } from './serialize-calls.ts'
+export { serializeCalls, subjectOf } from './serialize-calls.ts'
 export { type ServedDriver, serveDriver } from './serve.ts'
-export type { CallOptions } from './transport.ts'
+export type { CallOptions, Transport } from './transport.ts'

@@ -3,8 +3,8 @@ import type { VolumeCall } from '../base/operation-details.ts'
 import { goNameOf } from './errors.ts'
 import type { CallObserver } from './metrics.ts'
 
-/** Other methods, such as NodeGetVolumeStats, are called often and change nothing. */
-const RECORDED_METHODS: ReadonlySet<string> = new Set([
+/** The methods that change a volume. Others, such as NodeGetVolumeStats, are called often and change nothing. */
+export const VOLUME_CHANGES: ReadonlySet<string> = new Set([
   'CreateVolume',
   'DeleteVolume',
   'ControllerPublishVolume',
@@ -29,7 +29,7 @@ export function recordCalls(
       observer.observeCall(call)
       const { driverName: driver, method: path, code, seconds, volume, message } = call
       const method = path.slice(path.lastIndexOf('/') + 1)
-      if (volume === undefined || !RECORDED_METHODS.has(method)) return
+      if (volume === undefined || !VOLUME_CHANGES.has(method)) return
       const durationMs = seconds * 1_000
       recorder.recordCall({ driver, method, code: goNameOf(code), volume, durationMs, ...(message ? { message } : {}) })
     },

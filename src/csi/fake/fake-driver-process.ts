@@ -1,12 +1,13 @@
 // Runs the fake driver as a separate process on sockets. With --state, every change is written to a file before the call
 // returns, so that a killed process continues with the same volumes. Without it, the driver starts empty.
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
 import { serveDriver } from '../serve.ts'
 import { serveControl } from './control-server.ts'
 import { createFakeDriver } from './fake-driver.ts'
 import { type FakeProcessFlags, readFlags } from './flags.ts'
+import type { FakeTargets } from './model.ts'
 import { emptyState, type FakeState } from './state.ts'
 
 try {
@@ -18,7 +19,8 @@ try {
   process.exitCode = 1
 }
 
-async function main({ endpoint, controlSocket, stateFile, nodeId, settings }: FakeProcessFlags): Promise<void> {
+async function main(flags: FakeProcessFlags): Promise<void> {
+  const { endpoint, controlSocket, stateFile, nodeId, makesTargets, settings } = flags
   const clock = systemClock()
   const crash = () => process.kill(process.pid, 'SIGKILL')
   const fake = createFakeDriver({
@@ -26,6 +28,7 @@ async function main({ endpoint, controlSocket, stateFile, nodeId, settings }: Fa
     settings,
     state: stateFile ? readState(stateFile) : emptyState(),
     onCrash: crash,
+    ...(makesTargets ? { targets: createTargets() } : {}),
     persist: stateFile ? (state) => writeState(stateFile, state) : undefined,
   })
   const controlServer = controlSocket ? await serveControl(controlSocket, fake, crash) : undefined
@@ -40,6 +43,13 @@ async function main({ endpoint, controlSocket, stateFile, nodeId, settings }: Fa
       await driver.stop()
       process.exit(0)
     })
+  }
+}
+
+function createTargets(): FakeTargets {
+  return {
+    make: (path) => void mkdirSync(path, { recursive: true }),
+    remove: (path) => rmSync(path, { recursive: true, force: true }),
   }
 }
 

@@ -8,7 +8,7 @@ import { CsiError } from '../errors.ts'
 import { Controller, Identity, Node } from '../gen/csi_pb.js'
 import { attachmentHandlers } from './attachments.ts'
 import { capabilityHandlers, identityHandlers } from './identity.ts'
-import { checkRequest, fail, type Handlers, type Model, type Overrides } from './model.ts'
+import { checkRequest, type FakeTargets, fail, type Handlers, type Model, type Overrides } from './model.ts'
 import { nodeHandlers } from './node-service.ts'
 import { freezeCapacity, unfreezeCapacity } from './pools.ts'
 import { createRecord, type FakeRecord } from './record.ts'
@@ -26,6 +26,8 @@ export interface FakeDriverOptions {
   readonly state?: FakeState
   readonly record?: FakeRecord
   readonly script?: Script
+  /** Where target paths are created. Default: nowhere, paths are only recorded. */
+  readonly targets?: FakeTargets
   /** Called with the state before the return of every call that may have changed it. */
   readonly persist?: (state: FakeState) => void
   /** Called when a rule crashes the driver. The call that matched the rule never returns. */
@@ -47,9 +49,9 @@ export interface FakeDriver {
 }
 
 export function createFakeDriver(options: FakeDriverOptions): FakeDriver {
-  const { clock, settings = fakeSettings(), state = emptyState(), persist, onCrash } = options
+  const { clock, settings = fakeSettings(), state = emptyState(), targets, persist, onCrash } = options
   const { record = createRecord(), script = createScript() } = options
-  const model: Model = { settings, state, clock }
+  const model: Model = { settings, state, clock, ...(targets ? { targets } : {}) }
 
   async function handleCall(
     method: DescMethod,

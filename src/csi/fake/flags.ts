@@ -8,6 +8,8 @@ export interface FakeProcessFlags {
   readonly controlSocket: string | undefined
   readonly stateFile: string | undefined
   readonly nodeId: string
+  /** Whether to create the directories of published volumes. */
+  readonly makesTargets: boolean
   readonly settings: FakeSettings
 }
 
@@ -19,6 +21,7 @@ const USAGE = `fake-driver: an in-memory CSI driver for tests.
   --capacity 100Gi            capacity of each pool
   --topology key=value[,…]    add a pool that is accessible only from this topology; repeatable
   --node-id node-1            the node that the driver runs on
+  --make-targets              create a directory at every target path; nothing is mounted
   --max-volumes N             maximum number of volumes attached to a node
   --without CAPABILITY        disable a controller or node capability; repeatable
   --expansion ONLINE          ONLINE, OFFLINE or none
@@ -44,6 +47,7 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
       capacity: text,
       topology: textList,
       'node-id': text,
+      'make-targets': { type: 'boolean' },
       'max-volumes': text,
       without: textList,
       expansion: text,
@@ -73,6 +77,7 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
     controlSocket: values.control,
     stateFile: values.state,
     nodeId,
+    makesTargets: values['make-targets'] ?? false,
     settings: {
       ...defaults,
       name: values.name ?? defaults.name,

@@ -13,6 +13,13 @@ export interface Model {
   readonly settings: FakeSettings
   readonly state: FakeState
   readonly clock: Pick<Clock, 'nowMs'>
+  readonly targets?: FakeTargets
+}
+
+/** Creates and removes target paths, which the fake driver otherwise only records. */
+export interface FakeTargets {
+  make(path: string): void
+  remove(path: string): void
 }
 
 /** Changes that a fault rule makes to a successful call. */

@@ -81,12 +81,14 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
         fail('FAILED_PRECONDITION', `volume "${volumeId}" already has its single writer`)
       }
       nodeVolumeOf(volume).published[targetPath] = use
+      model.targets?.make(targetPath)
       return {}
     },
 
     nodeUnpublishVolume(model, { volumeId, targetPath }) {
       requireField(volumeId, 'volume_id')
       requireField(targetPath, 'target_path')
+      model.targets?.remove(targetPath)
       const volume = model.state.volumes[volumeId]
       if (!volume) return {}
       delete volume.onNodes[nodeId]?.published[targetPath]

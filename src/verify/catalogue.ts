@@ -1,0 +1,32 @@
+// The catalogue of all checks, in the order in which they run. docs/reference/verify-checks.md lists them.
+import type { Check } from './check.ts'
+import { attachVolumeChecks } from './checks/attach-volume.ts'
+import { changeVolumeChecks } from './checks/change-volume.ts'
+import { createVolumeChecks } from './checks/create-volume.ts'
+import { deleteVolumeChecks } from './checks/delete-volume.ts'
+import { identityChecks } from './checks/identity.ts'
+import { lifeChecks } from './checks/life.ts'
+import { listVolumesChecks } from './checks/list-volumes.ts'
+import { nodeVolumeChecks } from './checks/node-volume.ts'
+import { textChecks } from './checks/secrets.ts'
+
+export const CHECKS: readonly Check[] = [
+  ...identityChecks,
+  ...createVolumeChecks,
+  ...deleteVolumeChecks,
+  ...attachVolumeChecks,
+  ...listVolumesChecks,
+  ...changeVolumeChecks,
+  ...nodeVolumeChecks,
+  ...textChecks,
+  ...lifeChecks,
+]
+
+/** Returns the checks whose id is one of the patterns, in which `*` stands for any text. */
+export function selectChecks(patterns: readonly string[]): readonly Check[] {
+  if (patterns.length === 0) return CHECKS
+  const expressions = patterns.map((pattern) => new RegExp(`^${pattern.split('*').map(escapeText).join('.*')}$`))
+  return CHECKS.filter(({ id }) => expressions.some((expression) => expression.test(id)))
+}
+
+const escapeText = (text: string) => text.replace(/[.+?^${}()|[\]\\]/g, '\\$&')

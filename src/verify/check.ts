@@ -1,0 +1,90 @@
+// The types of a check: a rule of the CSI specification as data, and a function that tests it. catalogue.ts lists the checks;
+// run-checks.ts runs them.
+import type { Random } from '../base/clock.ts'
+import type { NodeGetInfoResponse } from '../csi/gen/csi_pb.js'
+import type { ControllerCapability, CsiDriver, NodeCapability, PluginService } from '../csi/index.ts'
+import type { Bench, BenchOptions } from './bench/bench.ts'
+import type { DriverProfile } from './profile.ts'
+import type { VerifySettings } from './settings.ts'
+
+export interface Check {
+  /** Stable: users select checks by it. */
+  readonly id: string
+  readonly title: string
+  readonly rule: Rule
+  readonly needs?: Needs
+  /** Throws Violation if the driver breaks the rule. */
+  run(context: CheckContext): Promise<void>
+}
+
+interface Rule {
+  /** The section of the CSI specification. */
+  readonly section: string
+  /** The rule in our words. */
+  readonly text: string
+  /** `must` violations fail the verification; `should` violations are advice. */
+  readonly level: 'must' | 'should'
+}
+
+/** What a driver must have for a check to apply. */
+export interface Needs {
+  /** Capabilities of the controller service. An empty list requires the service only. */
+  readonly controller?: readonly ControllerCapability[]
+  /** Capabilities of the node service. An empty list requires the service only. */
+  readonly node?: readonly NodeCapability[]
+  readonly plugin?: readonly PluginService[]
+  /** Whether verify must be able to kill and start the driver. */
+  readonly restart?: boolean
+  /** Whether the id of a second node is required. */
+  readonly otherNode?: boolean
+  /** Whether parameters for ControllerModifyVolume are required. */
+  readonly attributes?: boolean
+  /** Whether the check runs through controllers and agent, which reject a driver with an invalid name. */
+  readonly bench?: boolean
+  /** Whether the driver can expand only volumes that are not in use. */
+  readonly onlyOfflineExpansion?: boolean
+}
+
+export interface CheckContext {
+  readonly profile: DriverProfile
+  readonly nodeInfo: NodeGetInfoResponse | undefined
+  readonly settings: VerifySettings
+  /** Calls the driver directly. Each call is recorded, and what it creates is removed after the check. */
+  readonly csi: CsiDriver
+  readonly random: Random
+  readonly signal: AbortSignal
+  /** Returns a name that no other check and no other run uses. */
+  uniqueName(): string
+  /** Creates a directory for staging and publishing. */
+  makeDirectory(): Promise<string>
+  /** Waits in real time, for a driver that completes work after a cancelled call. */
+  pause(ms: number): Promise<void>
+  /** Starts API server, controllers and node agent with this driver. */
+  startBench(options?: BenchOptions): Promise<Bench>
+  /** What the driver still has of the volumes that this check created, as text. */
+  leftovers(): readonly string[]
+  /** Whether a volume may still be staged or published on this node. */
+  hasNodeVolumes(): boolean
+  /** Kills and starts the driver. Present if verify started it. */
+  readonly driverProcess: DriverControl | undefined
+}
+
+export interface DriverControl {
+  kill(): Promise<void>
+  /** Resolves when the driver responds. */
+  start(): Promise<void>
+}
+
+/** The driver broke the rule of the check. */
+export class Violation extends Error {
+  override readonly name = 'Violation'
+}
+
+export function violate(message: string): never {
+  throw new Violation(message)
+}
+
+/** The check does not apply to this driver for a reason that only a call shows. */
+export class NotApplicable extends Error {
+  override readonly name = 'NotApplicable'
+}

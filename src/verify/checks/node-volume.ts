@@ -1,0 +1,397 @@
+// Checks of the node service: staging, publishing and stats.
+import { lstat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { VolumeCapability_AccessMode_Mode as Mode, VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
+import { attempt, expectCode, expectOk } from '../calls/answers.ts'
+import { type Check, violate } from '../check.ts'
+import {
+  classCapability,
+  mountVolume,
+  nodePublishRequest,
+  prepareNodeVolume,
+  publish,
+  stage,
+  stageRequest,
+  UNKNOWN_ID,
+  unmountVolume,
+  unpublish,
+  unstage,
+} from './requests.ts'
+
+const STAGE_NEEDS = { controller: ['CREATE_DELETE_VOLUME'], node: ['STAGE_UNSTAGE_VOLUME'] } as const
+const NEEDS = { controller: ['CREATE_DELETE_VOLUME'], node: [] } as const
+const STATS_NEEDS = { controller: ['CREATE_DELETE_VOLUME'], node: ['GET_VOLUME_STATS'] } as const
+const MISSING_FIELD = 'A request without a required field fails with INVALID_ARGUMENT.'
+
+export const nodeVolumeChecks: readonly Check[] = [
+  {
+    id: 'stage-required-fields',
+    title: 'NodeStageVolume rejects a request without volume id, path or capability',
+    rule: { section: 'Error Scheme; NodeStageVolume', level: 'must', text: MISSING_FIELD },
+    needs: STAGE_NEEDS,
+    async run(context) {
+      const request = stageRequest(context, await prepareNodeVolume(context))
+      const incompleteRequests = {
+        volume_id: { ...request, volumeId: '' },
+        staging_target_path: { ...request, stagingTargetPath: '' },
+        volume_capability: { ...request, volumeCapability: undefined },
+      }
+      for (const [field, incomplete] of Object.entries(incompleteRequests))
+        expectCode(
+          await attempt(context.csi.node.nodeStageVolume(incomplete)),
+          'INVALID_ARGUMENT',
+          `NodeStageVolume without ${field}`,
+        )
+    },
+  },
+  {
+    id: 'stage-unknown',
+    title: 'NodeStageVolume of an unknown volume fails',
+    rule: {
+      section: 'NodeStageVolume Errors',
+      level: 'must',
+      text: 'A volume that does not exist fails with NOT_FOUND.',
+    },
+    needs: STAGE_NEEDS,
+    async run(context) {
+      const request = {
+        volumeId: UNKNOWN_ID,
+        stagingTargetPath: await context.makeDirectory(),
+        volumeCapability: classCapability(context),
+        secrets: { ...context.settings.secrets.NodeStageVolumeSecret },
+      }
+      const answer = await attempt(context.csi.node.nodeStageVolume(request))
+      expectCode(answer, 'NOT_FOUND', 'NodeStageVolume of an unknown id')
+    },
+  },
+  {
+    id: 'stage-idempotent',
+    title: 'a repeated NodeStageVolume succeeds, also while the volume is published',
+    rule: {
+      section: 'NodeStageVolume',
+      level: 'must',
+      text: 'The call is idempotent: a volume that is staged at the path with the same capability is staged again successfully.',
+    },
+    needs: STAGE_NEEDS,
+    async run(context) {
+      const node = await prepareNodeVolume(context)
+      await stage(context, node)
+      await stage(context, node)
+      await publish(context, node)
+      await stage(context, node)
+    },
+  },
+  {
+    id: 'stage-concurrent',
+    title: 'concurrent NodeStageVolume calls for one volume stage it once',
+    rule: {
+      section: 'Concurrency; NodeStageVolume',
+      level: 'must',
+      text: 'Each of several simultaneous calls succeeds or fails with ABORTED; a later call succeeds, and one NodeUnstageVolume undoes all.',
+    },
+    needs: STAGE_NEEDS,
+    async run(context) {
+      const node = await prepareNodeVolume(context)
+      const request = stageRequest(context, node)
+      const answers = await Promise.all([1, 2, 3].map(() => attempt(context.csi.node.nodeStageVolume(request))))
+      for (const answer of answers) expectCode(answer, ['OK', 'ABORTED'], 'one of 3 concurrent NodeStageVolume calls')
+      await stage(context, node)
+      await unstage(context, node)
+    },
+  },
+  {
+    id: 'unstage-required-fields',
+    title: 'NodeUnstageVolume rejects a request without volume id or path',
+    rule: { section: 'Error Scheme; NodeUnstageVolume', level: 'must', text: MISSING_FIELD },
+    needs: STAGE_NEEDS,
+    async run({ csi: { node }, makeDirectory }) {
+      expectCode(
+        await attempt(node.nodeUnstageVolume({ stagingTargetPath: await makeDirectory() })),
+        'INVALID_ARGUMENT',
+        'NodeUnstageVolume without a volume_id',
+      )
+      expectCode(
+        await attempt(node.nodeUnstageVolume({ volumeId: UNKNOWN_ID })),
+        'INVALID_ARGUMENT',
+        'NodeUnstageVolume without a staging_target_path',
+      )
+    },
+  },
+  {
+    id: 'unstage-idempotent',
+    title: 'a repeated NodeUnstageVolume succeeds',
+    rule: {
+      section: 'NodeUnstageVolume',
+      level: 'must',
+      text: 'The call is idempotent: a volume that is not staged at the path is unstaged successfully.',
+    },
+    needs: STAGE_NEEDS,
+    async run(context) {
+      const node = await prepareNodeVolume(context)
+      await stage(context, node)
+      await unstage(context, node)
+      await unstage(context, node)
+    },
+  },
+  {
+    id: 'publish-required-fields',
+    title: 'NodePublishVolume rejects a request without volume id, target or capability',
+    rule: { section: 'Error Scheme; NodePublishVolume', level: 'must', text: MISSING_FIELD },
+    needs: NEEDS,
+    async run(context) {
+      const node = await prepareNodeVolume(context)
+      await stage(context, node)
+      const request = nodePublishRequest(context, node)
+      const incompleteRequests = {
+        volume_id: { ...request, volumeId: '' },
+        target_path: { ...request, targetPath: '' },
+        volume_capability: { ...request, volumeCapability: undefined },
+      }
+      for (const [field, incomplete] of Object.entries(incompleteRequests))
+        expectCode(
+          await attempt(context.csi.node.nodePublishVolume(incomplete)),
+          'INVALID_ARGUMENT',
+          `NodePublishVolume without ${field}`,
+        )
+    },
+  },
+  {
+    id: 'publish-unknown',
+    title: 'NodePublishVolume of an unknown volume fails',
+    rule: {
+      section: 'NodePublishVolume Errors',
+      level: 'must',
+      text: 'A volume that does not exist fails with NOT_FOUND.',
+    },
+    needs: NEEDS,
+    async run(context) {
+      const request = {
+        volumeId: UNKNOWN_ID,
+        stagingTargetPath: await context.makeDirectory(),
+        targetPath: join(await context.makeDirectory(), 'mount'),
+        volumeCapability: classCapability(context),
+        secrets: { ...context.settings.secrets.NodePublishVolumeSecret },
+      }
+      const answer = await attempt(context.csi.node.nodePublishVolume(request))
+      expectCode(answer, 'NOT_FOUND', 'NodePublishVolume of an unknown id')
+    },
+  },
+  {
+    id: 'publish-without-staging-path',
+    title: 'NodePublishVolume without a staging path fails if the driver stages',
+    rule: {
+      section: 'NodePublishVolume Errors',
+      level: 'must',
+      text: 'With STAGE_UNSTAGE_VOLUME, a request without staging_target_path fails with FAILED_PRECONDITION.',
+    },
+    needs: STAGE_NEEDS,
+    async run(context) {
+      const node = await prepareNodeVolume(context)
+      await stage(context, node)
+      const request = { ...nodePublishRequest(context, node), stagingTargetPath: '' }
+      const answer = await attempt(context.csi.node.nodePublishVolume(request))
+      // A missing field is also an invalid request.
+      expectCode(answer, ['FAILED_PRECONDITION', 'INVALID_ARGUMENT'], 'NodePublishVolume without staging_target_path')
+    },
+  },
+  {
+    id: 'publish-idempotent',
+    title: 'a repeated NodePublishVolume succeeds',
+    rule: {
+      section: 'NodePublishVolume',
+      level: 'must',
+      text: 'The call is idempotent: the same target with the same arguments succeeds, and one NodeUnpublishVolume undoes it.',
+    },
+    needs: NEEDS,
+    async run(context) {
+      const node = await mountVolume(context)
+      await publish(context, node)
+      await unpublish(context, node)
+      if (await exists(node.targetPath))
+        violate('after two NodePublishVolume calls and one NodeUnpublishVolume, the target still exists')
+    },
+  },
+  {
+    id: 'publish-target',
+    title: 'NodePublishVolume creates the target, NodeUnpublishVolume removes it',
+    rule: {
+      section: 'NodePublishVolume; NodeUnpublishVolume',
+      level: 'must',
+      text: 'The caller creates only the parent directory. The driver creates the target path, and deletes it when it unpublishes.',
+    },
+    needs: NEEDS,
+    async run(context) {
+      const node = await mountVolume(context)
+      if (!(await exists(node.targetPath))) violate(`${node.targetPath} does not exist after NodePublishVolume`)
+      await unpublish(context, node)
+      if (await exists(node.targetPath)) violate(`${node.targetPath} still exists after NodeUnpublishVolume`)
+    },
+  },
+  {
+    id: 'publish-incompatible',
+    title: 'NodePublishVolume rejects another mode at the same target',
+    rule: {
+      section: 'NodePublishVolume Errors',
+      level: 'must',
+      text: 'A volume that is published at the target with another readonly flag fails with ALREADY_EXISTS, or with FAILED_PRECONDITION if the driver does not support that flag at all.',
+    },
+    needs: NEEDS,
+    async run(context) {
+      const node = await mountVolume(context)
+      const request = { ...nodePublishRequest(context, node), readonly: true }
+      const answer = await attempt(context.csi.node.nodePublishVolume(request))
+      expectCode(
+        answer,
+        ['ALREADY_EXISTS', 'FAILED_PRECONDITION'],
+        'NodePublishVolume with readonly at a target that is published writable',
+      )
+    },
+  },
+  {
+    id: 'publish-single-writer',
+    title: 'a volume for a single writer is not published at a second target',
+    rule: {
+      section: 'NodePublishVolume; VolumeCapability, AccessMode',
+      level: 'must',
+      text: 'A SINGLE_NODE_SINGLE_WRITER volume has one writer on one node: a second target fails with FAILED_PRECONDITION.',
+    },
+    needs: { ...NEEDS, node: ['SINGLE_NODE_MULTI_WRITER'] },
+    async run(context) {
+      const volumeCapabilities = [classCapability(context, Mode.SINGLE_NODE_SINGLE_WRITER)]
+      const node = await mountVolume(context, { volumeCapabilities })
+      const targetPath = join(await context.makeDirectory(), 'mount')
+      const request = { ...nodePublishRequest(context, node), targetPath }
+      const answer = await attempt(context.csi.node.nodePublishVolume(request))
+      expectCode(
+        answer,
+        'FAILED_PRECONDITION',
+        'NodePublishVolume of a SINGLE_NODE_SINGLE_WRITER volume at a second target',
+      )
+    },
+  },
+  {
+    id: 'publish-concurrent',
+    title: 'concurrent NodePublishVolume calls for one target publish it once',
+    rule: {
+      section: 'Concurrency; NodePublishVolume',
+      level: 'must',
+      text: 'Each of several simultaneous calls succeeds or fails with ABORTED; a later call succeeds, and one NodeUnpublishVolume undoes all.',
+    },
+    needs: NEEDS,
+    async run(context) {
+      const node = await prepareNodeVolume(context)
+      await stage(context, node)
+      const request = nodePublishRequest(context, node)
+      const answers = await Promise.all([1, 2, 3].map(() => attempt(context.csi.node.nodePublishVolume(request))))
+      for (const answer of answers) expectCode(answer, ['OK', 'ABORTED'], 'one of 3 concurrent NodePublishVolume calls')
+      await publish(context, node)
+      await unmountVolume(context, node)
+      if (await exists(node.targetPath)) violate('the target still exists after NodeUnpublishVolume')
+    },
+  },
+  {
+    id: 'unpublish-required-fields',
+    title: 'NodeUnpublishVolume rejects a request without volume id or target',
+    rule: { section: 'Error Scheme; NodeUnpublishVolume', level: 'must', text: MISSING_FIELD },
+    needs: { node: [] },
+    async run({ csi: { node }, makeDirectory }) {
+      expectCode(
+        await attempt(node.nodeUnpublishVolume({ targetPath: await makeDirectory() })),
+        'INVALID_ARGUMENT',
+        'NodeUnpublishVolume without a volume_id',
+      )
+      expectCode(
+        await attempt(node.nodeUnpublishVolume({ volumeId: UNKNOWN_ID })),
+        'INVALID_ARGUMENT',
+        'NodeUnpublishVolume without a target_path',
+      )
+    },
+  },
+  {
+    id: 'unpublish-idempotent',
+    title: 'a repeated NodeUnpublishVolume succeeds',
+    rule: {
+      section: 'NodeUnpublishVolume',
+      level: 'must',
+      text: 'The call is idempotent: a volume that is not published at the target is unpublished successfully.',
+    },
+    needs: NEEDS,
+    async run(context) {
+      const node = await mountVolume(context)
+      await unpublish(context, node)
+      await unpublish(context, node)
+    },
+  },
+  {
+    id: 'stats-required-fields',
+    title: 'NodeGetVolumeStats rejects a request without volume id or path',
+    rule: { section: 'Error Scheme; NodeGetVolumeStats', level: 'must', text: MISSING_FIELD },
+    needs: STATS_NEEDS,
+    async run(context) {
+      const { node } = context.csi
+      const mounted = await mountVolume(context)
+      expectCode(
+        await attempt(node.nodeGetVolumeStats({ volumePath: mounted.targetPath })),
+        'INVALID_ARGUMENT',
+        'NodeGetVolumeStats without a volume_id',
+      )
+      expectCode(
+        await attempt(node.nodeGetVolumeStats({ volumeId: mounted.volume.volumeId })),
+        'INVALID_ARGUMENT',
+        'NodeGetVolumeStats without a volume_path',
+      )
+    },
+  },
+  {
+    id: 'stats-not-found',
+    title: 'NodeGetVolumeStats of an unknown volume, or at another path, fails',
+    rule: {
+      section: 'NodeGetVolumeStats Errors',
+      level: 'must',
+      text: 'A volume that does not exist, or is not at the path, fails with NOT_FOUND.',
+    },
+    needs: STATS_NEEDS,
+    async run(context) {
+      const { node } = context.csi
+      const { volume, targetPath } = await mountVolume(context)
+      expectCode(
+        await attempt(node.nodeGetVolumeStats({ volumeId: UNKNOWN_ID, volumePath: targetPath })),
+        'NOT_FOUND',
+        'NodeGetVolumeStats of an unknown id',
+      )
+      const volumePath = join(await context.makeDirectory(), 'missing')
+      expectCode(
+        await attempt(node.nodeGetVolumeStats({ volumeId: volume.volumeId, volumePath })),
+        'NOT_FOUND',
+        'NodeGetVolumeStats at a path where the volume is not',
+      )
+    },
+  },
+  {
+    id: 'stats-plausible',
+    title: 'NodeGetVolumeStats returns amounts that can be true',
+    rule: {
+      section: 'NodeGetVolumeStats',
+      level: 'must',
+      text: 'A usage has a unit and a total; used and available are not negative, and together not above the total.',
+    },
+    needs: STATS_NEEDS,
+    async run(context) {
+      const { volume, targetPath } = await mountVolume(context)
+      const request = { volumeId: volume.volumeId, volumePath: targetPath }
+      const { usage } = expectOk(await attempt(context.csi.node.nodeGetVolumeStats(request)), 'NodeGetVolumeStats')
+      for (const { unit, total, used, available } of usage) {
+        const text = `${Unit[unit]}: total ${total}, used ${used}, available ${available}`
+        if (unit === Unit.UNKNOWN) violate(`a usage has no unit (${text})`)
+        if (total < 0n || used < 0n || available < 0n) violate(`a usage is negative (${text})`)
+        if (used > total || available > total) violate(`a part of the usage is above its total (${text})`)
+      }
+    },
+  },
+]
+
+const exists = async (path: string): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  )

@@ -1,0 +1,184 @@
+// The requests that checks send: volumes of the configured class and size, and their way to a target path.
+import { join } from 'node:path'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import {
+  type CapacityRangeSchema,
+  type CreateVolumeRequestSchema,
+  VolumeCapability_AccessMode_Mode as Mode,
+  type TopologyRequirementSchema,
+  type Volume,
+  type VolumeCapabilitySchema,
+} from '../../csi/gen/csi_pb.js'
+import { attempt, expectOk } from '../calls/answers.ts'
+import { type CheckContext, violate } from '../check.ts'
+
+/** The fields of a request, not a message. */
+export type CreateRequest = Exclude<MessageInitShape<typeof CreateVolumeRequestSchema>, { readonly $typeName: string }>
+export type Capability = MessageInitShape<typeof VolumeCapabilitySchema>
+export type Range = MessageInitShape<typeof CapacityRangeSchema>
+
+/** An id that no volume has. */
+export const UNKNOWN_ID = 'stowage-verify-unknown-id'
+/** More bytes than any storage system has, and still a valid int64. */
+export const IMPOSSIBLE_BYTES = 2n ** 62n
+
+/** Returns the file system type and mount options of the class in the capability, as the controllers do. */
+export function classCapability({ settings }: CheckContext, mode: Mode = Mode.SINGLE_NODE_WRITER): Capability {
+  const { parameters = {}, mountOptions = [] } = settings.storageClass
+  const fsType = parameters['csi.storage.k8s.io/fstype'] ?? ''
+  return { accessType: { case: 'mount', value: { fsType, mountFlags: [...mountOptions] } }, accessMode: { mode } }
+}
+
+export const exactly = (bytes: number | bigint): Range => ({ requiredBytes: BigInt(bytes), limitBytes: BigInt(bytes) })
+export const atLeast = (bytes: number | bigint): Range => ({ requiredBytes: BigInt(bytes) })
+
+/** Returns a valid request with a new name. */
+export function createRequest(context: CheckContext, changes: CreateRequest = {}): CreateRequest {
+  const { settings } = context
+  return {
+    name: context.uniqueName(),
+    capacityRange: atLeast(settings.sizeBytes),
+    volumeCapabilities: [classCapability(context)],
+    parameters: driverParameters(context),
+    secrets: { ...settings.secrets.CreateVolumeSecret },
+    ...nodeRequirement(context),
+    ...changes,
+  }
+}
+
+/** Returns the class parameters that are for the driver. */
+export const driverParameters = ({ settings }: CheckContext): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(settings.storageClass.parameters ?? {}).filter(([key]) => !key.startsWith('csi.storage.k8s.io/')),
+  )
+
+/** Requires a volume that the node of the driver can use, as a scheduler that chose this node does. */
+function nodeRequirement({
+  profile,
+  nodeInfo,
+}: CheckContext): { accessibilityRequirements: MessageInitShape<typeof TopologyRequirementSchema> } | undefined {
+  const segments = nodeInfo?.accessibleTopology?.segments
+  if (!profile.plugin.has('VOLUME_ACCESSIBILITY_CONSTRAINTS') || !segments) return undefined
+  return { accessibilityRequirements: { requisite: [{ segments }], preferred: [{ segments }] } }
+}
+
+/** Creates a volume. Throws Violation if the driver does not. */
+export async function createVolume(context: CheckContext, changes: CreateRequest = {}): Promise<Volume> {
+  return create(context, createRequest(context, changes), 'CreateVolume with a valid request')
+}
+
+/** Sends the request. Throws Violation if no volume with an id is returned. */
+export async function create({ csi }: CheckContext, request: CreateRequest, situation: string): Promise<Volume> {
+  const { volume } = expectOk(await attempt(csi.controller.createVolume(request)), situation)
+  if (!volume?.volumeId) violate(`${situation}: the answer has no volume_id`)
+  return volume
+}
+
+export async function deleteVolume({ csi, settings }: CheckContext, volumeId: string): Promise<void> {
+  const secrets = settings.secrets.DeleteVolumeSecret ?? settings.secrets.CreateVolumeSecret ?? {}
+  expectOk(await attempt(csi.controller.deleteVolume({ volumeId, secrets })), 'DeleteVolume of an unused volume')
+}
+
+export const publishRequest = (context: CheckContext, volume: Volume, nodeId: string) => ({
+  volumeId: volume.volumeId,
+  nodeId,
+  volumeCapability: classCapability(context),
+  volumeContext: volume.volumeContext,
+  secrets: { ...context.settings.secrets.ControllerPublishVolumeSecret },
+})
+
+/** Attaches the volume to the node of the driver, if the driver has attachments. Returns the publish context. */
+export async function attach(context: CheckContext, volume: Volume): Promise<Record<string, string>> {
+  const { csi, profile, nodeInfo } = context
+  if (!profile.controller.has('PUBLISH_UNPUBLISH_VOLUME')) return {}
+  const answer = await attempt(
+    csi.controller.controllerPublishVolume(publishRequest(context, volume, nodeInfo?.nodeId ?? '')),
+  )
+  return expectOk(answer, 'ControllerPublishVolume to the node of NodeGetInfo').publishContext
+}
+
+export async function detach(context: CheckContext, volumeId: string): Promise<void> {
+  const { csi, profile, nodeInfo, settings } = context
+  if (!profile.controller.has('PUBLISH_UNPUBLISH_VOLUME')) return
+  const { ControllerUnpublishVolumeSecret, ControllerPublishVolumeSecret } = settings.secrets
+  const request = {
+    volumeId,
+    nodeId: nodeInfo?.nodeId ?? '',
+    secrets: { ...(ControllerUnpublishVolumeSecret ?? ControllerPublishVolumeSecret) },
+  }
+  expectOk(await attempt(csi.controller.controllerUnpublishVolume(request)), 'ControllerUnpublishVolume')
+}
+
+/** A volume on its way to a target path on this node. */
+export interface NodeVolume {
+  readonly volume: Volume
+  readonly capability: Capability
+  readonly publishContext: Record<string, string>
+  /** Empty if the driver does not stage. */
+  readonly stagingPath: string
+  readonly targetPath: string
+}
+
+/** Creates and attaches a volume, and the directories for it. */
+export async function prepareNodeVolume(context: CheckContext, changes: CreateRequest = {}): Promise<NodeVolume> {
+  const volume = await createVolume(context, changes)
+  const capability = changes.volumeCapabilities?.[0] ?? classCapability(context)
+  const publishContext = await attach(context, volume)
+  const stagingPath = context.profile.node.has('STAGE_UNSTAGE_VOLUME') ? await context.makeDirectory() : ''
+  const targetPath = join(await context.makeDirectory(), 'mount')
+  return { volume, capability, publishContext, stagingPath, targetPath }
+}
+
+export const stageRequest = ({ settings }: CheckContext, node: NodeVolume) => ({
+  volumeId: node.volume.volumeId,
+  stagingTargetPath: node.stagingPath,
+  volumeCapability: node.capability,
+  publishContext: node.publishContext,
+  volumeContext: node.volume.volumeContext,
+  secrets: { ...settings.secrets.NodeStageVolumeSecret },
+})
+
+export const nodePublishRequest = ({ settings }: CheckContext, node: NodeVolume) => ({
+  volumeId: node.volume.volumeId,
+  stagingTargetPath: node.stagingPath,
+  targetPath: node.targetPath,
+  volumeCapability: node.capability,
+  publishContext: node.publishContext,
+  volumeContext: node.volume.volumeContext,
+  secrets: { ...settings.secrets.NodePublishVolumeSecret },
+})
+
+export async function stage(context: CheckContext, node: NodeVolume): Promise<void> {
+  if (node.stagingPath === '') return
+  expectOk(await attempt(context.csi.node.nodeStageVolume(stageRequest(context, node))), 'NodeStageVolume')
+}
+
+export async function unstage({ csi }: CheckContext, { volume, stagingPath }: NodeVolume): Promise<void> {
+  if (stagingPath === '') return
+  const request = { volumeId: volume.volumeId, stagingTargetPath: stagingPath }
+  expectOk(await attempt(csi.node.nodeUnstageVolume(request)), 'NodeUnstageVolume')
+}
+
+export async function publish(context: CheckContext, node: NodeVolume): Promise<void> {
+  expectOk(await attempt(context.csi.node.nodePublishVolume(nodePublishRequest(context, node))), 'NodePublishVolume')
+}
+
+export async function unpublish({ csi }: CheckContext, { volume, targetPath }: NodeVolume): Promise<void> {
+  const request = { volumeId: volume.volumeId, targetPath }
+  expectOk(await attempt(csi.node.nodeUnpublishVolume(request)), 'NodeUnpublishVolume')
+}
+
+/** Creates, attaches, stages and publishes a volume. */
+export async function mountVolume(context: CheckContext, changes: CreateRequest = {}): Promise<NodeVolume> {
+  const node = await prepareNodeVolume(context, changes)
+  await stage(context, node)
+  await publish(context, node)
+  return node
+}
+
+/** Undoes mountVolume, but keeps the volume. */
+export async function unmountVolume(context: CheckContext, node: NodeVolume): Promise<void> {
+  await unpublish(context, node)
+  await unstage(context, node)
+  await detach(context, node.volume.volumeId)
+}

@@ -1,0 +1,50 @@
+// What a verification needs to know besides the socket: sizes, class parameters, attributes and secrets.
+import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
+
+export interface VerifySettings {
+  readonly sizeBytes: number
+  /** The size after an expansion. */
+  readonly expandedBytes: number
+  /** The class of the volumes, without the reserved parameters for secrets. */
+  readonly storageClass: Pick<StorageClass, 'parameters' | 'mountOptions' | 'volumeBindingMode'>
+  /** The parameters of ControllerModifyVolume. Undefined if the driver's keys are not known. */
+  readonly attributes: Readonly<Record<string, string>> | undefined
+  readonly secrets: Secrets
+  /** A second node that the controller service knows. */
+  readonly otherNodeId: string | undefined
+  /** Real time after which a call counts as unanswered. */
+  readonly callTimeoutMs: number
+  /** Real time after which a check ends. */
+  readonly checkTimeoutMs: number
+  readonly seed: number
+}
+
+/** The keys of the file for `--secrets`, which csi-sanity uses as well. */
+export const SECRET_KEYS = [
+  'CreateVolumeSecret',
+  'DeleteVolumeSecret',
+  'ControllerPublishVolumeSecret',
+  'ControllerUnpublishVolumeSecret',
+  'ControllerValidateVolumeCapabilitiesSecret',
+  'NodeStageVolumeSecret',
+  'NodePublishVolumeSecret',
+  'ControllerExpandVolumeSecret',
+  'ControllerModifyVolumeSecret',
+] as const
+export type SecretKey = (typeof SECRET_KEYS)[number]
+
+export type Secrets = Readonly<Partial<Record<SecretKey, Readonly<Record<string, string>>>>>
+
+const GI = 1024 ** 3
+
+export const DEFAULT_SETTINGS: VerifySettings = {
+  sizeBytes: GI,
+  expandedBytes: 2 * GI,
+  storageClass: {},
+  attributes: undefined,
+  secrets: {},
+  otherNodeId: undefined,
+  callTimeoutMs: 10_000,
+  checkTimeoutMs: 60_000,
+  seed: 1,
+}
