@@ -1,6 +1,7 @@
 // Entry point of the program: runs the command line with the system clock, real randomness and the stop signal.
 import { systemClock, systemRandom } from './base/clock.ts'
 import { collectGarbageWhenIdle, limitHeapGrowth } from './base/heap.ts'
+import { keepAliveUntil } from './base/keep-alive.ts'
 import { runCommandLine } from './cli/run.ts'
 import { reportExit } from './runtime/exit-report.ts'
 import { createStopSignal } from './runtime/stop-signal.ts'
@@ -22,7 +23,7 @@ function exitUnstopped(): void {
 signal.addEventListener('abort', () => setTimeout(exitUnstopped, STOP_MS_MAX).unref())
 process.stdout.on('error', () => {}) // a closed pipe, as after `| head`, must not end the process
 
-process.exitCode = await runCommandLine(process.argv, {
+const command = runCommandLine(process.argv, {
   clock,
   random: systemRandom(),
   signal,
@@ -30,5 +31,6 @@ process.exitCode = await runCommandLine(process.argv, {
   writeError: (text) => void process.stderr.write(text),
   columns: Number(process.env.COLUMNS) || process.stdout.columns,
 })
+process.exitCode = await keepAliveUntil(command)
 exitReport.finish()
 setTimeout(() => process.exit(), LINGER_MS_MAX).unref()

@@ -52,7 +52,19 @@ const WITHOUT_OUTPUT = new Set([
 const WITHOUT_DRY_RUN = new Set([
   ...['up', 'server', 'console', 'driver', 'node'],
   ...['sidecar', 'provisioner', 'resizer', 'controllers', 'scheduler', 'capacity-cleanup'],
-  ...['status', 'why', 'simulate', 'timeline', 'doctor', 'df', 'unused', 'store check', 'backup', 'backup verify'],
+  ...[
+    'status',
+    'why',
+    'simulate',
+    'timeline',
+    'doctor',
+    'df',
+    'unused',
+    'node list',
+    'store check',
+    'backup',
+    'backup verify',
+  ],
   ...['capacity templates list', 'rbac print', 'version', 'completion'],
 ])
 

@@ -14,6 +14,7 @@ import { addDriver } from './commands/driver/command.ts'
 import { addEncryption } from './commands/encryption/command.ts'
 import { addGrow } from './commands/grow/command.ts'
 import { addKubeconfig } from './commands/kubeconfig/command.ts'
+import { addLeaks } from './commands/leaks/command.ts'
 import { addMigrate } from './commands/migrate/command.ts'
 import { addNode } from './commands/node/command.ts'
 import { addProvisioner } from './commands/provisioner/command.ts'
@@ -33,6 +34,7 @@ import { addTimeline } from './commands/timeline/command.ts'
 import { addToken } from './commands/token/command.ts'
 import { addUnused } from './commands/unused/command.ts'
 import { addUp } from './commands/up/command.ts'
+import { addVerify } from './commands/verify/command.ts'
 import { addVersion } from './commands/version/command.ts'
 import { addWhy } from './commands/why/command.ts'
 import { exitCodesOf, formatExitCodes } from './exit-codes.ts'
@@ -50,9 +52,11 @@ const COMMANDS: readonly AddCommand[] = [
   addDoctor,
   addDf,
   addUnused,
+  addLeaks,
   addStop,
   addReset,
   addDriver,
+  addVerify,
   addSidecar,
   addProvisioner,
   addResizer,
@@ -80,6 +84,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .description('A storage control plane with the Kubernetes API.')
     .version(stowageVersion, '-V, --version', 'print the version')
     .helpCommand(false)
+    .enablePositionalOptions() // flags after `stowage node drain` belong to `drain`, not to the agent `stowage node`
     .showHelpAfterError('(stowage --help lists the commands)')
     .exitOverride()
   for (const add of COMMANDS) add(program, deps)

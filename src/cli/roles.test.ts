@@ -41,6 +41,7 @@ const CONTROLLER_ROLES: Readonly<Partial<Record<ControllerName, readonly string[
   quota: ['resourcequota-controller'],
   'root-ca': ['root-ca-cert-publisher'],
   'service-accounts': ['service-account-controller'],
+  'stateful-sets': ['statefulset-controller'],
 }
 const CONTROLLER_NAMES = Object.keys(CONTROLLER_ROLES)
 
@@ -96,6 +97,7 @@ const REPLACED_PATCHES = [
   'patch persistentvolumeclaims/status',
   'patch persistentvolumes',
   'patch persistentvolumes/status',
+  'patch statefulsets.apps/status',
   'patch volumeattributesclasses.storage.k8s.io',
 ]
 
@@ -233,6 +235,33 @@ const podOf = (name: string, claims: readonly string[], volumes: readonly object
   },
 })
 
+/** Creates a stateful set with a claim, and deletes both. */
+async function useStatefulSet({
+  api,
+  post,
+  waitUntil,
+  waitUntilDeleted,
+}: Awaited<ReturnType<typeof startCluster>>): Promise<void> {
+  const sets = '/apis/apps/v1/namespaces/default/statefulsets'
+  const { spec: podSpec } = podOf('db', [])
+  await post(sets, {
+    metadata: { name: 'db' },
+    spec: {
+      replicas: 1,
+      selector: { matchLabels: { app: 'db' } },
+      template: { metadata: { labels: { app: 'db' } }, spec: podSpec },
+      volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: claimOf('', 'immediate').spec }],
+      persistentVolumeClaimRetentionPolicy: { whenScaled: 'Delete' },
+    },
+  })
+  await waitUntil(`${sets}/db`, ({ status }) => expect(status.replicas).toBe(1))
+  await api.patch(`${sets}/db`, { spec: { persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Delete' } } }, 'merge')
+  await waitUntil(`${CLAIMS}/data-db-0`, ({ metadata }) => expect(metadata.ownerReferences).toHaveLength(1))
+  await api.delete(`${sets}/db`)
+  await waitUntilDeleted(`${PODS}/db-0`)
+  await waitUntilDeleted(`${CLAIMS}/data-db-0`)
+}
+
 const zoneA = { zone: 'a' }
 const POOLS = {
   pools: [{ name: 'pool', capacityBytes: 100 * GI, segments: zoneA }],
@@ -299,6 +328,7 @@ describe('the commands with the rights of the upstream roles', () => {
     }
     await api.delete('/api/v1/namespaces/shop')
     await waitUntilDeleted('/api/v1/namespaces/shop')
+    await useStatefulSet(cluster)
 
     const unusedCommands = options.hasOneSidecar ? ['provisioner', 'resizer', 'attacher'] : ['sidecar']
     for (const command of Object.keys(ROLES).filter((name) => !unusedCommands.includes(name))) {

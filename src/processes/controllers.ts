@@ -1,6 +1,7 @@
 // Composes the controllers of the cluster: `stowage up` runs them beside its API server (server/components.ts),
 // `stowage controllers` in a separate process. server/server-controllers.ts runs the controllers that need the keys of the
 // server.
+import { setMaxListeners } from 'node:events'
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
@@ -9,6 +10,7 @@ import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
 import { createAttachingControllers, createAttachingMetrics } from '../controllers/attaching/index.ts'
+import { createAutoGrowingController } from '../controllers/auto-growing/index.ts'
 import { createBindingControllers, createBindingMetrics } from '../controllers/binding/index.ts'
 import { createCapacityCleaner, createCapacityMetrics } from '../controllers/capacity/index.ts'
 import { createEphemeralController, createEphemeralMetrics } from '../controllers/ephemeral/index.ts'
@@ -25,6 +27,7 @@ import {
 } from '../controllers/provisioning/index.ts'
 import { createQuotaController, createQuotaMetrics } from '../controllers/quota/index.ts'
 import { createDefaultAccountController, createRootCaController } from '../controllers/service-accounts/index.ts'
+import { createStatefulSetController } from '../controllers/stateful-sets/index.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { createCsiMetrics, recordCalls } from '../csi/index.ts'
 import {
@@ -36,12 +39,16 @@ import {
   type TermDeps,
 } from '../runtime/index.ts'
 import type { HealthChecks } from '../runtime/monitoring.ts'
+import { whenAborted } from '../runtime/stop-signal.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
+import type { Placement } from '../volumes/placement.ts'
+import type { UsageByClaim } from '../volumes/volume-usage.ts'
 import { type Connect, runDriverSocket } from './driver-socket.ts'
 import type { ClientOf } from './server/component-clients.ts'
 
 export const CONTROLLERS = [
   'attaching',
+  'auto-growing',
   'binding',
   'capacity-cleanup',
   'ephemeral',
@@ -53,6 +60,7 @@ export const CONTROLLERS = [
   'root-ca',
   'scheduler',
   'service-accounts',
+  'stateful-sets',
 ] as const
 export type ControllerName = (typeof CONTROLLERS)[number]
 
@@ -65,12 +73,16 @@ export interface ControllersOptions {
   readonly gates: FeatureGates
   /** Whether the scheduler reserves capacity that is assigned to a pod and not yet reported as used. Default: true. */
   readonly capacityReservation?: boolean
+  /** The placement policy of classes that set none. */
+  readonly defaultPlacement?: Placement
   /** How long a driver must be missing on a node before its capacity objects are deleted. Default: 10 min. */
   readonly capacityMissingForMs?: number
   /** Rate limit for changes to the volumes of each driver. Default: no limit. */
   readonly throttle?: ThrottleOptions
   /** The CA of the API server as PEM. Without it, root-ca does not run. */
   readonly rootCa?: string
+  /** Returns what nodes have measured of mounted volumes. Without it, auto-growing does not run. */
+  readonly readUsage?: () => Promise<UsageByClaim>
   /** Provisioners that run in this process. */
   readonly inProcessProvisioners: readonly Provisioner[]
   readonly drivers: readonly DriverEndpoint[]
@@ -84,11 +96,18 @@ export interface ControllersOptions {
 export interface DriverEndpoint {
   /** The socket of the driver. */
   readonly address: string
-  /** The only node the driver serves. Absent if it serves all nodes. */
+  /** The only node the driver serves. Absent if it serves all nodes. With `role`, the node that the driver runs on. */
   readonly node?: string
   /** Settles when the driver has started or has failed to start. Absent if it runs in another process. */
   readonly started?: Promise<unknown>
+  /** Resolves when the driver is ready. Default: `node` if there is a node, otherwise `cluster`. */
+  readonly role?: Promise<DriverRole>
+  /** Calls the listener when another version of the driver serves the socket. Returns a function that removes the listener. */
+  onReplaced?(listener: () => void): () => void
 }
+
+/** Which calls of the controllers a driver gets: those for the volumes of its node, those for all volumes, or none. */
+export type DriverRole = 'node' | 'cluster' | 'none'
 
 /** The lease for leader election among processes that share an API server or a store. */
 export const CONTROLLERS_LEASE = 'stowage-controllers'
@@ -114,17 +133,20 @@ export async function runControllers(options: RunControllersOptions): Promise<vo
   const { createClusterControllers, createDriverRunners } = prepareParts(options, registry)
   const common = { client, clock, random, log, metrics }
   // The driver of a node is reachable only from its machine, so its controllers run there, whichever process leads.
-  const nodeDrivers = isShared ? drivers.filter(({ node }) => node !== undefined) : []
-  const otherDrivers = drivers.filter((driver) => !nodeDrivers.includes(driver))
+  const nodeDrivers = isShared ? drivers.filter(({ node, role }) => node !== undefined || role) : []
+  const otherDrivers = drivers.filter((driver) => driver.role || !nodeDrivers.includes(driver))
   const manager = createManager({
     ...common,
     lease: isShared ? { namespace: 'kube-system', name: CONTROLLERS_LEASE, ...leaseTimes } : undefined,
-    createControllers: (deps) => [...createClusterControllers(deps), ...createDriverRunners(deps, otherDrivers)],
+    createControllers: (deps) => [
+      ...createClusterControllers(deps),
+      ...createDriverRunners(deps, otherDrivers, isShared ? ['cluster'] : ['cluster', 'node']),
+    ],
   })
   options.onHealth?.(manager.health)
   const managers = [manager]
   if (nodeDrivers.length > 0) {
-    const createControllers = (deps: TermDeps) => createDriverRunners(deps, nodeDrivers)
+    const createControllers = (deps: TermDeps) => createDriverRunners(deps, nodeDrivers, ['node'])
     managers.push(createManager({ ...common, createControllers }))
   }
   await Promise.all(managers.map(({ run }) => run(signal)))
@@ -136,14 +158,21 @@ export function prepareControllers(
   registry: Registry,
 ): (deps: TermDeps) => readonly Runnable[] {
   const { createClusterControllers, createDriverRunners } = prepareParts(options, registry)
-  return (deps) => [...createClusterControllers(deps), ...createDriverRunners(deps, options.drivers)]
+  return (deps) => [
+    ...createClusterControllers(deps),
+    ...createDriverRunners(deps, options.drivers, ['cluster', 'node']),
+  ]
 }
 
 interface ControllerParts {
   /** Creates the named controllers and those of the provisioners in this process. */
   createClusterControllers(deps: TermDeps): readonly Runnable[]
-  /** Creates a runner for each driver, which runs its controllers when the driver responds. */
-  createDriverRunners(deps: TermDeps, drivers: readonly DriverEndpoint[]): readonly Runnable[]
+  /** Creates a runner for each driver, which runs its controllers when the driver responds, if it has one of the roles. */
+  createDriverRunners(
+    deps: TermDeps,
+    drivers: readonly DriverEndpoint[],
+    roles: readonly DriverRole[],
+  ): readonly Runnable[]
 }
 
 function prepareParts(options: ControllersOptions, registry: Registry): ControllerParts {
@@ -151,14 +180,18 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
     names: requestedNames = CONTROLLERS,
     gates,
     capacityReservation = true,
+    defaultPlacement,
     throttle,
     rootCa,
+    readUsage,
     inProcessProvisioners,
     drivers,
     connect,
     clientOf,
   } = options
-  const names = requestedNames.filter((name) => name !== 'root-ca' || rootCa !== undefined)
+  const names = requestedNames
+    .filter((name) => name !== 'root-ca' || rootCa !== undefined)
+    .filter((name) => name !== 'auto-growing' || readUsage !== undefined)
   const attachingMetrics = createAttachingMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
   const provisioningMetrics = createProvisioningMetrics(registry)
@@ -180,6 +213,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
       componentClientOf ? { ...termDeps, client: componentClientOf(component) } : termDeps
     const create: Record<ControllerName, (deps: TermDeps) => Runnable> = {
       attaching: (deps) => createAttachingControllers({ ...deps, attachingMetrics }),
+      'auto-growing': (deps) => createAutoGrowingController({ ...deps, readUsage: readUsage! }),
       binding: (deps) => createBindingControllers({ ...deps, inProcessProvisioners, gates, bindingMetrics }),
       'capacity-cleanup': (deps) => createCapacityCleaner({ ...deps, missingForMs: options.capacityMissingForMs }),
       ephemeral: (deps) => createEphemeralController({ ...deps, ephemeralMetrics }),
@@ -189,8 +223,9 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
       protection: (deps) => createProtectionControllers({ ...deps, gates }),
       quota: (deps) => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
       'root-ca': (deps) => createRootCaController({ ...deps, rootCa: rootCa! }),
-      scheduler: (deps) => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
+      scheduler: (deps) => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation, defaultPlacement }),
       'service-accounts': (deps) => createDefaultAccountController(deps),
+      'stateful-sets': (deps) => createStatefulSetController(deps),
     }
     const createNamed = (name: ControllerName) => create[name](depsOf(name))
     const readsAllKinds = (name: ControllerName) => CONTROLLERS_OF_ALL_KINDS.includes(name)
@@ -209,7 +244,11 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
     ]
   }
 
-  function createDriverRunners(termDeps: TermDeps, endpoints: readonly DriverEndpoint[]): readonly Runnable[] {
+  function createDriverRunners(
+    termDeps: TermDeps,
+    endpoints: readonly DriverEndpoint[],
+    roles: readonly DriverRole[],
+  ): readonly Runnable[] {
     const callObserver = recordCalls(csiMetrics, termDeps.metrics.operations)
     const common = {
       gates,
@@ -219,13 +258,35 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
       connect,
       clientOf: fencedClientOf(termDeps),
     }
-    return endpoints.map(({ started, address, node }) => ({
+    return endpoints.map(({ started, address, node, role: roleOfDriver, onReplaced }) => ({
       async run(signal: AbortSignal) {
         await started
-        await runDriverSocket({ ...termDeps, ...common, address, node }, signal)
+        const run = (servedNode: string | undefined, runSignal: AbortSignal) =>
+          runDriverSocket({ ...termDeps, ...common, address, node: servedNode }, runSignal)
+        if (!roleOfDriver) return run(node, signal)
+        const role = await Promise.race([roleOfDriver, whenAborted(signal)])
+        if (!role || !roles.includes(role)) return whenAborted(signal)
+        const servedNode = role === 'node' ? node : undefined
+        await repeatWhenReplaced((runSignal) => run(servedNode, runSignal), onReplaced, signal)
       },
     }))
   }
 
   return { createClusterControllers, createDriverRunners }
+}
+
+/** Runs the work again whenever the driver was replaced, because the work depends on its capabilities. */
+async function repeatWhenReplaced(
+  run: (signal: AbortSignal) => Promise<void>,
+  onReplaced: DriverEndpoint['onReplaced'],
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    const replaced = new AbortController()
+    const stopListening = onReplaced?.(() => replaced.abort())
+    const runSignal = AbortSignal.any([signal, replaced.signal])
+    setMaxListeners(0, runSignal) // every watch and every reconcile adds a listener
+    await run(runSignal).finally(stopListening)
+    if (!replaced.signal.aborted) return
+  }
 }

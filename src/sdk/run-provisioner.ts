@@ -2,6 +2,7 @@
 // change its volumes.
 import { hostname } from 'node:os'
 import { systemClock, systemRandom } from '../base/clock.ts'
+import { keepAliveUntil } from '../base/keep-alive.ts'
 import { parseListen } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 import { loadClientConfig } from '../client/connection/client-config.ts'
@@ -24,7 +25,7 @@ export async function runProvisioner(plugin: AnyProvisionerPlugin, options: RunO
   try {
     const settings = readSettings(options, options.args ?? process.argv.slice(2))
     if ('help' in settings) process.stdout.write(formatHelp(plugin.name))
-    else if ((await runOnServer(plugin, settings, options, signal)) === 'abandoned') {
+    else if ((await keepAliveUntil(runOnServer(plugin, settings, options, signal))) === 'abandoned') {
       process.exitCode = 1
       if (!options.signal) process.exit() // calls that ignore their signal keep the process alive
     }

@@ -7,6 +7,7 @@ import { isQuantity, quantitySign, quantityToBytes } from '../../api/quantity.ts
 import { parseDuration } from '../../base/duration.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../../base/log.ts'
 import { UsageError } from '../../base/usage-error.ts'
+import { PLACEMENT_FORMS, type Placement, parsePlacement } from '../../volumes/placement.ts'
 import { OUTPUT_FORMATS } from '../output/format-output.ts'
 import { leaseTimeOptions } from './lease-times.ts'
 
@@ -52,6 +53,16 @@ export const capacityReservationOption = () =>
   new Option('--capacity-reservation <on|off>', 'reserve capacity for scheduled volumes that are not provisioned yet')
     .choices(['on', 'off'])
     .default('on')
+
+export const placementOption = () =>
+  new Option('--placement <policy>', `placement policy for volumes whose class does not set one: ${PLACEMENT_FORMS}`)
+
+export function parsePlacementFlag(text: string | undefined): Placement | undefined {
+  if (text === undefined) return undefined
+  const parsed = parsePlacement(text)
+  if (parsed.is === 'invalid') throw new UsageError(`--placement ${JSON.stringify(text)}: ${parsed.message}`)
+  return parsed.placement
+}
 
 /** Adds the options that `controllers`, `scheduler` and `capacity-cleanup` share. */
 export function addControllerProcessOptions(command: Command): Command {

@@ -11,6 +11,7 @@ const COMPONENTS = [
   'node',
   'capacity-cleanup',
   'capacity-templates',
+  'leaks',
   'sdk',
 ]
 

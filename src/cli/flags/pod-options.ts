@@ -17,12 +17,18 @@ export const addPodFlags = (command: Command): Command =>
       'directory whose files and subdirectories pods may mount with hostPath; may be repeated (default: none)',
       collectValues,
     )
+    .option(
+      '--image-command <image=command>',
+      'with --run-commands, command of containers that name this image and have no command; may be repeated',
+      collectValues,
+    )
     .option('--container-log-max-size <size>', 'size at which the log of a container is rotated', DEFAULT_SIZE)
     .option('--container-log-max-files <count>', 'number of log files of a container, 2 or more', DEFAULT_FILES)
 
 export interface PodFlags {
   readonly runCommands?: boolean
   readonly allowHostPath?: readonly string[]
+  readonly imageCommand?: readonly string[]
   readonly containerLogMaxSize?: string
   readonly containerLogMaxFiles?: string
 }
@@ -30,6 +36,7 @@ export interface PodFlags {
 export const parsePodFlags = (flags: PodFlags): PodOptions => ({
   runCommands: flags.runCommands === true,
   allowedHostPaths: (flags.allowHostPath ?? []).map(parseHostPath),
+  imageCommands: (flags.imageCommand ?? []).map(parseImageCommand),
   containerLogs: {
     bytesMax: parseLogSize(flags.containerLogMaxSize ?? DEFAULT_SIZE),
     filesMax: parseLogFiles(flags.containerLogMaxFiles ?? DEFAULT_FILES),
@@ -39,6 +46,14 @@ export const parsePodFlags = (flags: PodFlags): PodOptions => ({
 function parseHostPath(text: string): string {
   if (isAbsolute(text)) return normalize(text)
   throw new UsageError(`--allow-host-path ${JSON.stringify(text)}: expected an absolute path`)
+}
+
+function parseImageCommand(text: string): { image: string; command: string } {
+  const [, image, command] = /^([^=\s]+)=(.*\S.*)$/s.exec(text) ?? []
+  if (image !== undefined && command !== undefined) return { image, command }
+  throw new UsageError(
+    `--image-command ${JSON.stringify(text)}: expected an image and a command, such as 'busybox=sleep infinity'`,
+  )
 }
 
 function parseLogSize(text: string): number {

@@ -15,7 +15,7 @@ import type { Store } from '../../store/index.ts'
 import { type AccountTokenSettings, openAccountTokens } from './account-tokens.ts'
 import { type AuditSettings, openAudit } from './audit.ts'
 import { openCredentials } from './credentials.ts'
-import { createNodeIdentity } from './node-identity.ts'
+import { createNodeIdentity } from './nodes/node-identity.ts'
 import { rethrowUnusablePki } from './unusable-directory.ts'
 
 export interface AccessControlOptions {

@@ -1,5 +1,6 @@
 // Runs the components that share the process of an API server: the nodes of this machine and the controllers, each with the
 // rights of its own user.
+import { join } from 'node:path'
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { ApiServer, Journal, OperationBoard } from '../../apiserver/index.ts'
 import type { Clock, Random } from '../../base/clock.ts'
@@ -9,12 +10,17 @@ import type { Provisioner } from '../../controllers/provisioning/index.ts'
 import type { ThrottleOptions } from '../../controllers/volume-changes/index.ts'
 import type { PodOptions } from '../../nodeagent/index.ts'
 import { createClientMetrics, createOperationRegistry } from '../../runtime/index.ts'
+import type { Placement } from '../../volumes/placement.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from '../controllers.ts'
 import type { AccessControl } from './access-control.ts'
 import { createComponentClients } from './component-clients.ts'
-import { type StartedNodes, startNodes } from './local-nodes.ts'
-import type { NodeNames } from './node-names.ts'
+import type { DriverSource } from './drivers/driver-source.ts'
+import { type DriverHost, type DriverReport, startDrivers } from './drivers/start-drivers.ts'
+import { type StartedNodes, startNodes } from './nodes/local-nodes.ts'
+import { localStreams } from './nodes/local-streams.ts'
+import { directoryOf, type NodeNames } from './nodes/node-names.ts'
 import { runServerControllers } from './server-controllers.ts'
+import { createUsageReader } from './usage-reader.ts'
 
 export interface ComponentsOptions {
   readonly server: ApiServer
@@ -41,9 +47,10 @@ export interface ComponentsOptions {
   readonly hasScheduler: boolean
   readonly capacityMissingForMs: number | undefined
   readonly capacityReservation: boolean
+  readonly defaultPlacement: Placement | undefined
   readonly throttle: ThrottleOptions | undefined
-  /** Sockets of CSI drivers whose controllers run in this process. */
-  readonly driverSockets: readonly string[]
+  /** CSI drivers of the user. */
+  readonly drivers: readonly DriverSource[]
   readonly inProcessProvisioners: readonly Provisioner[]
   readonly clock: Clock
   readonly random: Random
@@ -51,6 +58,8 @@ export interface ComponentsOptions {
   readonly signal: AbortSignal
   /** Called when all nodes are ready. */
   onNodes(nodes: StartedNodes): void
+  /** Called when a driver of the user is ready or has a problem. */
+  onDriver(report: DriverReport): void
 }
 
 export interface RunningComponents {
@@ -72,21 +81,40 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
   const common = { registry, clock, random, log, signal, operations }
   const ends: Promise<unknown>[] = []
   const controllers: Record<string, Promise<unknown>> = {}
-  const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
+  const drivers: DriverEndpoint[] = []
+  let hosts: readonly DriverHost[] = []
   let stopNodes = async () => {}
+  let stopDrivers = async () => {}
   if (nodes.count > 0) {
     const clientOf = (node: string) => access.nodeIdentity.clientOf(server, node)
-    const runningNodes = startNodes({ ...common, ...nodes, clientOf, serverUrl })
+    const { pki } = access.credentials
+    const streamsOf = (nodeName: string) => localStreams({ nodeName, pki, isShared, clock })
+    const runningNodes = startNodes({ ...common, ...nodes, clientOf, streamsOf, serverUrl })
     void runningNodes.readyNodes.then((ready) => options.onNodes({ ...ready, idle: nodes.idle }))
     stopNodes = runningNodes.stop
     ends.push(runningNodes.failure)
-    drivers.unshift(...runningNodes.drivers)
+    drivers.push(...runningNodes.drivers)
+    hosts = runningNodes.hosts
   }
   // On a shared store, `stowage server` runs the controllers that need its keys, because `stowage controllers` cannot.
   if (options.hasControllers || isShared) {
     const { pki } = access.credentials
     const metrics = createClientMetrics(registry, operations)
     const clientOf = createComponentClients({ ...common, server, authorizer: access.roleAuthorizer, metrics })
+    if (options.drivers.length > 0) {
+      const withoutNodes = { name: nodes.nameOf(1), dir: join(nodes.dir, directoryOf(1)) }
+      const [firstHost = withoutNodes, ...otherHosts] = hosts
+      const runningDrivers = startDrivers({
+        ...common,
+        sources: options.drivers,
+        hosts: [firstHost, ...otherHosts],
+        isShared,
+        client: clientOf('driver-setup'),
+        onReport: options.onDriver,
+      })
+      drivers.push(...runningDrivers.endpoints)
+      stopDrivers = runningDrivers.stop
+    }
     const runClusterControllers = () =>
       runControllers({
         ...common,
@@ -97,9 +125,11 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
         capacityMissingForMs: options.capacityMissingForMs,
         throttle: options.throttle,
         rootCa: pki.caCert,
+        readUsage: createUsageReader(registry, clock),
         isShared,
         gates,
         capacityReservation: options.capacityReservation,
+        defaultPlacement: options.defaultPlacement,
         drivers,
         inProcessProvisioners: options.inProcessProvisioners,
         onHealth: (health) => {
@@ -120,6 +150,9 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
   }
   return {
     firstEnd: ends.length > 0 ? Promise.race(ends) : new Promise(() => {}),
-    stop: () => ({ ...controllers, nodes: stopNodes() }),
+    stop() {
+      const parts = { ...controllers, nodes: stopNodes() }
+      return { ...parts, drivers: Promise.allSettled(Object.values(parts)).then(stopDrivers) }
+    },
   }
 }

@@ -1,6 +1,7 @@
 // Objects that are created in a new cluster, so that the first claim needs no setup. The directory class is created in a new
 // embedded store. The objects of the local driver are created at a start with nodes or on etcd, unless its CSIDriver exists.
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
+import { isMarkedDefault } from '../../api/kinds/storage-class/default-class.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { isAlreadyExists } from '../../api/status-error.ts'
@@ -10,10 +11,10 @@ import type { Client } from '../../client/index.ts'
 import { DIRECTORY_PROVISIONER } from '../../controllers/provisioning/directory/index.ts'
 import { DRIVER_NAME } from '../../driver/index.ts'
 
-const IS_DEFAULT = 'storageclass.kubernetes.io/is-default-class'
+export const IS_DEFAULT = 'storageclass.kubernetes.io/is-default-class'
 const defaultClassMetadata = (isDefault: boolean) => (isDefault ? { annotations: { [IS_DEFAULT]: 'true' } } : {})
 
-/** A class that needs neither root nor a CSI driver. It is the default class if there are no nodes. */
+/** A class that needs neither root nor a CSI driver. It is the default class if there are neither nodes nor drivers. */
 export const directoryClass = (isDefault: boolean): InitialObject => ({
   kind: storageClassKind,
   object: {
@@ -34,16 +35,25 @@ const localClass = (isDefault: boolean) => ({
   allowVolumeExpansion: true,
 })
 
-/** Creates the class, then the CSIDriver: its existence marks that both were created. */
-export async function createLocalDriverObjects(client: Client): Promise<void> {
+/**
+ * Creates the class, then the CSIDriver: its existence marks that both were created. The class becomes the default class, unless
+ * there is another one or `mayBeDefault` is false, because the class of a driver of the user will be the default class.
+ */
+export async function createLocalDriverObjects(
+  client: Client,
+  { mayBeDefault }: { readonly mayBeDefault: boolean },
+): Promise<void> {
   if (await find(client, csiDriverKind, { name: DRIVER_NAME })) return
   const { items: classes } = await client.list(storageClassKind)
-  const hasDefault = classes.some(isDefaultClass)
-  await ignoreExisting(client.create(storageClassKind, localClass(!hasDefault)))
+  const isDefault = mayBeDefault && !classes.some(isMarkedDefault)
+  await ignoreExisting(client.create(storageClassKind, localClass(isDefault)))
   await ignoreExisting(client.create(csiDriverKind, LOCAL_DRIVER))
 }
 
-const isDefaultClass = ({ metadata }: Readonly<StorageClass>) => metadata.annotations?.[IS_DEFAULT] === 'true'
+/** Whether the class is `local` or `directory`. */
+export const isBuiltInClass = ({ metadata, provisioner }: Readonly<StorageClass>): boolean =>
+  (metadata.name === 'local' && provisioner === DRIVER_NAME) ||
+  (metadata.name === 'directory' && provisioner === DIRECTORY_PROVISIONER)
 
 async function ignoreExisting(creation: Promise<unknown>): Promise<void> {
   try {

@@ -1,5 +1,6 @@
 // The process of `stowage up` and `stowage server`: opens the store, wires the API server, controllers and nodes, and runs
 // until it is stopped.
+
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +11,7 @@ import {
   createApiServer,
   createBuiltIns,
   createJournal,
+  createNodeConnections,
   inProcessClient,
   limitEvents,
   listenHttps,
@@ -33,6 +35,7 @@ import type { ThrottleOptions } from '../../controllers/volume-changes/index.ts'
 import type { PodOptions } from '../../nodeagent/index.ts'
 import { stopWithin } from '../../runtime/stop-within.ts'
 import type { Store } from '../../store/index.ts'
+import type { Placement } from '../../volumes/placement.ts'
 import { buildKubeconfig } from '../kubeconfig.ts'
 import { parseStore, type TlsFiles } from '../open-store.ts'
 import { openAccessControl } from './access-control.ts'
@@ -42,13 +45,16 @@ import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { publishClusterInfo } from './cluster-info.ts'
 import { type RunningComponents, startComponents } from './components.ts'
 import { kubeconfigOf, openDataDirectory } from './data-directory.ts'
+import type { DriverSource } from './drivers/driver-source.ts'
+import { checkDriverSources, type DriverReport } from './drivers/start-drivers.ts'
 import { followEncryption } from './encryption.ts'
 import { serverEndpointOf } from './endpoint.ts'
-import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import { startJournal } from './journal.ts'
-import type { StartedNodes } from './local-nodes.ts'
-import { localNodeNames, sharedNodeNames } from './node-names.ts'
+import { markIdleNodes } from './nodes/idle-nodes.ts'
+import type { StartedNodes } from './nodes/local-nodes.ts'
+import { findLocalAddress } from './nodes/local-streams.ts'
+import { directoryOf, localNodeNames, type NodeNames, sharedNodeNames } from './nodes/node-names.ts'
 import { connectAsViewer, followPeerOperations } from './peer-operations.ts'
 import { copyPkiSource, followPkiSource } from './pki-source.ts'
 import { type WrittenServerRecord, writeServerRecord } from './server-record.ts'
@@ -87,8 +93,8 @@ export interface ServeOptions {
   readonly hasControllers: boolean
   /** Directory for the volumes of the class "directory". Default: in dataDir. */
   readonly volumesDir: string | undefined
-  /** Sockets of CSI drivers whose controllers run in this process. */
-  readonly driverSockets: readonly string[]
+  /** CSI drivers of the user, which run here or whose controllers run here. */
+  readonly drivers: readonly DriverSource[]
   /** Number of nodes to run on this machine beside the controllers, each with its own driver. Default: 3, or 1 on etcd. */
   readonly nodes: number | undefined
   readonly poolBytes: number | undefined
@@ -100,6 +106,8 @@ export interface ServeOptions {
   readonly capacityMissingForMs: number | undefined
   /** Whether the scheduler reserves capacity that is assigned to a pod and not yet reported as used. */
   readonly capacityReservation: boolean
+  /** The placement policy of classes that set none. */
+  readonly defaultPlacement: Placement | undefined
   /** Rate limit for changes to the volumes of each driver. */
   readonly throttle: ThrottleOptions | undefined
   readonly clock: Clock
@@ -110,6 +118,8 @@ export interface ServeOptions {
   onReady(server: ReadyServer): void
   /** Called when all nodes are ready. */
   onNodes(nodes: StartedNodes): void
+  /** Called when a driver of the user is ready or has a problem. */
+  onDriver(report: DriverReport): void
 }
 
 export interface ReadyServer {
@@ -130,7 +140,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   const location = parseStore(options.store)
   const isShared = location.is === 'etcd'
   const nodeCount = nodeCountOf(options, isShared)
+  const hasDrivers = options.drivers.length > 0
   const nameOf = isShared ? sharedNodeNames({ hostname: hostname(), dataDir }) : localNodeNames
+  const nodesDir = join(dataDir, 'nodes')
+  checkDriverSources(options.drivers, listHosts({ dir: nodesDir, count: nodeCount, nameOf }))
   const pkiDir = options.pkiDir ?? join(dataDir, 'pki')
   await copyPkiSource({ ...options, pkiDir })
   const { store, encryption } = await openDataDirectory({ ...options, pkiDir, location })
@@ -164,6 +177,11 @@ export async function serve(options: ServeOptions): Promise<void> {
       expansionQuota: options.expansionQuota,
       runtimeConfig,
       version: versionInfo(),
+      nodeConnections: createNodeConnections({
+        pki,
+        clock,
+        localAddressOf: (name) => (isShared ? undefined : findLocalAddress(name, nodeCount, nameOf)),
+      }),
     })
     const updateCertificateMetrics = registerCertificateMetrics(server.metrics.registry, pki)
     access.auditing.registerMetrics(server.metrics.registry)
@@ -177,7 +195,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     let components: RunningComponents | undefined
     let service: PublishedService | undefined
     try {
-      await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
+      await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0 && !hasDrivers)] : [])
       const client = inProcessClient(server.objects, SYSTEM_USER)
       await access.start(server, client, stop.signal)
       const endpoint = { address, port: listener.port }
@@ -186,8 +204,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       service = await publishKubernetesService({ store, clock, random, log, endpoint, isShared })
       await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
       await publishClusterInfo(client, { server: url, caCert: pki.caCert })
-      if (nodeCount > 0 || isShared) await createLocalDriverObjects(client)
-      const nodesDir = join(dataDir, 'nodes')
+      if (nodeCount > 0 || isShared) await createLocalDriverObjects(client, { mayBeDefault: !hasDrivers })
       const idleNodes = options.hasControllers
         ? await markIdleNodes({ dir: nodesDir, count: nodeCount, nameOf, client, clock })
         : []
@@ -251,6 +268,20 @@ export async function serve(options: ServeOptions): Promise<void> {
 function nodeCountOf({ nodes, hasControllers }: ServeOptions, isShared: boolean): number {
   if (!hasControllers) return 0
   return nodes ?? (isShared ? DEFAULT_NODES_SHARED : DEFAULT_NODES)
+}
+
+/** Returns the nodes of this machine, or the first if there are none: drivers run without nodes too. */
+function listHosts({
+  dir,
+  count,
+  nameOf,
+}: {
+  readonly dir: string
+  readonly count: number
+  readonly nameOf: NodeNames
+}) {
+  const numbers = Array.from({ length: Math.max(1, count) }, (_, index) => index + 1)
+  return numbers.map((number) => ({ name: nameOf(number), dir: join(dir, directoryOf(number)) }))
 }
 
 const openVolumesRoot = ({ dataDir, volumesDir, random }: ServeOptions): Promise<Root> =>

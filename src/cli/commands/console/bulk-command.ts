@@ -1,8 +1,8 @@
 // Reads a request of the page for grow or migrate as the command line reads its flags, with the same checks and defaults, and
 // formats the command that does the same.
 import { badRequest } from '../../../api/status-error.ts'
+import { quoteShellWord } from '../../../base/shell-word.ts'
 import type { BulkRequest } from '../../../console/index.ts'
-import { quoteShellWord } from '../../shell-word.ts'
 import { readRequest as readGrowRequest, readUndoRequest } from '../grow/command.ts'
 import type { GrowRequest } from '../grow/run.ts'
 import type { UndoRequest } from '../grow/undo.ts'

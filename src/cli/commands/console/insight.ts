@@ -1,4 +1,4 @@
-// Answers the questions of the console with the functions of the commands `why`, `timeline`, `df`, `simulate`, `doctor`, `retry`,
+// Answers the questions of the console with the functions of the commands `why`, `timeline`, `df`, `simulate`, `doctor`, `leaks`, `retry`,
 // `grow` and `migrate`, over the connection of the console.
 import { setMaxListeners } from 'node:events'
 import { ApiError, badRequest } from '../../../api/status-error.ts'
@@ -7,8 +7,10 @@ import { createTransport } from '../../../client/http/transport.ts'
 import { type Connection, httpClient } from '../../../client/index.ts'
 import type { DfAnswer, Insight } from '../../../console/index.ts'
 import { diagnose, readSnapshot } from '../../../diagnosis/index.ts'
+import { parseDataDir } from '../../flags/common.ts'
 import { createSpaceReport } from '../df/run.ts'
 import { examineCluster } from '../doctor/run.ts'
+import { findDriverLeaks } from '../leaks/run.ts'
 import { parseObject } from '../retry/object-kinds.ts'
 import { annotateForRetry } from '../retry/run.ts'
 import { simulateWith } from '../simulate/run.ts'
@@ -73,6 +75,8 @@ export function createInsight(options: InsightOptions): Insight {
       }),
     examine: (driver, signal) =>
       explainErrors(() => examineCluster(connection, { driver, dataDir }, { clock, signal })),
+    findLeaks: (driver, signal) =>
+      explainErrors(() => findDriverLeaks(client, { driver, dataDir: parseDataDir(dataDir) }, { clock, signal })),
     retry: ({ kind, name, namespace = options.namespace, dryRun = false }, signal) =>
       explainErrors(() => {
         const object = parseObject(`${kind}/${name}`)

@@ -19,7 +19,7 @@ export const addControllers: AddCommand = (program, deps) => {
     .addOption(kubeconfigOption())
     .option(
       '--controllers <names>',
-      'controllers to run, separated by commas (default: all except scheduler: attaching,binding,capacity-cleanup,ephemeral,garbage,namespaces,node-lifecycle,protection,quota,root-ca,service-accounts)',
+      'controllers to run, separated by commas (default: all except scheduler: attaching,binding,capacity-cleanup,ephemeral,garbage,namespaces,node-lifecycle,protection,quota,root-ca,service-accounts,stateful-sets)',
     )
     .option('--feature-gates <gates>', 'enable or disable features, e.g. VolumeAttributesClass=false', '')
     .addOption(driverSocketOption())

@@ -59,14 +59,17 @@ function parseLeaseName(name = CONTROLLERS_LEASE): string {
   throw new UsageError(`--leader-election-name ${JSON.stringify(name)}: ${problem}`)
 }
 
+/** auto-growing runs in the process of an API server only, which knows the usage of volumes. */
+type RemoteController = Exclude<ControllerName, 'auto-growing'>
+const REMOTE_CONTROLLERS = CONTROLLERS.filter((name): name is RemoteController => name !== 'auto-growing')
 /** The scheduler is off by default, because most clusters already have one. */
-const DEFAULT_CONTROLLERS = CONTROLLERS.filter((name) => name !== 'scheduler')
+const DEFAULT_CONTROLLERS = REMOTE_CONTROLLERS.filter((name) => name !== 'scheduler')
 
-export function parseControllers(text = DEFAULT_CONTROLLERS.join(',')): ControllerName[] {
+export function parseControllers(text = DEFAULT_CONTROLLERS.join(',')): RemoteController[] {
   const names = text.split(',').map((name) => name.trim())
-  const unknownName = names.find((name) => !CONTROLLERS.some((controller) => controller === name))
-  if (unknownName === undefined) return [...new Set(names as ControllerName[])]
+  const unknownName = names.find((name) => !REMOTE_CONTROLLERS.some((controller) => controller === name))
+  if (unknownName === undefined) return [...new Set(names as RemoteController[])]
   throw new UsageError(
-    `--controllers ${JSON.stringify(unknownName)}: expected one or more of ${CONTROLLERS.join(', ')}, separated by commas`,
+    `--controllers ${JSON.stringify(unknownName)}: expected one or more of ${REMOTE_CONTROLLERS.join(', ')}, separated by commas`,
   )
 }

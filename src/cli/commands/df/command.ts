@@ -29,6 +29,7 @@ export const addDf: AddCommand = (program, deps) => {
         .choices(SORT_KEYS)
         .default('use'),
     )
+    .option('--would-grow', 'print what automatic growth would do now with the claims that have a policy')
     .addOption(kubeconfigOption())
     .addOption(outputOption())
     .addOption(noColorOption())
@@ -37,7 +38,8 @@ export const addDf: AddCommand = (program, deps) => {
       '\nExamples:\n' +
         '  stowage df -n shop\n' +
         '  stowage df --all-namespaces --by pool --sort free\n' +
-        '  stowage df -A --by namespace -o json\n',
+        '  stowage df -A --by namespace -o json\n' +
+        '  stowage df -A --would-grow\n',
     )
     .action(async ({ color, ...flags }) => {
       if (flags.namespace !== undefined && flags.allNamespaces) {

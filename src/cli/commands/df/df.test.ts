@@ -220,6 +220,34 @@ describe('stowage df', () => {
     ])
   })
 
+  it('PLUS-12 prints what automatic growth would do, and changes nothing', async () => {
+    const nothing = await runDf('-A', '--would-grow')
+    expect(nothing.out).toBe('No claim has the annotation stowage.dev/auto-grow, and no class of one.\n')
+    const annotate = async (path: string, policy: string) => {
+      const metadata = { annotations: { 'stowage.dev/auto-grow': policy } }
+      expect((await program.api.patch(path, { metadata }, 'merge')).status).toBe(200)
+    }
+    const claims = '/api/v1/namespaces/shop/persistentvolumeclaims'
+    const classPath = `${STORAGE}/storageclasses/local`
+    expect((await program.api.patch(classPath, { allowVolumeExpansion: true }, 'merge')).status).toBe(200)
+    await annotate(`${claims}/orders`, 'step=1Gi,max=10Gi')
+    await annotate(`${claims}/carts`, 'max=10Gi')
+    await annotate(`${claims}/archive`, 'max=huge')
+    const { code, out } = await runDf('-n', 'shop', '--would-grow')
+    expect(code).toBe(0)
+    expect(out).toBe(
+      'NAMESPACE  CLAIM    CAPACITY      USE  WOULD GROW TO  WHY\n' +
+        'shop       archive       1Gi  unknown  invalid        The annotation stowage.dev/auto-grow of the claim is invalid: max "huge" is not a size such as 100Gi. The claim does not grow by itself.\n' +
+        'shop       carts         1Gi      25%  nothing        25% used, below the threshold of 80%\n' +
+        'shop       orders        2Gi      95%  3Gi            95% of 2Gi used: growing from 2Gi to 3Gi\n',
+    )
+    await annotate(`${claims}/orders`, 'step=7Gi,max=10Gi')
+    const { items } = JSON.parse((await runDf('-n', 'shop', '--would-grow', '-o', 'json')).out)
+    expect(items[2]).toMatchObject({ action: 'stop', message: expect.stringContaining('only 5Gi is free') })
+    const { json } = await program.api.get(`${claims}/orders`)
+    expect(json.spec.resources.requests.storage).toBe('2Gi')
+  })
+
   it('PLUS-16 names the missing rules, and shows the amounts that are known without them', async () => {
     const rules = [{ apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: ['list'] }]
     const RBAC = '/apis/rbac.authorization.k8s.io/v1/namespaces/shop'

@@ -5,9 +5,9 @@ import { operationKind } from '../../../api/kinds/operation/operation.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import type { HttpResponse, Transport } from '../../../client/http/transport.ts'
 import type { Client, ObjectKey } from '../../../client/index.ts'
+import { parseMetrics, parseSummary, type UsageByClaim, type VolumeUsage } from '../../../volumes/volume-usage.ts'
 import { mapConcurrently } from '../../bulk/map-concurrently.ts'
 import type { WorkProgress } from '../../output/work-progress.ts'
-import { parseMetrics, parseSummary, type UsageByClaim, type VolumeUsage } from './volume-usage.ts'
 
 export interface UsageReport {
   readonly byClaim: UsageByClaim

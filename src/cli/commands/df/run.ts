@@ -15,6 +15,7 @@ import { readUsage } from './read-usage.ts'
 import { type SortKey, sortRows } from './sort-rows.ts'
 import { createEntries, nodesOfPods, type SpaceEntry } from './space-entries.ts'
 import { type Grouping, groupEntries, type SpaceGroup } from './space-groups.ts'
+import { formatGrowth, planGrowth } from './would-grow.ts'
 
 export interface DfRequest {
   readonly kubeconfig?: string
@@ -22,6 +23,8 @@ export interface DfRequest {
   readonly allNamespaces?: boolean
   readonly by: 'claim' | Grouping
   readonly sort: SortKey
+  /** Whether to print what automatic growth would do, instead of the amounts. */
+  readonly wouldGrow?: boolean
   readonly output: OutputFormat
 }
 
@@ -47,10 +50,15 @@ export async function runDf(request: DfRequest, deps: DfDeps): Promise<void> {
   const namespace = request.allNamespaces ? undefined : (request.namespace ?? config.namespace)
   const connection = { client: httpClient(options), transport: createTransport(options) }
   try {
-    const report = await createSpaceReport(
-      { ...request, namespace },
-      { clock, signal, ...connection, output: standardError() },
-    )
+    const reportDeps = { clock, signal, ...connection, output: standardError() }
+    if (request.wouldGrow) {
+      const { lists, usage, rules } = await readSpace(namespace, reportDeps)
+      const items = planGrowth(lists, usage, clock.nowMs())
+      return deps.write(
+        await formatOutput(request.output, { items, missingRules: rules }, () => formatGrowth(items, hasColors)),
+      )
+    }
+    const report = await createSpaceReport({ ...request, namespace }, reportDeps)
     const style = { hasColors, hasBars: terminal !== undefined }
     deps.write(await formatOutput(request.output, report, () => formatReport(report, namespace, style)))
   } finally {
@@ -71,8 +79,23 @@ export interface ReportDeps {
 /** Throws an error that names the rule if the user may not list claims: without them there is nothing to report. */
 export async function createSpaceReport(
   { by, sort, namespace }: Pick<DfRequest, 'by' | 'sort'> & { readonly namespace: string | undefined },
-  { client, transport, clock, signal, output }: ReportDeps,
+  deps: ReportDeps,
 ): Promise<SpaceReport> {
+  const { lists, usage, hasPods, rules } = await readSpace(namespace, deps)
+  const pools = findPools(lists)
+  const entries = createEntries({ lists, pools, usage, hasPods, namespace })
+  const items =
+    by === 'claim'
+      ? sortRows(
+          entries.filter(({ claim }) => claim !== undefined),
+          sort,
+        )
+      : sortRows(groupEntries(entries, by, { pools, quotas: lists.quotas }), sort)
+  return { by, items, missingRules: rules }
+}
+
+/** Reads the lists and the usage of the volumes in a namespace, or in all namespaces. */
+async function readSpace(namespace: string | undefined, { client, transport, clock, signal, output }: ReportDeps) {
   const { lists, missingRules } = await readLists(SPACE_KINDS, {
     client,
     namespace,
@@ -88,17 +111,8 @@ export async function createSpaceReport(
   const nodes = nodesToQuery(lists, hasPods)
   const progress = createWorkProgress({ title: 'Querying nodes', unit: 'nodes', total: nodes.length, clock, output })
   const usage = await readUsage(nodes, { client, transport, signal, progress }).finally(progress.finish)
-  const pools = findPools(lists)
-  const entries = createEntries({ lists, pools, usage, hasPods, namespace })
-  const items =
-    by === 'claim'
-      ? sortRows(
-          entries.filter(({ claim }) => claim !== undefined),
-          sort,
-        )
-      : sortRows(groupEntries(entries, by, { pools, quotas: lists.quotas }), sort)
   const rules = [...missingRules.map(({ rule }) => rule), ...(usage.missingRule ? [usage.missingRule] : [])]
-  return { by, items, missingRules: rules }
+  return { lists, usage, hasPods, rules }
 }
 
 /** Returns the nodes that may have a volume mounted. */

@@ -1,9 +1,10 @@
 // Formats the results of `stowage grow` as text, JSON or YAML.
+
+import { quoteShellWord } from '../../../base/shell-word.ts'
 import { refOfKey } from '../../../client/index.ts'
 import { type ClaimResult, countResults, isComplete, resultName } from '../../bulk/index.ts'
 import { formatOutput } from '../../output/format-output.ts'
 import { formatTable } from '../../output/table.ts'
-import { quoteShellWord } from '../../shell-word.ts'
 import type { GrowTask } from './grow-claim.ts'
 import type { GrowRequest } from './run.ts'
 

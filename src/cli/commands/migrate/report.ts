@@ -1,9 +1,10 @@
 // Formats the results of `stowage migrate` as text, JSON or YAML.
+
+import { quoteShellWord } from '../../../base/shell-word.ts'
 import { refOfKey } from '../../../client/index.ts'
 import { type ClaimResult, countResults, isComplete, resultName, toSingleLine } from '../../bulk/index.ts'
 import { formatOutput } from '../../output/format-output.ts'
 import { formatTable } from '../../output/table.ts'
-import { quoteShellWord } from '../../shell-word.ts'
 import { classLabel, type Operation } from './plan.ts'
 import type { MigrateRequest } from './run.ts'
 import type { Selection } from './select.ts'

@@ -3,6 +3,7 @@ import { type AddCommand, createProcessDeps } from '../../command.ts'
 import { collectValues, kubeconfigOption, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
 import { addPodFlags } from '../../flags/pod-options.ts'
 import { loadValueFormatter } from '../../output/format-output.ts'
+import { addManageCommands } from './manage/commands.ts'
 
 /** Has the layout of the kubelet's directory, but another path, so that both can run on one machine. */
 const DEFAULT_ROOT = '/var/lib/stowage-node'
@@ -30,6 +31,10 @@ export const addNode: AddCommand = (program, deps) => {
     .option('--label <key=value>', 'label of the node; may be repeated', collectValues)
     .option('--max-pods <number>', 'maximum number of pods', '110')
     .option('--http-endpoint <host:port>', 'address on which to serve /metrics, /healthz and /operations')
+    .option(
+      '--stream-endpoint <host:port>',
+      'address on which the API server reaches this node for kubectl logs, exec and attach (default: address of this machine, any port)',
+    )
     .addOption(logLevelOption())
     .addOption(logFormatOption())
     .addOption(outputOption())
@@ -50,4 +55,5 @@ export const addNode: AddCommand = (program, deps) => {
       })
     })
   addPodFlags(command)
+  addManageCommands(command, deps)
 }

@@ -4,8 +4,10 @@ import { resolve } from 'node:path'
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 import { stowageVersion } from '../../../apiserver/version.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
+import { parseListen } from '../../../base/listen-address.ts'
 import type { Logger } from '../../../base/log.ts'
 import { UsageError } from '../../../base/usage-error.ts'
+import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import {
   canWatchVolumes,
   createAgentMetrics,
@@ -14,6 +16,7 @@ import {
   startNodeAgent,
 } from '../../../nodeagent/index.ts'
 import {
+  ensureServingCertificate,
   joinCluster,
   loadCredentials,
   type NodeCredentials,
@@ -40,6 +43,8 @@ export interface NodeFlags extends PodFlags {
   readonly token?: string
   readonly caCertHash?: readonly string[]
   readonly httpEndpoint?: string
+  /** Address on which API servers reach the agent for logs and commands. */
+  readonly streamEndpoint?: string
 }
 
 export interface NodeDeps {
@@ -61,10 +66,21 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   if (!Number.isInteger(podsMax) || podsMax < 1) {
     throw new UsageError(`--max-pods ${JSON.stringify(flags.maxPods)}: expected a whole number above 0`)
   }
-  const joinedConfig = credentials && { connection: credentials.connection, namespace: 'default' }
-  const host = await startRemoteHost('stowage-node', flags, deps, { components: ['node'], ownConfig: joinedConfig })
+  const streamAddress = flags.streamEndpoint ? parseListen(flags.streamEndpoint, '--stream-endpoint') : {}
+  const config = credentials
+    ? { connection: credentials.connection, namespace: 'default' }
+    : await loadClientConfig(flags.kubeconfig, deps)
+  const host = await startRemoteHost('stowage-node', flags, deps, { components: ['node'], ownConfig: config })
   const { client, url, registry, monitoringUrl, metrics } = host
   const agentMetrics = createAgentMetrics(registry, clock)
+  const { ca } = config.connection
+  if (ca === undefined && flags.runCommands)
+    log.warn(
+      { nodeName },
+      'the kubeconfig has no CA, so the API server cannot be authenticated: serving no logs and commands',
+    )
+  const issueCertificate = (signal: AbortSignal) =>
+    ensureServingCertificate({ root, nodeName, ca: ca!, client, clock, log }, signal)
   host.setHealth({ '/healthz': () => undefined })
   try {
     const start = async () => {
@@ -78,6 +94,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         driverSockets: (flags.driverSocket ?? []).map((socket) => resolve(socket.replace(/^unix:(\/\/)?/, ''))),
         ...parsePodFlags(flags),
         serverUrl: url,
+        streams: ca === undefined ? undefined : { ...streamAddress, ca, issueCertificate },
         labels,
         podsMax,
         readsByName,

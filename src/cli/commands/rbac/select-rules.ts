@@ -12,6 +12,7 @@ export const PRINTED_COMPONENTS = [
   'node',
   'capacity-cleanup',
   'capacity-templates',
+  'leaks',
   'sdk',
 ] as const
 export type PrintedComponent = (typeof PRINTED_COMPONENTS)[number]

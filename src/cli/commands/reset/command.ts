@@ -1,7 +1,6 @@
 // `stowage reset`: flags, help, confirmation and output. reset.ts plans and runs the reset.
-import { createInterface } from 'node:readline/promises'
-import { UsageError } from '../../../base/usage-error.ts'
 import type { AddCommand } from '../../command.ts'
+import { confirm } from '../../confirm.ts'
 import { dataDirOption, outputOption, parseDataDir } from '../../flags/common.ts'
 import { formatOutput } from '../../output/format-output.ts'
 
@@ -33,19 +32,13 @@ export const addReset: AddCommand = (program, deps) => {
       const plan = await planReset(options)
       if (flags.dryRun) return deps.write(await formatOutput(flags.output, plan, () => formatPlan(plan)))
       if (isText) deps.write(formatPlan(plan))
-      if (!plan.isEmpty && !flags.yes) await confirm()
+      if (!plan.isEmpty && !flags.yes)
+        await confirm({
+          withoutTerminal: 'Nothing was deleted: without a terminal, reset needs --yes.',
+          declined: 'Nothing was deleted.',
+        })
       if (plan.isEmpty && isText) return
       const result = await reset(plan, options)
       deps.write(await formatOutput(flags.output, result, () => formatResult(result)))
     })
-}
-
-/** Throws unless the user confirms on the terminal. */
-async function confirm(): Promise<void> {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    throw new UsageError('Nothing was deleted: without a terminal, reset needs --yes.')
-  }
-  const terminal = createInterface({ input: process.stdin, output: process.stdout })
-  const answer = await terminal.question('Type yes to continue: ').finally(() => terminal.close())
-  if (answer.trim() !== 'yes') throw new UsageError('Nothing was deleted.')
 }

@@ -10,7 +10,7 @@ export function formatPlan(plan: ResetPlan): string {
   const { serverPid, processes, mounts, loopDevices, deletedVolumes, contexts, outerPkiDir } = plan
   const lines = [
     ...(serverPid === undefined ? [] : [`stop the server (pid ${serverPid})`]),
-    ...(processes.length === 0 ? [] : [`end ${formatCount(processes, 'process', 'processes')} of pods`]),
+    ...(processes.length === 0 ? [] : [`end ${formatCount(processes, 'process', 'processes')} of pods and drivers`]),
     ...(mounts.length === 0 ? [] : [`unmount ${formatCount(mounts, 'mount', 'mounts')}`]),
     ...(loopDevices.length === 0 ? [] : [`detach ${formatCount(loopDevices, 'loop device', 'loop devices')}`]),
     `delete ${formatCount(deletedVolumes, 'volume', 'volumes')} with their data`,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isPodProcess, isTool, type ProcessMarks, type ProcessView } from './left-processes.ts'
+import { isDriverProcess, isPodProcess, isTool, type ProcessMarks, type ProcessView } from './left-processes.ts'
 
 const MARKS: ProcessMarks = { nodesDir: '/data/nodes', podUids: new Set(['u-1']), devices: ['/dev/loop7'] }
 const CONTAINER = '/data/nodes/node-1/agent/pods/u-1/containers/main/0'
@@ -7,12 +7,19 @@ const aView = (view: Partial<ProcessView>): ProcessView => ({
   cgroup: '0::/user.slice\n',
   args: ['sleep', '1'],
   variables: ['HOME', 'PATH'],
+  driverSocket: '',
   mountInfo: '',
   session: 1,
   ...view,
 })
 const overlayAt = (upper: string) =>
   `27 1 0:24 / / rw - overlay overlay rw,lowerdir=/,upperdir=${upper},workdir=/data/w\n`
+
+it('SYS-6 SYS-25 isDriverProcess recognises the drivers of this data directory', () => {
+  const isDriver = (driverSocket: string) => isDriverProcess(aView({ driverSocket }), MARKS)
+  expect(isDriver('/data/nodes/node-1/drivers/x/csi.sock')).toBe(true)
+  expect(['', '/data/nodes2/node-1/drivers/x/csi.sock'].map(isDriver)).toEqual([false, false])
+})
 
 describe('isPodProcess', () => {
   it.each<[string, Partial<ProcessView>]>([

@@ -1,11 +1,12 @@
-// Finds the processes that a server left on the machine: those of pods (`--run-commands`), and programs such as mkfs that the
-// killed server was running. Every process is identified by what the kernel reports about it, not by its name alone.
+// Finds the processes that a server left on the machine: those of pods (`--run-commands`), drivers that it started (`--driver`), and
+// programs such as mkfs that the killed server was running. Every process is identified by what the kernel reports about it, not by its name alone.
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { parseMountInfo } from '../../../host/mountinfo.ts'
 import { identifyProcess, type ProcessIdentity } from '../../../host/process-identity.ts'
+import { SOCKET_VARIABLE } from '../../../processes/server/drivers/left-process.ts'
 
 export interface LeftProcess extends ProcessIdentity {
-  readonly kind: 'pod' | 'tool'
+  readonly kind: 'pod' | 'driver' | 'tool'
   readonly command: string
   /** UID in the name of its cgroup, if it has the cgroup of a pod. */
   readonly podUid?: string
@@ -25,6 +26,8 @@ export interface ProcessView {
   readonly args: readonly string[]
   /** Names of the environment variables. */
   readonly variables: readonly string[]
+  /** Value of the environment variable that names the socket of a driver. */
+  readonly driverSocket: string
   /** Mount table, if the process has another mount namespace than this one. */
   readonly mountInfo: string
   readonly session: number
@@ -39,6 +42,7 @@ export async function findLeftProcesses(marks: ProcessMarks): Promise<LeftProces
   const kinds = new Map<number, LeftProcess['kind']>()
   for (const [pid, view] of views) {
     if (isPodProcess(view, marks)) kinds.set(pid, 'pod')
+    else if (isDriverProcess(view, marks)) kinds.set(pid, 'driver')
     else if (isTool(view, marks)) kinds.set(pid, 'tool')
   }
   // The command of a container runs in a session of its own, so the other processes of the session belong to it.
@@ -72,6 +76,10 @@ export function isPodProcess(view: ProcessView, { nodesDir, podUids }: ProcessMa
 
 const podUidOf = (cgroup: string): string | undefined => /\/stowage-pods\/pod([^/\n]+)/.exec(cgroup)?.[1]
 
+/** A driver has a socket in the directory of a node. */
+export const isDriverProcess = ({ driverSocket }: ProcessView, { nodesDir }: ProcessMarks): boolean =>
+  driverSocket.startsWith(`${nodesDir}/`)
+
 /** Longer commands are truncated in the output. */
 const COMMAND_LENGTH_MAX = 80
 
@@ -90,13 +98,13 @@ async function readView(pid: number, ownNamespace: string): Promise<ProcessView>
   const read = (file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')
   const namespace = await readlink(`/proc/${pid}/ns/mnt`).catch(() => ownNamespace)
   const stat = await read('stat')
+  const environment = (await read('environ')).split('\0').slice(0, -1)
+  const socketPrefix = `${SOCKET_VARIABLE}=`
   return {
     cgroup: await read('cgroup'),
     args: (await read('cmdline')).split('\0').slice(0, -1),
-    variables: (await read('environ'))
-      .split('\0')
-      .slice(0, -1)
-      .map((entry) => entry.split('=')[0]!),
+    variables: environment.map((entry) => entry.split('=')[0]!),
+    driverSocket: environment.find((entry) => entry.startsWith(socketPrefix))?.slice(socketPrefix.length) ?? '',
     mountInfo: namespace === ownNamespace ? '' : await read('mountinfo'),
     session: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[3] ?? 0),
   }

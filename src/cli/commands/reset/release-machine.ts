@@ -62,8 +62,9 @@ async function endProcesses(processes: readonly LeftProcess[], clock: Clock): Pr
     const endMs = clock.monotonicMs() + ms
     while (isWaiting() && clock.monotonicMs() < endMs) await clock.sleep(POLL_MS)
   }
-  for (const process of findRunning('pod')) signalProcess(process, 'SIGTERM')
-  await waitWhile(() => findRunning('pod').length > 0, GRACE_MS.pod)
+  const findEnded = () => [...findRunning('pod'), ...findRunning('driver')]
+  for (const process of findEnded()) signalProcess(process, 'SIGTERM')
+  await waitWhile(() => findEnded().length > 0, GRACE_MS.pod)
   await waitWhile(() => findRunning('tool').length > 0, GRACE_MS.tool)
   for (const process of findRunning()) signalProcess(process, 'SIGKILL')
   await waitWhile(() => findRunning().length > 0, KILL_MS_MAX)

@@ -1,6 +1,11 @@
 // `stowage scheduler`: flags and help. run.ts runs the command.
 import { type AddCommand, createProcessDeps } from '../../command.ts'
-import { addControllerProcessOptions, capacityReservationOption, kubeconfigOption } from '../../flags/common.ts'
+import {
+  addControllerProcessOptions,
+  capacityReservationOption,
+  kubeconfigOption,
+  placementOption,
+} from '../../flags/common.ts'
 
 export const addScheduler: AddCommand = (program, deps) => {
   const command = program
@@ -13,6 +18,7 @@ export const addScheduler: AddCommand = (program, deps) => {
       'values of spec.schedulerName to schedule pods for, separated by commas (default: default-scheduler,stowage-scheduler)',
     )
     .addOption(capacityReservationOption())
+    .addOption(placementOption())
     .option('--bind-timeout-seconds <seconds>', 'how long a pod waits for its volumes before it is rescheduled', '600')
     .option('--feature-gates <gates>', 'enable or disable features, e.g. CSIStorageCapacity=false', '')
   addControllerProcessOptions(command)

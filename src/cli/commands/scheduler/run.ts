@@ -6,12 +6,14 @@ import { schedulerLeases } from '../../../processes/lease-names.ts'
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
 import { createScheduler, createSchedulerMetrics, SCHEDULER_NAMES } from '../../../scheduler/index.ts'
+import { parsePlacementFlag } from '../../flags/common.ts'
 import { type LeaseFlags, parseLeaseTimes } from '../../flags/lease-times.ts'
 
 export interface SchedulerFlags extends RemoteFlags, LeaseFlags {
   /** Scheduler names, separated by commas. */
   readonly schedulerNames?: string
   readonly capacityReservation?: string
+  readonly placement?: string
   readonly bindTimeoutSeconds?: string
   readonly featureGates?: string
 }
@@ -56,6 +58,7 @@ export function parseSchedulerFlags(flags: Partial<SchedulerFlags>) {
     return {
       schedulerNames: names,
       capacityReservation: capacityReservation === 'on',
+      defaultPlacement: parsePlacementFlag(flags.placement),
       bindTimeoutMs: seconds * 1_000,
       gates: parseFeatureGates(featureGates),
     }

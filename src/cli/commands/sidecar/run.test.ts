@@ -295,7 +295,7 @@ describe('stowage sidecar', () => {
 
     fake.script.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
     for (let i = 0; i < 30; i++) await aClaim(`many-${i}`)
-    // These are the 20 workers except those that are reserved for the other queues.
+    // Of the 20 workers, those that are not reserved for other queues hang.
     await vi.waitFor(() => expect(fake.script.hangingCount).toBeGreaterThan(10), WAIT)
     await cluster.api.delete(attachment)
     await cluster.waitUntilDeleted(attachment)
@@ -332,7 +332,7 @@ describe('stowage sidecar', () => {
     await sidecar.stop()
   })
 
-  it('PLUS-5 handles the claims and attachments of its node only with --node-deployment', async () => {
+  it('PLUS-5 handles only the claims and attachments of its own node with --node-deployment', async () => {
     const segments = { zone: 'a' }
     const cluster = await startCluster({
       driver: {

@@ -59,6 +59,7 @@ const OPTIONAL_LISTS = [
   'quotas',
   'limitRanges',
   'attributesClasses',
+  'priorityClasses',
 ] as const satisfies readonly SnapshotList[]
 
 export async function runSimulate(flags: SimulateFlags, deps: SimulateDeps): Promise<void> {
@@ -121,8 +122,10 @@ function requireRights({ missingRights }: Snapshot): void {
 }
 
 const missingRightNotes = ({ missingRights }: Snapshot): string[] =>
-  missingRights.map(
-    ({ list, rule }) => `What ${UNCHECKED[list] ?? list} limit is not checked without permission to ${rule}.`,
+  missingRights.map(({ list, rule }) =>
+    list === 'priorityClasses'
+      ? `The priority of new pods is 0 without permission to ${rule}.`
+      : `What ${UNCHECKED[list] ?? list} limit is not checked without permission to ${rule}.`,
   )
 
 const UNCHECKED: Partial<Record<SnapshotList, string>> = {

@@ -16,13 +16,13 @@ export interface UnusedObject {
   readonly name: string
   readonly reason: 'NoPod' | 'Released' | 'DeletionPending' | 'Available' | 'ClaimLost' | 'NoVolume'
   readonly message: string
-  /** Since when it is unused. If `isSinceKnown` is false, it may have been used after this time, at which it was created. */
+  /** The time since which it has been unused, or its creation time if `isSinceKnown` is false: it may have been used since then. */
   readonly since: string
   readonly isSinceKnown: boolean
-  /** The bytes that the command frees. Absent if the size of the volume is not known. */
+  /** The bytes that are freed when the object and its storage are deleted. Absent if this is not known. */
   readonly freedBytes?: number
   readonly losesData: boolean
-  /** The command that removes the object, or the one that explains why its deletion has not ended. */
+  /** The command that removes the object, or explains its state if its deletion is pending or its claim is lost. */
   readonly command: string
 }
 
@@ -32,7 +32,7 @@ export interface UnusedOptions {
   readonly namespace: string | undefined
   /** The lists that could not be read. Objects that depend on them are left out. */
   readonly unreadable: ReadonlySet<keyof UnusedLists>
-  /** Objects that are unused for a shorter time are left out. */
+  /** Objects that have been unused for a shorter time are left out. */
   readonly olderThanMs: number
   readonly nowMs: number
 }
@@ -99,7 +99,7 @@ const UNUSED_CONDITION = 'Unused'
 
 function claimMessage(hasVolume: boolean, policy: string | undefined): string {
   if (!hasVolume) return 'no pod uses it, and it has no volume'
-  if (policy === 'Retain') return 'no pod uses it; its volume is retained, and then unused too'
+  if (policy === 'Retain') return 'no pod uses it; its volume would be retained, and also be unused'
   return 'no pod uses it'
 }
 
@@ -126,7 +126,7 @@ function describeVolume(volume: Volume): UnusedObject {
   const freedBytes = bytesOf(capacity?.storage)
   const removal = {
     ...(freedBytes === undefined ? {} : { freedBytes }),
-    losesData: true,
+    losesData: policy === 'Retain',
     command:
       policy === 'Retain'
         ? `kubectl patch pv ${name} -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`
@@ -166,8 +166,8 @@ function findClasses({ claims, volumes, classes }: UnusedLists): UnusedObject[] 
       kind: 'StorageClass',
       ...describeClass(metadata),
       message: isDefault(metadata)
-        ? 'no claim or volume has it; new claims get it by default'
-        : 'no claim or volume has it',
+        ? 'no claim or volume uses it; new claims get it by default'
+        : 'no claim or volume uses it',
       command: `kubectl delete storageclass ${metadata.name}`,
     }))
 }
@@ -189,7 +189,7 @@ function findAttributesClasses({ claims, volumes, attributesClasses }: UnusedLis
     .map(({ metadata }) => ({
       kind: 'VolumeAttributesClass',
       ...describeClass(metadata),
-      message: 'no claim or volume has it',
+      message: 'no claim or volume uses it',
       command: `kubectl delete volumeattributesclass ${metadata.name}`,
     }))
 }

@@ -139,7 +139,7 @@ describe('stowage unused', () => {
       invoices: ['NoPod', 2 * GIB, true],
       ledger: ['NoPod', 0, false],
       'pv-retained': ['Released', 2 * GIB, true],
-      'pv-stuck': ['DeletionPending', 2 * GIB, true],
+      'pv-stuck': ['DeletionPending', 2 * GIB, false],
       'pv-spare': ['Available', 0, false],
       fast: ['NoVolume', 0, false],
       gold: ['NoVolume', 0, false],

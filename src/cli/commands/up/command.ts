@@ -1,8 +1,9 @@
 // `stowage up`: the whole system in one process. serve-command.ts has the flags that it shares with `stowage server`.
+import { Option } from 'commander'
 import { DEFAULT_PORT } from '../../../console/default-port.ts'
 import type { AddCommand } from '../../command.ts'
 import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
-import { capacityGoneForOption, capacityReservationOption, driverSocketOption } from '../../flags/common.ts'
+import { capacityGoneForOption, capacityReservationOption, collectValues, placementOption } from '../../flags/common.ts'
 import { addPodFlags } from '../../flags/pod-options.ts'
 import { addServeCommand } from './serve-command.ts'
 
@@ -21,7 +22,13 @@ export const addUp: AddCommand = (program, deps) => {
     )
     .option('--pool-size <size>', 'storage of each node (default: 10Gi, less on a small disk)')
     .option('--volumes-dir <dir>', 'directory for volumes of the class "directory" (default: DATA-DIR/volumes)')
-    .addOption(driverSocketOption())
+    .addOption(
+      new Option(
+        '--driver <socket or command>',
+        'CSI driver to use: its socket, or a command that starts it and may contain {socket}, {node} and {dir}; may be repeated',
+      ).argParser(collectValues),
+    )
+    .addOption(new Option('--driver-socket <path>', 'the same as --driver with a socket').argParser(collectValues))
     .option(
       '--no-scheduler',
       'do not run the scheduler; a kube-scheduler or `stowage scheduler` schedules pods instead',
@@ -32,6 +39,7 @@ export const addUp: AddCommand = (program, deps) => {
       `port of the console on 127.0.0.1 (default: ${DEFAULT_PORT}, or a free one if it is in use)`,
     )
     .addOption(capacityReservationOption())
+    .addOption(placementOption())
     .addOption(capacityGoneForOption())
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())

@@ -1,13 +1,6 @@
 import { expect, it } from 'vitest'
 import { silentLog } from '../../../base/log.ts'
-import { reportNodes, socketNotes } from './serve-command.ts'
-
-it('SYS-12 socketNotes names a missing socket, and explains how to register a running driver', () => {
-  expect(socketNotes(['/nonexistent-stowage/csi.sock'])).toEqual([
-    expect.stringMatching(/there is no socket at \/nonexistent-stowage\/csi\.sock; .*Check the path/),
-  ])
-  expect(socketNotes([`unix://${process.cwd()}`])).toEqual([expect.stringContaining('stowage node --driver-socket')])
-})
+import { reportNodes } from './serve-command.ts'
 
 it.each([
   ['text', { formatValue: undefined, isTerminal: true }, 1],

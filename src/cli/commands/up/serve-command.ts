@@ -1,5 +1,4 @@
 // Flags, help and output that `stowage up` and `stowage server` share. processes/server/serve.ts runs the server.
-import { existsSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { EXPANSION_QUOTAS } from '../../../api/kind.ts'
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
@@ -7,8 +6,9 @@ import { DEFAULT_ISSUER } from '../../../apiserver/service-accounts/default-issu
 import { stowageVersion } from '../../../apiserver/version.ts'
 import { DEFAULT_LISTEN, parseListen } from '../../../base/listen-address.ts'
 import type { Logger } from '../../../base/log.ts'
+import { quoteShellWord } from '../../../base/shell-word.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import type { StartedNodes } from '../../../processes/server/local-nodes.ts'
+import type { StartedNodes } from '../../../processes/server/nodes/local-nodes.ts'
 import type { ReadyServer } from '../../../processes/server/serve.ts'
 import { createProcessDeps, type ProgramDeps } from '../../command.ts'
 import { addAuditFlags, parseAuditFlags } from '../../flags/audit.ts'
@@ -21,14 +21,16 @@ import {
   outputOption,
   parseDataDir,
   parseDurationFlag,
+  parsePlacementFlag,
   parsePoolSize,
   pkiDirOption,
 } from '../../flags/common.ts'
 import { parsePodFlags } from '../../flags/pod-options.ts'
 import { loadValueFormatter } from '../../output/format-output.ts'
-import { quoteShellWord } from '../../shell-word.ts'
 import { parsePort } from '../console/parse-port.ts'
 import type { UpConsole, UpConsoleOptions } from '../console/up-console.ts'
+import { parseDriverFlags } from './driver-flag.ts'
+import { reportDriver } from './report-driver.ts'
 
 interface ServeCommand {
   readonly name: string
@@ -103,6 +105,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         throw new UsageError(
           `--scrub-rate ${JSON.stringify(flags.scrubRate)}: expected a number of MiB per second, or 0`,
         )
+      const drivers = parseDriverFlags(flags)
       const { serve } = await import('../../../processes/server/serve.ts')
       const { checkAccountTokenSettings } = await import('../../../processes/server/account-tokens.ts')
       const formatValue = await loadValueFormatter(flags.output, { isStream: true })
@@ -114,6 +117,8 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         ? await listenForConsole(flags, { clock, random, log, dataDir })
         : undefined
       signal.addEventListener('abort', () => void consoleListener?.close(), { once: true })
+      let areNodesPending = false
+      const pendingReports: (() => void)[] = [] // scripts expect the line of the nodes before those of the drivers
       await serve({
         dataDir,
         store: flags.store,
@@ -140,12 +145,13 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         audit: parseAuditFlags(flags),
         encryptionProviderConfig: flags.encryptionProviderConfig,
         volumesDir: flags.volumesDir,
-        driverSockets: flags.driverSocket ?? [],
+        drivers,
         nodes: flags.nodes === undefined ? undefined : parseNodeCount(flags.nodes),
         poolBytes: parsePoolSize(flags.poolSize),
         podOptions: parsePodFlags(flags),
         hasScheduler: flags.scheduler !== false,
         capacityReservation: flags.capacityReservation !== 'off',
+        defaultPlacement: parsePlacementFlag(flags.placement),
         capacityMissingForMs:
           flags.capacityGoneFor === undefined
             ? undefined
@@ -160,17 +166,25 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
           consoleListener?.setReady(readyServer)
           const consoleUrl = consoleListener?.url
           const startMs = Math.round(performance.now())
-          const notes = socketNotes(flags.driverSocket ?? [])
-          const noteFields = notes.length > 0 ? { notes } : {}
+          areNodesPending = readyServer.nodes > 0
           deps.write(
-            formatValue?.({ ...readyServer, ...(consoleUrl ? { console: consoleUrl } : {}), ...noteFields, startMs }) ??
-              formatReadyServer({ ...readyServer, consoleUrl }, notes, startMs),
+            formatValue?.({ ...readyServer, ...(consoleUrl ? { console: consoleUrl } : {}), startMs }) ??
+              formatReadyServer({ ...readyServer, consoleUrl, drivers: drivers.length }, startMs),
           )
         },
         onNodes: (nodes) => {
           const startMs = Math.round(performance.now())
           const isTerminal = Boolean(process.stderr.isTTY)
           reportNodes({ nodes, startMs }, { formatValue, isTerminal, log, write: deps.write })
+          areNodesPending = false
+          for (const report of pendingReports.splice(0)) report()
+        },
+        onDriver: (driverReport) => {
+          const startMs = Math.round(performance.now())
+          const output = { formatValue, isTerminal: Boolean(process.stderr.isTTY), log, write: deps.write }
+          const report = () => reportDriver(driverReport, output, startMs)
+          if (formatValue && areNodesPending) pendingReports.push(report)
+          else report()
         },
       }).finally(() => consoleListener?.close())
     })
@@ -192,27 +206,23 @@ export function reportNodes(
   write(formatValue?.({ nodes, startMs }) ?? formatNodes(nodes, startMs))
 }
 
-/** Returns notes on drivers that the user must still start or register. They are printed, because the log may be disabled. */
-export function socketNotes(sockets: readonly string[]): string[] {
-  return [...new Set(sockets)].map((socket) => {
-    const path = socket.replace(/^unix:(\/\/)?/, '')
-    return existsSync(path)
-      ? `--driver-socket ${socket}: claims bind, and pods can use the volumes on nodes that have registered the driver. ` +
-          `Register it with: stowage node --driver-socket ${socket}`
-      : `--driver-socket ${socket}: there is no socket at ${path}; waiting for a driver there. Check the path.`
-  })
+interface ReadyText extends ReadyServer {
+  readonly consoleUrl: string | undefined
+  /** Number of drivers of the user that are starting. */
+  readonly drivers: number
 }
 
 function formatReadyServer(
-  { url, consoleUrl, kubeconfig, dataDir, nodes }: ReadyServer & { readonly consoleUrl: string | undefined },
-  notes: readonly string[],
+  { url, consoleUrl, kubeconfig, dataDir, nodes, drivers }: ReadyText,
   startMs: number,
 ): string {
-  const noteLines = notes.map((text) => `  note        ${text}\n`).join('')
-  const nodeAndNoteLines = `${nodes > 0 ? `  nodes       ${nodes}, starting\n` : ''}${noteLines}`
+  const startingLines = Object.entries({ nodes, drivers })
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `  ${name.padEnd(12)}${count}, starting\n`)
+    .join('')
   return (
     `Stowage ${stowageVersion} is ready (${startMs} ms).\n` +
-    `  API         ${url}\n${consoleUrl ? `  console     ${consoleUrl}\n` : ''}  kubeconfig  ${kubeconfig}\n  data        ${dataDir}\n${nodeAndNoteLines}` +
+    `  API         ${url}\n${consoleUrl ? `  console     ${consoleUrl}\n` : ''}  kubeconfig  ${kubeconfig}\n  data        ${dataDir}\n${startingLines}` +
     `\nTry it:\n  export KUBECONFIG=${quoteShellWord(kubeconfig)}\n  kubectl get ${nodes > 0 ? 'nodes' : 'namespaces'}\n`
   )
 }

@@ -13,6 +13,7 @@ import { driverCapabilities } from './driver-capabilities.ts'
 import { finalizers } from './finalizers.ts'
 import { CHECKS } from './index.ts'
 import { leases } from './leases.ts'
+import { placement } from './placement.ts'
 import { rights } from './rights.ts'
 import { topology } from './topology.ts'
 
@@ -49,6 +50,7 @@ describe('the checks', () => {
       'csi-nodes': ['unknown'],
       topology: ['unknown'],
       'capacity-objects': ['unknown'],
+      placement: ['unknown'],
       finalizers: ['unknown'],
       leases: ['unknown'],
       clocks: ['unknown'],
@@ -264,6 +266,27 @@ describe('the check of topology', () => {
   it('PLUS-9 lists the keys if all nodes have their labels', async () => {
     const objects = { nodes: [node('n1', { zone: 'a' })], csinodes: [aCsiNode('n1', DRIVER, ['zone'])] }
     expect(await run(topology, { objects })).toEqual(['ok Every node has the labels of its drivers: zone.'])
+  })
+})
+
+describe('the check of placement policies', () => {
+  const aClass = (name: string, policy?: string) => ({
+    metadata: { name, ...(policy === undefined ? {} : { annotations: { 'stowage.dev/placement': policy } }) },
+    provisioner: DRIVER,
+  })
+
+  it('PLUS-9 PLUS-18 reports a policy that the scheduler ignores', async () => {
+    const objects = { storageclasses: [aClass('fast', 'packed'), aClass('slow', 'pack')] }
+    expect(await run(placement, { objects })).toEqual([
+      'warning StorageClass fast: Its placement policy is invalid, so the scheduler ignores it: expected spread, pack, headroom or headroom=PERCENT%, e.g. headroom=30%.',
+    ])
+    expect(await run(placement, { objects, driver: 'other.example' })).toEqual([])
+  })
+
+  it('PLUS-9 PLUS-18 lists valid policies, and nothing if no class has one', async () => {
+    const objects = { storageclasses: [aClass('fast', 'headroom'), aClass('slow')] }
+    expect(await run(placement, { objects })).toEqual(['ok The placement policies are valid: fast has headroom=20%.'])
+    expect(await run(placement, { objects: { storageclasses: [aClass('slow')] } })).toEqual([])
   })
 })
 

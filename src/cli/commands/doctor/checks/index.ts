@@ -9,6 +9,7 @@ import { disk } from './disk.ts'
 import { driverCapabilities } from './driver-capabilities.ts'
 import { finalizers } from './finalizers.ts'
 import { leases } from './leases.ts'
+import { placement } from './placement.ts'
 import { rights } from './rights.ts'
 import { topology } from './topology.ts'
 
@@ -19,6 +20,7 @@ export const CHECKS: readonly Check[] = [
   csiNodes,
   topology,
   capacityObjects,
+  placement,
   finalizers,
   leases,
   clocks,

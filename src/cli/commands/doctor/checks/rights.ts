@@ -4,12 +4,12 @@ import { ALL_KINDS } from '../../../../api/kinds/index.ts'
 import { selfSubjectReviewKind } from '../../../../api/kinds/reviews/reviews.ts'
 import { ApiError } from '../../../../api/status-error.ts'
 import type { ComponentRule } from '../../../../apiserver/rbac/component-rules.ts'
+import { quoteShellWord } from '../../../../base/shell-word.ts'
 import {
   volumeSnapshotContentKind,
   volumeSnapshotKind,
 } from '../../../../controllers/provisioning/csi/snapshot-kinds.ts'
 import { CONCURRENT_REQUESTS_MAX, mapConcurrently } from '../../../bulk/index.ts'
-import { quoteShellWord } from '../../../shell-word.ts'
 import { selectRules } from '../../rbac/select-rules.ts'
 import { type AccessReviewer, createAccessReviewer, parseAccount } from '../access-review.ts'
 import type { Check, DoctorContext, Finding, Subject } from '../check.ts'

@@ -6,16 +6,23 @@
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Registry } from 'prom-client'
-import { stowageVersion } from '../../apiserver/version.ts'
-import type { Clock, Random } from '../../base/clock.ts'
-import { ensurePrivateDirectory } from '../../base/files.ts'
-import type { Logger } from '../../base/log.ts'
-import { UsageError } from '../../base/usage-error.ts'
-import type { Client } from '../../client/index.ts'
-import { type RunningDriver, startDriver, TOPOLOGY_KEY } from '../../driver/index.ts'
-import { createAgentMetrics, type PodOptions, type RunningNodeAgent, startNodeAgent } from '../../nodeagent/index.ts'
-import type { OperationRegistry } from '../../runtime/index.ts'
-import type { DriverEndpoint } from '../controllers.ts'
+import { stowageVersion } from '../../../apiserver/version.ts'
+import type { Clock, Random } from '../../../base/clock.ts'
+import { ensurePrivateDirectory } from '../../../base/files.ts'
+import type { Logger } from '../../../base/log.ts'
+import { UsageError } from '../../../base/usage-error.ts'
+import type { Client } from '../../../client/index.ts'
+import { type RunningDriver, startDriver, TOPOLOGY_KEY } from '../../../driver/index.ts'
+import {
+  createAgentMetrics,
+  type PodOptions,
+  type RunningNodeAgent,
+  type StreamOptions,
+  startNodeAgent,
+} from '../../../nodeagent/index.ts'
+import type { OperationRegistry } from '../../../runtime/index.ts'
+import type { DriverEndpoint } from '../../controllers.ts'
+import type { DriverHost } from '../drivers/start-drivers.ts'
 import { directoryOf, type NodeNames } from './node-names.ts'
 
 export interface NodesOptions {
@@ -30,6 +37,8 @@ export interface NodesOptions {
   readonly volumesDirs: readonly string[]
   /** URL of the API server for the environment of containers. */
   readonly serverUrl: string
+  /** Returns how the agent of a node serves logs and commands. */
+  streamsOf(node: string): StreamOptions
   /** Returns a client with the identity of the node. */
   clientOf(node: string): Client
   readonly registry: Registry
@@ -53,6 +62,8 @@ export type StartedNodes = ReadyNodes & { readonly idle: readonly string[] }
 
 export interface RunningNodes {
   readonly drivers: readonly DriverEndpoint[]
+  /** The nodes as hosts of the drivers of the user. */
+  readonly hosts: readonly DriverHost[]
   /** Resolves when all nodes are ready. Never settles if a node fails or the signal fires first. */
   readonly readyNodes: Promise<ReadyNodes>
   /** Rejects when a node cannot start or fails later. */
@@ -108,6 +119,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
       ...options.podOptions,
       allowedHostPaths: [...(options.podOptions.allowedHostPaths ?? []), ...options.volumesDirs],
       serverUrl: options.serverUrl,
+      streams: options.streamsOf(name),
       version: `v${stowageVersion}`,
       clock,
       random,
@@ -137,6 +149,11 @@ export function startNodes(options: NodesOptions): RunningNodes {
       address,
       started: Promise.allSettled([drivers[index]!]),
     })),
+    hosts: nodes.map(({ name, nodeDir }, index) => {
+      const agent = agents[index]!.then((running) => running.agent)
+      agent.catch(() => {}) // `failure` rejects
+      return { name, dir: nodeDir, agent }
+    }),
     readyNodes: ready,
     failure,
     async stop() {

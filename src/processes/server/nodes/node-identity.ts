@@ -6,12 +6,12 @@ import {
   createNodeAuthorization,
   inProcessClient,
   nodeUser,
-} from '../../apiserver/index.ts'
-import type { Authorizer } from '../../apiserver/security/index.ts'
-import type { Clock } from '../../base/clock.ts'
-import type { Logger } from '../../base/log.ts'
-import type { Client } from '../../client/index.ts'
-import type { Store } from '../../store/index.ts'
+} from '../../../apiserver/index.ts'
+import type { Authorizer } from '../../../apiserver/security/index.ts'
+import type { Clock } from '../../../base/clock.ts'
+import type { Logger } from '../../../base/log.ts'
+import type { Client } from '../../../client/index.ts'
+import type { Store } from '../../../store/index.ts'
 
 export interface NodeIdentityOptions {
   readonly store: Store

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../api/status-error.ts'
+import { parseMetrics } from '../../../volumes/volume-usage.ts'
 import { readUsage, type UsageDeps } from './read-usage.ts'
-import { parseMetrics } from './volume-usage.ts'
 
 type Answers = Readonly<Record<string, { readonly status: number; readonly text: string } | Error>>
 

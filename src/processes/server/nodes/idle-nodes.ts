@@ -1,12 +1,12 @@
 // Marks the nodes of an earlier `stowage up` that do not run now, because --nodes is smaller, as not ready. Otherwise the
 // scheduler would place pods on them until the node lifecycle controller detects that they do not run.
 import { readdir } from 'node:fs/promises'
-import { nodeKind } from '../../api/kinds/node/node.ts'
-import { isNotFound } from '../../api/status-error.ts'
-import type { Clock } from '../../base/clock.ts'
-import { timestamp } from '../../base/timestamps.ts'
-import type { Client } from '../../client/index.ts'
-import { desiredTaints, unknownConditions } from '../../controllers/node-lifecycle/index.ts'
+import { nodeKind } from '../../../api/kinds/node/node.ts'
+import { isNotFound } from '../../../api/status-error.ts'
+import type { Clock } from '../../../base/clock.ts'
+import { timestamp } from '../../../base/timestamps.ts'
+import type { Client } from '../../../client/index.ts'
+import { desiredTaints, unknownConditions } from '../../../controllers/node-lifecycle/index.ts'
 import { type NodeNames, numberOfDirectory } from './node-names.ts'
 
 export interface IdleNodesOptions {

@@ -1,0 +1,77 @@
+// `stowage df --would-grow`: what automatic growth would do now with each claim that has a policy. It plans with the function of
+// the controller (volumes/auto-grow.ts) and writes nothing. Quotas are checked by the server when the controller writes.
+import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
+import { keyOfObject } from '../../../client/index.ts'
+import { findShortage } from '../../../controllers/expanding/free-capacity.ts'
+import { findPolicy, planAutoGrowth } from '../../../volumes/auto-grow.ts'
+import { claimCapacity } from '../../../volumes/sizes.ts'
+import { type Color, paint } from '../../output/color.ts'
+import { formatTable } from '../../output/table.ts'
+import { formatPercent } from '../../output/units.ts'
+import type { SpaceLists } from './cluster-lists.ts'
+import type { UsageReport } from './read-usage.ts'
+
+export interface GrowthEntry {
+  readonly namespace: string
+  readonly claim: string
+  readonly capacity: string
+  /** Used share of the bytes. Absent if it is not known. */
+  readonly used?: number
+  /** Where the policy is. Absent if it is invalid. */
+  readonly policyFrom?: 'claim' | 'class'
+  readonly action: 'grow' | 'nothing' | 'wait' | 'stop' | 'invalid'
+  /** The size to which the claim would grow. */
+  readonly to?: string
+  readonly message: string
+}
+
+export function planGrowth(lists: SpaceLists, usage: UsageReport, nowMs: number): readonly GrowthEntry[] {
+  const classes = new Map(lists.classes.map((storageClass) => [storageClass.metadata.name, storageClass]))
+  const volumes = new Map(lists.volumes.map((volume) => [volume.metadata.name, volume]))
+  return lists.claims.flatMap((claim): GrowthEntry[] => {
+    const storageClass = classes.get(claimClassName(claim) ?? '')
+    const found = findPolicy(claim, storageClass)
+    if (found.is === 'none') return []
+    const { namespace = '', name } = claim.metadata
+    const measured = usage.byClaim.get(keyOfObject(claim))
+    const { usedBytes, freeBytes } = measured ?? {}
+    const common = {
+      namespace,
+      claim: name,
+      capacity: claimCapacity(claim),
+      ...(usedBytes === undefined || freeBytes === undefined ? {} : { used: usedBytes / (usedBytes + freeBytes) }),
+    }
+    if (found.is === 'invalid') return [{ ...common, action: 'invalid', message: found.message }]
+    const volume = volumes.get(claim.spec?.volumeName ?? '')
+    const capacities = lists.capacities.filter(
+      ({ storageClassName }) => storageClassName === volume?.spec?.storageClassName,
+    )
+    const plan = planAutoGrowth({
+      claim,
+      policy: found.policy,
+      usage: measured,
+      allowsExpansion: storageClass?.allowVolumeExpansion === true,
+      shortageFor: (target) => volume && findShortage(volume, target, capacities),
+      nowMs,
+    })
+    const to = plan.do === 'grow' ? { to: plan.to } : {}
+    return [{ ...common, policyFrom: found.from, action: plan.do, ...to, message: plan.message }]
+  })
+}
+
+const COLORS: Readonly<Partial<Record<GrowthEntry['action'], Color>>> = { grow: 'green', stop: 'red', invalid: 'red' }
+
+export function formatGrowth(entries: readonly GrowthEntry[], hasColors: boolean): string {
+  if (entries.length === 0) return 'No claim has the annotation stowage.dev/auto-grow, and no class of one.\n'
+  const rows = entries.map(({ namespace, claim, capacity, used, action, to, message }) => [
+    namespace,
+    claim,
+    capacity,
+    used === undefined ? 'unknown' : formatPercent(used),
+    COLORS[action] ? paint(to ?? action, COLORS[action], hasColors) : (to ?? action),
+    message,
+  ])
+  return formatTable([['NAMESPACE', 'CLAIM', 'CAPACITY', 'USE', 'WOULD GROW TO', 'WHY'], ...rows], {
+    rightAligned: new Set([2, 3]),
+  })
+}

@@ -1,0 +1,140 @@
+// Adopts or deletes leaks. Selects those that no operation in progress may own, looks again after the grace period, and
+// changes only what is still a leak then. Repeats the look for every batch, because deletions take time.
+
+import { isAlreadyExists } from '../../../api/status-error.ts'
+import { UsageError } from '../../../base/usage-error.ts'
+import type { Client } from '../../../client/index.ts'
+import { CsiError } from '../../../csi/index.ts'
+import { type AdoptOptions, buildAdoptedVolume, chooseClass, createAdoptedVolume } from './adopt.ts'
+import type { Leak } from './compare.ts'
+import { confirmLeaks, type FindDeps, type FindOptions, keyOfLeak, type Look, lookOnce } from './find-leaks.ts'
+
+export type ChangeAction = 'adopt' | 'delete'
+
+export interface ChangeRequest extends FindOptions, AdoptOptions {
+  readonly action: ChangeAction
+}
+
+export interface Change {
+  readonly action: ChangeAction
+  readonly leak: Leak
+  readonly result: 'adopted' | 'deleted' | 'failed' | 'left'
+  /** The PV of an adopted volume. */
+  readonly pv?: string
+  /** Why the change failed, or why the leak was left. */
+  readonly message?: string
+}
+
+export interface ChangeDeps extends FindDeps {
+  readonly client: Pick<Client, 'list' | 'create'>
+  /** Called before the wait for the grace period. */
+  onWait?(ms: number): void
+  /** Called after each change. */
+  onChange?(change: Change): void
+}
+
+const CHANGED_REASONS: Readonly<Record<ChangeAction, ReadonlySet<Leak['reason']>>> = {
+  adopt: new Set(['VolumeWithoutPV']),
+  delete: new Set(['VolumeWithoutPV', 'SnapshotWithoutContent']),
+}
+
+/** Changes between two looks. */
+const BATCH_SIZE = 25
+
+/** Returns the leaks that the action may change. Throws UsageError if the user named others. */
+export function selectCandidates(
+  { report, cluster }: Look,
+  { action, namedHandles, className }: ChangeRequest,
+): Leak[] {
+  const changeable = report.leaks.filter(({ reason }) => CHANGED_REASONS[action].has(reason))
+  for (const handle of namedHandles) {
+    const leak = changeable.find((candidate) => candidate.handle === handle)
+    if (!leak) throw new UsageError(`"${handle}" is not a leak that --${action} can change. Nothing was changed.`)
+    if (leak.leftBecause !== undefined)
+      throw new UsageError(`"${handle}" is left: ${leak.leftBecause}. Nothing was changed.`)
+  }
+  const candidates = changeable.filter(
+    ({ leftBecause, handle = '' }) =>
+      leftBecause === undefined && (namedHandles.size === 0 || namedHandles.has(handle)),
+  )
+  if (action === 'adopt') for (const { driver } of candidates) chooseClass(driver, cluster, className)
+  return candidates
+}
+
+export async function changeLeaks(
+  candidates: readonly Leak[],
+  request: ChangeRequest,
+  deps: ChangeDeps,
+): Promise<readonly Change[]> {
+  const { clock, signal } = deps
+  // The driver may have created a volume of unknown age just before the look.
+  const waits = candidates.some(({ createdAt }) => createdAt === undefined) && request.gracePeriodMs > 0
+  if (waits) {
+    deps.onWait?.(request.gracePeriodMs)
+    await clock.sleep(request.gracePeriodMs, signal)
+  }
+  const changes: Change[] = []
+  for (let start = 0; start < candidates.length; start += BATCH_SIZE) {
+    const batch = candidates.slice(start, start + BATCH_SIZE)
+    const look = confirmLeaks(batch, await lookOnce(deps, request))
+    const current = new Map(look.report.leaks.map((leak) => [keyOfLeak(leak), leak]))
+    for (const leak of batch) {
+      const change = await changeLeak(leak, current.get(keyOfLeak(leak)), { request, deps, look })
+      changes.push(change)
+      deps.onChange?.(change)
+    }
+  }
+  return changes
+}
+
+interface ChangeContext {
+  readonly request: ChangeRequest
+  readonly deps: ChangeDeps
+  readonly look: Look
+}
+
+async function changeLeak(
+  leak: Leak,
+  current: Leak | undefined,
+  { request, deps, look }: ChangeContext,
+): Promise<Change> {
+  const { action } = request
+  if (!current) return { action, leak, result: 'left', message: 'it is no longer a leak' }
+  if (current.leftBecause !== undefined) return { action, leak, result: 'left', message: current.leftBecause }
+  return action === 'adopt' ? adoptVolume(leak, { request, deps, look }) : deleteLeak(leak, { request, deps, look })
+}
+
+async function adoptVolume(leak: Leak, { request, deps, look }: ChangeContext): Promise<Change> {
+  const inventory = look.inventories.find(({ driver }) => driver === leak.driver)!
+  const volume = inventory.volumes!.get(leak.handle!)!
+  const className = chooseClass(leak.driver, look.cluster, request.className)
+  const pv = buildAdoptedVolume(inventory, volume, look.machine, { ...request, className })
+  const failed = (message: string): Change => ({ action: 'adopt', leak, result: 'failed', message })
+  if ('problem' in pv) return failed(pv.problem)
+  try {
+    const { metadata } = await createAdoptedVolume(deps.client, pv, { dryRun: false, signal: deps.signal })
+    return { action: 'adopt', leak, result: 'adopted', pv: metadata.name }
+  } catch (error) {
+    if (deps.signal.aborted) throw error
+    return failed(isAlreadyExists(error) ? `a PV named ${pv.metadata.name} exists` : (error as Error).message)
+  }
+}
+
+/** A deletion that takes longer has failed; the driver may still complete it. */
+const DELETE_TIMEOUT_MS = 120_000
+
+async function deleteLeak(leak: Leak, { deps, look }: ChangeContext): Promise<Change> {
+  const inventory = look.inventories.find(({ driver }) => driver === leak.driver)!
+  const isVolume = leak.reason === 'VolumeWithoutPV'
+  const { controller } = (isVolume ? inventory.volumes! : inventory.snapshots!).get(leak.handle!)!.process.driver
+  const options = { timeoutMs: DELETE_TIMEOUT_MS, signal: deps.signal }
+  try {
+    if (isVolume) await controller.deleteVolume({ volumeId: leak.handle! }, options)
+    else await controller.deleteSnapshot({ snapshotId: leak.handle! }, options)
+    return { action: 'delete', leak, result: 'deleted' }
+  } catch (error) {
+    if (deps.signal.aborted) throw error
+    const code = error instanceof CsiError ? `${error.codeName}: ` : ''
+    return { action: 'delete', leak, result: 'failed', message: `${code}${(error as Error).message}` }
+  }
+}

@@ -1,0 +1,111 @@
+// Asks the driver about the volumes of PVs that it did not list: with ControllerGetVolume, or without that capability with
+// ValidateVolumeCapabilities if the driver lists no volumes at all.
+
+import { create } from '@bufbuild/protobuf'
+import { VolumeCapability_AccessMode_Mode as Mode, VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
+import { CsiError } from '../../../csi/index.ts'
+import { mapConcurrently } from '../../bulk/map-concurrently.ts'
+import { bytesOf } from '../../space/bytes.ts'
+import { createdAtOf, type Leak, type UnlistedVolume } from './compare.ts'
+import type { DriverProcess, Inventory, ReadDriverOptions } from './inventory.ts'
+
+export interface CheckedVolumes {
+  readonly leaks: readonly Leak[]
+  /** Why the volumes of some PVs could not be checked. */
+  readonly problems: readonly string[]
+}
+
+const CONCURRENT_CALLS_MAX = 8
+/** Further failures are counted and not printed. */
+const PROBLEMS_MAX = 3
+
+type Answer =
+  | { readonly is: 'present' }
+  | { readonly is: 'missing' }
+  | { readonly is: 'failed'; readonly message: string }
+
+export async function checkUnlisted(
+  unlisted: readonly UnlistedVolume[],
+  inventory: Inventory,
+  options: ReadDriverOptions,
+): Promise<CheckedVolumes> {
+  const { driver, processes } = inventory
+  const answers = await mapConcurrently(unlisted, CONCURRENT_CALLS_MAX, async (entry) => ({
+    entry,
+    answer: await askProcesses(entry, processes, inventory.volumes !== undefined, options),
+  }))
+  const failures = answers.flatMap(({ entry, answer }) =>
+    answer.is === 'failed' ? [`the PV ${entry.volume.metadata.name} was not checked: ${answer.message}`] : [],
+  )
+  const rest = failures.length - PROBLEMS_MAX
+  return {
+    leaks: answers
+      .filter(({ answer }) => answer.is === 'missing')
+      .map(({ entry: { volume, handle } }) => {
+        const sizeBytes = bytesOf(volume.spec?.capacity?.storage)
+        const { claimRef } = volume.spec ?? {}
+        return {
+          reason: 'PVWithoutVolume',
+          driver,
+          handle,
+          object: volume.metadata.name,
+          ...(sizeBytes === undefined ? {} : { sizeBytes }),
+          ...createdAtOf(volume),
+          message: `the driver has no such volume${claimRef ? `; the claim ${claimRef.namespace}/${claimRef.name} has lost its data` : ''}`,
+        }
+      }),
+    problems: [...failures.slice(0, PROBLEMS_MAX), ...(rest > 0 ? [`${rest} more PVs were not checked`] : [])],
+  }
+}
+
+/** The volume is missing only if no process of the driver has it. */
+async function askProcesses(
+  entry: UnlistedVolume,
+  processes: readonly DriverProcess[],
+  hasList: boolean,
+  options: ReadDriverOptions,
+): Promise<Answer> {
+  let result: Answer = { is: 'missing' }
+  for (const process of processes) {
+    const answer = await askProcess(entry, process, hasList, options)
+    if (answer.is === 'present') return answer
+    if (answer.is === 'failed') result = answer
+  }
+  return result
+}
+
+async function askProcess(
+  { volume, handle }: UnlistedVolume,
+  { driver, facts }: DriverProcess,
+  hasList: boolean,
+  { timeoutMs, signal }: ReadDriverOptions,
+): Promise<Answer> {
+  try {
+    if (facts.controller.has('GET_VOLUME'))
+      await driver.controller.controllerGetVolume({ volumeId: handle }, { timeoutMs, signal })
+    else if (hasList) return { is: 'missing' }
+    else {
+      const { csi, volumeMode } = volume.spec ?? {}
+      await driver.controller.validateVolumeCapabilities(
+        {
+          volumeId: handle,
+          volumeContext: { ...csi?.volumeAttributes },
+          volumeCapabilities: [
+            create(VolumeCapabilitySchema, {
+              accessMode: { mode: Mode.SINGLE_NODE_WRITER },
+              accessType:
+                volumeMode === 'Block'
+                  ? { case: 'block', value: {} }
+                  : { case: 'mount', value: { fsType: csi?.fsType ?? '' } },
+            }),
+          ],
+        },
+        { timeoutMs, signal },
+      )
+    }
+    return { is: 'present' }
+  } catch (error) {
+    if (error instanceof CsiError && error.codeName === 'NOT_FOUND') return { is: 'missing' }
+    return { is: 'failed', message: (error as Error).message }
+  }
+}

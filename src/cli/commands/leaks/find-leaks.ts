@@ -1,0 +1,147 @@
+// Finds leaks: reads the drivers and then the cluster, compares them, and looks again if there are differences, because
+// objects change between two reads. A leak is what both looks have found. `stowage leaks` and the console use it.
+import type { Clock } from '../../../base/clock.ts'
+import type { Client } from '../../../client/index.ts'
+import { checkUnlisted } from './check-volumes.ts'
+import { type Cluster, readCluster } from './cluster.ts'
+import { compareDriver, type Leak, REASONS } from './compare.ts'
+import { type DriverProcess, type Inventory, readInventories } from './inventory.ts'
+import { isStillRecorded, type Machine, readMachine } from './machine.ts'
+
+export interface FindDeps {
+  readonly client: Pick<Client, 'list'>
+  readonly processes: readonly DriverProcess[]
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+export interface FindOptions {
+  readonly gracePeriodMs: number
+  readonly namedHandles: ReadonlySet<string>
+}
+
+export interface DriverSummary {
+  readonly driver: string
+  readonly sockets: readonly string[]
+  /** Absent if the driver cannot list volumes. */
+  readonly volumes?: number
+  /** Absent if the driver cannot list snapshots. */
+  readonly snapshots?: number
+  /** PVs of the driver that were checked. */
+  readonly pvs: number
+}
+
+export interface LeakReport {
+  readonly drivers: readonly DriverSummary[]
+  readonly leaks: readonly Leak[]
+  /** What could not be found out, and why. */
+  readonly unknown: readonly string[]
+}
+
+/** What one look has read, for adoption and deletion. */
+export interface Look {
+  readonly report: LeakReport
+  readonly inventories: readonly Inventory[]
+  readonly cluster: Cluster
+  readonly machine: Machine
+}
+
+/** A call that takes longer fails the command. */
+const CALL_TIMEOUT_MS = 60_000
+
+export async function findLeaks(deps: FindDeps, options: FindOptions): Promise<Look> {
+  const first = await lookOnce(deps, options)
+  return first.report.leaks.length === 0 ? first : confirmLeaks(first.report.leaks, await lookOnce(deps, options))
+}
+
+/** Returns the later look with the leaks that an earlier one has found too. */
+export function confirmLeaks(earlier: readonly Leak[], look: Look): Look {
+  const keys = new Set(earlier.map(keyOfLeak))
+  const leaks = look.report.leaks.filter((leak) => keys.has(keyOfLeak(leak)))
+  return { ...look, report: { ...look.report, leaks } }
+}
+
+export const keyOfLeak = ({ reason, driver, handle = '', object = '', node = '', path = '' }: Leak): string =>
+  JSON.stringify([reason, driver, handle, object, node, path])
+
+/** Reads the drivers first: a volume that is created later than the list is not in it, and its claim or PV harms nothing. */
+export async function lookOnce({ client, processes, clock, signal }: FindDeps, options: FindOptions): Promise<Look> {
+  const call = { timeoutMs: CALL_TIMEOUT_MS, signal }
+  const inventories = await readInventories(processes, call)
+  const machine = await readMachine(processes)
+  const cluster = await readCluster(client, signal)
+  const drivers: DriverSummary[] = []
+  const leaks: Leak[] = []
+  const unknown: string[] = cluster.missingRules.map((rule) => `you need permission to ${rule}`)
+  for (const inventory of inventories) {
+    const compared = compareDriver(inventory, cluster, machine, { ...options, nowMs: clock.nowMs() })
+    const checked = await checkUnlisted(compared.unlisted, inventory, call)
+    leaks.push(...checked.leaks, ...compared.leaks)
+    unknown.push(...describeUnknown(inventory, cluster, compared.unreachable), ...checked.problems)
+    drivers.push(summarize(inventory, compared.checked))
+  }
+  const hasEnded = await Promise.all(
+    leaks.map(async (leak) => isMountLeak(leak) && !(await isStillMounted(leak, machine))),
+  )
+  return {
+    report: { drivers, leaks: leaks.filter((_, index) => !hasEnded[index]).sort(byReason), unknown },
+    inventories,
+    cluster,
+    machine,
+  }
+}
+
+const byReason = (a: Leak, b: Leak): number => REASONS.indexOf(a.reason) - REASONS.indexOf(b.reason)
+
+function summarize({ driver, processes, volumes, snapshots }: Inventory, pvs: number): DriverSummary {
+  return {
+    driver,
+    sockets: processes.map(({ address }) => address),
+    ...(volumes ? { volumes: volumes.size } : {}),
+    ...(snapshots ? { snapshots: snapshots.size } : {}),
+    pvs,
+  }
+}
+
+function describeUnknown(
+  { driver, processes, volumes, snapshots }: Inventory,
+  { contents }: Cluster,
+  unreachable: number,
+): string[] {
+  const facts = processes[0]?.facts
+  return [
+    ...(volumes
+      ? []
+      : [
+          `${driver} cannot list volumes (no LIST_VOLUMES): volumes without a PV and wrong sizes are not known; each PV was ` +
+            `checked with ${facts?.controller.has('GET_VOLUME') ? 'ControllerGetVolume' : 'ValidateVolumeCapabilities'}`,
+        ]),
+    ...(volumes &&
+    facts?.controller.has('PUBLISH_UNPUBLISH_VOLUME') &&
+    !facts.controller.has('LIST_VOLUMES_PUBLISHED_NODES')
+      ? [
+          `${driver} does not list the nodes of volumes (no LIST_VOLUMES_PUBLISHED_NODES): attachments were not compared`,
+        ]
+      : []),
+    ...(snapshots && snapshots.size > 0 && !contents
+      ? [
+          `${driver} has ${snapshots.size} snapshots, which were not compared: VolumeSnapshotContents are not served or not readable`,
+        ]
+      : []),
+    ...(facts?.controller.has('CREATE_DELETE_SNAPSHOT') && !snapshots
+      ? [`${driver} cannot list snapshots (no LIST_SNAPSHOTS): snapshots were not compared`]
+      : []),
+    ...(unreachable > 0
+      ? [
+          `${unreachable} PVs of ${driver} are on other nodes, whose driver was not asked: pass its socket with --csi-address`,
+        ]
+      : []),
+  ]
+}
+
+const isMountLeak = ({ reason }: Leak): boolean => reason === 'MountWithoutPod' || reason === 'MountWithoutVolume'
+
+async function isStillMounted({ path, handle }: Leak, { nodeVolumes }: Machine): Promise<boolean> {
+  const volume = nodeVolumes.find((candidate) => candidate.path === path && candidate.handle === handle)
+  return volume !== undefined && isStillRecorded(volume)
+}

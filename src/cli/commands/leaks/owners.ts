@@ -1,0 +1,141 @@
+// Decides which operation in progress may own a volume or snapshot that no API object refers to. Pure. Such an object is
+// neither adopted nor deleted.
+//
+// CSI does not say which claim a listed volume was created for. It is known if the volume's name, its handle or the ids of
+// the local driver contain the UID of the claim. Otherwise every claim that the driver may be provisioning could be the owner.
+import { isRecord } from '../../../api/decode.ts'
+import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
+import { parseEntries } from '../../../controllers/provisioning/intent-entries.ts'
+import { INTENTS_ANNOTATION } from '../../../controllers/provisioning/intent-journal.ts'
+import { isAssigned } from '../../../controllers/provisioning/select-claim.ts'
+import { volumeIdOf } from '../../../driver/ids.ts'
+import { DRIVER_NAME } from '../../../driver/index.ts'
+import { intentLease } from '../../../processes/lease-names.ts'
+import type { Cluster } from './cluster.ts'
+
+/** A claim for which the driver may be creating a volume. */
+export interface ProvisioningClaim {
+  readonly uid: string
+  /** `shop/orders` */
+  readonly name: string
+  /** Whether a provisioner has recorded that it may have called the driver. Provisioners other than Stowage's record nothing. */
+  readonly hasIntent: boolean
+}
+
+export interface Owners {
+  readonly claims: readonly ProvisioningClaim[]
+  /** Why the claims are not known completely. All volumes may then be owned. */
+  readonly problem?: string
+}
+
+export function findProvisioningClaims(driver: string, cluster: Cluster): Owners {
+  const claims = new Map<string, ProvisioningClaim>()
+  for (const claim of cluster.claims) {
+    const { uid, namespace, name, finalizers = [] } = claim.metadata
+    const hasIntent = finalizers.some((finalizer) => isIntentOf(driver, finalizer))
+    if (hasIntent || isAssigned(claim, driver)) claims.set(uid, { uid, name: `${namespace}/${name}`, hasIntent })
+  }
+  // The object of an operation may be a deleted claim, whose provisioner still has to delete the volume.
+  const others = new Set(
+    cluster.claims.filter(({ metadata }) => !claims.has(metadata.uid)).map(({ metadata }) => metadata.uid),
+  )
+  for (const { object, component } of cluster.operations) {
+    const { kind, uid, namespace, name } = object
+    if (component !== 'provisioner' || kind !== 'PersistentVolumeClaim' || !uid || others.has(uid)) continue
+    claims.set(uid, { uid, name: `${namespace}/${name}`, hasIntent: true })
+  }
+  try {
+    for (const claim of readJournaledClaims(driver, cluster)) claims.set(claim.uid, claim)
+  } catch (error) {
+    return { claims: [...claims.values()], problem: (error as Error).message }
+  }
+  const [rule] = cluster.missingOwnerRules
+  return rule === undefined
+    ? { claims: [...claims.values()] }
+    : { claims: [...claims.values()], problem: `you need permission to ${rule}` }
+}
+
+const INTENT_CHARACTERS_MAX = 63
+
+/** Whether a finalizer is the intent of a provisioner of this driver, whose name it may contain only in part. */
+function isIntentOf(driver: string, finalizer: string): boolean {
+  if (!finalizer.startsWith(INTENT_PREFIX)) return false
+  const name = finalizer.slice(INTENT_PREFIX.length)
+  if (name === driver || name.startsWith(`${driver}.`)) return true
+  const separator = name.lastIndexOf('.')
+  return name.length === INTENT_CHARACTERS_MAX && driver.startsWith(name.slice(0, separator))
+}
+
+function readJournaledClaims(driver: string, { leases }: Cluster): ProvisioningClaim[] {
+  const name = intentLease(driver)
+  return leases
+    .filter(({ metadata }) => metadata.name === name)
+    .flatMap(({ metadata }) => {
+      const place = `the annotation "${INTENTS_ANNOTATION}" of the lease "${metadata.namespace}/${name}"`
+      const entries = parseEntries(metadata.annotations?.[INTENTS_ANNOTATION], place)
+      return [...entries.values()].map(({ claim }) => ({
+        uid: claim.metadata.uid,
+        name: `${claim.metadata.namespace}/${claim.metadata.name}`,
+        hasIntent: true,
+      }))
+    })
+}
+
+export interface OwnedVolume {
+  readonly driver: string
+  readonly handle: string
+  /** The name in the request that created the volume, if it is known. */
+  readonly name?: string
+}
+
+export interface OwnerOptions {
+  /** The handles that the user has named. A claim without an intent is then no reason to leave the volume. */
+  readonly namedHandles: ReadonlySet<string>
+}
+
+/** Returns why the volume may belong to an operation in progress, or undefined. */
+export function findVolumeOwner(
+  volume: OwnedVolume,
+  owners: Owners,
+  { namedHandles }: OwnerOptions,
+): string | undefined {
+  for (const claim of owners.claims) {
+    const relation = relationOf(volume, claim.uid)
+    if (relation === 'same') return `it is being provisioned for the claim ${claim.name}`
+    if (relation === 'unknown' && (claim.hasIntent || !namedHandles.has(volume.handle)))
+      return `it may belong to the claim ${claim.name}, whose provisioning has not ended`
+  }
+  return owners.problem === undefined ? undefined : `its owner is not known: ${owners.problem}`
+}
+
+/** Provisioners may shorten the UID in the name of a volume. Fewer characters than this do not identify a claim. */
+const UID_CHARACTERS_MIN = 8
+
+/** Whether the volume was created for the claim with this UID. */
+function relationOf({ driver, handle, name }: OwnedVolume, uid: string): 'same' | 'other' | 'unknown' {
+  if (handle.includes(uid) || name?.includes(uid)) return 'same'
+  if (driver === DRIVER_NAME && handle === volumeIdOf(`pvc-${uid}`)) return 'same'
+  if (name === undefined) return 'unknown'
+  return name.replaceAll('-', '').includes(uid.replaceAll('-', '').slice(0, UID_CHARACTERS_MIN)) ? 'unknown' : 'other'
+}
+
+/** Returns why the snapshot may belong to a content whose snapshot is being created, or undefined. */
+export function findSnapshotOwner(driver: string, { contents = [], missingOwnerRules }: Cluster): string | undefined {
+  const content = contents.find(({ spec, status }) => spec?.driver === driver && !handleOfContent({ spec, status }))
+  if (content)
+    return `it may belong to the VolumeSnapshotContent ${content.metadata.name}, whose snapshot is not created yet`
+  const [rule] = missingOwnerRules
+  return rule === undefined ? undefined : `its owner is not known: you need permission to ${rule}`
+}
+
+/** Returns the handle of a created or of an existing snapshot that was named by a user. */
+export function handleOfContent({
+  spec,
+  status,
+}: {
+  readonly spec?: object
+  readonly status?: { snapshotHandle?: string }
+}) {
+  const source = isRecord(spec) && isRecord(spec.source) ? spec.source.snapshotHandle : undefined
+  return status?.snapshotHandle ?? (typeof source === 'string' ? source : undefined)
+}

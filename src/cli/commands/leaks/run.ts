@@ -1,0 +1,141 @@
+// Runs `stowage leaks`: connects to drivers and API server, prints the leaks, and adopts or deletes them after a confirmation.
+import { setMaxListeners } from 'node:events'
+import { UsageError } from '../../../base/usage-error.ts'
+import { loadClientConfig } from '../../../client/connection/client-config.ts'
+import { type Client, httpClient } from '../../../client/index.ts'
+import type { ProgramDeps } from '../../command.ts'
+import { confirm } from '../../confirm.ts'
+import { ExitError } from '../../exit-error.ts'
+import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
+import { formatDuration } from '../../output/units.ts'
+import type { AdoptOptions } from './adopt.ts'
+import { type Change, type ChangeAction, changeLeaks, selectCandidates } from './change.ts'
+import { type FindDeps, findLeaks, type LeakReport } from './find-leaks.ts'
+import { formatChange, formatPlan, formatReport } from './format-leaks.ts'
+import { openDrivers } from './open-drivers.ts'
+
+export interface LeaksRequest extends AdoptOptions {
+  readonly kubeconfig?: string
+  readonly driver?: string
+  readonly addresses: readonly string[]
+  readonly dataDir: string
+  readonly action?: ChangeAction
+  readonly handles: readonly string[]
+  readonly gracePeriodMs: number
+  readonly dryRun: boolean
+  readonly yes: boolean
+  readonly output: OutputFormat
+}
+
+export interface LeaksDeps extends ProgramDeps {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly hasColors: boolean
+  /** Writes progress to standard error. */
+  writeProgress(text: string): void
+}
+
+const TIMEOUT_MS = 30_000
+const USER_AGENT = 'stowage-leaks'
+/** The default of --grace-period. */
+const GRACE_PERIOD_MS = 120_000
+
+export async function runLeaks(request: LeaksRequest, deps: LeaksDeps): Promise<void> {
+  const { clock, signal } = deps
+  setMaxListeners(0, signal) // every list and call adds a listener
+  const { connection } = await loadClientConfig(request.kubeconfig, deps)
+  const drivers = await openDrivers(request, { clock, signal })
+  const client = httpClient({ connection, clock, timeoutMs: TIMEOUT_MS, userAgent: USER_AGENT })
+  try {
+    await reportAndChange(request, { client, processes: drivers.processes, clock, signal }, drivers.problems, deps)
+  } finally {
+    client.close()
+    drivers.close()
+  }
+}
+
+/** Returns the leaks of a driver that has a socket on this machine, for the console. */
+export async function findDriverLeaks(
+  client: Pick<Client, 'list'>,
+  { driver, dataDir }: { readonly driver: string; readonly dataDir: string },
+  { clock, signal }: Pick<FindDeps, 'clock' | 'signal'>,
+): Promise<LeakReport> {
+  setMaxListeners(0, signal)
+  const drivers = await openDrivers({ driver, addresses: [], dataDir }, { clock, signal })
+  try {
+    const options = { gracePeriodMs: GRACE_PERIOD_MS, namedHandles: new Set<string>() }
+    const { report } = await findLeaks({ client, processes: drivers.processes, clock, signal }, options)
+    return { ...report, unknown: [...report.unknown, ...drivers.problems] }
+  } finally {
+    drivers.close()
+  }
+}
+
+async function reportAndChange(
+  request: LeaksRequest,
+  find: FindDeps & { readonly client: ReturnType<typeof httpClient> },
+  problems: readonly string[],
+  deps: LeaksDeps,
+): Promise<void> {
+  const { action, output, dryRun } = request
+  const options = { ...request, namedHandles: new Set(request.handles) }
+  const look = await findLeaks(find, options)
+  const report: LeakReport = { ...look.report, unknown: [...look.report.unknown, ...problems] }
+  const text = () => formatReport(report, { nowMs: deps.clock.nowMs(), hasColors: deps.hasColors })
+  if (action === undefined) {
+    deps.write(await formatOutput(output, report, text))
+    return exitWith(report.leaks.length)
+  }
+  const candidates = selectCandidates(look, { ...options, action })
+  if (dryRun) {
+    const plan = { ...report, dryRun: true, action, candidates: candidates.map(({ handle }) => handle) }
+    deps.write(
+      await formatOutput(
+        output,
+        plan,
+        () => `${text()}${formatPlan(action, candidates)}Nothing was changed (--dry-run).\n`,
+      ),
+    )
+    return exitWith(report.leaks.length)
+  }
+  if (output === 'text') deps.write(text())
+  const changes = candidates.length === 0 ? [] : await applyChanges(candidates, request, action, find, deps)
+  if (output === 'text') {
+    if (candidates.length === 0) deps.write(formatPlan(action, candidates))
+  } else deps.write(await formatOutput(output, { ...report, changes }, text))
+  const changed = changes.filter(({ result }) => result === 'adopted' || result === 'deleted').length
+  exitWith(report.leaks.length - changed)
+}
+
+async function applyChanges(
+  candidates: ReturnType<typeof selectCandidates>,
+  request: LeaksRequest,
+  action: ChangeAction,
+  find: FindDeps & { readonly client: ReturnType<typeof httpClient> },
+  deps: LeaksDeps,
+): Promise<readonly Change[]> {
+  const isText = request.output === 'text'
+  if (isText) deps.write(formatPlan(action, candidates))
+  if (!request.yes) {
+    if (!isText) throw new UsageError(`Nothing was changed: with --output ${request.output}, --${action} needs --yes.`)
+    await confirm({
+      withoutTerminal: `Nothing was changed: without a terminal, --${action} needs --yes.`,
+      declined: 'Nothing was changed.',
+    })
+  }
+  const options = { ...request, action, namedHandles: new Set(request.handles) }
+  return changeLeaks(candidates, options, {
+    ...find,
+    onWait: (ms) =>
+      deps.writeProgress(
+        `Looking again in ${formatDuration(ms)}, because the driver does not say when it created them.\n`,
+      ),
+    onChange: (change) => {
+      if (isText) deps.write(formatChange(change))
+    },
+  })
+}
+
+/** Leaks that remain are exit code 1. */
+function exitWith(leaks: number): void {
+  if (leaks > 0) throw new ExitError(1)
+}

@@ -1,0 +1,59 @@
+// Finds the sockets of CSI drivers on this machine: those of the nodes of `stowage up` in a data directory, and those in the
+// directory of a kubelet. A socket that the user names needs no search.
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { socketPathOf } from '../../../csi/socket-path.ts'
+import { stateIn } from '../../../driver/pool/pool-layout.ts'
+
+/** Where a driver may be, and the directories beside its socket. */
+export interface SocketPlace {
+  readonly address: string
+  readonly pool?: string
+  readonly nodeRoot?: string
+}
+
+const KUBELET_ROOT = '/var/lib/kubelet'
+
+export async function findSockets(dataDir: string, kubeletRoot = KUBELET_ROOT): Promise<SocketPlace[]> {
+  const nodes = await listNames(join(dataDir, 'nodes'))
+  const plugins = await listNames(join(kubeletRoot, 'plugins'))
+  const addresses = [
+    ...nodes.map((node) => join(dataDir, 'nodes', node, 'csi.sock')),
+    ...(await Promise.all(plugins.map((plugin) => listSockets(join(kubeletRoot, 'plugins', plugin))))).flat(),
+  ]
+  const sockets = await Promise.all(addresses.map(async (address) => ((await isSocket(address)) ? [address] : [])))
+  return Promise.all(sockets.flat().map((address) => describeSocket(address, kubeletRoot)))
+}
+
+/** Adds the directories that belong to a socket: of a node of `stowage up`, or of the kubelet whose plugin it is. */
+export async function describeSocket(address: string, kubeletRoot = KUBELET_ROOT): Promise<SocketPlace> {
+  const path = socketPathOf(address)
+  const [pool, agent] = [join(dirname(path), 'pool'), join(dirname(path), 'agent')]
+  const hasPool = await stat(stateIn(pool)).then(
+    () => true,
+    () => false,
+  )
+  const hasAgent = await stat(agent).then(
+    () => true,
+    () => false,
+  )
+  const isPlugin = path.startsWith(`${kubeletRoot}/plugins/`)
+  const nodeRoot = hasAgent && hasPool ? agent : isPlugin ? kubeletRoot : undefined
+  return {
+    address,
+    // The kernel reports backing files of loop devices without links.
+    ...(hasPool ? { pool: await realpath(pool) } : {}),
+    ...(nodeRoot === undefined ? {} : { nodeRoot }),
+  }
+}
+
+const listNames = (directory: string): Promise<string[]> => readdir(directory).catch(() => [])
+
+const listSockets = async (directory: string): Promise<string[]> =>
+  (await listNames(directory)).filter((name) => name.endsWith('.sock')).map((name) => join(directory, name))
+
+const isSocket = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isSocket(),
+    () => false,
+  )

@@ -1,0 +1,75 @@
+// Plans a drain: which pods of a node move to other nodes, which stay, and what would be lost. Pure.
+import type { Snapshot } from '../../../../diagnosis/index.ts'
+import { findLocalVolumes, findPods, findVolumeNames, podName, type StoredNode, type StoredPod } from './node-facts.ts'
+
+export interface DrainFlags {
+  /** Also evict pods that no controller creates again. */
+  readonly force: boolean
+  /** Also evict pods whose volumes exist on this node only: they stay Pending until the node is back. */
+  readonly evictLocal: boolean
+  /** Also evict pods with emptyDir volumes, whose data is lost. */
+  readonly deleteEmptyDirData: boolean
+}
+
+export interface DrainPod {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly action: 'evict' | 'wait' | 'keep'
+  /** Why the pod stays, or what is lost if it goes. */
+  readonly message?: string
+  /** The flag with which the pod would be evicted. */
+  readonly flag?: string
+}
+
+export interface DrainPlan {
+  readonly node: string
+  readonly isCordoned: boolean
+  readonly pods: readonly DrainPod[]
+}
+
+export function planDrain(node: StoredNode, snapshot: Snapshot, flags: DrainFlags): DrainPlan {
+  const { name } = node.metadata
+  const localVolumes = new Set(findLocalVolumes(snapshot, node).map(({ metadata }) => metadata.name))
+  const pods = findPods(snapshot, name).sort((a, b) => podName(a).localeCompare(podName(b)))
+  return {
+    node: name,
+    isCordoned: node.spec?.unschedulable === true,
+    pods: pods.map((pod) => {
+      const localNames = findVolumeNames(pod, snapshot).filter((volume) => localVolumes.has(volume))
+      const { namespace = '', name: podName, uid } = pod.metadata
+      return { namespace, name: podName, uid, ...planPod(pod, localNames, flags) }
+    }),
+  }
+}
+
+function planPod(
+  pod: StoredPod,
+  localVolumes: readonly string[],
+  flags: DrainFlags,
+): Pick<DrainPod, 'action' | 'message' | 'flag'> {
+  const owner = pod.metadata.ownerReferences?.find(({ controller }) => controller)
+  if (owner?.kind === 'DaemonSet')
+    return { action: 'keep', message: 'its DaemonSet would create it again on this node' }
+  if (owner?.kind === 'Node') return { action: 'keep', message: 'it is a static pod of the node' }
+  if (pod.metadata.deletionTimestamp) return { action: 'wait', message: 'it is being deleted' }
+  const losses: { readonly message: string; readonly flag: string; readonly isAccepted: boolean }[] = []
+  if (!owner) losses.push({ message: 'no controller creates it again', flag: '--force', isAccepted: flags.force })
+  if (localVolumes.length > 0)
+    losses.push({
+      message: `${localVolumes.join(', ')} ${localVolumes.length === 1 ? 'exists' : 'exist'} on this node only, so the pod cannot run elsewhere`,
+      flag: '--evict-local',
+      isAccepted: flags.evictLocal,
+    })
+  if (pod.spec?.volumes?.some(({ emptyDir }) => emptyDir))
+    losses.push({
+      message: 'the data of its emptyDir volumes is lost',
+      flag: '--delete-emptydir-data',
+      isAccepted: flags.deleteEmptyDirData,
+    })
+  if (losses.length === 0) return { action: 'evict' }
+  const message = losses.map((loss) => loss.message).join('; ')
+  const missing = losses.filter(({ isAccepted }) => !isAccepted)
+  if (missing.length === 0) return { action: 'evict', message }
+  return { action: 'keep', message, flag: missing.map(({ flag }) => flag).join(' ') }
+}

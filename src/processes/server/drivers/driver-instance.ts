@@ -1,0 +1,161 @@
+// One driver on one node of `stowage up`: starts its process if it has a command, waits for its socket, inspects it, writes its
+// objects and registers it with the agent of the node. Repeats this when the driver is replaced, and retries every failure.
+import type { Clock } from '../../../base/clock.ts'
+import type { Logger } from '../../../base/log.ts'
+import { type CsiConnection, connectDriver, type DriverFacts } from '../../../csi/index.ts'
+import type { NodeAgent } from '../../../nodeagent/index.ts'
+import type { DriverLog } from './driver-log.ts'
+import type { DriverProcess } from './driver-process.ts'
+import {
+  INSPECT_TIMEOUT_MS,
+  type InspectedDriver,
+  inspectDriver,
+  NotListeningError,
+  readSocketId,
+} from './inspect-driver.ts'
+import type { DriverObjects } from './write-objects.ts'
+
+export interface DriverInstanceOptions {
+  readonly socket: string
+  /** The agent of the node. Undefined if no node runs here. */
+  readonly agent: Promise<Pick<NodeAgent, 'registerDriver' | 'unregisterDriver'>> | undefined
+  /** Absent for a driver that runs already. */
+  readonly process?: Pick<DriverProcess, 'pid'>
+  readonly driverLog?: Pick<DriverLog, 'path' | 'quoteLines'>
+  /** Creates and updates the objects of the driver. */
+  writeObjects(facts: DriverFacts): Promise<DriverObjects>
+  /** Called when the driver is ready, and again when another version of it is. */
+  onReady(driver: ReadyInstance): void
+  /** Called when the same driver is ready after a problem. */
+  onRecovered(driver: InspectedDriver): void
+  /** Called once for each problem, until the driver is ready again. */
+  onProblem(problem: InstanceProblem): void
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface ReadyInstance extends InspectedDriver {
+  readonly objects: DriverObjects
+}
+
+export interface InstanceProblem {
+  readonly reason: string
+  /** The first and last lines that the driver wrote. */
+  readonly output: readonly string[]
+}
+
+/** The socket of a driver that is starting or was restarted is found within this time. */
+const POLL_MS_MIN = 50
+const POLL_MS_MAX = 1_000
+/** A command that has not created its socket after this time is reported. It is still awaited. */
+const START_MS_MAX = 5_000
+/** Interval at which a ready driver is checked for a recreated socket. */
+const WATCH_MS = 500
+const PROBE_MS = 10_000
+
+export interface DriverInstance {
+  run(signal: AbortSignal): Promise<void>
+  /** Reports that the process has exited. */
+  reportExit(reason: string): void
+}
+
+export function createDriverInstance(options: DriverInstanceOptions): DriverInstance {
+  const { socket, agent, clock, log, driverLog } = options
+  let reportedReason: string | undefined
+  let registration: { readonly name: string; readonly signature: string } | undefined
+  let readySignature: string | undefined
+
+  function report(reason: string): void {
+    if (reason === reportedReason) return
+    reportedReason = reason
+    options.onProblem({ reason, output: driverLog?.quoteLines() ?? [] })
+  }
+
+  async function withConnection<T>(use: (connection: CsiConnection) => Promise<T>): Promise<T> {
+    const connection = connectDriver({ address: socket, clock, log, timeoutMs: INSPECT_TIMEOUT_MS })
+    try {
+      return await use(connection)
+    } finally {
+      connection.close()
+    }
+  }
+
+  async function prepare(signal: AbortSignal): Promise<void> {
+    const inspectedDriver = await withConnection((connection) => inspectDriver(connection, socket, signal))
+    const objects = await options.writeObjects(inspectedDriver.facts)
+    await register(inspectedDriver, signal)
+    const signature = describeDriver(inspectedDriver)
+    if (signature !== readySignature) options.onReady({ ...inspectedDriver, objects })
+    else if (reportedReason !== undefined) options.onRecovered(inspectedDriver)
+    reportedReason = undefined
+    readySignature = signature
+  }
+
+  /** Registers a driver that is new or has changed. A driver that was only restarted stays registered. */
+  async function register(inspectedDriver: InspectedDriver, signal: AbortSignal): Promise<void> {
+    const signature = describeDriver(inspectedDriver)
+    if (!agent || registration?.signature === signature) return
+    const { registerDriver, unregisterDriver } = await agent
+    if (registration) await unregisterDriver({ name: registration.name, endpoint: socket })
+    registration = undefined
+    if (!inspectedDriver.node) return
+    const { name } = inspectedDriver.facts
+    await registerDriver({ name, endpoint: socket }, signal).catch((error: Error) => {
+      throw new Error(`the node cannot register the driver: ${error.message}`)
+    })
+    registration = { name, signature }
+  }
+
+  /** Resolves when the socket was recreated, or throws the problem of a driver that no longer responds. */
+  async function watchReady(socketId: string, signal: AbortSignal): Promise<void> {
+    let probedMs = clock.monotonicMs()
+    for (;;) {
+      await clock.sleep(WATCH_MS, signal)
+      if ((await readSocketId(socket)) !== socketId) return
+      if (clock.monotonicMs() - probedMs < PROBE_MS) continue
+      await withConnection((connection) => inspectDriver(connection, socket, signal))
+      probedMs = clock.monotonicMs()
+    }
+  }
+
+  return {
+    reportExit: report,
+    async run(signal) {
+      let waitingSinceMs = clock.monotonicMs()
+      let pollMs = POLL_MS_MIN
+      let lastPid: number | undefined
+      while (!signal.aborted) {
+        try {
+          const socketId = await readSocketId(socket)
+          await prepare(signal)
+          pollMs = POLL_MS_MIN
+          await watchReady(socketId, signal)
+        } catch (error) {
+          if (signal.aborted) return
+          if (options.process?.pid !== lastPid) {
+            lastPid = options.process?.pid
+            waitingSinceMs = clock.monotonicMs()
+            pollMs = POLL_MS_MIN
+          }
+          reportFailure(error as Error, clock.monotonicMs() - waitingSinceMs)
+          await clock.sleep(pollMs, signal).catch(() => {}) // rejects when the signal is aborted
+          pollMs = Math.min(pollMs * 1.2, POLL_MS_MAX)
+        }
+      }
+    },
+  }
+
+  /** A process that is starting has no socket yet, and one that has exited was reported with its exit code. */
+  function reportFailure(error: Error, waitedMs: number): void {
+    const { process } = options
+    const isStarting = process && error instanceof NotListeningError && waitedMs < START_MS_MAX
+    if (!isStarting && (!process || process.pid !== undefined)) report(error.message)
+  }
+}
+
+/** Describes a driver: it differs if the registration or the controllers have to be renewed. */
+function describeDriver({ facts, node }: InspectedDriver): string {
+  const { name, version, plugin, expansion, controller, node: nodeCapabilities } = facts
+  const sets = [plugin, expansion, controller, nodeCapabilities].map((set) => [...set].sort())
+  return JSON.stringify([name, version, sets, node])
+}

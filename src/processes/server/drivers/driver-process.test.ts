@@ -1,0 +1,129 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../base/clock.ts'
+import { silentLog } from '../../../base/log.ts'
+import { identifyProcess, isRunning, type ProcessIdentity } from '../../../host/process-identity.ts'
+import { type DriverLog, openDriverLog } from './driver-log.ts'
+import { createDriverProcess } from './driver-process.ts'
+import { endLeftProcess, SOCKET_VARIABLE } from './left-process.ts'
+
+const clock = systemClock()
+let dir: string
+let driverLog: DriverLog
+let recordFile: string
+let socket: string
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'stowage-process-'))
+  driverLog = await openDriverLog(join(dir, 'log'))
+  recordFile = join(dir, 'process.json')
+  socket = join(dir, 'csi.sock')
+})
+afterEach(async () => {
+  await driverLog.close()
+  await rm(dir, { recursive: true })
+})
+
+function start(command: string) {
+  const exits: string[] = []
+  const stop = new AbortController()
+  const process = createDriverProcess({
+    command,
+    socket,
+    mark: socket,
+    recordFile,
+    driverLog,
+    clock,
+    random: () => 0,
+    log: silentLog,
+    onExit: ({ reason, afterMs }) => void exits.push(`${reason}, ${afterMs} ms`),
+  })
+  const run = process.run(stop.signal)
+  return {
+    process,
+    exits,
+    async stop() {
+      stop.abort()
+      await run
+    },
+  }
+}
+
+const waitUntil = async (condition: () => boolean | Promise<boolean>) => {
+  while (!(await condition())) await clock.sleep(5)
+}
+const readRecord = async (): Promise<ProcessIdentity> => JSON.parse(await readFile(recordFile, 'utf8'))
+const isRecorded = async () => existsSync(recordFile) && (await readRecord()).pid !== undefined
+
+describe('createDriverProcess', () => {
+  it('SYS-6 restarts a process that exits, with growing pauses, and keeps its last output', async () => {
+    const { process, exits, stop } = start('echo "cannot open the disk" >&2; exit 3')
+    await waitUntil(() => exits.length === 3)
+    expect(exits).toEqual(['exited with code 3, 250 ms', 'exited with code 3, 500 ms', 'exited with code 3, 1000 ms'])
+    expect(driverLog.quoteLines()).toEqual(['cannot open the disk'])
+    expect(process.starts).toBe(3)
+    await stop()
+    expect(existsSync(recordFile)).toBe(false)
+  })
+
+  it('SYS-6 passes the socket in CSI_ENDPOINT, and reports a program that does not exist', async () => {
+    const { exits, stop } = start('echo "$CSI_ENDPOINT"; exec missing-driver')
+    await waitUntil(() => exits.length === 1)
+    await stop()
+    expect(exits).toEqual(['exited with code 127, 250 ms'])
+    expect(driverLog.quoteLines()).toEqual([`unix://${socket}`, expect.stringContaining('missing-driver')])
+  })
+
+  it('SYS-6 ends the process and the processes that it started', async () => {
+    const { process, stop } = start(`sleep 1000 & echo $! > ${dir}/child; wait`)
+    await waitUntil(() => existsSync(join(dir, 'child')))
+    await waitUntil(isRecorded)
+    const child = await identifyProcess(Number(await readFile(join(dir, 'child'), 'utf8')))
+    const leader = await readRecord()
+    expect([leader.pid, isRunning(leader), isRunning(child)]).toEqual([process.pid, true, true])
+    await stop()
+    await waitUntil(() => !isRunning(child)) // its parent, which reaps it, is no longer this process
+    expect(isRunning(leader)).toBe(false)
+  })
+})
+
+describe('endLeftProcess', () => {
+  const end = () => endLeftProcess({ recordFile, mark: socket, clock, log: silentLog })
+  const startLeft = async (env: Record<string, string> = {}) => {
+    const child = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore', env: { ...process.env, ...env } })
+    await once(child, 'spawn')
+    return { child, identity: await identifyProcess(child.pid!) }
+  }
+
+  it('SYS-6 ends the recorded process of a killed server', async () => {
+    const { child, identity } = await startLeft()
+    const exit = once(child, 'exit')
+    await writeFile(recordFile, JSON.stringify(identity))
+    await end()
+    expect(await exit).toEqual([null, 'SIGTERM'])
+    expect(existsSync(recordFile)).toBe(false)
+  })
+
+  it('SYS-6 leaves a process that got the PID of the recorded one', async () => {
+    const { child, identity } = await startLeft()
+    await writeFile(recordFile, JSON.stringify({ ...identity, startTicks: '1' }))
+    await end()
+    expect(isRunning(identity)).toBe(true)
+    child.kill('SIGKILL')
+  })
+
+  it('SYS-6 finds a process whose record was not complete by its environment', async () => {
+    const { child } = await startLeft({ [SOCKET_VARIABLE]: socket })
+    const exit = once(child, 'exit')
+    const { child: otherChild, identity: otherIdentity } = await startLeft({ [SOCKET_VARIABLE]: `${socket}2` })
+    await writeFile(recordFile, '{}\n')
+    await end()
+    expect(await exit).toEqual([null, 'SIGTERM'])
+    expect(isRunning(otherIdentity)).toBe(true)
+    otherChild.kill('SIGKILL')
+  })
+})

@@ -1,0 +1,73 @@
+// Ends the driver process of a server that was killed. The record has its PID and start time, because the kernel reuses PIDs.
+// If the recorded process has ended, the other processes of its group are recognised by an environment variable.
+import { readdir, readFile, rm } from 'node:fs/promises'
+import type { Clock } from '../../../base/clock.ts'
+import { readTextIfPresent } from '../../../base/files.ts'
+import type { Logger } from '../../../base/log.ts'
+import { identifyProcess, isRunning, type ProcessIdentity, signalProcess } from '../../../host/process-identity.ts'
+
+/** Environment variable of driver processes: the path of the socket without links, which is unique among the drivers of the machine. */
+export const SOCKET_VARIABLE = 'STOWAGE_DRIVER_SOCKET'
+
+export interface LeftProcessOptions {
+  readonly recordFile: string
+  /** The path of the socket without links. */
+  readonly mark: string
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Time for each of SIGTERM and SIGKILL. A process that still runs then is logged. */
+const END_MS_MAX = 3_000
+const POLL_MS = 20
+
+/** Ends the processes of an earlier run, if there are any. */
+export async function endLeftProcess({ recordFile, mark, clock, log }: LeftProcessOptions): Promise<void> {
+  const text = await readTextIfPresent(recordFile)
+  if (text === undefined) return
+  const record = parseRecord(text)
+  const findRunning = async () => {
+    const members = await findMembers(mark)
+    const isListed = members.some(({ pid }) => pid === record?.pid)
+    return record && !isListed && isRunning(record) ? [record, ...members] : members
+  }
+  let running = await findRunning()
+  if (running.length > 0)
+    log.warn(
+      { pids: running.map(({ pid }) => pid), socket: mark },
+      'ending the driver process that a killed server has left',
+    )
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    for (const identity of running) signalProcess(identity, signal)
+    const deadlineMs = clock.monotonicMs() + END_MS_MAX
+    while (running.some(isRunning) && clock.monotonicMs() < deadlineMs) await clock.sleep(POLL_MS)
+    running = await findRunning()
+  }
+  if (running.length > 0)
+    log.error({ pids: running.map(({ pid }) => pid) }, 'a driver process does not react to SIGKILL')
+  await rm(recordFile, { force: true })
+}
+
+/** Returns the processes that have the variable with this value. */
+async function findMembers(mark: string): Promise<ProcessIdentity[]> {
+  const members: ProcessIdentity[] = []
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
+    const identity = await identifyProcess(Number(name)) // before its environment: a reused PID would have another start time
+    const environment = await readFile(`/proc/${name}/environ`, 'utf8').catch(() => '')
+    if (environment.split('\0').includes(`${SOCKET_VARIABLE}=${mark}`) && isRunning(identity)) members.push(identity)
+  }
+  return members
+}
+
+/** Returns undefined for the record of a process that was about to start. */
+function parseRecord(text: string): ProcessIdentity | undefined {
+  try {
+    const { pid, startTicks, bootId } = JSON.parse(text) as Partial<ProcessIdentity>
+    const isValid =
+      Number.isSafeInteger(pid) && pid! > 1 && typeof startTicks === 'string' && typeof bootId === 'string'
+    return isValid ? { pid: pid!, startTicks: startTicks!, bootId: bootId! } : undefined
+  } catch {
+    return undefined // the server was killed while it wrote the record
+  }
+}

@@ -1,0 +1,20 @@
+// Reads the usage of mounted volumes from the metrics of this process: of its own nodes, and of those that report to the server.
+import type { Registry } from 'prom-client'
+import type { Clock } from '../../base/clock.ts'
+import { parseMetrics, USAGE_METRICS, type UsageByClaim } from '../../volumes/volume-usage.ts'
+
+/** Usage is read at most this often, for all claims together. Nodes measure it once per minute. */
+const KEEP_MS = 5_000
+
+export function createUsageReader(registry: Registry, clock: Pick<Clock, 'monotonicMs'>): () => Promise<UsageByClaim> {
+  let reading: { readonly startedMs: number; readonly usage: Promise<UsageByClaim> } | undefined
+  const read = async (): Promise<UsageByClaim> => {
+    const metrics = USAGE_METRICS.filter((name) => registry.getSingleMetric(name) !== undefined)
+    return parseMetrics((await Promise.all(metrics.map((name) => registry.getSingleMetricAsString(name)))).join('\n'))
+  }
+  return () => {
+    const nowMs = clock.monotonicMs()
+    if (!reading || nowMs - reading.startedMs >= KEEP_MS) reading = { startedMs: nowMs, usage: read() }
+    return reading.usage
+  }
+}
