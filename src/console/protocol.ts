@@ -217,6 +217,24 @@ export type SimulateRequest =
       readonly namespace?: string
     }
 
+// GET /data/leaks?driver= answers the report of `stowage leaks -o json` for a driver with a socket on the machine of the console.
+
+export interface LeaksAnswer {
+  readonly leaks: readonly {
+    readonly reason: string
+    readonly handle?: string
+    readonly object?: string
+    readonly path?: string
+    readonly sizeBytes?: number
+    readonly message: string
+    readonly leftBecause?: string
+  }[]
+  /** What could not be found out, and why. */
+  readonly unknown: readonly string[]
+  /** Why nothing is known, for example because the driver has no socket on the machine of the console. */
+  readonly problem?: string
+}
+
 // GET /data/doctor[?driver=] answers the report of `stowage doctor -o json`.
 
 export type FindingStatus = 'ok' | 'warning' | 'error' | 'unknown'

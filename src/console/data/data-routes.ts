@@ -1,12 +1,12 @@
 // The routes under /data: answers that the console computes with the user's credentials. protocol.ts has their messages.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { badRequest, methodNotAllowed, noSuchPath } from '../../api/status-error.ts'
+import { ApiError, badRequest, methodNotAllowed, noSuchPath } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Transport } from '../../client/http/transport.ts'
 import type { Client } from '../../client/index.ts'
 import { readJsonObject } from '../http/body.ts'
 import { sendJson } from '../http/respond.ts'
-import type { BulkRequest, DfGrouping, RetryRequest, SimulateRequest } from '../protocol.ts'
+import type { BulkRequest, DfGrouping, LeaksAnswer, RetryRequest, SimulateRequest } from '../protocol.ts'
 import { createAccess } from './access.ts'
 import { createCached } from './cached.ts'
 import type { History } from './history.ts'
@@ -53,6 +53,10 @@ export function createDataRoutes(options: DataOptions) {
     insight.examine(driver || undefined, stopSignal),
   )
 
+  const leaksOnce = createCached({ clock, keepMs: 30_000, keepMsMax: 120_000 }, (driver) =>
+    insight.findLeaks(driver, stopSignal).catch(answerProblem),
+  )
+
   const handlers: Readonly<Record<string, Handler>> = {
     'GET info': () => infoOnce(),
     'GET why': ({ query, signal }) => insight.diagnose(targetOf(query), signal),
@@ -60,6 +64,7 @@ export function createDataRoutes(options: DataOptions) {
     'GET timeline': ({ query, signal }) => insight.readTimeline(targetOf(query), signal),
     'GET df': ({ query }) => spaceOnce(groupingOf(query)),
     'GET doctor': ({ query }) => doctorOnce(query.get('driver') ?? ''),
+    'GET leaks': ({ query }) => leaksOnce(driverOf(query)),
     'GET history': async () => history.read(),
     'POST simulate': ({ body, signal }) => insight.simulate(body as unknown as SimulateRequest, signal),
     'POST access': ({ body }) => checkAccess(body.checks),
@@ -93,6 +98,18 @@ function targetOf(query: URLSearchParams): InsightTarget {
   if (!kind || !name) throw badRequest('expected the parameters kind and name')
   const [namespace, uid] = [query.get('namespace'), query.get('uid')]
   return { kind, name, ...(namespace ? { namespace } : {}), ...(uid ? { uid } : {}) }
+}
+
+/** A driver without a socket on this machine is no error of the request. */
+function answerProblem(error: unknown): LeaksAnswer {
+  if (!(error instanceof ApiError) || error.code !== 400) throw error
+  return { leaks: [], unknown: [], problem: error.message }
+}
+
+function driverOf(query: URLSearchParams): string {
+  const driver = query.get('driver')
+  if (!driver) throw badRequest('expected the parameter driver')
+  return driver
 }
 
 function groupingOf(query: URLSearchParams): string {

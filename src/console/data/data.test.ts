@@ -163,6 +163,16 @@ describe('the data of the console', () => {
     }
   })
 
+  it('PLUS-8 answers why the leaks of a driver without a socket on this machine are not known', async () => {
+    const { consoles } = await createBoth()
+    for (const console of consoles) {
+      expect((await console.request('/data/leaks')).body.message).toContain('expected the parameter driver')
+      const { status, body } = await console.request('/data/leaks?driver=no.example')
+      expect(status).toBe(200)
+      expect(body.problem).toContain('There is no socket of the driver no.example in')
+    }
+  })
+
   it('SYS-13 reports which actions the user may take', async () => {
     const { console, connection } = await createConsoleFixture(withUsers())
     const checks = [

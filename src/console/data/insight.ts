@@ -8,6 +8,7 @@ import type {
   DfGrouping,
   Diagnosis,
   DoctorAnswer,
+  LeaksAnswer,
   RetryAnswer,
   RetryRequest,
   SimulateRequest,
@@ -30,6 +31,8 @@ export interface Insight {
   readSpace(by: 'claim' | DfGrouping, signal: AbortSignal): Promise<DfAnswer>
   simulate(request: SimulateRequest, signal: AbortSignal): Promise<SimulationResult>
   examine(driver: string | undefined, signal: AbortSignal): Promise<DoctorAnswer>
+  /** Rejects if the driver has no socket on this machine. */
+  findLeaks(driver: string, signal: AbortSignal): Promise<LeaksAnswer>
   retry(request: RetryRequest, signal: AbortSignal): Promise<RetryAnswer>
   readonly bulk: BulkRuns
   close(): void

@@ -1,6 +1,6 @@
 // One driver: what it can do, what uses it, and how its calls went.
 import { useEffect, useRef } from 'preact/hooks'
-import type { HistoryAnswer } from '../../../protocol.ts'
+import type { HistoryAnswer, LeaksAnswer } from '../../../protocol.ts'
 import { Chart } from '../../components/chart.tsx'
 import { Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
@@ -10,6 +10,7 @@ import { countOf, formatBytes, formatLatency, formatRate } from '../../logic/for
 import { linkTo } from '../../logic/url.ts'
 import type { DriverRow } from '../../rows/cluster.ts'
 import { route } from '../../state/route.ts'
+import { queryOf, useRequest } from '../../state/use-request.ts'
 
 interface DriverPanelProps {
   readonly view: DriverView
@@ -76,7 +77,7 @@ export function DriverPanel({ view, history, problem, nodeCount }: DriverPanelPr
           </dd>
           <dt>Leaked storage</dt>
           <dd>
-            <Unavailable reason="Volumes that only the driver knows are not visible in the API; the console does not call drivers." />
+            <Leaks name={name} />
           </dd>
         </dl>
         <Calls name={name} history={history} problem={problem} />
@@ -84,6 +85,28 @@ export function DriverPanel({ view, history, problem, nodeCount }: DriverPanelPr
     </Panel>
   )
 }
+
+/** The leaks that `stowage leaks` finds. Unavailable if the driver has no socket on the machine of the console. */
+function Leaks({ name }: { readonly name: string }) {
+  const { value, problem } = useRequest<LeaksAnswer>(`/data/leaks${queryOf({ driver: name })}`, name)
+  if (problem) return <Unavailable reason={problem} />
+  if (!value) return <span class="muted">being compared</span>
+  if (value.problem) return <Unavailable reason={value.problem} />
+  if (value.leaks.length === 0) return <span title={value.unknown.join('\n')}>none</span>
+  const bytes = value.leaks.reduce((sum, { sizeBytes = 0 }) => sum + sizeBytes, 0)
+  const details = value.leaks
+    .slice(0, LEAKS_SHOWN_MAX)
+    .map(({ reason, handle, object, path, message }) => `${reason} ${object ?? path ?? handle}: ${message}`)
+  return (
+    <span class="status tone-warn" title={details.join('\n')}>
+      <StatusIcon tone="warn" />
+      {countOf(value.leaks.length, 'leak')}, {formatBytes(bytes)}; <code>stowage leaks --driver {name}</code>
+    </span>
+  )
+}
+
+/** The command lists all. */
+const LEAKS_SHOWN_MAX = 20
 
 function Capabilities({ driver }: { readonly driver: DriverRow }) {
   const list: readonly (readonly [boolean, string, string])[] = [
