@@ -31,6 +31,7 @@ export type Rule =
   | 'wrong mount'
   | 'no intent'
   | 'wrong placement'
+  | 'wrong preemption'
   | 'wrong status'
   | 'lost write'
   | 'watch'
@@ -51,6 +52,10 @@ export type Rule =
   | 'needless attempt'
   | 'no operation'
   | 'stale operation'
+  | 'identity'
+  | 'order'
+  | 'retention'
+  | 'set status'
 
 /** Observes what each incarnation of a process does with the server. */
 export interface ClientObserver {

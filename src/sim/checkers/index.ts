@@ -20,10 +20,12 @@ import { checkMounts } from './mounts.ts'
 import { followOperations, operationProblems } from './operations.ts'
 import { checkOverlaps } from './overlaps.ts'
 import { checkPlacements } from './placements.ts'
+import { checkPreemptions } from './preemptions.ts'
 import { checkQuotas } from './quotas.ts'
 import { followEvents } from './recorded-events.ts'
 import { followRetries } from './retries.ts'
 import { checkSizes } from './sizes.ts'
+import { checkStatefulSets } from './stateful-sets.ts'
 import { addObserver } from './watch-observer.ts'
 
 export interface CheckersOptions {
@@ -80,6 +82,8 @@ export function createCheckers(options: CheckersOptions): Checkers {
   checkLeases(context)
   checkMounts(context)
   checkPlacements(context)
+  checkStatefulSets(context)
+  checkPreemptions(context)
   followOperations(system, view)
   const writes = checkWrites(context, users.acknowledgedWrites)
   if (hasObserver) addObserver(context)

@@ -78,6 +78,7 @@ function hasComponent({ kind, key }: UnreadyObject, system: System, view: View):
 /** Whether the object of the operation is not ready. A volume that is to be attached is ready, and a pod waits for it. */
 function isExpected({ operation, object }: Operation, unreadyObjects: readonly UnreadyObject[], view: View): boolean {
   if (unreadyObjects.some(({ kind, uid }) => kind === object?.kind && uid === object.uid)) return true
+  if (operation === 'Publish') return waitsForDeletedClaim(object?.uid, view)
   return (
     operation === 'Attach' &&
     object?.kind === 'PersistentVolume' &&
@@ -87,6 +88,12 @@ function isExpected({ operation, object }: Operation, unreadyObjects: readonly U
     )
   )
 }
+
+/** After a restart of its node, a Running pod stays Running, but its volume is not mounted again if its claim is being deleted. */
+const waitsForDeletedClaim = (podUid: string | undefined, view: View): boolean =>
+  [...view.pods.values()].some(
+    (pod) => pod.metadata.uid === podUid && claimsOf(pod, view).some(({ claim }) => claim && isDeleting(claim)),
+  )
 
 const describe = ({ component, operation, phase, reason, message, object }: Operation): string =>
   `${component} ${operation} ${object?.kind} ${object?.name} (${object?.uid}): ${phase}, ${reason}, "${message}"`

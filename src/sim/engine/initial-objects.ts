@@ -1,8 +1,9 @@
-// Creates the objects that exist before any user acts: namespaces, CSIDrivers and classes.
+// Creates the objects that exist before any user acts: namespaces, CSIDrivers, and classes of storage and priority.
 import type { Kind } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import { priorityClassKind } from '../../api/kinds/priority-class/priority-class.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { Client } from '../../client/index.ts'
 import {
@@ -12,6 +13,7 @@ import {
   EXTRA_CLASSES,
   INITIAL_ATTRIBUTES_CLASSES,
   NAMESPACES,
+  PRIORITY_CLASSES,
 } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
 
@@ -26,6 +28,7 @@ export async function createInitialObjects(client: Client, { memoryPlugin }: Set
   for (const [name, fields] of Object.entries(CLASSES)) await create(storageClassKind, name, { ...fields })
   if (memoryPlugin)
     for (const [name, fields] of Object.entries(EXTRA_CLASSES)) await create(storageClassKind, name, { ...fields })
+  for (const [name, fields] of Object.entries(PRIORITY_CLASSES)) await create(priorityClassKind, name, { ...fields })
   for (const name of INITIAL_ATTRIBUTES_CLASSES)
     await create(volumeAttributesClassKind, name, { ...ATTRIBUTES_CLASSES[name]! })
 }

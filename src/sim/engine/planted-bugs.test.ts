@@ -1,6 +1,8 @@
 // Plants a bug at an interface of the system and shows that a workload reaches it and a checker reports it.
 // docs/explanation/simulation.md lists bugs that were planted in the code.
 import { describe, expect, it } from 'vitest'
+import type { KubeObject } from '../../api/kind.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { CsiError } from '../../csi/index.ts'
 import { generatePlan } from '../workload/generate.ts'
 import type { WorkloadName } from '../workload/workloads.ts'
@@ -71,6 +73,27 @@ const stuckHasNoState: PlantedBug = {
   }),
 }
 
+/** Watches and lists show a pod on a node with a lower priority than it has: the scheduler may preempt it for any pod. */
+const underratedPods: PlantedBug = {
+  wrapServer: (client) => {
+    const underrate = <T extends KubeObject>(pod: T): T => {
+      const { spec } = pod as T & Pod
+      return spec?.nodeName ? { ...pod, spec: { ...spec, priority: -100 } } : pod
+    }
+    return {
+      ...client,
+      async list(kind, request) {
+        const list = await client.list(kind, request)
+        return kind.kind === 'Pod' ? { ...list, items: list.items.map(underrate) } : list
+      },
+      async *watch(kind, request) {
+        for await (const event of client.watch(kind, request))
+          yield event.type !== 'bookmark' && kind.kind === 'Pod' ? { ...event, object: underrate(event.object) } : event
+      },
+    }
+  },
+}
+
 const FIRST_SEED = 1_000
 /** Any change of the number of watches changes what a seed does, and few seeds reach the late watch. */
 const SEEDS_MAX = 60
@@ -83,6 +106,10 @@ describe('a planted bug', { timeout: TIMEOUT_MS }, () => {
 
   it('SYS-14 is found by "watch" if a watch starts after its initial state', async () => {
     expect(await findViolations('cache', lateWatch)).toContain('watch')
+  })
+
+  it('SYS-27 is found by "wrong preemption" if the scheduler reads too low priorities', async () => {
+    expect(await findViolations('priority', underratedPods)).toContain('wrong preemption')
   })
 
   it('PLUS-15 is found by "stale operation" if a key that is done still has a state', async () => {

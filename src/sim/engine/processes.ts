@@ -69,7 +69,8 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   // Without identities, no controller creates ServiceAccounts, so that saved regressions do not change.
   const isEnabled = (name: ControllerName) =>
     (setup.identities || (name !== 'service-accounts' && name !== 'root-ca')) &&
-    (name !== 'quota' || setup.commits === 'atomic')
+    (name !== 'quota' || setup.commits === 'atomic') &&
+    (name !== 'stateful-sets' || setup.statefulSets === true)
 
   for (let nth = 1; nth <= setup.controlReplicas; nth++) add(`control-${nth}`, (context) => runControl(context))
   // A server without transactions maintains its quotas itself; here our quota controller does, with transactions.

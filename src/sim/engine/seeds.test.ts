@@ -21,6 +21,8 @@ const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   cache: [1, 2],
   contention: [1, 2, 3, 4, 910008],
   placement: [1, 2, 3, 4],
+  'stateful-sets': [1, 2, 3],
+  priority: [1, 2],
 }
 /** Seeds that run on a server with the answers of a stock API server. */
 const STOCK_SEEDS: readonly (readonly [WorkloadName, number])[] = [
@@ -30,6 +32,7 @@ const STOCK_SEEDS: readonly (readonly [WorkloadName, number])[] = [
   ['modification', 1],
   ['attaching', 1],
   ['scheduling', 1],
+  ['stateful-sets', 1],
 ]
 const SEEDS_RUN_TWICE: readonly (readonly [WorkloadName, number, PlanOptions['answers']?])[] = [
   ['mixed', 4],

@@ -10,6 +10,7 @@ import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
+import { statefulSetKind } from '../../api/kinds/stateful-set/stateful-set.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
@@ -63,6 +64,7 @@ const KINDS: Readonly<Record<KindName, Kind>> = {
   namespace: namespaceKind,
   'config map': configMapKind,
   capacity: csiStorageCapacityKind,
+  'stateful set': statefulSetKind,
 }
 
 export function createUsers({ system, view, note }: UsersOptions): Users {

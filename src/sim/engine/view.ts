@@ -25,6 +25,8 @@ import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
+import { statefulSetKind } from '../../api/kinds/stateful-set/stateful-set.ts'
+import type { StatefulSet } from '../../api/kinds/stateful-set/stateful-set-schema.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -54,6 +56,7 @@ interface Kinds {
   namespace: Namespace
   event: Event
   lease: Lease
+  set: StatefulSet
 }
 
 export type KindKey = keyof Kinds
@@ -76,6 +79,7 @@ const KINDS: Readonly<Record<KindKey, Kind>> = {
   namespace: namespaceKind,
   event: eventKind,
   lease: leaseKind,
+  set: statefulSetKind,
 }
 
 /** An object of any kind of the view. */
@@ -109,6 +113,7 @@ export interface View {
   readonly namespaces: Collection<'namespace'>
   readonly events: Collection<'event'>
   readonly leases: Collection<'lease'>
+  readonly sets: Collection<'set'>
 
   claimOfUid(uid: string): ObjectOf<'claim'> | undefined
   /** Returns the PersistentVolumes of a driver volume; more than one is wrong. */
@@ -249,6 +254,7 @@ export function createViewWithoutStore({
     namespaces: collections.namespace,
     events: collections.event,
     leases: collections.lease,
+    sets: collections.set,
     claimOfUid(uid) {
       const claim = collections.claim.get(claimNames.get(uid) ?? '')
       return claim?.metadata.uid === uid ? claim : undefined

@@ -5,6 +5,7 @@
 // order, so that some seed tries each order of concurrent operations.
 import type { Clock, Random } from '../../base/clock.ts'
 import { type Logger, silentLog } from '../../base/log.ts'
+import { hashText, mixSeed, seededRandom } from '../../base/seeded-random.ts'
 
 export interface Simulation {
   readonly seed: number
@@ -53,7 +54,7 @@ interface Step {
 
 export function createSimulation(seed: number, options: SimulationOptions = {}): Simulation {
   const { linesMax = TRACE_LINES_MAX, log = silentLog } = options
-  const order = seededRandom(mix(seed, 'order'))
+  const order = seededRandom(mixSeed(seed, 'order'))
   const queue = new StepHeap()
   const lines: string[] = []
   let nowMs = 0
@@ -79,7 +80,7 @@ export function createSimulation(seed: number, options: SimulationOptions = {}):
   const simulation: Simulation = {
     seed,
     log,
-    random: (purpose) => seededRandom(mix(seed, purpose)),
+    random: (purpose) => seededRandom(mixSeed(seed, purpose)),
     clock: clockOf({ schedule, nowMs: () => nowMs }),
     get nowMs() {
       return nowMs
@@ -93,7 +94,7 @@ export function createSimulation(seed: number, options: SimulationOptions = {}):
     schedule,
     note(line) {
       const text = `${(nowMs / 1000).toFixed(3).padStart(10)}s ${line}`
-      fingerprint = hash(text, fingerprint)
+      fingerprint = hashText(text, fingerprint)
       lines.push(text)
       if (lines.length > 2 * linesMax) lines.splice(0, lines.length - linesMax)
     },
@@ -198,25 +199,6 @@ function runTurnByTurn(step: () => boolean): Promise<void> {
     }
     setImmediate(loop)
   })
-}
-
-/** Creates a deterministic random stream (mulberry32). */
-function seededRandom(seed: number): Random {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
-const mix = (seed: number, purpose: string): number => hash(purpose, seed ^ 0x9e3779b9)
-
-function hash(text: string, start: number): number {
-  let value = start >>> 0
-  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0
-  return value
 }
 
 /** A priority queue: the earliest step first, and steps due at the same moment by their random order. */

@@ -106,7 +106,7 @@ export const EXTRA_CLASSES: Readonly<Record<string, object>> = {
   memory: { provisioner: MEMORY_PLUGIN, volumeBindingMode: 'Immediate', reclaimPolicy: 'Delete' },
   'local-mirrored': {
     ...classOf('local.sim', 'WaitForFirstConsumer', 'Delete', true),
-    metadata: { annotations: { 'scheduling.stowage.dev/capacity': 'pack' } },
+    metadata: { annotations: { 'stowage.dev/placement': 'pack' } },
     parameters: { copies: '2' },
   },
 }
@@ -125,3 +125,12 @@ export const ATTRIBUTES_CLASSES: Readonly<Record<string, AttributesFacts>> = {
   quick: { driverName: 'local.sim', parameters: { throughput: '100' } },
 }
 export const INITIAL_ATTRIBUTES_CLASSES = ['silver', 'gold', 'odd', 'quick'] as const
+
+export const PRIORITY_CLASSES: Readonly<
+  Record<string, { readonly value: number; readonly preemptionPolicy?: string }>
+> = {
+  low: { value: -10 },
+  middle: { value: 100 },
+  high: { value: 1000 },
+  polite: { value: 1000, preemptionPolicy: 'Never' },
+}

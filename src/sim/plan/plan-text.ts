@@ -54,7 +54,7 @@ function textOfUserAction(action: UserAction): string {
 
 const ADMIN = 'admin'
 const USERS: Readonly<Record<string, string>> = { [NAMESPACES[0]]: 'alice', [NAMESPACES[1]]: 'bob' }
-const USER_KINDS: readonly KindName[] = ['claim', 'pod', 'config map']
+const USER_KINDS: readonly KindName[] = ['claim', 'pod', 'config map', 'stateful set']
 
 const userOf = (kind: KindName, { namespace = '' }: Ref): string =>
   USER_KINDS.includes(kind) ? (USERS[namespace] ?? 'a user') : ADMIN
@@ -90,6 +90,13 @@ function factsOf(kind: KindName, object: Manifest): Facts {
         textOfField(spec, 'persistentVolumeReclaimPolicy'),
         spec.volumeMode === 'Block' && 'Block',
         spec.claimRef !== undefined && `for ${nameOf(refOf({ metadata: spec.claimRef }))}`,
+      ]
+    case 'stateful set':
+      return [
+        `${spec.replicas} replicas`,
+        textOfField(spec, 'podManagementPolicy'),
+        textOfField(fieldOf(spec, 'updateStrategy'), 'type'),
+        patchText(spec.persistentVolumeClaimRetentionPolicy ?? {}),
       ]
     case 'quota':
       return [

@@ -46,6 +46,8 @@ export interface Setup {
   readonly cacheFollower?: boolean
   /** Adds the in-process plugin and EXTRA_CLASSES. */
   readonly memoryPlugin?: boolean
+  /** Runs the controller of stateful sets. Other plans do without, so that saved regressions do not change. */
+  readonly statefulSets?: boolean
   /** Adds a binder that works on the same claims without leader election. */
   readonly secondBinder?: boolean
   /** Adds a provisioner of net.sim that works on the same claims without leader election. Requires sidecars. */
@@ -119,6 +121,7 @@ export type KindName =
   | 'namespace'
   | 'config map'
   | 'capacity'
+  | 'stateful set'
 
 /** A volume may also be named by its present or last claim: with that claim's namespace and name. */
 export interface Ref {

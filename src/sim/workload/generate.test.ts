@@ -37,6 +37,7 @@ const KINDS: Readonly<Record<KindName, true>> = {
   namespace: true,
   'config map': true,
   capacity: true,
+  'stateful set': true,
 }
 const isUserAction = (action: Action): action is UserAction => Object.hasOwn(USER_ACTIONS, action.do)
 const actionsOfType = <D extends Action['do']>(type: D) =>

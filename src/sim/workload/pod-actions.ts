@@ -1,6 +1,7 @@
 // Actions of users on pods: create pods with up to three claims and some ephemeral volumes, on any node or a certain one, and
 // delete them with or without a grace period.
 
+import { PRIORITY_CLASSES } from '../plan/catalog.ts'
 import type { Manifest, UserAction } from '../plan/plan.ts'
 import { claimSpec } from './claim-actions.ts'
 import { type Draft, isBlockName, keyOf, pickName, pickObject, someClaimName, somePod } from './draft.ts'
@@ -38,6 +39,22 @@ export function createPlacedPod(draft: Draft): UserAction {
   if (action.do !== 'create') return action
   const { nodeSelector: _, schedulerName: __, ...spec } = action.object.spec as Manifest
   return { ...action, object: { ...action.object, spec: { ...spec, nodeName: draft.rng.pick(draft.nodes) } } }
+}
+
+/** Creates a pod of some priority that requests a large part of a node, so that nodes are often full. */
+export function createPriorityPod(draft: Draft): UserAction {
+  const action = createPod(draft)
+  if (action.do !== 'create') return action
+  const { rng } = draft
+  const { containers, ...spec } = action.object.spec as Manifest & { containers: readonly Manifest[] }
+  const resources = { requests: { cpu: rng.pick(['2', '3', '5', '8']) } }
+  const priorityClassName = rng.pick([undefined, ...Object.keys(PRIORITY_CLASSES)])
+  const newSpec = {
+    ...spec,
+    containers: containers.map((container) => ({ ...container, resources })),
+    ...(priorityClassName ? { priorityClassName } : {}),
+  }
+  return { ...action, object: { ...action.object, spec: newSpec } }
 }
 
 function claimVolumes({ rng, claims }: Draft, namespace: string) {

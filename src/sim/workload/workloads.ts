@@ -17,8 +17,17 @@ import {
   writeInvalidClaim,
 } from './claim-actions.ts'
 import type { Draft } from './draft.ts'
-import { createPlacedPod, createPod, deletePod, touchPod } from './pod-actions.ts'
+import { createPlacedPod, createPod, createPriorityPod, deletePod, touchPod } from './pod-actions.ts'
 import { changeLimitRange, createQuota, deleteQuota, editQuota } from './quota-actions.ts'
+import {
+  breakTemplate,
+  changeRetention,
+  changeTemplate,
+  createSet,
+  deleteMember,
+  deleteSet,
+  scaleSet,
+} from './set-actions.ts'
 import { changePolicy, createVolume, deleteVolume, importVolume, releaseVolume, touchVolume } from './volume-actions.ts'
 
 export const WORKLOAD_NAMES = [
@@ -32,6 +41,8 @@ export const WORKLOAD_NAMES = [
   'cache',
   'contention',
   'placement',
+  'stateful-sets',
+  'priority',
 ] as const
 export type WorkloadName = (typeof WORKLOAD_NAMES)[number]
 
@@ -253,6 +264,31 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
       [6, deletePod],
       [3, changeClass],
       [1, changeNode],
+    ],
+  },
+  'stateful-sets': {
+    ...FOCUSED_WORKLOAD,
+    setup: () => ({ nodes: 3, statefulSets: true }),
+    actions: [
+      [6, createSet],
+      [8, scaleSet],
+      [5, changeTemplate],
+      [2, breakTemplate],
+      [2, changeRetention],
+      [3, deleteMember],
+      [3, deleteSet],
+      [1, changeNode],
+    ],
+  },
+  priority: {
+    ...FOCUSED_WORKLOAD,
+    setup: () => ({ nodes: 2 }),
+    actions: [
+      [3, createClaim],
+      [1, deleteClaim],
+      [16, createPriorityPod],
+      [5, deletePod],
+      [2, changeNode],
     ],
   },
 }

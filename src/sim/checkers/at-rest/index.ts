@@ -6,6 +6,7 @@ import { attachmentProblems } from './attachments.ts'
 import { capacityProblems } from './capacity.ts'
 import { claimProblems } from './claims.ts'
 import { podProblems } from './pods.ts'
+import { statefulSetProblems } from './stateful-sets.ts'
 import { journalProblems, storageProblems, volumeProblems } from './volumes.ts'
 
 export interface AtRestContext extends Pick<CheckContext, 'system' | 'view' | 'exemptions'> {
@@ -24,6 +25,7 @@ export const problemsOf = (context: AtRestContext): Problem[] => [
   ...capacityProblems(context),
   ...quotaProblems(context),
   ...deletionProblems(context),
+  ...[...context.view.sets.values()].flatMap((set) => statefulSetProblems(set, context)),
 ]
 
 /**

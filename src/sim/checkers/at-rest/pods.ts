@@ -1,5 +1,4 @@
 // Pods at rest: each pod runs or reports a true reason why not, and deleted pods are removed.
-import { quantityToBytes } from '../../../api/quantity.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
@@ -15,11 +14,12 @@ import {
   parseAsset,
 } from '../context.ts'
 import { canCreate, copiesOf, driverOf, freeBytes, reachablePools, requestOf } from '../feasibility.ts'
+import { cpusOf, priorityOf } from '../preemptions.ts'
 import type { AtRestContext } from './index.ts'
 
 const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
-/** Pods that together request no more CPUs than this fit on every node of the simulation. */
-const CPUS_MAX = 4
+/** The CPUs of every node of the simulation. */
+const CPUS_MAX = 8
 
 export function podProblems(pod: ObjectOf<'pod'>, context: AtRestContext): Problem[] {
   const key = keyOfObject(pod)
@@ -55,6 +55,12 @@ function waitingProblems(pod: ObjectOf<'pod'>, context: AtRestContext, createPro
   const condition = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (condition?.status !== 'False' || !condition.message)
     return createProblem('no reason', 'has no node and reports no reason')
+  const { nominatedNodeName } = pod.status ?? {}
+  if (nominatedNodeName)
+    return createProblem(
+      'no reason',
+      `waits for its nominated node ${nominatedNodeName}, although no pod is leaving it`,
+    )
   const node = findNode(pod, context)
   return node ? createProblem('needless wait', `could be placed on ${node}, but reports "${condition.message}"`) : []
 }
@@ -74,8 +80,12 @@ function canHost(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, context: AtRestCo
   const { name = '', labels = {} } = node.metadata
   if (node.spec?.unschedulable || node.spec?.taints?.some(({ effect }) => effect !== 'PreferNoSchedule')) return false
   if (Object.entries(pod.spec?.nodeSelector ?? {}).some(([key, value]) => labels[key] !== value)) return false
-  // Pods with a node name may use more than the node has.
-  const podsOnNode = [...view.pods.values()].filter((other) => other.spec?.nodeName === name && !hasEnded(other))
+  // Pods with a node name may use more than the node has. A pod that may preempt needs no space of pods of lower priority.
+  const isPreemptable = (other: ObjectOf<'pod'>) =>
+    priorityOf(other) < priorityOf(pod) && pod.spec?.preemptionPolicy !== 'Never'
+  const podsOnNode = [...view.pods.values()].filter(
+    (other) => other.spec?.nodeName === name && !hasEnded(other) && !isPreemptable(other),
+  )
   if ([pod, ...podsOnNode].reduce((total, podOnNode) => total + cpusOf(podOnNode), 0) > CPUS_MAX) return false
   const requiredBytes = new Map<DriverName, number>()
   return claimsOf(pod, view).every(({ claim }) => {
@@ -139,9 +149,4 @@ function canRun(pod: ObjectOf<'pod'>, context: AtRestContext): boolean {
       spec?.volumes?.some(({ persistentVolumeClaim: source }) => source?.readOnly),
     )
   })
-}
-
-function cpusOf({ spec }: ObjectOf<'pod'>): number {
-  const amounts = spec?.containers.map(({ resources }) => resources?.requests?.cpu ?? '0') ?? []
-  return amounts.reduce((total, text) => total + Number(quantityToBytes(text)), 0)
 }
