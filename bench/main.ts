@@ -11,6 +11,7 @@ import { consoleSuite } from './console.ts'
 import { driverSuite } from './driver.ts'
 import { expansionSuite } from './expansion.ts'
 import { runAttack } from './lib/attack-role.ts'
+import { UnknownCommitError } from './lib/build-commit.ts'
 import { runBurst } from './lib/burst-role.ts'
 import { runChurn } from './lib/churn-role.ts'
 import { runClient } from './lib/client-role.ts'
@@ -22,6 +23,7 @@ import { servePools } from './lib/pools-role.ts'
 import { writeFlameGraphs } from './lib/profiles.ts'
 import { type Report, reportJson, secondsOf, targetsOf } from './lib/report.ts'
 import { ROLE_ARGUMENT, type RunJob, serveRole } from './lib/role.ts'
+import { runAgainst } from './lib/run-against.ts'
 import { runSuites } from './lib/run-suites.ts'
 import type { Suite } from './lib/suite.ts'
 import { tableOfAll } from './lib/table.ts'
@@ -83,6 +85,9 @@ ${partsText.join('\n')}
   --write-docs    write the figures and a chart per suite to docs/reference/performance.md
   --profile DIR   write CPU profiles of the measured processes and flame graphs to DIR (see DIR/index.html);
                   profiling slows everything down, so do not use the figures
+  --against COMMIT
+                  build COMMIT beside this build, run the suites with both in turns, and print the ratio of each figure
+  --rounds N      rounds of each build with --against (default 3)
   --dir DIR       create scratch directories in DIR, to measure its disk
   --help          show this help
 `
@@ -95,6 +100,8 @@ async function main(): Promise<number> {
       only: { type: 'string' },
       dir: { type: 'string' },
       profile: { type: 'string' },
+      against: { type: 'string' },
+      rounds: { type: 'string', default: '3' },
       long: { type: 'boolean', default: false },
       'write-docs': { type: 'boolean', default: false },
       help: { type: 'boolean' },
@@ -113,8 +120,18 @@ async function main(): Promise<number> {
     return 2
   }
 
-  const startMs = performance.now()
   const log = (line: string) => void process.stderr.write(`${line}\n`)
+  if (values.against !== undefined) {
+    const { only: parts, dir, long: isLong } = values
+    const flags = [...(parts ? ['--only', parts] : []), ...(dir ? ['--dir', dir] : []), ...(isLong ? ['--long'] : [])]
+    return compareWithCommit(values.against, {
+      rounds: values.rounds,
+      args: [...names, ...flags],
+      jsonFile: values.json,
+      log,
+    })
+  }
+  const startMs = performance.now()
   const { suites, hasFailed } = await runSuites({
     suites: Object.fromEntries(names.map((name) => [name, SUITES[name]!])),
     only,
@@ -134,6 +151,30 @@ async function main(): Promise<number> {
   if (values['write-docs']) for (const path of await writeDocs(DOCS, report, Object.keys(SUITES))) log(`Wrote ${path}.`)
   const { met, all } = targetsOf(suites)
   return hasFailed || met < all ? 1 : 0
+}
+
+async function compareWithCommit(
+  commit: string,
+  options: { rounds: string; args: readonly string[]; jsonFile: string; log: (line: string) => void },
+): Promise<number> {
+  const { rounds, args, jsonFile, log } = options
+  if (!/^[1-9]\d*$/.test(rounds)) {
+    log(`--rounds ${rounds}: expected a whole number, 1 or more`)
+    return 2
+  }
+  try {
+    const program = process.argv[1]!
+    const root = join(PROGRAM_DIR, '..')
+    const { text, figures } = await runAgainst({ commit, rounds: Number(rounds), args, root, program, log })
+    process.stdout.write(`\n${text}`)
+    await writeFile(jsonFile, `${JSON.stringify(figures, null, 2)}\n`)
+    log(`Ratios written to ${jsonFile}.`)
+    return 0
+  } catch (error) {
+    if (!(error instanceof UnknownCommitError)) throw error
+    log(error.message)
+    return 2
+  }
 }
 
 function findProblem(names: readonly string[], only: readonly string[]): string | undefined {

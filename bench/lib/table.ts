@@ -4,7 +4,7 @@ import type { SuiteReport } from './report.ts'
 import { formatAmount, ratioText, targetText } from './text.ts'
 
 const HEADINGS = ['figure', 'value', 'limit', 'ratio', 'target', 'pass', 'limit measured as']
-const LEFT_ALIGNED = new Set(['suite', 'figure', 'limit measured as'])
+const LEFT_ALIGNED = new Set(['suite', 'figure', 'limit measured as', 'change'])
 
 /** Formats the figures of one suite. */
 export const tableOf = (suite: SuiteReport): string => alignColumns([HEADINGS, ...rowsOf(suite)])
@@ -53,7 +53,8 @@ function figureRows(figure: Figure): string[][] {
 
 const missingRow = ({ name, message }: MissingFigure): string[] => [name, 'not measured', '', '', '', '', message]
 
-function alignColumns(rows: readonly (readonly string[])[]): string {
+/** Pads the cells of each column to the same width. The first row has the headings. */
+export function alignColumns(rows: readonly (readonly string[])[]): string {
   const headings = rows[0]!
   const widths = headings.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const lines = rows.map((row) =>
