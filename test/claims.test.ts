@@ -52,8 +52,8 @@ describe.skipIf(!program && process.env.CI !== 'true')('provisioning with kubect
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('PROV-3 provisions a directory for a claim without a class on a new data directory', async () => {
-    await apply(aClaim('orders'))
+  it('PROV-3 provisions a directory for a claim of the class `directory` on a new data directory', async () => {
+    await apply(aClaim('orders', { storageClassName: 'directory' }))
     await waitUntilBound('orders')
     const { spec } = await getVolume('orders')
     expect(spec.storageClassName).toBe('directory')

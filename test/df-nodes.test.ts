@@ -35,10 +35,6 @@ describe('stowage df beside nodes in other processes', { timeout: TIMEOUT_MS }, 
     const joinFlags = ['--join', server.url, '--token', token, '--ca-cert-hash', caCertHash]
     const nodeFlags = ['--node-name', NODE, '--root-dir', join(dir, 'agent'), '--driver-socket', socket]
     await startDaemon('node', ['node', ...nodeFlags, ...joinFlags])
-    await post(`${STORAGE}/csidrivers`, {
-      metadata: { name: DRIVER },
-      spec: { attachRequired: false, podInfoOnMount: true },
-    })
     await post(`${STORAGE}/storageclasses`, {
       metadata: { name: 'worker' },
       provisioner: DRIVER,

@@ -48,8 +48,9 @@ const SIDECARS: readonly PrintedComponent[] = ['sidecar', 'provisioner', 'resize
 const namespaceOf = (component: PrintedComponent): string =>
   SIDECARS.includes(component) ? STORAGE_NAMESPACE : 'kube-system'
 /** The components that run until they are stopped. The others are commands. */
-type DaemonComponent = Exclude<PrintedComponent, 'capacity-templates'>
-const isDaemon = (component: PrintedComponent): component is DaemonComponent => component !== 'capacity-templates'
+type DaemonComponent = Exclude<PrintedComponent, 'capacity-templates' | 'leaks'>
+const isDaemon = (component: PrintedComponent): component is DaemonComponent =>
+  component !== 'capacity-templates' && component !== 'leaks'
 const userOf = (component: PrintedComponent): string =>
   `system:serviceaccount:${namespaceOf(component)}:role-of-${component}`
 
@@ -271,6 +272,9 @@ describe('the components with the roles that stowage rbac print prints', () => {
       const { code, stderr } = await runStowage('capacity', 'templates', ...action, ...templatesRole)
       expect(code, stderr).toBe(0)
     }
+    const leaksRole = ['--kubeconfig', await createKubeconfig('leaks'), '--csi-address', join(dir, 'csi.sock')]
+    const { code, stdout, stderr } = await runStowage('leaks', ...leaksRole)
+    expect(code, stdout + stderr).toBe(0)
 
     expect(daemons.flatMap(({ unexpectedExits }) => unexpectedExits)).toEqual([])
     for (const daemon of daemons) await daemon.stop()

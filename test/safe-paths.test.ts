@@ -42,10 +42,31 @@ const PATH_USES: Readonly<Record<string, PathUse>> = {
     calls: ['mkdir', 'readFile', 'readdir', 'rmdir', 'writeFile'],
     reason: 'directories of the kernel in the cgroup file system',
   },
-  'src/nodeagent/commands/container-logs.ts': { calls: ['open', 'rename', 'rm', 'stat', 'truncate'], reason: IN_ROOT },
-  'src/nodeagent/commands/launch.ts': {
-    calls: ['open', 'unshare'],
-    reason: `${IN_ROOT}; the script resolves paths of the container part by part inside its root`,
+  'src/nodeagent/commands/container-input.ts': {
+    calls: ['open', 'openSync', 'readlink'],
+    reason: `${IN_ROOT}: named pipes; and the terminal of a process in /proc`,
+  },
+  'src/nodeagent/commands/exec-in-container.ts': {
+    calls: ['readFile', 'stat'],
+    reason: 'files of the kernel in /proc, to compare the root of a process and read its environment',
+  },
+  'src/nodeagent/commands/logs/log-capture.ts': {
+    calls: ['open', 'openSync', 'rm'],
+    reason: `${IN_ROOT}: named pipes`,
+  },
+  'src/nodeagent/commands/logs/log-writer.ts': { calls: ['open', 'rename', 'stat'], reason: IN_ROOT },
+  'src/nodeagent/commands/logs/read-log.ts': { calls: ['open'], reason: IN_ROOT },
+  'src/nodeagent/commands/process-session.ts': {
+    calls: ['readFileSync', 'readdirSync'],
+    reason: 'files of the kernel in /proc',
+  },
+  'src/nodeagent/commands/start-container.ts': {
+    calls: ['access', 'realpath'],
+    reason: 'programs of the machine in the search path of the agent',
+  },
+  'src/nodeagent/commands/termination-message.ts': {
+    calls: ['open'],
+    reason: `${IN_ROOT}; the container can change the content of the file, and a bounded part of it is read`,
   },
   'src/nodeagent/disk/fs-group.ts': {
     calls: ['chmod', 'chown', 'open'],
@@ -55,6 +76,7 @@ const PATH_USES: Readonly<Record<string, PathUse>> = {
     calls: [
       ...[
         'chmod',
+        'chown',
         'lstat',
         'mkdir',
         'mount',
@@ -72,8 +94,8 @@ const PATH_USES: Readonly<Record<string, PathUse>> = {
     reason: `${IN_ROOT}; subpaths and paths of the machine are opened in sub-path.ts, trees are removed in base/trees`,
   },
   'src/nodeagent/disk/sub-path.ts': {
-    calls: ['mkdir', 'open', 'realpath'],
-    reason: 'the path of the volume; every part below it through open descriptors, without following links',
+    calls: ['mkdir', 'open', 'readlink', 'realpath'],
+    reason: 'the path of the volume; every part below it through open descriptors, without following links out of it',
   },
   'src/nodeagent/registration/plugin-directory.ts': {
     calls: ['lstat', 'mkdir', 'readdir', 'watch'],

@@ -76,6 +76,11 @@ describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (sk
     expect([200, 201], `${kind} ${metadata.name}: ${text}`).toContain(status)
   }
 
+  async function deleteStatefulSets(): Promise<void> {
+    const path = `/apis/apps/v1/namespaces/${RELEASE}/statefulsets`
+    expect((await server.call('DELETE', path)).status).toBe(200)
+  }
+
   async function render(set: string, flags: readonly string[] = []): Promise<Manifest[]> {
     const { stdout, stderr } = await runHelm('template', set, flags)
     expect(stderr).toBe('')
@@ -87,6 +92,7 @@ describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (sk
     const servedManifests = manifests.filter(isServed)
     expect(servedManifests.length).toBeGreaterThan(0)
     expect(manifests.filter((manifest) => !isServed(manifest) && !UNSERVED_KINDS.includes(manifest.kind))).toEqual([])
+    await deleteStatefulSets() // claim templates are immutable, and the sets have different ones
     for (const manifest of servedManifests) await apply(manifest, '&dryRun=All')
     for (const manifest of servedManifests) await apply(manifest)
     for (const { metadata, spec } of manifests) {

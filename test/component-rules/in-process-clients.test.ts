@@ -9,7 +9,7 @@ import { ROOT } from './suites.ts'
 const EXPECTED_CALLS = {
   // The clients of components, whose type admits only those with rules.
   'src/processes/server/component-clients.ts': ['inProcessClient(server.objects, userOf(component), authorizer)'],
-  'src/processes/server/node-identity.ts': ['inProcessClient(objects, nodeUser(nodeName), authorizer)'],
+  'src/processes/server/nodes/node-identity.ts': ['inProcessClient(objects, nodeUser(nodeName), authorizer)'],
   // The server itself, which creates what it needs at its start. No controller gets this client.
   'src/processes/server/serve.ts': ['inProcessClient(server.objects, SYSTEM_USER)'],
 }

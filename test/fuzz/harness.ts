@@ -205,7 +205,9 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
     return problems
   }
 
-  await compareCollection(addressOf('/api/v1/namespaces')!) // records the built-in namespaces
+  // Records the built-in objects.
+  await compareCollection(addressOf('/api/v1/namespaces')!)
+  await compareCollection(addressOf('/apis/scheduling.k8s.io/v1/priorityclasses')!)
   for (const name of NAMESPACES) {
     const body = Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }))
     await send({ intent: 'setup', method: 'POST', path: '/api/v1/namespaces', query: '', headers: {}, body })

@@ -237,6 +237,20 @@ export const SERVED: readonly ServedKind[] = [
     }),
   },
   {
+    kind: 'PriorityClass',
+    plural: 'priorityclasses',
+    apiVersions: ['scheduling.k8s.io/v1'],
+    namespaced: false,
+    hasStatus: false,
+    sample: (dice) => ({
+      metadata: metadataOf(dice),
+      value: dice.pick([-2_147_483_648, -1, 0, 1000, 1_000_000_000]),
+      ...(dice.oneIn(4) ? { globalDefault: true } : {}),
+      ...dice.maybe({ description: 'for important pods' }),
+      ...dice.maybe({ preemptionPolicy: dice.pick(['PreemptLowerPriority', 'Never']) }),
+    }),
+  },
+  {
     kind: 'VolumeAttributesClass',
     plural: 'volumeattributesclasses',
     apiVersions: ['storage.k8s.io/v1', 'storage.k8s.io/v1beta1', 'storage.k8s.io/v1alpha1'],

@@ -44,7 +44,9 @@ export async function startSeparately(pools: Pools): Promise<void> {
 
 async function startServerCommand(command: 'up' | 'server', flags: readonly string[] = []): Promise<void> {
   server = await startServer({ dataDir: join(dir, 'data'), command, flags })
-  await post(DRIVERS, { metadata: { name: DRIVER }, spec: { storageCapacity: true } })
+  if (command === 'server') return post(DRIVERS, { metadata: { name: DRIVER }, spec: { storageCapacity: true } })
+  await pollUntil(async () => (await server.call('GET', `${DRIVERS}/${DRIVER}`)).status === 200)
+  await remove(`${CLASSES}/${DRIVER}`) // the tests create classes of their own, and expect no capacity of others
 }
 
 /** Starts the killed API server again at its address. */

@@ -9,6 +9,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { createMounts } from '../../src/host/mounts.ts'
 import { createRun } from '../../src/host/run.ts'
+import { HOST_DEFAULTS } from '../../src/nodeagent/commands/host-containers.fixture.ts'
 import { createHostContainers } from '../../src/nodeagent/commands/host-containers.ts'
 import { createMountRecords } from '../../src/nodeagent/csi/mount-records.ts'
 import { createHostDisk } from '../../src/nodeagent/disk/host-disk.ts'
@@ -83,7 +84,7 @@ it('SYS-10 changes nothing outside the root of the agent for hostile records', {
     for (let count = 0; count < RECORDS_PER_ROUND; count++) await writeRecord(pick('uid-1', 'uid-2', 'uid-3'))
     const records = createMountRecords({ disk, paths, nodeName: 'node', log: silentLog })
     await records.load()
-    const containers = await createHostContainers({ paths, disk, clock, log: silentLog, cgroups })
+    const containers = await createHostContainers({ ...HOST_DEFAULTS, paths, disk, clock, log: silentLog, cgroups })
     for (const uid of records.uids()) {
       await containers.stop(uid, 0).catch(() => {})
       await containers.removeRecords(uid).catch(() => {})

@@ -53,6 +53,7 @@ export const discoverySteps: readonly Step[] = [
         'csidrivers  false CSIDriver',
         'csinodes  false CSINode',
         'csistoragecapacities  true CSIStorageCapacity',
+        'priorityclasses pc false PriorityClass',
         'storageclasses sc false StorageClass',
         'volumeattachments  false VolumeAttachment',
         'volumeattributesclasses vac false VolumeAttributesClass',

@@ -10,6 +10,7 @@ import { isDnsLabel, isDnsSubdomain, isPathSegment } from './names.ts'
 import { checkEvent, checkLease, checkNamespace } from './namespaces-leases-events.ts'
 import { checkNode } from './nodes.ts'
 import { checkPod } from './pods.ts'
+import { checkPriorityClass } from './priority-classes.ts'
 import { checkLimitRange, checkQuota } from './quotas.ts'
 import { checkClusterRole, checkClusterRoleBinding, checkRole, checkRoleBinding } from './roles.ts'
 import { checkAttributesClass, checkStorageClass } from './storage-classes.ts'
@@ -39,6 +40,7 @@ const VALIDATORS: Record<string, Validator> = {
   PersistentVolume: { ...inCluster, check: checkVolume },
   PersistentVolumeClaim: { ...inNamespace, check: checkClaim },
   Pod: { ...inNamespace, check: checkPod },
+  PriorityClass: { ...inCluster, check: checkPriorityClass },
   ResourceQuota: { ...inNamespace, check: checkQuota },
   Role: { ...inNamespace, isName: isPathSegment, check: checkRole },
   RoleBinding: { ...inNamespace, isName: isPathSegment, check: checkRoleBinding },
