@@ -26,7 +26,7 @@ const CLIENTS = 16
  * collected its garbage twice, the second time after more than six minutes.
  */
 const MINUTES = { short: { load: 3, idle: 8 }, long: { load: 30, idle: 10 } }
-/** The claims of the second server. */
+/** The second server's claims. */
 const WARM_UP = { perSecond: 20, seconds: 10 }
 const SETTLE_MS = 10_000
 const SAMPLE_MS = 5_000

@@ -1,6 +1,6 @@
 // Builds the packages for authors of provisioners into dist/packages/: @stowage/provisioner, which contains everything that it
 // imports, and @stowage/create-provisioner. Their package.json, README and other files are in packages/; all packages
-// have the version of the program.
+// have the program's version.
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

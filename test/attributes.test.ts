@@ -50,7 +50,7 @@ describe('attributes of a volume in use', () => {
   }
   const getVolume = async (name: string) =>
     (await server.call('GET', `/api/v1/persistentvolumes/${(await getClaim(name)).spec.volumeName}`)).json
-  /** Returns the limits that the driver reports for the volume of the claim. */
+  /** Returns the limits that the driver reports for the claim's volume. */
   const getLimits = async (name: string) => {
     const { spec } = await getVolume(name)
     const { status: volumeStatus } = await driver.controller.controllerGetVolume({ volumeId: spec.csi.volumeHandle })

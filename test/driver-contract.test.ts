@@ -280,7 +280,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('PIO-8 reports volume statistics at the paths of the volume only', async () => {
+    it("PIO-8 reports volume statistics at the volume's paths only", async () => {
       const { id, path } = await fixture.use('stats', { bytes: GIB })
       await writeFile(join(path, 'file'), Buffer.alloc(5 * MIB, 1))
       const { usage } = await fixture.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: `${path}/` })
@@ -354,7 +354,7 @@ function testDriverContract(backend: BackendName): void {
   })
 
   describe('lists', () => {
-    it('SYS-6 continues a list if the last volume of a page was deleted', async () => {
+    it("SYS-6 continues a list if a page's last volume was deleted", async () => {
       const ids = []
       for (const name of ['p1', 'p2', 'p3', 'p4', 'p5']) ids.push(await fixture.create(name, { parameters: THIN }))
       const firstPage = await fixture.csi.controller.listVolumes({ maxEntries: 2 })

@@ -72,7 +72,7 @@ const readMarker = async (server: RunningServer, name = 'a') =>
   (await server.call('GET', `${SECRETS}/${name}`)).json.data?.key
 
 describe('a server with encryption at rest', () => {
-  it('SYS-9 SYS-21 writes the content of a Secret to no file: store, audit log, log, backup', async () => {
+  it("SYS-9 SYS-21 writes a Secret's content to no file: store, audit log, log, backup", async () => {
     const policy = join(dir, 'policy.yaml')
     await writeFile(policy, 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n')
     const server = await start(['--audit-policy-file', policy, '--log-level', 'debug'])

@@ -22,7 +22,7 @@ export interface ExpansionRules {
 export interface ExpansionChecker {
   /** Wraps the driver to check calls of ControllerExpandVolume. */
   wrapDriver(driver: CsiDriver): CsiDriver
-  /** Whether the volume has at least the size of the last call. */
+  /** Whether the volume has at least the last call's size. */
   hasRequestedSize(volumeId: string): boolean
   /** Returns the violations at rest. */
   problems(): string[]
@@ -32,7 +32,7 @@ export interface ExpansionChecker {
   readonly changedMs: number
   /** Number of changes that were applied. Several may have the same time. */
   readonly changeCount: number
-  /** Returns the objects as text, for the message of a failed test. */
+  /** Returns the objects as text, for a failed test's message. */
   text(): string
 }
 

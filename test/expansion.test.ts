@@ -1,4 +1,4 @@
-// Tests expansion with `stowage up` and one node, while the volume of a pod is written and verified.
+// Tests expansion with `stowage up` and one node, while a pod's volume is written and verified.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, open, realpath, rm, stat, statfs } from 'node:fs/promises'
@@ -57,7 +57,7 @@ describe.skipIf(skipMessage)(`expansion${skipMessage ? ` (${skipMessage})` : ''}
       spec: { accessModes: ['ReadWriteOnce'], volumeMode, resources: { requests: { storage } } },
     })
 
-  /** Starts a pod that uses the claim and returns the path of its volume. */
+  /** Starts a pod that uses the claim and returns its volume's path. */
   async function startPod(name: string, isDevice = false): Promise<string> {
     const mounts = isDevice
       ? { volumeDevices: [{ name, devicePath: '/dev/raw' }] }

@@ -41,7 +41,7 @@ describe('feature gates and API versions', () => {
   }
   const getClaim = async (name: string) => (await server.call('GET', `${CLAIMS}/${name}`)).json
   const patchClaim = (name: string, spec: object) => server.call('PATCH', `${CLAIMS}/${name}`, { spec }, MERGE)
-  /** Returns the attributes that the driver applied to the volume of the claim. */
+  /** Returns the attributes that the driver applied to the claim's volume. */
   const getAttributes = async (name: string) => {
     const { spec } = await getClaim(name)
     const { json } = await server.call('GET', `/api/v1/persistentvolumes/${spec.volumeName}`)
@@ -166,7 +166,7 @@ describe('feature gates and API versions', () => {
       )
     })
     expect(await getAttributes('existing')).toEqual({ iops: '100' })
-    expect((await getClaim('new')).status.phase).toBe('Pending') // not provisioned without the attributes of its class
+    expect((await getClaim('new')).status.phase).toBe('Pending') // not provisioned without its class's attributes
     await restartApiServer()
     await pollUntil(() => isClassInEffect('existing', 'vac2'))
     expect(await getAttributes('existing')).toEqual({ iops: '200' })

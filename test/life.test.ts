@@ -117,7 +117,7 @@ describe('server lifecycle', () => {
     expect((await (await start(flags)).call('GET', '/readyz')).text).toBe('ok')
   })
 
-  it('keeps the mode of an existing directory', async () => {
+  it("keeps an existing directory's mode", async () => {
     await chmod(dataDir, 0o755)
     await start()
     expect((await stat(dataDir)).mode & 0o777).toBe(0o755)

@@ -212,7 +212,7 @@ describe.skipIf(skipMessage)(`a node with the local driver${skipMessage ? ` (${s
     )
   })
 
-  it('SYS-7 publishes a block volume as a device at the path of the pod', async () => {
+  it("SYS-7 publishes a block volume as a device at the pod's path", async () => {
     await start()
     await createVolume('raw', { isBlock: true })
     const device = { volumeMounts: [], volumeDevices: [{ name: 'raw', devicePath: '/dev/data' }] }

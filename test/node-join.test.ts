@@ -1,4 +1,4 @@
-// Joins nodes to a real server: tokens with `stowage token`, `stowage node --join`, and requests with the certificate of a node.
+// Joins nodes to a real server: tokens with `stowage token`, `stowage node --join`, and requests with a node's certificate.
 import { execFile } from 'node:child_process'
 import { createHmac, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
@@ -45,7 +45,7 @@ describe('joining a cluster', () => {
     return JSON.parse(stdout)
   }
 
-  /** Runs `stowage node` until it is ready, then stops it. Returns the name of the node. */
+  /** Runs `stowage node` until it is ready, then stops it. Returns the node's name. */
   async function runUntilReady(flags: Partial<NodeFlags>): Promise<string> {
     const stop = new AbortController()
     let nodeName = ''
@@ -139,7 +139,7 @@ describe('joining a cluster', () => {
     )
   })
 
-  it('SYS-19 limits the certificate of a node to its own objects, as kubectl shows', async (context) => {
+  it("SYS-19 limits a node's certificate to its own objects, as kubectl shows", async (context) => {
     const [kubectl] = await findKubectls()
     if (!kubectl) return context.skip('no kubectl on this machine')
     const kubeconfig = join(dir, 'worker-1', 'kubeconfig')

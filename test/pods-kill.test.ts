@@ -240,7 +240,7 @@ describe.skipIf(skipMessage)(`pods under SIGKILL${skipMessage ? ` (${skipMessage
     }
   }
 
-  /** Returns the state of the system for the message of a failed test. */
+  /** Returns the state of the system for a failed test's message. */
   async function describeState(): Promise<string> {
     const { items: pods } = (await call('GET', PATH.pods)).json
     const { items: volumes } = (await call('GET', PATH.volumes)).json

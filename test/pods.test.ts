@@ -238,7 +238,7 @@ async function startSystem({ flags, uid }: { readonly flags: readonly string[]; 
     async getVolume(claim: string) {
       return kubectl.json(`get pv ${(await kubectl.json(`get pvc ${claim}`)).spec.volumeName}`)
     },
-    /** Returns the path at which the volume of the claim is published for the pod. */
+    /** Returns the path at which the claim's volume is published for the pod. */
     async publishedPath(pod: any, claim: string): Promise<string> {
       const { volumeName, volumeMode } = (await kubectl.json(`get pvc ${claim}`)).spec
       const podDir = join(rootOf(pod.spec.nodeName), 'pods', pod.metadata.uid)

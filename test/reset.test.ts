@@ -19,7 +19,7 @@ import { type RunningServer, startServer } from './helpers/server.ts'
 const run = promisify(execFile)
 const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const ROUNDS = process.env.SCALE === '100' ? 50 : 2
-/** The longest time from the first request, or in every other round from the first process of a pod, to the kill. */
+/** The longest time from the first request, or in every other round from a pod's first process, to the kill. */
 const LOAD_MS_MAX = 4_000
 const CALLERS = 4
 /** The longest time from the start of a reset to its kill. */

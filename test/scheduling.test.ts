@@ -265,7 +265,7 @@ describe('invalid input', () => {
     await startUp({ segments: ['host=n1'], sizeGi: 10 })
     await createClass('local')
     await createNode('n1', { host: 'n1' })
-    await createNode('n2', { host: 'elsewhere' }) // outside the topology of the driver
+    await createNode('n2', { host: 'elsewhere' }) // outside the driver's topology
     await waitForCapacities('local n1: 10Gi')
     const capacitiesPath = '/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities'
     const createCapacity = (name: string, parts: object) =>

@@ -118,7 +118,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect(csiNode.spec.drivers.map(({ name }: any) => name)).toEqual(['b.example'])
   })
 
-  it.sequential('SYS-2 applies conditions through the status of a claim', async () => {
+  it.sequential("SYS-2 applies conditions through a claim's status", async () => {
     await apply(claimManifest())
     if (kubectl.minor < SUBRESOURCE_SINCE) return // kubectl has no apply --subresource
     await apply(

@@ -58,7 +58,7 @@ async function openConsole(url: string) {
 }
 
 describe('the console of the program', () => {
-  it('SYS-13 `up` prints the URL of the console in the third line, and serves the built page with the rights of the administrator', async () => {
+  it("SYS-13 `up` prints the URL of the console in the third line, and serves the built page with the administrator's rights", async () => {
     const dataDir = await aDataDir()
     const up = await startUp(dataDir, '--console-port', '0')
     await up.untilPrinted('Try it:')
@@ -92,7 +92,7 @@ describe('the console of the program', () => {
     expect(up.output.stdout).not.toContain('#token=')
   })
 
-  it('SYS-13 `up` ends before it starts anything if the port of the console is in use', async () => {
+  it("SYS-13 `up` ends before it starts anything if the console's port is in use", async () => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void server.close())

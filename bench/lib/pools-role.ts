@@ -8,7 +8,7 @@ import { serveDriver } from '../../src/csi/serve.ts'
 export interface PoolsJob {
   readonly socket: string
   readonly name: string
-  /** The topology key whose value is the node of a pool. */
+  /** The topology key whose value is a pool's node. */
   readonly topologyKey: string
   readonly poolBytes: number
 }

@@ -158,7 +158,7 @@ interface ProgramOptions {
   readonly args: readonly string[]
   readonly profileDir?: string | undefined
   readonly nodeFlags?: readonly string[]
-  /** In addition to the environment of this process. */
+  /** In addition to this process's environment. */
   readonly env?: Readonly<Record<string, string>>
   /** Decides by the output so far. Default: the first line on stdout. */
   readonly isReady?: (output: { readonly stdout: string; readonly stderr: string }) => boolean

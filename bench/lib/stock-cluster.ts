@@ -11,7 +11,7 @@ import { numberedRequest } from './load-role.ts'
 import { type StockProgram, startStockProgram } from './stock-program.ts'
 
 export interface StockCluster {
-  /** With the certificate of an administrator. */
+  /** With an administrator's certificate. */
   readonly admin: Endpoint
   readonly auditLog: string
   readonly programs: { readonly etcd: StockProgram; readonly apiserver: StockProgram }

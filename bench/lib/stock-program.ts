@@ -19,7 +19,7 @@ interface StockProgramOptions {
   readonly args: readonly string[]
   /** The file for its output. */
   readonly log: string
-  /** In addition to the environment of this process. */
+  /** In addition to this process's environment. */
   readonly env?: Readonly<Record<string, string>>
 }
 

@@ -42,7 +42,7 @@ export async function copyBaseFiles(root, nativeModules) {
   return found.filter(({ path }) => path === undefined).map(({ name }) => name)
 }
 
-/** Copies the content of a file, even if the path is a link to it. */
+/** Copies a file's content, even if the path is a link to it. */
 async function copyFile(from, to) {
   await mkdir(dirname(to), { recursive: true })
   await cp(await realpath(from), to)

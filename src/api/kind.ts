@@ -57,7 +57,7 @@ interface StatusRules<T> {
   readonly acceptsMetadata: boolean
   /** Set if a create keeps the status in the request, as for a node that registers itself. */
   readonly isKeptOnCreate?: true
-  /** Runs after spec was reset to the spec of the stored object. */
+  /** Runs after spec was reset to the stored object's spec. */
   prepare?(next: T, old: T, context: RuleContext): void
   validate?(next: T, old: T, errors: FieldErrors, context: RuleContext): void
 }

@@ -104,7 +104,7 @@ function validateFinalizers(finalizers: readonly string[], errors: FieldErrors):
   }
 }
 
-/** Validates a label selector in an object, such as the selector of a claim. */
+/** Validates a label selector in an object, such as a claim's selector. */
 export function validateLabelSelector(selector: LabelSelector | undefined, field: string, errors: FieldErrors): void {
   if (!selector) return
   validateLabels(selector.matchLabels, `${field}.matchLabels`, errors)

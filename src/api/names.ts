@@ -2,7 +2,7 @@
 
 export type NameProblems = readonly string[]
 
-/** Validates a lower-case DNS label, such as the name of a namespace, container or pod volume. */
+/** Validates a lower-case DNS label, such as a namespace's name, container or pod volume. */
 export function dns1123LabelProblems(value: string): NameProblems {
   if (value.length <= LABEL_LENGTH_MAX && DNS_1123_LABEL.test(value)) return NO_PROBLEMS
   const problems = lengthProblems(value, LABEL_LENGTH_MAX, 'characters')
@@ -21,7 +21,7 @@ export function dns1123LabelProblems(value: string): NameProblems {
 /** Validates a lower-case DNS subdomain, such as the name of most objects. */
 export const dns1123SubdomainProblems = (value: string): NameProblems => subdomainProblems(value, 'characters')
 
-/** Validates a DNS label that starts with a letter, such as the name of a service. */
+/** Validates a DNS label that starts with a letter, such as a service's name. */
 export function dns1035LabelProblems(value: string): NameProblems {
   if (value.length <= LABEL_LENGTH_MAX && DNS_1035_LABEL.test(value)) return NO_PROBLEMS
   const problems = lengthProblems(value, LABEL_LENGTH_MAX, 'characters')
@@ -104,7 +104,7 @@ export function pathSegmentPrefixProblems(value: string): NameProblems {
 
 const PATH_SEGMENT_BYTES_MAX = 1_024 // bounds the length of store keys
 
-/** Validates the name of a CSI driver: a DNS subdomain in upper or lower case. */
+/** Validates a CSI driver's name: a DNS subdomain in upper or lower case. */
 export function csiDriverNameProblems(value: string): NameProblems {
   const problems = dns1123SubdomainProblems(value.toLowerCase())
   return Buffer.byteLength(value) > LABEL_LENGTH_MAX

@@ -21,7 +21,7 @@ export interface LabelSelector {
 export const EVERYTHING: LabelSelector = Object.freeze({ requirements: Object.freeze([]) })
 export const NOTHING: LabelSelector = Object.freeze({ requirements: Object.freeze([]), matchesNothing: true })
 
-/** The labels of an object, if any. */
+/** An object's labels, if any. */
 export type Labels = Readonly<Record<string, string>> | undefined | null
 
 export class SelectorError extends Error {
@@ -41,7 +41,7 @@ export function parseLabelSelector(text: string): LabelSelector {
   }
 }
 
-/** Converts the selector of an object. An absent selector selects no objects; an empty one selects all. */
+/** Converts an object's selector. An absent selector selects no objects; an empty one selects all. */
 export function labelSelectorFromObject(selector: LabelSelectorObject | undefined | null): LabelSelector {
   if (!selector) return NOTHING
   const requirements = Object.entries(selector.matchLabels ?? {}).map(([key, value]) =>
@@ -91,7 +91,7 @@ export function parseFieldSelector(text: string): FieldRequirement[] {
     })
 }
 
-/** Returns whether all requirements are satisfied. `fieldValue` returns the value of a field; undefined equals ''. */
+/** Returns whether all requirements are satisfied. `fieldValue` returns a field's value; undefined equals ''. */
 export function matchesFields(
   requirements: readonly FieldRequirement[],
   fieldValue: (field: string) => string | undefined,

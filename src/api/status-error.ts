@@ -113,11 +113,11 @@ export const isMissingRight = (error: unknown): boolean =>
 export const isUnrelatedToNode = (error: unknown): boolean =>
   isForbidden(error) && (error as ApiError).message.includes('no relationship found')
 
-/** 404 without the name of an object: the kind is not served, or the response is from a proxy. The object may exist. */
+/** 404 without an object's name: the kind is not served, or the response is from a proxy. The object may exist. */
 export const isNotServed = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && !error.details?.name
 
-/** 404 with the name of the object: it does not exist. */
+/** 404 with the object's name: it does not exist. */
 export const isNotFound = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && Boolean(error.details?.name)
 

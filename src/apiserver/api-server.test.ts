@@ -8,7 +8,7 @@ const MAPS = '/api/v1/namespaces/default/configmaps'
 let api: ServerFixture
 afterEach(() => api.store.close())
 
-describe('the timeout of a request', () => {
+describe("a request's timeout", () => {
   it.each([`GET ${MAPS}`, `GET ${MAPS}/a`, `DELETE ${MAPS}/a`, 'GET /version', 'GET /apis'])(
     'SYS-10 is rejected with 400 if it is malformed: %s',
     async (request) => {

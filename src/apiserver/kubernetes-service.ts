@@ -1,4 +1,4 @@
-// Publishes the address of this server as Service, Endpoints and EndpointSlice default/kubernetes. Servers that share a
+// Publishes this server's address as Service, Endpoints and EndpointSlice default/kubernetes. Servers that share a
 // store register themselves with a record that expires, so that the endpoints of a server disappear after it dies.
 import { isIPv6 } from 'node:net'
 import type { Kind, KubeObject } from '../api/kind.ts'
@@ -40,7 +40,7 @@ const SERVERS_PREFIX = 'stowage.dev/servers/'
 const RENEW_INTERVAL_MS = 20_000
 const RECORD_TTL_MS = 60_000
 
-/** Resolves when the objects are written. On a shared store, renews the record of this server until it is stopped. */
+/** Resolves when the objects are written. On a shared store, renews this server's record until it is stopped. */
 export async function publishKubernetesService(options: KubernetesServiceOptions): Promise<PublishedService> {
   const { store, clock, log, endpoint, isShared } = options
   const ownKey = `${SERVERS_PREFIX}${endpoint.address}:${endpoint.port}`

@@ -24,7 +24,7 @@ const createReview = (plural: string, body: object, { user = VIEWER, namespace =
 }
 
 describe('reviews', () => {
-  it('SYS-2 SelfSubjectReview returns the user of the request', async () => {
+  it("SYS-2 SelfSubjectReview returns the request's user", async () => {
     expect((await createReview('selfsubjectreviews', {})).status.userInfo).toEqual({
       username: 'ann',
       uid: 'u1',
@@ -32,7 +32,7 @@ describe('reviews', () => {
     })
   })
 
-  it('TokenReview returns the user of a token, reports an unknown token, and rejects a missing one', async () => {
+  it("TokenReview returns a token's user, reports an unknown token, and rejects a missing one", async () => {
     expect((await createReview('tokenreviews', { spec: { token: 'good' } })).status).toMatchObject({
       authenticated: true,
       user: { username: 'ann' },
@@ -54,7 +54,7 @@ describe('reviews', () => {
     expect(status.allowed).toBe(allowed)
   })
 
-  it('SubjectAccessReview checks the subject in its spec, which is required, not the user of the request', async () => {
+  it("SubjectAccessReview checks the subject in its spec, which is required, not the request's user", async () => {
     const spec = { groups: ['system:masters'], resourceAttributes: { verb: 'delete', resource: 'nodes' } }
     expect((await createReview('subjectaccessreviews', { spec })).status.allowed).toBe(true)
     expect(

@@ -55,7 +55,7 @@ export interface ServerFixtureOptions {
    * administrator, who can impersonate others.
    */
   readonly usesRbac?: boolean
-  /** With `usesRbac`, records which rules the components of the server's process use, by their users. */
+  /** With `usesRbac`, records which rules the components of the server process use, by their users. */
   readonly recordsRuleUse?: boolean
   readonly audit?: Audit
   /** Admission plugins beside the standard ones, if `usesRbac` is not set. */

@@ -1,5 +1,5 @@
 // Converts errors of the store to API errors. HTTP requests and the in-process client use the same conversion: a component must
-// not handle an outage differently because it shares the process of the server.
+// not handle an outage differently because it shares the server process.
 import {
   type ApiError,
   expired,

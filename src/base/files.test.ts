@@ -20,7 +20,7 @@ describe('writePrivateFile', () => {
     expect(readdirSync(dir)).toEqual(['key'])
   })
 
-  it('restricts the mode of an existing file', async () => {
+  it("restricts an existing file's mode", async () => {
     const path = join(aDirectory(), 'key')
     writeFileSync(path, 'old', { mode: 0o644 })
     chmodSync(path, 0o644)

@@ -21,7 +21,7 @@ export function parseListen(text: string, flag = '--listen'): ListenAddress {
 
 const PORT_MAX = 65_535
 
-/** Throws if the port in the value of a flag is out of range. */
+/** Throws if the port in a flag's value is out of range. */
 export function checkPort(flag: string, text: string, port: string): void {
   if (Number(port) <= PORT_MAX) return
   throw new UsageError(`${flag} ${JSON.stringify(text)}: port ${port} is out of range; a port is at most ${PORT_MAX}`)

@@ -14,7 +14,7 @@ export interface VolumeCall extends DriverAnswer {
   /** The name of the volume for CreateVolume, otherwise its ID. */
   readonly volume: string
   readonly durationMs: number
-  /** The message of a failed call. */
+  /** A failed call's message. */
   readonly message?: string
 }
 
@@ -26,7 +26,7 @@ export interface AwaitedObject {
 }
 
 export interface OperationDetails {
-  /** The name of the operation, such as `ExpandNode`. Default: the name that the controller declares. */
+  /** The operation's name, such as `ExpandNode`. Default: the name that the controller declares. */
   readonly operation?: string
   /** Machine-readable, in CamelCase. */
   readonly reason?: string

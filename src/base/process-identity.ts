@@ -1,4 +1,4 @@
-// The names of a process: its identity in leader election, which is unique across restarts, and its human-readable
+// A process's names: its identity in leader election, which is unique across restarts, and its human-readable
 // name.
 import { hostname } from 'node:os'
 import type { Random } from './clock.ts'

@@ -49,7 +49,7 @@ it('SYS-22 watchFiles detects a file that is written, replaced by a rename, dele
   stop()
 })
 
-it('SYS-22 watchFiles detects a changed link in the path of the file, as after an update of a mounted Secret', async () => {
+it("SYS-22 watchFiles detects a changed link in the file's path, as after an update of a mounted Secret", async () => {
   for (const version of ['v1', 'v2']) {
     await mkdir(join(dir, version))
     await writeFile(join(dir, version, 'token'), version)

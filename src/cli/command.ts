@@ -1,5 +1,5 @@
 // The interface of a command: each folder of commands/ exports an `AddCommand` from its command.ts, which declares flags and
-// help. The code of a command is imported when the command runs, so that `--help` stays fast.
+// help. A command's code is imported when the command runs, so that `--help` stays fast.
 import type { Command } from 'commander'
 import type { Clock, Random } from '../base/clock.ts'
 import type { LogFormat } from '../base/log.ts'

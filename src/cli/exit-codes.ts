@@ -14,7 +14,7 @@ const bulkCodes = (success: string, failure: string): ExitCodes => ({
   130: 'interrupted; the same command continues',
 })
 
-/** The exit codes by the name of the command after `stowage`. */
+/** The exit codes by the command's name after `stowage`. */
 const CODES: Readonly<Record<string, ExitCodes>> = {
   up: PROCESS_CODES,
   server: PROCESS_CODES,

@@ -40,7 +40,7 @@ export async function startProgramFixture(options: ServerFixtureOptions = {}) {
     client,
     dir,
     kubeconfig,
-    /** Writes the kubeconfig of a user whose bearer token is the name of the user. */
+    /** Writes the kubeconfig of a user whose bearer token is the user's name. */
     async kubeconfigOf(user: string): Promise<string> {
       const path = join(dir, `${user}.kubeconfig`)
       const caData = Buffer.from(pki.caCert).toString('base64')
@@ -53,7 +53,7 @@ export async function startProgramFixture(options: ServerFixtureOptions = {}) {
       await writeFile(path, JSON.stringify(config))
       return path
     },
-    /** Closes the port of the server. */
+    /** Closes the server's port. */
     stopServer: () => listener.stop(),
     /** Fires at the end of the test, or on `abort`. */
     signal: abort.signal,

@@ -1,5 +1,5 @@
 // The client interface with which components read and write objects. http/http-client.ts implements it for any Kubernetes API
-// server, ../apiserver/in-process/client.ts for components in the process of the API server.
+// server, ../apiserver/in-process/client.ts for components in the API server process.
 // Objects have no apiVersion and kind, because each call has a Kind parameter. Stored objects are returned frozen.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { LeaseFence } from '../api/kinds/lease/lease-fence.ts'

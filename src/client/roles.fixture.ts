@@ -28,7 +28,7 @@ export interface Role {
 
 const ROLES = join(import.meta.dirname, '../../test/roles')
 
-/** Returns the union of roles. `namespace` is the namespace of the program. */
+/** Returns the union of roles. `namespace` is the program's namespace. */
 export function loadRoles(names: readonly string[], namespace: string): Role {
   const files = names.map((name) => parse(readFileSync(join(ROLES, `${name}.yaml`), 'utf8')) as RoleFile)
   return { allows: (request) => files.some((file) => isGranted(file, request, namespace)) }

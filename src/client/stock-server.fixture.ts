@@ -174,7 +174,7 @@ const STORAGE_ONLY: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['status', 'allocatedResourceStatuses'],
   ],
 }
-/** The requests of a claim can have any resource when it is created; later only `storage` can change. */
+/** A claim's requests can have any resource when it is created; later only `storage` can change. */
 const STORAGE_ONLY_IN_PATCHES: typeof STORAGE_ONLY = {
   ...STORAGE_ONLY,
   PersistentVolumeClaim: [...STORAGE_ONLY.PersistentVolumeClaim!, ['spec', 'resources', 'requests']],

@@ -1,4 +1,4 @@
-// Handles the requests of the console: every request passes the checks of Host, Origin, body type and session before its route.
+// Handles the console's requests: every request passes the checks of Host, Origin, body type and session before its route.
 // protocol.ts has the messages; listener.ts listens and loads this file with the first request.
 import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -24,12 +24,12 @@ import { serveWatchSocket } from './watch/watch-socket.ts'
 
 export interface ConsoleServerOptions {
   readonly connection: Connection
-  /** The namespace of the kubeconfig. */
+  /** The kubeconfig's namespace. */
   readonly namespace: string
   /** The file and the context of the credentials, for the commands that the page shows. */
   readonly kubeconfig?: string
   readonly context?: string
-  /** The version of the console. */
+  /** The console's version. */
   readonly version: string
   readonly insight: Insight
   readonly clock: Clock

@@ -21,7 +21,7 @@ export interface CsiDriver {
   readonly node: ServiceClient<typeof Node>
 }
 
-/** The client of a service: one function per method. */
+/** A service's client: one function per method. */
 type ServiceClient<S extends Service> = {
   readonly [M in keyof S['method']]: (
     request: MessageInitShape<Input<S, M>>,

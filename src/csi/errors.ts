@@ -26,7 +26,7 @@ export const CSI_CODES = [
 export type CsiCode = (typeof CSI_CODES)[number]
 export type CsiFailureCode = Exclude<CsiCode, 'OK'>
 
-/** The error of a failed call. */
+/** A failed call's error. */
 export class CsiError extends Error implements HasLogFields, HasOperationDetails {
   override readonly name = 'CsiError'
   readonly codeName: CsiFailureCode

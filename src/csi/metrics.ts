@@ -11,7 +11,7 @@ export interface CallObserver {
     readonly seconds: number
     /** The name of the volume of CreateVolume, or the volume ID of the request, if it has one. */
     readonly volume?: string
-    /** The message of a failed call. */
+    /** A failed call's message. */
     readonly message?: string
   }): void
 }

@@ -8,7 +8,7 @@ let fixture: SocketFixture
 afterEach(() => fixture.remove())
 
 describe('serveDriver', () => {
-  it('SYS-6 replaces the socket of a killed driver', async () => {
+  it("SYS-6 replaces a killed driver's socket", async () => {
     fixture = await startSocketFixture()
     const script = `require('net').createServer().listen(${JSON.stringify(fixture.path)}, () => process.kill(process.pid, 'SIGKILL'))`
     expect(() => execFileSync(process.execPath, ['-e', script])).toThrow()

@@ -1,4 +1,4 @@
-// Parses the address of a driver. CSI drivers listen only on Unix sockets.
+// Parses a driver's address. CSI drivers listen only on Unix sockets.
 import { resolve } from 'node:path'
 
 /** sun_path has 108 bytes on Linux, including the terminating NUL. */

@@ -3,7 +3,7 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 
 export interface CallOptions {
-  /** After this time the call fails with DEADLINE_EXCEEDED, but the driver may still complete it. Default: the timeout of the connection. */
+  /** After this time the call fails with DEADLINE_EXCEEDED, but the driver may still complete it. Default: the connection's timeout. */
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
 }

@@ -154,7 +154,7 @@ function diagnoseUnbound(
   return { subject, state: 'failed', reason, message }
 }
 
-/** Diagnoses a claim whose volume is created for the node of its first pod. */
+/** Diagnoses a claim whose volume is created for its first pod's node. */
 function diagnoseDelayed(
   claim: Claim,
   storageClass: Readonly<StorageClass> | undefined,

@@ -35,7 +35,7 @@ it('PLUS-1 names the rule if the object itself cannot be read', async () => {
   expect(diagnose(snapshot, { kind: 'node', name: 'node-0' })).toEqual({ is: 'forbidden', rules: ['list nodes'] })
 })
 
-it('PLUS-1 names the right in the namespace of an object if that is enough to read it', async () => {
+it("PLUS-1 names the right in an object's namespace if that is enough to read it", async () => {
   const snapshot = await readWithout('claims')
   expect(diagnose(snapshot, { kind: 'pvc', namespace: 'shop', name: 'data' })).toEqual({
     is: 'forbidden',

@@ -57,7 +57,7 @@ export function parseSupportedCapability(
   return requestedCapability
 }
 
-/** Rejects invalid flags. Errors contain only the name of a flag, because its value may be sensitive. */
+/** Rejects invalid flags. Errors contain only a flag's name, because its value may be sensitive. */
 function checkMountFlags(flags: readonly string[]): void {
   for (const flag of flags.flatMap((value) => value.split(','))) {
     const name = flag.split('=')[0]!.trim().toLowerCase()

@@ -51,7 +51,7 @@ export async function requireNoUnrecordedContent(driver: DriverContext, id: Volu
   )
 }
 
-/** Throws FAILED_PRECONDITION if the content of the volume is missing or truncated, because operations could hide that. */
+/** Throws FAILED_PRECONDITION if the volume's content is missing or truncated, because operations could hide that. */
 export async function requireUndamaged(driver: DriverContext, volume: VolumeRecord, verb: string): Promise<void> {
   const damage = await driver.backend.contents.findDamage(volume)
   if (damage) throw failedPrecondition(`Volume ${volume.id} cannot be ${verb}. ${damage}`)

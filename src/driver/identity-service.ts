@@ -8,7 +8,7 @@ import {
 import type { Backend } from './backends/backend.ts'
 
 export const DRIVER_NAME = 'local.csi.stowage.dev'
-/** The topology key for the node of a volume. */
+/** The topology key for a volume's node. */
 export const TOPOLOGY_KEY = `${DRIVER_NAME}/node`
 
 export const createIdentityService = (version: string, backend: Backend): ServiceHandlers<typeof Identity> => ({

@@ -8,7 +8,7 @@ export type SnapshotId = string & { readonly is: 'SnapshotId' }
 export const volumeIdOf = (name: string): VolumeId => `v-${digestOf(name)}` as VolumeId
 export const snapshotIdOf = (name: string): SnapshotId => `s-${digestOf(name)}` as SnapshotId
 
-/** Returns whether the text has the format of the ids of this driver. Other ids are never used in a path. */
+/** Returns whether the text has the format of this driver's ids. Other ids are never used in a path. */
 export const isVolumeId = (text: string): text is VolumeId => VOLUME_ID.test(text)
 export const isSnapshotId = (text: string): text is SnapshotId => SNAPSHOT_ID.test(text)
 

@@ -1,4 +1,4 @@
-// Detects the content of a device: blank, a file system, or data that must not be overwritten. A device is blank only
+// Detects a device's content: blank, a file system, or data that must not be overwritten. A device is blank only
 // if blkid finds nothing and the first MiB is zero, because blkid also finds nothing in data without a known signature.
 import { open } from 'node:fs/promises'
 import type { DeviceContent } from './host.ts'

@@ -77,7 +77,7 @@ export interface Loops {
   findByFile(file: string): Promise<LoopDevice[]>
   /** Returns whether this file, or if it does not exist a deleted file of the same name, backs the device. */
   isBackedBy(device: string, file: string): Promise<boolean>
-  /** Sets the size of the device to the size of its file. */
+  /** Sets the device's size to its file's size. */
   refreshSize(device: string): Promise<void>
   sizeBytes(device: string): Promise<number>
   /**
@@ -116,7 +116,7 @@ export interface Filesystems {
   probe(device: string): Promise<DeviceContent>
   /** Creates a file system on a blank device. Throws NotBlankError if the device is not blank. */
   format(device: string, type: FilesystemType, options: FormatOptions): Promise<void>
-  /** Grows the file system to the size of its device. `mountpoint` is the staging path, or undefined if not mounted. */
+  /** Grows the file system to its device's size. `mountpoint` is the staging path, or undefined if not mounted. */
   grow(device: string, mountpoint: string | undefined, type: FilesystemType): Promise<Growth>
   /** Returns the size in the superblock, which is accurate only while the file system is not mounted. */
   sizeBytes(device: string, type: FilesystemType): Promise<number>

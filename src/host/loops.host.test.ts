@@ -61,7 +61,7 @@ describe.skipIf(hostSkip)(`real loop devices${hostSkip ? ` (skipped: ${hostSkip}
     await fixture.run('blockdev', ['--setrw', device])
   })
 
-  it('REX-1 sets the size of a device to the size of its file', async () => {
+  it("REX-1 sets a device's size to its file's size", async () => {
     const { loops, files } = fixture.host
     const { file, device } = await fixture.device('volume', 16 * MIB)
     await files.extend(file, 32 * MIB)

@@ -1,5 +1,5 @@
 // Runs a program without a shell and waits for it. Errors contain its stderr. Programs have their own, generous timeout
-// instead of the deadline of the CSI call, because an interrupted resize is worse than a late one.
+// instead of the CSI call's deadline, because an interrupted resize is worse than a late one.
 import { spawn } from 'node:child_process'
 import type { Clock } from '../base/clock.ts'
 import { MissingToolError, ProgramFailedError } from './errors.ts'

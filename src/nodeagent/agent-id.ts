@@ -1,4 +1,4 @@
-// The ID of the agent, stored in its root directory so that a restarted agent keeps its lease on the node name.
+// The agent's ID, stored in its root directory so that a restarted agent keeps its lease on the node name.
 import { join } from 'node:path'
 import type { Random } from '../base/clock.ts'
 import { readTextIfPresent, writePrivateFile } from '../base/files.ts'

@@ -65,7 +65,7 @@ describe('the node agent', () => {
     })
   })
 
-  it('PIO-10 prepares the containers of a pod before it stages and publishes volumes', async () => {
+  it("PIO-10 prepares a pod's containers before it stages and publishes volumes", async () => {
     const callsBefore: string[][] = []
     const prepare = async () => void callsBefore.push(fixture.calls())
     const fixture = await createAgentFixture({ agent: { containers: { ...noContainers(), prepare } } })
@@ -121,7 +121,7 @@ describe('the node agent', () => {
     expect(newPaths(pathsBefore, fixture.disk.snapshot())).toEqual([])
   })
 
-  it('SYS-7 publishes a block volume as a device with a link in the directory of the pod', async () => {
+  it("SYS-7 publishes a block volume as a device with a link in the pod's directory", async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('raw', { pv: { volumeMode: 'Block' }, claim: { volumeMode: 'Block' } })
     const pathsBefore = fixture.disk.snapshot()

@@ -55,7 +55,7 @@ describe('an agent with a failing driver', () => {
     expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodeStageVolume', 'NodePublishVolume'])
   })
 
-  it('SYS-7 unstages the volume of a deleted pod after NodeStageVolume failed with an uncertain error', async () => {
+  it("SYS-7 unstages a deleted pod's volume after NodeStageVolume failed with an uncertain error", async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     fixture.setRules([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED' } }])
@@ -68,7 +68,7 @@ describe('an agent with a failing driver', () => {
     expect(fixture.calls()).toEqual(['NodeUnstageVolume'])
   })
 
-  it('SYS-7 does not unstage the volume of a deleted pod after NodeStageVolume failed with a final error', async () => {
+  it("SYS-7 does not unstage a deleted pod's volume after NodeStageVolume failed with a final error", async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     fixture.setRules([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message: 'bad' } }])
@@ -94,7 +94,7 @@ describe('an agent with a failing driver', () => {
     await fixture.waitUntilRunning('shop')
   })
 
-  it('CAP-3 SYS-7 records an event until the topology of the driver matches the labels of the node', async () => {
+  it("CAP-3 SYS-7 records an event until the topology of the driver matches the node's labels", async () => {
     const settings = { nodes: [{ id: NODE, segments: { 'example.com/zone': 'a' } }] }
     const fixture = await createAgentFixture({ settings, autoStart: false })
     await fixture.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
@@ -255,7 +255,7 @@ describe('an agent on a failing node', () => {
     await fixture.waitUntilRunning('shop')
     fixture.kill()
     await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
-    // Simulate a user who removes the directory of the pod.
+    // Simulate a user who removes the pod's directory.
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
     fixture.disk.unmountAt(target)
     fixture.disk.delete(`${ROOT}/pods/${uid}`)

@@ -7,7 +7,7 @@ export interface PodOptions {
   readonly runCommands?: boolean
   /** The commands of images, for containers without a command. They take precedence over the images that are known. */
   readonly imageCommands?: readonly ImageCommand[]
-  /** Limits of the log files of a container. Default: the limits of the kubelet. */
+  /** Limits of the log files of a container. Default: the kubelet's limits. */
   readonly containerLogs?: LogLimits
   /** Directories whose files and subdirectories pods may mount with hostPath. Default: none. */
   readonly allowedHostPaths?: readonly string[]

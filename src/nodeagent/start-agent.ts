@@ -50,7 +50,7 @@ export interface NodeAgentOptions extends PodOptions {
   /** Metrics that several agents of the process share. Default: new metrics on `registry`. */
   readonly metrics?: AgentMetrics
   readonly registry?: Registry
-  /** Lists the operations of the agent. Default: they are not listed. */
+  /** Lists the agent's operations. Default: they are not listed. */
   readonly operations?: OperationRegistry
   readonly signal: AbortSignal
 }

@@ -1,5 +1,5 @@
 // Reads the claims, volumes and attachments of the pods on this node, in one of two ways.
-//   watched   from caches of all objects, if the user of the agent may list and watch them
+//   watched   from caches of all objects, if the agent's user may list and watch them
 //   by name   with a get of each object before every reconcile of a pod, which is all that the node authorizer of Kubernetes
 //             grants. Changes are found by polling.
 
@@ -39,7 +39,7 @@ export interface WatchedObjects extends PodObjects {
 export interface VolumeObjects {
   /** The caches whose changes cause a reconcile. Undefined if objects are read by name. */
   readonly watched?: WatchedObjects
-  /** Returns the objects of the volumes of a pod. Throws ApiError if the server fails. */
+  /** Returns the objects of a pod's volumes. Throws ApiError if the server fails. */
   read(pod: Readonly<Stored<Pod>> | undefined, signal: AbortSignal): Promise<PodObjects>
   /** Returns the time after which the pod must be reconciled again, because objects may have changed, or Infinity. */
   pollAfterMs(pod: Readonly<Stored<Pod>>, objects: PodObjects, progress: { readonly isMounted: boolean }): number

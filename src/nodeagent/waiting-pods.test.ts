@@ -21,7 +21,7 @@ describe('a pod whose volume is not ready', () => {
     await fixture.waitUntilRunning('shop')
   })
 
-  it('SYS-7 stays Pending if the node affinity of its volume does not match the node', async () => {
+  it("SYS-7 stays Pending if its volume's node affinity does not match the node", async () => {
     const fixture = await createAgentFixture()
     const otherZone = { matchExpressions: [{ key: 'example.com/zone', operator: 'In', values: ['far'] }] }
     await fixture.createVolume('orders', { pv: { nodeAffinity: { required: { nodeSelectorTerms: [otherZone] } } } })

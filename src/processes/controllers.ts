@@ -79,7 +79,7 @@ export interface ControllersOptions {
   readonly capacityMissingForMs?: number
   /** Rate limit for changes to the volumes of each driver. Default: no limit. */
   readonly throttle?: ThrottleOptions
-  /** The CA of the API server as PEM. Without it, root-ca does not run. */
+  /** The API server's CA as PEM. Without it, root-ca does not run. */
   readonly rootCa?: string
   /** Returns what nodes have measured of mounted volumes. Without it, auto-growing does not run. */
   readonly readUsage?: () => Promise<UsageByClaim>
@@ -88,13 +88,13 @@ export interface ControllersOptions {
   readonly drivers: readonly DriverEndpoint[]
   /** Default: unix sockets. */
   readonly connect?: Connect
-  /** The client of each controller, which has its own user. Default: all have the client of the process. */
+  /** The client of each controller, which has its own user. Default: all have the process's client. */
   readonly clientOf?: ClientOf
 }
 
 /** A CSI driver whose controllers run in this process. */
 export interface DriverEndpoint {
-  /** The socket of the driver. */
+  /** The driver's socket. */
   readonly address: string
   /** The only node the driver serves. Absent if it serves all nodes. With `role`, the node that the driver runs on. */
   readonly node?: string
@@ -106,7 +106,7 @@ export interface DriverEndpoint {
   onReplaced?(listener: () => void): () => void
 }
 
-/** Which calls of the controllers a driver gets: those for the volumes of its node, those for all volumes, or none. */
+/** Which calls of the controllers a driver gets: those for its node's volumes, those for all volumes, or none. */
 export type DriverRole = 'node' | 'cluster' | 'none'
 
 /** The lease for leader election among processes that share an API server or a store. */
@@ -132,7 +132,7 @@ export async function runControllers(options: RunControllersOptions): Promise<vo
   const { client, registry, metrics, clock, random, log, signal, isShared, leaseTimes, drivers } = options
   const { createClusterControllers, createDriverRunners } = prepareParts(options, registry)
   const common = { client, clock, random, log, metrics }
-  // The driver of a node is reachable only from its machine, so its controllers run there, whichever process leads.
+  // A node's driver is reachable only from its machine, so its controllers run there, whichever process leads.
   const nodeDrivers = isShared ? drivers.filter(({ node, role }) => node !== undefined || role) : []
   const otherDrivers = drivers.filter((driver) => driver.role || !nodeDrivers.includes(driver))
   const manager = createManager({

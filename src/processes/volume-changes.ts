@@ -1,5 +1,5 @@
 // Creates the controllers that change provisioned volumes of a CSI driver: expansion and modification of attributes,
-// depending on the capabilities of the driver.
+// depending on the driver's capabilities.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import {
   canExpand,

@@ -345,7 +345,7 @@ describe('a cache whose watch fails', () => {
     await cacheRun
   })
 
-  it('SYS-3 converges to the state of the server after any writes and watch failures, without repeated events', async () => {
+  it("SYS-3 converges to the server's state after any writes and watch failures, without repeated events", async () => {
     const action = fc.oneof(
       {
         weight: 4,

@@ -250,7 +250,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
   }
 }
 
-/** Removes managedFields, which can be half of the size of an object. */
+/** Removes managedFields, which can be half of an object's size. */
 function withoutManagedFields<T extends KubeObject>(object: Readonly<Stored<T>>): Readonly<Stored<T>> {
   if (!object.metadata.managedFields) return object
   const { managedFields: _, ...metadata } = object.metadata

@@ -29,7 +29,7 @@ export interface ControllerOptions extends WorkQueueOptions {
   readonly reconcile: Reconcile
   /** Caches that are read but enqueue no keys. They, too, are synced before the first reconcile. */
   readonly reads?: readonly Cache<KubeObject>[]
-  /** Creates the observer of the queue, which replaces `observer`, and lists the operations of the queue. */
+  /** Creates the observer of the queue, which replaces `observer`, and lists the queue's operations. */
   readonly metrics?: Partial<Pick<ClientMetrics, 'queueObserver' | 'operations'>>
   /** Describes the operations of the queue for the list. Default: they are not listed. */
   readonly operation?: ControllerOperation

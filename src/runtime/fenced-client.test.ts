@@ -37,7 +37,7 @@ const WRITES: Record<string, (client: Client) => Promise<unknown>> = {
   commit: (client) => client.commit([{ do: 'delete', kind: configMapKind, ref: REF }]),
 }
 
-describe('the client of a leader', () => {
+describe("a leader's client", () => {
   it.each(Object.entries(WRITES))(
     'SYS-8 has its %s rejected after another process has acquired the lease',
     async (_, write) => {

@@ -1,4 +1,4 @@
-// The client of a leader: its writes are sent only while this process leads, and with the fences of its leases, so that a
+// A leader's client: its writes are sent only while this process leads, and with the fences of its leases, so that a
 // Stowage server rejects a late write of a process that was frozen or cut off while another one became the leader. Other API
 // servers ignore fences: there only the check before sending applies. Reads and events are not fenced.
 import type { Kind } from '../api/kind.ts'

@@ -48,7 +48,7 @@ interface LeaseOptions extends Partial<LeaseTimes> {
   readonly foreignNames?: readonly string[]
   /** Labels that the leader puts on the lease. */
   readonly labels?: Readonly<Record<string, string>>
-  /** The value of the label `name` of the metrics. Default: the name of the lease. */
+  /** The value of the label `name` of the metrics. Default: the lease's name. */
   readonly metricName?: string
   /** Default: the client of the manager. Should have no rate limit, so that the work cannot delay a renewal. */
   readonly client?: Client

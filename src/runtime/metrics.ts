@@ -19,7 +19,7 @@ export interface ClientMetrics {
   /** The queues and caches that the gauges read when they are scraped. */
   readonly queues: Set<Pick<WorkQueue, 'name' | 'stats'>>
   readonly caches: Set<MeasuredCache>
-  /** The operations of this process. Absent if they are not listed. */
+  /** This process's operations. Absent if they are not listed. */
   readonly operations?: OperationRegistry
   setLeadership(name: string, isLeader: boolean): void
   /** Counts a failure of the work of the leader. */

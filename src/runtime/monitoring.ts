@@ -18,7 +18,7 @@ export interface MonitoringOptions extends ListenAddress {
   health(): HealthChecks
   /** Returns lines about features that are out of service. They follow the result of every check and do not change it. */
   notes?(): readonly string[]
-  /** Returns the operations of the process. Default: none. */
+  /** Returns the process's operations. Default: none. */
   operations?(): readonly Operation[]
 }
 

@@ -22,7 +22,7 @@ interface MissingRight {
   /** The feature that needs the right. Absent if no optional feature needs it. */
   readonly feature?: string
   readonly sinceMs: number
-  /** The message of the server. */
+  /** The server's message. */
   readonly message: string
 }
 
@@ -49,7 +49,7 @@ export interface Rights {
 }
 
 interface Access {
-  /** The user of the client, if a process has clients of several users. */
+  /** The client's user, if a process has clients of several users. */
   readonly user?: string
   readonly verb: string
   readonly kind: Kind

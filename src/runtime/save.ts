@@ -1,4 +1,4 @@
-// Saves the writes of a controller: commits them, then updates the caches, so that the next reconcile reads its own updates.
+// Saves a controller's writes: commits them, then updates the caches, so that the next reconcile reads its own updates.
 // With leader election only the leader may save: leadership is checked right before the commit, and a server that commits
 // atomically also checks the lease in the same transaction (LeaderElection.fence).
 import type { Kind, Stored } from '../api/kind.ts'

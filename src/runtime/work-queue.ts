@@ -28,7 +28,7 @@ export interface WorkQueueOptions {
   readonly workers?: number
   /** The workers that this queue shares with others. Default: the queue has `workers` of its own. */
   readonly workerBudget?: WorkerBudget
-  /** The backoff of a key after failures and retries without a time. Default: 50 ms, doubled up to 5 minutes. */
+  /** A key's backoff after failures and retries without a time. Default: 50 ms, doubled up to 5 minutes. */
   readonly backoff?: Backoff
   /** The rate limit for the retries without a time of all keys together. Default: 50 per second with a burst of 500. */
   readonly retriesPerSecond?: number
@@ -61,7 +61,7 @@ export interface WorkQueueObserver {
 
 export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<Outcome>
 
-/** The state of a key. `message` and `details` are those of the last outcome or error. */
+/** A key's state. `message` and `details` are those of the last outcome or error. */
 export interface KeyState {
   readonly key: ObjectKey
   readonly is: 'ready' | 'running' | 'waiting' | 'stuck'

@@ -103,7 +103,7 @@ const NODES_PER_PERCENT = 125
 
 /**
  * Returns the number of feasible nodes at which the search stops. As in kube-scheduler, this is a percentage of the nodes
- * that falls with the size of the cluster, from 50% to 5%, but at least 100 nodes, or all nodes of a smaller cluster.
+ * that falls with the cluster's size, from 50% to 5%, but at least 100 nodes, or all nodes of a smaller cluster.
  */
 export function numFeasibleNodesToFind(count: number): number {
   if (count <= NODES_MIN) return count

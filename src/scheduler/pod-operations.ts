@@ -30,7 +30,7 @@ export function followPods(
   return follower.stop
 }
 
-/** Returns a function to call when the state of a pod changes. The same message is not recorded again. */
+/** Returns a function to call when a pod's state changes. The same message is not recorded again. */
 function createAttemptRecorder(
   { recordAttempt }: Pick<OperationFollower, 'recordAttempt'>,
   clock: Pick<Clock, 'monotonicMs'>,

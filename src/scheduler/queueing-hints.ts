@@ -41,7 +41,7 @@ export function createQueueingHints(plugins: readonly Plugin[], checkNode: HintC
   function dispatch(event: ClusterEvent, queue: SchedulingQueue): void {
     const { unschedulable } = queue
     if (unschedulable.size === 0) return
-    // If several hints apply to a class, only the first requeues a pod. The queue requeues the next pod of the class when a
+    // If several hints apply to a class, only the first requeues a pod. The queue requeues the class's next pod when a
     // node is found for this one.
     const requeuedBy = new Map<object, number>()
     for (const { id, hint } of byEvent.get(event.on) ?? []) {

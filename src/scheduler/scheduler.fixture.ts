@@ -90,7 +90,7 @@ interface PodFields {
 }
 
 interface PoolStorage {
-  /** Free bytes by pool. By default each node has its own pool with the name of the node. */
+  /** Free bytes by pool. By default each node has its own pool with the node's name. */
   readonly freeBytes: Map<string, bigint>
   /** The claims and pools of requests that exceeded the free bytes. */
   readonly rejectedRequests: string[]

@@ -37,7 +37,7 @@ export interface SchedulerOptions extends ControllerDeps {
 }
 
 export interface Scheduler extends Runnable {
-  /** Returns the pods without a node, with the message of the last attempt. */
+  /** Returns the pods without a node, with the last attempt's message. */
   queuedPods(): QueuedPodStatus[]
   /** The number of scheduling attempts so far. */
   readonly attempts: number

@@ -142,7 +142,7 @@ function readOtherParameters(
 /** Represents a failure after which a volume may exist, so that the controller repeats the request. */
 const UNKNOWN_OUTCOME = Symbol('unknown outcome')
 
-/** Returns the source of the volume, UNKNOWN_OUTCOME or the message of another error. */
+/** Returns the volume's source, UNKNOWN_OUTCOME or the message of another error. */
 async function readSource(provisioning: Promise<ProvisionedVolume>): Promise<unknown> {
   try {
     return (await provisioning)?.source

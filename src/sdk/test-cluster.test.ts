@@ -45,7 +45,7 @@ describe('startTestCluster', () => {
   })
   afterEach(() => cluster.stop())
 
-  it('PROV-17 returns the volume of a claim', async () => {
+  it("PROV-17 returns a claim's volume", async () => {
     const volume = await cluster.provision({ size: '5Gi', parameters: { tier: 'fast' } })
     expect(volume).toMatchObject({
       source: { nfs: { server: 'fast', path: `/${volume.name}` } },
@@ -55,14 +55,14 @@ describe('startTestCluster', () => {
     })
   })
 
-  it('PROV-10 rejects with the message of the event if provisioning fails', async () => {
+  it("PROV-10 rejects with the event's message if provisioning fails", async () => {
     await expect(cluster.provision({ parameters: { teir: 'fast' } })).rejects.toThrow('does not support: "teir"')
     const selector = { matchLabels: { tier: 'fast' } }
     await expect(cluster.provision({ parameters: { tier: 'slow' }, selector })).rejects.toThrow('the class is slow')
     await expect(cluster.provision({ selector: { matchLabels: { colour: 'red' } } })).rejects.toThrow('"colour"')
   })
 
-  it('PROV-17 expands a volume, and rejects with the message of the event if that fails', async () => {
+  it("PROV-17 expands a volume, and rejects with the event's message if that fails", async () => {
     const volume = await cluster.provision({ size: '1Gi' })
     expect(await cluster.expand(volume, '3Gi')).toMatchObject({ name: volume.name, sizeBytes: 3n * 1024n ** 3n })
     const clusterWithoutExpand = await startTestCluster({ ...memoryPlugin.plugin, expand: undefined })
@@ -76,7 +76,7 @@ describe('startTestCluster', () => {
     }
   })
 
-  it('PROV-17 modifies a volume, and rejects with the message of the event if that fails', async () => {
+  it("PROV-17 modifies a volume, and rejects with the event's message if that fails", async () => {
     const requests: unknown[] = []
     const plugin = defineProvisioner({
       name: 'example.com/disks',

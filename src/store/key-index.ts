@@ -51,7 +51,7 @@ export class KeyIndex {
     return version?.key === key ? version : undefined
   }
 
-  /** Makes this the newest version of its key. */
+  /** Makes this its key's newest version. */
   set(version: Version): void {
     const chunkIndex = this.#chunkIndexOf(version.key)
     const chunk = this.#chunks[chunkIndex]

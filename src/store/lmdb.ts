@@ -176,7 +176,7 @@ class LmdbMedium implements Medium {
     this.#entries = new EntryReader({ fd, keyBytes: NAME_BYTES, readKey: readSortKey })
   }
 
-  /** Reads and checks the description of the store, or writes the description of a new store. */
+  /** Reads and checks the description of the store, or writes a new store's description. */
   async loadOrCreateDescription(): Promise<void> {
     const bytes = this.#db.getBinary(DESCRIPTION_NAME)
     if (bytes) {

@@ -17,7 +17,7 @@ export interface ScrubOptions {
   verify(options: VerifyOptions): VerifiedSlice
   report(damage: VerifiedSlice['damagedRecords'][number]): void
   reportRange(range: VerifiedSlice['damagedRanges'][number]): void
-  /** The newest revision of the store. */
+  /** The store's newest revision. */
   revision(): Revision
 }
 

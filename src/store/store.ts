@@ -3,7 +3,7 @@
 //
 // Every write has its own revision, except that a coalescable put may share that of the put that supersedes it. Revisions
 // increase by one in the embedded stores, and with gaps on etcd, where an etcd revision can contain a group of transactions.
-// The writes of a transaction have increasing revisions, so that a watcher can resume after any of them. They become visible
+// A transaction's writes have increasing revisions, so that a watcher can resume after any of them. They become visible
 // together, except for reads at a revision between them. Reads and watches return only durable writes.
 
 export type Revision = number
@@ -35,7 +35,7 @@ export interface Put {
   /** The store deletes the key after this time (clock.nowMs). Every put sets or clears it. */
   readonly expiresAtMs?: number
   /**
-   * For totals that many transactions rewrite, such as the usage of a quota. If a later put of the same group commit
+   * For totals that many transactions rewrite, such as a quota's usage. If a later put of the same group commit
    * supersedes this one, only the later one is kept. Default: false.
    * `value` may then be a getter, which the store calls only for puts that are kept or read. It must not throw, and the
    * value should be small, because it does not count towards the size limits of a transaction or a group commit.
@@ -59,7 +59,7 @@ export interface TransactionView {
 }
 
 /**
- * Computes the writes of a transaction, synchronously and without side effects. The store may call it more than once.
+ * Computes a transaction's writes, synchronously and without side effects. The store may call it more than once.
  * If it throws, nothing is written and transact() rejects with that error.
  * Deleting a key that does not exist is not a write; a transaction without writes creates no revision.
  * A transaction may write each key only once.
@@ -243,7 +243,7 @@ export class StoreBusyError extends Error {
 /** Thrown if the storage cannot be reached. Later calls may succeed. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError'
-  /** Whether the response was lost, so that the writes of this transaction may have been committed. */
+  /** Whether the response was lost, so that this transaction's writes may have been committed. */
   readonly mayBeWritten: boolean
   constructor(detail: string, { mayBeWritten = false } = {}) {
     super(`the store is unavailable: ${detail}${mayBeWritten ? '; the write may or may not have been committed' : ''}`)

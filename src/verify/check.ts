@@ -35,7 +35,7 @@ export interface Needs {
   readonly plugin?: readonly PluginService[]
   /** Whether verify must be able to kill and start the driver. */
   readonly restart?: boolean
-  /** Whether the id of a second node is required. */
+  /** Whether a second node's id is required. */
   readonly otherNode?: boolean
   /** Whether parameters for ControllerModifyVolume are required. */
   readonly attributes?: boolean

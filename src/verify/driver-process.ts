@@ -11,7 +11,7 @@ export interface DriverProcess extends DriverControl {
 }
 
 export interface DriverProcessOptions {
-  /** A command line for the shell. `{socket}` stands for the path of the socket. */
+  /** A command line for the shell. `{socket}` stands for the socket's path. */
   readonly command: string
   readonly socket: string
   readonly clock: Clock

@@ -9,7 +9,7 @@ import {
 } from './attachment-names.ts'
 
 describe('attachment names', () => {
-  it('SYS-18 hashes volumeHandle, driver and node into the name of an attachment', () => {
+  it("SYS-18 hashes volumeHandle, driver and node into an attachment's name", () => {
     const name = attachmentNameOf({ driver: 'disks.example.com', handle: 'vol-1', nodeName: 'left' })
     // printf 'vol-1disks.example.comleft' | sha256sum
     expect(name).toBe('csi-68e5bb0f5e55135d657ffb968e7f332d62cabd21dc679e436a31764dbff73190')

@@ -136,7 +136,7 @@ describe('chooseVolume', () => {
     expect(chosenName({}, [{ ...reservedVolume, claim: { name: 'c', uid: 'another' } }, freeVolume])).toBe('free')
   })
 
-  it('PROV-5 prefers the reserved volume whose claimRef has the uid of the claim', () => {
+  it("PROV-5 prefers the reserved volume whose claimRef has the claim's uid", () => {
     const volumes = [
       { name: 'a', claim: { name: 'c' } },
       { name: 'b', size: '9Gi', claim: { name: 'c', uid: 'uid-c' } },
@@ -191,7 +191,7 @@ describe('chooseVolume', () => {
     expect(chosenName(claimWithIo({ iops: '101' }), [{ ...slow, claim: { name: 'c' } }])).toBeUndefined()
   })
 
-  it('PROV-4 PIO-1 ignores requested iops or throughput that the capacity of the volume does not list', () => {
+  it("PROV-4 PIO-1 ignores requested iops or throughput that the volume's capacity does not list", () => {
     expect(chosenName(claimWithIo({ iops: '3k', throughput: '200' }), [{}])).toBe('pv')
     expect(chosenName(claimWithIo({ throughput: '200' }), [{ spec: ioCapacity({ iops: '1' }) }])).toBe('pv')
   })

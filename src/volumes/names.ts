@@ -9,7 +9,7 @@ export const PROVISIONER_BETA = 'volume.beta.kubernetes.io/storage-provisioner'
 export const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
 export const SELECTED_NODE_ALPHA = 'volume.alpha.kubernetes.io/selected-node'
 
-/** Annotation of claims with the reason why no volume could be created for them, for the message of the pod. */
+/** Annotation of claims with the reason why no volume could be created for them, for the pod's message. */
 export const LAST_FAILURE = 'provisioning.stowage.dev/last-failure'
 /** Longer reasons are truncated. */
 export const LAST_FAILURE_CHARACTERS_MAX = 400

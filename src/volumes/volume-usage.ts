@@ -82,7 +82,7 @@ interface SummaryVolume {
   readonly pvcRef?: { readonly namespace?: string; readonly name?: string }
 }
 
-/** Parses the response of a kubelet. Throws a SyntaxError if it is not JSON. */
+/** Parses a kubelet's response. Throws a SyntaxError if it is not JSON. */
 export function parseSummary(text: string): UsageByClaim {
   const { pods = [] } = JSON.parse(text) as Summary
   const usages = new Map<ObjectKey, VolumeUsage>()

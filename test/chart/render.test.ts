@@ -1,5 +1,5 @@
 // Renders the chart with Helm for every set of values in its folder ci, and compares the result with the manifests in deploy/
-// and with the flags of the program. `npx vitest run test/chart -u` writes deploy/.
+// and with the program's flags. `npx vitest run test/chart -u` writes deploy/.
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createProgram, listCommandsBelow } from '../../src/cli/program.ts'

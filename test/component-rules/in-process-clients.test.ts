@@ -1,4 +1,4 @@
-// Checks that every component of the server's process has a row in component-rules.ts: each client without HTTP belongs to a
+// Checks that every component of the server process has a row in component-rules.ts: each client without HTTP belongs to a
 // component with rules, to a node, or to the server itself.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

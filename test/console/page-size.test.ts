@@ -1,4 +1,4 @@
-// The size of the page as it is sent: every file that index.html loads now or on demand, compressed. dist/console may also have
+// The page's size as it is sent: every file that index.html loads now or on demand, compressed. dist/console may also have
 // files of earlier builds, which are not counted.
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// Runs the API server in the process of the test: with the durable store in a temporary directory, an HTTPS port, and a
+// Runs the API server in the test's process: with the durable store in a temporary directory, an HTTPS port, and a
 // `handle` method without a socket for writers that must not be the bottleneck.
 import { mkdtemp, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'

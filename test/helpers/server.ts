@@ -1,4 +1,4 @@
-// Runs the server of the built program in its own process. Requests use HTTPS with the token of the administrator.
+// Runs the server of the built program in its own process. Requests use HTTPS with the administrator's token.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'

@@ -1,5 +1,5 @@
 // Loads and removes hostile records of the node agent: mount records (vol_data.json) and records of containers that are
-// half-written, have other types, or name paths outside the root of the agent. Nothing outside that root may change.
+// half-written, have other types, or name paths outside the agent's root. Nothing outside that root may change.
 // HOSTILE_SEED replays a run; SCALE=100 loads 100,000 records.
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

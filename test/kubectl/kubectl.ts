@@ -9,7 +9,7 @@ export interface KubectlOptions {
   readonly program: KubectlProgram
   readonly kubeconfig: string
   readonly namespace: string
-  /** Directory of its cache. The files of the user are neither read nor written. */
+  /** Directory of its cache. The user's files are neither read nor written. */
   readonly home: string
 }
 

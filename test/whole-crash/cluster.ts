@@ -52,7 +52,7 @@ export const socketOf = (dir: string, node: string): string => join(dir, node, '
 export const poolOf = (dir: string, node: string): string => join(dir, node, 'pool')
 export const agentDirOf = (dir: string, node: string): string => join(dir, node, 'agent')
 
-/** Keeps the history long enough to resume watches from the first revision of a run. */
+/** Keeps the history long enough to resume watches from a run's first revision. */
 export const HISTORY = ['--history-minutes', '60']
 const ELECTION = ['--leader-election-lease-duration', '4s']
 const SIDECAR_ELECTION = [

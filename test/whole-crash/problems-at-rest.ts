@@ -128,7 +128,7 @@ function rejectionReason({ spec, status }: any, { attributes, classes }: Resting
   if (!classes.some(({ metadata }) => metadata.name === spec.storageClassName)) return 'its class is missing'
   if (requestedClass && !attributesClass) return `attributes ${requestedClass} are missing`
   if (requestedClass === 'odd') return 'the driver rejects its attributes'
-  // A class may be current although it was rolled back; the requests of the claim must not contradict it.
+  // A class may be current although it was rolled back; the claim's requests must not contradict it.
   const effectiveClass = requestedClass ?? status?.currentVolumeAttributesClassName
   const contradictedAmount = AMOUNTS.find((key) => isContradicted(spec.resources.requests[key], effectiveClass, key))
   return contradictedAmount && `it requests other ${contradictedAmount} than its attributes class has`

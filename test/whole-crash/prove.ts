@@ -34,7 +34,7 @@ export interface ProofOptions {
 
 /** Adds the test to the suite that calls it. */
 export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, createCluster }: ProofOptions): void {
-  /** Longest time that a failed node is down. In a long run it exceeds the lease of the node. */
+  /** Longest time that a failed node is down. In a long run it exceeds the node's lease. */
   const nodeDowntimeMs = Math.min(60_000, (seconds * 1_000) / 5)
   let dir: string
   let leftovers: HostLeftovers

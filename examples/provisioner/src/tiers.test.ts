@@ -39,7 +39,7 @@ describe('tiersProvisioner', () => {
     }
   })
 
-  it('uses the selector of the claim if the class does not select a tier', async () => {
+  it("uses the claim's selector if the class does not select a tier", async () => {
     const matchExpressions = [{ key: 'example.com/tier', operator: 'NotIn' as const, values: ['fast'] }]
     const volume = await cluster.provision({ selector: { matchExpressions } })
     assert.equal(volume.labels['example.com/tier'], 'slow')
@@ -62,7 +62,7 @@ describe('tiersProvisioner', () => {
     } as unknown as Parameters<typeof provision>[0]
     const call = { signal: new AbortController().signal }
     const firstVolume = await provision(request, call)
-    // Before the second attempt, the class was replaced by one that the selector of the claim does not accept.
+    // Before the second attempt, the class was replaced by one that the claim's selector does not accept.
     const secondVolume = await provision({ ...request, parameters: { tier: 'fast', reserve: 0n } }, call)
     assert.deepEqual(secondVolume, firstVolume)
     assert.deepEqual(await readdir(join(dir, 'fast')), [])

@@ -103,7 +103,7 @@ describe('apply (properties)', () => {
 })
 
 describe('apply', () => {
-  it('rejects a change to a field of another manager, with the path of the field, unless it is forced', () => {
+  it("rejects a change to a field of another manager, with the field's path, unless it is forced", () => {
     const machine = ManagedObject.createAs('creator', { colour: 'red', parts: [{ name: 'arm', weight: 1 }] })
     const config = { colour: 'blue', parts: [{ name: 'arm', weight: 2 }] }
     expect(catchConflicts(() => machine.applyAs('me', config))).toEqual([

@@ -11,7 +11,7 @@ import { describeMaxViolation, describeMinViolation, describeRatioViolation } fr
 /** The annotation that lists the defaults that were set on the pod, as in Kubernetes. */
 const LIMIT_RANGER_ANNOTATION = 'kubernetes.io/limit-ranger'
 
-/** Sets the default requests and limits of the containers of a new pod. */
+/** Sets the default requests and limits of a new pod's containers. */
 export function applyPodDefaults(pod: Pod, range: Readonly<LimitRange>): void {
   const [item] = containerItems(range)
   if (!item || !pod.spec) return

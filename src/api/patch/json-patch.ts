@@ -239,7 +239,7 @@ export function parsePointer(text: string): string[] | undefined {
 export const formatPointer = (path: Pointer): string =>
   path.map((token) => `/${token.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 
-/** The error of one operation. applyJsonPatch adds the index of the operation. */
+/** The error of one operation. applyJsonPatch adds the operation's index. */
 class OperationError extends Error {
   readonly failure: PatchFailure
 

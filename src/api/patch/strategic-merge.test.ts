@@ -255,7 +255,7 @@ describe('applyStrategicMerge of patches by kubectl and controllers', () => {
     })
   })
 
-  it('removes the finalizer of a provisioner', () => {
+  it("removes a provisioner's finalizer", () => {
     const liveObject = {
       metadata: { finalizers: ['kubernetes.io/pv-protection', 'external-provisioner.volume.kubernetes.io/finalizer'] },
     }

@@ -220,7 +220,7 @@ describe('decodeProtobuf', () => {
 })
 
 describe('decodeProtobuf rejects', () => {
-  it('a value of the wrong wire type, with the path of the field', () => {
+  it("a value of the wrong wire type, with the field's path", () => {
     const malformedBytes = encode((writer) =>
       writer.writeMessage(2, () => writer.writeMessage(2, () => writer.writeInt(2, 7))),
     )

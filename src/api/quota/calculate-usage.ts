@@ -9,7 +9,7 @@ import { isPodKey } from './pod-usage.ts'
 import { isInScope } from './scopes.ts'
 import { CLAIMS, type CountedKind, isCounted, isCountedByName, PODS, usageOf, ZERO } from './usage.ts'
 
-/** Returns all stored objects of a kind in the namespace of the quota. */
+/** Returns all stored objects of a kind in the quota's namespace. */
 export type ListObjects = (kind: CountedKind) => readonly KubeObject[]
 
 export function calculateUsage(

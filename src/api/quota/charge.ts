@@ -23,7 +23,7 @@ export interface Change {
   readonly newAmount: Quantity
 }
 
-/** Returns a function that computes the changes for a quota. The usage of the object is computed once for all quotas. */
+/** Returns a function that computes the changes for a quota. The object's usage is computed once for all quotas. */
 export function createChangeCalculator({
   kind,
   oldObject,
@@ -91,7 +91,7 @@ export function chargeQuota(charge: Charge): ChargeResult {
   return { is: 'charged', account: account.withUsage(usedAmounts) }
 }
 
-/** Returns the usage in the status of the quota. Keys that the status does not have are counted. */
+/** Returns the usage in the quota's status. Keys that the status does not have are counted. */
 function currentUsage({ account, listObjects }: Charge): Map<string, Quantity> {
   const { quota, limits, used: usedAmounts } = account
   if (usedAmounts.size === limits.size) return new Map(usedAmounts)

@@ -19,7 +19,7 @@ const CLAIMS = { group: '', plural: 'persistentvolumeclaims' }
 const PODS = { group: '', plural: 'pods' }
 const formatUsage = (kind: typeof CLAIMS, object: object) => formatAmounts(usageOf(kind, { metadata: {}, ...object }))
 
-describe('the usage of an object', () => {
+describe("an object's usage", () => {
   it.each([
     ['5G', '10G', '10G'],
     ['10G', '5G', '10G'],

@@ -117,7 +117,7 @@ describe('expanding a claim', () => {
     await expectAccepted('20Gi')
   })
 
-  it('REX-1 compares the size with the previous request, not with the capacity of the volume', async () => {
+  it("REX-1 compares the size with the previous request, not with the volume's capacity", async () => {
     await createBoundClaim('10Gi', { capacity: '100Gi' })
     await api.patch(`${CLASSES}/expandable`, { allowVolumeExpansion: false }, 'merge')
     await expectRejected('50Gi', 403, NOT_EXPANDABLE)

@@ -44,7 +44,7 @@ function limitedPluralOf({ resource, subresource }: AdmissionRequest): 'pods' | 
   return plural === 'pods' || plural === 'persistentvolumeclaims' ? plural : undefined
 }
 
-/** The requests of a pod are immutable, so only those of a claim can change. */
+/** A pod's requests are immutable, so only those of a claim can change. */
 function haveRequestsChanged({ resource, object, oldObject }: AdmissionRequest): boolean {
   const resourcesOf = ({ spec }: AnyObject): JsonValue => spec?.resources ?? null
   return resource.plural === 'persistentvolumeclaims' && !jsonEquals(resourcesOf(object), resourcesOf(oldObject))

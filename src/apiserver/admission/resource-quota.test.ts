@@ -406,7 +406,7 @@ describe('a quota scoped to an attributes class', () => {
     for (const name of ['gold', 'silver', 'copper']) await createQuota(name, quotaByClass(name))
   })
 
-  it('VAC-10 counts only the claims of its class', async () => {
+  it("VAC-10 counts only its class's claims", async () => {
     await createClaim('a', { volumeAttributesClassName: 'gold' })
     expect(await getUsage('gold')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
     expect(await getClaimCounts('gold', 'silver', 'copper')).toEqual(['1', '0', '0'])
@@ -445,7 +445,7 @@ describe('a quota scoped to an attributes class', () => {
     expect(await getClaimCounts('gold', 'silver', 'copper')).toEqual(['0', '0', '1'])
   })
 
-  it('VAC-10 PIO-7 limits iops and throughput of the claims of its class', async () => {
+  it("VAC-10 PIO-7 limits iops and throughput of its class's claims", async () => {
     const { scopeSelector } = quotaByClass('gold')
     await createQuota('io', { hard: { 'limits.iops': '1000', 'requests.throughput': '50Mi' }, scopeSelector })
     const claimSpec = (requests: object, volumeAttributesClassName: string) => ({

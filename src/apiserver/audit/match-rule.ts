@@ -11,7 +11,7 @@ export interface AuditAttributes {
 
 export type FindRule = (attributes: AuditAttributes) => AuditRule | undefined
 
-/** Maximum number of cached rules per user. When it is reached, the cache of the user is cleared. */
+/** Maximum number of cached rules per user. When it is reached, the user's cache is cleared. */
 const CACHED_RULES_MAX = 500
 
 /**

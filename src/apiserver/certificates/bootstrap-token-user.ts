@@ -11,6 +11,6 @@ export const userOfBootstrapToken = ({ id, nodeName, groups }: BootstrapToken): 
   ...(nodeName ? { extra: { [NODE_ATTRIBUTE]: [nodeName] } } : {}),
 })
 
-/** Returns the node to which the token of a user is bound, or undefined if the user has no such token. */
+/** Returns the node to which a user's token is bound, or undefined if the user has no such token. */
 export const boundNodeOf = ({ name, extra }: UserInfo): string | undefined =>
   name.startsWith('system:bootstrap:') ? extra?.[NODE_ATTRIBUTE]?.[0] : undefined

@@ -114,7 +114,7 @@ describe('an encrypted value', () => {
     )
   })
 
-  it('SYS-9 is read with the key that it names, in any position, and fails with the name of a missing key', async () => {
+  it("SYS-9 is read with the key that it names, in any position, and fails with a missing key's name", async () => {
     const storedBytes = createEncryption(await secretsWith(aesgcm(['old', KEY]))).encode(`${SECRETS}x`, bytesOf('{}'))
     const bothKeys = createEncryption(await secretsWith('{identity: {}}', aesgcm(['new', OTHER_KEY], ['old', KEY])))
     expect(textOf(bothKeys.decode(`${SECRETS}x`, storedBytes))).toBe('{}')

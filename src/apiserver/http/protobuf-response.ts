@@ -6,7 +6,7 @@ import { createProtobufWriter } from '../../api/protobuf/writer.ts'
 import { list, type ObjectType, object, opt, req } from '../../api/schema.ts'
 import { listMeta } from '../openapi/envelope-types.ts'
 
-/** The content of a response. Its fields are those of the type that accompanies it. */
+/** A response's content. Its fields are those of the type that accompanies it. */
 export interface TypedValue {
   readonly kind: string
   readonly apiVersion: string

@@ -6,7 +6,7 @@ import type { LongBody, Turn } from './messages.ts'
 
 /** A client that receives nothing for this long is disconnected. */
 const STALL_MS_MAX = 60_000
-/** The limit that applies instead while other requests wait for the capacity of the response. */
+/** The limit that applies instead while other requests wait for the response's capacity. */
 const CONTENDED_STALL_MS_MAX = 5_000
 const CHECK_MS = 1_000
 

@@ -8,7 +8,7 @@ import { type ObjectReference, type ReferencedResource, referencesOfPod, secrets
 export type GraphResource = ReferencedResource | 'pods' | 'persistentvolumes' | 'volumeattachments'
 
 export interface NodeGraph {
-  /** The key of a pod is `NAMESPACE/NAME`. */
+  /** A pod's key is `NAMESPACE/NAME`. */
   setPod(key: string, pod: Readonly<Pod> | undefined): void
   setVolume(name: string, volume: Readonly<PersistentVolume> | undefined): void
   setAttachment(name: string, attachment: Readonly<VolumeAttachment> | undefined): void

@@ -1,4 +1,4 @@
-// The identity of a node: the user `system:node:NAME` in the group `system:nodes`.
+// A node's identity: the user `system:node:NAME` in the group `system:nodes`.
 import { AUTHENTICATED_GROUP, type UserInfo } from '../security/index.ts'
 
 export const NODE_USER_PREFIX = 'system:node:'

@@ -13,7 +13,7 @@ import { nodeNameOf } from './node-identity.ts'
 
 export interface NodeTokenRequest {
   readonly user: UserInfo
-  /** The account of the token. */
+  /** The token's account. */
   readonly namespace: string
   readonly accountName: string
   readonly spec: TokenRequest['spec']

@@ -1,4 +1,4 @@
-// The types that contain objects or describe the result of a request: list metadata, Status and watch events. They are
+// The types that contain objects or describe a request's result: list metadata, Status and watch events. They are
 // declared like kinds, so that schemas.ts publishes them in the same way.
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
 import { tokenRequest } from '../../api/kinds/service-account/token-request-schema.ts'

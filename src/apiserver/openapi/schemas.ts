@@ -7,13 +7,13 @@ import type { Dialect, Schema } from './dialect.ts'
 import { type Envelope, envelopeOf, type GroupVersionKind, listMeta } from './envelope-types.ts'
 
 export interface Schemas {
-  /** Adds the schema of a kind if it is new, and returns its name. */
+  /** Adds a kind's schema if it is new, and returns its name. */
   addKind(resource: Resource): string
   /** Adds the schema of a kind's list if it is new, and returns its name. */
   addList(resource: Resource): string
   /** Adds the schema of a type if it is new, and returns its name. */
   addType(type: ObjectType): string
-  /** Adds the schema of a patch if it is new, and returns its name. */
+  /** Adds a patch's schema if it is new, and returns its name. */
   addPatch(): string
   /** Returns all added schemas by name. */
   all(): Readonly<Record<string, Schema>>

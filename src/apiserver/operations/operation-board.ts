@@ -35,7 +35,7 @@ export interface OperationBoard {
   readonly store: Store
   /** The usage of volumes that other processes report. */
   readonly usage: Pick<ReportedUsage, 'register'>
-  /** Applies changes of the operations of this process. */
+  /** Applies changes of this process's operations. */
   applyLocal(changes: OperationChanges): void
   /** Applies the report of another process, which `user` sent. */
   applyReport(user: string, report: OperationReportSpec): OperationReportStatus

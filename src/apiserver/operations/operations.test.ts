@@ -133,7 +133,7 @@ describe('operations', () => {
 describe('reports of operations', () => {
   const listNames = async () => namesIn((await api.get(`${ROOT}/operations`)).json)
 
-  it('PLUS-15 add, change and remove the operations of a process', async () => {
+  it("PLUS-15 add, change and remove a process's operations", async () => {
     const completeReport = {
       process: 'p',
       isComplete: true,

@@ -11,7 +11,7 @@ export const isStreamSubresource = (name: string): name is StreamSubresource => 
 
 export interface StreamPlan {
   readonly nodeName: string
-  /** The path and query for the agent of the node. */
+  /** The path and query for the node's agent. */
   readonly path: string
 }
 
@@ -40,7 +40,7 @@ const AGENT_PATHS: Readonly<Record<StreamSubresource, string>> = {
   log: 'containerLogs',
 }
 
-/** Returns the name of the container. Throws 400 if it is ambiguous or unknown. */
+/** Returns the container's name. Throws 400 if it is ambiguous or unknown. */
 function chooseContainer({ metadata, spec }: Readonly<Pod>, requestedName: string): string {
   const names = (containers: readonly { readonly name: string }[] = []) => containers.map(({ name }) => name)
   const mainNames = names(spec?.containers)
@@ -55,7 +55,7 @@ function chooseContainer({ metadata, spec }: Readonly<Pod>, requestedName: strin
   throw badRequest(`container ${requestedName} is not valid for pod ${metadata.name}`)
 }
 
-/** The parameters of the agent have other names than those of the API. */
+/** The agent's parameters have other names than those of the API. */
 const AGENT_QUERIES: Readonly<Record<StreamSubresource, (query: URLSearchParams) => URLSearchParams>> = {
   attach: commandQuery,
   exec(query) {

@@ -31,7 +31,7 @@ export interface PodStreamCall {
   readonly route: ResourceRequest
   readonly resource: Resource
   readonly user: UserInfo
-  /** Called with the open stream, so that it can be ended when the credentials of the user are revoked. */
+  /** Called with the open stream, so that it can be ended when the user's credentials are revoked. */
   track(stream: Pick<StreamSink, 'end' | 'onClose'>): void
 }
 
@@ -119,7 +119,7 @@ export function createPodStreams(deps: ObjectDeps, connections: NodeConnections 
   }
 }
 
-/** Headers of an upgrade that the agent needs. Extensions such as compression are left out, and so is the token of a browser. */
+/** Headers of an upgrade that the agent needs. Extensions such as compression are left out, and so is a browser's token. */
 function upgradeHeaders(request: ApiRequest): Record<string, string | readonly string[]> {
   const headers: Record<string, string | readonly string[]> = {
     connection: 'Upgrade',

@@ -47,7 +47,7 @@ describe('the bootstrap authorizer', () => {
     expect(isAllowed(collector, 'delete nodes')).toBe(false)
   })
 
-  it('SYS-9 allows ServiceAccounts, but not every authenticated user, to read the keys of the issuer', () => {
+  it("SYS-9 allows ServiceAccounts, but not every authenticated user, to read the issuer's keys", () => {
     const account: UserInfo = { name: 'system:serviceaccount:shop:robot', groups: ['system:serviceaccounts'] }
     expect(isAllowed(account, 'get /openid/v1/jwks')).toBe(true)
     expect(isAllowed(ANN, 'get /openid/v1/jwks')).toBe(false)

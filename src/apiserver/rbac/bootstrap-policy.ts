@@ -1,5 +1,5 @@
 // The roles and bindings that the server creates. Names and rules are those of Kubernetes, without the rules that a storage
-// control plane does not need. Stowage adds the role `stowage:viewer`, the roles of the components in the server's process (component-roles.ts)
+// control plane does not need. Stowage adds the role `stowage:viewer`, the roles of the components in the server process (component-roles.ts)
 // and the bindings of joining nodes (certificate-policy.ts).
 import { STOWAGE_GROUP } from '../../api/kinds/operation/operation.ts'
 import type { PolicyRule, Subject } from '../../api/kinds/rbac/rbac-schema.ts'
@@ -17,7 +17,7 @@ import { COMPONENT_BINDINGS, COMPONENT_ROLES } from './component-roles.ts'
 
 export interface BootstrapRole {
   readonly name: string
-  /** The namespace of a role. Absent for a cluster role. */
+  /** A role's namespace. Absent for a cluster role. */
   readonly namespace?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly rules: readonly PolicyRule[]

@@ -68,7 +68,7 @@ export function componentAuthorizer(...components: readonly Component[]): Author
   }
 }
 
-/** Returns an authorizer that records which rules of the components of the server's process are used. */
+/** Returns an authorizer that records which rules of the components of the server process are used. */
 export function recordRuleUse(authorizer: Authorizer): Authorizer {
   const authorizersByUser = new Map(
     IN_PROCESS_COMPONENTS.map((component) => [userOf(component).name, componentAuthorizer(component)]),
@@ -90,7 +90,7 @@ function describeRequest(attributes: AuthorizationAttributes): string {
 
 /**
  * Returns a client that also authorizes requests for kinds that the server does not have, such as snapshots. Tests handle
- * these requests in a client that wraps the client of the server.
+ * these requests in a client that wraps the server's client.
  */
 export function authorizeUnservedKinds(client: Client, component: Component): Client {
   const authorizer = componentAuthorizer(component)

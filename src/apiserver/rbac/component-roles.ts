@@ -1,4 +1,4 @@
-// The users of the components that run in the server's process, and the roles `stowage:COMPONENT` that grant them the rules
+// The users of the components that run in the server process, and the roles `stowage:COMPONENT` that grant them the rules
 // of component-rules.ts. Rules with the namespace `own` apply in kube-system.
 import { type PolicyRule, RBAC_GROUP, type Subject } from '../../api/kinds/rbac/rbac-schema.ts'
 import { AUTHENTICATED_GROUP, accountUser, type UserInfo } from '../security/index.ts'
@@ -6,7 +6,7 @@ import { type Component, type ComponentRule, rulesOf } from './component-rules.t
 
 const KUBE_SYSTEM = 'kube-system'
 
-/** The components that run in the server's process. The node agents have the identities of their nodes. */
+/** The components that run in the server process. The node agents have the identities of their nodes. */
 export type InProcessComponent = Exclude<Component, 'capacity-templates' | 'health-monitor' | 'leaks' | 'node' | 'sdk'>
 
 /** Service accounts in kube-system, under the names of Kubernetes where it has the same controller. */
@@ -44,7 +44,7 @@ export const IN_PROCESS_COMPONENTS = [
 export const isInProcess = (component: Component): component is InProcessComponent =>
   (IN_PROCESS_COMPONENTS as readonly Component[]).includes(component)
 
-/** Returns the user as which a component in the server's process makes its requests. */
+/** Returns the user as which a component in the server process makes its requests. */
 export function userOf(component: InProcessComponent): UserInfo {
   if (component === 'manager' || component === 'scheduler')
     return { name: USERS[component], groups: [AUTHENTICATED_GROUP] }
@@ -58,7 +58,7 @@ const subjectOf = (component: InProcessComponent): Subject =>
 
 /** The rules of a role. */
 export interface RoleRules {
-  /** The namespace of the role. Absent for a cluster role. */
+  /** The role's namespace. Absent for a cluster role. */
   readonly namespace?: string
   readonly rules: readonly PolicyRule[]
 }
@@ -117,7 +117,7 @@ export function parseResource(id: string): { group: string; resource: string } {
 
 const roleName = (component: InProcessComponent): string => `stowage:${component}`
 
-/** The roles of the components in the server's process. */
+/** The roles of the components in the server process. */
 export const COMPONENT_ROLES = IN_PROCESS_COMPONENTS.flatMap((component) =>
   roleRulesOf(rulesOf(component), KUBE_SYSTEM).map((role) => ({ name: roleName(component), ...role })),
 )

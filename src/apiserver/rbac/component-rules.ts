@@ -36,7 +36,7 @@ const ELECT_LEADER = rule('get create update patch', 'leases.coordination.k8s.io
 })
 /** Writes of several objects in one transaction. Only Stowage serves commits; other API servers get single writes. */
 const COMMIT = rule('create', 'commits.stowage.dev', { feature: 'transactions' })
-/** Reports of the operations of a process. Only Stowage serves them. */
+/** Reports of a process's operations. Only Stowage serves them. */
 const REPORT_OPERATIONS = rule('create', 'operationreports.stowage.dev', { feature: 'operations' })
 
 /** The controllers of `stowage controllers`, by their names in --controllers. */
@@ -266,10 +266,10 @@ const LEAKS_RULES = [
   rule('create', 'persistentvolumes', { feature: 'adopt' }),
 ]
 
-/** The caches and the leader election that the controllers of an API server's process share. */
+/** The caches and the leader election that the controllers of an API server process share. */
 const MANAGER_RULES = [rule('watch', '*'), RECORD_EVENTS, ELECT_LEADER, COMMIT]
 
-/** The objects that `stowage up --driver` derives from the capabilities of a driver. */
+/** The objects that `stowage up --driver` derives from a driver's capabilities. */
 const DRIVER_SETUP_RULES = [
   rule('get create patch delete', 'csidrivers.storage.k8s.io'),
   rule('list create patch delete', 'storageclasses.storage.k8s.io'),

@@ -1,4 +1,4 @@
-// Caches the decisions on the requests of a user. The role index returns the same list of grants until a role or binding
+// Caches the decisions on a user's requests. The role index returns the same list of grants until a role or binding
 // changes, so that list is the key of the cache. If a rule names objects, decisions on named objects are not cached.
 import type { AuthorizationAttributes, Decision, ResourceAttributes } from '../security/index.ts'
 import type { Grant } from './role-index.ts'

@@ -1,4 +1,4 @@
-// The interface of an authorizer, which decides whether a user may perform a request. The attributes of a request are those
+// The interface of an authorizer, which decides whether a user may perform a request. A request's attributes are those
 // of Kubernetes.
 import type { FieldRequirement } from '../../api/selectors.ts'
 import type { UserInfo } from './user.ts'

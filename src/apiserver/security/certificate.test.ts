@@ -36,7 +36,7 @@ describe('issueCertificate', () => {
     expect(certificate.checkPrivateKey(leafKey)).toBe(true)
   })
 
-  it('signs with the key of the issuer', () => {
+  it("signs with the issuer's key", () => {
     const [ca, leaf] = [new X509Certificate(aCa()), new X509Certificate(aCertificate())]
     expect(ca.ca).toBe(true)
     expect(leaf.ca).toBe(false)

@@ -102,7 +102,7 @@ describe('a later start', () => {
     expect(materialOf(second)).toEqual(materialOf(firstPki))
   })
 
-  it('restores the permissions of the directory', async () => {
+  it("restores the directory's permissions", async () => {
     const dir = createDirectory()
     await loadPki(dir)
     chmodSync(dir, 0o755)

@@ -6,13 +6,13 @@ export interface ObjectClaim {
   readonly uid: string
 }
 
-/** The objects of a token. A pod-bound token also names the node of the pod. */
+/** The objects of a token. A pod-bound token also names the pod's node. */
 export interface TokenSubject {
   readonly namespace: string
   readonly serviceaccount: ObjectClaim
   readonly pod?: ObjectClaim
   readonly secret?: ObjectClaim
-  /** The uid is absent if the node of a pod does not exist. */
+  /** The uid is absent if a pod's node does not exist. */
   readonly node?: { readonly name: string; readonly uid?: string }
 }
 

@@ -28,7 +28,7 @@ export interface AccountTokensOptions {
   readonly issuer: string
   /** The longest lifetime of a token. A longer request is shortened. */
   readonly lifetimeSecondsMax: number
-  /** Returns the URL of this server, for the discovery of the issuer. */
+  /** Returns this server's URL, for the discovery of the issuer. */
   serverUrl(): string
 }
 
@@ -47,7 +47,7 @@ export interface AccountTokens {
   issue(request: IssueRequest): Promise<{ readonly token: string; readonly expiresAtMs: number }>
   /** Signs a token for a Secret of type kubernetes.io/service-account-token. */
   createSecretToken(subject: SecretTokenSubject): string
-  /** Handles the paths of the issuer. Returns undefined for all others. */
+  /** Handles the issuer's paths. Returns undefined for all others. */
   handleDiscovery(path: string): ApiResponse | undefined
   /** Calls the listener after tokens may have become invalid. There is one listener. */
   onRevocation(listener: RevocationListener): void

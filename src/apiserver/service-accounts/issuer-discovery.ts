@@ -9,7 +9,7 @@ const CACHE_HEADERS = { 'cache-control': 'public, max-age=3600' }
 
 export interface IssuerDiscoveryOptions {
   readonly issuer: string
-  /** Returns the URL of this server. */
+  /** Returns this server's URL. */
   serverUrl(): string
   keys(): TokenKeys
 }

@@ -79,7 +79,7 @@ describe('the admission plugin ServiceAccount', () => {
     expect(pod.spec.imagePullSecrets).toEqual([{ name: 'a' }])
   })
 
-  it('keeps a mount of the container at the path of the token', async () => {
+  it("keeps a mount of the container at the token's path", async () => {
     const volumeMounts = [{ name: 'own', mountPath: MOUNT_PATH }]
     const { json } = await createPod({
       containers: [container('main', { volumeMounts })],

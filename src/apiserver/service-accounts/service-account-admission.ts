@@ -26,7 +26,7 @@ const TOKEN_SECONDS = 3_607
 
 export interface ServiceAccountAdmissionOptions {
   readonly random: Random
-  /** The CA of this server as PEM. */
+  /** This server's CA as PEM. */
   readonly rootCa: string
 }
 

@@ -22,7 +22,7 @@ export interface ObjectChange {
 export interface DescribedChange {
   /** The ChangeRecord as JSON. */
   readonly line: string
-  /** The uid of the object. */
+  /** The object's uid. */
   readonly owner: string
   /** Undefined if the change has no effect on the steps of a claim. */
   readonly stepChange: StepChange | undefined
@@ -116,7 +116,7 @@ const ATTACHMENT: KindDescription = {
   }),
 }
 
-/** A node agent often updates the status of a pod. */
+/** A node agent often updates a pod's status. */
 const POD: KindDescription = {
   isJournaled: (pod) => claimsOf(pod).length > 0,
   omitsOtherFields: true,
@@ -142,7 +142,7 @@ function claimStepOf(claim: AnyObject, before: AnyObject | undefined): StepName 
   return isSelected ? 'Scheduled' : undefined
 }
 
-/** Returns the names of the claims of a pod, including those that are created for it. */
+/** Returns the names of a pod's claims, including those that are created for it. */
 function claimsOf({ spec, metadata }: AnyObject): string[] {
   const claims: string[] = []
   for (const { name, persistentVolumeClaim, ephemeral } of spec?.volumes ?? []) {

@@ -23,7 +23,7 @@ export interface ReachedStep {
 export interface StepListener {
   /** Called when a claim reaches a step for the first time, except for its creation. */
   onStep?(step: ReachedStep): void
-  /** Called for each driver call on the volume of a claim. */
+  /** Called for each driver call on a claim's volume. */
   onCall?(claim: FollowedClaim, call: Activity): void
 }
 

@@ -16,11 +16,11 @@ export interface ChangeRecord {
   readonly changes: readonly string[]
   /** The volume of a claim or an attachment, by name. */
   readonly volume?: string
-  /** The claim of a volume, by uid. */
+  /** A volume's claim, by uid. */
   readonly claimUid?: string
   /** The ID that the driver of a volume knows it by. */
   readonly handle?: string
-  /** The claims of a pod, by name. */
+  /** A pod's claims, by name. */
   readonly claims?: readonly string[]
   /** The step that the change completes. */
   readonly step?: StepName

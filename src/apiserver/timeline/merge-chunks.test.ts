@@ -131,7 +131,7 @@ describe('mergeUnmerged', () => {
       expect((await readTimeline({ store, journal: journal() }, requestOf(name))).entries).toHaveLength(1)
   })
 
-  it('PLUS-6 limits the records of a volume, also of one with records in two merges', async () => {
+  it("PLUS-6 limits a volume's records, also of one with records in two merges", async () => {
     const chunks = new UnmergedChunks()
     const names = Array.from({ length: 10 }, () => 'busy')
     await commit(chunks, names, 'update')

@@ -240,7 +240,7 @@ describe('apply', () => {
 })
 
 describe('managedFields', () => {
-  it('SYS-2 record creates, updates and patches under the name of the client', async () => {
+  it("SYS-2 record creates, updates and patches under the client's name", async () => {
     const agent = { 'user-agent': 'builder/v1.2 (linux)' }
     await api.post(MAPS, aConfigMap({ k: '1', l: '1' }), agent)
     await api.patch(`${MAPS}/a?fieldManager=patcher`, { data: { l: '2' } }, 'merge')

@@ -116,7 +116,7 @@ function checkTokenRequest({ name, namespace }: WriteTarget, { metadata, spec }:
 
 const BOUND_KINDS: readonly Kind[] = [podKind, secretKind, nodeKind]
 
-/** Returns the claims of the bound object, and of the node of a bound pod. Throws if the object does not exist. */
+/** Returns the claims of the bound object, and of a bound pod's node. Throws if the object does not exist. */
 async function boundObjectOf(
   deps: ObjectDeps,
   { namespace, name: accountName }: WriteTarget,

@@ -280,7 +280,7 @@ describe('POST of a specific kind', () => {
     expect((await api.post(CLAIMS, aClaim('a'))).json.spec).not.toHaveProperty('volumeAttributesClassName')
   })
 
-  it('CAP-2 sets the defaults of a driver, among them storageCapacity false', async () => {
+  it("CAP-2 sets a driver's defaults, among them storageCapacity false", async () => {
     const { json } = await api.post('/apis/storage.k8s.io/v1/csidrivers', {
       metadata: { name: 'd.example.com' },
       spec: {},

@@ -15,7 +15,7 @@ const create = async (name: string, metadata: object = {}) =>
 const listNames = async () => (await api.get(MAPS)).json.items.map(({ metadata }: Json) => metadata.name)
 
 describe('DELETE', () => {
-  it('returns a Status with the uid of the deleted object', async () => {
+  it("returns a Status with the deleted object's uid", async () => {
     const { metadata } = await create('a')
     const { status, json } = await api.delete(`${MAPS}/a`)
     expect(status).toBe(200)

@@ -335,7 +335,7 @@ describe('an update of a claim', () => {
     }
   })
 
-  it('REX-2 can lower the request to the capacity of the volume, but not below', async () => {
+  it("REX-2 can lower the request to the volume's capacity, but not below", async () => {
     await createBoundClaim()
     await requestStorage('30Gi')
     expect((await requestStorage('10Gi')).status).toBe(200)

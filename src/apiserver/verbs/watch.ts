@@ -204,7 +204,7 @@ class WatchStream {
     )
   }
 
-  /** Encodes the last state of the object with the revision of the event. */
+  /** Encodes the last state of the object with the event's revision. */
   #encodePrevious(type: EventType, event: StoreEvent): Buffer {
     const previousEntry = event.previous!
     return this.#encodeCached(type, event, () =>

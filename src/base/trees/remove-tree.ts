@@ -122,7 +122,7 @@ const ignoreMissing = (removal: Promise<void>): Promise<void> =>
     if (errorCode(error) !== 'ENOENT') throw error
   })
 
-/** Only the owner of a directory can change its mode. If the process cannot write to it, the deletion of an entry fails. */
+/** Only a directory's owner can change its mode. If the process cannot write to it, the deletion of an entry fails. */
 function ignoreDenied(error: unknown): void {
   if (!['EPERM', 'EROFS'].includes(errorCode(error))) throw error
 }

@@ -6,18 +6,18 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 
 export interface SwapAttack {
-  /** The volume. It contains the directory `d`, with the same file names as the directory of the machine. */
+  /** The volume. It contains the directory `d`, with the same file names as the machine's directory. */
   readonly volume: string
   /** A directory for the results of the operation. */
   readonly scratch: string
   /** Runs the operation, which may fail, at least this many times and until there were at least as many swaps. */
   repeat(times: number, operation: (index: number) => Promise<void>): Promise<void>
-  /** Returns the attributes and contents of the directory of the machine. */
+  /** Returns the attributes and contents of the machine's directory. */
   readMachine(): Promise<unknown>
   dispose(): Promise<void>
 }
 
-/** The content of the files of the machine. */
+/** The content of the machine's files. */
 export const MACHINE_CONTENT = 'content of the machine'
 
 const FILES = Array.from({ length: 20 }, (_, index) => `f${index}`)

@@ -68,7 +68,7 @@ export function patchClaim(
   return client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'merge', body }, options)
 }
 
-/** Changes the record of a command, unless the claim is deleted or `change` returns undefined. */
+/** Changes a command's record, unless the claim is deleted or `change` returns undefined. */
 export async function changeRecord(
   client: Client,
   ref: ObjectRef,

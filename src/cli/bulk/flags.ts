@@ -20,7 +20,7 @@ export interface BulkFlags {
 }
 
 export interface BulkRequest {
-  /** Default: the namespace of the kubeconfig. */
+  /** Default: the kubeconfig's namespace. */
   readonly namespace?: string
   readonly selector?: string
   readonly kubeconfig?: string

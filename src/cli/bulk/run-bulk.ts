@@ -77,7 +77,7 @@ export const shouldStartNothing = (knownResults: KnownResults, { isDryRun, failu
 export interface BulkRun<T extends ClaimTask> {
   readonly tasks: readonly T[]
   readonly knownResults: KnownResults
-  /** Returns the status of a claim if no task is started. */
+  /** Returns a claim's status if no task is started. */
   statusIfNotStarted(task: T): Omit<ClaimResult, 'key'>
   /** Calls `run` with a cache of the claims. Not called if no task is started. */
   watchClaims(run: (claims: ClaimCache) => Promise<ClaimResult[]>): Promise<ClaimResult[]>

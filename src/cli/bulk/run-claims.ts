@@ -24,7 +24,7 @@ export interface ClaimTask {
   readonly key: ObjectKey
   /** Starts the change if it is not started yet. Safe to repeat. An ApiError is a failure unless it is transient. */
   start(signal: AbortSignal): Promise<StartResult>
-  /** Returns the status of the claim. `claim` is undefined if it was deleted. */
+  /** Returns the claim's status. `claim` is undefined if it was deleted. */
   check(claim: Claim | undefined): ClaimStatus | Promise<ClaimStatus>
   /** Returns a reason for a timeout, if one is known. */
   explain?(): Promise<string | undefined>

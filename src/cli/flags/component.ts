@@ -1,4 +1,4 @@
-// Flags of the commands about the rights of a component: `rbac print` and `doctor`.
+// Flags of the commands about a component's rights: `rbac print` and `doctor`.
 import { Option } from 'commander'
 
 /** The components, as in commands/rbac/select-rules.ts, which is imported when a command runs. */

@@ -1,4 +1,4 @@
-// Formats the result of a command as its flag --output says: text, JSON on one line, or YAML.
+// Formats a command's result as its flag --output says: text, JSON on one line, or YAML.
 import type { JsonValue } from '../../api/json-value.ts'
 
 export const OUTPUT_FORMATS = ['text', 'json', 'yaml'] as const

@@ -24,7 +24,7 @@ export function createExecCredentials(config: ExecConfig, { clock, dir }: { cloc
     const { status } = JSON.parse(await runPlugin(config, dir))
     const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = status ?? {}
     if (!token && !(cert && key)) throw new Error(`${config.command} printed neither a token nor a certificate`)
-    // Absent fields must not be present as undefined: kubeconfig.ts merges the result into the certificate of the user.
+    // Absent fields must not be present as undefined: kubeconfig.ts merges the result into the user's certificate.
     const credentials = { ...(token ? { token } : {}), ...(cert && key ? { cert, key } : {}) }
     const expiresAtMs = expirationTimestamp
       ? Date.parse(expirationTimestamp) - RENEW_EARLY_MS

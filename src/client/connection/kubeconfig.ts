@@ -70,7 +70,7 @@ interface UserContext {
   readPem(record: Record<string, unknown>, field: string): Promise<string | undefined>
 }
 
-/** Returns the credentials of the user. The order of precedence is token, tokenFile, exec. */
+/** Returns the user's credentials. The order of precedence is token, tokenFile, exec. */
 async function credentialsOf(
   user: Record<string, unknown>,
   { path, clock, readPem }: UserContext,

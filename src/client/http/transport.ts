@@ -82,7 +82,7 @@ export function createTransport(options: TransportOptions): Transport {
     const newAgent = isPlaintext
       ? new HttpAgent(keepAlive)
       : new HttpsAgent({ ...keepAlive, ...tls, secureContext: secureContext() })
-    // All connections of the agent have the same server and credentials, so the name of a connection can be constant. The
+    // All connections of the agent have the same server and credentials, so a connection's name can be constant. The
     // default name contains the certificates and is built for every request.
     newAgent.getName = () => connection.server
     agent = { cert, agent: newAgent }

@@ -39,7 +39,7 @@ export function errorOfResponse({ status, text }: HttpResponse): ApiError {
   return errorOfStatus(value, status, text)
 }
 
-/** Returns the error of a failed request. A response without a Status, as from a proxy, is described by its code and text. */
+/** Returns a failed request's error. A response without a Status, as from a proxy, is described by its code and text. */
 export function errorOfStatus(status: WireObject, httpCode: number, text = ''): ApiError {
   if (status?.kind === 'Status') {
     const { code = httpCode, reason = 'Unknown', message, details, metadata } = status

@@ -47,7 +47,7 @@ interface Scrape {
   readonly atMs: number
   /** Null if the server keeps no journal, from which it measures the steps. */
   readonly steps: Histograms | null
-  /** Null if no component of the server's process calls drivers. */
+  /** Null if no component of the server process calls drivers. */
   readonly calls: Histograms | null
   readonly claims: Readonly<Record<string, number>> | null
 }

@@ -4,7 +4,7 @@ import { createConsoleFixture, startConsole } from '../console.fixture.ts'
 import { parseApiPath } from './forward-rules.ts'
 
 describe('forwarding', () => {
-  it('SYS-13 forwards reads and writes with the credentials of the user', async () => {
+  it("SYS-13 forwards reads and writes with the user's credentials", async () => {
     const { console } = await createConsoleFixture()
     const path = '/k8s/api/v1/namespaces/default/configmaps'
     const body = { metadata: { name: 'a' }, data: { x: '1' } }

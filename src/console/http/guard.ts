@@ -10,7 +10,7 @@ const OWN_SITES: ReadonlySet<string> = new Set(['same-origin', 'none'])
 /** Forms can send only other types. */
 const BODY_TYPE = /^application\/(json|yaml|[\w-]+-patch\+(json|yaml))\s*(;|$)/i
 
-/** Throws unless the Host is a name of the loopback address with the port of the console. */
+/** Throws unless the Host is a name of the loopback address with the console's port. */
 export function checkHost({ headers }: IncomingMessage, port: number): void {
   const allowed = HOSTS.map((host) => `${host}:${port}`)
   if (!allowed.includes(headers.host ?? '')) throw wrongHost(headers.host, allowed)

@@ -15,7 +15,7 @@ export const attachSucceeded = (volumeName: string): EventDetails => ({
 export const attachFailed = (volumeName: string, message: string): EventDetails =>
   failedAttach(`AttachVolume.Attach failed for volume "${volumeName}" : ${message}`)
 
-/** The message names only pods in the namespace of the pod; pods in other namespaces are counted. */
+/** The message names only pods in the pod's namespace; pods in other namespaces are counted. */
 export function attachProblem(
   volumeName: string,
   nodeName: string,

@@ -56,7 +56,7 @@ export interface Wait {
   /** The change that ends the wait, in addition to changes of the volume's own objects. */
   readonly target?: { readonly kind: 'node' | 'capacity'; readonly nodeName: string }
   readonly afterMs?: number
-  /** The problem to report to the pods of a node. */
+  /** The problem to report to a node's pods. */
   readonly report?: { readonly desired: DesiredAttachment; readonly problem: AttachProblem }
 }
 

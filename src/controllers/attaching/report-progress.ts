@@ -1,4 +1,4 @@
-// Records events on the pods of a volume: attached, attach failed, or cannot be attached.
+// Records events on a volume's pods: attached, attach failed, or cannot be attached.
 import type { Attachment } from './attachment-index.ts'
 import { isAttached, isBeingDeleted } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'

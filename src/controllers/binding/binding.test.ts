@@ -350,7 +350,7 @@ for (const isAtomic of [true, false]) {
       expect([await volumeOf('gold-claim'), await volumeOf('empty-claim')]).toEqual(['gold', 'plain'])
     })
 
-    it('VAC-13 copies the attributes class of a bound volume to the status of the claim', async () => {
+    it("VAC-13 copies the attributes class of a bound volume to the claim's status", async () => {
       await start()
       const spec = {
         hostPath: undefined,
@@ -378,7 +378,7 @@ for (const isAtomic of [true, false]) {
       expect((await fixture.getClaim('c')).status?.capacity).toEqual({ storage: '1Gi' })
     })
 
-    it('PROV-4 does not change the capacity of a bound claim', async () => {
+    it("PROV-4 does not change a bound claim's capacity", async () => {
       await start()
       await fixture.createVolume('pv', { size: '2Gi', ...AVAILABLE_STATUS })
       await fixture.createClaim('c')
@@ -861,7 +861,7 @@ for (const isAtomic of [true, false]) {
       expect(await phaseOf('pv')).toBe('Bound')
     })
 
-    it('PROV-5 keeps the volume of a claim while the cache contains a deleted claim with the same name', async () => {
+    it("PROV-5 keeps a claim's volume while the cache contains a deleted claim with the same name", async () => {
       const hiddenNames = { claim: '' }
       await start({ wrapClient: (client) => hideFromWatches(client, hiddenNames) })
       await fixture.createClaim('c')

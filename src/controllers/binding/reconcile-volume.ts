@@ -54,7 +54,7 @@ function plan(
     volume,
     ...lookup,
     inProcessProvisioners: context.inProcessProvisioners,
-    // Pods of an existing claim with that name use the volume of that claim, not this one.
+    // Pods of an existing claim with that name use that claim's volume, not this one.
     activePods: () => (lookup.claim ? [] : activePodsOf(context, claimKeyOf(volume) ?? '').map(keyOfObject)),
   })
 }

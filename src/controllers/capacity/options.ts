@@ -6,7 +6,7 @@ import type { Backoff } from '../../runtime/backoff.ts'
 /** Either one producer for all nodes of the cluster, or one producer on each node. */
 export type CapacityMode =
   | { readonly is: 'central' }
-  /** `segments` is the topology of the node. By default it is read with NodeGetInfo. */
+  /** `segments` is the node's topology. By default it is read with NodeGetInfo. */
   | { readonly is: 'local'; readonly node: string; readonly segments?: Readonly<Record<string, string>> }
 
 export interface CapacityOptions {

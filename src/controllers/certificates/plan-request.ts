@@ -93,7 +93,7 @@ function planApproval(
 }
 
 /**
- * Whether the certificate identifies only the agent of this node, by a name that no machine has. With other names it could be used to
+ * Whether the certificate identifies only this node's agent, by a name that no machine has. With other names it could be used to
  * impersonate another server, such as the API server.
  */
 function hasOnlyServingName({ subject, alternativeNames }: CertificationRequest): boolean {

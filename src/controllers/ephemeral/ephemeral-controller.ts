@@ -60,7 +60,7 @@ export function createEphemeralController(options: EphemeralOptions): EphemeralC
       source({
         cache: pods,
         keysOf: (pod) => (ephemeralVolumes(pod).length > 0 ? [keyOfObject(pod)] : []),
-        matters: () => false, // the volumes of a pod are immutable
+        matters: () => false, // a pod's volumes are immutable
       }),
       source({
         cache: claims,

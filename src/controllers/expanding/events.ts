@@ -1,4 +1,4 @@
-// The events of an expansion. Events that external-resizer also records have its reasons.
+// An expansion's events. Events that external-resizer also records have its reasons.
 import type { EventDetails } from '../../runtime/index.ts'
 
 export const resizeStarted = (volumeName: string): EventDetails => ({

@@ -233,7 +233,7 @@ async function saveFailure(
   const isInfeasible = isTooSmall || isInfeasibleExpand(error)
   const isInUse = error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION'
   records.recordRejection(claim, previousPossibleSize, { isInUse })
-  // The device has the size already, so keep the status of the node expansion.
+  // The device has the size already, so keep the node expansion's status.
   const isNodeState = resizeStateOf(claim)?.startsWith('Node')
   await saveClaim(
     [

@@ -1,6 +1,6 @@
 // Determines the size to request from the driver next. Pure. In the states ControllerResize… a lowered request replaces the
 // earlier target even without a final response: a driver that has already expanded the volume returns the actual size. req
-// is the requested size, alloc is status.allocatedResources, and pvcap is the capacity of the volume.
+// is the requested size, alloc is status.allocatedResources, and pvcap is the volume's capacity.
 //
 //   pvcap   state of the claim                        target
 //   < req   NodeResizeInfeasible                      alloc

@@ -1,4 +1,4 @@
-// Builds and saves the writes of an expansion: status patches of the claim, and size and annotations of the volume.
+// Builds and saves an expansion's writes: status patches of the claim, and size and annotations of the volume.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'

@@ -6,7 +6,7 @@ export const FOREGROUND = 'foregroundDeletion'
 const ORPHAN = 'orphan'
 
 /**
- * The state of an owner. A `terminating` owner is in foreground deletion and waits for this object. An `unknown` owner
+ * An owner's state. A `terminating` owner is in foreground deletion and waits for this object. An `unknown` owner
  * is of a kind that is not served, or is a namespaced owner of a cluster-scoped object. It counts as existing.
  */
 export type OwnerState = 'present' | 'terminating' | 'absent' | 'unknown'

@@ -1,4 +1,4 @@
-// The events of a modification.
+// A modification's events.
 import type { EventDetails } from '../../runtime/index.ts'
 import { formatIo, type IoName, type Target } from './target.ts'
 

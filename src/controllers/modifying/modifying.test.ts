@@ -32,7 +32,7 @@ const waitForEvent = (reason: string, count = 1) =>
     `${count} × ${reason}`,
   )
 
-describe('modifying the class of a bound claim', () => {
+describe("modifying a bound claim's class", () => {
   it('VAC-5 (T0, 39) neither calls the driver nor writes if the class is in effect', async () => {
     await createFixtureWithSilver()
     const claimBefore = await fixture.claim()
@@ -751,11 +751,11 @@ describe('rollback', () => {
     expect(fixture.driverAttributes()).toEqual({ tier: 'cold', iops: '7', throughput: '50' })
     await fixture.setClass('tiered')
     await fixture.waitUntilSettled('tiered')
-    // The value 500 of iops comes from the previous class, silver: the annotation of the volume has saved it.
+    // The value 500 of iops comes from the previous class, silver: the volume's annotation has saved it.
     expect(fixture.driverAttributes()).toEqual({ tier: 'hot', iops: '500', throughput: '50' })
   })
 
-  it('VAC-7 to no class restores the attributes of the storage class', async () => {
+  it("VAC-7 to no class restores the storage class's attributes", async () => {
     await createFixtureWithoutClass()
     await fixture.server.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'fast' },

@@ -38,7 +38,7 @@ export interface Situation {
   readonly io: Readonly<Record<IoName, IoProgress>>
   readonly hasConditions: boolean
   readonly undo: Undo | undefined
-  /** Attributes that the driver has confirmed, from the annotation of the volume. */
+  /** Attributes that the driver has confirmed, from the volume's annotation. */
   readonly confirmedAttributes: Attributes
   readonly driverName: string
   readonly canModify: boolean

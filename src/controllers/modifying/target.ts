@@ -1,4 +1,4 @@
-// The target of a modification: the attributes class, and the claim's own iops and throughput.
+// A modification's target: the attributes class, and the claim's own iops and throughput.
 // Throughput is in bytes per second; ../provisioning/csi/attributes.ts converts it to CSI parameters.
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { compareQuantities, isQuantity } from '../../api/quantity.ts'

@@ -16,7 +16,7 @@ export const ATTRIBUTES_ANNOTATION = 'modifying.stowage.dev/attributes'
 
 export type Undo = Readonly<Record<string, string | null>>
 
-/** If an annotation would be longer, it has only the attributes of the last call; earlier ones are not restored. */
+/** If an annotation would be longer, it has only the last call's attributes; earlier ones are not restored. */
 const ATTRIBUTES_BYTES_MAX = 16_384
 
 /** Returns undefined if the annotation is absent or invalid. */
@@ -52,7 +52,7 @@ export function serializeConfirmedAttributes(
 export const serializeUndo = (undo: Undo): string | null =>
   Object.keys(undo).length === 0 ? null : JSON.stringify(sortKeys(undo))
 
-/** Adds the attributes of a call to the undo record. Existing entries do not change, because they have the oldest values. */
+/** Adds a call's attributes to the undo record. Existing entries do not change, because they have the oldest values. */
 export function extendUndo(newAttributes: Attributes, existingUndo: Undo, currentValues: Attributes): Undo {
   const undo: Record<string, string | null> = { ...existingUndo }
   for (const [key, value] of Object.entries(newAttributes)) {

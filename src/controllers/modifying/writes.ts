@@ -1,4 +1,4 @@
-// Saves the writes of a modification: the status patch of the claim (status-patches.ts) and the patch of the volume.
+// Saves a modification's writes: the status patch of the claim (status-patches.ts) and the patch of the volume.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'

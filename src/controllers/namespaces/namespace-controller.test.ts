@@ -161,7 +161,7 @@ describe('createNamespaceController', () => {
     )
   })
 
-  it('SYS-4 resumes the deletion of a namespace after a restart', async () => {
+  it("SYS-4 resumes a namespace's deletion after a restart", async () => {
     await stop()
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'a' } })
     await server.delete(SHOP)

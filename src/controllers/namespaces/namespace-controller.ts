@@ -157,7 +157,7 @@ async function deleteObject(
   return { kind, name, finalizers: deletedObject.metadata.finalizers ?? [] }
 }
 
-/** Returns no objects of a kind that is no longer served, so that it does not block the deletion of the namespace. */
+/** Returns no objects of a kind that is no longer served, so that it does not block the namespace's deletion. */
 async function listIfServed(client: Client, kind: Kind, namespace: string): Promise<readonly Readonly<Stored>[]> {
   try {
     return (await client.list<KubeObject>(kind, { namespace })).items

@@ -186,7 +186,7 @@ describe('pods without a node agent', () => {
     expect(await fixture.pod('p')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
-  it('SYS-18 keeps the pods of a missing node while the server does not confirm that it is missing', async () => {
+  it("SYS-18 keeps a missing node's pods while the server does not confirm that it is missing", async () => {
     await fixture.aPod('p', 'a')
     let serverReads = 0
     fixture.start({

@@ -196,7 +196,7 @@ describe('createPluginChanges', () => {
     expect(messages()).toContain('the pool is full')
   })
 
-  it('PROV-17 reports a plugin that returns no size, and leaves the size of the claim', async () => {
+  it("PROV-17 reports a plugin that returns no size, and leaves the claim's size", async () => {
     await createBoundClaim()
     start(createPlugin({ expand: async () => ({}) as never }))
     await requestSize('2Gi')

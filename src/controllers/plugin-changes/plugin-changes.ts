@@ -1,4 +1,4 @@
-// Creates the controllers that expand and modify the volumes of a plugin. A plugin without `expand` gets a controller that only
+// Creates the controllers that expand and modify a plugin's volumes. A plugin without `expand` gets a controller that only
 // records events.
 import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'

@@ -1,5 +1,5 @@
 // Adapts the functions `expand` and `modify` of a plugin to the calls of a CSI driver, so that the controllers of CSI drivers
-// change its volumes too. The ID of a volume is the name of its PersistentVolume.
+// change its volumes too. A volume's ID is the name of its PersistentVolume.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'

@@ -9,7 +9,7 @@ export const claimsProtectedBy = (pod: Readonly<Pod>): string[] => (pod.spec?.no
 /**
  * Whether a pod on a node protects a claim. A terminated pod protects its claims until it is deleted, because its volumes
  * may still be mounted. Only the owner protects the claim of an ephemeral volume, and only until the node has shut the
- * pod down, because the pod's own deletion may wait for the deletion of the claim.
+ * pod down, because the pod's own deletion may wait for the claim's deletion.
  */
 export function protectsClaim({ metadata, spec }: Readonly<Pod>, claim: Readonly<PersistentVolumeClaim>): boolean {
   if (!spec?.nodeName || metadata.namespace !== claim.metadata.namespace) return false

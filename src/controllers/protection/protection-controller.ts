@@ -83,7 +83,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       operation: { component: 'protection', name: nameByDeletion('Delete', 'Protect') },
       sources: [
         source({ cache: classes, keysOf: ownKey }),
-        // A change to a claim or volume matters only while the deletion of its class is blocked, so added and updated
+        // A change to a claim or volume matters only while its class's deletion is blocked, so added and updated
         // objects enqueue the class only then.
         source({ cache: claims, keysOf: attributesClassesOf, mayNeedReconcile: () => false }),
         source({ cache: volumes, keysOf: attributesClassOfVolume, mayNeedReconcile: () => false }),

@@ -128,7 +128,7 @@ describe('bindsOnSave', () => {
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
-  it('VAC-12 records no current class if the volume was created without the class of the claim', async () => {
+  it("VAC-12 records no current class if the volume was created without the claim's class", async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ provisioner: withoutAttributes(fixture.storage.provisioner()) })
     await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')

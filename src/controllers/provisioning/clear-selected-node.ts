@@ -1,5 +1,5 @@
 // Removes the selected node of a claim whose volume cannot be created there, so that the scheduler selects another one. The
-// annotation last-failure keeps the reason, which the scheduler shows in the status of the pod.
+// annotation last-failure keeps the reason, which the scheduler shows in the pod's status.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'

@@ -86,14 +86,14 @@ export async function removeIntent(
   if (!hasFinalizer(claim, intent)) return
   try {
     const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), removeIntentPatch(claim, intent))
-    if (patched) claims.applyWriteResult(patched) // undefined if this was the last finalizer of a deleted claim
+    if (patched) claims.applyWriteResult(patched) // undefined if this was a deleted claim's last finalizer
   } catch (error) {
     if (!isMissingOrReplaced(error)) throw error
   }
 }
 
 /**
- * Records that no volume exists for the claim of an attempt. An entry of the journal is removed, and the next call adds it
+ * Records that no volume exists for an attempt's claim. An entry of the journal is removed, and the next call adds it
  * again; a finalizer remains until the claim has a volume or needs none.
  */
 export function markNoVolume(attempt: Attempt, { journal }: ProvisioningContext): void {

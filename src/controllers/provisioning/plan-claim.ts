@@ -108,7 +108,7 @@ function planNothing(situation: ClaimSituation): ClaimAction {
     case 'selected':
   }
   if (volume) {
-    // If called with that name, the storage would return the volume of the other claim.
+    // If called with that name, the storage would return the other claim's volume.
     const owner = volume.spec?.claimRef
       ? `claim "${volume.spec.claimRef.namespace}/${volume.spec.claimRef.name}"`
       : 'no claim'

@@ -10,7 +10,7 @@ import type { Claim } from '../../volumes/matching.ts'
 export interface Provisioner {
   /** The provisioner name in storage classes and in the provisioned-by annotation. */
   readonly name: string
-  /** The name of the node if each node runs its own instance. Each instance has its own intent. */
+  /** The node's name if each node runs its own instance. Each instance has its own intent. */
   readonly instance?: string
   /**
    * Creates the volume, or finds the volume that an earlier attempt created with the same name. Returns failures and does
@@ -24,7 +24,7 @@ export interface Provisioner {
     onOverdue?: OverdueCallback,
   ): Promise<ProvisionResult>
   /**
-   * Deletes the storage of a volume. Succeeds if it does not exist. Also called for volumes without a PV. Returns failures
+   * Deletes a volume's storage. Succeeds if it does not exist. Also called for volumes without a PV. Returns failures
    * and does not throw.
    */
   delete(volume: Readonly<PersistentVolume>, signal: AbortSignal, onOverdue?: OverdueCallback): Promise<DeleteResult>

@@ -1,4 +1,4 @@
-// Releases the claims of a provisioner before another program replaces it: removes the finalizers (intent.ts), which only
+// Releases a provisioner's claims before another program replaces it: removes the finalizers (intent.ts), which only
 // Stowage removes, and the entries of its journal. A claim that is not being deleted loses nothing, because the next provisioner
 // repeats the request under the same volume name. A deleted claim without a PersistentVolume keeps its finalizer or entry: a
 // volume may exist in the storage, and the next provisioner would not look for it.

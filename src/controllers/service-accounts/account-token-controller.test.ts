@@ -47,7 +47,7 @@ async function start() {
     waitUntilFilled,
     waitUntilDeleted: (path: string) =>
       server.waitUntil(async () => (await server.get(path)).status === 404, `the deletion of ${path}`),
-    /** Sends a request with the token of a Secret. */
+    /** Sends a request with a Secret's token. */
     async whoAmI(secret: Json) {
       const token = Buffer.from(secret.data.token, 'base64').toString()
       const headers = { authorization: `Bearer ${token}` }
@@ -127,7 +127,7 @@ describe('the account token controller', () => {
   })
 })
 
-describe('the token of a Secret', () => {
+describe("a Secret's token", () => {
   it('SYS-23 is rejected as soon as the Secret is deleted, invalidated, or has another token', async () => {
     const { createSecret, waitUntilFilled, whoAmI, patch, delete: remove } = await start()
     for (const name of ['deleted', 'invalidated', 'replaced']) {

@@ -24,7 +24,7 @@ export interface SecretTokenRequest {
 }
 
 export interface AccountTokenControllerDeps extends ControllerDeps {
-  /** The CA of the API server as PEM. */
+  /** The API server's CA as PEM. */
   readonly rootCa: string
   /** Returns a signed token that is valid as long as the Secret contains it. */
   createToken(request: SecretTokenRequest): string
@@ -56,7 +56,7 @@ export function createAccountTokenController(deps: AccountTokenControllerDeps): 
     }
   }
 
-  /** Returns the account of a token. Reads it from the server if the cache may be behind. */
+  /** Returns a token's account. Reads it from the server if the cache may be behind. */
   async function findAccount(secret: Readonly<Stored<Secret>>): Promise<Readonly<Stored<ServiceAccount>> | undefined> {
     const ref = { namespace: secret.metadata.namespace, name: accountNameOf(secret) }
     const expectedUid = secret.metadata.annotations?.[ACCOUNT_UID_ANNOTATION]

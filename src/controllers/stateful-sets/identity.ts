@@ -1,4 +1,4 @@
-// The identity of the pods of a stateful set: their names, ordinals, labels and claims. Pure.
+// The identity of a stateful set's pods: their names, ordinals, labels and claims. Pure.
 //   pod web-2 of set web, with the claim www-web-2 of the template www
 import type { Stored } from '../../api/kind.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -20,7 +20,7 @@ interface MemberName {
   readonly ordinal: number
 }
 
-/** Parses the name of a pod. Returns undefined if it is not `<set>-<ordinal>`, with the ordinal in its shortest form. */
+/** Parses a pod's name. Returns undefined if it is not `<set>-<ordinal>`, with the ordinal in its shortest form. */
 export function parseMemberName(podName: string): MemberName | undefined {
   const dash = podName.lastIndexOf('-')
   const digits = podName.slice(dash + 1)

@@ -21,7 +21,7 @@ export interface SetSituation {
   readonly set: Readonly<Stored<StatefulSet>>
   readonly currentRevision: Revision
   readonly updateRevision: Revision
-  /** The pods of the set. Their names are those of members. */
+  /** The set's pods. Their names are those of members. */
   readonly pods: readonly StoredPod[]
   /** Whether a pod of this name exists that does not belong to the set. */
   isOccupied(podName: string): boolean
@@ -145,7 +145,7 @@ const conflictReport = (claimName: string): SetAction => ({
     'the retention policy is ignored for this claim',
 })
 
-/** Returns the revision of a new pod. Pods below the partition keep the current revision. */
+/** Returns a new pod's revision. Pods below the partition keep the current revision. */
 function revisionFor({ set, currentRevision, updateRevision }: SetSituation, ordinal: number): Revision {
   const { type, rollingUpdate } = set.spec?.updateStrategy ?? {}
   if (type !== 'RollingUpdate') return updateRevision

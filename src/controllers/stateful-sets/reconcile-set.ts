@@ -1,4 +1,4 @@
-// Reconciles one stateful set: claims its pods and revisions, saves the revision of its template, creates and deletes pods
+// Reconciles one stateful set: claims its pods and revisions, saves its template's revision, creates and deletes pods
 // (plan-set.ts), and writes its status and history.
 import type { Stored } from '../../api/kind.ts'
 import { controllerRevisionKind } from '../../api/kinds/controller-revision/controller-revision.ts'
@@ -105,7 +105,7 @@ const revisionWithTemplate = (revision: StoredRevision): Revision => ({
 /** Collisions of names are so rare that more of them mean that another program creates revisions of these names. */
 const COLLISIONS_MAX = 10
 
-/** Saves the revision of the current template. Returns the number of name collisions, which is part of new names. */
+/** Saves the current template's revision. Returns the number of name collisions, which is part of new names. */
 async function saveRevision(
   set: StoredSet,
   storedRevisions: readonly StoredRevision[],

@@ -26,7 +26,7 @@ describe('revisionHash', () => {
     expect(revisionHash({ spec: { template } }, 1)).not.toBe('5978c4764')
   })
 
-  it('SYS-27 is part of the name, after at most 223 characters of the name of the set', () => {
+  it("SYS-27 is part of the name, after at most 223 characters of the set's name", () => {
     expect(revisionName('web', 'bcd')).toBe('web-bcd')
     expect(revisionName('x'.repeat(240), 'bcd')).toBe(`${'x'.repeat(223)}-bcd`)
   })

@@ -38,7 +38,7 @@ export const sortRevisions = (revisions: readonly StoredRevision[]): StoredRevis
       compareText(a.metadata.name, b.metadata.name),
   )
 
-/** Plans the revision of the current template. `revisions` is sorted. */
+/** Plans the current template's revision. `revisions` is sorted. */
 export function planRevision(
   set: Readonly<Stored<StatefulSet>>,
   revisions: readonly StoredRevision[],

@@ -20,7 +20,7 @@ export interface SubjectDeps {
   readonly node?: ServedNode
 }
 
-/** Returns undefined if this process must not change the volume of the claim. */
+/** Returns undefined if this process must not change the claim's volume. */
 export function findSubject(claim: Subject['claim'], { isOwnVolume, volumes, node }: SubjectDeps): Subject | undefined {
   const volume = isBound(claim) ? volumes.get(claim.spec?.volumeName) : undefined
   if (!volume || !isOwnVolume(volume)) return undefined
@@ -30,7 +30,7 @@ export function findSubject(claim: Subject['claim'], { isOwnVolume, volumes, nod
   return { claim, volume }
 }
 
-/** Returns a filter for the volumes of a CSI driver. */
+/** Returns a filter for a CSI driver's volumes. */
 export const volumeFilterOf =
   (driverName: string): SubjectDeps['isOwnVolume'] =>
   ({ spec }) =>

@@ -1,5 +1,5 @@
 // Runs all kinds of volume change (change.ts) for one CSI driver or plugin on one work queue. The queue key consists of the claim and the
-// kind, so that the backoff of an expansion does not delay a modification. A lock per volume ensures that two changes of a
+// kind, so that an expansion's backoff does not delay a modification. A lock per volume ensures that two changes of a
 // volume never run at once. With leader election, each term creates a new instance.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -26,7 +26,7 @@ import { findSubject, isBound, type ServedNode, volumeFilterOf } from './subject
 
 export interface VolumeChangeDeps extends Omit<ControllerDeps, 'client'> {
   readonly facts: Pick<DriverFacts, 'name'>
-  /** Whether a volume is changed here. Default: the volumes of the CSI driver. */
+  /** Whether a volume is changed here. Default: the CSI driver's volumes. */
   readonly isOwnVolume?: (volume: Readonly<PersistentVolume>) => boolean
   /** The only node that this instance of the driver serves. By default it serves all nodes. */
   readonly node?: ServedNode

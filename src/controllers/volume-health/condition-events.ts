@@ -25,7 +25,7 @@ export interface ConditionEvents {
   /** Reads the events of earlier processes, so that recoveries from conditions that they recorded are recorded too. */
   readEarlierEvents(client: Client, signal: AbortSignal): Promise<void>
   record(claim: Claim, condition: VolumeCondition): void
-  /** Discards the state of a deleted claim. */
+  /** Discards a deleted claim's state. */
   forget(claim: Claim): void
   /** The number of claims whose last condition is abnormal. */
   readonly abnormalCount: number

@@ -40,7 +40,7 @@ function exchange(path: string, command: FakeCommand): Promise<FakeResponse | un
   return new Promise((resolve, reject) => {
     const socket = connect(path, () => socket.write(`${JSON.stringify(command)}\n`))
     const lines = createInterface({ input: socket })
-    lines.on('error', () => {}) // readline re-emits the error of the socket
+    lines.on('error', () => {}) // readline re-emits the socket's error
     lines.once('line', (line) => {
       socket.destroy()
       resolve(JSON.parse(line) as FakeResponse)

@@ -34,7 +34,7 @@ export async function serveControl(path: string, fake: FakeDriver, crash: () => 
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy())
     const lines = createInterface({ input: socket })
-    lines.on('error', () => {}) // readline re-emits the error of the socket
+    lines.on('error', () => {}) // readline re-emits the socket's error
     lines.on('line', (line) => {
       if (socket.writable) socket.write(`${JSON.stringify(respond(line))}\n`)
     })

@@ -7,7 +7,7 @@ import { redact } from '../redact.ts'
 export interface FakeCall {
   /** The position of the call, starting with 1. */
   readonly number: number
-  /** The name of the method, such as `CreateVolume`. */
+  /** The method's name, such as `CreateVolume`. */
   readonly method: string
   /** The name of the volume or snapshot, or its id if the name is unknown. */
   readonly volume: string | undefined

@@ -14,7 +14,7 @@ export interface FakeSettings {
   readonly defaultBytes: number
   /** Sizes are rounded up to multiples of this size. */
   readonly roundToBytes: number
-  /** The maximum size of a volume. Larger requests fail with OUT_OF_RANGE. */
+  /** A volume's maximum size. Larger requests fail with OUT_OF_RANGE. */
   readonly maximumBytes: number
   /** Accepted keys of `parameters` in addition to `pool` and `copies`. Undefined to accept any key. */
   readonly parameterKeys: readonly string[] | undefined

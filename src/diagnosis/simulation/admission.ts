@@ -80,7 +80,7 @@ export function createAdmission(snapshot: Snapshot): Admission {
     return excess ? { is: 'rejected', causes: [excess] } : { is: 'admitted', object }
   }
 
-  /** Sets the priority that the class of the pod has. Returns the cause if there is no such class. */
+  /** Sets the priority that the pod's class has. Returns the cause if there is no such class. */
   function resolvePriority({ spec }: Stored<Pod>): Diagnosis | undefined {
     const { priorityClasses, missingRights, notServed } = snapshot
     const isUnknown = notServed.has('priorityClasses') || missingRights.some(({ list }) => list === 'priorityClasses')

@@ -58,7 +58,7 @@ export function sharedCapacities(group: NodeGroup, existing: readonly Capacity[]
   return group.capacities.filter((capacity) => !isAboutNode(capacity, group) && !keys.has(keyOf(capacity)))
 }
 
-/** Returns the group under another name, which also becomes the name of its template. */
+/** Returns the group under another name, which also becomes its template's name. */
 export function renameGroup(group: NodeGroup, name: string): NodeGroup {
   const { node, csiNode, capacities } = createGroupNode(group, name)
   return { name, node, csiNode, capacities }
@@ -86,7 +86,7 @@ export function groupLike(nodeName: string, snapshot: Snapshot): NodeGroup | und
   return { ...template, capacities }
 }
 
-/** Whether the topology of the report has a label value that only the node of the template has. */
+/** Whether the report's topology has a label value that only the template's node has. */
 const isAboutNode = ({ nodeTopology }: Capacity, group: NodeGroup): boolean => {
   const values = valuesOfNode(group)
   return Object.values(nodeTopology?.matchLabels ?? {}).some((value) => values.has(value))

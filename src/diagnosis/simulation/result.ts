@@ -1,4 +1,4 @@
-// The result of a simulation. Plain data, so that it can be printed and compared.
+// A simulation's result. Plain data, so that it can be printed and compared.
 import type { Diagnosis } from '../diagnosis.ts'
 
 export interface SimulationResult {

@@ -104,7 +104,7 @@ export async function runSimulation(scenario: Scenario, rules: RoundRules, optio
   return { result, addedNodes: adder?.names.size ?? 0 }
 }
 
-/** Pods of a higher priority first, otherwise in the given order, as in the queue of the scheduler. */
+/** Pods of a higher priority first, otherwise in the given order, as in the scheduler's queue. */
 const byPriority = (a: Readonly<Pod>, b: Readonly<Pod>): number => (b.spec?.priority ?? 0) - (a.spec?.priority ?? 0)
 
 function volumeOf(

@@ -83,7 +83,7 @@ describe('simulate', () => {
     expect(nodeOf(await runScenario({ snapshot, pods }))).toEqual({ high: 'n1' })
   })
 
-  it('PLUS-2 keeps pods that share a claim on the node of its new volume', async () => {
+  it("PLUS-2 keeps pods that share a claim on its new volume's node", async () => {
     const snapshot = aSnapshot([
       { name: 'n1', free: '10Gi' },
       { name: 'n2', free: '10Gi' },

@@ -178,7 +178,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
     for (const { device, file } of readOnlyLoops) await detachIfUnused(device, file)
   }
 
-  /** Returns the device of the volume if it is still attached. An operator may have detached it. */
+  /** Returns the volume's device if it is still attached. An operator may have detached it. */
   async function findAttachedDevice(id: VolumeId): Promise<string | undefined> {
     const device = devices.get(id)
     if (device === undefined) return undefined

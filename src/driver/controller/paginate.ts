@@ -1,4 +1,4 @@
-// Paginates lists. A token is the last id of the previous page, so it stays valid if items are added or deleted.
+// Paginates lists. A token is the previous page's last id, so it stays valid if items are added or deleted.
 import { invalid, invalidToken } from '../errors.ts'
 
 export interface PageRequest {

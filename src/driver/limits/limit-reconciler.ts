@@ -12,7 +12,7 @@ import { hasLimits } from './rates.ts'
 import type { WorkloadCgroups } from './workload-cgroups.ts'
 
 export interface LimitReconciler {
-  /** Applies the limits of the record. The caller must hold the lock of the volume. */
+  /** Applies the record's limits. The caller must hold the lock of the volume. */
   enforce(volume: VolumeRecord): Promise<Enforcement>
   /** Must be called after the volume is unstaged. */
   remove(id: VolumeId): void

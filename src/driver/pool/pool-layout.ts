@@ -60,7 +60,7 @@ export async function findUnrecorded(
   return { leftovers, unknownContent }
 }
 
-/** Detects the backend from the content of the pool. */
+/** Detects the backend from the pool's content. */
 export async function detectBackend(pool: string): Promise<'loop' | 'directory' | undefined> {
   for (const directory of [volumesIn(pool), snapshotsIn(pool)]) {
     for (const file of await readdir(directory)) {

@@ -1,4 +1,4 @@
-// Reserves disk space for records, because on a full disk even the deletion of a volume must write a record first. The reserve
+// Reserves disk space for records, because on a full disk even a volume's deletion must write a record first. The reserve
 // is released when a record cannot be written, and allocated again when there is space.
 import { open, rm, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'

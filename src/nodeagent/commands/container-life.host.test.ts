@@ -26,7 +26,7 @@ describe.skipIf(skipMessage)(`the life of containers${skipMessage ? ` (${skipMes
   const clock = systemClock()
   const run = createRun({ clock })
   const disk = createHostDisk({ mounts: createMounts({ run }), run })
-  /** Called before each write of the agent. After it has returned true, the operations of this agent have no effect. */
+  /** Called before each write of the agent. After it has returned true, this agent's operations have no effect. */
   let onWrite: () => boolean = () => false
   let root: string
   let volume: string

@@ -49,7 +49,7 @@ export interface Containers {
     containerName: string,
     options: { readonly previous: boolean },
   ): Promise<ContainerLog | undefined>
-  /** Stops the processes of the pod. Returns whether all have exited. Called again after `onChange`. */
+  /** Stops the pod's processes. Returns whether all have exited. Called again after `onChange`. */
   stop(uid: string, graceSeconds: number): Promise<boolean>
   /** Returns the state of the containers after `stop`. */
   finalView(pod: Readonly<Stored<Pod>>): Promise<PodView>

@@ -20,7 +20,7 @@ const deps = {
 const read = (container: object, spec: object = {}, base = {}) =>
   readEnvironment({ ...pod, spec } as never, { name: 'c', ...container } as never, { ...deps, base })
 
-describe('the environment of a container', () => {
+describe("a container's environment", () => {
   it('SYS-7 expands known variables, keeps unknown ones, and unescapes $$', () => {
     const env = { A: '1', B: '$(A)' }
     expect(expandVariables('$(A)-$(B)-$(C)-$$(A)-$A-$', env)).toBe('1-$(A)-$(C)-$(A)-$A-$')

@@ -22,7 +22,7 @@ export interface RunningContainer {
 }
 
 export interface ExecOptions {
-  /** The program and its arguments, with the prefix that applies the user of the container. */
+  /** The program and its arguments, with the prefix that applies the container's user. */
   readonly command: readonly string[]
   /** Whether the command reads from `stdin` of the returned process. Default: its input is empty. */
   readonly stdin?: boolean
@@ -53,7 +53,7 @@ export class ContainerNotRunningError extends Error {
 const SETUP_MS_MAX = 10_000
 const SETUP_POLL_MS = 20
 
-// The command keeps its PID through every exec, so the PID of the child is the PID of the command.
+// The command keeps its PID through every exec, so the PID of the child is the command's PID.
 const SCRIPT = `
 target=$1 user=$2 working_dir=$3; shift 3
 while [ -n "$1" ]; do echo $$ > "$1" || exit 126; shift; done; shift
@@ -116,7 +116,7 @@ function toContainerProcess(child: ChildProcess, tty: boolean): ContainerProcess
   }
 }
 
-/** Waits until the container has its own root directory. Before, a command would run in the root of the machine. */
+/** Waits until the container has its own root directory. Before, a command would run in the machine's root. */
 async function waitForRoot({ pid }: RunningContainer, clock: Clock): Promise<void> {
   const machineRoot = await stat('/')
   for (const deadlineMs = clock.monotonicMs() + SETUP_MS_MAX; ; await clock.sleep(SETUP_POLL_MS)) {

@@ -86,7 +86,7 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
     }
   }
 
-  it('SYS-7 resolves links of the machine in a mount path inside the root of the container', async () => {
+  it("SYS-7 resolves links of the machine in a mount path inside the container's root", async () => {
     await writeFile(join(volume, 'token'), 'secret')
     // On most machines, /var/run is a link to /run.
     const mountPath = '/var/run/stowage-test/serviceaccount'
@@ -276,7 +276,7 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
     })
   })
 
-  it('SYS-7 keeps the log of the previous run only', async () => {
+  it("SYS-7 keeps the previous run's log only", async () => {
     const container = agentPaths(root).container(UID, 'main')
     for (const run of ['0', '1', '2']) {
       await mkdir(join(container, run), { recursive: true })

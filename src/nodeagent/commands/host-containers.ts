@@ -28,7 +28,7 @@ import { readTerminationMessage } from './termination-message.ts'
 
 export interface HostContainersDeps extends ContainerSources {
   readonly log: Logger
-  /** Default: the limits of the kubelet. */
+  /** Default: the kubelet's limits. */
   readonly logLimits?: LogLimits
   /** Default: the cgroups of this machine. */
   readonly cgroups?: PodCgroups
@@ -51,7 +51,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   const knownPods = new Map<string, Readonly<Stored<Pod>>>()
   /** Runs whose postStart hook is running. */
   const postStarts = new Set<string>()
-  /** Runs that must be ended and started again, with the message of the event. */
+  /** Runs that must be ended and started again, with the event's message. */
   const condemnedRuns = new Map<string, { readonly message: string; readonly graceSeconds?: number }>()
   /** Monotonic time at which the grace period of a pod that is being stopped ends. */
   const deadlinesMs = new Map<string, number>()
@@ -193,7 +193,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     const target = { pod, container }
     try {
       const isStarted = await starter.start(pod, planned, volumes)
-      if (!isStarted) return undefined // the record of the run has the reason
+      if (!isStarted) return undefined // the run's record has the reason
     } catch (error) {
       const { message } = error as Error
       recordEvent(target, { type: 'Warning', reason: 'Failed', message: `Error: ${message}` })
@@ -467,7 +467,7 @@ const hasWaitingState = ({ status }: Readonly<Pod>, name: string): boolean =>
 
 const graceSecondsOf = ({ spec }: Readonly<Pod>): number => spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
 
-/** Returns the results of probes that an earlier agent wrote to the status of this run. */
+/** Returns the results of probes that an earlier agent wrote to this run's status. */
 function findEarlierResults({ status }: Readonly<Pod>, { name }: Readonly<Container>, startedMs: number) {
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
   const { state, started, ready } = statuses.find((candidate) => candidate.name === name) ?? {}

@@ -1,5 +1,5 @@
 // Starts a command as a process of the machine in its own mount namespace, with the pod's volumes at their mount paths. The
-// root of the namespace is a temporary overlay over the root of the machine: writes outside of volumes are discarded, and
+// root of the namespace is a temporary overlay over the machine's root: writes outside of volumes are discarded, and
 // no mount points are created on the machine. This is not a sandbox: the process shares the network and PID namespaces and,
 // if the agent is root, the user namespace.
 import { spawn } from 'node:child_process'
@@ -17,7 +17,7 @@ export interface LaunchMount {
 }
 
 export interface LaunchOptions {
-  /** The program and its arguments, with the prefix that applies the user of the container. */
+  /** The program and its arguments, with the prefix that applies the container's user. */
   readonly command: readonly string[]
   /** The program without the prefix. The command is not started if it does not exist. */
   readonly program: string
@@ -41,13 +41,13 @@ export interface LaunchOptions {
   readonly scratch: string
 }
 
-// If the root of the machine cannot be overlaid as a whole, e.g. without root privileges, each top-level directory is
+// If the machine's root cannot be overlaid as a whole, e.g. without root privileges, each top-level directory is
 // overlaid, or shown read-only. If the PID file exists and has another PID, the run is lost: the agent that started it was
 // killed, and another agent starts the next run. Each argument list ends with an empty argument. If a step fails, the command is not started,
 // and the log or the start file contains the error. The script uses its own PATH; the command gets that of the container.
 //
 // `enter` resolves mount paths and the working directory inside the new root, part by part: a link such as /var/run -> /run, or one
-// that a pod created in a volume, would otherwise lead to the machine. The working directory of the shell is the open
+// that a pod created in a volume, would otherwise lead to the machine. The shell's working directory is the open
 // directory, so that a missing part is created in it even if its name is replaced meanwhile, and after each step its real
 // path must be in the new root. A volume gets its options before it is moved to its mount path, for the same reason. The move
 // does not update utab of mount(8), which a user without root may not write, and mount(8) reports that as a failure.

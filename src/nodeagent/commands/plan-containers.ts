@@ -25,7 +25,7 @@ export interface ContainerState {
 }
 
 export interface LatestRun {
-  /** The index of the run, starting at 0. */
+  /** The run's index, starting at 0. */
   readonly run: number
   readonly state: RunState
   readonly id: string

@@ -1,4 +1,4 @@
-// The records of one run of a container's command: files in the directory of the pod, because the process may outlive the
+// The records of one run of a container's command: files in the pod's directory, because the process may outlive the
 // agent. The agent writes `started` and `killed`; the process writes `exit` and `start`; both write `pid`.
 //   containers/<name>/<run>/started          wall-clock time before the start, and the restart delay after this run
 //   containers/<name>/<run>/pid              PID and start time, to detect a reused PID
@@ -69,7 +69,7 @@ export interface EndedRunState extends RunTimes {
 const LOST_CODE = 137
 const STARTED = 'ok'
 
-/** Reads the state of a run. Returns undefined if it was never started. */
+/** Reads a run's state. Returns undefined if it was never started. */
 export async function readRun(files: RunFiles, disk: NodeDisk): Promise<RunState | undefined> {
   const started = await disk.readText(files.started)
   if (started === undefined) return undefined

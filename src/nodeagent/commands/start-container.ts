@@ -54,7 +54,7 @@ export class ImageError extends Error {
 }
 
 const DIRECTORY_MODE = 0o750
-/** Time for the mounts of a container. After it, the agent looks again later. */
+/** Time for a container's mounts. After it, the agent looks again later. */
 const START_MS_MAX = 10_000
 const START_POLL_MS = 5
 

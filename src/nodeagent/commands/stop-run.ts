@@ -21,7 +21,7 @@ export interface StoppedRun {
   /** Undefined if the pod object no longer exists. No hook is run then. */
   readonly target?: ActionTarget
   readonly graceSeconds: number
-  /** The message of the event. */
+  /** The event's message. */
   readonly message: string
 }
 

@@ -3,7 +3,7 @@
 //   claim                                              plan
 //   NodeResizePending, NodeResizeInProgress            expand, and update the state of the claim
 //   FileSystemResizePending alone (an older resizer)   expand, and update the size of the claim
-//   NodeResizeInfeasible                               expand once when the pod starts, and update the state of the claim;
+//   NodeResizeInfeasible                               expand once when the pod starts, and update the claim's state;
 //                                                      otherwise do nothing: the controller decides when to retry
 //   no state, ReadWriteMany, and another node has      expand without an update of the claim, unless
 //   already updated the size of the claim              node-expansion-not-required is set
@@ -31,7 +31,7 @@ export type NodeExpansionPlan =
 const NOTHING: NodeExpansionPlan = { do: 'nothing' }
 
 interface MountState {
-  /** The capacity of the claim when the volume was mounted on this node. */
+  /** The claim's capacity when the volume was mounted on this node. */
   readonly mountedSize: string | undefined
   readonly isPodStarting: boolean
 }

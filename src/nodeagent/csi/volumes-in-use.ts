@@ -10,7 +10,7 @@ export interface VolumesInUse {
 }
 
 export interface VolumesInUseDeps {
-  /** The names in the first status of the node. */
+  /** The names in the node's first status. */
   readonly initialNames: readonly string[]
   report(names: readonly string[]): Promise<void>
 }

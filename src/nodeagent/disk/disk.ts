@@ -17,7 +17,7 @@ export interface NodeDisk {
   readText(path: string): Promise<string | undefined>
   /** Replaces the file atomically. After a power loss, however, it may be missing or empty. */
   writeText(path: string, text: string): Promise<void>
-  /** Replaces the file atomically, with this mode and owner. Default owner: the user of the agent. */
+  /** Replaces the file atomically, with this mode and owner. Default owner: the agent's user. */
   writeFile(path: string, content: Uint8Array, mode: number, user?: number): Promise<void>
   /** Creates a file if it does not exist. Throws SubPathError if a part of its path is a link. */
   makeEmptyFile(path: string, mode: number): Promise<void>

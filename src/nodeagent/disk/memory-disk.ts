@@ -6,7 +6,7 @@ import { SubPathError } from './disk.ts'
 import { splitSubPath } from './sub-path.ts'
 
 export interface MemoryDisk extends NodeDisk {
-  /** Returns all paths with their contents: the text of a file, `-> target` for a link, otherwise the kind. */
+  /** Returns all paths with their contents: a file's text, `-> target` for a link, otherwise the kind. */
   snapshot(): Record<string, string>
   readonly mountPoints: ReadonlySet<string>
   readonly groups: ReadonlyMap<string, GroupOptions>

@@ -29,7 +29,7 @@ describe('makeSubPath', () => {
     await rm(top, { recursive: true, force: true })
   })
 
-  it('SYS-7 gives new directories the mode of the volume', async () => {
+  it("SYS-7 gives new directories the volume's mode", async () => {
     const volume = await realpath(await mkdtemp(join(tmpdir(), 'stowage-sub-')))
     await chmod(volume, 0o2775)
     await mkdir(join(volume, 'existing'))

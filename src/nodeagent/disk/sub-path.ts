@@ -1,6 +1,6 @@
 // Opens a path inside a volume, and creates missing directories of it. Because the volume may contain symbolic links that lead
 // out of it, each part of the path is opened relative to its open parent directory, without following links. The target of a
-// link replaces it in the path, which is then opened from the root of the volume again; it must not lead out of the volume.
+// link replaces it in the path, which is then opened from the volume's root again; it must not lead out of the volume.
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readlink, realpath } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -74,7 +74,7 @@ function startRenewal(
 /** Polls a condition that depends on file writes, which the manual clock does not control. */
 const waitUntil = (condition: () => Promise<boolean>) => vi.waitUntil(condition, { timeout: 20_000, interval: 5 })
 
-describe('the credentials of a node', () => {
+describe("a node's credentials", () => {
   it('SYS-19 are private files with the certificate and its key', async () => {
     const { root, clock } = await createCredentialsFixture()
     const credentials = await loadCredentials(root, clock)

@@ -13,7 +13,7 @@ export interface RequestCertificateOptions {
   readonly use?: CertificateUse
   readonly clock: Clock
   readonly signal: AbortSignal
-  /** Called once if the certificate is not issued within NOTICE_MS, with the name of the request. */
+  /** Called once if the certificate is not issued within NOTICE_MS, with the request's name. */
   onWaiting(requestName: string): void
 }
 

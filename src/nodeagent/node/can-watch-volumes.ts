@@ -1,4 +1,4 @@
-// Asks the server whether the user of the agent may list and watch claims, volumes and attachments. The node authorizer of
+// Asks the server whether the agent's user may list and watch claims, volumes and attachments. The node authorizer of
 // Kubernetes allows a node only to get those that its pods use.
 import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'

@@ -138,7 +138,7 @@ function entryOf({ name, nodeId, topology, maxVolumes }: DriverNodeInfo): CSINod
   }
 }
 
-/** Returns a message if the topology of the driver contradicts the labels of the node, otherwise undefined. */
+/** Returns a message if the topology of the driver contradicts the node's labels, otherwise undefined. */
 function findLabelConflict(
   { metadata }: Readonly<Node>,
   driverName: string,

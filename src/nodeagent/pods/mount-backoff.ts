@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { VolumeError } from '../volume-error.ts'
 
 export interface MountBackoff {
-  /** Returns the last error of the volume if its backoff has not ended. */
+  /** Returns the volume's last error if its backoff has not ended. */
   pendingError(uid: string, volume: string): VolumeError | undefined
   recordFailure(uid: string, volume: string, error: VolumeError): void
   recordSuccess(uid: string, volume: string): void
@@ -14,7 +14,7 @@ export interface MountBackoff {
   waitedMs(uid: string): number
   /** Restarts the measurement of the waiting time, after a timeout event was recorded. */
   resetWait(uid: string): void
-  /** Ends the backoffs of the volumes of a pod. The next failure starts with the shortest backoff. */
+  /** Ends the backoffs of a pod's volumes. The next failure starts with the shortest backoff. */
   end(uid: string): void
   /** Ends all backoffs, for example after a driver was registered. */
   endAll(): void

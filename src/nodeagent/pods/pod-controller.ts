@@ -1,4 +1,4 @@
-// The controller of the pods on this node. Keys are UIDs, so that the volumes of a deleted pod are unmounted.
+// The controller of the pods on this node. Keys are UIDs, so that a deleted pod's volumes are unmounted.
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'

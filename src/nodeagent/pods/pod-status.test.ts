@@ -55,7 +55,7 @@ describe('phaseOf', () => {
   })
 })
 
-describe('the status of a pod', () => {
+describe("a pod's status", () => {
   it('SYS-26 is ready when its main containers, its sidecars and its readiness gates are', () => {
     const sidecar = { name: 's', restartPolicy: 'Always' }
     const pod = aPod('Always', { initContainers: [sidecar], readinessGates: [{ conditionType: 'x/gate' }] })

@@ -15,7 +15,7 @@ export type Projection = NonNullable<NonNullable<Volume['projected']>['sources']
 export interface ProjectedFile {
   readonly content: Uint8Array
   readonly mode: number
-  /** Owner of the file. Default: the user of the agent. */
+  /** Owner of the file. Default: the agent's user. */
   readonly user?: number
 }
 

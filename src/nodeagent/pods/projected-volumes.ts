@@ -27,7 +27,7 @@ export interface ProjectedVersion {
   readonly fsGroup?: number
 }
 
-/** Returns the path of the volume. `previous` are the files that an earlier call of this agent has written, if any. */
+/** Returns the volume's path. `previous` are the files that an earlier call of this agent has written, if any. */
 export async function writeProjectedVolume(
   uid: string,
   name: string,

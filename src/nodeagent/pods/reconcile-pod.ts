@@ -110,7 +110,7 @@ export function retryWithin(outcome: Outcome, ms: number, message: string): Outc
 interface PodFailure {
   readonly reason: string
   readonly message: string
-  /** Default: the grace period of the pod. */
+  /** Default: the pod's grace period. */
   readonly graceSeconds?: number
   readonly event: 'Normal' | 'Warning'
 }

@@ -17,7 +17,7 @@ export interface RegisteredDriver {
   readonly endpoint: string
   readonly version: Version
   readonly csi: CsiDriver
-  /** The capabilities of the node service. */
+  /** The node service's capabilities. */
   readonly capabilities: ReadonlySet<NodeCapability>
 }
 

@@ -22,7 +22,7 @@ const REPEAT_MS = 60_000
 /** Delay after a report failed, or after the server was found not to serve reports. */
 const RETRY_MS = 60_000
 
-/** Reports until the signal is aborted. The last report removes the usage of this process. */
+/** Reports until the signal is aborted. The last report removes this process's usage. */
 export async function reportUsage(options: UsageReportOptions, signal: AbortSignal): Promise<void> {
   const { metrics, clock, log } = options
   let reportedText = '[]'

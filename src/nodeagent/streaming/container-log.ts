@@ -16,7 +16,7 @@ export class NoLogError extends Error {
   override readonly name = 'NoLogError'
 }
 
-/** Returns the content of the log. Throws NoLogError if the container has none. */
+/** Returns the log's content. Throws NoLogError if the container has none. */
 export async function openContainerLog(
   containers: Pick<Containers, 'findLog'>,
   pod: Readonly<Stored<Pod>>,

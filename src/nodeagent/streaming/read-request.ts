@@ -1,4 +1,4 @@
-// Parses the requests of an API server to the node agent, which have the paths and parameters of the kubelet's API.
+// Parses an API server's requests to the node agent, which have the paths and parameters of the kubelet's API.
 //   /exec/NAMESPACE/POD/CONTAINER?command=ls&output=1     also with the UID of the pod before the container
 //   /attach/NAMESPACE/POD/CONTAINER?input=1&output=1&tty=1
 //   /containerLogs/NAMESPACE/POD/CONTAINER?follow=true&tailLines=10

@@ -7,7 +7,7 @@ import type { KeyAndCertificate } from '../join/request-certificate.ts'
 import { type StreamServer, type StreamServerOptions, startStreamServer } from './stream-server.ts'
 
 export interface StreamOptions {
-  /** The address to listen on. Default: the address of the machine. */
+  /** The address to listen on. Default: the machine's address. */
   readonly host?: string
   /** Default: 0, any free port. */
   readonly port?: number

@@ -1,4 +1,4 @@
-// The HTTPS listener of the node agent, on which API servers reach the containers of the node: logs, exec and attach. It
+// The HTTPS listener of the node agent, on which API servers reach the node's containers: logs, exec and attach. It
 // has the paths of the kubelet (read-request.ts). Only the API server may connect: the listener requires a client certificate of the
 // cluster's CA with its name. The API server has authorized the user before.
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -38,7 +38,7 @@ export interface StreamTls {
   /** PEM. */
   readonly cert: string
   readonly key: string
-  /** The CA of the certificate of the API server. */
+  /** The CA of the API server's certificate. */
   readonly ca: string
 }
 

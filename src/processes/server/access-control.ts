@@ -29,7 +29,7 @@ export interface AccessControlOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Returns the URL of the server; called after it listens. */
+  /** Returns the server's URL; called after it listens. */
   serverUrl(): string
 }
 

@@ -1,4 +1,4 @@
-// Creates the clients of the components in the process of the API server. Each client has its own user
+// Creates the clients of the components in the API server process. Each client has its own user
 // (apiserver/rbac/component-roles.ts) and is authorized as over HTTP, so that `stowage up` also reports a rule that a component
 // lacks: with a log line, an event and the metric stowage_missing_rights.
 import {
@@ -24,7 +24,7 @@ export interface ComponentClientsOptions {
   readonly signal: AbortSignal
 }
 
-/** Returns the client of a component: the same one for every call. */
+/** Returns a component's client: the same one for every call. */
 export type ClientOf = (component: InProcessComponent) => Client
 
 export function createComponentClients(options: ComponentClientsOptions): ClientOf {

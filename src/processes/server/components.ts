@@ -1,4 +1,4 @@
-// Runs the components that share the process of an API server: the nodes of this machine and the controllers, each with the
+// Runs the components that share an API server process: the nodes of this machine and the controllers, each with the
 // rights of its own user.
 import { join } from 'node:path'
 import type { FeatureGates } from '../../api/feature-gates.ts'

@@ -15,7 +15,7 @@ export interface StartJournalOptions {
   readonly signal: AbortSignal
 }
 
-/** Resolves when the size of the journal is known. Runs until the signal is aborted. */
+/** Resolves when the journal's size is known. Runs until the signal is aborted. */
 export async function startJournal(journal: Journal, options: StartJournalOptions): Promise<void> {
   const { store, server, tracesUrl, clock, log, signal } = options
   const { registry } = server.metrics

@@ -98,7 +98,7 @@ export interface ServeOptions {
   /** Number of nodes to run on this machine beside the controllers, each with its own driver. Default: 3, or 1 on etcd. */
   readonly nodes: number | undefined
   readonly poolBytes: number | undefined
-  /** Options of the pods on the nodes of this machine. */
+  /** Options of the pods on this machine's nodes. */
   readonly podOptions: PodOptions
   /** Whether the scheduler runs with the controllers. */
   readonly hasScheduler: boolean

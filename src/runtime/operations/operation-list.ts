@@ -1,4 +1,4 @@
-// Formats the operations of a process as an OperationList in indented JSON. Unlike a list of the API server, it has no
+// Formats a process's operations as an OperationList in indented JSON. Unlike a list of the API server, it has no
 // resourceVersion.
 import { operationKind } from '../../api/kinds/operation/operation.ts'
 import type { Operation } from '../../api/kinds/operation/operation-schema.ts'

@@ -1,4 +1,4 @@
-// Builds the Operation of a key from the state of its queue.
+// Builds the Operation of a key from its queue's state.
 import { createHash } from 'node:crypto'
 import { CLUSTER_OPERATIONS_NAMESPACE, COMPONENT_LABEL, OPERATION_LABEL } from '../../api/kinds/operation/operation.ts'
 import type { Operation, OperationPhase } from '../../api/kinds/operation/operation-schema.ts'
@@ -6,7 +6,7 @@ import { timestamp } from '../../base/timestamps.ts'
 import type { ObjectKey } from '../../client/object-key.ts'
 import type { KeyState } from '../work-queue.ts'
 
-/** The name of an operation, such as `Provision`, and its object. */
+/** An operation's name, such as `Provision`, and its object. */
 export interface OperationSubject {
   readonly operation: string
   readonly object: {
@@ -69,7 +69,7 @@ function phaseOf({ is, isRetry, details }: KeyState): { phase: OperationPhase; r
   }
 }
 
-/** Longer names of objects are truncated, so that the name of the operation is valid. */
+/** Longer names of objects are truncated, so that the operation's name is valid. */
 const OBJECT_NAME_LENGTH_MAX = 200
 /** Hexadecimal digits of the hash in a name. */
 const NAME_HASH_LENGTH = 10

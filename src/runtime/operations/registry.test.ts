@@ -8,7 +8,7 @@ import { createOperationRegistry, OPERATIONS_MAX, type OperationChanges } from '
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** Creates a queue whose operations a registry follows. `reconcile` receives the name of the object. */
+/** Creates a queue whose operations a registry follows. `reconcile` receives the object's name. */
 function createHarness(reconcile: (name: string) => Promise<Outcome>) {
   const clock: ManualClock = manualClock()
   const registry = createOperationRegistry({ process: 'test@host:1', clock })
@@ -47,7 +47,7 @@ function createHarness(reconcile: (name: string) => Promise<Outcome>) {
 }
 
 describe('the registry of operations', () => {
-  it('PLUS-15 lists what a queue does and waits for, with the result of the last attempt', async () => {
+  it("PLUS-15 lists what a queue does and waits for, with the last attempt's result", async () => {
     const driverError = new CsiError('RESOURCE_EXHAUSTED', 'the pool is full')
     driverError.call = { driver: 'disk.example', method: 'CreateVolume' }
     const outcomes: Record<string, () => Promise<Outcome>> = {

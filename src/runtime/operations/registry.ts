@@ -1,4 +1,4 @@
-// The registry of the operations of this process: what its work queues do and wait for. A queue only notes the key of a
+// The registry of this process's operations: what its work queues do and wait for. A queue only notes the key of a
 // reconcile that starts or ends. For its listeners the registry reads the states of noted keys at most once per second, so
 // that a reconcile that is done within a second costs two insertions into a set.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
@@ -14,7 +14,7 @@ import { type OperationSubject, operationNameOf, operationOf } from './operation
 export interface OperationSource {
   /** The component that owns the queue, such as `provisioner`. */
   readonly component: string
-  /** The name of the queue. */
+  /** The queue's name. */
   readonly queue: string
   /** Returns undefined if the key is done. */
   stateOf(key: ObjectKey): KeyState | undefined
@@ -27,11 +27,11 @@ export interface OperationSource {
 
 /** The connection of a queue to the registry. */
 export interface OperationFollower {
-  /** Notes that the state of a key has changed. */
+  /** Notes that a key's state has changed. */
   note(key: ObjectKey): void
   /** Passes an attempt on a claim, a volume, an attachment or a pod to the listeners for activities. */
   recordAttempt(attempt: QueueAttempt): void
-  /** Removes the operations of the queue. */
+  /** Removes the queue's operations. */
   stop(): void
 }
 

@@ -1,4 +1,4 @@
-// Reports the operations of this process to its API server: changes in bounded batches, and a heartbeat while there are
+// Reports this process's operations to its API server: changes in bounded batches, and a heartbeat while there are
 // operations. The reports also contain its attempts and driver calls. A server that does not know the process, for
 // example after a restart, gets a complete list. A server that does not serve reports, such as a stock API server, gets
 // none.
@@ -19,11 +19,11 @@ export interface ReportOptions {
 }
 
 export interface OperationReporter {
-  /** Stops the reports. The last one removes the operations of this process, within at most two seconds. */
+  /** Stops the reports. The last one removes this process's operations, within at most two seconds. */
   stop(): Promise<void>
 }
 
-/** The API server removes the operations of a process after three missed heartbeats. */
+/** The API server removes a process's operations after three missed heartbeats. */
 export const HEARTBEAT_MS = 30_000
 const RETRY_MS = 10_000
 /** The delay before the next attempt at a server that does not serve reports, or not to this user. */

@@ -1,4 +1,4 @@
-// Finds the subject of an operation by the key of a controller: the object in a cache, and the name of the operation.
+// Finds the subject of an operation by a controller's key: the object in a cache, and the name of the operation.
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { type ObjectKey, refOfKey } from '../../client/object-key.ts'
 import type { OperationSubject } from './operation-of.ts'
@@ -7,7 +7,7 @@ import type { OperationSubject } from './operation-of.ts'
 export interface ControllerOperation {
   /** The component, as in the roles of `stowage rbac print`. */
   readonly component: string
-  /** The name of the operation, such as `Provision`. The object is undefined if it no longer exists. */
+  /** The operation's name, such as `Provision`. The object is undefined if it no longer exists. */
   readonly name: string | ((object: Readonly<Stored> | undefined, key: ObjectKey) => string)
   /** The cache of the objects that the keys name. Default: that of the first source. */
   readonly cache?: ObjectCache
@@ -20,7 +20,7 @@ export interface ObjectCache {
   get(key: ObjectKey): Readonly<Stored> | undefined
 }
 
-/** The key of an object may have a suffix after `#`, which the controller interprets. */
+/** An object's key may have a suffix after `#`, which the controller interprets. */
 export function subjectOfKey(
   key: ObjectKey,
   { name, objectOf }: ControllerOperation,

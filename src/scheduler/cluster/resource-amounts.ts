@@ -8,7 +8,7 @@ import { parseQuantity } from '../../api/quantity.ts'
 export type ResourceAmounts = ReadonlyMap<string, number>
 
 /**
- * Returns the requests of the pod. Per resource, this is the sum over the containers, or the peak while the init containers
+ * Returns the pod's requests. Per resource, this is the sum over the containers, or the peak while the init containers
  * run if that is higher; a request of the pod itself replaces it. The overhead is added.
  */
 export function requestsOf({ spec }: Readonly<Pod>): ResourceAmounts {

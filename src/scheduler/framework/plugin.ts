@@ -67,7 +67,7 @@ export interface Plugin<S = unknown> {
    * equivalence class: while one is unschedulable, the others are not evaluated. UNSIGNABLE excludes the pod from any class.
    */
   signPod?(pod: PodInfo): unknown
-  /** Returns the volumes that reserve selected for the claims of the pod. For simulation; the scheduler does not call it. */
+  /** Returns the volumes that reserve selected for the pod's claims. For simulation; the scheduler does not call it. */
   reservedVolumes?(state: S): readonly ReservedVolume[]
   /** Returns the bytes that are free according to each capacity report. For simulation; the scheduler does not call it. */
   freeCapacity?(): ReadonlyMap<ObjectKey, bigint>

@@ -29,7 +29,7 @@ export interface PodPlacer {
 }
 
 interface PlacerOptions extends OfflineOptions {
-  /** Updates the caches as the API server and the controllers do: binds the claims of the pod, then the pod. */
+  /** Updates the caches as the API server and the controllers do: binds the pod's claims, then the pod. */
   applyPlacement(pod: Readonly<Pod>, placement: PlacedPod): void
 }
 

@@ -23,7 +23,7 @@ export interface QueuedPod {
   attempts: number
   /** Failed attempts since the pod was added. A change of its spec while it waits and retryNow reset the count. */
   failures: number
-  /** The signature of the equivalence class that the pod represents. The next pod of the class is requeued after it. */
+  /** The signature of the equivalence class that the pod represents. The class's next pod is requeued after it. */
   signature: string | undefined
   message: string | undefined
   /** What a pod in flight waits for before it is bound. */

@@ -1,5 +1,5 @@
 // Stores the pods that all nodes rejected, until an event can make them schedulable. Pods with equal signatures form an
-// equivalence class. After an event, only the first pod of the class is tried.
+// equivalence class. After an event, only the class's first pod is tried.
 
 import type { ObjectKey } from '../../client/index.ts'
 import type { PodInfo } from '../cluster/pod-info.ts'

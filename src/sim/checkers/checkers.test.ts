@@ -519,7 +519,7 @@ describe('checker of bindings', () => {
 })
 
 describe('checker of deletions', () => {
-  it('PROV-14 reports the deletion of a bound volume, unless the caller could not know of the binding', async () => {
+  it("PROV-14 reports a bound volume's deletion, unless the caller could not know of the binding", async () => {
     const fixture = createFixture()
     const { wrapClient } = checkDeletions(fixture.context)
     const client = wrapClient('control-1', { get: async () => ({}) } as never)

@@ -5,7 +5,7 @@ import type { ObjectOf } from '../engine/view.ts'
 import type { ClientObserver } from './context.ts'
 
 export interface DeletionRequests extends ClientObserver {
-  /** Whether a process requested the deletion of this volume. */
+  /** Whether a process requested this volume's deletion. */
   includes(volume: ObjectOf<'volume'>): boolean
 }
 

@@ -28,7 +28,7 @@ export interface Exemptions {
   update(): void
 }
 
-/** `isRequestedByProcess`: whether a process, and not a user, requested the deletion of a volume. */
+/** `isRequestedByProcess`: whether a process, and not a user, requested a volume's deletion. */
 export function createExemptions(
   system: System,
   view: View,

@@ -1,5 +1,5 @@
 // Rule `wrong preemption`: the scheduler deletes a pod only for a pod of higher priority that may preempt, is still waiting, and
-// fits on the node once the pods of lower priority have left. Recomputed from the store, without the code of the scheduler.
+// fits on the node once the pods of lower priority have left. Recomputed from the store, without the scheduler's code.
 import { quantityToBytes } from '../../api/quantity.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { ObjectOf } from '../engine/view.ts'

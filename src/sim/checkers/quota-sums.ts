@@ -120,7 +120,7 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
   }
 }
 
-/** Returns whether the status of a claim was written; for a new claim, whether it has anything that a quota counts. */
+/** Returns whether a claim's status was written; for a new claim, whether it has anything that a quota counts. */
 function hasNewStatus({ metadata, status = {} }: StoredJson, previous: StoredJson): boolean {
   if (previous?.metadata.uid === metadata.uid) return JSON.stringify(previous.status ?? {}) !== JSON.stringify(status)
   return status.allocatedResources !== undefined || status.currentVolumeAttributesClassName !== undefined

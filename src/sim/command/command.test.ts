@@ -58,7 +58,7 @@ describe('npm run sim', () => {
     expect(await sim('--seeds 3 --from 1')).toMatchObject({ code: 0 })
   })
 
-  it('SYS-14 passes the flags of a run to workers and replay lines', async () => {
+  it("SYS-14 passes a run's flags to workers and replay lines", async () => {
     const flags = '--workload quota --answers stock --operations 4 --faults 3 --targeted-faults 12 --twice'
     const startedFlags: string[] = []
     const startWorker: SimProgram['startWorker'] = (workerFlags) => {

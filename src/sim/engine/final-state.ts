@@ -2,7 +2,7 @@
 import type { SimDriver } from '../environment/driver.ts'
 import type { View } from './view.ts'
 
-/** How many of the last events of an object are included. */
+/** How many of an object's last events are included. */
 const EVENTS_MAX = 4
 
 export function collectFinalState(view: View, drivers: ReadonlyMap<string, SimDriver>): Record<string, object> {

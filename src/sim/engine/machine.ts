@@ -11,7 +11,7 @@ export interface Machine extends SystemNode {
   readonly disk: MemoryDisk
   /** Incremented by each power cut, so that a call that was in progress can be discarded. */
   readonly boots: number
-  /** The process of the agent, once it is created. */
+  /** The agent's process, once it is created. */
   agent: SimProcess | undefined
   /** Applies the effect of a completed driver call on this node. */
   applyCall(driver: DriverName, method: string, request: object): void

@@ -178,7 +178,7 @@ describe('users', () => {
     expect(volume.spec?.csi?.volumeHandle).toBe('imported-1')
   })
 
-  it('SYS-14 edit the volume of a claim: release it only if it is Released, and reserve it only if it is free', async () => {
+  it("SYS-14 edit a claim's volume: release it only if it is Released, and reserve it only if it is free", async () => {
     const { cluster, perform, waitFor } = await createFixture()
     const spec = {
       capacity: { storage: '3Gi' },

@@ -1,5 +1,5 @@
 // The contents of the store for users and checkers, updated commit by commit over every incarnation of the server, with
-// indexes. Reads the store only, never the state of a controller.
+// indexes. Reads the store only, never a controller's state.
 import type { Kind } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../api/kinds/attributes-class/attributes-class-schema.ts'

@@ -37,7 +37,7 @@ export interface Cluster {
   directClient(): Client | undefined
   /** Returns such a client of any API server that is up. */
   anyDirectClient(): Client | undefined
-  /** Returns how the server answers the agent of a node: with the rights of the node only. Requires `identities`. */
+  /** Returns how the server answers a node's agent: with the node's rights only. Requires `identities`. */
   answersToNode(nodeName: string): (server: Client) => Client
   /** Returns the store, for checkers; undefined while the server is down. */
   store(): Store | undefined

@@ -74,7 +74,7 @@ interface StreamSelector {
 
 /** An open watch. */
 interface OpenStream {
-  /** The name of the process. */
+  /** The process's name. */
   readonly name: string
   readonly plural: string
   /** Called when the connection breaks, while the watch waits for its next event. */

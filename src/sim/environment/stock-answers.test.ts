@@ -66,7 +66,7 @@ describe('stock answers of a simulated server', () => {
     expect([...(await codes())]).toEqual([200])
   })
 
-  it('SYS-29 reject iops in the capacity of a volume and in the status of a claim', async () => {
+  it("SYS-29 reject iops in the capacity of a volume and in a claim's status", async () => {
     const { client, codeOf } = await createFixture()
     const capacity = { storage: '1Gi', iops: '100' }
     const volume = {

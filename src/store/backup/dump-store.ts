@@ -24,7 +24,7 @@ const FRAME_BYTES = 256 * 1024 // a frame of this size takes no further entries
 const KEPT_REVISIONS_PER_FRAME = 50_000
 
 export interface DumpOptions {
-  /** The directory of the store. */
+  /** The store's directory. */
   readonly dir: string
   readonly id: string
   readonly createdAt: string

@@ -7,7 +7,7 @@ import { copyLmdbStore, STORE_FILE, type StoreCopy } from '../files/lmdb-copy.ts
 import { requireNoStore } from './restore-store.ts'
 
 export interface RestoreCopyOptions {
-  /** The directory of the store to copy. */
+  /** The store's directory to copy. */
   readonly sourceDir: string
   /** The directory of the new store, which is created if it does not exist. It must not contain a store. */
   readonly dir: string

@@ -221,7 +221,7 @@ export class EtcdClient {
 
 const TRANSIENT_CODES: readonly status[] = [
   status.UNAVAILABLE,
-  status.CANCELLED, // by the timeout of this client
+  status.CANCELLED, // by this client's timeout
   status.DEADLINE_EXCEEDED,
   status.INTERNAL,
   status.UNKNOWN,

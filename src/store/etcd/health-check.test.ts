@@ -13,7 +13,7 @@ function setUp() {
 }
 
 describe('createHealthCheck', () => {
-  it('SYS-11 returns the result of the check', async () => {
+  it("SYS-11 returns the check's result", async () => {
     const { clock, checks, checkHealth } = setUp()
     const healthyResult = checkHealth()
     checks[0]!.complete()

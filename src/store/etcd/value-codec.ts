@@ -51,7 +51,7 @@ export function encodeValue(key: string, storedValue: StoredValue, { hasChecksum
   return bytes
 }
 
-/** Decodes the value of a key. Copies it, so that a cached value does not retain the whole etcd response. */
+/** Decodes a key's value. Copies it, so that a cached value does not retain the whole etcd response. */
 export function decodeValue(key: string, storedBytes: Uint8Array): DecodedValue {
   const bytes = Buffer.from(storedBytes.buffer, storedBytes.byteOffset, storedBytes.byteLength)
   const format = FORMATS.find(({ id }) => id === bytes[0])

@@ -45,7 +45,7 @@ export interface BenchDeps extends Omit<FaultDeps, 'report' | 'clock'> {
   readonly clock: VirtualClock
   readonly profile: DriverProfile
   readonly settings: VerifySettings
-  /** The directory for the root of the node agent. */
+  /** The directory for the node agent's root. */
   readonly root: string
   readonly disk: NodeDisk
 }

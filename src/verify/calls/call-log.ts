@@ -6,7 +6,7 @@ import { type CsiCode, createSecretMask, redact, secretsOf } from '../../csi/ind
 export interface LoggedCall {
   /** The position of the call in its check, starting with 1. */
   readonly number: number
-  /** The name of the method, such as `CreateVolume`. */
+  /** The method's name, such as `CreateVolume`. */
   readonly method: string
   readonly request: JsonValue
   readonly code: CsiCode

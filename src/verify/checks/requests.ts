@@ -52,7 +52,7 @@ export const driverParameters = ({ settings }: CheckContext): Record<string, str
     Object.entries(settings.storageClass.parameters ?? {}).filter(([key]) => !key.startsWith('csi.storage.k8s.io/')),
   )
 
-/** Requires a volume that the node of the driver can use, as a scheduler that chose this node does. */
+/** Requires a volume that the driver's node can use, as a scheduler that chose this node does. */
 function nodeRequirement({
   profile,
   nodeInfo,
@@ -87,7 +87,7 @@ export const publishRequest = (context: CheckContext, volume: Volume, nodeId: st
   secrets: { ...context.settings.secrets.ControllerPublishVolumeSecret },
 })
 
-/** Attaches the volume to the node of the driver, if the driver has attachments. Returns the publish context. */
+/** Attaches the volume to the driver's node, if the driver has attachments. Returns the publish context. */
 export async function attach(context: CheckContext, volume: Volume): Promise<Record<string, string>> {
   const { csi, profile, nodeInfo } = context
   if (!profile.controller.has('PUBLISH_UNPUBLISH_VOLUME')) return {}

@@ -12,7 +12,7 @@ const claimSource = { kind: 'PersistentVolumeClaim', name: 'original' }
 const snapshotSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'monday' }
 const backupSource = { apiGroup: 'example.com', kind: 'Backup', name: 'b1' }
 
-describe('the data source of a claim', () => {
+describe("a claim's data source", () => {
   it.each([
     ['a claim', claimSource],
     ['a snapshot', snapshotSource],

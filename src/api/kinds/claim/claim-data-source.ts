@@ -1,4 +1,4 @@
-// Prepares and validates the data source of a claim. The older field `dataSource` and the newer `dataSourceRef` have the
+// Prepares and validates a claim's data source. The older field `dataSource` and the newer `dataSourceRef` have the
 // same meaning, so the server copies one to the other. `dataSource` without `dataSourceRef` may only refer to a claim or a
 // snapshot.
 import type { FieldErrors } from '../../field-errors.ts'

@@ -19,7 +19,7 @@ const SUPPORTED_STATUSES =
   '"ControllerModifyVolumeFailed", "ControllerModifyVolumeInProgress", "ControllerModifyVolumePending", ' +
   '"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"'
 
-describe('the status of a claim', () => {
+describe("a claim's status", () => {
   it('is written together with metadata, but not with spec', () => {
     expect(kind.status?.acceptsMetadata).toBe(true)
     const claim = aClaim()

@@ -59,7 +59,7 @@ const resize = (claim: PersistentVolumeClaim, size: string, gates?: string) =>
 const setClass = (claim: PersistentVolumeClaim, name: string | undefined, gates?: string) =>
   tryUpdate(kind, claim, (draft) => (draft.spec.volumeAttributesClassName = name), { gates })
 
-describe('the size of a claim', () => {
+describe("a claim's size", () => {
   it('can be changed to another notation of the same amount', () => {
     expect(resize(aClaim({ request: '20Gi', isBound: false }), '20480Mi')).toEqual([])
   })
@@ -81,7 +81,7 @@ describe('the size of a claim', () => {
     expect(resize(aClaim({ request: '20Gi', capacity: '10Gi' }), size)).toEqual([])
   })
 
-  it('REX-2 cannot be lowered below the capacity of the volume', () => {
+  it("REX-2 cannot be lowered below the volume's capacity", () => {
     expect(resize(aClaim({ request: '20Gi', capacity: '10Gi' }), '9Gi')).toEqual([
       'spec.resources.requests.storage: Forbidden: field can not be less than status.capacity',
     ])

@@ -94,7 +94,7 @@ const CLASS_ANNOTATIONS = [BETA_CLASS_ANNOTATION, ALPHA_CLASS_ANNOTATION]
 const annotatedClass = (claim: PersistentVolumeClaim): string | undefined =>
   annotationOf(claim, BETA_CLASS_ANNOTATION) ?? annotationOf(claim, ALPHA_CLASS_ANNOTATION)
 
-/** Validates a lower request, which cancels an expansion but must not be below the capacity of the volume. */
+/** Validates a lower request, which cancels an expansion but must not be below the volume's capacity. */
 function validateShrink(
   next: PersistentVolumeClaim,
   old: PersistentVolumeClaim,

@@ -115,7 +115,7 @@ describe('the high-water mark with --expansion-quota=actual', () => {
     expect(markOf(claim)).toBe('20Gi')
   })
 
-  it('PLUS-14 stays at the capacity of the volume if the capacity exceeds the request', () => {
+  it("PLUS-14 stays at the volume's capacity if the capacity exceeds the request", () => {
     const claim = resize(createExpandingClaim(), '20Gi', ACTUAL)
     const expandedClaim = updateStatus(claim, { capacity: { storage: '100Gi' }, allocatedResourceStatuses: undefined })
     expect(markOf(expandedClaim)).toBe('100Gi')

@@ -39,7 +39,7 @@ function maximum(a: string | undefined, b: string | undefined): string | undefin
 }
 
 /**
- * With --expansion-quota=actual, lowers the mark to the size of the volume when no expansion is in progress. While the
+ * With --expansion-quota=actual, lowers the mark to the volume's size when no expansion is in progress. While the
  * feature gate is disabled, the mark is not lowered.
  *   request    100  20         20           20
  *   allocated   –   100 fails  20 running   20

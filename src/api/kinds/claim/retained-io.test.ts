@@ -24,7 +24,7 @@ const chargesOf = (claim: PersistentVolumeClaim) => ({ mark: claim.spec?.allocat
 const MARK = { mark: { storage: '1Gi' } }
 
 describe('iops and throughput that a claim no longer requests', () => {
-  it('PIO-7 are retained at the capacity of the volume, each separately', () => {
+  it("PIO-7 are retained at the volume's capacity, each separately", () => {
     const claim = aBoundClaim({ iops: '800', throughput: '100' }, { iops: '800', throughput: '100Mi' })
     expect(chargesOf(claim)).toEqual(MARK)
     const { object, errors } = updateRequests(claim, { throughput: '100' })

@@ -1,4 +1,4 @@
-// Validates the name of a CSI driver: a DNS subdomain in upper or lower case, at most 63 bytes.
+// Validates a CSI driver's name: a DNS subdomain in upper or lower case, at most 63 bytes.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 

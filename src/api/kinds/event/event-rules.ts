@@ -24,7 +24,7 @@ export function validateEvent(event: Event, reporterField: string, errors: Field
 }
 
 /**
- * Validates the namespace of an event. An old-style event is in the namespace of its object, or in `default` if the object
+ * Validates an event's namespace. An old-style event is in the namespace of its object, or in `default` if the object
  * is cluster-scoped. A new-style event about a cluster-scoped object is in `default` or kube-system.
  */
 function validateNamespace({ metadata, involvedObject, eventTime }: Event, errors: FieldErrors): void {

@@ -6,7 +6,7 @@ import { defineKind } from '../../kind.ts'
 import { dns1123LabelProblems, qualifiedNameProblems } from '../../names.ts'
 import { type Namespace, namespace } from './namespace-schema.ts'
 
-/** The label with the name of the namespace, for label selectors. */
+/** The label with the namespace's name, for label selectors. */
 const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name'
 /** The finalizer that keeps a namespace until its contents are deleted. */
 const NAMESPACE_FINALIZER = 'kubernetes'

@@ -1,4 +1,4 @@
-// Validates the containers of a pod.
+// Validates a pod's containers.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123LabelProblems } from '../../names.ts'
 import { compareQuantities } from '../../quantity.ts'

@@ -1,4 +1,4 @@
-// Sets the defaults of a pod. Some depend on other fields: requests default to limits, the pull policy depends on the
+// Sets a pod's defaults. Some depend on other fields: requests default to limits, the pull policy depends on the
 // image tag, and host ports default to container ports on the host network.
 import type { Container, EphemeralContainer } from './container-schema.ts'
 import type { Pod, PodSpec, PodStatus } from './pod-schema.ts'

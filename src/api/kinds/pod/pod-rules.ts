@@ -1,4 +1,4 @@
-// Validates the spec of a pod. Other *-rules.ts files in this folder validate containers, volumes, affinity, tolerations and
+// Validates a pod's spec. Other *-rules.ts files in this folder validate containers, volumes, affinity, tolerations and
 // changes.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'

@@ -1,4 +1,4 @@
-// Sets the defaults of the volumes of a pod.
+// Sets the defaults of a pod's volumes.
 
 import { sourcesOf } from './pod-volume-rules.ts'
 import type { Volume } from './pod-volumes-schema.ts'

@@ -109,7 +109,7 @@ describe('creating a pod', () => {
   })
 })
 
-describe('the spec of a pod', () => {
+describe("a pod's spec", () => {
   it('is accepted with one container and one claim', () => expect(errorsOf()).toEqual([]))
 
   it.each([
@@ -176,7 +176,7 @@ describe('the spec of a pod', () => {
   it('may have a nodeName on create', () => expect(errorsOf({ spec: { nodeName: 'node-1' } })).toEqual([]))
 })
 
-describe('the status of a pod', () => {
+describe("a pod's status", () => {
   const storedPod = createPod({ spec: { restartPolicy: 'OnFailure' } })
 
   it('keeps its QoS class', () => {
@@ -228,7 +228,7 @@ describe('the status of a pod', () => {
   })
 })
 
-describe('the deletion of a pod', () => {
+describe("a pod's deletion", () => {
   const assignedPod = createPod({ spec: { nodeName: 'node-1', terminationGracePeriodSeconds: 45 } })
   it.each([
     ['terminationGracePeriodSeconds by default', assignedPod, undefined, 45],

@@ -34,7 +34,7 @@ export function splitToken(text: string): { readonly id: string; readonly secret
   return id && secret ? { id, secret } : undefined
 }
 
-/** Reads the token of a Secret. Returns undefined if the Secret is not a valid bootstrap token. */
+/** Reads a Secret's token. Returns undefined if the Secret is not a valid bootstrap token. */
 export function parseTokenSecret({ metadata, type, data = {} }: Readonly<Secret>): BootstrapToken | undefined {
   const textOf = (key: string) => Buffer.from(data[key] ?? '', 'base64').toString('utf8')
   const id = textOf('token-id')

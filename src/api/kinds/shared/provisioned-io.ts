@@ -30,7 +30,7 @@ export function withClaimIoInBytes(spec: PersistentVolumeClaimSpec): PersistentV
   return { ...spec, resources }
 }
 
-/** Drops IO resources from the spec of a claim, except those that the stored claim already has. */
+/** Drops IO resources from a claim's spec, except those that the stored claim already has. */
 export function withoutNewClaimIo(
   spec: PersistentVolumeClaimSpec,
   stored: PersistentVolumeClaimSpec | undefined,

@@ -10,7 +10,7 @@ const createWithSource = (source: object, name = 'pv-1') =>
     spec: { accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' }, ...source },
   })
 
-describe('the source of a volume', () => {
+describe("a volume's source", () => {
   it('has a rule for every declared type', () => {
     const allSources = Object.fromEntries(Object.keys(persistentVolumeSource.fields).map((name) => [name, {}]))
     expect(volumeSources(allSources as never).sort()).toEqual(Object.keys(allSources).sort())

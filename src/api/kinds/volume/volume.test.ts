@@ -120,7 +120,7 @@ describe('creating a volume', () => {
   })
 })
 
-describe('the status of a volume', () => {
+describe("a volume's status", () => {
   const CREATED_AT = '2026-01-01T00:00:00Z'
   const UPDATED_AT = '2026-02-02T00:00:00Z'
   const storedVolume = tryCreate(kind, aVolume(), { now: CREATED_AT }).object

@@ -8,7 +8,7 @@ import { copyLmdbStore, type RecordDamage, STORE_FILE } from '../../../store/ind
 import { type FileOptions, findFiles, listNames } from './files.ts'
 
 export interface BackupOptions extends FileOptions {
-  /** The directory of the backup. It must be empty or not exist. */
+  /** The backup's directory. It must be empty or not exist. */
   readonly targetDir: string
 }
 

@@ -120,7 +120,7 @@ describe('stowage capacity templates', () => {
     )
   })
 
-  it('PLUS-17 makes the scheduler accept a pod on a node that has the labels of the template', async () => {
+  it("PLUS-17 makes the scheduler accept a pod on a node that has the template's labels", async () => {
     await publish({ group: 'workers', like: 'n1' })
     const signal = new AbortController().signal
     const snapshot = await readSnapshot({ client: server.client(), nowMs: server.clock.nowMs(), signal })

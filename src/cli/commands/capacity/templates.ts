@@ -34,7 +34,7 @@ interface TemplateDeps extends ProgramDeps {
 const TIMEOUT_MS = 10_000
 const USER_AGENT = 'stowage-capacity'
 
-/** Returns the output of the command. */
+/** Returns the command's output. */
 export const publishTemplates = (flags: PublishFlags, deps: TemplateDeps): Promise<string> =>
   withClient(flags, deps, (client) => publishWith(client, flags, deps))
 

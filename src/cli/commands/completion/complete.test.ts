@@ -46,7 +46,7 @@ describe('complete', () => {
     expect(await completeWords('rbac', 'print', '--component', 'pro')).toEqual(['provisioner'])
   })
 
-  it('SYS-12 completes the flags of a command', async () => {
+  it("SYS-12 completes a command's flags", async () => {
     expect(await completeWords('grow', '--na')).toEqual(['--namespace'])
     expect(await completeWords('grow', '--dry-run', '--he')).toEqual(['--help'])
   })
@@ -82,7 +82,7 @@ describe('complete', () => {
     expect(await completeWords('simulate', '--node-group', '')).toBe('file')
   })
 
-  it('SYS-12 completes the kind, then the name of an object', async () => {
+  it("SYS-12 completes the kind, then an object's name", async () => {
     expect(await completeWords('retry', 'p')).toEqual(['pvc/', 'pv/', 'pod/'])
     expect(await completeWords('retry', 'pvc/')).toEqual(['pvc/orders', 'pvc/archive'])
     expect(await completeWords('retry', '--namespace', 'shop', 'pvc/c')).toEqual(['pvc/cart'])

@@ -8,7 +8,7 @@ import { SCRIPT_NAMES } from './script.ts'
 /** Names of objects in the cluster. An unreachable server has none. */
 export interface ObjectNames {
   namespaces(): Promise<readonly string[]>
-  /** Returns the claims in the namespace. Default: the namespace of the kubeconfig. */
+  /** Returns the claims in the namespace. Default: the kubeconfig's namespace. */
   claims(namespace: string | undefined): Promise<readonly string[]>
   attributesClasses(): Promise<readonly string[]>
   csiDrivers(): Promise<readonly string[]>

@@ -1,5 +1,5 @@
 // The completion scripts of shells and of kubectl. They pass the words of the command line to `stowage __complete`, which prints
-// one candidate per line, or the line `:file` if the shell should complete the name of a file.
+// one candidate per line, or the line `:file` if the shell should complete a file's name.
 import { UsageError } from '../../../base/usage-error.ts'
 
 export const SCRIPT_NAMES = ['bash', 'zsh', 'fish', 'kubectl'] as const

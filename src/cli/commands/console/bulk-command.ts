@@ -89,7 +89,7 @@ function checkTypes(request: object): void {
   }
 }
 
-/** Returns flags as the command line has them: text, with the defaults of the command. */
+/** Returns flags as the command line has them: text, with the command's defaults. */
 function toText<D extends Readonly<Record<string, string>>>(
   flags: Readonly<Record<string, string | number | boolean | undefined>>,
   defaults: D,

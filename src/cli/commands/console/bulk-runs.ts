@@ -1,4 +1,4 @@
-// Runs grow and migrate for the console with the engine of the commands. The state of a run is on its claims, so a paused run is
+// Runs grow and migrate for the console with the engine of the commands. A run's state is on its claims, so a paused run is
 // resumed by running it again, as with the commands; a run that the console forgets can be continued by them.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { ApiError, badRequest } from '../../../api/status-error.ts'

@@ -22,7 +22,7 @@ import { manifestsForClaims } from './what-fits.ts'
 
 export interface InsightOptions {
   readonly connection: Connection
-  /** The namespace of the kubeconfig. */
+  /** The kubeconfig's namespace. */
   readonly namespace: string
   readonly clock: Clock
   readonly random: Random

@@ -59,7 +59,7 @@ function parseLeaseName(name = CONTROLLERS_LEASE): string {
   throw new UsageError(`--leader-election-name ${JSON.stringify(name)}: ${problem}`)
 }
 
-/** auto-growing runs in the process of an API server only, which knows the usage of volumes. */
+/** auto-growing runs in an API server process only, which knows the usage of volumes. */
 type RemoteController = Exclude<ControllerName, 'auto-growing'>
 const REMOTE_CONTROLLERS = CONTROLLERS.filter((name): name is RemoteController => name !== 'auto-growing')
 /** The scheduler is off by default, because most clusters already have one. */

@@ -14,7 +14,7 @@ const TOPOLOGY_KEY = `${DRIVER}/node`
 const GIB = 2 ** 30
 const MIB = 2 ** 20
 
-/** A bearer token is the name of its user; other requests are those of an administrator. */
+/** A bearer token is its user's name; other requests are those of an administrator. */
 const SERVER: ServerFixtureOptions = {
   usesRbac: true,
   authenticator: {

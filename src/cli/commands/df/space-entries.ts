@@ -128,7 +128,7 @@ interface ReasonSources extends Pick<EntryOptions, 'usage' | 'hasPods'> {
 const volumeNameOf = ({ spec, status }: Claim): string | undefined =>
   status?.phase === 'Pending' ? undefined : spec?.volumeName || undefined
 
-/** Returns why the usage of the claim is not known. */
+/** Returns why the claim's usage is not known. */
 function reasonOf(claim: Claim, { usage, nodes, hasPods }: ReasonSources): string {
   const { spec } = claim
   if (volumeNameOf(claim) === undefined) return 'the claim has no volume yet'

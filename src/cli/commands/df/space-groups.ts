@@ -70,7 +70,7 @@ export function groupEntries(
   }))
 }
 
-/** The key of a pool is its driver and segment, separated by a space. The name of a driver contains no space. */
+/** A pool's key is its driver and segment, separated by a space. A driver's name contains no space. */
 function keyOf({ class: className, node, driver, pool, namespace }: SpaceEntry, grouping: Grouping): string {
   if (grouping === 'class') return className ?? ''
   if (grouping === 'node') return node ?? ''

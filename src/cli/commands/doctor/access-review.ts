@@ -1,4 +1,4 @@
-// Asks the API server whether a user has a right: with a SelfSubjectAccessReview for the user of the kubeconfig, otherwise with
+// Asks the API server whether a user has a right: with a SelfSubjectAccessReview for the kubeconfig's user, otherwise with
 // a SubjectAccessReview, which needs permission to create one.
 import { selfSubjectAccessReviewKind, subjectAccessReviewKind } from '../../../api/kinds/reviews/reviews.ts'
 import { parseResource } from '../../../apiserver/rbac/component-roles.ts'

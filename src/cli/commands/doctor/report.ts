@@ -3,9 +3,9 @@ import { ApiError } from '../../../api/status-error.ts'
 import { type Check, type DoctorContext, FINDING_STATUSES, type Finding, type FindingStatus } from './check.ts'
 
 export interface Report {
-  /** The address of the API server. */
+  /** The API server's address. */
   readonly server: string
-  /** The version of the API server. */
+  /** The API server's version. */
   readonly version?: string
   readonly driver?: string
   readonly checks: readonly CheckReport[]

@@ -61,7 +61,7 @@ async function startCluster(driver: Partial<FakeSettings> = {}) {
     endpoint,
     post,
     aNode,
-    /** Binds the roles of a sidecar with these features to the account of the driver. */
+    /** Binds the roles of a sidecar with these features to the driver's account. */
     async grant(features?: readonly string[]) {
       const roles = printRoles({ component: 'sidecar', namespace: 'csi', serviceAccount: 'driver', features })
       for (const document of parseAllDocuments(roles)) {

@@ -9,7 +9,7 @@ type Claim = Readonly<PersistentVolumeClaim>
 
 export type GrowTarget =
   | { readonly to: string }
-  /** `run` is the id of this run. `resumedRuns` has the ids of this run and of the interrupted runs that it resumes. */
+  /** `run` is this run's id. `resumedRuns` has the ids of this run and of the interrupted runs that it resumes. */
   | { readonly by: string; readonly run: string; readonly resumedRuns: readonly string[] }
 
 export type GrowPlan =

@@ -6,7 +6,7 @@ import { isQuantity } from '../../../api/quantity.ts'
 export const GROW_RECORD = 'grow.stowage.dev/by'
 
 export interface GrowRecord {
-  /** The id of the run. */
+  /** The run's id. */
   readonly run: string
   readonly by: string
   readonly to: string

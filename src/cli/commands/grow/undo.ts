@@ -1,4 +1,4 @@
-// Runs `stowage grow --undo`: if a claim requests more than the size of its volume, lowers the request to that size, so that the
+// Runs `stowage grow --undo`: if a claim requests more than its volume's size, lowers the request to that size, so that the
 // cluster stops trying, and removes the record of --by. Claims that have the size they request are left unchanged.
 import { compareQuantities } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'

@@ -1,4 +1,4 @@
-// The kubeconfig of the user: chooses the file as kubectl does, and changes it under the lock that kubectl uses. Everything
+// The user's kubeconfig: chooses the file as kubectl does, and changes it under the lock that kubectl uses. Everything
 // that a change does not touch is kept, with its comments.
 import { chown, mkdir, open, realpath, rm, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -83,7 +83,7 @@ async function lockFile(file: string, clock: Clock): Promise<() => Promise<void>
   }
 }
 
-/** Keeps the owner of an existing file: root may change the kubeconfig of another user. */
+/** Keeps an existing file's owner: root may change the kubeconfig of another user. */
 async function replaceFile(path: string, text: string): Promise<void> {
   const owner = await stat(path).catch(() => undefined)
   await writePrivateFile(path, text)

@@ -1,4 +1,4 @@
-// Prints the kubeconfig of a built-in user, from the credentials in the directory of the server.
+// Prints the kubeconfig of a built-in user, from the credentials in the server's directory.
 import { dirname, join } from 'node:path'
 import { parseYaml } from '../../../api/yaml-body.ts'
 import { loadOrCreatePki } from '../../../apiserver/index.ts'

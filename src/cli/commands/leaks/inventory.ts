@@ -1,5 +1,5 @@
 // What CSI drivers have: their volumes and snapshots, read from each process of a driver. Processes that serve one node
-// each, such as the local driver, list only the volumes of that node.
+// each, such as the local driver, list only that node's volumes.
 
 import { timestamp } from '../../../base/timestamps.ts'
 import type { Snapshot, Volume } from '../../../csi/gen/csi_pb.js'
@@ -16,7 +16,7 @@ export interface DriverProcess {
   readonly address: string
   readonly driver: CsiDriver
   readonly facts: DriverFacts
-  /** The topology of the node of this process. Absent if the process serves no node, or the driver has no topology. */
+  /** The topology of this process's node. Absent if the process serves no node, or the driver has no topology. */
   readonly segments?: Readonly<Record<string, string>>
   /** The pool of the local driver, if it can be read on this machine. */
   readonly pool?: string

@@ -108,7 +108,7 @@ export function findVolumeOwner(
   return owners.problem === undefined ? undefined : `its owner is not known: ${owners.problem}`
 }
 
-/** Provisioners may shorten the UID in the name of a volume. Fewer characters than this do not identify a claim. */
+/** Provisioners may shorten the UID in a volume's name. Fewer characters than this do not identify a claim. */
 const UID_CHARACTERS_MIN = 8
 
 /** Whether the volume was created for the claim with this UID. */

@@ -6,7 +6,7 @@ import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schem
 export const MIGRATE_RECORD = 'migrate.stowage.dev/operation'
 
 export interface MigrateRecord {
-  /** The id of the operation. */
+  /** The operation's id. */
   readonly id: string
   /** Empty if the claim had no class. */
   readonly from: string

@@ -159,7 +159,7 @@ describe('stowage migrate', () => {
     )
   })
 
-  it('PLUS-4 suggests --undo only if the class of a claim was written', async () => {
+  it("PLUS-4 suggests --undo only if a claim's class was written", async () => {
     await createClaims(2)
     for (const name of ['db-0', 'db-1']) await setStatus(name, { phase: 'Lost' })
     const emptyRun = await migrate({ ...FORWARD, maxFailures: '5' })

@@ -1,5 +1,5 @@
 // Selects the claims and the operation of `stowage migrate`. An interrupted operation is resumed with its id. --undo selects
-// the claims with the record of an operation, not all claims of the class.
+// the claims with an operation's record, not all claims of the class.
 import { matchesLabels, parseLabelSelector } from '../../../api/selectors.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { type Claim, sortNaturally } from '../../bulk/index.ts'
@@ -19,7 +19,7 @@ const CLAIMS_MAX = 50_000
 interface ForwardOptions {
   readonly from: string
   readonly to: string
-  /** The id of a new operation. */
+  /** A new operation's id. */
   readonly newId: string
 }
 

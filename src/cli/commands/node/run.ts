@@ -31,7 +31,7 @@ export interface NodeFlags extends PodFlags {
   readonly kubeconfig?: string
   /** Address of the API server. Overrides the kubeconfig. */
   readonly server?: string
-  /** Default: the name of this machine. */
+  /** Default: this machine's name. */
   readonly nodeName?: string
   readonly rootDir: string
   readonly driverSocket?: readonly string[]

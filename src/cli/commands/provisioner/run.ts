@@ -1,4 +1,4 @@
-// Runs `stowage provisioner`: provisions and deletes the volumes of a CSI driver. command.ts has the flags,
+// Runs `stowage provisioner`: provisions and deletes a CSI driver's volumes. command.ts has the flags,
 // processes/run-sidecar.ts runs the process.
 import { hostname } from 'node:os'
 import { UsageError } from '../../../base/usage-error.ts'

@@ -29,7 +29,7 @@ const verbsOn = ({ rules }: Json, group: string, resource: string): string[] =>
     .flatMap(({ verbs }: Json) => verbs)
 
 describe('stowage rbac print', () => {
-  it('SYS-9 prints a cluster role, and a role in the namespace of the component', async () => {
+  it("SYS-9 prints a cluster role, and a role in the component's namespace", async () => {
     const { code, objects } = await print('--component', 'provisioner', '--namespace', 'csi')
     expect(code).toBe(0)
     expect(objects.map(({ kind, metadata }) => [kind, metadata])).toEqual([

@@ -26,7 +26,7 @@ export interface ProcessView {
   readonly args: readonly string[]
   /** Names of the environment variables. */
   readonly variables: readonly string[]
-  /** Value of the environment variable that names the socket of a driver. */
+  /** Value of the environment variable that names a driver's socket. */
   readonly driverSocket: string
   /** Mount table, if the process has another mount namespace than this one. */
   readonly mountInfo: string
@@ -76,7 +76,7 @@ export function isPodProcess(view: ProcessView, { nodesDir, podUids }: ProcessMa
 
 const podUidOf = (cgroup: string): string | undefined => /\/stowage-pods\/pod([^/\n]+)/.exec(cgroup)?.[1]
 
-/** A driver has a socket in the directory of a node. */
+/** A driver has a socket in a node's directory. */
 export const isDriverProcess = ({ driverSocket }: ProcessView, { nodesDir }: ProcessMarks): boolean =>
   driverSocket.startsWith(`${nodesDir}/`)
 

@@ -21,7 +21,7 @@ export interface RestoreBackupOptions {
 
 export interface RestoredBackup {
   readonly dataDir: string
-  /** The revision of the store. Not set for a directory. */
+  /** The store's revision. Not set for a directory. */
   readonly revision?: number
   /** Whether the restore continued one that was interrupted. */
   readonly isResumed: boolean

@@ -47,7 +47,7 @@ async function putOperation(): Promise<void> {
 }
 
 describe('stowage retry', () => {
-  it('PLUS-15 sets the annotation to the current time, and prints the operations of the object', async () => {
+  it("PLUS-15 sets the annotation to the current time, and prints the object's operations", async () => {
     await putOperation()
     expect(await retry('pvc/orders')).toBe(
       'persistentvolumeclaim/orders in namespace default: retry requested\n' +

@@ -20,7 +20,7 @@ export interface RetryFlags {
 
 export interface RetryRequest extends NamedObject {
   readonly kubeconfig?: string
-  /** Default: the namespace of the kubeconfig. */
+  /** Default: the kubeconfig's namespace. */
   readonly namespace?: string
   readonly isDryRun: boolean
   readonly output: OutputFormat

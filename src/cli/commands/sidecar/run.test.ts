@@ -29,7 +29,7 @@ const GI = 1024 ** 3
 const TOKEN = 'sidecar'
 const WORKER = 'system:serviceaccount:default:worker'
 
-/** A server with RBAC, on which the token of the sidecar is that of the service account default/worker. */
+/** A server with RBAC, on which the sidecar's token is that of the service account default/worker. */
 const SERVER: ServerFixtureOptions = {
   usesRbac: true,
   authenticator: {

@@ -1,4 +1,4 @@
-// Applies the flags of a simulation to a snapshot: replaced objects, removed and drained nodes, and the nodes to add.
+// Applies a simulation's flags to a snapshot: replaced objects, removed and drained nodes, and the nodes to add.
 import type { Stored } from '../../../api/kind.ts'
 import type { ResourceQuota } from '../../../api/kinds/resource-quota/resource-quota-schema.ts'
 import { UsageError } from '../../../base/usage-error.ts'

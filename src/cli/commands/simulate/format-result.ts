@@ -1,4 +1,4 @@
-// Formats the result of a simulation as text: the answer, then where pods and volumes go, what does not fit and why, and what is
+// Formats a simulation's result as text: the answer, then where pods and volumes go, what does not fit and why, and what is
 // left.
 import type { SimulationResult } from '../../../diagnosis/index.ts'
 import { formatTable } from '../../output/table.ts'

@@ -1,4 +1,4 @@
-// Reads the files of a simulation: pods and claims, including those of workloads, and the objects that replace or
+// Reads a simulation's files: pods and claims, including those of workloads, and the objects that replace or
 // extend those of the cluster.
 import type { Kind, Stored } from '../../../api/kind.ts'
 import { UsageError } from '../../../base/usage-error.ts'

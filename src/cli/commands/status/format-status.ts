@@ -36,7 +36,7 @@ function formatHeadline({ server, problems }: Status): string {
   return `Stowage ${version}${versionNote} is running: stowage ${command}, pid ${pid}, up for ${formatAge(uptimeSeconds)}.`
 }
 
-/** The version of a node is shown if it differs from that of the server. */
+/** A node's version is shown if it differs from that of the server. */
 function formatNode(
   { name, isReady, version }: { readonly name: string; readonly isReady: boolean; readonly version: string },
   serverVersion: string | undefined,

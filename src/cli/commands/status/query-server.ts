@@ -1,4 +1,4 @@
-// Reads the health, store, nodes, drivers and leader of a running server with the credentials of the administrator. If
+// Reads the health, store, nodes, drivers and leader of a running server with the administrator's credentials. If
 // the server does not respond, the result contains a problem; this is not an error.
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { leaseKind } from '../../../api/kinds/lease/lease.ts'

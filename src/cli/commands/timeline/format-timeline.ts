@@ -73,7 +73,7 @@ export function actorOf({ user, manager, component }: TimelineEntry): string {
   return plain(name || (manager ?? ''))
 }
 
-/** Results of attempts in the words of an operation's phase. Other results, such as the code of a call, are shown as they are. */
+/** Results of attempts in the words of an operation's phase. Other results, such as a call's code, are shown as they are. */
 const RESULT_TEXTS: Readonly<Record<string, string>> = { Stuck: 'Waiting', Retry: 'Failed' }
 
 /** Returns one line with the action and its result. */

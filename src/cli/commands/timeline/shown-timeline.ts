@@ -7,7 +7,7 @@ export interface TimelineTarget {
   /** Absent for a volume. */
   readonly namespace?: string
   readonly name: string
-  /** The uid of the object, if several had the name. Default: the newest. */
+  /** The object's uid, if several had the name. Default: the newest. */
   readonly uid?: string
 }
 

@@ -1,4 +1,4 @@
-// Runs `stowage token create`, `list` and `delete` with the client of an administrator.
+// Runs `stowage token create`, `list` and `delete` with an administrator's client.
 import { randomInt } from 'node:crypto'
 import { secretKind } from '../../../api/kinds/secret/secret.ts'
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
@@ -39,7 +39,7 @@ export interface TokenDeps {
 
 const TTL_MS_MIN = 60_000
 
-/** Returns the output of the command. */
+/** Returns the command's output. */
 export async function createToken(flags: CreateTokenFlags, deps: TokenDeps): Promise<string> {
   const { node, ttl, description = '', dryRun = false, output = 'text' } = flags
   if (!node)

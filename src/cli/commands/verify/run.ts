@@ -144,7 +144,7 @@ function selectRequested(patterns: readonly string[]): readonly Check[] {
 const formatPlan = (checks: readonly Check[]): string =>
   `${checks.map(({ id, title, rule }) => `${id}: ${title}\n  ${rule.section}: ${rule.text}\n`).join('')}\n${checks.length} checks\n`
 
-/** Returns the command that repeats one check with the flags of this run. */
+/** Returns the command that repeats one check with this run's flags. */
 function formatReplay(flags: VerifyFlags, id: string, seed: number): string {
   const given = {
     '--csi-address': flags.csiAddress,

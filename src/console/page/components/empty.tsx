@@ -18,7 +18,7 @@ export const Empty = ({ title, children, command }: EmptyProps) => (
   </div>
 )
 
-/** The reason why a list is not shown, with the message of the server. */
+/** The reason why a list is not shown, with the server's message. */
 export function Refused({ what, state }: { readonly what: string; readonly state: CollectionState }) {
   const { error } = state
   if (!error) return null

@@ -19,7 +19,7 @@ interface ActionContext {
   readonly claim: ClaimRow
   /** Undefined if the class does not exist or could not be read. */
   readonly storageClass: ClassRow | undefined
-  /** The attributes classes of the driver of the volume. */
+  /** The attributes classes of the volume's driver. */
   readonly attributesClasses: readonly AttributesClassRow[]
   /** Undefined until the server has answered. */
   readonly mayPatch: boolean | undefined

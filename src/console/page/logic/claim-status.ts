@@ -1,4 +1,4 @@
-// The status of a claim as one word with a tone. A claim that waits for a pod is not a problem, so its tone is neutral.
+// A claim's status as one word with a tone. A claim that waits for a pod is not a problem, so its tone is neutral.
 import type { WhyLine } from '../../protocol.ts'
 import type { ClaimRow } from '../rows/claim.ts'
 

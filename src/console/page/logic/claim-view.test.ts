@@ -84,7 +84,7 @@ it('sorts rows without a value last in both directions', () => {
   expect(names(true)).toEqual(['full', 'empty', 'unknown'])
 })
 
-it('the node of a claim is that of its pod, then that of its volume, then the selected one', () => {
+it("a claim's node is that of its pod, then that of its volume, then the selected one", () => {
   const pod = {
     uid: 'p',
     name: 'p',

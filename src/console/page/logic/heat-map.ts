@@ -37,7 +37,7 @@ interface HeatSources {
   readonly capacities: Iterable<CapacityRow>
   readonly volumes: Iterable<VolumeRow>
   readonly nodes: readonly LabelledNode[]
-  /** Used bytes of the volume of a claim, by namespace/name. */
+  /** Used bytes of a claim's volume, by namespace/name. */
   usedBytesOf(claim: string): number | undefined
 }
 

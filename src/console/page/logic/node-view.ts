@@ -37,7 +37,7 @@ interface NodeSources {
   readonly csiNodes: Iterable<CsiNodeRow>
   readonly claims: Iterable<ClaimView>
   readonly capacities: Iterable<CapacityRow>
-  /** The driver of a claim, for counting slots. */
+  /** A claim's driver, for counting slots. */
   driverOf(claim: ClaimView): string | undefined
 }
 

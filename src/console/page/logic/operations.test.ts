@@ -45,6 +45,6 @@ it('sorts operations without a next attempt last', () => {
   expect(names(true)).toEqual(['b', 'c', 'a'])
 })
 
-it('search finds an operation by the code of the driver', () => {
+it("search finds an operation by the driver's code", () => {
   expect(anOperation('b', failed).searchText).toContain('createvolume: internal')
 })

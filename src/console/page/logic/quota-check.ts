@@ -7,7 +7,7 @@ const CLASS_SUFFIX = '.storageclass.storage.k8s.io/'
 export interface QuotaLimit {
   readonly namespace: string
   readonly quota: string
-  /** The key of the quota, such as `requests.storage`. */
+  /** The quota's key, such as `requests.storage`. */
   readonly key: string
   /** Undefined for a limit of all classes. */
   readonly className: string | undefined

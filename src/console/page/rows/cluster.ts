@@ -100,7 +100,7 @@ export function projectDriver(object: ConsoleObject): DriverRow {
 }
 
 export interface OperationRow extends NamedRow {
-  /** The namespace of the object; empty for an object without one. */
+  /** The object's namespace; empty for an object without one. */
   readonly namespace: string
   readonly objectKind: string
   readonly objectName: string

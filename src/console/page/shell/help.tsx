@@ -1,4 +1,4 @@
-// The dialog with the keys of the page.
+// The dialog with the page's keys.
 import { Dialog } from '../components/dialog.tsx'
 import { GO_KEYS, hasSingleKeys, isHelpOpen } from '../state/keys.ts'
 import { SCREEN_TITLES } from './nav.tsx'

@@ -41,7 +41,7 @@ export const driverMismatch = (subject: string, driver: string): AttachError =>
 export const driverNotOnNode = (nodeName: string, driver: string): AttachError =>
   new AttachError(`CSINode ${nodeName} does not contain driver ${driver}`, { kind: 'CSINode', name: nodeName })
 
-/** Takes the attachment of the volume to the other node. */
+/** Takes the volume's attachment to the other node. */
 export const attachedToOtherNode = (volumeName: string, { metadata, spec }: Attachment): AttachError =>
   new AttachError(
     `volume ${volumeName} can be attached to one node only and may still be published on node ${spec.nodeName}; ` +

@@ -1,4 +1,4 @@
-// The attributes of a new volume: the mutable parameters of CreateVolume, from the claim's attributes class and the iops and
+// A new volume's attributes: the mutable parameters of CreateVolume, from the claim's attributes class and the iops and
 // throughput that the claim itself requests, and the amounts of IO that the volume gets. Rejects conflicting values for one
 // key, and attributes whose feature gate is disabled.
 
@@ -202,7 +202,7 @@ export type IoAmounts = Pick<RequestedAttributes, 'iops' | 'throughput'>
 
 /**
  * Returns the amounts that the new volume gets: from the requests of the claim, or else from the mutable parameters of its
- * attributes class, or else from the parameters of its storage class.
+ * attributes class, or else from its storage class's parameters.
  */
 export function providedIo(requestedIo: IoAmounts, mutableParameters: Parameters, parameters: Parameters): IoAmounts {
   const amount = (name: IoAttribute['key']): string | undefined => {

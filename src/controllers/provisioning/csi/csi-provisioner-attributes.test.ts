@@ -110,7 +110,7 @@ describe('attributes of created volumes', () => {
     },
   )
 
-  it('PIO-1 passes iops and throughput of the claim and records them in the capacity of the volume', async () => {
+  it("PIO-1 passes iops and throughput of the claim and records them in the volume's capacity", async () => {
     const { provision, driver } = await createProvisionerFixture({ facts: MODIFY_VOLUME_FACTS })
     const claim = aClaim({ resources: { requests: { storage: '1Gi', iops: '3k', throughput: '100Mi' } } })
     const storageClass = aClass({ 'provisioned-iops-on-create': '1', 'provisioned-throughput-on-create': '1', a: 'b' })
@@ -127,7 +127,7 @@ describe('attributes of created volumes', () => {
     ['on-create defaults', { 'provisioned-iops-on-create': '100', 'provisioned-throughput-on-create': '20' }, {}],
     ['storage class parameters', { iops: '100', throughput: '20Mi' }, {}],
     ['an attributes class', { 'provisioned-iops-on-create': '100' }, { volumeAttributesClassName: 'bronze' }],
-  ])('PIO-2 PIO-4 records iops and throughput from %s in the capacity of the volume', async (_, parameters, spec) => {
+  ])("PIO-2 PIO-4 records iops and throughput from %s in the volume's capacity", async (_, parameters, spec) => {
     const { apiServer, provision } = await createProvisionerFixture({ facts: MODIFY_VOLUME_FACTS })
     const bronze = { iops: '100', throughput: '20', tier: 'b' }
     await apiServer.post(VACS, { ...gold, metadata: { name: 'bronze' }, parameters: bronze })

@@ -42,7 +42,7 @@ describe('deletion of volumes', () => {
     return fixture
   }
 
-  it('PROV-14 calls DeleteVolume and owns the volumes of the driver', async () => {
+  it("PROV-14 calls DeleteVolume and owns the driver's volumes", async () => {
     const { provisioner, driver, signal } = await createProvisionerFixture()
     expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'deleted' })
     expect(driver.deleteRequests).toMatchObject([{ volumeId: 'v-1', secrets: {} }])

@@ -337,7 +337,7 @@ const CREATED_FOR_ANOTHER_NODE = 'an earlier attempt created it for another node
 const NAME_TAKEN_HINT =
   '. A volume of this name exists and does not match the request: restore the class as it was, or delete the volume and its data in the storage'
 
-/** Returns the message of a failed call. */
+/** Returns a failed call's message. */
 function messageOf(error: unknown): string {
   return error instanceof CsiError ? error.rpcText : (error as Error).message
 }

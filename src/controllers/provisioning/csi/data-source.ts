@@ -1,4 +1,4 @@
-// Reads the data source of a claim: another claim (clone-source.ts) or a snapshot (snapshot-source.ts). External
+// Reads a claim's data source: another claim (clone-source.ts) or a snapshot (snapshot-source.ts). External
 // populators handle all other kinds.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { finalError, ignoredError } from './preparation-error.ts'

@@ -19,7 +19,7 @@ export interface ProvisionerFixtureOptions {
   readonly facts?: DriverFacts
   readonly options?: Partial<CsiProvisionerOptions>
   readonly log?: Logger
-  /** Wraps the client of the provisioner. */
+  /** Wraps the provisioner's client. */
   readonly wrapClient?: (client: Client) => Client
 }
 

@@ -1,4 +1,4 @@
-// Prepares a snapshot as the source of a volume: checks it, determines the snapshot_id and sets the finalizer that protects
+// Prepares a snapshot as a volume's source: checks it, determines the snapshot_id and sets the finalizer that protects
 // it during the restore. source-protection.ts removes the finalizer.
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createTopologyCache } from './topology-cache.ts'
 
 describe('createTopologyCache', () => {
-  it('resets the topology of a claim if its node changes, unless the request must be repeated', () => {
+  it("resets a claim's topology if its node changes, unless the request must be repeated", () => {
     const cache = createTopologyCache()
     const topology = cache.getOrCreate('uid', 'node-a', { mustRepeat: false })
     topology.keys = ['zone']

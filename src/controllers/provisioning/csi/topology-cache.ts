@@ -13,7 +13,7 @@ export interface ClaimTopology {
 
 export interface TopologyCache {
   /**
-   * Returns the topology of the claim, for the caller to fill in. Creates an empty one for a new claim, and replaces it if
+   * Returns the claim's topology, for the caller to fill in. Creates an empty one for a new claim, and replaces it if
    * the selected node has changed, unless `mustRepeat` is set.
    */
   getOrCreate(claimUid: string, node: string | undefined, options: { readonly mustRepeat: boolean }): ClaimTopology

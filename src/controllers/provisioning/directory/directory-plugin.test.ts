@@ -153,7 +153,7 @@ describe('openDirectoryPlugin', () => {
     expect(await readdir(root)).toEqual(['.archived-pvc-u-1'])
   })
 
-  it('PROV-20 owns only directories directly below the root with the name of the volume', async () => {
+  it("PROV-20 owns only directories directly below the root with the volume's name", async () => {
     const provisioner = await openProvisioner()
     expect(provisioner.owns(volumeAt(join(root, 'pvc-u-1')))).toBe(true)
     expect(provisioner.owns(volumeAt(join(root, 'pvc-u-2')))).toBe(false)

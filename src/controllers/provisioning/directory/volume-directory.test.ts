@@ -32,7 +32,7 @@ describe('directoryOf and volumeNameAt', () => {
     '',
   ]
   for (const path of INVALID_PATHS) {
-    it(`PROV-20 reject ${JSON.stringify(path)} as the directory of a volume`, () => {
+    it(`PROV-20 reject ${JSON.stringify(path)} as a volume's directory`, () => {
       expect(volumeNameAt(ROOT, path)).toBeUndefined()
     })
   }

@@ -1,4 +1,4 @@
-// Maps the name of a volume to its directory and back. Only the canonical path is accepted. Pure.
+// Maps a volume's name to its directory and back. Only the canonical path is accepted. Pure.
 //   root /srv/volumes, volume pvc-1  ⇄  /srv/volumes/pvc-1
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 

@@ -41,13 +41,13 @@ export interface ProvisionerPlugin<
   provision(request: ProvisionRequest<P, L>, call: Call): Promise<ProvisionedVolume>
   /**
    * Expands the volume, including its file system, to at least `sizeBytes`, and returns its size. The call may be repeated, even
-   * with a size that the volume already has: it then returns the size of the volume. If this function is absent, an event
+   * with a size that the volume already has: it then returns the volume's size. If this function is absent, an event
    * on a claim that requests more storage says that the volume cannot be expanded.
    */
   expand?(request: ExpandRequest, call: Call): Promise<ExpandedVolume>
   /** Changes attributes of the volume. The call may be repeated, and a cancelled change is undone with the earlier values. */
   modify?(request: ModifyRequest<A>, call: Call): Promise<void>
-  /** Deletes the storage of the volume. Succeeds if it does not exist. */
+  /** Deletes the volume's storage. Succeeds if it does not exist. */
   delete(volume: ExistingVolume, call: Call): Promise<void>
   /**
    * Returns the volume that an earlier `provision` created with this name, if any. Called if a request is rejected before
@@ -78,7 +78,7 @@ export interface ProvisionRequest<
   P extends ParameterDeclarations = ParameterDeclarations,
   L extends LabelDeclarations = LabelDeclarations,
 > {
-  /** The name of the new volume, by default `pvc-` and a UUID. It is the same in every attempt. */
+  /** The new volume's name, by default `pvc-` and a UUID. It is the same in every attempt. */
   readonly volumeName: string
   /** Minimum capacity. */
   readonly sizeBytes: bigint
@@ -93,7 +93,7 @@ export interface ProvisionRequest<
   readonly mountOptions: readonly string[]
   /** The topologies that the class allows, as values of node labels. One must match. If empty, all are allowed. */
   readonly allowedTopologies: readonly Readonly<Record<string, readonly string[]>>[]
-  /** The node of the first pod, if the class has WaitForFirstConsumer. */
+  /** The first pod's node, if the class has WaitForFirstConsumer. */
   readonly selectedNode: string | undefined
   readonly className: string
   readonly claim: {

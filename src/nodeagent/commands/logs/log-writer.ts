@@ -9,7 +9,7 @@ export interface LogLimits {
   readonly filesMax: number
 }
 
-/** The defaults of the kubelet. */
+/** The kubelet's defaults. */
 const LOG_BYTES_MAX = 10 * 1_048_576
 const LOG_FILES_MAX = 5
 export const DEFAULT_LOG_LIMITS: LogLimits = { bytesMax: LOG_BYTES_MAX, filesMax: LOG_FILES_MAX }
@@ -59,7 +59,7 @@ function ignoreMissing(error: unknown): void {
   if (errorCode(error) !== 'ENOENT') throw error
 }
 
-/** Returns the paths of the files of a log, from the oldest to the one that is written to. */
+/** Returns the paths of a log's files, from the oldest to the one that is written to. */
 export async function listLogFiles(path: string): Promise<string[]> {
   const paths: string[] = []
   for (let number = 1; await exists(`${path}.${number}`); number++) paths.unshift(`${path}.${number}`)

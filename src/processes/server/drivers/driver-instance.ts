@@ -1,5 +1,5 @@
 // One driver on one node of `stowage up`: starts its process if it has a command, waits for its socket, inspects it, writes its
-// objects and registers it with the agent of the node. Repeats this when the driver is replaced, and retries every failure.
+// objects and registers it with the node's agent. Repeats this when the driver is replaced, and retries every failure.
 import type { Clock } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { type CsiConnection, connectDriver, type DriverFacts } from '../../../csi/index.ts'
@@ -17,7 +17,7 @@ import type { DriverObjects } from './write-objects.ts'
 
 export interface DriverInstanceOptions {
   readonly socket: string
-  /** The agent of the node. Undefined if no node runs here. */
+  /** The node's agent. Undefined if no node runs here. */
   readonly agent: Promise<Pick<NodeAgent, 'registerDriver' | 'unregisterDriver'>> | undefined
   /** Absent for a driver that runs already. */
   readonly process?: Pick<DriverProcess, 'pid'>

@@ -1,4 +1,4 @@
-// Writes the output of a driver to a file of bounded size, and quotes its first and last lines in messages.
+// Writes a driver's output to a file of bounded size, and quotes its first and last lines in messages.
 //   log      current output
 //   log.1    output before it
 import { type FileHandle, open, rename } from 'node:fs/promises'

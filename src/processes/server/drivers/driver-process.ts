@@ -17,7 +17,7 @@ export interface DriverProcessOptions {
   readonly socket: string
   /** The path of the socket without links, by which left-process.ts recognises the process. */
   readonly mark: string
-  /** File for the record of the process. */
+  /** File for the process's record. */
   readonly recordFile: string
   readonly driverLog: DriverLog
   readonly clock: Clock

@@ -49,7 +49,7 @@ const LAUNCHERS = new Set([
 const NAME_LENGTH_MAX = 24
 
 /**
- * Returns a directory name for each command: the name of its program, such as `hostpathplugin`, so that another driver on the
+ * Returns a directory name for each command: its program's name, such as `hostpathplugin`, so that another driver on the
  * same data directory does not find the data of this one. Later commands of the same program get a number.
  */
 export function nameCommands(commands: readonly string[]): string[] {

@@ -62,7 +62,7 @@ export type ObjectAction =
   /** A user changed the object, or created it. */
   | { readonly do: 'leave' }
 
-/** Compares the content of an object, without metadata, with what is derived now and what was derived when it was written. */
+/** Compares an object's content, without metadata, with what is derived now and what was derived when it was written. */
 export function planObject({
   content,
   recordedContent,

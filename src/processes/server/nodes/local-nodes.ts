@@ -39,7 +39,7 @@ export interface NodesOptions {
   readonly serverUrl: string
   /** Returns how the agent of a node serves logs and commands. */
   streamsOf(node: string): StreamOptions
-  /** Returns a client with the identity of the node. */
+  /** Returns a client with the node's identity. */
   clientOf(node: string): Client
   readonly registry: Registry
   readonly operations: OperationRegistry

@@ -1,4 +1,4 @@
-// The identities of nodes in the process of the API server: their authorization, and the bootstrap tokens with which they join.
+// The identities of nodes in the API server process: their authorization, and the bootstrap tokens with which they join.
 import {
   type ApiServer,
   certificateAdmission,
@@ -37,7 +37,7 @@ export function createNodeIdentity({ store, clock, log, next }: NodeIdentityOpti
       const onRevocation = () => void server.endUnauthenticatedWatches()
       await Promise.all([tokens.start({ objects, signal, onRevocation }), start({ objects, signal })])
     },
-    /** Returns a client with the rights of a node. */
+    /** Returns a client with a node's rights. */
     clientOf: ({ objects }: ApiServer, nodeName: string): Client =>
       inProcessClient(objects, nodeUser(nodeName), authorizer),
   }

@@ -47,7 +47,7 @@ type Assignment =
       NodePlan,
       'bindings' | 'sharedClaims'
     >)
-  /** The volume of the claim has to be on another node. */
+  /** The claim's volume has to be on another node. */
   | { readonly is: 'conflict'; readonly claim: DelayedClaim; readonly nodeName: string }
 
 const EMPTY_PLAN: NodePlan = { bindings: [], provisions: [], sharedClaims: [] }

@@ -1,4 +1,4 @@
-// Classifies the claims of a pod:
+// Classifies a pod's claims:
 //   bound        the claim has a volume, which the node must be able to reach
 //   delayed      the volume is chosen or provisioned after the node is selected (WaitForFirstConsumer)
 // A pod with any other claim is rejected for all nodes.

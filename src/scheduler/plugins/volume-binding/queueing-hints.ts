@@ -88,7 +88,7 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
       old?.spec.storageCapacity === true && next?.spec.storageCapacity !== true ? [driverKey(old.metadata.name)] : [],
   }
 
-  /** The capacity of a report has increased and is sufficient for one of the claims. */
+  /** A report's capacity has increased and is sufficient for one of the claims. */
   const capacityIncreased: QueueingHint<'storageCapacity'> = {
     on: 'storageCapacity',
     scope: 'class',

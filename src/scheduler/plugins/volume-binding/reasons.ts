@@ -58,7 +58,7 @@ export const storageClassNotFound = (claim: string, className: string): Reason =
   message: `${UNBOUND_IMMEDIATE}: claim ${quote(claim)} names storage class ${quote(className)}, which does not exist`,
 })
 
-// Messages of failures while preBind waits for the volumes of a pod.
+// Messages of failures while preBind waits for a pod's volumes.
 export const podDeleted = (podKey: string): string => `pod does not exist any more: ${podKey}`
 export const nodeNotFound = (node: string): string => `failed to get node ${quote(node)}: it does not exist any more`
 export const provisioningClaimNotFound = (claim: string): string =>

@@ -7,7 +7,7 @@ import type { NodeInfo } from '../../cluster/node-info.ts'
 import { getOrCreate } from '../../get-or-create.ts'
 
 interface VolumeGroup {
-  /** A volume with the node affinity of the group. */
+  /** A volume with the group's node affinity. */
   readonly example: Readonly<PersistentVolume>
   readonly bytesByVolume: Map<string, bigint>
   totalBytes: bigint

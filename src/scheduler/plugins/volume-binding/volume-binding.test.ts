@@ -109,7 +109,7 @@ describe('VolumeBinding', () => {
       'the condition of second',
     )
     const deletedAtMs = fixture.server.clock.monotonicMs()
-    // The test deletes the claim of the pod, because no garbage collector runs. No report has changed.
+    // The test deletes the pod's claim, because no garbage collector runs. No report has changed.
     await fixture.client.delete(podKind, { namespace: 'default', name: 'first' }, { gracePeriodSeconds: 0 })
     await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'first-scratch' })
     await waitUntilBound('second')
@@ -229,7 +229,7 @@ describe('VolumeBinding', () => {
     await waitUntilBound('db')
   })
 
-  it('CAP-12 retries when the capacity of a new node is reported, but not when the node is added', async () => {
+  it("CAP-12 retries when a new node's capacity is reported, but not when the node is added", async () => {
     await fixture.createDriver()
     await fixture.createClass('local')
     await fixture.createClaim('data', { size: '10Gi' })
@@ -350,7 +350,7 @@ describe('VolumeBinding', () => {
     await waitUntilBound('db')
   })
 
-  it('CAP-15 schedules a pod to the node of its bound volume', async () => {
+  it("CAP-15 schedules a pod to its bound volume's node", async () => {
     await createLocalStorage()
     await fixture.createClaim('data')
     await fixture.createPod('first', { claims: ['data'] })

@@ -1,4 +1,4 @@
-// Checks the leases of the programs that manage the volumes of a CSI driver: an upstream sidecar that does the work of
+// Checks the leases of the programs that manage a CSI driver's volumes: an upstream sidecar that does the work of
 // `stowage sidecar`, two leaders of one program, and a leader that has stopped without releasing its lease.
 import type { Stored } from '../../../../api/kind.ts'
 import { csiDriverKind } from '../../../../api/kinds/csi-driver/csi-driver.ts'

@@ -1,4 +1,4 @@
-// Checks that the user of a component has the rights of component-rules.ts, with one access review per right.
+// Checks that a component's user has the rights of component-rules.ts, with one access review per right.
 import type { Kind } from '../../../../api/kind.ts'
 import { ALL_KINDS } from '../../../../api/kinds/index.ts'
 import { selfSubjectReviewKind } from '../../../../api/kinds/reviews/reviews.ts'
@@ -107,7 +107,7 @@ async function hasRight(reviewer: AccessReviewer, right: Right): Promise<boolean
   return (await reviewer.allows({ ...right, verb: 'update' })) && (await reviewer.allows(readRight))
 }
 
-/** Returns the name of the user of the kubeconfig. Servers before Kubernetes 1.28 do not report it. */
+/** Returns the name of the kubeconfig's user. Servers before Kubernetes 1.28 do not report it. */
 async function readUserName({ client }: DoctorContext): Promise<string> {
   try {
     const { status } = await client.create(selfSubjectReviewKind, { metadata: {} })

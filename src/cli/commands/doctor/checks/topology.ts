@@ -1,4 +1,4 @@
-// Checks that nodes have the labels of the topology keys that their drivers have registered, and that the nodes of a driver
+// Checks that nodes have the labels of the topology keys that their drivers have registered, and that a driver's nodes
 // have the same keys. Without the labels, no volume can be provisioned for the node.
 import { csiNodeKind } from '../../../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../../../api/kinds/node/node.ts'

@@ -1,4 +1,4 @@
-// The subcommands of `stowage node` that manage the nodes of a cluster: flags and help. run.ts runs them.
+// The subcommands of `stowage node` that manage a cluster's nodes: flags and help. run.ts runs them.
 import type { Command } from 'commander'
 import type { ProgramDeps } from '../../../command.ts'
 import { kubeconfigOption, outputOption, parseDurationFlag } from '../../../flags/common.ts'

@@ -62,7 +62,7 @@ const findAttachments = async (client: Client, nodeName: string): Promise<string
     .filter(({ spec }) => spec.nodeName === nodeName)
     .map(({ metadata }) => metadata.name)
 
-/** Deletes the claim and the volume. No driver can delete the storage, so the finalizers of the volume are removed. */
+/** Deletes the claim and the volume. No driver can delete the storage, so the volume's finalizers are removed. */
 async function deleteVolume(client: Client, { volume, uid, claim, claimUid }: ForgottenVolume): Promise<void> {
   if (claim !== undefined) await remove(client, persistentVolumeClaimKind, refOfKey(claim), { uid: claimUid })
   await remove(client, persistentVolumeKind, { name: volume }, { uid })

@@ -1,4 +1,4 @@
-// Describes the nodes of a snapshot: their state, their pods, and the volumes that exist on one node only. Pure.
+// Describes a snapshot's nodes: their state, their pods, and the volumes that exist on one node only. Pure.
 import { hasTerminated } from '../../../../api/kinds/pod/has-terminated.ts'
 import type { Snapshot } from '../../../../diagnosis/index.ts'
 import { OUT_OF_SERVICE_TAINT } from '../../../../volumes/attachment-names.ts'

@@ -9,7 +9,7 @@ import { keyOfObject, type ObjectKey } from '../../../../client/index.ts'
 export interface CapacityReport {
   readonly key: ObjectKey
   readonly className: string
-  /** Identifies the nodes of the report. Reports with equal segments are about the same nodes. */
+  /** Identifies the report's nodes. Reports with equal segments are about the same nodes. */
   readonly segment: string
   readonly topology: Topology
   readonly capacityBytes: bigint | undefined

@@ -45,7 +45,7 @@ function createVolume(harness: ReturnType<typeof createHarness>, claim: string, 
 }
 
 describe('capacity reservations', () => {
-  it('PLUS-3 last until a report has decreased by the size of the volume', () => {
+  it("PLUS-3 last until a report has decreased by the volume's size", () => {
     const harness = createHarness()
     harness.report('fast', 100)
     harness.reservations.assume(harness.aRequest('c', 10))

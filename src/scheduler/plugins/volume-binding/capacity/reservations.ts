@@ -71,7 +71,7 @@ interface Reservation {
  * reports of all classes of its driver about the same nodes, in proportion to the reported capacities: if the class
  * `mirrored` reports half of the capacity of `striped`, a mirrored volume subtracts twice its size from `striped`.
  *
- * A report includes a volume once it has decreased by the size of the volume. Timestamps are not used, because a report
+ * A report includes a volume once it has decreased by the volume's size. Timestamps are not used, because a report
  * may have been produced before the volume was created. A decrease is attributed to created volumes first, then to
  * requested volumes. If another requested volume is created first, the decrease is attributed to that volume instead.
  */
@@ -399,7 +399,7 @@ export class Reservations {
 }
 
 /**
- * Returns the bytes to reserve from `report` for a volume of `volumeReport`: at least the size of the volume. An excess
+ * Returns the bytes to reserve from `report` for a volume of `volumeReport`: at least the volume's size. An excess
  * lasts only until the reports include the volume.
  */
 function reservedBytes(report: CapacityReport, volumeReport: CapacityReport, bytes: bigint): bigint {
