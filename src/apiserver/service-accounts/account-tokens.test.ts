@@ -71,7 +71,7 @@ describe('TokenRequest', () => {
     expect(server.store.revision).toBe(previousRevision)
   })
 
-  it("is available to components in the server process", async () => {
+  it('is available to components in the server process', async () => {
     const object = { metadata: { namespace: 'shop', name: 'robot' }, spec: { audiences: ['vault'] } } as Json
     const tokenRequest: Json = await server.client().create(serviceAccountKind, object, { subresource: 'token' })
     expect(claimsOf(tokenRequest.status.token).aud).toEqual(['vault'])

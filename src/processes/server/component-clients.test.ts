@@ -82,7 +82,7 @@ async function createNode(post: (path: string, body: object) => Promise<Json>, r
   await post('/api/v1/nodes', { metadata: { name: 'node-1' }, status })
 }
 
-describe("the controllers in the server process", () => {
+describe('the controllers in the server process', () => {
   it.each([{ isShared: false }, { isShared: true }])(
     'SYS-9 do their work with their own roles (leader election: $isShared)',
     async (options) => {
