@@ -49,7 +49,7 @@ export const EXCEPTIONS: readonly Exception[] = [
     file: 'src/controllers/modifying/modifying.test.ts',
     message: TRANSACTION,
     tests: [
-      'modifying the class of a bound claim > VAC-5 (T1, T4, 41) calls the driver with the parameters of the class and updates the volume and the claim',
+      "modifying a bound claim's class > VAC-5 (T1, T4, 41) calls the driver with the parameters of the class and updates the volume and the claim",
       'a driver that fails > VAC-6 does not write a repeated error again',
       'writes that fail > VAC-5 (T16) reads the claim again after a conflict, without an event',
       'writes that fail > VAC-5 (T15) repeats the call if the server fails before the result is saved',
@@ -87,14 +87,14 @@ export const EXCEPTIONS: readonly Exception[] = [
     tests: [
       'bindsOnSave > PROV-5 creates and binds the volume and removes the intent in one commit',
       'bindsOnSave > VAC-4 binds a claim with an attributes class in one commit',
-      'bindsOnSave > VAC-12 records no current class if the volume was created without the class of the claim',
+      "bindsOnSave > VAC-12 records no current class if the volume was created without the claim's class",
     ],
   },
   {
     file: 'src/controllers/provisioning/csi/csi-provisioner-attributes.test.ts',
     message: AMOUNTS,
     tests: [
-      'attributes of created volumes > PIO-1 passes iops and throughput of the claim and records them in the capacity of the volume',
+      "attributes of created volumes > PIO-1 passes iops and throughput of the claim and records them in the volume's capacity",
       'attributes of created volumes > PIO-2 PIO-4 records iops and throughput from on-create defaults in the capacity of the volume',
       'attributes of created volumes > PIO-2 PIO-4 records iops and throughput from storage class parameters in the capacity of the volume',
       'attributes of created volumes > PIO-2 PIO-4 records iops and throughput from an attributes class in the capacity of the volume',
