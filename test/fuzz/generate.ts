@@ -48,6 +48,7 @@ const NAMES: Record<string, readonly string[]> = {
   VolumeAttributesClass: ['gold', 'silver', 'v2'],
   Namespace: ['shop', 'lab', 'n0', 'n1', 'n2'],
   CSIDriver: ['csi.example.com', 'hostpath', 'd2'],
+  StatefulSet: ['c0', 'c1', 'web', 'db'], // DNS labels
 }
 const OTHER_NAMES = ['c0', 'c1', 'c2', 'c3', 'pv0', 'pv1', 'n1', 'a.b']
 
@@ -154,8 +155,8 @@ function createValid(dice: Dice, { objects }: ServerState): FuzzRequest {
   return { intent: 'create', method: 'POST', path, query, headers: JSON_HEADERS, body: json(object), isValid: true }
 }
 
-function createMutated(dice: Dice): FuzzRequest {
-  const { path, object } = sampleObject(dice)
+export function createMutated(dice: Dice, served = dice.pick(SERVED)): FuzzRequest {
+  const { path, object } = sampleObject(dice, served)
   const body = mutate(dice, object, 1 + dice.int(3))
   return {
     intent: 'create mutated',
@@ -410,6 +411,21 @@ function patchValid(dice: Dice, state: ServerState): FuzzRequest {
         ]
       : []),
     ...(target.served.kind === 'StorageClass' ? [{ allowVolumeExpansion: true }] : []),
+    ...(target.served.kind === 'StatefulSet'
+      ? [
+          { spec: { replicas: dice.pick([0, 5, -1, null]) } },
+          { spec: { updateStrategy: dice.pick([{ type: 'OnDelete', rollingUpdate: null }, { rollingUpdate: {} }]) } },
+          { spec: { template: { spec: { terminationGracePeriodSeconds: dice.int(60) } } } },
+          { spec: { template: { metadata: { labels: { app: dice.pick(['db', 'web', 'other', null]) } } } } },
+          { spec: { serviceName: 'other' } },
+          { spec: { podManagementPolicy: dice.pick(['OrderedReady', 'Parallel', null]) } },
+          { spec: { selector: { matchLabels: { app: dice.pick(['db', 'web']) } } } },
+          { spec: { volumeClaimTemplates: null } },
+        ]
+      : []),
+    ...(target.served.kind === 'ControllerRevision'
+      ? [{ revision: dice.pick([3, -1, null]) }, { data: dice.pick([{ spec: 1 }, null, {}]) }]
+      : []),
   ])
   return {
     intent: 'patch',
@@ -651,6 +667,8 @@ function removeFinalizers(dice: Dice, state: ServerState): FuzzRequest {
 }
 
 function callSubresource(dice: Dice, state: ServerState): FuzzRequest {
+  const sets = state.objects.filter(({ served }) => served.kind === 'StatefulSet')
+  if (sets.length > 0 && dice.oneIn(3)) return scaleSet(dice, dice.pick(sets))
   const pods = state.objects.filter(({ served }) => served.kind === 'Pod')
   if (pods.length === 0) return pickTarget(dice, state) && readWithOddQuery(dice, state)
   const pod = dice.pick(pods)
@@ -678,6 +696,30 @@ function callSubresource(dice: Dice, state: ServerState): FuzzRequest {
   }
 }
 
+function scaleSet(dice: Dice, { name, object, ...set }: KnownObject): FuzzRequest {
+  const method = dice.pick(['PUT', 'PUT', 'PATCH', 'GET'])
+  const scale = {
+    apiVersion: 'autoscaling/v1',
+    kind: 'Scale',
+    metadata: {
+      name,
+      namespace: set.namespace,
+      ...dice.maybe({ resourceVersion: dice.pick([object.metadata.resourceVersion, '1']) }),
+    },
+    spec: dice.pick<object>([{}, { replicas: dice.int(6) }, { replicas: dice.pick(HOSTILE_NUMBERS) }]),
+    status: { replicas: 9 }, // ignored
+  }
+  const body = method === 'PATCH' ? { spec: scale.spec } : scale
+  return {
+    intent: 'scale',
+    method,
+    path: `${pathOf({ name, object, ...set })}/scale`,
+    query: dice.oneIn(3) ? pickWriteQuery(dice) : '',
+    headers: { 'content-type': method === 'PATCH' ? PATCH_TYPES[1] : 'application/json' },
+    ...(method === 'GET' ? {} : { body: json(dice.oneIn(3) ? mutate(dice, body) : body) }),
+  }
+}
+
 /** Paths of review kinds, which are never stored. */
 export const REVIEW_PATHS = [
   '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
@@ -690,7 +732,7 @@ export const REVIEW_PATHS = [
 /** Paths of foreign kinds, whose lists are empty and which cannot be written. */
 const FOREIGN_PATHS = [
   '/api/v1/namespaces/shop/services',
-  '/apis/apps/v1/namespaces/shop/statefulsets',
+  '/apis/apps/v1/namespaces/shop/replicasets',
   '/apis/resource.k8s.io/v1/deviceclasses',
   '/apis/resource.k8s.io/v1/devicetaintrules',
 ]

@@ -163,6 +163,43 @@ const podSpec = (dice: Dice) => ({
   ...dice.maybe({ activeDeadlineSeconds: 600 }),
 })
 
+/** A stateful set: its selector matches the template, and the pods may use the claim template in place of a volume. */
+const statefulSetSpec = (dice: Dice) => {
+  const { activeDeadlineSeconds: _, ...spec } = podSpec(dice) // not supported in a stateful set
+  return {
+    selector: dice.pick([
+      { matchLabels: { app: 'db' } },
+      { matchLabels: { app: 'db' }, matchExpressions: [{ key: 'tier', operator: 'DoesNotExist' }] },
+      { matchExpressions: [{ key: 'app', operator: 'In', values: ['db', 'web'] }] },
+    ]),
+    template: {
+      metadata: { labels: { app: 'db' }, ...dice.maybe({ annotations: { 'example.com/note': 'any text' } }) },
+      spec: { ...spec, ...dice.maybe({ restartPolicy: 'Always' }) },
+    },
+    ...dice.maybe({ replicas: dice.int(4) }),
+    ...dice.maybe({ serviceName: 'db' }),
+    ...dice.maybe({ volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: claimSpec(dice) }] }),
+    ...dice.maybe({ podManagementPolicy: dice.pick(['OrderedReady', 'Parallel']) }),
+    ...dice.maybe({
+      updateStrategy: dice.pick<object>([
+        {},
+        { type: 'OnDelete' },
+        { type: 'RollingUpdate', rollingUpdate: { partition: dice.int(3) } },
+        { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: dice.pick<unknown>([1, 3, '1%', '100%']) } },
+      ]),
+    }),
+    ...dice.maybe({
+      persistentVolumeClaimRetentionPolicy: {
+        ...dice.maybe({ whenDeleted: dice.pick(['Retain', 'Delete']) }),
+        ...dice.maybe({ whenScaled: dice.pick(['Retain', 'Delete']) }),
+      },
+    }),
+    ...dice.maybe({ revisionHistoryLimit: dice.pick([-1, 0, 5]) }),
+    ...dice.maybe({ minReadySeconds: dice.int(10) }),
+    ...dice.maybe({ ordinals: { start: dice.int(5) } }),
+  }
+}
+
 const condition = (dice: Dice) => ({
   type: dice.pick(['Resizing', 'Ready', 'ModifyingVolume']),
   status: dice.pick(['True', 'False']),
@@ -187,6 +224,7 @@ const coreEvent = (dice: Dice, namespace: string) => ({
 })
 
 const core = { apiVersions: ['v1'] }
+const apps = { apiVersions: ['apps/v1'] }
 const storage = { apiVersions: ['storage.k8s.io/v1'] }
 
 export const SERVED: readonly ServedKind[] = [
@@ -365,6 +403,43 @@ export const SERVED: readonly ServedKind[] = [
       phase: dice.pick(['Pending', 'Running', 'Succeeded', 'Failed']),
       conditions: [condition(dice)],
       ...dice.maybe({ message: 'x' }),
+    }),
+  },
+  {
+    ...apps,
+    kind: 'StatefulSet',
+    plural: 'statefulsets',
+    namespaced: true,
+    hasStatus: true,
+    sample: (dice) => ({ metadata: metadataOf(dice), spec: statefulSetSpec(dice) }),
+    sampleStatus: (dice) => {
+      const readyReplicas = dice.int(3)
+      return {
+        replicas: readyReplicas + dice.int(2),
+        readyReplicas,
+        availableReplicas: dice.int(readyReplicas + 1),
+        ...dice.maybe({ currentReplicas: dice.int(readyReplicas + 1), currentRevision: 'db-1' }),
+        ...dice.maybe({ updatedReplicas: dice.int(readyReplicas + 1), updateRevision: 'db-2' }),
+        ...dice.maybe({ observedGeneration: 1 }),
+        ...dice.maybe({ collisionCount: dice.int(3) }),
+        ...dice.maybe({ conditions: [condition(dice)] }),
+      }
+    },
+  },
+  {
+    ...apps,
+    kind: 'ControllerRevision',
+    plural: 'controllerrevisions',
+    namespaced: true,
+    hasStatus: false,
+    sample: (dice) => ({
+      metadata: metadataOf(dice),
+      data: dice.pick<object>([
+        {},
+        { spec: { template: { $patch: 'replace', metadata: { labels: { app: 'db' } }, spec: { containers: [] } } } },
+        { any: [1, 'text', null, { nested: true }], capacity: 'no quantity' }, // not interpreted
+      ]),
+      revision: dice.pick([0, 1, 7, 2 ** 40]),
     }),
   },
   {

@@ -13,6 +13,7 @@ import { checkPod } from './pods.ts'
 import { checkPriorityClass } from './priority-classes.ts'
 import { checkLimitRange, checkQuota } from './quotas.ts'
 import { checkClusterRole, checkClusterRoleBinding, checkRole, checkRoleBinding } from './roles.ts'
+import { checkControllerRevision, checkStatefulSet } from './stateful-sets.ts'
 import { checkAttributesClass, checkStorageClass } from './storage-classes.ts'
 import { checkVolume } from './volumes.ts'
 import { checkWire } from './wire.ts'
@@ -29,6 +30,7 @@ const VALIDATORS: Record<string, Validator> = {
   ClusterRole: { ...inCluster, isName: isPathSegment, check: checkClusterRole },
   ClusterRoleBinding: { ...inCluster, isName: isPathSegment, check: checkClusterRoleBinding },
   ConfigMap: { ...inNamespace, check: checkConfigMap },
+  ControllerRevision: { ...inNamespace, check: checkControllerRevision },
   CSIDriver: { ...inCluster, countsGenerations: true, check: checkDriver },
   CSINode: { ...inCluster, check: checkCsiNode },
   CSIStorageCapacity: { ...inNamespace, check: checkStorageCapacity },
@@ -46,6 +48,7 @@ const VALIDATORS: Record<string, Validator> = {
   RoleBinding: { ...inNamespace, isName: isPathSegment, check: checkRoleBinding },
   Secret: { ...inNamespace, check: checkSecret },
   ServiceAccount: { ...inNamespace, check: () => {} },
+  StatefulSet: { ...inNamespace, isName: isDnsLabel, countsGenerations: true, check: checkStatefulSet },
   StorageClass: { ...inCluster, check: checkStorageClass },
   VolumeAttachment: { ...inCluster, check: checkAttachment },
   VolumeAttributesClass: { ...inCluster, check: checkAttributesClass },

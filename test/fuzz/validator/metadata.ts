@@ -35,6 +35,14 @@ export function checkMetadata(meta: any, rules: MetadataRules, report: Report, o
     report('metadata.deletionGracePeriodSeconds', 'must be set together with deletionTimestamp')
   }
   if (meta.deletionGracePeriodSeconds < 0) report('metadata.deletionGracePeriodSeconds', 'is negative')
+  checkLabelsAndAnnotations(meta, report)
+  checkOwners(meta.ownerReferences ?? [], report)
+  checkFinalizers(meta.finalizers ?? [], rules, report)
+  if (old) checkMetadataChange(meta, old, report)
+}
+
+/** Checks what the metadata of an object and of a pod template have in common. */
+export function checkLabelsAndAnnotations(meta: any, report: Report): void {
   for (const [key, value] of Object.entries<string>(meta.labels ?? {})) {
     if (!isQualifiedName(key)) report('metadata.labels', `${format(key)} is not a valid label key`)
     if (!isLabelValue(value)) report(`metadata.labels[${key}]`, `${format(value)} is not a valid label value`)
@@ -44,9 +52,6 @@ export function checkMetadata(meta: any, rules: MetadataRules, report: Report, o
       report('metadata.annotations', `${format(key)} is not a valid annotation key`)
   }
   if (mapBytes(meta.annotations) > ANNOTATION_BYTES_MAX) report('metadata.annotations', 'too large')
-  checkOwners(meta.ownerReferences ?? [], report)
-  checkFinalizers(meta.finalizers ?? [], rules, report)
-  if (old) checkMetadataChange(meta, old, report)
 }
 
 function checkOwners(owners: readonly any[], report: Report): void {

@@ -16,10 +16,18 @@ import { checkNodeSelector, checkNodeTerm } from './selectors.ts'
 const INT32_MAX = 2 ** 31 - 1
 
 export function checkPod({ metadata, spec = {}, status = {} }: any, report: Report, old?: any): void {
+  checkPodSpec(spec, report, metadata.name)
+  if (!old && status.phase !== 'Pending')
+    report('status.phase', `a new pod must be Pending, not ${format(status.phase)}`)
+  if (old) checkPodChange(spec, old.spec, report)
+}
+
+/** Checks the spec of a pod or, without a name, of a template of pods. */
+export function checkPodSpec(spec: any, report: Report, podName?: string): void {
   const containers: any[] = spec.containers ?? []
   const initContainers: any[] = spec.initContainers ?? []
   if (containers.length === 0) report('spec.containers', 'missing')
-  checkVolumes(metadata.name, spec.volumes ?? [], report)
+  checkVolumes(podName, spec.volumes ?? [], report)
   const names = [...containers, ...initContainers, ...(spec.ephemeralContainers ?? [])].map(({ name }) => name)
   if (duplicatesIn(names).length > 0) report('spec.containers', 'duplicate name')
   for (const [field, list] of Object.entries({ containers, initContainers })) {
@@ -29,9 +37,6 @@ export function checkPod({ metadata, spec = {}, status = {} }: any, report: Repo
   checkPodFields(spec, report)
   checkTolerations(spec.tolerations ?? [], report)
   checkAffinity(spec.affinity?.nodeAffinity, report)
-  if (!old && status.phase !== 'Pending')
-    report('status.phase', `a new pod must be Pending, not ${format(status.phase)}`)
-  if (old) checkPodChange(spec, old.spec, report)
 }
 
 function checkPodFields(spec: any, report: Report): void {
@@ -151,9 +156,11 @@ function checkHostPorts(containers: readonly any[], report: Report): void {
   if (duplicatesIn(hostPorts).length > 0) report('spec.containers', 'duplicate host port')
 }
 
-function checkVolumes(podName: string, volumes: readonly any[], report: Report): void {
+function checkVolumes(podName: string | undefined, volumes: readonly any[], report: Report): void {
   if (duplicatesIn(volumes.map(({ name }) => name)).length > 0) report('spec.volumes', 'duplicate name')
-  const ephemeralClaims = volumes.filter(({ ephemeral }) => ephemeral).map(({ name }) => `${podName}-${name}`)
+  const ephemeralClaims = volumes
+    .filter(({ ephemeral }) => ephemeral && podName !== undefined)
+    .map(({ name }) => `${podName}-${name}`)
   for (const [i, volume] of volumes.entries()) {
     const fieldPath = `spec.volumes[${i}]`
     const { name, ...sources } = volume

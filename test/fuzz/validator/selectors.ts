@@ -16,6 +16,24 @@ export function checkLabelSelector(selector: any, path: string, report: Report):
   }
 }
 
+/** Whether a valid label selector selects these labels. */
+export function matchesSelector(selector: any, labels: Record<string, string>): boolean {
+  const expressions = [
+    ...Object.entries<string>(selector?.matchLabels ?? {}).map(([key, value]) => ({
+      key,
+      operator: 'In',
+      values: [value],
+    })),
+    ...(selector?.matchExpressions ?? []),
+  ]
+  return expressions.every(({ key, operator, values = [] }) => {
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined
+    if (operator === 'Exists') return value !== undefined
+    if (operator === 'DoesNotExist') return value === undefined
+    return values.includes(value) === (operator === 'In')
+  })
+}
+
 function checkOperator(
   { operator, values, allowed }: { operator: string; values: readonly string[]; allowed: readonly string[] },
   fieldPath: string,

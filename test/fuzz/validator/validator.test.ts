@@ -56,6 +56,61 @@ const secret = (fields: object = {}) => ({
   type: 'Opaque',
   ...fields,
 })
+const statefulSet = (spec: object = {}, status: object = { replicas: 0, availableReplicas: 0 }) => ({
+  kind: 'StatefulSet',
+  apiVersion: 'apps/v1',
+  metadata: meta({ namespace: 'shop', generation: 1 }),
+  spec: {
+    replicas: 1,
+    revisionHistoryLimit: 10,
+    podManagementPolicy: 'OrderedReady',
+    persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
+    updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 0, maxUnavailable: 1 } },
+    selector: { matchLabels: { app: 'db' } },
+    template: podTemplate(),
+    volumeClaimTemplates: [
+      {
+        metadata: { name: 'data' },
+        spec: { accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem', ...size('10G') },
+        status: { phase: 'Pending' },
+      },
+    ],
+    ...spec,
+  },
+  status,
+})
+const podTemplate = (spec: object = {}) => ({
+  metadata: { labels: { app: 'db' } },
+  spec: {
+    containers: [
+      {
+        name: 'main',
+        image: 'busybox',
+        imagePullPolicy: 'Always',
+        terminationMessagePath: '/dev/termination-log',
+        terminationMessagePolicy: 'File',
+        volumeMounts: [{ name: 'data', mountPath: '/data' }],
+      },
+    ],
+    restartPolicy: 'Always',
+    dnsPolicy: 'ClusterFirst',
+    terminationGracePeriodSeconds: 30,
+    schedulerName: 'default-scheduler',
+    securityContext: {},
+    ...spec,
+  },
+})
+const rollingUpdate = (fields: object) => ({
+  updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 0, maxUnavailable: 1, ...fields } },
+})
+const revision = (fields: object = {}) => ({
+  kind: 'ControllerRevision',
+  apiVersion: 'apps/v1',
+  metadata: meta({ namespace: 'shop' }),
+  data: { spec: { any: null } },
+  revision: 1,
+  ...fields,
+})
 
 describe('valid objects', () => {
   it.each([
@@ -71,6 +126,12 @@ describe('valid objects', () => {
     ['a volume', check('PersistentVolume', volume())],
     ['a class', check('StorageClass', storageClass())],
     ['a secret', check('Secret', secret({ data: { k: 'dmFsdWU=' } }))],
+    ['a stateful set', check('StatefulSet', statefulSet())],
+    [
+      'a scaled stateful set with a percentage',
+      check('StatefulSet', statefulSet({ replicas: 3, ...rollingUpdate({ maxUnavailable: '50%' }) }), statefulSet()),
+    ],
+    ['a revision with null in its data', check('ControllerRevision', revision())],
   ])('%s passes', (_, findings) => expect(findings).toEqual([]))
 })
 
@@ -157,6 +218,52 @@ describe('invalid objects', () => {
     ['a secret whose type changed', check('Secret', secret(), secret({ type: 'other' })), /type/],
     ['a secret that shows stringData', check('Secret', secret({ stringData: { a: 'b' } })), /stringData/],
     ['a key that leaves its directory', check('Secret', secret({ data: { '../x': '' } })), /is not a valid key/],
+    ['a negative number of replicas', check('StatefulSet', statefulSet({ replicas: -1 })), /spec\.replicas/],
+    [
+      'a stateful set that does not select its pods',
+      check(
+        'StatefulSet',
+        statefulSet({ selector: { matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['db'] }] } }),
+      ),
+      /not selected/,
+    ],
+    [
+      'a mount of a volume that no claim template provides',
+      check('StatefulSet', statefulSet({ volumeClaimTemplates: [] })),
+      /spec\.template\.spec\.containers\[0\]\.volumeMounts\[0\]/,
+    ],
+    [
+      'a template that does not restart its containers',
+      check('StatefulSet', statefulSet({ template: podTemplate({ restartPolicy: 'Never' }) })),
+      /must be Always/,
+    ],
+    [
+      'an unavailable percentage above 100',
+      check('StatefulSet', statefulSet(rollingUpdate({ maxUnavailable: '101%' }))),
+      /maxUnavailable/,
+    ],
+    [
+      'a claim template that changed',
+      check('StatefulSet', statefulSet({ volumeClaimTemplates: [] }), statefulSet()),
+      /volumeClaimTemplates: cannot change/,
+    ],
+    [
+      'a stateful set whose service changed',
+      check('StatefulSet', statefulSet({ serviceName: 'b' }), statefulSet({ serviceName: 'a' })),
+      /serviceName: cannot change/,
+    ],
+    [
+      'more ready than existing replicas',
+      check('StatefulSet', statefulSet({}, { replicas: 1, readyReplicas: 2 }), statefulSet()),
+      /readyReplicas: more than replicas/,
+    ],
+    ['a negative revision', check('ControllerRevision', revision({ revision: -1 })), /^revision/],
+    ['a revision without an object', check('ControllerRevision', revision({ data: [] })), /is not an object/],
+    [
+      'a revision whose data changed',
+      check('ControllerRevision', revision(), revision({ data: {} })),
+      /data: cannot change/,
+    ],
     ['an unknown kind', check('Gadget', {}), /no validator/],
   ])('%s is reported', (_, findings, expected) => expect(findings.join('\n')).toMatch(expected))
 })
