@@ -1,5 +1,5 @@
 // Tests the node agent with the local driver on loop devices.
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -13,6 +13,7 @@ import { type DriverFixture, NODE, startDriverFixture, TOPOLOGY_KEY } from '../s
 import { DRIVER_NAME } from '../src/driver/index.ts'
 import { createMounts } from '../src/host/mounts.ts'
 import { createRun } from '../src/host/run.ts'
+import { readLog } from '../src/nodeagent/commands/logs/read-log.ts'
 import { createHostDisk } from '../src/nodeagent/disk/host-disk.ts'
 import { createAgentMetrics, createNodeAgent, type RunningNodeAgent, startNodeAgent } from '../src/nodeagent/index.ts'
 import { createCacheSet } from '../src/runtime/index.ts'
@@ -162,6 +163,12 @@ describe.skipIf(skipMessage)(`a node with the local driver${skipMessage ? ` (${s
   const listLoops = async () =>
     (await driver.machine.host.loops.list()).filter(({ file }) => file.startsWith(driver.machine.pool))
 
+  async function readLogText(path: string): Promise<string> {
+    const chunks: Buffer[] = []
+    for await (const chunk of readLog(path, {}, { signal: abort.signal })) chunks.push(chunk)
+    return Buffer.concat(chunks).toString('utf8')
+  }
+
   it('SYS-7 keeps data for the next pod on the same claim, and leaves nothing mounted at the end', async () => {
     await start()
     await createVolume('orders')
@@ -172,7 +179,7 @@ describe.skipIf(skipMessage)(`a node with the local driver${skipMessage ? ` (${s
     const uid = await createPod('reader', ['orders', 'logs'], 'cat /data/orders/total /data/logs/log; sleep 1000')
     await waitForPhase('reader', 'Running')
     const log = join(root, 'pods', uid, 'containers', 'main', '0', 'log')
-    await pollUntil(async () => (await readFile(log, 'utf8')) === '42\nfine\n', 'the log of the reader')
+    await pollUntil(async () => (await readLogText(log)) === '42\nfine\n', 'the log of the reader')
     expect((await listMounts()).length).toBe(4)
     await deletePod('reader')
     await waitUntilClean()

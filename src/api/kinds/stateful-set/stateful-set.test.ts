@@ -168,6 +168,12 @@ describe('a stateful set', () => {
     expect(tryStatus(kind, storedSet, (draft) => (draft.status = status)).errors).toContain(message)
   })
 
+  it('SYS-27 always has the counters of Kubernetes in its status', () => {
+    const { object, errors } = tryStatus(kind, storedSet, (draft) => delete draft.status)
+    expect(errors).toEqual([])
+    expect(object.status).toEqual({ replicas: 0, availableReplicas: 0 })
+  })
+
   it('SYS-27 warns of a history without a limit', () => {
     expect(tryCreate(kind, createBody({ revisionHistoryLimit: -1 })).warnings).toHaveLength(1)
   })

@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import type { Clock } from '../../../base/clock.ts'
 import { searchPath } from '../../../host/run.ts'
 import type { RunFiles } from '../run-records.ts'
-import { createLineSplitter, type OutputStream } from './log-line.ts'
+import { createLineSplitter, type LineSplitter, type OutputStream } from './log-line.ts'
 import { type LogLimits, openLogWriter } from './log-writer.ts'
 
 export interface LogCapture {
@@ -44,6 +44,9 @@ export interface CaptureOptions {
 const STREAMS: readonly OutputStream[] = ['stdout', 'stderr']
 /** Time that processes which outlive the command may delay the end of its log. */
 const DRAIN_MS_MAX = 200
+const PIPE_BYTES = 64 * 1024
+/** Turns of the event loop without output after which the pipes are empty. */
+const IDLE_TURNS = 3
 /** Container users must be able to open /dev/stdout and /dev/stderr, which lead to the pipes. */
 const PIPE_MODE = '666'
 
@@ -67,6 +70,8 @@ export async function captureOutput(options: CaptureOptions): Promise<LogCapture
   setMaxListeners(0, changes)
   const outputListeners = new Set<OutputListener>()
   let lastWrite: Promise<void> = Promise.resolve()
+  const copies = new Set<Promise<void>>() // of chunks that are received and not yet in the log
+  let receivedBytes = 0
   let isClosed = false
   let isEnded = false
 
@@ -79,13 +84,20 @@ export async function captureOutput(options: CaptureOptions): Promise<LogCapture
     return lastWrite
   }
 
+  async function copyChunk(stream: OutputStream, splitter: LineSplitter, chunk: Buffer): Promise<void> {
+    const lines = splitter.add(chunk, clock.nowMs())
+    await limitRate(Math.max(chunk.length, lines.length))
+    await Promise.all([append(lines), ...[...outputListeners].map((listener) => listener(stream, chunk))])
+  }
+
   async function copy(stream: OutputStream, socket: Socket): Promise<void> {
     const splitter = createLineSplitter(stream)
     try {
       for await (const chunk of socket as AsyncIterable<Buffer>) {
-        const lines = splitter.add(chunk, clock.nowMs())
-        await limitRate(Math.max(chunk.length, lines.length))
-        await Promise.all([append(lines), ...[...outputListeners].map((listener) => listener(stream, chunk))])
+        receivedBytes += chunk.length
+        const copying = copyChunk(stream, splitter, chunk)
+        copies.add(copying)
+        await copying.finally(() => copies.delete(copying))
       }
     } catch (error) {
       if (!isClosed) onError(error as Error)
@@ -101,15 +113,40 @@ export async function captureOutput(options: CaptureOptions): Promise<LogCapture
     changes.emit('change')
   })
 
+  /** Waits until the promise settles, but not for longer than DRAIN_MS_MAX. Returns whether it has settled. */
+  async function waitBriefly(promise: Promise<unknown>): Promise<boolean> {
+    const timeout = new AbortController()
+    const sleep = clock.sleep(DRAIN_MS_MAX, timeout.signal).then(
+      () => false,
+      () => false,
+    )
+    const hasSettled = await Promise.race([promise.then(() => true), sleep])
+    timeout.abort()
+    return hasSettled
+  }
+
+  /**
+   * Reads until the pipes are empty. Bounded by the size of the pipes, because other processes may go on writing, and by the
+   * time that a client attached to the container may take for its output.
+   */
+  async function readAvailable(): Promise<void> {
+    const endBytes = receivedBytes + PIPE_BYTES * STREAMS.length
+    for (let idleTurns = 0; idleTurns < IDLE_TURNS && !isEnded && receivedBytes < endBytes; idleTurns++) {
+      const oldBytes = receivedBytes
+      if (copies.size > 0 && !(await waitBriefly(Promise.allSettled([...copies])))) return
+      await nextTurn()
+      if (receivedBytes !== oldBytes) idleTurns = -1
+    }
+  }
+
   return {
     ended,
     get isEnded() {
       return isEnded
     },
     async drain() {
-      const timeout = new AbortController()
-      await Promise.race([ended, clock.sleep(DRAIN_MS_MAX, timeout.signal).catch(() => {})])
-      timeout.abort()
+      // On a busy machine the time can pass before the agent has read the pipes.
+      if (!(await waitBriefly(ended))) await readAvailable()
       await lastWrite
     },
     onChange(listener) {
@@ -127,6 +164,8 @@ export async function captureOutput(options: CaptureOptions): Promise<LogCapture
     },
   }
 }
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /** Opens the reading end without waiting for a writer. Unlike a file stream, a socket occupies no thread while it waits. */
 function openPipe(path: string): Socket {
