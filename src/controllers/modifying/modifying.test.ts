@@ -306,12 +306,12 @@ describe('a modification that cannot start', () => {
     expect(fixture.events[1]?.message).toBe('VAC "iridium" does not exist.')
   })
 
-  it('VAC-8 records an event and makes no call for a class of another driver', async () => {
+  it('VAC-8 records an event, is Infeasible and makes no call for a class of another driver', async () => {
     await createFixtureWithSilver()
     await fixture.createClass('foreign', { iops: '9' }, 'other.example.com')
     fixture.start()
     await fixture.setClass('foreign')
-    await waitForStatus('Pending')
+    await waitForStatus('Infeasible')
     await fixture.settle()
     expect(fixture.events).toHaveLength(1)
     expect(fixture.events[0]).toMatchObject({ type: 'Warning', reason: 'VolumeModifyFailed' })

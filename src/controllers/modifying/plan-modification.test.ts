@@ -180,6 +180,7 @@ describe('planModification', () => {
   it.each([
     ['a class that does not exist', { ...NO_TARGET, className: 'missing' }, 'hold'],
     ['two values for one attribute', { ...NO_TARGET, className: 'gold', iops: '7' }, 'reject'],
+    ['a class of another driver', { ...NO_TARGET, className: 'foreign' }, 'reject'],
   ])('VAC-7 rolls back a call for a deleted class without a final response before it handles %s', (...args) => {
     const [, requestedTarget, nextStep] = args
     const currentTarget = { ...NO_TARGET, className: 'silver' }
@@ -194,5 +195,18 @@ describe('planModification', () => {
     expect(plan).toMatchObject({ do: 'modify', purpose: 'cancel', target: currentTarget })
     expect(plan).toMatchObject({ attributes: { zone: '1', iops: '500', tier: 'cool' } })
     expect(planModification({ ...unansweredSituation, undo: { zone: '1' }, hasFinalResponse: true }).do).toBe(nextStep)
+  })
+
+  it('VAC-8 rejects a class of another driver with the requested amounts, but not one that replaced the class in effect', () => {
+    const situation = {
+      ...UNANSWERED_SITUATION,
+      hasFinalResponse: true,
+      requestedTarget: { ...NO_TARGET, className: 'foreign' },
+    }
+    expect(planModification(situation)).toMatchObject({ do: 'reject', target: { className: 'foreign' }, io: [] })
+    const requestedTarget = { ...NO_TARGET, className: 'foreign', iops: '7' }
+    expect(planModification({ ...situation, requestedTarget })).toMatchObject({ do: 'reject', io: ['iops'] })
+    const currentTarget = { ...NO_TARGET, className: 'foreign' }
+    expect(planModification({ ...situation, requestedTarget, currentTarget }).do).toBe('hold')
   })
 })

@@ -114,8 +114,18 @@ function planChange(situation: Situation, goal: Target): Plan {
     case 'unknown':
       return { do: 'wait', message: composition.message }
     case 'missing':
-    case 'foreign':
       return planRollbackFirst(situation, { do: 'hold', target: goal, message: composition.message })
+    case 'foreign': {
+      const { message } = composition
+      // The class in effect is not rejected: only a class of the same name and another driver has replaced it.
+      if (goal.className === situation.currentTarget.className)
+        return planRollbackFirst(situation, { do: 'hold', target: goal, message })
+      // The driver of a class is immutable, so waiting does not help: clients read from Infeasible that the class must change.
+      const io = IO_RESOURCES.filter(
+        (name) => goal[name] !== undefined && !isSameAmount(goal[name], situation.currentTarget[name]),
+      )
+      return planRollbackFirst(situation, { do: 'reject', target: goal, io, message })
+    }
     case 'impossible': {
       const io = IO_RESOURCES.filter((name) => isIoDue(situation, goal, name) || isContradicted(situation, goal, name))
       return planRollbackFirst(situation, { do: 'reject', target: goal, io, message: composition.message })

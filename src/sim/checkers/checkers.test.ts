@@ -597,6 +597,7 @@ describe('checker of charges', () => {
 describe('checker of attributes', () => {
   const goldClass = { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }
   const oddClass = { metadata: { name: 'odd' }, driverName: 'net.sim', parameters: { colour: 'red' } }
+  const otherClass = { metadata: { name: 'other' }, driverName: 'other.sim', parameters: { iops: '9' } }
   const classStatus = (current: string | undefined, otherParts: object = {}) => ({
     status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: current },
     ...otherParts,
@@ -605,7 +606,7 @@ describe('checker of attributes', () => {
     const fixture = createFixture()
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
     driverVolume.mutableParameters = { iops: '1000' }
-    fixture.put(['attributesClass', goldClass], ['attributesClass', oddClass])
+    fixture.put(['attributesClass', goldClass], ['attributesClass', oddClass], ['attributesClass', otherClass])
     fixture.put(
       ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { volumeAttributesClassName: 'gold' } })],
       ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...classStatus('gold') })],
@@ -635,13 +636,15 @@ describe('checker of attributes', () => {
     ])
   })
 
-  it('VAC-7 attributes: requires Pending for a missing class and Infeasible for unknown parameters', () => {
+  it('VAC-7 attributes: requires Pending for a missing class and Infeasible for unknown parameters or another driver', () => {
     const { fixture, putClaim } = createModifiedFixture()
     fixture.recordEvent('uid-a', 'VolumeModifyFailed')
     putClaim(classStatus('gold', { spec: { volumeAttributesClassName: 'missing' } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Pending for missing, but is undefined'])
     putClaim(classStatus('gold', { spec: { volumeAttributesClassName: 'odd' } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Infeasible for odd, but is undefined'])
+    putClaim(classStatus('gold', { spec: { volumeAttributesClassName: 'other' } }))
+    expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Infeasible for other, but is undefined'])
   })
 
   it('VAC-6 wrong status: reports an event about a class that the claim never had', () => {

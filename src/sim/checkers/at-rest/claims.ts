@@ -362,7 +362,8 @@ function checkExpectedAttributes(
 /** Returns the status of a class that cannot be applied: one that is missing, of another driver, or with unknown parameters. */
 function stateWithoutClass(className: string, driver: DriverName, { view, system }: AtRestContext): string | undefined {
   const attributesClass = view.attributesClasses.get(className)
-  if (!attributesClass || attributesClass.driverName !== driver) return 'Pending'
+  if (!attributesClass) return 'Pending'
+  if (attributesClass.driverName !== driver) return 'Infeasible'
   const { mutableKeys } = settingsIn(system, driver)
   return Object.keys(attributesClass.parameters ?? {}).every((key) => mutableKeys.includes(key))
     ? undefined
