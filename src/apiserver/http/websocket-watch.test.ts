@@ -1,5 +1,6 @@
 // Tests watches over WebSocket on a real port.
 
+import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { type InProcessServer, startInProcessServer } from '../../../test/helpers/in-process-server.ts'
@@ -37,6 +38,9 @@ describe('watches over WebSocket', () => {
     })
     await server.handle('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
     expect((await shopEvent).type).toBe('ADDED')
+    const answer = once(socket, 'pong')
+    socket.ping('alive')
+    expect(String((await answer)[0])).toBe('alive')
     socket.terminate()
   })
 

@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
+import { answerPings } from '../../base/answer-pings.ts'
 import type { Logger } from '../../base/log.ts'
 import type { ApiRequest, ApiResponse, StreamSink } from './messages.ts'
 import type { PendingBytes } from './pending-bytes.ts'
@@ -29,6 +30,7 @@ export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }:
         new WebSocketServer({
           noServer: true,
           maxPayload: CLIENT_FRAME_BYTES_MAX,
+          autoPong: false,
           // The server must select one of the requested subprotocols. All frames are JSON text, so any of them will do.
           handleProtocols: (protocols) => [...protocols].find((name) => !name.startsWith(TOKEN_PROTOCOL)) ?? false,
         }),
@@ -48,6 +50,7 @@ export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }:
     if (socket.destroyed) return
     server.handleUpgrade(incoming, socket, head, (connection) => {
       connections.add(connection)
+      answerPings(connection)
       connection.on('close', () => connections.delete(connection))
       connection.on('error', (error) => log.debug({ err: error }, 'WebSocket failed'))
       response.stream!(sinkOf(connection, pendingBytes, request.userName ?? ''), turn)

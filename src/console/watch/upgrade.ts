@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { WebSocket, WebSocketServer } from 'ws'
 import { type ApiError, unavailable } from '../../api/status-error.ts'
+import { answerPings } from '../../base/answer-pings.ts'
 import { SECURITY_HEADERS } from '../http/security-headers.ts'
 
 /** Maximum size of a frame that the page sends. */
@@ -17,7 +18,12 @@ export function createUpgrades() {
   const load = () => {
     loading ??= import('ws').then(
       ({ WebSocketServer }) =>
-        new WebSocketServer({ noServer: true, maxPayload: FRAME_BYTES_MAX, perMessageDeflate: false }),
+        new WebSocketServer({
+          noServer: true,
+          maxPayload: FRAME_BYTES_MAX,
+          perMessageDeflate: false,
+          autoPong: false,
+        }),
     )
     return loading
   }
@@ -29,6 +35,7 @@ export function createUpgrades() {
       return new Promise((resolve) => {
         server.handleUpgrade(incoming, socket, head, (webSocket) => {
           sockets.add(webSocket)
+          answerPings(webSocket)
           webSocket.once('close', () => sockets.delete(webSocket))
           resolve(webSocket)
         })

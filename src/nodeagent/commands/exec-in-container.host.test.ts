@@ -1,4 +1,5 @@
 // Runs real processes in a container, which needs permission to mount.
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -28,23 +29,39 @@ describe.skipIf(skipMessage)(`commands in a running container${skipMessage ? ` (
   let root: string
   let containers: Containers
   let pod: Stored<Pod>
+  let replacedFile: string
+
+  /** Creates programs that would run instead of those of the machine if the PATH of the container decided. */
+  async function createReplacements(directory: string, names: readonly string[], file: string): Promise<void> {
+    await mkdir(directory)
+    for (const name of names)
+      await writeFile(join(directory, name), `#!/bin/sh\necho ${name} >> ${file}\nexit 99\n`, { mode: 0o755 })
+  }
 
   beforeAll(async () => {
     root = await realpath(await mkdtemp(join(tmpdir(), 'stowage-exec-')))
     const volume = join(root, 'volume')
     await mkdir(volume)
     await writeFile(join(volume, 'greeting'), 'hello\n')
+    replacedFile = join(volume, 'replaced')
+    await createReplacements(join(volume, 'bin'), ['script', 'nsenter', 'unshare', 'stty', 'tty'], replacedFile)
+    await createReplacements(join(volume, 'tools'), ['setpriv'], '/data/replaced')
     containers = await createHostContainers({ ...HOST_DEFAULTS, paths: agentPaths(root), disk, clock, log: silentLog })
     pod = {
       metadata: { name: 'p', namespace: 'default', uid: UID, resourceVersion: '1' },
       spec: {
         restartPolicy: 'Never',
+        securityContext: { supplementalGroups: [4242] }, // setpriv sets them
         containers: [
           {
             name: 'main',
             command: ['sleep', '1000'],
             workingDir: '/data',
-            env: [{ name: 'COLOR', value: "it's blue" }],
+            env: [
+              { name: 'COLOR', value: "it's blue" },
+              // The first directory exists outside of the container, the second in it.
+              { name: 'PATH', value: `${volume}/bin:/data/tools:/usr/bin:/bin` },
+            ],
             volumeMounts: [{ name: 'data', mountPath: '/data' }],
           } as never,
         ],
@@ -116,6 +133,14 @@ describe.skipIf(skipMessage)(`commands in a running container${skipMessage ? ` (
 
   it('SYS-26 reports a signal as 128 and its number', async () => {
     expect(await outcomeOf(await exec('kill -TERM $$'))).toMatchObject({ code: 143 })
+  })
+
+  it('SYS-26 uses the tools of the machine, and not those that the PATH of the container leads to', async () => {
+    expect(await outcomeOf(await exec('id -G'))).toMatchObject({ code: 0 })
+    const process = await exec('echo "$PATH"', { tty: true })
+    await process.resize({ columns: 91, rows: 31 })
+    expect((await outcomeOf(process)).out).toContain('/bin:/data/tools:')
+    expect(existsSync(replacedFile)).toBe(false)
   })
 
   it('SYS-26 rejects a container that runs no command', async () => {

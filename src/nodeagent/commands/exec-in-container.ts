@@ -9,6 +9,7 @@ import type { Clock } from '../../base/clock.ts'
 import { searchPath } from '../../host/run.ts'
 import { signalSession } from './process-session.ts'
 import { buildTerminalCommand, readTerminalPath, resizeTerminal, type TerminalSize } from './terminal.ts'
+import { findTool } from './tools.ts'
 
 export interface RunningContainer {
   /** The process that launch.ts started, which is in the mount namespace of the container and has its environment. */
@@ -55,9 +56,9 @@ const SETUP_POLL_MS = 20
 
 // The command keeps its PID through every exec, so the PID of the child is the command's PID.
 const SCRIPT = `
-target=$1 user=$2 working_dir=$3; shift 3
+target=$1 user=$2 working_dir=$3 nsenter=$4; shift 4
 while [ -n "$1" ]; do echo $$ > "$1" || exit 126; shift; done; shift
-exec nsenter --target "$target" --mount $user -- /bin/sh -c 'cd -- "$1" && shift && exec "$@"' sh "$working_dir" "$@"
+exec "$nsenter" --target "$target" --mount $user -- /bin/sh -c 'cd -- "$1" && shift && exec "$@"' sh "$working_dir" "$@"
 `
 
 export async function execInContainer(
@@ -75,6 +76,7 @@ export async function execInContainer(
     String(container.pid),
     container.isRoot ? '' : '--user --preserve-credentials',
     container.workingDir,
+    findTool('nsenter'),
     ...container.cgroupFiles,
     '',
     ...command,

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import type { FileHandle } from 'node:fs/promises'
 import { searchPath } from '../../host/run.ts'
 import { buildTerminalCommand } from './terminal.ts'
+import { findTool } from './tools.ts'
 
 export interface LaunchMount {
   readonly source: string
@@ -206,7 +207,7 @@ export async function launch(
       ...options.command,
     ]
     const containerCommand = {
-      argv: ['unshare', ...namespace, '--', '/bin/sh', '-c', SCRIPT, 'sh', ...scriptArguments],
+      argv: [findTool('unshare'), ...namespace, '--', '/bin/sh', '-c', SCRIPT, 'sh', ...scriptArguments],
       env: { PATH: searchPath(), ...options.env },
     }
     const { argv, env } = options.tty

@@ -1,13 +1,12 @@
 // Starts a run of a container: computes its environment, command and user, prepares its mounts, writes its records, and waits
 // until its command runs. launch.ts starts the process.
-import { access, constants, realpath } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Stored } from '../../api/kind.ts'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import { startTicksOf } from '../../host/process-identity.ts'
-import { searchPath } from '../../host/run.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
 import type { NodeResources } from '../pods/downward-fields.ts'
@@ -23,6 +22,7 @@ import { describeUnknownImage, findImage, type ImageCommand } from './images.ts'
 import { type LaunchedProcess, launch } from './launch.ts'
 import type { PlannedStart } from './plan-containers.ts'
 import { formatPid, formatStarted, type RunFiles, readRun } from './run-records.ts'
+import { findProgram, findTool } from './tools.ts'
 
 export interface ContainerSources {
   readonly paths: AgentPaths
@@ -60,7 +60,8 @@ const START_POLL_MS = 5
 
 export async function createContainerStarter(deps: ContainerStarterDeps) {
   const { paths, disk, clock, isRoot, cgroups, logs, inputs, filesOf } = deps
-  const bash = await findProgram('bash')
+  const bashPath = findProgram('bash')
+  const bash = bashPath && (await realpath(bashPath))
   const base = deps.serverUrl ? serviceEnvironmentOf(deps.serverUrl) : {}
   const childPids = new Set<number>() // processes whose exit causes an event
 
@@ -183,18 +184,14 @@ export function withUser(
     throw new ConfigError(`only root can run a command as user ${user}, but this node agent is not root`)
   }
   const groupOptions = groups.length > 0 ? ['--groups', groups.join(',')] : ['--clear-groups']
-  return ['setpriv', '--reuid', String(user ?? 0), '--regid', String(group ?? 0), ...groupOptions, '--', ...command]
-}
-
-/** Returns the path of a program of the machine without links, or undefined if it is not installed. */
-async function findProgram(name: string): Promise<string | undefined> {
-  for (const directory of searchPath().split(':')) {
-    const path = join(directory, name)
-    const isFound = await access(path, constants.X_OK).then(
-      () => true,
-      () => false,
-    )
-    if (isFound) return realpath(path)
-  }
-  return undefined
+  return [
+    findTool('setpriv'),
+    '--reuid',
+    String(user ?? 0),
+    '--regid',
+    String(group ?? 0),
+    ...groupOptions,
+    '--',
+    ...command,
+  ]
 }

@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
-import { searchPath } from '../../host/run.ts'
+import { findTool } from './tools.ts'
 
 export interface TerminalSize {
   readonly columns: number
@@ -26,9 +26,9 @@ export function buildTerminalCommand(
 ): TerminalCommand {
   // script(1) disables the echo if its stdin is not a terminal, and runs the command with $SHELL.
   const restoreShell = env.SHELL === undefined ? 'unset SHELL' : `SHELL=${quote(env.SHELL)}`
-  const command = `{ tty >&3; exec 3>&-; } 2>/dev/null; stty echo ${size ? sizeArguments(size).join(' ') : ''}; ${restoreShell}; exec ${argv.map(quote).join(' ')}`
+  const command = `{ ${findTool('tty')} >&3; exec 3>&-; } 2>/dev/null; ${findTool('stty')} echo ${size ? sizeArguments(size).join(' ') : ''}; ${restoreShell}; exec ${argv.map(quote).join(' ')}`
   return {
-    argv: ['script', '--quiet', '--return', '--flush', '--command', command, '/dev/null'],
+    argv: [findTool('script'), '--quiet', '--return', '--flush', '--command', command, '/dev/null'],
     env: { TERM: DEFAULT_TERM, ...env, SHELL: '/bin/sh' },
   }
 }
@@ -51,7 +51,7 @@ export async function resizeTerminal(path: string, size: TerminalSize): Promise<
   if (!/^\/dev\/pts\/\d+$/.test(path)) return
   const args = ['-F', path, ...sizeArguments(size)]
   // The terminal may have been closed meanwhile.
-  await promisify(execFile)('stty', args, { cwd: '/', env: { PATH: searchPath() } }).catch(() => {})
+  await promisify(execFile)(findTool('stty'), args, { cwd: '/', env: {} }).catch(() => {})
 }
 
 const sizeArguments = ({ columns, rows }: TerminalSize): string[] => ['rows', String(rows), 'cols', String(columns)]

@@ -78,6 +78,7 @@ export async function startStreamServer(options: StreamServerOptions): Promise<S
     noServer: true,
     maxPayload: MESSAGE_BYTES_MAX,
     perMessageDeflate: false,
+    autoPong: false, // websocket-streams.ts answers pings
     handleProtocols: (offered) => COMMAND_PROTOCOLS.find((name) => offered.has(name)) ?? false,
   })
   server.on('tlsClientError', (error) => log.debug({ reason: error.message }, 'TLS handshake with the agent failed'))

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -17,7 +18,7 @@ let streams: Promise<CommandStreams>
 
 beforeEach(async () => {
   const http = createServer()
-  server = new WebSocketServer({ server: http, maxPayload: 1024 * 1024 })
+  server = new WebSocketServer({ server: http, maxPayload: 1024 * 1024, autoPong: false })
   streams = new Promise((resolve) => {
     server.on('connection', (socket) => resolve(websocketStreams(socket, ALL, systemClock())))
   })
@@ -41,7 +42,10 @@ async function connect(protocol?: string) {
 
 describe('WebSocket streams of a command', () => {
   it('SYS-26 open the stdout channel, and send the status after the output with a normal close', async () => {
-    const { messages, closed, streams: opened } = await connect('v5.channel.k8s.io')
+    const { client, messages, closed, streams: opened } = await connect('v5.channel.k8s.io')
+    const answer = once(client, 'pong')
+    client.ping('alive')
+    expect(String((await answer)[0])).toBe('alive')
     opened.stdout!.write('out')
     opened.stderr!.write('err')
     await opened.finish(exitResult(7))

@@ -2,6 +2,7 @@
 // the rest is base64. A client of v5 ends its stdin with the message FF 00; other clients can only close the connection.
 import { Readable, Writable } from 'node:stream'
 import type { WebSocket } from 'ws'
+import { answerPings } from '../../base/answer-pings.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { TerminalSize } from '../commands/terminal.ts'
 import { type CommandResult, type CommandStreams, parseTerminalSize, type StreamRequest } from './command-streams.ts'
@@ -84,6 +85,7 @@ export function websocketStreams(socket: WebSocket, request: StreamRequest, cloc
   socket.on('ping', () => {
     activityMs = clock.monotonicMs()
   })
+  answerPings(socket)
   socket.on('error', () => {}) // followed by close
   const closed = new Promise<void>((resolve) => {
     socket.once('close', () => {

@@ -86,6 +86,24 @@ describe('SPDY connection', () => {
     client.connection.destroy()
   })
 
+  it('SYS-26 closes the connection of a client that reads no answers to its pings', async () => {
+    const client = connect()
+    const pings = Array.from({ length: 10_000 }, (_, id) => encodeControlFrame(FRAME_TYPES.ping, encodeNumbers(id)))
+    client.toServer.write(Buffer.concat(pings))
+    expect((await client.connection.ended)?.message).toContain('does not read the answers')
+  })
+
+  it('SYS-26 closes the connection of a client that reads no answers to the streams it opens', async () => {
+    const client = connect(() => false)
+    client.toServer.on('error', () => {}) // the connection is closed while the client writes
+    let error: Error | undefined
+    void client.connection.ended.then((reason) => {
+      error = reason
+    })
+    for (let id = 1; id < 20_000 && !error; id += 2) await client.openStream(id, 'other')
+    expect(error?.message).toContain('does not read the answers')
+  })
+
   it('SYS-26 ends with an error for hostile bytes, and never throws', async () => {
     const frames = fc.oneof(
       fc.uint8Array({ maxLength: 200 }),

@@ -43,6 +43,8 @@ export interface SpdyOptions {
 const CONTROL_BYTES_MAX = 64 * 1024
 /** Open streams of a connection. Further ones are refused. */
 const STREAMS_MAX = 1_024
+/** Bytes of answers to control frames (pings, refused streams) that the client has not read. Beyond this the connection is closed. */
+const PENDING_CONTROL_BYTES_MAX = 64 * 1024
 const DATA_FRAME_BYTES_MAX = 64 * 1024
 /** Bytes of a stream that wait for its reader. Beyond this nothing is read from the connection. */
 const STREAM_BYTES_MAX = 64 * 1024
@@ -52,6 +54,7 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
   const headerBlocks = createHeaderBlocks()
   let lastSend: Promise<unknown> = Promise.resolve()
   let lastStreamId = 0
+  let pendingControlBytes = 0
 
   /** Resolves when the socket has accepted the bytes. */
   const send = (...parts: readonly Uint8Array[]): Promise<void> =>
@@ -62,8 +65,19 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
       socket.write(parts.at(-1)!, (error) => (error ? reject(error) : resolve()))
       socket.uncork()
     })
-  const sendControl = (type: number, payload: Uint8Array): void =>
-    void send(encodeControlFrame(type, payload)).catch(() => {})
+  function sendControl(type: number, payload: Uint8Array): void {
+    const frame = encodeControlFrame(type, payload)
+    if (pendingControlBytes + frame.length > PENDING_CONTROL_BYTES_MAX) {
+      const message = 'the client does not read the answers to its control frames'
+      socket.destroy(new SpdyError(message))
+      return
+    }
+    pendingControlBytes += frame.length
+    const settle = (): void => {
+      pendingControlBytes -= frame.length
+    }
+    send(frame).then(settle, settle)
+  }
 
   class OpenStream extends Duplex implements SpdyStream {
     readonly id: number

@@ -1,0 +1,26 @@
+// Answers the pings of a WebSocket client. The library `ws` answers every ping at once and queues the answers of a client that
+// does not read, without a bound: servers set `autoPong: false` and use this instead.
+
+/** What is used of a WebSocket of the library `ws`. */
+interface PingedSocket {
+  on(event: 'ping', listener: (data: Buffer) => void): unknown
+  pong(data: Buffer, mask: boolean, done: () => void): void
+  terminate(): void
+}
+
+/** Bytes of answers that the client has not read. Beyond this the connection is closed. */
+const PENDING_PONG_BYTES_MAX = 64 * 1024
+/** The header of a frame with up to 125 bytes. */
+const HEADER_BYTES = 2
+
+export function answerPings(socket: PingedSocket): void {
+  let pendingBytes = 0
+  socket.on('ping', (data) => {
+    const bytes = HEADER_BYTES + data.length
+    if (pendingBytes + bytes > PENDING_PONG_BYTES_MAX) return socket.terminate()
+    pendingBytes += bytes
+    socket.pong(data, false, () => {
+      pendingBytes -= bytes
+    })
+  })
+}
