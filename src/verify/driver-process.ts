@@ -1,8 +1,8 @@
 // Runs the driver under test from a command, so that verify can kill it between two calls and start it again.
-import { type ChildProcess, spawn } from 'node:child_process'
 import type { Clock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { connectDriver, isUnimplemented } from '../csi/index.ts'
+import { type ChildGroup, spawnGroup } from '../host/child-group.ts'
 import type { DriverControl } from './check.ts'
 
 export interface DriverProcess extends DriverControl {
@@ -25,15 +25,8 @@ const PROBE_TIMEOUT_MS = 1_000
 /** Older output is dropped. */
 const OUTPUT_CHARACTERS_MAX = 4_000
 
-/** Children that end with this process even if it does not stop them. */
-const children = new Set<ChildProcess>()
-process.on('exit', () => {
-  for (const child of children) killGroup(child)
-})
-
 export function createDriverProcess({ command, socket, clock, signal }: DriverProcessOptions): DriverProcess {
-  let child: ChildProcess | undefined
-  let exit: Promise<string> = Promise.resolve('was not started')
+  let child: ChildGroup | undefined
   let exitReason: string | undefined
   let output = ''
 
@@ -65,46 +58,38 @@ export function createDriverProcess({ command, socket, clock, signal }: DriverPr
     )
   }
 
+  const foreignError = ({ pid }: ChildGroup) =>
+    new Error(
+      'The driver runs as another user, so verify cannot kill and restart it. Run verify itself with sudo, or start the driver ' +
+        `and pass its socket with --csi-address. End this driver with: sudo kill -- -${pid}. Command: ${command}`,
+    )
+
   return {
     output: () => output,
     async start() {
       output = ''
       exitReason = undefined
-      const startedChild = spawn('/bin/sh', ['-c', command.replaceAll('{socket}', socket)], {
-        env: { ...process.env, CSI_ENDPOINT: `unix://${socket}` },
-        stdio: ['ignore', 'pipe', 'pipe'],
-        detached: true, // its own process group, which Ctrl-C of the terminal does not reach
+      const startedChild = spawnGroup(command.replaceAll('{socket}', socket), {
+        ...process.env,
+        CSI_ENDPOINT: `unix://${socket}`,
       })
       child = startedChild
-      children.add(startedChild)
       for (const stream of [startedChild.stdout, startedChild.stderr])
         stream.setEncoding('utf8').on('data', (text: string) => {
           output = (output + text).slice(-OUTPUT_CHARACTERS_MAX)
         })
-      exit = new Promise((resolve) => {
-        startedChild.once('error', (error) => resolve(`could not be started: ${error.message}`))
-        startedChild.once('exit', (code, name) => resolve(name ? `was ended by ${name}` : `exited with code ${code}`))
-      })
-      void exit.then((reason) => {
+      void startedChild.exit.then((reason) => {
         if (child === startedChild) exitReason = reason
-        children.delete(startedChild)
       })
       await waitUntilReady()
+      if (startedChild.isForbidden()) throw foreignError(startedChild)
     },
     async kill() {
       if (!child) return
-      killGroup(child)
-      await exit
+      const killedChild = child
       child = undefined
+      if (killedChild.signal('SIGKILL') !== 'forbidden') await killedChild.exit
+      else killedChild.abandon()
     },
-  }
-}
-
-function killGroup({ pid }: ChildProcess): void {
-  if (pid === undefined) return
-  try {
-    process.kill(-pid, 'SIGKILL')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

@@ -1,5 +1,6 @@
 // Adopts or deletes leaks. Selects those that no operation in progress may own, looks again after the grace period, and
-// changes only what is still a leak then. Repeats the look for every batch, because deletions take time.
+// changes only what is still a leak then. A look that is not recent is repeated before the next change, because deletions
+// take time.
 
 import { isAlreadyExists } from '../../../api/status-error.ts'
 import { UsageError } from '../../../base/usage-error.ts'
@@ -38,8 +39,12 @@ const CHANGED_REASONS: Readonly<Record<ChangeAction, ReadonlySet<Leak['reason']>
   delete: new Set(['VolumeWithoutPV', 'SnapshotWithoutContent']),
 }
 
-/** Changes between two looks. */
-const BATCH_SIZE = 25
+/** A look that ended earlier is repeated before the next change. */
+const LOOK_AGE_MS_MAX = 1_000
+
+/** Returns why the action leaves the leak, or undefined. */
+const leaveReasonOf = ({ leftBecause, notDeletedBecause }: Leak, action: ChangeAction): string | undefined =>
+  leftBecause ?? (action === 'delete' ? notDeletedBecause : undefined)
 
 /** Returns the leaks that the action may change. Throws UsageError if the user named others. */
 export function selectCandidates(
@@ -50,12 +55,12 @@ export function selectCandidates(
   for (const handle of namedHandles) {
     const leak = changeable.find((candidate) => candidate.handle === handle)
     if (!leak) throw new UsageError(`"${handle}" is not a leak that --${action} can change. Nothing was changed.`)
-    if (leak.leftBecause !== undefined)
-      throw new UsageError(`"${handle}" is left: ${leak.leftBecause}. Nothing was changed.`)
+    const leaveReason = leaveReasonOf(leak, action)
+    if (leaveReason !== undefined) throw new UsageError(`"${handle}" is left: ${leaveReason}. Nothing was changed.`)
   }
   const candidates = changeable.filter(
-    ({ leftBecause, handle = '' }) =>
-      leftBecause === undefined && (namedHandles.size === 0 || namedHandles.has(handle)),
+    (leak) =>
+      leaveReasonOf(leak, action) === undefined && (namedHandles.size === 0 || namedHandles.has(leak.handle ?? '')),
   )
   if (action === 'adopt') for (const { driver } of candidates) chooseClass(driver, cluster, className)
   return candidates
@@ -74,15 +79,16 @@ export async function changeLeaks(
     await clock.sleep(request.gracePeriodMs, signal)
   }
   const changes: Change[] = []
-  for (let start = 0; start < candidates.length; start += BATCH_SIZE) {
-    const batch = candidates.slice(start, start + BATCH_SIZE)
-    const look = confirmLeaks(batch, await lookOnce(deps, request))
-    const current = new Map(look.report.leaks.map((leak) => [keyOfLeak(leak), leak]))
-    for (const leak of batch) {
-      const change = await changeLeak(leak, current.get(keyOfLeak(leak)), { request, deps, look })
-      changes.push(change)
-      deps.onChange?.(change)
+  let recent: { readonly look: Look; readonly current: ReadonlyMap<string, Leak>; readonly endMs: number } | undefined
+  for (const leak of candidates) {
+    if (!recent || clock.monotonicMs() - recent.endMs > LOOK_AGE_MS_MAX) {
+      const look = confirmLeaks(candidates, await lookOnce(deps, request))
+      const current = new Map(look.report.leaks.map((found) => [keyOfLeak(found), found]))
+      recent = { look, current, endMs: clock.monotonicMs() }
     }
+    const change = await changeLeak(leak, recent.current.get(keyOfLeak(leak)), { request, deps, look: recent.look })
+    changes.push(change)
+    deps.onChange?.(change)
   }
   return changes
 }
@@ -100,7 +106,8 @@ async function changeLeak(
 ): Promise<Change> {
   const { action } = request
   if (!current) return { action, leak, result: 'left', message: 'it is no longer a leak' }
-  if (current.leftBecause !== undefined) return { action, leak, result: 'left', message: current.leftBecause }
+  const leaveReason = leaveReasonOf(current, action)
+  if (leaveReason !== undefined) return { action, leak, result: 'left', message: leaveReason }
   return action === 'adopt' ? adoptVolume(leak, { request, deps, look }) : deleteLeak(leak, { request, deps, look })
 }
 

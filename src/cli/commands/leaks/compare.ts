@@ -13,7 +13,15 @@ import { bytesOf } from '../../space/bytes.ts'
 import type { Cluster } from './cluster.ts'
 import type { DriverProcess, DriverVolume, Inventory } from './inventory.ts'
 import type { Machine } from './machine.ts'
-import { findProvisioningClaims, findSnapshotOwner, findVolumeOwner, handleOfContent, type Owners } from './owners.ts'
+import {
+  findLostOwner,
+  findLostVolumes,
+  findProvisioningClaims,
+  findSnapshotOwner,
+  findVolumeOwner,
+  handleOfContent,
+  type Owners,
+} from './owners.ts'
 
 export const REASONS = [
   'VolumeWithoutPV',
@@ -47,6 +55,8 @@ export interface Leak {
   readonly message: string
   /** Why --adopt and --delete leave it. Absent if they change it. */
   readonly leftBecause?: string
+  /** Why --delete leaves it, although --adopt changes it. */
+  readonly notDeletedBecause?: string
 }
 
 export interface CompareOptions {
@@ -90,7 +100,7 @@ export function compareDriver(
       ...findSharedHandles(driver, own),
       ...inScope.flatMap((entry) => findWrongFields(driver, entry, volumes?.get(entry.handle), cluster)),
       ...findAttachmentDifferences(inventory, cluster, own),
-      ...findSnapshotDifferences(inventory, cluster),
+      ...findSnapshotDifferences(inventory, cluster, options),
       ...findMachineLeaks(inventory, cluster, machine),
     ],
     unlisted: inScope.filter(({ volume, handle }) => !volumes?.has(handle) && !isBeingDeleted(volume)),
@@ -132,12 +142,14 @@ function findOrphans({ inventory, cluster, machine, owners, options }: OrphanInp
     ...cluster.volumes.flatMap(({ spec }) => (spec?.csi?.driver === driver ? [spec.csi.volumeHandle] : [])),
     ...listInlineHandles(driver, cluster),
   ])
+  const lostVolumes = findLostVolumes(driver, cluster)
   return [...(volumes?.values() ?? [])]
     .filter(({ handle }) => !knownHandles.has(handle))
     .map((volume) => {
       const { handle, sizeBytes } = volume
       const details = machine.details.get(handle)
       const identity = { driver, handle, ...(details ? { name: details.name } : {}) }
+      const notDeletedBecause = findLostOwner(identity, lostVolumes, options)
       const leftBecause =
         findVolumeOwner(identity, owners, options) ??
         findUse(volume, machine) ??
@@ -150,6 +162,7 @@ function findOrphans({ inventory, cluster, machine, owners, options }: OrphanInp
         ...(details?.createdAtMs === undefined ? {} : { createdAt: timestamp(details.createdAtMs) }),
         message: details ? `no PV has this volume, which was created as ${details.name}` : 'no PV has this volume',
         ...(leftBecause === undefined ? {} : { leftBecause }),
+        ...(notDeletedBecause === undefined ? {} : { notDeletedBecause }),
       } satisfies Leak
     })
 }
@@ -278,20 +291,28 @@ function findAttachmentDifferences(
   ]
 }
 
-function findSnapshotDifferences({ driver, snapshots, processes }: Inventory, cluster: Cluster): Leak[] {
+function findSnapshotDifferences(
+  { driver, snapshots, processes }: Inventory,
+  cluster: Cluster,
+  options: CompareOptions,
+): Leak[] {
   const { contents } = cluster
   if (!snapshots || !contents) return []
   const own = contents.filter(({ spec }) => spec?.driver === driver)
   const knownHandles = new Set(own.map(handleOfContent))
-  const leftBecause = findSnapshotOwner(driver, cluster)
+  const owner = findSnapshotOwner(driver, cluster)
   const orphans = [...snapshots.values()].filter(({ handle }) => !knownHandles.has(handle))
   const missing = own.filter((content) => {
     const handle = handleOfContent(content)
     return handle !== undefined && !snapshots.has(handle) && content.metadata.deletionTimestamp === undefined
   })
   return [
-    ...orphans.map(
-      ({ handle, sourceHandle, sizeBytes, createdAt }): Leak => ({
+    ...orphans.map(({ handle, sourceHandle, sizeBytes, createdAt, groupId }): Leak => {
+      const leftBecause =
+        owner ??
+        (groupId ? `it belongs to the group snapshot ${groupId}, which is deleted as a whole` : undefined) ??
+        findYouth(createdAt === undefined ? undefined : Date.parse(createdAt), options)
+      return {
         reason: 'SnapshotWithoutContent',
         driver,
         handle,
@@ -299,8 +320,8 @@ function findSnapshotDifferences({ driver, snapshots, processes }: Inventory, cl
         ...(createdAt === undefined ? {} : { createdAt }),
         message: `no VolumeSnapshotContent has this snapshot of the volume ${sourceHandle}`,
         ...(leftBecause === undefined ? {} : { leftBecause }),
-      }),
-    ),
+      }
+    }),
     // A process that serves one node lists only the snapshots of that node.
     ...(processes.some(({ segments }) => segments) ? [] : missing).map(
       (content): Leak => ({

@@ -25,10 +25,15 @@ export function formatReport({ drivers, leaks, unknown }: LeakReport, options: F
     subjectOf(leak),
     leak.sizeBytes === undefined ? '-' : formatSize(leak.sizeBytes),
     formatCreation(leak, options.nowMs),
-    leak.leftBecause === undefined ? leak.message : `${leak.message}; left: ${leak.leftBecause}`,
+    describeLeak(leak),
   ])
   const table = formatTable([['LEAK', 'WHAT', 'SIZE', 'AGE', 'WHY'], ...rows], { rightAligned: new Set([SIZE_COLUMN]) })
   return `${summaries}\n${table}${formatAdvice(leaks)}${notes}`
+}
+
+function describeLeak({ message, leftBecause, notDeletedBecause }: Leak): string {
+  if (leftBecause !== undefined) return `${message}; left: ${leftBecause}`
+  return notDeletedBecause === undefined ? message : `${message}; --delete leaves it: ${notDeletedBecause}`
 }
 
 const colorOf = ({ reason }: Leak): Color => (LOSSES.has(reason) ? 'red' : 'yellow')

@@ -40,6 +40,8 @@ export interface DriverSnapshot {
   readonly sourceHandle: string
   readonly sizeBytes?: number
   readonly createdAt?: string
+  /** The group snapshot of which it is a part. */
+  readonly groupId?: string
   readonly process: DriverProcess
 }
 
@@ -142,12 +144,13 @@ const listSnapshots = (process: DriverProcess, { timeoutMs, signal }: ReadDriver
   })
 
 function describeSnapshot(snapshot: Snapshot, process: DriverProcess): DriverSnapshot {
-  const { snapshotId, sourceVolumeId, sizeBytes, creationTime } = snapshot
+  const { snapshotId, sourceVolumeId, sizeBytes, creationTime, groupSnapshotId } = snapshot
   return {
     handle: snapshotId,
     sourceHandle: sourceVolumeId,
     ...(sizeBytes > 0n ? { sizeBytes: Number(sizeBytes) } : {}),
     ...(creationTime ? { createdAt: timestamp(Number(creationTime.seconds) * 1_000) } : {}),
+    ...(groupSnapshotId ? { groupId: groupSnapshotId } : {}),
     process,
   }
 }

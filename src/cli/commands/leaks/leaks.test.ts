@@ -38,6 +38,18 @@ async function change(fixture: Fixture, request: Partial<ChangeRequest> & Pick<C
   return (await changes).map(({ leak, result, pv, message }) => ({ handle: leak.handle, result, pv, message }))
 }
 
+/** Lets the driver list a volume with another handle. */
+function renameVolume({ driver }: Fixture, handle: string, listedHandle: string): void {
+  const { listVolumes } = driver.controller
+  Object.assign(driver.controller, {
+    async listVolumes(request: never) {
+      const page = await listVolumes(request)
+      for (const { volume } of page.entries) if (volume?.volumeId === handle) volume!.volumeId = listedHandle
+      return page
+    },
+  })
+}
+
 describe('findLeaks', () => {
   it('PLUS-8 finds no leaks if every volume has a PV', async () => {
     const fixture = await createLeaksFixture()
@@ -329,20 +341,63 @@ describe('owners of volumes without a PV', () => {
     expect(await leftBecause(fixture)).toContain('default/orders')
     expect(await leftBecause(fixture, named(handle))).toBeUndefined()
     const own = await fixture.createVolume(`pvc-${claim.metadata.uid}`)
-    const { listVolumes } = fixture.driver.controller
-    Object.assign(fixture.driver.controller, {
-      async listVolumes(request: never) {
-        const page = await listVolumes(request)
-        for (const { volume } of page.entries)
-          if (volume?.volumeId === own) volume!.volumeId = `pvc-${claim.metadata.uid}`
-        return page
-      },
-    })
+    renameVolume(fixture, own, `pvc-${claim.metadata.uid}`)
     const { leaks } = (await find(fixture, named(`pvc-${claim.metadata.uid}`))).report
     expect(leaks[1]?.leftBecause).toBe('it is being provisioned for the claim default/orders')
     const patch = { type: 'merge' as const, body: { spec: { volumeName: 'bound' } } }
     await fixture.admin.patch(persistentVolumeClaimKind, { namespace: 'default', name: 'orders' }, patch)
     expect(await leftBecause(fixture)).toBeUndefined()
+  })
+
+  it('PLUS-8 does not delete a volume of a lost PV that a claim or an attachment refers to, but adopts it', async () => {
+    const fixture = await createLeaksFixture()
+    const handle = await fixture.createVolume('orphan')
+    const claim = { namespace: 'default', name: 'orders' }
+    await fixture.createClaim('orders')
+    const patch = { type: 'merge' as const, body: { spec: { volumeName: 'gone' } } }
+    await fixture.admin.patch(persistentVolumeClaimKind, claim, patch)
+    const why = 'the claim default/orders refers to the PV gone, which does not exist'
+    expect((await leaksOf(fixture))[0]).toMatchObject({
+      notDeletedBecause: `it may be the volume of a lost PV: ${why}`,
+    })
+    expect(await change(fixture, { action: 'delete' })).toEqual([])
+    expect((await find(fixture, named(handle))).report.leaks[0]?.notDeletedBecause).toBeUndefined()
+    renameVolume(fixture, handle, 'vol-gone')
+    await expect(change(fixture, { action: 'delete', ...named('vol-gone') })).rejects.toThrow(
+      `"vol-gone" is left: it is the volume of a lost PV: ${why}. Nothing was changed.`,
+    )
+    await fixture.admin.patch(persistentVolumeClaimKind, claim, {
+      type: 'merge',
+      body: { metadata: { finalizers: null } },
+    })
+    await fixture.admin.delete(persistentVolumeClaimKind, claim)
+    await fixture.admin.create(volumeAttachmentKind, {
+      metadata: { name: 'csi-1' },
+      spec: { attacher: DRIVER, nodeName: 'node-1', source: { persistentVolumeName: 'gone' } },
+    })
+    expect((await leaksOf(fixture))[0]?.notDeletedBecause).toContain('the VolumeAttachment csi-1 refers to the PV gone')
+    expect(await change(fixture, { action: 'delete' })).toEqual([])
+    expect(await change(fixture, { action: 'adopt' })).toMatchObject([{ handle: 'vol-gone', result: 'adopted' }])
+  })
+
+  it('PLUS-8 leaves snapshots that are young or part of a group', async () => {
+    const fixture = await createLeaksFixture({ contents: [] })
+    const sourceVolumeId = await fixture.createVolume('source')
+    await fixture.createPv('source', sourceVolumeId)
+    await fixture.driver.controller.createSnapshot({ name: 's', sourceVolumeId } as never)
+    expect(await leftBecause(fixture)).toBe('it is younger than the grace period of 60 s')
+    expect(await change(fixture, { action: 'delete' })).toEqual([])
+    await fixture.server.clock.advance(OPTIONS.gracePeriodMs)
+    expect(await leftBecause(fixture)).toBeUndefined()
+    const { listSnapshots } = fixture.driver.controller
+    Object.assign(fixture.driver.controller, {
+      async listSnapshots(request: never) {
+        const page = await listSnapshots(request)
+        for (const { snapshot } of page.entries) snapshot!.groupSnapshotId = 'nightly'
+        return page
+      },
+    })
+    expect(await leftBecause(fixture)).toContain('it belongs to the group snapshot nightly')
   })
 
   it('PLUS-8 leaves a volume while operations.stowage.dev lists the provisioning of a deleted claim', async () => {
@@ -389,6 +444,7 @@ describe('changeLeaks', () => {
       name: 's',
       sourceVolumeId: keptHandle,
     } as never)
+    await fixture.server.clock.advance(OPTIONS.gracePeriodMs) // the snapshot says when it was created
     const options = { ...OPTIONS, action: 'delete' as const }
     const candidates = selectCandidates(await find(fixture), options)
     const changes = await changeLeaks(candidates, options, {
@@ -403,6 +459,24 @@ describe('changeLeaks', () => {
     ])
     expect(Object.keys(fixture.fake.state.volumes)).toEqual([keptHandle, late])
     expect(await leaksOf(fixture)).toEqual([])
+  })
+
+  it('PLUS-8 looks again before a deletion if the earlier one took long', async () => {
+    const fixture = await createLeaksFixture()
+    const handles = [await fixture.createVolume('a'), await fixture.createVolume('b')]
+    const { deleteVolume } = fixture.driver.controller
+    Object.assign(fixture.driver.controller, {
+      async deleteVolume(request: never) {
+        const response = await deleteVolume(request)
+        await fixture.createPv('meanwhile', handles[1]!)
+        await fixture.server.clock.advance(5_000)
+        return response
+      },
+    })
+    expect(await change(fixture, { action: 'delete' })).toMatchObject([
+      { handle: handles[0], result: 'deleted' },
+      { handle: handles[1], result: 'left', message: 'it is no longer a leak' },
+    ])
   })
 
   it('PLUS-8 reports a deletion that the driver rejects, and deletes the others', async () => {

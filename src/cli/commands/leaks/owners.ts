@@ -4,6 +4,7 @@
 // CSI does not say which claim a listed volume was created for. It is known if the volume's name, its handle or the ids of
 // the local driver contain the UID of the claim. Otherwise every claim that the driver may be provisioning could be the owner.
 import { isRecord } from '../../../api/decode.ts'
+import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
 import { parseEntries } from '../../../controllers/provisioning/intent-entries.ts'
 import { INTENTS_ANNOTATION } from '../../../controllers/provisioning/intent-journal.ts'
@@ -11,6 +12,7 @@ import { isAssigned } from '../../../controllers/provisioning/select-claim.ts'
 import { volumeIdOf } from '../../../driver/ids.ts'
 import { DRIVER_NAME } from '../../../driver/index.ts'
 import { intentLease } from '../../../processes/lease-names.ts'
+import { PROVISIONER, PROVISIONER_BETA } from '../../../volumes/names.ts'
 import type { Cluster } from './cluster.ts'
 
 /** A claim for which the driver may be creating a volume. */
@@ -117,6 +119,56 @@ function relationOf({ driver, handle, name }: OwnedVolume, uid: string): 'same' 
   if (driver === DRIVER_NAME && handle === volumeIdOf(`pvc-${uid}`)) return 'same'
   if (name === undefined) return 'unknown'
   return name.replaceAll('-', '').includes(uid.replaceAll('-', '').slice(0, UID_CHARACTERS_MIN)) ? 'unknown' : 'other'
+}
+
+/** A PV that does not exist any more, and to which an object still refers. Its volume may be an orphan. */
+export interface LostVolume {
+  readonly pvName: string
+  /** The UID of the claim that is bound to the PV. */
+  readonly claimUid?: string
+  /** `the claim shop/orders` */
+  readonly referrer: string
+}
+
+/** Returns the PVs of the driver that claims and attachments refer to and that do not exist. */
+export function findLostVolumes(driver: string, { claims, attachments, classes, volumes }: Cluster): LostVolume[] {
+  const pvNames = new Set(volumes.map(({ metadata }) => metadata.name))
+  const provisionerOf = (claim: Cluster['claims'][number]) =>
+    annotationOf(claim, PROVISIONER) ??
+    annotationOf(claim, PROVISIONER_BETA) ??
+    classes.find(({ metadata }) => metadata.name === claimClassName(claim))?.provisioner
+  return [
+    ...claims.flatMap((claim): LostVolume[] => {
+      const pvName = claim.spec?.volumeName
+      if (!pvName || pvNames.has(pvName) || (provisionerOf(claim) ?? driver) !== driver) return []
+      const { uid, namespace, name } = claim.metadata
+      return [{ pvName, claimUid: uid, referrer: `the claim ${namespace}/${name}` }]
+    }),
+    ...attachments.flatMap(({ metadata, spec }): LostVolume[] => {
+      const pvName = spec.source.persistentVolumeName
+      if (spec.attacher !== driver || !pvName || pvNames.has(pvName)) return []
+      return [{ pvName, referrer: `the VolumeAttachment ${metadata.name}` }]
+    }),
+  ]
+}
+
+/** Returns why the volume may be that of a lost PV, or undefined. If that is not known, a volume that the user has named is none. */
+export function findLostOwner(
+  volume: OwnedVolume,
+  lostVolumes: readonly LostVolume[],
+  { namedHandles }: OwnerOptions,
+): string | undefined {
+  for (const { pvName, claimUid, referrer } of lostVolumes) {
+    const isSame =
+      volume.name === pvName ||
+      volume.handle.includes(pvName) ||
+      (volume.driver === DRIVER_NAME && volume.handle === volumeIdOf(pvName))
+    const relation = isSame ? 'same' : claimUid ? relationOf(volume, claimUid) : volume.name ? 'other' : 'unknown'
+    const why = `${referrer} refers to the PV ${pvName}, which does not exist`
+    if (relation === 'same') return `it is the volume of a lost PV: ${why}`
+    if (relation === 'unknown' && !namedHandles.has(volume.handle)) return `it may be the volume of a lost PV: ${why}`
+  }
+  return undefined
 }
 
 /** Returns why the snapshot may belong to a content whose snapshot is being created, or undefined. */

@@ -1,12 +1,13 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { systemClock } from '../../../base/clock.ts'
-import { silentLog } from '../../../base/log.ts'
+import { type Logger, silentLog } from '../../../base/log.ts'
+import { manualClock } from '../../../base/manual-clock.ts'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../../../host/process-identity.ts'
 import { type DriverLog, openDriverLog } from './driver-log.ts'
 import { createDriverProcess } from './driver-process.ts'
@@ -28,8 +29,14 @@ afterEach(async () => {
   await rm(dir, { recursive: true })
 })
 
+const logErrors = (errors: string[]): Logger => ({
+  ...silentLog,
+  error: (_fields: object, message: string) => void errors.push(message),
+})
+
 function start(command: string) {
   const exits: string[] = []
+  const errors: string[] = []
   const stop = new AbortController()
   const process = createDriverProcess({
     command,
@@ -39,13 +46,14 @@ function start(command: string) {
     driverLog,
     clock,
     random: () => 0,
-    log: silentLog,
+    log: logErrors(errors),
     onExit: ({ reason, afterMs }) => void exits.push(`${reason}, ${afterMs} ms`),
   })
   const run = process.run(stop.signal)
   return {
     process,
     exits,
+    errors,
     async stop() {
       stop.abort()
       await run
@@ -88,6 +96,47 @@ describe('createDriverProcess', () => {
     await stop()
     await waitUntil(() => !isRunning(child)) // its parent, which reaps it, is no longer this process
     expect(isRunning(leader)).toBe(false)
+  })
+})
+
+describe('a driver that runs as another user', () => {
+  /** Lets this process signal no other process, as if sudo had started them. */
+  function forbidSignals() {
+    const kill = vi.spyOn(process, 'kill').mockImplementation(() => {
+      throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' })
+    })
+    onTestFinished(() => kill.mockRestore())
+  }
+
+  it('SYS-6 is reported with the command that ends it, and does not block the stop of the server', async () => {
+    const { process: driver, stop, errors } = start('sleep 1000')
+    await waitUntil(isRecorded)
+    const { pid } = driver
+    onTestFinished(() => void execFileSync('kill', ['-KILL', '--', `-${pid}`]))
+    forbidSignals()
+    await stop()
+    expect(errors).toEqual([`cannot end the driver: it runs as another user. End it with: sudo kill -- -${pid}`])
+    expect(existsSync(recordFile)).toBe(true)
+  })
+
+  it('SYS-6 is reported by the next server, which starts', async () => {
+    const child = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' })
+    await once(child, 'spawn')
+    onTestFinished(() => void execFileSync('kill', ['-KILL', String(child.pid)]))
+    await writeFile(recordFile, JSON.stringify(await identifyProcess(child.pid!)))
+    forbidSignals()
+    const manual = manualClock()
+    const errors: string[] = []
+    const ended = endLeftProcess({ recordFile, mark: socket, clock: manual, log: logErrors(errors) })
+    let isEnded = false
+    void ended.then(() => {
+      isEnded = true
+    })
+    while (!isEnded) {
+      await manual.advance(1_000)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(errors).toEqual([expect.stringContaining(`End it with: sudo kill -KILL ${child.pid}`)])
   })
 })
 

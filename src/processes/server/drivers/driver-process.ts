@@ -1,11 +1,11 @@
 // Runs the command of a driver as a child process in its own process group: restarts it with backoff when it exits, and ends it
 // with the server. A record of the process lets the next server end it if this one is killed (left-process.ts).
-import { type ChildProcess, spawn } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import type { Clock, Random } from '../../../base/clock.ts'
 import { writePrivateFile } from '../../../base/files.ts'
 import type { Logger } from '../../../base/log.ts'
 import { removeStaleSocket } from '../../../csi/remove-stale-socket.ts'
+import { type ChildGroup, spawnGroup } from '../../../host/child-group.ts'
 import { identifyProcess } from '../../../host/process-identity.ts'
 import { backoffMs } from '../../../runtime/backoff.ts'
 import type { DriverLog } from './driver-log.ts'
@@ -44,7 +44,7 @@ const STOP_MS_MAX = 5_000
 
 export function createDriverProcess(options: DriverProcessOptions): DriverProcess {
   const { command, socket, mark, recordFile, driverLog, clock, random, log, onExit } = options
-  let child: ChildProcess | undefined
+  let child: ChildGroup | undefined
   let starts = 0
 
   /** Resolves with the reason of the exit, or with undefined if the signal ended the process. */
@@ -54,18 +54,14 @@ export function createDriverProcess(options: DriverProcessOptions): DriverProces
     driverLog.startRun()
     starts++
     await writePrivateFile(recordFile, '{}\n') // if this process is killed now, the next one searches for the driver
-    const startedChild = spawn('/bin/sh', ['-c', replaceShell(command)], {
-      env: { ...process.env, CSI_ENDPOINT: `unix://${socket}`, [SOCKET_VARIABLE]: mark },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true, // its own process group, which gets no Ctrl-C of the terminal
+    const startedChild = spawnGroup(replaceShell(command), {
+      ...process.env,
+      CSI_ENDPOINT: `unix://${socket}`,
+      [SOCKET_VARIABLE]: mark,
     })
-    const exit = new Promise<string>((resolve) => {
-      startedChild.once('error', (error) => resolve(`could not be started: ${error.message}`))
-      startedChild.once('exit', (code, name) => resolve(name ? `was ended by ${name}` : `exited with code ${code}`))
-    })
+    const { exit } = startedChild
     if (startedChild.pid === undefined) return exit
     child = startedChild
-    RUNNING_CHILDREN.add(startedChild)
     const outputs = [startedChild.stdout, startedChild.stderr].map((stream) =>
       driverLog
         .follow(stream)
@@ -81,23 +77,34 @@ export function createDriverProcess(options: DriverProcessOptions): DriverProces
       if (reason !== undefined) await Promise.race([Promise.all(outputs), clock.sleep(LAST_OUTPUT_MS)])
       return reason
     } finally {
-      await endGroup(startedChild, exit)
-      RUNNING_CHILDREN.delete(startedChild)
+      const hasEnded = await endGroup(startedChild)
       child = undefined
-      await rm(recordFile, { force: true })
+      if (hasEnded) await rm(recordFile, { force: true })
     }
   }
 
-  /** Ends the process and what it started. */
-  async function endGroup(leader: ChildProcess, exit: Promise<unknown>): Promise<void> {
-    if (leader.exitCode === null && leader.signalCode === null) {
-      signalGroup(leader, 'SIGTERM')
+  /** Ends the process and what it started. Returns false, and logs how to end it, if it belongs to another user. */
+  async function endGroup(group: ChildGroup): Promise<boolean> {
+    const isExited = async (limitMs: number): Promise<boolean> => {
       const limit = new AbortController()
-      await Promise.race([exit, clock.sleep(STOP_MS_MAX, limit.signal).catch(() => {})])
+      const late = clock.sleep(limitMs, limit.signal).then(
+        () => false,
+        () => false,
+      )
+      const hasExited = await Promise.race([group.exit.then(() => true), late])
       limit.abort()
+      return hasExited
     }
-    signalGroup(leader, 'SIGKILL')
-    await exit
+    if (!(await isExited(0)) && group.signal('SIGTERM') === 'sent') await isExited(STOP_MS_MAX)
+    const result = group.signal('SIGKILL')
+    if (result !== 'forbidden' && (await isExited(STOP_MS_MAX))) return true
+    if (await isExited(0)) return true
+    log.error(
+      { pid: group.pid, command },
+      `cannot end the driver: it runs as another user. End it with: sudo kill -- -${group.pid}`,
+    )
+    group.abandon()
+    return false
   }
 
   return {
@@ -128,18 +135,3 @@ const replaceShell = (command: string): string =>
 
 /** How long to wait for the last output of a process that has exited: a process that it started may keep the pipe open. */
 const LAST_OUTPUT_MS = 200
-
-/** Children of all drivers. They are killed when this process exits without stopping them first. */
-const RUNNING_CHILDREN = new Set<ChildProcess>()
-process.on('exit', () => {
-  for (const child of RUNNING_CHILDREN) signalGroup(child, 'SIGKILL')
-})
-
-/** The group exists as long as one of its processes does, so its number cannot belong to others while the leader was not reaped. */
-function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-pid!, signal)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-  }
-}

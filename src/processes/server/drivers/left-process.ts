@@ -2,6 +2,7 @@
 // If the recorded process has ended, the other processes of its group are recognised by an environment variable.
 import { readdir, readFile, rm } from 'node:fs/promises'
 import type { Clock } from '../../../base/clock.ts'
+import { errorCode } from '../../../base/disk-error.ts'
 import { readTextIfPresent } from '../../../base/files.ts'
 import type { Logger } from '../../../base/log.ts'
 import { identifyProcess, isRunning, type ProcessIdentity, signalProcess } from '../../../host/process-identity.ts'
@@ -38,14 +39,27 @@ export async function endLeftProcess({ recordFile, mark, clock, log }: LeftProce
       'ending the driver process that a killed server has left',
     )
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    for (const identity of running) signalProcess(identity, signal)
+    for (const identity of running) signalIfPermitted(identity, signal)
     const deadlineMs = clock.monotonicMs() + END_MS_MAX
     while (running.some(isRunning) && clock.monotonicMs() < deadlineMs) await clock.sleep(POLL_MS)
     running = await findRunning()
   }
   if (running.length > 0)
-    log.error({ pids: running.map(({ pid }) => pid) }, 'a driver process does not react to SIGKILL')
+    log.error(
+      { pids: running.map(({ pid }) => pid), socket: mark },
+      'cannot end the driver process that a killed server has left: it does not react to SIGKILL, or runs as another user. ' +
+        `End it with: sudo kill -KILL ${running.map(({ pid }) => pid).join(' ')}`,
+    )
   await rm(recordFile, { force: true })
+}
+
+/** A process of another user, e.g. one that sudo(8) started, is reported at the end. */
+function signalIfPermitted(identity: ProcessIdentity, signal: NodeJS.Signals): void {
+  try {
+    signalProcess(identity, signal)
+  } catch (error) {
+    if (errorCode(error) !== 'EPERM') throw error
+  }
 }
 
 /** Returns the processes that have the variable with this value. */
