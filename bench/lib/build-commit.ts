@@ -1,4 +1,4 @@
-// Builds another commit of this repository in a directory of its own, so that its benchmarks run beside those of this build.
+// Builds another commit of this repository in a separate directory, so that its benchmarks can run beside this build's.
 import { execFile } from 'node:child_process'
 import { readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'

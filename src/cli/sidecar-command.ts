@@ -1,4 +1,4 @@
-// Adds the command of a CSI sidecar from a table of flags and the function that runs the sidecar, and reads the flags of its
+// Adds a CSI sidecar command from a table of flags and the function that runs the sidecar, and reads the flags of its
 // monitoring endpoint.
 import { type Command, Option } from 'commander'
 import { stowageVersion } from '../apiserver/version.ts'

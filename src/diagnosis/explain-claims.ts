@@ -1,5 +1,5 @@
-// Explains all claims of a snapshot that are not ready in one line each, for lists of claims. diagnose.ts has the whole tree of one
-// object.
+// Explains each claim of a snapshot that is not ready in one line, for lists of claims. diagnose.ts returns the whole tree
+// for one object.
 import { compareQuantities } from '../api/quantity.ts'
 import { diagnoseClaim } from './claim.ts'
 import { type Claim, createCluster } from './cluster.ts'

@@ -1,5 +1,5 @@
-// Caches of the objects of a snapshot, for the plugins of the scheduler and the plan functions of controllers. Only `put`
-// and `delete` change them.
+// Caches a snapshot's objects for the scheduler's plugins and the controllers' plan functions. Only `put` and `delete`
+// change the caches.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { keyOfObject, keyOfRef, type ObjectKey } from '../client/index.ts'
 import type { CacheHandlers } from '../runtime/cache.ts'

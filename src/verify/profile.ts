@@ -1,4 +1,4 @@
-// What a driver says about itself: name, version, services and capabilities, and why a check does not apply to it.
+// Reads a driver's profile: its name, version, services and capabilities, and the reason why a check does not apply to it.
 import { type CsiDriver, type DriverFacts, isUnimplemented, readDriverFacts } from '../csi/index.ts'
 import type { Needs } from './check.ts'
 import type { VerifySettings } from './settings.ts'

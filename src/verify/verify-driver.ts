@@ -1,5 +1,5 @@
 // Verifies a driver: reads its profile, runs the checks one after the other, removes what each of them created, and returns
-// the report. It always ends: calls and checks have deadlines, and a driver that no longer answers ends the run.
+// the report. It always terminates: calls and checks have deadlines, and a driver that no longer responds ends the run.
 import { setMaxListeners } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
-// A clock whose time passes only while nothing real is in progress: calls to the driver and disk operations stop it, and when
-// they have settled it jumps to the next timer. An hour of backoff takes milliseconds, and a slow driver causes no timeout
-// in the controllers.
+// A clock that advances only while nothing real is in progress: it stops during calls to the driver and disk operations,
+// and then jumps to the next timer. An hour of backoff takes milliseconds, and a slow driver causes no timeout in the
+// controllers.
 import type { Clock } from '../base/clock.ts'
 
 export interface VirtualClock extends Clock {

@@ -1,4 +1,4 @@
-// Runs Helm on the chart: the program of STOWAGE_HELM, or `helm` on PATH.
+// Runs Helm on the chart: the program that STOWAGE_HELM names, or `helm` on PATH.
 import { execFile } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'

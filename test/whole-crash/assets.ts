@@ -1,4 +1,4 @@
-// Names the storage of a volume, its asset: `driver vol-7` or `plugin pvc-1`.
+// Names a volume's storage, its asset: `driver vol-7` or `plugin pvc-1`.
 import type { ObjectOf } from '../../src/sim/engine/view.ts'
 
 export type Claim = ObjectOf<'claim'>

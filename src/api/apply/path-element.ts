@@ -1,4 +1,4 @@
-// Formats and parses the elements of field paths, in the form of field sets and in the form of messages:
+// Formats and parses the elements of field paths, as field sets and as messages spell them:
 //   f:containers  k:{"name":"web"}  f:image    .containers[name="web"].image
 import { isJsonObject, type JsonValue } from '../json-value.ts'
 

@@ -1,5 +1,5 @@
-// Test support: runs the rules of a kind on the body of a write, in the order of the API server, and returns the object
-// that would be stored and the validation errors. try-write.fixture.ts takes an edit of the stored object instead of a body.
+// Test support: runs a kind's rules on the body of a write, as the API server does, and returns the object that would be
+// stored and the validation errors. try-write.fixture.ts takes an edit of the stored object instead of a body.
 
 import { clone } from '../../base/clone.ts'
 import { cellOf } from '../columns.ts'

@@ -1,5 +1,5 @@
-// Lets long computations on bodies run one at a time, each of them in a new turn of the event loop, so that many large
-// bodies together delay other requests as little as one. The users take turns.
+// Runs long computations on bodies one at a time, each in a new turn of the event loop, so that many large bodies together
+// delay other requests no more than one does. Users take turns.
 import type { Clock } from '../../base/clock.ts'
 import { Fifo } from '../../base/fifo.ts'
 

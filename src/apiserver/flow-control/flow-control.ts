@@ -1,6 +1,7 @@
-// Shares the capacity of the server among users. Requests are classified into levels; each level runs a number of requests
-// at a time, lets the users of further requests take turns, and rejects requests that wait too long or are too many. The group
-// system:masters is exempt, and nodes and components have a level of their own, so that other users cannot lock them out.
+// Shares the server's capacity among users. Requests are classified into levels; each level runs a limited number of
+// requests at a time, serves the users of waiting requests in turn, and rejects requests that wait too long or exceed the
+// queue. The group system:masters is exempt. Nodes and components have their own level, so that other users cannot lock
+// them out.
 import { tooManyRequests } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Turn } from '../http/messages.ts'

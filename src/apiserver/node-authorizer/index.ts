@@ -1,4 +1,4 @@
-// Public exports of the authorization of nodes, and their wiring: an authorizer in front of RBAC, and an admission plugin.
+// Public exports of the node authorizer, and its wiring: an authorizer in front of RBAC, and an admission plugin.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Store } from '../../store/index.ts'

@@ -1,5 +1,5 @@
-// Connects the API server to the agent of a node, with TLS that authenticates both: the API server presents a certificate that it
-// has issued to itself, and the certificate of the agent must be for this node.
+// Connects the API server to a node's agent over mutual TLS: the API server presents a certificate that it issued to
+// itself, and the agent's certificate must name this node.
 import { generateKeyPairSync } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'

@@ -1,6 +1,5 @@
-// The histograms of the steps of claims, with the newest claim of each bucket as exemplar. prom-client prints exemplars
-// for all scrapers or for none, so this file keeps them; open-metrics.ts adds them for scrapers that accept
-// OpenMetrics.
+// Keeps the histograms of claim steps, with the newest claim in each bucket as its exemplar. prom-client prints exemplars
+// for all scrapers or for none, so this file keeps them; open-metrics.ts adds them for scrapers that accept OpenMetrics.
 import { Histogram, type Registry } from 'prom-client'
 import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
 import type { Exemplar, ExemplarOf } from '../http/open-metrics.ts'

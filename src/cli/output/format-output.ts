@@ -1,4 +1,4 @@
-// Formats a command's result as its flag --output says: text, JSON on one line, or YAML.
+// Formats a command's result in the format that --output selects: text, JSON on one line, or YAML.
 import type { JsonValue } from '../../api/json-value.ts'
 
 export const OUTPUT_FORMATS = ['text', 'json', 'yaml'] as const

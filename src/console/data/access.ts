@@ -1,5 +1,5 @@
-// Answers whether the user has rights, with SelfSubjectAccessReviews, so that the page can disable what the API server would
-// reject. The API server decides about each request all the same.
+// Finds out which rights the user has, with SelfSubjectAccessReviews, so that the page can disable what the API server
+// would reject. The API server still authorizes each request.
 import { selfSubjectAccessReviewKind } from '../../api/kinds/reviews/reviews.ts'
 import { badRequest } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'

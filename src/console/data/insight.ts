@@ -1,4 +1,4 @@
-// What the commands of the CLI find out about a cluster. The CLI implements it with the functions of its commands, so that the
+// The interface to the CLI's analyses of a cluster. The CLI implements it with the functions of its commands, so that the
 // console and the commands give the same answers.
 import type {
   BulkAnswer,

@@ -1,4 +1,4 @@
-// Answers the cause of every claim that is not ready, computed on one snapshot.
+// Returns the cause for every claim that is not ready, computed from one snapshot.
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
 import { explainClaims, readSnapshot } from '../../diagnosis/index.ts'

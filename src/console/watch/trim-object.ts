@@ -1,5 +1,5 @@
-// Prepares an object of the API server for the page: without managed fields and the last applied configuration, which make up
-// half of many objects and which no screen shows.
+// Prepares an object for the page: removes the managed fields and the last applied configuration, which make up half of
+// many objects and which no screen shows.
 import type { ConsoleObject } from '../protocol.ts'
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'

@@ -1,6 +1,7 @@
-// Grows claims whose volumes fill up, as the annotation stowage.dev/auto-grow of the claim or its class says. Checks each such claim
-// at an interval with the usage that nodes have measured; volumes/auto-grow.ts plans the size. The expansion itself is that
-// of any claim (../expanding). The same patch sets the size and records the growth, so that the cooldown survives restarts.
+// Grows claims whose volumes fill up, according to the annotation stowage.dev/auto-grow on the claim or its class. Checks
+// each such claim at an interval with the usage that nodes have measured; volumes/auto-grow.ts plans the size, and
+// ../expanding expands the claim like any other. One patch sets the size and records the growth, so that the cooldown
+// survives restarts.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'

@@ -1,5 +1,5 @@
-// Approves, signs and deletes CertificateSigningRequests (plan-request.ts). It runs in the process of the API server, which
-// has the key of the CA. Several servers on one store may run it: the first write of a decision is kept.
+// Approves, signs and deletes CertificateSigningRequests (plan-request.ts). It runs in the API server process, which has
+// the CA's key. Several servers may run it on one store: the first decision that is written is kept.
 import type { KeyObject } from 'node:crypto'
 import type { Stored } from '../../api/kind.ts'
 import { certificateSigningRequestKind } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'

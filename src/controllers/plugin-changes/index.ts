@@ -1,2 +1,2 @@
-// Public exports of the changes to volumes of a plugin.
+// Public exports for changing a plugin's volumes.
 export { createPluginChanges } from './plugin-changes.ts'

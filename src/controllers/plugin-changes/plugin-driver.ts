@@ -1,5 +1,5 @@
-// Adapts the functions `expand` and `modify` of a plugin to the calls of a CSI driver, so that the controllers of CSI drivers
-// change its volumes too. A volume's ID is the name of its PersistentVolume.
+// Adapts a plugin's functions `expand` and `modify` to the CSI driver interface, so that the controllers for CSI drivers
+// also change the plugin's volumes. A volume's ID is the name of its PersistentVolume.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'

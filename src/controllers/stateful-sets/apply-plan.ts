@@ -1,4 +1,4 @@
-// Carries out the plan of a stateful set and records an event on the set for each change. Every write can be repeated.
+// Applies the plan for a stateful set, and records an event on the set for each change. Every write can be repeated.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'

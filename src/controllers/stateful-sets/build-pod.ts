@@ -1,4 +1,4 @@
-// Builds the pod of an ordinal from the template of a revision, and its claims from the claim templates. Pure.
+// Builds the pod for an ordinal from a revision's template, and its claims from the claim templates. Pure.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'

@@ -1,4 +1,4 @@
-// The dependencies of the functions of the stateful set controller.
+// The dependencies that the functions of the stateful set controller share.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { ControllerRevision } from '../../api/kinds/controller-revision/controller-revision-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'

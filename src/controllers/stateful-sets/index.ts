@@ -1,2 +1,2 @@
-// Entry point of the controller of stateful sets, which creates their pods, claims and revisions.
+// Entry point of the stateful set controller, which creates pods, claims and revisions.
 export { createStatefulSetController } from './stateful-set-controller.ts'

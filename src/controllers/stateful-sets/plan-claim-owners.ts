@@ -1,5 +1,5 @@
-// Plans the owner references of a claim of a stateful set, by the retention policy. The garbage collector then deletes the
-// claim with its owner. Pure.
+// Plans the owner references of a stateful set's claim according to the retention policy. The garbage collector then
+// deletes the claim together with its owner. Pure.
 //   whenScaled   whenDeleted   owner of the claim, while its pod is in range   owner, after the pod is scaled down
 //   Retain       Retain        none                                            none
 //   Retain       Delete        the set                                         the set

@@ -1,4 +1,4 @@
-// The state of a pod that the order of creation and deletion depends on. Pure.
+// Classifies the state of a pod, on which the order of creation and deletion depends. Pure.
 import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 

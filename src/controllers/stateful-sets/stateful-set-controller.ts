@@ -1,5 +1,5 @@
-// Creates the controller of stateful sets. A set is reconciled after changes of itself, of its pods and revisions, and of the
-// claims of its templates.
+// Creates the stateful set controller. A change to a set, its pods, its revisions or the claims of its templates triggers a
+// reconcile.
 import type { KubeObject, Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { controllerRevisionKind } from '../../api/kinds/controller-revision/controller-revision.ts'

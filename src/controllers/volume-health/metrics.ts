@@ -1,4 +1,4 @@
-// Gauge of the abnormal volumes of each driver.
+// Counts the abnormal volumes of each driver in a gauge.
 import { Gauge, type Registry } from 'prom-client'
 
 interface ObservedMonitor {

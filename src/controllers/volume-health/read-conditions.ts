@@ -1,4 +1,4 @@
-// Reads the condition of volumes from a CSI driver: of all volumes with ListVolumes, or of one with ControllerGetVolume.
+// Reads volume conditions from a CSI driver: of all volumes with ListVolumes, or of a single one with ControllerGetVolume.
 import { type CsiDriver, CsiError } from '../../csi/index.ts'
 
 /** VolumeCondition of CSI. The message is for humans. */

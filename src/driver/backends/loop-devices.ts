@@ -1,4 +1,4 @@
-// Computes the size of the loop devices of volume images, and finds the devices of an image.
+// Computes the size of an image's loop device, and finds the devices that are attached to an image.
 import type { LoopDevice, Loops } from '../../host/host.ts'
 
 /** Device sizes are multiples of a page. The reported capacity is exact. */

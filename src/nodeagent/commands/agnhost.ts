@@ -1,5 +1,5 @@
-// The program /agnhost of containers with the image agnhost: a script with the subcommands that the storage tests of Kubernetes
-// use. Its output is what these tests compare: quoted paths, modes such as `drwxrwxrwx`, numbers of file systems.
+// The program /agnhost in containers with the agnhost image: a script with the subcommands that the Kubernetes storage
+// tests use. It prints what these tests compare: quoted paths, modes such as `drwxrwxrwx`, numbers of file systems.
 
 export const AGNHOST_SCRIPT = `#!/bin/bash
 # Stands in for the test program agnhost.

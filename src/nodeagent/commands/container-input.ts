@@ -1,6 +1,6 @@
-// The input of a container, and attaching to it. The input is a named pipe that the container holds open itself, so it stays open
-// between attachments and restarts of the agent. With stdinOnce it ends with the first attachment that ends its input, or with
-// the agent.
+// Opens a container's input and attaches clients to it. The input is a named pipe that the container itself holds open, so
+// it stays open between attachments and across restarts of the agent. With stdinOnce it ends when the first attached client
+// ends its input, or with the agent.
 import { constants, openSync } from 'node:fs'
 import { type FileHandle, open, readlink } from 'node:fs/promises'
 import { Socket } from 'node:net'

@@ -1,5 +1,5 @@
-// The logs of all containers of a node: captures the output of their commands, also of those that an earlier run of the agent
-// started, and finds the capture of a run. logs/ has the format, the capture of one run and the reader.
+// Captures the output of all containers on a node, including containers that an earlier agent process started, and finds
+// the capture of a run. logs/ has the log format, the capture of one run and the reader.
 import type { FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'

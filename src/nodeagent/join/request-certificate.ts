@@ -1,4 +1,4 @@
-// Requests a certificate of a node from the server with a new key, which never leaves the machine.
+// Requests a node certificate from the server with a new key, which never leaves the machine.
 import { generateKeyPairSync } from 'node:crypto'
 import { createCertificationRequest } from '../../api/certification-request.ts'
 import { certificateSigningRequestKind } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'

@@ -1,4 +1,4 @@
-// Selects the version of the registration protocol: the highest 1.x version that the plugin supports. Pure.
+// Selects the registration protocol version: the highest 1.x version that the plugin supports. Pure.
 
 export type Version = readonly [major: number, minor: number, patch: number]
 

@@ -1,4 +1,4 @@
-// Finds the log that a request asks for. The messages for a container without a log are those of the kubelet.
+// Finds the requested log. The messages for a container without a log match the kubelet's.
 import type { Stored } from '../../api/kind.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Clock } from '../../base/clock.ts'

@@ -1,5 +1,5 @@
-// Runs the stream server of an agent: waits for its serving certificate, listens, reports the port for the Node, and renews the certificate
-// before it expires.
+// Runs an agent's stream server: waits for its serving certificate, listens, reports the port for the Node, and renews the
+// certificate before it expires.
 import { X509Certificate } from 'node:crypto'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'

@@ -1,5 +1,5 @@
-// The streams of a command over SPDY. The client opens one SPDY stream for each of them, with its type in the header `streamType`;
-// the result goes to the stream `error`. The connection is complete when all requested streams are open.
+// Carries a command's streams over SPDY. The client opens one SPDY stream for each, with its type in the header
+// `streamType`; the result is sent on the stream `error`. The connection is complete when all requested streams are open.
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import type { TerminalSize } from '../commands/terminal.ts'

@@ -1,6 +1,6 @@
-// The HTTPS listener of the node agent, on which API servers reach the node's containers: logs, exec and attach. It
-// has the paths of the kubelet (read-request.ts). Only the API server may connect: the listener requires a client certificate of the
-// cluster's CA with its name. The API server has authorized the user before.
+// The node agent's HTTPS listener, through which API servers reach the node's containers: logs, exec and attach. It serves
+// the kubelet's paths (read-request.ts). Only the API server can connect: the listener requires its client certificate,
+// issued by the cluster's CA. The API server has already authorized the user.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'

@@ -1,5 +1,6 @@
-// The streams of a command over WebSocket. The first byte of each message is the channel; in the base64 protocols it is a digit and
-// the rest is base64. A client of v5 ends its stdin with the message FF 00; other clients can only close the connection.
+// Carries a command's streams over WebSocket. The first byte of each message is the channel; in the base64 protocols it is
+// a digit and the rest is base64. A v5 client ends its stdin with the message FF 00; other clients can only close the
+// connection.
 import { Readable, Writable } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { answerPings } from '../../base/answer-pings.ts'

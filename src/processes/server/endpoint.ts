@@ -1,4 +1,4 @@
-// Finds the IP address that this server publishes.
+// Finds the IP address that this server publishes to clients.
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { ListenAddress } from '../../base/listen-address.ts'

@@ -1,4 +1,4 @@
-// Reads the usage of mounted volumes from the metrics of this process: of its own nodes, and of those that report to the server.
+// Reads the usage of mounted volumes from this process's metrics: on its own nodes, and on nodes that report to the server.
 import type { Registry } from 'prom-client'
 import type { Clock } from '../../base/clock.ts'
 import { parseMetrics, USAGE_METRICS, type UsageByClaim } from '../../volumes/volume-usage.ts'

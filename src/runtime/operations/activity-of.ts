@@ -1,4 +1,4 @@
-// Builds the Activity of an attempt of a queue and of a call to a CSI driver, both of which end now.
+// Builds the Activity for a queue's attempt or a CSI driver call that ends now.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { VolumeCall } from '../../base/operation-details.ts'
 import { microTimestamp } from '../../base/timestamps.ts'

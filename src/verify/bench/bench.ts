@@ -1,5 +1,6 @@
-// The production control plane around the driver under test: API server on a store in memory, controllers of `stowage up`, and
-// one node agent on this machine, all on virtual time. life.ts takes volumes through their life on it.
+// Runs the production control plane around the driver under test: an API server with an in-memory store, the controllers of
+// `stowage up`, and one node agent on this machine, all on virtual time. life.ts takes volumes through their lifecycle on
+// it.
 import { setMaxListeners } from 'node:events'
 import { Registry } from 'prom-client'
 import { allGatesOn } from '../../api/feature-gates.ts'

@@ -1,5 +1,5 @@
-// Takes volumes through their whole life on a bench: provision, attach, stage, publish, expand, modify, unpublish, unstage,
-// detach, delete. Throws Violation at the first step that does not complete, and if something is left at the end.
+// Takes volumes through their whole lifecycle on a bench: provision, attach, stage, publish, expand, modify, unpublish,
+// unstage, detach, delete. Throws Violation at the first step that does not complete, and if something is left at the end.
 import { type CheckContext, violate } from '../check.ts'
 import type { Bench, BenchOptions } from './bench.ts'
 

@@ -1,5 +1,5 @@
-// The objects of a bench: the CSIDriver, the classes and Secrets of the driver under test, and claims with pods. CSIDriver
-// and class follow from the driver's capabilities.
+// Creates a bench's objects: the CSIDriver, the classes and Secrets of the driver under test, and claims with pods.
+// CSIDriver and class follow from the driver's capabilities.
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'

@@ -1,4 +1,4 @@
-// Answers of a driver as values, and the expectations of checks about them.
+// Captures a driver's responses as values, and checks them against what a check expects.
 import { type CsiCode, CsiError, type CsiFailureCode } from '../../csi/index.ts'
 import { violate } from '../check.ts'
 

@@ -1,5 +1,5 @@
-// Records every call of a check with its request, answer and times, as the evidence of a violation. Secrets are redacted when
-// the record is read.
+// Records every call of a check with its request, response and times, as the evidence for a violation. Secrets are redacted
+// when the record is read.
 import type { DescMethod, JsonValue, Message } from '@bufbuild/protobuf'
 import { type CsiCode, createSecretMask, redact, secretsOf } from '../../csi/index.ts'
 

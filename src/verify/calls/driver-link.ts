@@ -1,5 +1,5 @@
-// The link to the driver under test: every call has a real deadline, is recorded, and its effects are followed. Checks call
-// through it directly, the controllers through the faults of faults.ts.
+// Connects the checks to the driver under test: every call has a real deadline and is recorded, and its effects are
+// tracked. Checks call the driver directly, the controllers call it through faults.ts.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'

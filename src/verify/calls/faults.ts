@@ -1,5 +1,5 @@
-// Faults between the driver and the controllers: lost replies, repeated, concurrent, cancelled and slow calls, and a driver
-// that is killed. Each affects every method that changes a volume once per volume; the retry of the controllers runs
+// Injects faults between the driver and the controllers: lost replies, repeated, concurrent, cancelled and slow calls, and
+// a killed driver. Each fault affects every method that changes a volume once per volume; the controllers' retry runs
 // without a fault.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { Random } from '../../base/clock.ts'

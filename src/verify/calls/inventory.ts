@@ -1,5 +1,5 @@
-// Follows what the calls of a verification create: volumes, attachments, staged and published paths. It sees the answers of the
-// driver even if the controllers do not, so that a lost reply leaves nothing behind.
+// Tracks what the calls of a verification create: volumes, attachments, staged and published paths. It sees the driver's
+// responses even if the controllers do not, so that a lost reply leaves nothing behind.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { CreateVolumeRequest, CreateVolumeResponse } from '../../csi/gen/csi_pb.js'
 import { type CsiDriver, CsiError } from '../../csi/index.ts'

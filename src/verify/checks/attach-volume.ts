@@ -1,4 +1,4 @@
-// Checks of ControllerPublishVolume and ControllerUnpublishVolume.
+// Checks ControllerPublishVolume and ControllerUnpublishVolume.
 import { attempt, expectCode, expectOk } from '../calls/answers.ts'
 import { type Check, type CheckContext, violate } from '../check.ts'
 import { attach, classCapability, createVolume, deleteVolume, detach, publishRequest, UNKNOWN_ID } from './requests.ts'

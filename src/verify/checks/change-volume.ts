@@ -1,4 +1,4 @@
-// Checks of ControllerExpandVolume, NodeExpandVolume and ControllerModifyVolume.
+// Checks ControllerExpandVolume, NodeExpandVolume and ControllerModifyVolume.
 import { attempt, expectCode, expectOk } from '../calls/answers.ts'
 import { type Check, type CheckContext, violate } from '../check.ts'
 import {

@@ -1,4 +1,4 @@
-// Checks of CreateVolume.
+// Checks CreateVolume.
 import { attempt, expectCode, expectOk } from '../calls/answers.ts'
 import { type Check, type CheckContext, violate } from '../check.ts'
 import {

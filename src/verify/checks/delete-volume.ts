@@ -1,4 +1,4 @@
-// Checks of DeleteVolume and ValidateVolumeCapabilities.
+// Checks DeleteVolume and ValidateVolumeCapabilities.
 import { attempt, expectCode, expectOk } from '../calls/answers.ts'
 import { type Check, violate } from '../check.ts'
 import {

@@ -1,4 +1,4 @@
-// Checks of the Identity service, of the capabilities and of NodeGetInfo.
+// Checks the Identity service, the capabilities and NodeGetInfo.
 import { attempt, expectOk } from '../calls/answers.ts'
 import { type Check, violate } from '../check.ts'
 import { isValidDriverName } from '../profile.ts'

@@ -1,4 +1,4 @@
-// Checks of the whole life of volumes through controllers and node agent, without and with faults.
+// Checks the whole lifecycle of volumes through the controllers and the node agent, with and without faults.
 import { liveThrough } from '../bench/life.ts'
 import { type Check, violate } from '../check.ts'
 

@@ -1,4 +1,4 @@
-// Checks of ListVolumes, ControllerGetVolume and GetCapacity.
+// Checks ListVolumes, ControllerGetVolume and GetCapacity.
 import type { Volume } from '../../csi/gen/csi_pb.js'
 import { attempt, expectCode, expectOk } from '../calls/answers.ts'
 import { type Check, type CheckContext, violate } from '../check.ts'

@@ -1,4 +1,4 @@
-// Checks of the node service: staging, publishing and stats.
+// Checks the Node service: staging, publishing and stats.
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { VolumeCapability_AccessMode_Mode as Mode, VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'

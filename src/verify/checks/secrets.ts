@@ -1,4 +1,4 @@
-// Checks of texts: error messages exist, and neither they nor other answers contain secrets.
+// Checks the texts that a driver returns: every error has a message, and no response contains a secret.
 import { withoutMessage } from '../../csi/index.ts'
 import { type Answer, attempt, expectOk } from '../calls/answers.ts'
 import { type Check, violate } from '../check.ts'

@@ -1,4 +1,4 @@
-// Checks the kinds of CSI drivers: CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment.
+// Checks the CSI kinds: CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment.
 
 import { checkAccessModes } from './claims.ts'
 import { duplicatesIn, format, isEqualJson, mapBytes, type Report } from './findings.ts'

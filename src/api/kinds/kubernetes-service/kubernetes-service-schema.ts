@@ -1,4 +1,5 @@
-// The schemas of Service, Endpoints and EndpointSlice, as far as the Service `kubernetes` and manifests of other Services use them.
+// The schemas of Service, Endpoints and EndpointSlice, limited to the fields that the Service `kubernetes` and the
+// manifests of other Services use.
 import { boolean, type Infer, int32, intOrString, list, map, object, opt, ptr, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 import { objectReference } from '../shared/references-schema.ts'

@@ -1,4 +1,4 @@
-// The names in the certificates with which API server and node agent authenticate each other.
+// Builds the names in the certificates with which the API server and the node agents authenticate each other.
 
 /** Common name of the client certificate of an API server for its connections to node agents. No signer issues it on request. */
 export const API_SERVER_CLIENT_NAME = 'kube-apiserver-kubelet-client'

@@ -1,4 +1,5 @@
-// The schema of Activity: what a component has tried on a volume. OperationReport sends it, and the journal keeps it.
+// The schema of Activity: a component's attempt or driver call on a volume. OperationReport sends it, and the journal keeps
+// it.
 import { double, type Infer, int32, microTime, object, opt, req, string } from '../../schema.ts'
 import { objectReference } from '../shared/references-schema.ts'
 

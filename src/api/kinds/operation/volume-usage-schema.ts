@@ -1,4 +1,4 @@
-// The schema of VolumeUsage: what a node agent has measured of a mounted volume. OperationReport sends it.
+// The schema of VolumeUsage: a node agent's measurements of a mounted volume, which OperationReport sends.
 import { double, type Infer, object, opt, req, string } from '../../schema.ts'
 
 export const volumeUsage = object('dev.stowage.v1.VolumeUsage', 'What a node agent has measured of a mounted volume.', {

@@ -1,4 +1,4 @@
-// Validates the template of the pods that a controller creates, with the rules of pods.
+// Validates the pod template of a controller with the rules for pods.
 import { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { validateAnnotations, validateLabels } from '../../meta.ts'

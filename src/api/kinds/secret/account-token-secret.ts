@@ -1,4 +1,4 @@
-// The type, annotations and label of a Secret that holds a token of a ServiceAccount.
+// The type, annotations and label of a Secret that holds a ServiceAccount token.
 
 export const ACCOUNT_TOKEN_TYPE = 'kubernetes.io/service-account-token'
 /** Annotations with the name and the UID of the account. */

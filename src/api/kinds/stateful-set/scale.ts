@@ -1,5 +1,5 @@
-// Scale (autoscaling/v1), the body of the subresource `scale`: the number of replicas of a stateful set, desired and actual,
-// and its selector as text.
+// Scale (autoscaling/v1), the body of the `scale` subresource: a stateful set's desired and actual replicas, and its
+// selector as text.
 import { type Infer, int32, object, opt, req, string } from '../../schema.ts'
 import { formatLabelSelector, labelSelectorFromObject } from '../../selectors.ts'
 import { objectMeta } from '../shared/meta-schema.ts'

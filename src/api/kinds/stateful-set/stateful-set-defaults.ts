@@ -1,4 +1,4 @@
-// Sets the defaults of a stateful set, of its pod template and of its claim templates.
+// Sets the defaults of a stateful set, its pod template and its claim templates.
 import { setPodSpecDefaults } from '../pod/pod-defaults.ts'
 import type { StatefulSet } from './stateful-set-schema.ts'
 

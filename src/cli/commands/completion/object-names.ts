@@ -1,4 +1,4 @@
-// Reads names of objects for the completion of a command line.
+// Reads object names for command line completion.
 
 import type { Kind } from '../../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'

@@ -1,5 +1,5 @@
-// Answers the questions of the console with the functions of the commands `why`, `timeline`, `df`, `simulate`, `doctor`, `leaks`, `retry`,
-// `grow` and `migrate`, over the connection of the console.
+// Implements the console's Insight with the functions behind the commands `why`, `timeline`, `df`, `simulate`, `doctor`,
+// `leaks`, `retry`, `grow` and `migrate`, over the console's connection.
 import { setMaxListeners } from 'node:events'
 import { ApiError, badRequest } from '../../../api/status-error.ts'
 import type { Clock, Random } from '../../../base/clock.ts'

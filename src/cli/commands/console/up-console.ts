@@ -1,5 +1,6 @@
-// The console in the process of `stowage up`: listens before the server starts, so that a port in use ends the command. It is
-// loaded, and reads the kubeconfig that the server has written, with the first request or some time after the start.
+// Runs the console in the `stowage up` process. It listens before the server starts, so that a port in use ends the
+// command. The rest is loaded, and the kubeconfig that the server has written is read, with the first request or some time
+// after the start.
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { type ConsoleListener, listenConsole } from '../../../console/index.ts'

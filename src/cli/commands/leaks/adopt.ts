@@ -1,5 +1,5 @@
-// Adopts volumes without a PV: builds a PV with the reclaim policy Retain from what the driver says, and creates it. The PV is
-// reserved for a claim, so that no other claim gets the data of the volume by chance.
+// Adopts volumes without a PV: builds a PV with the reclaim policy Retain from the driver's report, and creates it. The PV
+// is reserved for a claim, so that no other claim binds to the data by accident.
 import { createHash } from 'node:crypto'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'

@@ -1,5 +1,5 @@
-// Adopts or deletes leaks. Selects those that no operation in progress may own, looks again after the grace period, and
-// changes only what is still a leak then. A look that is not recent is repeated before the next change, because deletions
+// Adopts or deletes leaks. Selects those that no operation in progress may own, checks again after the grace period, and
+// changes only those that are still leaks. A check that is not recent is repeated before the next change, because deletions
 // take time.
 
 import { isAlreadyExists } from '../../../api/status-error.ts'

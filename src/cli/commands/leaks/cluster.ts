@@ -1,4 +1,4 @@
-// What the API server knows about the storage of drivers: PVs, claims, intents, attachments, snapshot contents and pods.
+// Reads the API objects that refer to a driver's storage: PVs, claims, intents, attachments, snapshot contents and pods.
 // Claims and intents are read before PVs: a provisioner saves the PV before it removes the intent, so a volume whose intent
 // has ended has a PV in the later list.
 import type { Kind, KubeObject, Stored } from '../../../api/kind.ts'

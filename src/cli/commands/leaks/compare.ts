@@ -1,6 +1,6 @@
-// Compares what a driver has with what the API server knows, and returns the differences as findings. Pure: the inventory
-// was read before the cluster, so an object that was created meanwhile is never taken for an orphan. check-volumes.ts asks
-// the driver about volumes that it did not list.
+// Compares a driver's inventory with the objects in the API server, and returns the differences as findings. Pure: the
+// inventory was read before the cluster, so an object that was created meanwhile is never reported as an orphan.
+// check-volumes.ts asks the driver about volumes that it did not list.
 import { createHash } from 'node:crypto'
 import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'

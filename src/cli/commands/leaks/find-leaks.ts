@@ -1,5 +1,6 @@
-// Finds leaks: reads the drivers and then the cluster, compares them, and looks again if there are differences, because
-// objects change between two reads. A leak is what both looks have found. `stowage leaks` and the console use it.
+// Finds leaks: reads the drivers, then the cluster, and compares them. If there are differences, it checks a second time,
+// because objects change between two reads, and reports only differences that both checks found. `stowage leaks` and the
+// console use it.
 import type { Clock } from '../../../base/clock.ts'
 import type { Client } from '../../../client/index.ts'
 import { checkUnlisted } from './check-volumes.ts'

@@ -1,5 +1,5 @@
-// What CSI drivers have: their volumes and snapshots, read from each process of a driver. Processes that serve one node
-// each, such as the local driver, list only that node's volumes.
+// Reads the volumes and snapshots of CSI drivers from each process of a driver. Processes that serve one node each, such as
+// the local driver, list only that node's volumes.
 
 import { timestamp } from '../../../base/timestamps.ts'
 import type { Snapshot, Volume } from '../../../csi/gen/csi_pb.js'

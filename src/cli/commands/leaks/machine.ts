@@ -1,5 +1,6 @@
-// What is on this machine: the records and files of the local driver's pool, its loop devices, and the volumes that a node
-// agent or kubelet has staged and published. All of it is optional: a command on another machine sees none of it.
+// Reads the storage on this machine: the records and files of the local driver's pool, its loop devices, and the volumes
+// that a node agent or kubelet has staged and published. All of it is optional, because the command may run on another
+// machine.
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readTextIfPresent } from '../../../base/files.ts'

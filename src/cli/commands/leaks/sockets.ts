@@ -1,5 +1,5 @@
-// Finds the sockets of CSI drivers on this machine: those of the nodes of `stowage up` in a data directory, and those in the
-// directory of a kubelet. A socket that the user names needs no search.
+// Finds the sockets of CSI drivers on this machine: in the data directory of `stowage up`, and in the directory of a
+// kubelet. A socket that the user names needs no search.
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { socketPathOf } from '../../../csi/socket-path.ts'

@@ -1,4 +1,4 @@
-// Runs `stowage node`: the agent of one node, with any API server, until the process is stopped.
+// Runs `stowage node`: the agent of one node, against any API server, until the process is stopped.
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { dns1123SubdomainProblems } from '../../../api/names.ts'

@@ -1,5 +1,5 @@
-// Runs `stowage scheduler`: the scheduler of `stowage up` in a separate process, with any API server. It does not include the
-// controller of ephemeral volumes.
+// Runs `stowage scheduler`: the scheduler of `stowage up` in a separate process, against any API server. It does not
+// include the ephemeral volume controller.
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { schedulerLeases } from '../../../processes/lease-names.ts'

@@ -1,4 +1,4 @@
-// Merges the arguments of the upstream sidecars of a driver into those of one `stowage sidecar`. Pure.
+// Merges the arguments of a driver's upstream sidecars into those of one `stowage sidecar`. Pure.
 import { UsageError } from '../../../base/usage-error.ts'
 import { IGNORED_BOOLEAN_FLAGS, IGNORED_VALUE_FLAGS } from '../../flags/ignored-flags.ts'
 import { IGNORED_FLAGS, SIDECAR_FLAGS } from './flags.ts'

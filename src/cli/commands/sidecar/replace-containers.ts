@@ -1,5 +1,5 @@
-// Replaces the containers of the upstream sidecars in the manifests of a CSI driver with one container of `stowage sidecar`.
-// Other containers and objects are kept, with their comments. merge-arguments.ts merges the arguments.
+// Replaces the upstream sidecars in a CSI driver's manifests with one `stowage sidecar` container. Other containers and
+// objects are kept, with their comments. merge-arguments.ts merges the arguments.
 import { type Document, isMap, isScalar, isSeq, parseAllDocuments, type YAMLMap, type YAMLSeq } from 'yaml'
 import { UsageError } from '../../../base/usage-error.ts'
 import { IMAGE_NAMES, mergeArguments, UPSTREAM_SIDECARS, type UpstreamSidecar } from './merge-arguments.ts'

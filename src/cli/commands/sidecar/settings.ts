@@ -1,4 +1,4 @@
-// Reads the flags of `stowage sidecar` into the settings of the process and of each controller.
+// Reads the settings of the process and of each controller from the flags of `stowage sidecar`.
 import type { AttacherOptions } from '../../../controllers/attaching/index.ts'
 import type { VolumeHealthOptions } from '../../../controllers/volume-health/index.ts'
 import type { SidecarSettings } from '../../../processes/run-sidecar.ts'

@@ -1,5 +1,5 @@
-// The dialog of every action that writes: what will happen, the equal kubectl command, what the server says to a dry run, and the
-// button that does it.
+// The dialog for every action that writes: it describes the change, shows the equivalent kubectl command and the result of
+// a dry run, and has the button that applies it.
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'

@@ -1,4 +1,4 @@
-// The age of a time, which renders itself again every second, without the row that contains it.
+// Shows an age, which renders itself again every second without rendering its row.
 import { formatAge, formatTime } from '../logic/format.ts'
 import { nowMs } from '../state/now.ts'
 

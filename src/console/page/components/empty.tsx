@@ -1,4 +1,4 @@
-// What a screen shows instead of rows: nothing exists, nothing matches, the list is loading, or the server refused it.
+// Shows why a screen has no rows: nothing exists, nothing matches, the list is loading, or the server denied it.
 import type { ComponentChildren } from 'preact'
 import type { CollectionState } from '../state/collection.ts'
 import { Command } from './command.tsx'

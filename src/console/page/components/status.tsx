@@ -1,4 +1,4 @@
-// A status as word, shape and colour, so that it does not depend on colour alone.
+// Shows a status as word, shape and colour, so that it does not depend on colour alone.
 import type { StatusWord, Tone } from '../logic/claim-status.ts'
 
 const SHAPES: Readonly<Record<Tone, preact.JSX.Element>> = {

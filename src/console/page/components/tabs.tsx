@@ -1,4 +1,4 @@
-// Tabs with the keyboard of the ARIA pattern: arrows move between them, Tab goes to the panel.
+// Tabs that follow the ARIA keyboard pattern: arrow keys move between them, Tab moves to the panel.
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 

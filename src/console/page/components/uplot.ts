@@ -1,4 +1,4 @@
-// uPlot and its styles, as a chunk of their own.
+// Bundles uPlot and its styles as a separate chunk.
 import uPlot from 'uplot'
 
 export default uPlot

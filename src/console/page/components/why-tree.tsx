@@ -1,4 +1,4 @@
-// The tree of causes of `stowage why`, with what helps below each cause.
+// Shows the tree of causes from `stowage why`, with the remedies below each cause.
 import type { Diagnosis, DiagnosisState } from '../../protocol.ts'
 import type { Tone } from '../logic/claim-status.ts'
 import { shortRef } from '../logic/kinds.ts'

@@ -1,4 +1,4 @@
-// An object as YAML, with its keys in another colour.
+// Shows an object as YAML, with coloured keys.
 import { formatYaml } from '../logic/yaml.ts'
 import { CopyButton } from './command.tsx'
 

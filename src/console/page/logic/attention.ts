@@ -1,4 +1,4 @@
-// What needs attention first: failures before warnings, many before few. Claims with the same cause are one entry.
+// Orders what needs attention: failures before warnings, many before few. Claims with the same cause are one entry.
 import type { NodeRow, OperationRow, QuotaRow } from '../rows/cluster.ts'
 import { OUT_OF_SERVICE } from '../rows/cluster.ts'
 import type { CapacityRow } from '../rows/storage.ts'

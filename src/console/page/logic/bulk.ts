@@ -1,4 +1,4 @@
-// The form of a bulk run: what the user has typed becomes a request, or the reason why it cannot.
+// Converts the form of a bulk run to a request, or explains why it cannot.
 import type { BulkRequest, BulkRun, BulkState } from '../../protocol.ts'
 import type { StatusWord } from './claim-status.ts'
 import { countOf } from './format.ts'

@@ -1,5 +1,5 @@
-// The actions on a claim: whether each is possible now, and why not; the request it sends; and the equal kubectl command. The
-// server decides in the end; the guards here only explain early.
+// The actions on a claim: whether each is possible now, and if not, why; the request that it sends; and the equivalent
+// kubectl command. The server makes the final decision; the guards here only explain early.
 import type { ClaimRow } from '../rows/claim.ts'
 import type { AttributesClassRow, ClassRow } from '../rows/storage.ts'
 import { isGrowing } from './claim-status.ts'

@@ -1,4 +1,4 @@
-// The storage of each class: what its claims request, what is used of it, and what is free for new volumes.
+// Adds up the storage of each class: requested by claims, used, and free for new volumes.
 import type { CapacityRow } from '../rows/storage.ts'
 import type { ClaimView } from './claim-view.ts'
 

@@ -1,4 +1,4 @@
-// What is known about each CSI driver: capabilities, classes, nodes, volumes without a claim, and its calls.
+// Collects the facts about each CSI driver: capabilities, classes, nodes, volumes without a claim, and calls.
 import type { CsiCallSample, HistorySample } from '../../protocol.ts'
 import type { CsiNodeRow, DriverRow } from '../rows/cluster.ts'
 import type { ClassRow, VolumeRow } from '../rows/storage.ts'

@@ -1,4 +1,4 @@
-// The storage of each class in each segment: free as the driver reports it, promised to volumes, and used of that.
+// Computes the storage of each class in each segment: free according to the driver, promised to volumes, and used.
 import type { CapacityRow, Segment, VolumeRow } from '../rows/storage.ts'
 import { type LabelledNode, matchesSegment, nameOfSegment } from './segments.ts'
 

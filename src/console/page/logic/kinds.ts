@@ -1,4 +1,4 @@
-// Names of objects as kubectl accepts them, which are shorter than the kind.
+// Formats object names as kubectl accepts them, with the short names of kinds.
 
 const SHORT_KINDS: Readonly<Record<string, string>> = {
   PersistentVolumeClaim: 'pvc',

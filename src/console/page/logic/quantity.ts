@@ -1,4 +1,4 @@
-// Sizes of the API as numbers of bytes, for bars, sums and sorting, and sizes that the user types.
+// Converts the API's sizes, and sizes that the user types, to bytes, for bars, sums and sorting.
 import { canonicalQuantity, isQuantity, quantityToBytes } from '../../../api/quantity.ts'
 
 /** Returns undefined for a value that is absent or not a quantity. */

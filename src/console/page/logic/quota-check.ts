@@ -1,4 +1,4 @@
-// What quotas leave for new requests: the storage and the number of claims of a namespace, in total and by class.
+// Computes what quotas leave for new requests: storage and number of claims in a namespace, in total and by class.
 import type { QuotaRow } from '../rows/cluster.ts'
 import { bytesOf } from './quantity.ts'
 

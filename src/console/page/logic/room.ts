@@ -1,4 +1,4 @@
-// The free storage for the growth of a volume, as the capacity reports of its class have it.
+// Finds the free storage for a volume's growth in the capacity reports of its class.
 import type { CapacityRow, VolumeRow } from '../rows/storage.ts'
 import { type LabelledNode, nameOfSegment, nodesOfReport, nodesOfVolume } from './segments.ts'
 

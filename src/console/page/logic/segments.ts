@@ -1,4 +1,4 @@
-// Which nodes belong to a segment of storage, and which volumes are in it.
+// Determines which nodes belong to a storage segment, and which volumes are in it.
 import type { CapacityRow, Segment, VolumeRow } from '../rows/storage.ts'
 
 export interface LabelledNode {

@@ -1,4 +1,4 @@
-// What all rows have, and helpers of the projections from objects to rows.
+// The fields that all rows have, and helpers for projecting objects to rows.
 import type { Identified } from '../logic/sorted-view.ts'
 
 export interface NamedRow extends Identified {

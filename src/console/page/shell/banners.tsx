@@ -1,4 +1,4 @@
-// What concerns every screen: the connection is lost, or the API server cannot be reached.
+// Shows problems that concern every screen: the connection is lost, or the API server cannot be reached.
 import { StatusIcon } from '../components/status.tsx'
 import { formatClock } from '../logic/format.ts'
 import { isSignedIn } from '../state/api.ts'

@@ -1,4 +1,4 @@
-// Navigation between the screens, and which server and user the page shows.
+// Navigates between the screens, and shows the current server and user.
 import { Icon } from '../components/icon.tsx'
 import { linkTo, SCREENS, type ScreenName } from '../logic/url.ts'
 import { info } from '../state/data.ts'

@@ -1,4 +1,4 @@
-// The frame around the screens: navigation, banners, dialogs and messages.
+// The layout around the screens: navigation, banners, dialogs and messages.
 
 import { isSignedIn, wasSignedIn } from '../state/api.ts'
 import { socket } from '../state/collections.ts'

@@ -1,4 +1,4 @@
-// What the page shows without a session: how to get the address with the token.
+// Explains, without a session, how to get the address with the token.
 import { Command } from '../components/command.tsx'
 
 export const SignIn = () => (

@@ -1,4 +1,4 @@
-// What the console's server computes: facts about the server, causes, usage, findings and history.
+// Reads the data that the console's server computes: facts about the server, causes, usage, findings and history.
 import { signal } from '@preact/signals'
 import type {
   AccessAnswer,

@@ -1,5 +1,5 @@
-// The keyboard of the page: single keys, `g` followed by a letter, and the table that j, k and Enter move in. Single keys can be
-// switched off (WCAG 2.1.4), and never act while the user types.
+// Handles the page's keyboard: single keys, `g` followed by a letter, and j, k and Enter in a table. Single keys can be
+// switched off (WCAG 2.1.4), and are ignored while the user types.
 import { signal } from '@preact/signals'
 import type { ScreenName } from '../logic/url.ts'
 import { readPreference, writePreference } from './preferences.ts'

@@ -1,4 +1,4 @@
-// Settings of this browser. A browser that keeps none, as in private windows, has the defaults.
+// Stores the settings of this browser. A browser that keeps none, as in private windows, uses the defaults.
 
 const PREFIX = 'stowage-console.'
 

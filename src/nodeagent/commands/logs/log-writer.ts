@@ -1,5 +1,5 @@
-// Appends to the log of one run of a container, and limits its size and number of files: before `log` exceeds the size, it
-// becomes `log.1`, and the older files move on to `log.2` and so on. Only the agent writes these files.
+// Appends to the log of one container run, and limits the size and number of its files: before `log` exceeds the size, it
+// becomes `log.1`, the previous `log.1` becomes `log.2`, and so on. Only the agent writes these files.
 import { type FileHandle, open, rename, stat } from 'node:fs/promises'
 import { errorCode } from '../../../base/disk-error.ts'
 

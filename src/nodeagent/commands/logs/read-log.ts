@@ -1,4 +1,4 @@
-// Reads the log of one run of a container as `kubectl logs` requests it: the last lines, lines since a time, with or without
+// Reads the log of one container run as `kubectl logs` requests it: the last lines, lines since a time, with or without
 // timestamps, and following new lines. Reads in chunks as fast as the client receives them, across rotated files.
 import { type FileHandle, open } from 'node:fs/promises'
 import { errorCode } from '../../../base/disk-error.ts'

@@ -1,4 +1,4 @@
-// Runs the command of a driver as a child process in its own process group: restarts it with backoff when it exits, and ends it
+// Runs a driver's command as a child process in its own process group: restarts it with backoff when it exits, and ends it
 // with the server. A record of the process lets the next server end it if this one is killed (left-process.ts).
 import { rm } from 'node:fs/promises'
 import type { Clock, Random } from '../../../base/clock.ts'

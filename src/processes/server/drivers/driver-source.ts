@@ -1,5 +1,5 @@
-// Where `stowage up --driver` finds a CSI driver: at a socket, or by a command that starts it. Both may contain
-// placeholders, and with {node} there is one driver per node. ../../../cli/commands/up/driver-flag.ts parses the flag.
+// Describes where `stowage up --driver` finds a CSI driver: at a socket, or by a command that starts it. Both may contain
+// placeholders; with {node} there is one driver per node. ../../../cli/commands/up/driver-flag.ts parses the flag.
 import { basename } from 'node:path'
 import { quoteShellWord } from '../../../base/shell-word.ts'
 

@@ -1,5 +1,5 @@
-// Asks a driver for its name, capabilities and node, and checks the answers. Errors say precisely what is wrong with the driver or
-// its socket, and what to do, because they are shown to the author of the driver.
+// Asks a driver for its name, capabilities and node, and checks the responses. Errors say exactly what is wrong with the
+// driver or its socket, and what to do, because the driver's author reads them.
 import { lstat } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { dns1123SubdomainProblems } from '../../../api/names.ts'

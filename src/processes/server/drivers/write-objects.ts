@@ -1,5 +1,6 @@
-// Creates the CSIDriver and the StorageClass of a driver, and follows its capabilities at later starts. An annotation holds
-// what was derived: an object that differs from it was changed by a user and stays as it is, and so does a deleted class.
+// Creates a driver's CSIDriver and StorageClass, and updates them at later starts if its capabilities have changed. An
+// annotation records what was derived. An object that differs from it was changed by a user and is left unchanged; a
+// deleted class is not recreated.
 import type { Stored } from '../../../api/kind.ts'
 import { csiDriverKind } from '../../../api/kinds/csi-driver/csi-driver.ts'
 import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'

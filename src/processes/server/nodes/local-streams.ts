@@ -1,5 +1,6 @@
-// How the nodes of `stowage up` serve logs and commands: their agents listen on the loopback interface with a certificate that the
-// server issues directly. On a shared store they listen on the machine's address, for the other servers.
+// Configures how the nodes of `stowage up` serve logs and commands: their agents listen on the loopback interface with a
+// certificate that the server issues directly. On a shared store they listen on the machine's address, for the other
+// servers.
 import { generateKeyPairSync } from 'node:crypto'
 import { encodeDnsName } from '../../../api/certification-request.ts'
 import { encodeName } from '../../../api/distinguished-name.ts'

@@ -1,4 +1,4 @@
-// The identities of nodes in the API server process: their authorization, and the bootstrap tokens with which they join.
+// Wires the node authorizer, and the bootstrap tokens with which nodes join, into the API server process.
 import {
   type ApiServer,
   certificateAdmission,

@@ -1,4 +1,4 @@
-// The names of the nodes of `stowage up`, and of their directories in DATA/nodes.
+// Names the nodes of `stowage up` and their directories in DATA/nodes.
 import { createHash } from 'node:crypto'
 
 /** Returns the name of a node by its number, from 1. */

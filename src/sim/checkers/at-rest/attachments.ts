@@ -1,4 +1,4 @@
-// Attachments at rest: attachments, publications by drivers and mounts match the pods that need them.
+// Checks attachments at rest: attachments, the drivers' publications and mounts match the pods that need them.
 import { keyOfObject } from '../../../client/index.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
 import { NODES, nodeIdOf, nodeOfId } from '../../plan/catalog.ts'

@@ -1,4 +1,5 @@
-// Capacity at rest: the capacity objects of the local driver report the free capacity of its nodes, and no pool is over-full.
+// Checks capacity at rest: the local driver's capacity objects report the free capacity of its nodes, and no pool is
+// over-full.
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { FakeVolume } from '../../../csi/fake/index.ts'
 import { TOPOLOGY_KEY } from '../../plan/catalog.ts'

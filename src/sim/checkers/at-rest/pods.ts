@@ -1,4 +1,4 @@
-// Pods at rest: each pod runs or reports a true reason why not, and deleted pods are removed.
+// Checks pods at rest: each pod runs or reports a true reason why not, and deleted pods are removed.
 import { keyOfObject } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'

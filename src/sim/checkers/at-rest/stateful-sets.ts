@@ -1,5 +1,5 @@
-// Stateful sets at rest: the status counts the pods, and no pod is missing, superfluous or outdated that the order of the set
-// allows to create or delete.
+// Checks stateful sets at rest: the status counts the pods, and no pod is missing, superfluous or outdated that the set's
+// order allows the controller to create or delete.
 import { keyOfObject } from '../../../client/index.ts'
 import type { ObjectOf } from '../../engine/view.ts'
 import { isDeleting, type Problem } from '../context.ts'

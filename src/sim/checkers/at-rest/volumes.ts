@@ -1,5 +1,5 @@
-// Volumes at rest: every volume in a driver has one PersistentVolume, every PersistentVolume has its volume in the driver,
-// and phases, finalizers and annotations are consistent.
+// Checks volumes at rest: every volume in a driver has one PersistentVolume, every PersistentVolume has its volume in the
+// driver, and phases, finalizers and annotations are consistent.
 import { isDeletionRequested } from '../../../volumes/deletion-requested.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, PRE_RESIZE_CAPACITY } from '../../../volumes/names.ts'
 import type { System } from '../../engine/system.ts'

@@ -1,5 +1,5 @@
-// Drains a node: cordons it, evicts the pods of the plan (plan-drain.ts), and waits until they and their attachments are gone. The
-// command can be repeated after an interruption: it plans again.
+// Drains a node: cordons it, evicts the pods of the plan (plan-drain.ts), and waits until the pods and their attachments
+// are deleted. An interrupted drain can be repeated, because the command plans again.
 import { nodeKind } from '../../../../api/kinds/node/node.ts'
 import { podKind } from '../../../../api/kinds/pod/pod.ts'
 import { volumeAttachmentKind } from '../../../../api/kinds/volume-attachment/volume-attachment.ts'

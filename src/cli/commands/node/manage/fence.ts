@@ -1,5 +1,5 @@
-// Marks a node as out of service once its machine is off, so that its pods are removed and its volumes detached by force, and
-// takes the mark back when the node has returned and no longer uses volumes of pods that were removed.
+// Marks a node as out of service once its machine is off, so that its pods are removed and its volumes detached by force.
+// Removes the mark when the node has returned and no longer uses the volumes of removed pods.
 import { nodeKind } from '../../../../api/kinds/node/node.ts'
 import { UsageError } from '../../../../base/usage-error.ts'
 import type { Client } from '../../../../client/index.ts'

@@ -1,4 +1,4 @@
-// Formats the plans and results of `stowage node drain` and `stowage node forget` for people.
+// Formats the plans and results of `stowage node drain` and `stowage node forget` as text.
 
 import { listNames } from '../../../list-names.ts'
 import { formatTable } from '../../../output/table.ts'

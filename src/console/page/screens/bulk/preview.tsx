@@ -1,4 +1,4 @@
-// What a run would do with each claim, as the command prints it with --dry-run.
+// Shows what a run would do with each claim, as the command prints it with --dry-run.
 import { countOf } from '../../logic/format.ts'
 
 /** The report of grow has sizes, that of migrate has none. */

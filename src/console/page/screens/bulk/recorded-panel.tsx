@@ -1,4 +1,5 @@
-// Runs that are recorded on claims, also those of other machines. They can be resumed and undone with the command.
+// Shows the runs that are recorded on claims, including those of other machines. They can be resumed and undone with the
+// command.
 import type { RecordedRun } from '../../../protocol.ts'
 import { Meter } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'

@@ -1,4 +1,4 @@
-// The columns of the table of claims.
+// The columns of the claims table.
 import { Age } from '../../components/age.tsx'
 import type { Column } from '../../components/grid.tsx'
 import { Meter, Unavailable } from '../../components/meter.tsx'

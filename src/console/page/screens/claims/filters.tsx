@@ -1,4 +1,4 @@
-// The filters of the table of claims. All of them are in the URL; a set of filters can be saved under a name in this browser.
+// The filters of the claims table. All of them are in the URL; a set of filters can be saved under a name in this browser.
 import { signal } from '@preact/signals'
 import { Icon } from '../../components/icon.tsx'
 import { StatusIcon } from '../../components/status.tsx'

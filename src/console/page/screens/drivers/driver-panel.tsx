@@ -1,4 +1,4 @@
-// One driver: what it can do, what uses it, and how its calls went.
+// Shows one driver: its capabilities, the objects that use it, and the results of its calls.
 import { useEffect, useRef } from 'preact/hooks'
 import type { HistoryAnswer, LeaksAnswer } from '../../../protocol.ts'
 import { Chart } from '../../components/chart.tsx'

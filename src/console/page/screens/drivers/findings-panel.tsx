@@ -1,4 +1,4 @@
-// What `stowage doctor` finds, problems first.
+// Shows the findings of `stowage doctor`, problems first.
 import type { FindingStatus } from '../../../protocol.ts'
 import { Panel } from '../../components/panel.tsx'
 import { StatusIcon } from '../../components/status.tsx'

@@ -1,4 +1,4 @@
-// The columns of the table of operations.
+// The columns of the operations table.
 import { Age, Until } from '../../components/age.tsx'
 import type { Column } from '../../components/grid.tsx'
 import { Status } from '../../components/status.tsx'

@@ -1,4 +1,4 @@
-// One operation: why it has not finished, when it is tried again, and the buttons to retry it now or to cancel a growth.
+// Shows one operation: why it has not finished, when it is retried, and the buttons to retry it now or to cancel a growth.
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { CancelDialog } from '../../actions/cancel-dialog.tsx'

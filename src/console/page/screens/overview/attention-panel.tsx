@@ -1,4 +1,4 @@
-// What needs attention first, each entry with its cause and a link.
+// Shows what needs attention first, each entry with its cause and a link.
 import { useMemo } from 'preact/hooks'
 import { Panel } from '../../components/panel.tsx'
 import { StatusIcon } from '../../components/status.tsx'

@@ -1,4 +1,4 @@
-// What quotas would leave after new claims, computed in the page from the shown quotas.
+// Shows what quotas would leave after new claims, computed in the page from the displayed quotas.
 import { useSignal } from '@preact/signals'
 import { QuotaEffects } from '../../actions/quota-effects.tsx'
 import { Panel } from '../../components/panel.tsx'
