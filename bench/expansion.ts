@@ -56,7 +56,7 @@ async function measureExpansion({ dir, profileDir, isLong, progress, note }: Par
   /** Each round edits the same claims. */
   async function expand(claims: number): Promise<Round> {
     const round = ++rounds
-    // The limit: as many durable edits of the same claims by the same clients, to which no controller reacts.
+    // The limit: as many durable edits to the same claims by the same clients, to which no controller reacts.
     const idle = await burst(
       claims,
       editRequest({ metadata: { labels: { round: `r${round}` } } }),

@@ -71,7 +71,7 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
   /** Each round gives the same claims a class that none has had. */
   async function change(claims: number): Promise<Round> {
     const round = ++rounds
-    // The limit: as many durable edits of the same claims by the same clients, to which no controller reacts.
+    // The limit: as many durable edits to the same claims by the same clients, to which no controller reacts.
     const label = { metadata: { labels: { round: `r${round}` } } }
     const idle = await bench.burst({
       count: claims,

@@ -1,4 +1,4 @@
-// Checks what the external storage tests of Kubernetes require before their first test, and that examples/e2e describes the driver
+// Checks what the Kubernetes external storage tests require before their first test, and that examples/e2e describes the driver
 // as it is. docs/how-to/e2e.md runs the suite itself, whose program is not part of this repository.
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

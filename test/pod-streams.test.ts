@@ -232,7 +232,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
     await attachment
   })
 
-  it('SYS-26 rejects requests that it cannot serve with the status codes of Kubernetes', async () => {
+  it('SYS-26 rejects requests that it cannot serve with the Kubernetes status codes', async () => {
     const get = async (path: string, headers = {}) => {
       const { status, text: body } = await server.call(
         'GET',

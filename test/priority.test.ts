@@ -57,7 +57,7 @@ describe.skipIf(skipMessage)(`priority on two nodes${skipMessage ? ` (${skipMess
   const why = async (name: string) =>
     (await runStowage('why', `pod/${name}`, '--kubeconfig', server.kubeconfig, '--no-color')).stdout
 
-  it('SYS-27 shows the classes with the columns of Kubernetes, by their short name', async () => {
+  it('SYS-27 shows the classes with the Kubernetes columns, by their short name', async () => {
     const [header = '', ...rows] = (await kubectl.out('get pc')).trim().split('\n')
     expect(header.split(/ +/)).toEqual(['NAME', 'VALUE', 'GLOBAL-DEFAULT', 'AGE', 'PREEMPTIONPOLICY'])
     expect(rows.map((row) => row.split(/ +/).slice(0, 3).join(' '))).toEqual([

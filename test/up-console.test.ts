@@ -35,7 +35,7 @@ async function startProgram(...args: string[]) {
   }
 }
 
-async function aDataDir(): Promise<string> {
+async function createDataDir(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-up-console-'))
   onTestFinished(() => rm(dir, { recursive: true, force: true }))
   return dir
@@ -59,7 +59,7 @@ async function openConsole(url: string) {
 
 describe('the console of the program', () => {
   it("SYS-13 `up` prints the URL of the console in the third line, and serves the built page with the administrator's rights", async () => {
-    const dataDir = await aDataDir()
+    const dataDir = await createDataDir()
     const up = await startUp(dataDir, '--console-port', '0')
     await up.untilPrinted('Try it:')
     const lines = up.output.stdout.split('\n')
@@ -87,7 +87,7 @@ describe('the console of the program', () => {
   })
 
   it('SYS-13 `up --no-console` serves none', async () => {
-    const up = await startUp(await aDataDir(), '--no-console')
+    const up = await startUp(await createDataDir(), '--no-console')
     await up.untilPrinted('Try it:')
     expect(up.output.stdout).not.toContain('#token=')
   })
@@ -97,14 +97,14 @@ describe('the console of the program', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void server.close())
     const port = String((server.address() as { port: number }).port)
-    const up = await startUp(await aDataDir(), '--console-port', port)
+    const up = await startUp(await createDataDir(), '--console-port', port)
     expect(await up.exit()).toBe(2)
     expect(up.output.stderr).toContain(`--console-port ${port}: port ${port} of 127.0.0.1 is in use by another program`)
     expect(up.output.stdout).toBe('')
   })
 
   it('SYS-13 `stowage console` serves the API server of a kubeconfig until it is stopped', async () => {
-    const dataDir = await aDataDir()
+    const dataDir = await createDataDir()
     const up = await startUp(dataDir, '--no-console', '--output', 'json')
     await up.untilPrinted('\n')
     const { url: server, kubeconfig } = JSON.parse(up.output.stdout)

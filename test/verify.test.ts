@@ -1,5 +1,5 @@
 // Runs `stowage verify` of the built program against drivers in their own processes: the fake driver, the local driver, and
-// programs that are no CSI drivers.
+// programs that are not CSI drivers.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'

@@ -1,5 +1,5 @@
 // Collects validation errors by field. Validation rules add errors to a FieldErrors, and the API server returns them in one
-// 422 Status. Messages have the format of Kubernetes, because clients and scripts match on them.
+// 422 Status. Messages have the Kubernetes format, because clients and scripts match on them.
 
 export type FieldErrorType =
   | 'Required'

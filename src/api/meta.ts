@@ -31,7 +31,7 @@ export function validateMetaUpdate(next: ObjectMeta, old: ObjectMeta, errors: Fi
     const oldFinalizers = new Set(old.finalizers)
     const newFinalizers = (next.finalizers ?? []).filter((finalizer) => !oldFinalizers.has(finalizer))
     if (newFinalizers.length > 0) {
-      // The list is formatted as in the message of Kubernetes.
+      // The list is formatted as in the Kubernetes message.
       const names = newFinalizers.map((finalizer) => JSON.stringify(finalizer)).join(', ')
       errors.forbidden(
         'metadata.finalizers',

@@ -194,7 +194,7 @@ describe('the server', () => {
     )
   })
 
-  it('returns its version in the format of Kubernetes', async () => {
+  it('returns its version in the Kubernetes format', async () => {
     api = await createServerFixture()
     const { json } = await api.get('/version')
     expect(json).toMatchObject({

@@ -87,7 +87,7 @@ export interface ApiServerOptions {
   readonly accountTokens?: AccountTokens
   /** Default: none. The server then serves no operations. */
   readonly operations?: OperationBoard
-  /** Default: none. The server then records no changes of volumes, and serves no timelines. */
+  /** Default: none. The server then records no changes to volumes, and serves no timelines. */
   readonly journal?: Journal
   readonly limits?: Partial<Limits>
   /** Whether objects record which client set which field. Default: true. An apply always records its fields. */

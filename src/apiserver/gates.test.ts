@@ -113,7 +113,7 @@ describe('VolumeAttributesClass disabled', () => {
     ])
   })
 
-  it('VAC-12 drops new status fields of a claim, and allows changes of existing ones', async () => {
+  it('VAC-12 drops new status fields of a claim, and allows changes to existing ones', async () => {
     await start()
     await api.post(CLAIMS, aClaim('busy', { volumeAttributesClassName: 'silver' }))
     await api.post(CLAIMS, aClaim('idle'))

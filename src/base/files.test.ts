@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createPrivateFile, ensurePrivateDirectory, readTextIfPresent, writePrivateFile } from './files.ts'
 
-function aDirectory(): string {
+function createDirectory(): string {
   const dir = mkdtempSync(join(tmpdir(), 'stowage-files-'))
   onTestFinished(() => rmSync(dir, { recursive: true }))
   return dir
@@ -13,7 +13,7 @@ const modeOf = (path: string) => statSync(path).mode & 0o777
 
 describe('writePrivateFile', () => {
   it('writes the text to a file that only its owner can read, and leaves no other file', async () => {
-    const dir = aDirectory()
+    const dir = createDirectory()
     await writePrivateFile(join(dir, 'key'), 'secret')
     expect(readFileSync(join(dir, 'key'), 'utf8')).toBe('secret')
     expect(modeOf(join(dir, 'key'))).toBe(0o600)
@@ -21,7 +21,7 @@ describe('writePrivateFile', () => {
   })
 
   it("restricts an existing file's mode", async () => {
-    const path = join(aDirectory(), 'key')
+    const path = join(createDirectory(), 'key')
     writeFileSync(path, 'old', { mode: 0o644 })
     chmodSync(path, 0o644)
     await writePrivateFile(path, 'new')
@@ -30,7 +30,7 @@ describe('writePrivateFile', () => {
   })
 
   it('deletes a temporary file left by a crash', async () => {
-    const dir = aDirectory()
+    const dir = createDirectory()
     writeFileSync(join(dir, 'key.tmp'), 'a much longer half-written secret', { mode: 0o666 })
     await writePrivateFile(join(dir, 'key'), 'secret')
     expect(readFileSync(join(dir, 'key'), 'utf8')).toBe('secret')
@@ -39,7 +39,7 @@ describe('writePrivateFile', () => {
   })
 
   it('keeps the old file if the new one cannot be written', async () => {
-    const dir = aDirectory()
+    const dir = createDirectory()
     writeFileSync(join(dir, 'key'), 'old')
     mkdirSync(join(dir, 'key.tmp')) // blocks the temporary file
     await expect(writePrivateFile(join(dir, 'key'), 'new')).rejects.toThrow()
@@ -49,14 +49,14 @@ describe('writePrivateFile', () => {
 
 describe('ensurePrivateDirectory', () => {
   it('creates the directory and its parents with mode 0700', async () => {
-    const parent = join(aDirectory(), 'data')
+    const parent = join(createDirectory(), 'data')
     const path = join(parent, 'pki')
     await ensurePrivateDirectory(path)
     expect([modeOf(parent), modeOf(path)]).toEqual([0o700, 0o700])
   })
 
   it('restricts the mode of an existing directory and keeps its content', async () => {
-    const path = aDirectory()
+    const path = createDirectory()
     chmodSync(path, 0o755)
     writeFileSync(join(path, 'kept'), '')
     await ensurePrivateDirectory(path)
@@ -67,7 +67,7 @@ describe('ensurePrivateDirectory', () => {
 
 describe('readTextIfPresent', () => {
   it('returns undefined for a missing file and throws for an unreadable one', async () => {
-    const dir = aDirectory()
+    const dir = createDirectory()
     expect(await readTextIfPresent(join(dir, 'missing'))).toBeUndefined()
     await expect(readTextIfPresent(dir)).rejects.toThrow('EISDIR')
   })
@@ -75,7 +75,7 @@ describe('readTextIfPresent', () => {
 
 describe('createPrivateFile', () => {
   it('creates a file that only its owner can read, and does not change an existing file', async () => {
-    const path = join(aDirectory(), 'file')
+    const path = join(createDirectory(), 'file')
     expect(await createPrivateFile(path, 'first')).toBe(true)
     expect(await createPrivateFile(path, 'second')).toBe(false)
     expect(await readTextIfPresent(path)).toBe('first')
@@ -89,21 +89,21 @@ describe('ensurePrivateDirectory with errors and races', () => {
     await expect(ensurePrivateDirectory('/proc/stowage-cannot-be-here/data')).rejects.toThrow(
       '/proc/stowage-cannot-be-here',
     )
-    const dir = aDirectory()
+    const dir = createDirectory()
     writeFileSync(join(dir, 'file'), '')
     await expect(ensurePrivateDirectory(join(dir, 'file'))).rejects.toThrow()
     await expect(ensurePrivateDirectory(join(dir, 'file', 'below'))).rejects.toThrow()
   })
 
   it('creates 1,500 missing parents', async () => {
-    const path = join(aDirectory(), ...Array<string>(1_500).fill('d'))
+    const path = join(createDirectory(), ...Array<string>(1_500).fill('d'))
     await ensurePrivateDirectory(path)
     expect(modeOf(path)).toBe(0o700)
   })
 
   it('creates the same nested path in concurrent calls', async () => {
     for (let round = 0; round < 50; round++) {
-      const nestedPath = join(aDirectory(), 'a', 'b', 'c')
+      const nestedPath = join(createDirectory(), 'a', 'b', 'c')
       await Promise.all(Array.from({ length: 4 }, () => ensurePrivateDirectory(nestedPath)))
       expect(modeOf(nestedPath)).toBe(0o700)
     }

@@ -81,7 +81,7 @@ export async function ensureDirectory(path: string): Promise<void> {
 }
 
 /**
- * Creates the directories and returns the outermost one that it created, if any. The recursive mkdir of Node.js is not
+ * Creates the directories and returns the outermost one that it created, if any. The Node.js recursive mkdir is not
  * used: it loops forever if a directory cannot be created although its parent exists (/proc).
  */
 async function createDirectories(path: string, attempts = DIRECTORY_DEPTH_MAX): Promise<string | undefined> {

@@ -12,7 +12,7 @@ export function randomUuid(random: Random): string {
   return `${hexGroup()}${hexGroup()}-${hexGroup()}-${version}-${variant}-${hexGroup()}${hexGroup()}${hexGroup()}`
 }
 
-/** The alphabet of Kubernetes, which has no vowels. */
+/** The Kubernetes alphabet, which has no vowels. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789'
 const SUFFIX_LENGTH = 5
 const NAME_LENGTH_MAX = 63

@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { buildSync } from 'esbuild'
 import { expect, it } from 'vitest'
 
-/** Runs a module of this folder's imports in a process of its own, and returns its exit code and output. */
+/** Runs a module of this folder's imports in its own process, and returns its exit code and output. */
 async function runModule(code: string): Promise<{ code: number; out: string }> {
   const { outputFiles } = buildSync({
     stdin: { contents: code, resolveDir: import.meta.dirname, loader: 'ts' },

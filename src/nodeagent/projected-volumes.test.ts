@@ -125,7 +125,7 @@ describe('a projected volume', () => {
     await fixture.waitUntil(() => filesOf(fixture, uid).labels === 'app="shop"', 'the changed labels')
   })
 
-  it('SYS-26 shows all files of one version at any time, also if the agent is killed between any two writes', async () => {
+  it('SYS-26 shows all files of one version at any time, even if the agent is killed between any two writes', async () => {
     const fixture = await createAgentFixture()
     const { server, disk } = fixture
     await server.post(`${NAMESPACE}/configmaps`, { metadata: { name: 'conf' }, data: { a: '0', b: '0', 'c.d': '0' } })

@@ -1,6 +1,6 @@
 // Reads the claims, volumes and attachments of the pods on this node, in one of two ways.
 //   watched   from caches of all objects, if the agent's user may list and watch them
-//   by name   with a get of each object before every reconcile of a pod, which is all that the node authorizer of Kubernetes
+//   by name   with a get of each object before every reconcile of a pod, which is all that the Kubernetes node authorizer
 //             grants. Changes are found by polling.
 
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'

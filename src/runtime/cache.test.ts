@@ -427,7 +427,7 @@ describe('a cache whose watch fails', () => {
 
 const sortedKeys = (object: object) => Object.keys(object).toSorted()
 
-/** Returns the number of listeners of an AbortSignal, from the internal state of Node.js. */
+/** Returns the number of listeners of an AbortSignal, from the Node.js internal state. */
 function countListeners(signal: AbortSignal): number {
   const eventSymbols = Object.getOwnPropertySymbols(signal).filter((symbol) => symbol.description === 'kEvents')
   const events = (signal as any)[eventSymbols[0]!] as Map<string, { size: number }> | undefined

@@ -229,7 +229,7 @@ describe('missing rights', () => {
     const patchesBefore = countPatches()
     const writer = server.client()
     for (let minute = 0; minute < 10; minute++) {
-      await writer.patch(configMapKind, ref, dataPatch(String(minute))) // changes of the object cause no attempt
+      await writer.patch(configMapKind, ref, dataPatch(String(minute))) // changes to the object cause no attempt
       for (let i = 0; i < 6; i++) await server.clock.advance(10_000)
       await waitTurns()
     }

@@ -5,7 +5,7 @@
 //           ↑        │ retry, throw → waiting (timer) → ready
 //           └────────┘ added meanwhile                          stuck: until the next add
 //
-// A key whose reconcile lacks a right is retried every half minute, even if it is added again, because a change of its object
+// A key whose reconcile lacks a right is retried every half minute, even if it is added again, because a change to its object
 // does not grant the right.
 
 import { ApiError, isMissingRight } from '../api/status-error.ts'

@@ -107,6 +107,6 @@ export function addEventHandlers({ caches, cluster, queue, emit, isResponsibleFo
 const needsNode = (pod: Readonly<Pod>): boolean =>
   !pod.spec?.nodeName && !pod.spec?.schedulingGates?.length && !pod.metadata.deletionTimestamp && !isFinished(pod)
 
-/** Whether the uid and the spec are equal. Changes of the status and labels do not affect scheduling. */
+/** Whether the uid and the spec are equal. Changes to the status and labels do not affect scheduling. */
 const hasSameSpec = (a: Readonly<Pod>, b: Readonly<Pod>): boolean =>
   a.metadata.uid === b.metadata.uid && (a.spec === b.spec || JSON.stringify(a.spec) === JSON.stringify(b.spec))

@@ -129,7 +129,7 @@ export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions
     fd = openSync(path, 'r')
     // If the newest transaction of LMDB is not the one that was checked, the headers are read through LMDB.
     const { lastTxnId } = db.getStats() as { lastTxnId: number }
-    const collectedHeaders = collector.releaseHeaders() // also if unused: closures keep the collector alive
+    const collectedHeaders = collector.releaseHeaders() // even if unused: closures keep the collector alive
     const headers = lastTxnId === checkedTransaction ? collectedHeaders : undefined
     const medium = new LmdbMedium({ db, path, fd, files, lock, headers })
     await medium.loadOrCreateDescription()

@@ -114,7 +114,7 @@ async function expectReady(): Promise<void> {
   expect({ status, text }).toEqual({ status: 200, text: 'ok' })
 }
 
-/** Whether the HTTP client of Node.js can send the request. BROKEN_REQUESTS covers the others. */
+/** Whether the Node.js HTTP client can send the request. BROKEN_REQUESTS covers the others. */
 const canBeSent = ({ method, path, headers }: FuzzRequest): boolean =>
   /^[A-Z]+$/.test(method) &&
   !['CONNECT', 'BREW'].includes(method) &&

@@ -1,4 +1,4 @@
-// Reads the memory of a server process after a garbage collection, through the inspector of Node.js.
+// Reads the memory of a server process after a garbage collection, through the Node.js inspector.
 import WebSocket from 'ws'
 import type { RunningServer } from './server.ts'
 

@@ -1,4 +1,4 @@
-// Tests changes of a claim's size through the whole server: the rules of src/api/kinds/claim/claim-update-rules.ts
+// Tests changes to a claim's size through the whole server: the rules of src/api/kinds/claim/claim-update-rules.ts
 // together with the admission plugin.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { calculateUsage, formatAmounts } from '../../api/quota/index.ts'

@@ -31,7 +31,7 @@ const createPod = (name: string, ...containers: object[]) =>
   })
 
 describe('limit ranges of claims', () => {
-  it('PIO-7 accepts values from min to max, and rejects others with the messages of Kubernetes', async () => {
+  it('PIO-7 accepts values from min to max, and rejects others with the Kubernetes messages', async () => {
     await createRange('sizes', claimLimit({ min: { storage: '1Gi' }, max: { storage: '10Gi' } }))
     expect((await createClaim('a', { storage: '1Gi' })).status).toBe(201)
     expect((await createClaim('b', { storage: '10Gi' })).status).toBe(201)

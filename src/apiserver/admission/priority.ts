@@ -1,4 +1,4 @@
-// Resolves the priority class of a new pod to its priority and preemption policy, which later changes of the class do not
+// Resolves the priority class of a new pod to its priority and preemption policy, which later changes to the class do not
 // affect, and rejects a second default class.
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { findDefaultPriorityClass } from '../../api/kinds/priority-class/default-priority-class.ts'

@@ -68,7 +68,7 @@ describe('a quota of claims', () => {
     expect(await getUsage('team')).toEqual({ 'requests.storage': '4Gi', persistentvolumeclaims: '1' })
   })
 
-  it('REX-4 rejects a claim that exceeds it with the message of Kubernetes, and does not charge the claim', async () => {
+  it('REX-4 rejects a claim that exceeds it with the Kubernetes message, and does not charge the claim', async () => {
     await createQuota('team', { hard: { 'requests.storage': '100Gi', persistentvolumeclaims: '1' } })
     await createClaim('a', storageRequest('95Gi'))
     const { status, json } = await postClaim('b', storageRequest('10Gi'))

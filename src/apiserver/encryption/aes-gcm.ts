@@ -1,4 +1,4 @@
-// AES-GCM as in the provider aesgcm of Kubernetes: a random nonce of 12 bytes, the ciphertext, and a tag of 16 bytes. The
+// AES-GCM as in the Kubernetes provider aesgcm: a random nonce of 12 bytes, the ciphertext, and a tag of 16 bytes. The
 // authenticated data is the key in the store, so that a value cannot be moved to another object.
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto'
 

@@ -285,7 +285,7 @@ describe('NodeRestriction', () => {
     expect((await send('DELETE', `${LEASES}/n2`)).status).toBe(403)
   })
 
-  it('SYS-19 limits the labels that a node may change on its Node, and rejects changes of taints and owners', async () => {
+  it('SYS-19 limits the labels that a node may change on its Node, and rejects changes to taints and owners', async () => {
     const { send, api } = await openServer()
     const labels = {
       'node-restriction.kubernetes.io/pool': 'x',

@@ -1,4 +1,4 @@
-// Authorizes the requests of nodes as the node authorizer of Kubernetes does: a node may read and write its own objects, and
+// Authorizes the requests of nodes as the Kubernetes node authorizer does: a node may read and write its own objects, and
 // read those that its pods name. Where the object of a write is not known yet, node-restriction.ts checks it at admission.
 import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
 import { requiredFieldValue } from '../../api/selectors.ts'

@@ -1,4 +1,4 @@
-// Limits the writes of nodes as the admission plugin NodeRestriction of Kubernetes does: a node writes only its own Node,
+// Limits the writes of nodes as the Kubernetes admission plugin NodeRestriction does: a node writes only its own Node,
 // CSINode and Lease, creates only mirror pods, changes the status of its pods, deletes and evicts them, and changes only the
 // sizes and conditions in the status of claims.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'

@@ -15,7 +15,7 @@ export interface ObjectDeps {
   readonly store: Store
   /** The operations, with their store in memory. Absent if the server serves none. */
   readonly operations?: OperationBoard
-  /** Records the changes of volumes. Absent if the server keeps no journal. */
+  /** Records the changes to volumes. Absent if the server keeps no journal. */
   readonly journal?: Journal
   readonly clock: Clock
   readonly random: Random

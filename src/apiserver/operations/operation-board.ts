@@ -39,7 +39,7 @@ export interface OperationBoard {
   applyLocal(changes: OperationChanges): void
   /** Applies the report of another process, which `user` sent. */
   applyReport(user: string, report: OperationReportSpec): OperationReportStatus
-  /** Applies changes of the operations that processes report to another server on the same store. */
+  /** Applies changes to the operations that processes report to another server on the same store. */
   applyPeer(address: string, changes: OperationChanges): void
   /** Removes the operations of another server. */
   removePeer(address: string): void

@@ -28,7 +28,7 @@ describe('planStream', () => {
     )
   })
 
-  it('SYS-26 rejects an ambiguous or unknown container with the messages of Kubernetes', () => {
+  it('SYS-26 rejects an ambiguous or unknown container with the Kubernetes messages', () => {
     const pod = aPod(['a', 'b'], { initContainers: [{ name: 'i' }] })
     expect(() => planStream(pod, 'exec', query('command=ls&stdout=true'))).toThrow(
       'a container name must be specified for pod web, choose one of: [a b i]',

@@ -92,7 +92,7 @@ function commandQuery(query: URLSearchParams): URLSearchParams {
 
 const isTrue = (text: string): boolean => /^(1|t|true)$/i.test(text)
 
-/** Throws 400 for text that is no number, and 422 for options that are out of range or exclude each other. */
+/** Throws 400 for text that is not a number, and 422 for options that are out of range or exclude each other. */
 function checkLogOptions(query: URLSearchParams): void {
   const errors = new FieldErrors()
   const checkNumber = (name: string, minimum: number) => {

@@ -14,7 +14,7 @@ export interface FollowRolesOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Called after the index was loaded and after each change of a cluster role. */
+  /** Called after the index was loaded and after each change to a cluster role. */
   onClusterRoles(): void
 }
 

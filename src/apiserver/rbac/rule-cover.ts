@@ -76,7 +76,7 @@ const coversResources = (heldResources: readonly string[], resources: readonly s
     return heldResources.includes(resource) || (slash >= 0 && heldResources.includes(`${ALL}${resource.slice(slash)}`))
   })
 
-/** Describes rules in the form of Kubernetes: `{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`. */
+/** Describes rules in the Kubernetes form: `{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`. */
 export function describeRules(parts: readonly PolicyRule[]): string[] {
   const mergedRules = new Map<string, PolicyRule>()
   for (const part of parts) {

@@ -9,7 +9,7 @@ describe('forbidden', () => {
   const secretAttributes = { user: ANN, verb: 'get', group: '', version: 'v1', resource: 'secrets' }
   const message = (attributes: AuthorizationAttributes, reason?: string) => forbidden(attributes, reason).message
 
-  it('SYS-9 returns the message of Kubernetes', () => {
+  it('SYS-9 returns the Kubernetes message', () => {
     expect(message({ ...secretAttributes, name: 'token', namespace: 'shop' })).toBe(
       'secrets "token" is forbidden: User "ann" cannot get resource "secrets" in API group "" in the namespace "shop"',
     )

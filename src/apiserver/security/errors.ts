@@ -23,7 +23,7 @@ export const missingImpersonatedUser = (headers: readonly string[]): RejectionSt
 })
 
 /**
- * Returns a 403 with the message of Kubernetes, which clients match:
+ * Returns a 403 with the Kubernetes message, which clients match:
  * `secrets "token" is forbidden: User "ann" cannot get resource "secrets" in API group "" in the namespace "shop"`.
  * The authorizer's `detail` follows after a colon.
  */

@@ -42,7 +42,7 @@ const watchUrl = () => `/api/v1/configmaps?watch=1&resourceVersion=${server.stor
 const podRef = (name: string) => ({ boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name } })
 
 describe('TokenRequest', () => {
-  it('SYS-23 issues a token with the claims of Kubernetes', async () => {
+  it('SYS-23 issues a token with the Kubernetes claims', async () => {
     const response = await server.post(TOKEN, { spec: {} })
     expect(response.status).toBe(201)
     const { kind, apiVersion, metadata, spec, status } = response.json

@@ -1,4 +1,4 @@
-// The claims of a ServiceAccount token, in the form of Kubernetes, and the user that they describe.
+// The claims of a ServiceAccount token, in the Kubernetes form, and the user that they describe.
 import { accountGroups, accountUserName, type UserInfo, withAuthenticationGroup } from '../security/user.ts'
 
 export interface ObjectClaim {

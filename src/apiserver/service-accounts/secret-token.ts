@@ -1,4 +1,4 @@
-// The claims of a token in a Secret of type kubernetes.io/service-account-token, in the form of Kubernetes. Such a
+// The claims of a token in a Secret of type kubernetes.io/service-account-token, in the Kubernetes form. Such a
 // token has neither an audience nor an expiration: it is valid as long as the account exists and the Secret contains
 // the token.
 import { createHash } from 'node:crypto'

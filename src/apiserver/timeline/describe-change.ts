@@ -1,4 +1,4 @@
-// Describes a change of a claim, a volume, an attachment, or a pod that uses claims, as a line of the journal. It
+// Describes a change to a claim, a volume, an attachment, or a pod that uses claims, as a line of the journal. It
 // runs for every write of these kinds, so it compares only the fields that show the lifecycle of a volume, and writes the text
 // of the line without an object in between. It records only the names of changed annotations and labels, because their values
 // can be long or confidential.
@@ -40,7 +40,7 @@ const ARROW = '\\u2192'
 type ReadField = (part: AnyObject) => string | undefined
 
 interface KindDescription {
-  /** Whether the journal records changes of this object. Default: true for all objects. */
+  /** Whether the journal records changes to this object. Default: true for all objects. */
   isJournaled?(object: AnyObject): boolean
   /** Whether an update that changes none of these fields is left out of the journal. */
   readonly omitsOtherFields?: true

@@ -78,7 +78,7 @@ describe('the journal', () => {
     expect(await records()).toHaveLength(1)
   })
 
-  it('PLUS-6 records changes of fields that it does not describe, and no update of a pod without a new node or phase', async () => {
+  it('PLUS-6 records changes to fields that it does not describe, and no update of a pod without a new node or phase', async () => {
     server = await createServerFixture({ journal: 'own', answers: 'stowage' })
     await server.post(VOLUMES, {
       metadata: { name: 'disk' },

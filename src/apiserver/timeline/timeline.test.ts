@@ -101,7 +101,7 @@ describe('the timeline', () => {
     ])
   })
 
-  it('PLUS-6 of a volume includes the changes of its claim', async () => {
+  it('PLUS-6 of a volume includes the changes to its claim', async () => {
     const { volume } = await useClaim('orders')
     const timeline = await timelineOf({ kind: 'PersistentVolume', name: volume })
     expect(actionsOf(timeline)).toContain('create PersistentVolumeClaim')

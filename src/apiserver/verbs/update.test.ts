@@ -42,7 +42,7 @@ describe('PUT', () => {
     })
   })
 
-  it('SYS-4 returns 409 Conflict with the message of Kubernetes for a stale version', async () => {
+  it('SYS-4 returns 409 Conflict with the Kubernetes message for a stale version', async () => {
     const old = await createConfigMap()
     await api.put(`${MAPS}/a`, { ...old, data: { k: '2' } })
     expect((await api.put(`${MAPS}/a`, { ...old, data: { k: '3' } })).json).toMatchObject({

@@ -56,7 +56,7 @@ function checkHasName({ name }: WriteTarget, object: KubeObject): void {
   throw badRequest(`metadata.name is missing from the body; it must be "${name}", as on the URL`)
 }
 
-/** Plans the change of an existing object, or the create of a missing one if that is allowed. */
+/** Plans the change to an existing object, or the create of a missing one if that is allowed. */
 export function planUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
   const entry = view.get(keyOf(target))
   if (!entry) return planCreateFromUpdate(deps, target, update, view)

@@ -10,14 +10,14 @@ import { createHttpFixture } from '../http/http.fixture.ts'
 import { httpClient } from '../http/http-client.ts'
 import { kubeconfigConnection } from './kubeconfig.ts'
 
-async function aDirectory(): Promise<string> {
+async function createDirectory(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-kubeconfig-'))
   onTestFinished(() => rm(dir, { recursive: true }))
   return dir
 }
 
 async function aKubeconfig(user: object, cluster: object = {}) {
-  const dir = await aDirectory()
+  const dir = await createDirectory()
   const path = join(dir, 'config')
   const config = {
     'current-context': 'main',
@@ -38,7 +38,7 @@ describe('kubeconfigConnection', () => {
   it('SYS-2 authenticates with the kubeconfig that the server writes', async () => {
     const { api, connection, pki, stop } = await createHttpFixture()
     onTestFinished(stop)
-    const path = join(await aDirectory(), 'admin.kubeconfig')
+    const path = join(await createDirectory(), 'admin.kubeconfig')
     const credential = { user: 'admin', cert: pki.admin.cert, key: pki.admin.key }
     await writeFile(path, buildKubeconfig({ server: connection.server, caCert: pki.caCert, credential }))
     const client = httpClient({

@@ -100,7 +100,7 @@ function targetOf(query: URLSearchParams): InsightTarget {
   return { kind, name, ...(namespace ? { namespace } : {}), ...(uid ? { uid } : {}) }
 }
 
-/** A driver without a socket on this machine is no error of the request. */
+/** A driver without a socket on this machine is not an error of the request. */
 function answerProblem(error: unknown): LeaksAnswer {
   if (!(error instanceof ApiError) || error.code !== 400) throw error
   return { leaks: [], unknown: [], problem: error.message }

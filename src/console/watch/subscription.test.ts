@@ -61,7 +61,7 @@ describe('createSubscription', () => {
     expect(summary(read())).toEqual(['ITEMS|b|', 'SYNCED||2'])
   })
 
-  it('SYS-13 coalesces all changes of an object into its newest state', () => {
+  it('SYS-13 coalesces all changes to an object into its newest state', () => {
     const collection = aCollection()
     collection.setListed()
     const read = subscribe(collection)

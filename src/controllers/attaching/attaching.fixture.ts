@@ -152,7 +152,10 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
   }
 
   /** Creates a volume in the driver, its PersistentVolume and a claim bound to it. */
-  async function aVolume(name = 'data', { accessModes = ['ReadWriteOnce'], csi = {}, spec = {} }: VolumeOptions = {}) {
+  async function createVolume(
+    name = 'data',
+    { accessModes = ['ReadWriteOnce'], csi = {}, spec = {} }: VolumeOptions = {},
+  ) {
     const handle = `vol-${name}`
     fake.state.volumes[handle] = {
       id: handle,
@@ -185,7 +188,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     await patchStatus(persistentVolumeClaimKind, name, { phase: 'Bound' })
   }
 
-  function aPod(name: string, nodeName: string, claimNames: readonly string[] = ['data']) {
+  function createPod(name: string, nodeName: string, claimNames: readonly string[] = ['data']) {
     const volumes = claimNames.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } }))
     const spec = { nodeName, volumes, containers: [{ name: 'main', image: 'any' }], terminationGracePeriodSeconds: 0 }
     return client.create(podKind, { metadata: { namespace: 'default', name }, spec } as unknown as Pod)
@@ -261,15 +264,15 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     eventReasons: () => recordedEvents.map(({ reason }) => reason),
     mounts,
     start,
-    aVolume,
-    aPod,
+    createVolume,
+    createPod,
     deletePod,
     setReady,
     patchStatus,
     runAgents,
     publishedNodeIds,
     checkFinalizers,
-    aCSIDriver: (attachRequired: boolean) =>
+    createCSIDriver: (attachRequired: boolean) =>
       client.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { attachRequired } } as never),
     attachments: async (): Promise<readonly Readonly<VolumeAttachment>[]> =>
       (await client.list(volumeAttachmentKind)).items,

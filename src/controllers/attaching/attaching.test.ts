@@ -37,9 +37,9 @@ async function waitUntilMounted(nodeName: string): Promise<void> {
 describe('a pod on a node', () => {
   it("SYS-18 gets its volume attached, published, and listed in the node's status", async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start()
-    await fixture.aPod('web', 'left')
+    await fixture.createPod('web', 'left')
     await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     expect(await fixture.attachment('left')).toMatchObject({
       metadata: { name: attachmentNameOn('left'), finalizers: [FINALIZER] },
@@ -62,9 +62,9 @@ describe('a pod on a node', () => {
 
   it('SYS-18 keeps the attachment until its node has unmounted the volume', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     const instance = await fixture.start()
-    await fixture.aPod('web', 'left')
+    await fixture.createPod('web', 'left')
     await waitUntilMounted('left')
     await fixture.deletePod('web')
     await fixture.settle()
@@ -83,9 +83,9 @@ describe('a pod on a node', () => {
 
   it('SYS-18 gets its volume detached after it has terminated', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start()
-    await fixture.aPod('web', 'left')
+    await fixture.createPod('web', 'left')
     await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.patchStatus(podKind, 'web', { phase: 'Succeeded' })
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
@@ -94,10 +94,10 @@ describe('a pod on a node', () => {
 
   it('SYS-18 shares the attachment with other pods of its node until the last is deleted', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start()
-    await fixture.aPod('first', 'left')
-    await fixture.aPod('second', 'left')
+    await fixture.createPod('first', 'left')
+    await fixture.createPod('second', 'left')
     await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.deletePod('first')
     await fixture.settle()
@@ -109,9 +109,9 @@ describe('a pod on a node', () => {
 
   it('SYS-18 gets its volume attached only after its node was created', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     const instance = await fixture.start()
-    await fixture.aPod('web', 'later')
+    await fixture.createPod('web', 'later')
     await fixture.settle()
     expect(instance.queueState('data')?.message).toBe('node later, where a pod needs the volume, does not exist')
     await fixture.client.create(nodeKind, { metadata: { name: 'later' } } as never)
@@ -120,7 +120,7 @@ describe('a pod on a node', () => {
 
   it('SYS-18 gets one event for each failure of the driver', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     fixture.fake.script.setRules([
       {
         method: 'ControllerPublishVolume',
@@ -129,7 +129,7 @@ describe('a pod on a node', () => {
       },
     ])
     await fixture.start({ attacher: { retryIntervalStartMs: 4_000 } })
-    await fixture.aPod('web', 'left')
+    await fixture.createPod('web', 'left')
     await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.settle()
     expect(fixture.eventReasons()).toEqual(['FailedAttachVolume', 'FailedAttachVolume', 'SuccessfulAttachVolume'])
@@ -141,10 +141,10 @@ describe('a pod on a node', () => {
 
   it('SYS-18 gets no attachment if attachRequired is false', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aCSIDriver(false)
-    await fixture.aVolume()
+    await fixture.createCSIDriver(false)
+    await fixture.createVolume()
     await fixture.start()
-    await fixture.aPod('web', 'left')
+    await fixture.createPod('web', 'left')
     await fixture.settle()
     expect(await fixture.attachments()).toEqual([])
   })
@@ -153,11 +153,11 @@ describe('a pod on a node', () => {
 describe('a single-node volume', () => {
   it('SYS-18 is attached to a second node only after it was detached from the first, and the second pod gets an event', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     const instance = await fixture.start()
-    await fixture.aPod('first', 'left')
+    await fixture.createPod('first', 'left')
     await waitUntilMounted('left')
-    await fixture.aPod('second', 'right')
+    await fixture.createPod('second', 'right')
     await fixture.settle()
     expect(await fixture.attachment('right')).toBeUndefined()
     expect(instance.queueState('data')?.message).toBe(
@@ -182,10 +182,10 @@ describe('a single-node volume', () => {
 
   it('SYS-18 is attached to the node of the older of two pods', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
-    await fixture.aPod('b-old', 'right')
+    await fixture.createVolume()
+    await fixture.createPod('b-old', 'right')
     await fixture.server.clock.advance(2_000)
-    await fixture.aPod('a-new', 'left')
+    await fixture.createPod('a-new', 'left')
     await fixture.start()
     await fixture.waitUntil(() => isAttachedTo('right'), 'the volume to be attached')
     await fixture.settle()
@@ -194,9 +194,9 @@ describe('a single-node volume', () => {
 
   it('SYS-18 is published on a second node for a user-created attachment only after it was detached from the first', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start()
-    await fixture.aPod('web', 'left')
+    await fixture.createPod('web', 'left')
     await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.server.post('/apis/storage.k8s.io/v1/volumeattachments', {
       metadata: { name: 'user-created' },
@@ -218,7 +218,7 @@ describe('a single-node volume', () => {
 
   it('SYS-18 is not attached to a second node while the cache lacks an attachment whose create response was lost', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     let isResponseLost = false
     let deliverEvents = () => {}
     const eventsDelivered = new Promise<void>((resolve) => {
@@ -230,14 +230,14 @@ describe('a single-node volume', () => {
         isResponseLost = true
         await fixture.client.create(args[0], args[1])
         await fixture.deletePod('first')
-        await fixture.aPod('second', 'right')
+        await fixture.createPod('second', 'right')
         throw unavailable('no response')
       },
       beforeEvent: async () => {
         if (isResponseLost) await eventsDelivered
       },
     })
-    await fixture.aPod('first', 'left')
+    await fixture.createPod('first', 'left')
     await fixture.waitUntil(() => isResponseLost, 'the lost response')
     await fixture.settle()
     await fixture.server.clock.advance(10_000)
@@ -251,10 +251,10 @@ describe('a single-node volume', () => {
 
 it('SYS-18 attaches a multi-node volume to all its nodes', async () => {
   fixture = await createAttachingFixture()
-  await fixture.aVolume('data', { accessModes: ['ReadWriteMany'] })
+  await fixture.createVolume('data', { accessModes: ['ReadWriteMany'] })
   await fixture.start()
-  await fixture.aPod('first', 'left')
-  await fixture.aPod('second', 'right')
+  await fixture.createPod('first', 'left')
+  await fixture.createPod('second', 'right')
   await fixture.waitUntil(() => fixture.publishedNodeIds().length === 2, 'the volume to be published on both nodes')
   expect(fixture.publishedNodeIds().sort()).toEqual(['id-left', 'id-right'])
 })
@@ -263,13 +263,13 @@ describe('limits', () => {
   it('SYS-18 attaches no more volumes to a node than the driver allows', async () => {
     fixture = await createAttachingFixture()
     const names = ['v1', 'v2', 'v3', 'v4', 'v5']
-    for (const name of names) await fixture.aVolume(name)
+    for (const name of names) await fixture.createVolume(name)
     const body = {
       spec: { drivers: [{ name: DRIVER, nodeID: 'id-left', topologyKeys: [], allocatable: { count: 2 } }] },
     }
     await fixture.client.patch(csiNodeKind, { name: 'left' }, { type: 'merge', body })
     await fixture.start()
-    for (const name of names) await fixture.aPod(`of-${name}`, 'left', [name])
+    for (const name of names) await fixture.createPod(`of-${name}`, 'left', [name])
     await fixture.settle()
     expect(await fixture.attachments()).toHaveLength(2)
     const failureEvents = fixture.events.filter(({ reason }) => reason === 'FailedAttachVolume')
@@ -295,9 +295,9 @@ describe('a lost node', () => {
   async function mountAndLoseNode() {
     fixture = await createAttachingFixture()
     const registry = new Registry()
-    await fixture.aVolume()
+    await fixture.createVolume()
     const instance = await fixture.start({ metrics: createAttachingMetrics(registry) })
-    await fixture.aPod('web', 'left')
+    await fixture.createPod('web', 'left')
     await waitUntilMounted('left')
     await fixture.setReady('left', 'Unknown')
     return { instance, registry }
@@ -306,7 +306,7 @@ describe('a lost node', () => {
   it('SYS-18 has its volumes force-detached after six minutes', async () => {
     const { instance, registry } = await mountAndLoseNode()
     await fixture.deletePod('web')
-    await fixture.aPod('next', 'right')
+    await fixture.createPod('next', 'right')
     await fixture.settle()
     expect(instance.queueState('data')).toMatchObject({ is: 'waiting' })
     await fixture.server.clock.advance(6 * MINUTE_MS - 2_000)
@@ -365,14 +365,14 @@ describe('a lost node', () => {
 
   it('SYS-18 has its volumes detached at once if it never reported a status and is older than the attachment', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.client.create(nodeKind, { metadata: { name: 'silent' } } as never)
     await fixture.client.create(csiNodeKind, {
       metadata: { name: 'silent' },
       spec: { drivers: [{ name: DRIVER, nodeID: 'id-left', topologyKeys: [] }] },
     } as never)
     await fixture.start()
-    await fixture.aPod('web', 'silent')
+    await fixture.createPod('web', 'silent')
     await fixture.waitUntil(() => fixture.publishedNodeIds().length === 1, 'the volume to be attached')
     await fixture.deletePod('web')
     await fixture.waitUntil(() => fixture.publishedNodeIds().length === 0, 'the volume to be detached')
@@ -380,14 +380,14 @@ describe('a lost node', () => {
 
   it('SYS-18 keeps its volumes if it recovers before a force-detach is committed', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     let recoverNode: (() => Promise<unknown>) | undefined
     await fixture.start({
       async intercept(verb) {
         if (verb === 'commit') await recoverNode?.()
       },
     })
-    await fixture.aPod('web', 'left')
+    await fixture.createPod('web', 'left')
     await waitUntilMounted('left')
     await fixture.setReady('left', 'Unknown')
     await fixture.deletePod('web')
@@ -410,7 +410,7 @@ describe('a lost node', () => {
       ],
     })
     await fixture.client.delete(podKind, { namespace: 'default', name: 'web' }, { gracePeriodSeconds: 30 })
-    await fixture.aPod('next', 'right')
+    await fixture.createPod('next', 'right')
     await fixture.settle()
     expect(fixture.publishedNodeIds()).toEqual(['id-left'])
     const taints = [{ key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' }]
@@ -425,10 +425,10 @@ describe('a lost node', () => {
 it('SYS-18 exports the numbers of desired, attached and used volumes under their Kubernetes names', async () => {
   fixture = await createAttachingFixture()
   const registry = new Registry()
-  await fixture.aVolume()
+  await fixture.createVolume()
   await fixture.start({ metrics: createAttachingMetrics(registry) })
-  await fixture.aPod('first', 'left')
-  await fixture.aPod('second', 'left')
+  await fixture.createPod('first', 'left')
+  await fixture.createPod('second', 'left')
   await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
   const metrics = await registry.metrics()
   const plugin = 'kubernetes.io/csi:disks.example.com'
@@ -444,9 +444,9 @@ it('SYS-18 exports the numbers of desired, attached and used volumes under their
 describe('status.volumesAttached of a node', () => {
   it('SYS-18 is restored after a user edited it, and keeps volumes of other plugins', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start()
-    await fixture.aPod('web', 'left')
+    await fixture.createPod('web', 'left')
     await waitUntilMounted('left')
     const foreignVolume = { name: 'example.com/other', devicePath: '/dev/x' }
     await fixture.patchStatus(nodeKind, 'left', { volumesAttached: [foreignVolume] })
@@ -459,7 +459,7 @@ describe('status.volumesAttached of a node', () => {
 
   it('SYS-18 keeps a volume whose mount is reported during the detach', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     let hasReportedMount = false
     await fixture.start({
       async intercept(verb) {
@@ -468,7 +468,7 @@ describe('status.volumesAttached of a node', () => {
         await fixture.patchStatus(nodeKind, 'left', { volumesInUse: [attachedName()] })
       },
     })
-    await fixture.aPod('web', 'left')
+    await fixture.createPod('web', 'left')
     await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.deletePod('web')
     await fixture.waitUntil(() => hasReportedMount, 'the attempt to detach')
@@ -483,9 +483,9 @@ describe('status.volumesAttached of a node', () => {
 
 it('SYS-18 deletes the attachment of a force-deleted volume once it is unmounted', async () => {
   fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
-  await fixture.aVolume()
+  await fixture.createVolume()
   await fixture.start()
-  await fixture.aPod('web', 'left')
+  await fixture.createPod('web', 'left')
   await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
   await fixture.patchStatus(nodeKind, 'left', { volumesInUse: [attachedName()] })
   const body = { metadata: { finalizers: null } }
@@ -499,7 +499,7 @@ it('SYS-18 deletes the attachment of a force-deleted volume once it is unmounted
 
 it('SYS-18 does not use an attachment of a volume that was recreated with another volumeHandle', async () => {
   fixture = await createAttachingFixture()
-  await fixture.aVolume()
+  await fixture.createVolume()
   // The state after a crash between the creation of the attachment and the attach, if the volume was then recreated.
   await fixture.client.create(volumeAttachmentKind, {
     metadata: { name: attachmentNameOn('left', 'vol-old') },
@@ -514,7 +514,7 @@ it('SYS-18 does not use an attachment of a volume that was recreated with anothe
   )
   await fixture.start({ component: 'controllers' })
   await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the stale attachment to be deleted')
-  await fixture.aPod('web', 'left')
+  await fixture.createPod('web', 'left')
   await waitUntilMounted('left')
   expect((await fixture.attachments()).map(({ metadata }) => metadata.name)).toEqual([attachmentNameOn('left')])
 })

@@ -22,13 +22,13 @@ const isDetached = async (fixture: AttachingFixture) =>
 const SCENARIOS: readonly Scenario[] = [
   {
     title: 'a pod gets its volume',
-    begin: async (fixture) => void (await fixture.aPod('web', 'left')),
+    begin: async (fixture) => void (await fixture.createPod('web', 'left')),
     runActors: (fixture) => fixture.runAgents(),
     isComplete: async (fixture) => isMounted(fixture, 'left') && (await fixture.attachments()).length === 1,
   },
   {
     title: 'a pod gets its volume and is deleted afterwards',
-    begin: async (fixture) => void (await fixture.aPod('web', 'left')),
+    begin: async (fixture) => void (await fixture.createPod('web', 'left')),
     async runActors(fixture) {
       await fixture.runAgents()
       if (isMounted(fixture, 'left')) await fixture.deletePod('web')
@@ -39,9 +39,9 @@ const SCENARIOS: readonly Scenario[] = [
   {
     title: 'a volume moves to a pod on another node',
     async begin(fixture) {
-      await fixture.aPod('first', 'left')
+      await fixture.createPod('first', 'left')
       await fixture.server.clock.advance(2_000)
-      await fixture.aPod('second', 'right')
+      await fixture.createPod('second', 'right')
     },
     async runActors(fixture) {
       await fixture.runAgents()
@@ -59,7 +59,7 @@ const SCENARIOS: readonly Scenario[] = [
         { method: 'ControllerUnpublishVolume', nth: 1, effect: { do: 'fail', code: 'INTERNAL' } },
         { method: 'ControllerUnpublishVolume', nth: 2, effect: { do: 'loseReply', as: 'unavailable' } },
       ])
-      await fixture.aPod('web', 'left')
+      await fixture.createPod('web', 'left')
     },
     async runActors(fixture) {
       await fixture.runAgents()
@@ -79,7 +79,7 @@ describe.each([true, false])('after a crash (atomic commits: %s)', (isAtomic) =>
     for (const when of ['before', 'after'] as const) {
       for (let call = 0; ; call++) {
         const fixture = await createAttachingFixture()
-        await fixture.aVolume()
+        await fixture.createVolume()
         await scenario.begin(fixture)
         const runActors = async () => {
           await scenario.runActors(fixture)
@@ -154,7 +154,7 @@ describe('under a random sequence of pods, node events and driver failures', () 
         fc.boolean(),
         async (actions, rules, isAtomic) => {
           const fixture = await createAttachingFixture()
-          await fixture.aVolume()
+          await fixture.createVolume()
           fixture.fake.script.setRules(rules as never)
           let instance = await fixture.start({ isAtomic })
           const pods: string[] = []
@@ -162,7 +162,7 @@ describe('under a random sequence of pods, node events and driver failures', () 
           for (const action of actions) {
             if (action.do === 'createPod') {
               pods.push(`pod-${++podCount}`)
-              await fixture.aPod(`pod-${podCount}`, action.on)
+              await fixture.createPod(`pod-${podCount}`, action.on)
             } else if (action.do === 'deletePod') await fixture.deletePod(pods.shift() ?? '')
             else if (action.do === 'runAgents') await fixture.runAgents()
             else if (action.do === 'advanceClock') await fixture.server.clock.advance(action.ms)

@@ -53,7 +53,7 @@ export type ForceDetachReason = 'timeout' | 'out-of-service'
 export interface Wait {
   readonly do: 'wait'
   readonly message: string
-  /** The change that ends the wait, in addition to changes of the volume's own objects. */
+  /** The change that ends the wait, in addition to changes to the volume's own objects. */
   readonly target?: { readonly kind: 'node' | 'capacity'; readonly nodeName: string }
   readonly afterMs?: number
   /** The problem to report to a node's pods. */

@@ -42,7 +42,7 @@ describe('createBatches', () => {
     )
   })
 
-  it('CAP-8 does not delay a batch because of changes of other items', async () => {
+  it('CAP-8 does not delay a batch because of changes to other items', async () => {
     const clock = manualClock()
     const flushedClasses: string[] = []
     const flush = (affected: AffectedItems) => flushedClasses.push((affected as { name: string }).name)

@@ -7,8 +7,8 @@ const DRIVER_LABEL = { 'csi.storage.k8s.io/drivername': DRIVER }
 
 async function createFixtureWithTwoZones() {
   const fixture = await createCapacityFixture()
-  await fixture.aNode('n1', { zone: 'a' })
-  await fixture.aNode('n2', { zone: 'b' })
+  await fixture.createNode('n1', { zone: 'a' })
+  await fixture.createNode('n2', { zone: 'b' })
   return fixture
 }
 
@@ -16,11 +16,11 @@ describe('the capacity producer', () => {
   it('CAP-4 publishes nothing without a class or without a node', async () => {
     const fixture = await createCapacityFixture()
     await fixture.start()
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.settle()
     expect(await fixture.summary()).toEqual([])
     await fixture.deleteClass('fast')
-    await fixture.aNode('n1', { zone: 'a' })
+    await fixture.createNode('n1', { zone: 'a' })
     await fixture.settle()
     expect(await fixture.summary()).toEqual([])
     expect(fixture.countGetCapacityCalls()).toBe(0)
@@ -28,9 +28,9 @@ describe('the capacity producer', () => {
 
   it('CAP-4 publishes one object per segment and class', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aNode('n3', { zone: 'b', rack: '7' })
-    await fixture.aClass('striped')
-    await fixture.aClass('mirrored', { copies: '2' })
+    await fixture.createNode('n3', { zone: 'b', rack: '7' })
+    await fixture.createClass('striped')
+    await fixture.createClass('mirrored', { copies: '2' })
     await fixture.start()
     expect(await fixture.summary()).toEqual(['mirrored a 5Gi', 'mirrored b 2Gi', 'striped a 10Gi', 'striped b 4Gi'])
     expect(fixture.writes).toEqual(['create', 'create', 'create', 'create'])
@@ -38,7 +38,7 @@ describe('the capacity producer', () => {
 
   it('CAP-7 sets both labels, a generated name, the maximum volume size and the labels of the segment', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.start()
     const object = (await fixture.objects()).find(({ nodeTopology }) => nodeTopology?.matchLabels?.zone === 'a')!
     expect(object.metadata.name).toMatch(/^csisc-[bcdfghjklmnpqrstvwxz2456789]{5}$/)
@@ -50,7 +50,7 @@ describe('the capacity producer', () => {
   it('CAP-6 calls GetCapacity with all parameters and the segment, without capabilities', async () => {
     const fixture = await createFixtureWithTwoZones()
     const parameters = { copies: '2', 'csi.storage.k8s.io/fstype': 'xfs' }
-    await fixture.aClass('fast', parameters)
+    await fixture.createClass('fast', parameters)
     await fixture.start()
     const requests = fixture.fake.record.calls.filter(({ method }) => method === 'GetCapacity')
     expect(requests.map(({ request }) => request)).toEqual([
@@ -61,9 +61,9 @@ describe('the capacity producer', () => {
 
   it('CAP-4 publishes a single object for all nodes if the driver has no topology', async () => {
     const fixture = await createCapacityFixture({ pools: [{ name: 'p', capacityBytes: 7 * GI }] })
-    await fixture.aNode('n1', {}, [])
-    await fixture.aNode('n2', {}, [])
-    await fixture.aClass('fast')
+    await fixture.createNode('n1', {}, [])
+    await fixture.createNode('n2', {}, [])
+    await fixture.createClass('fast')
     await fixture.start()
     expect((await fixture.objects()).map(({ nodeTopology, capacity }) => ({ nodeTopology, capacity }))).toEqual([
       { nodeTopology: {}, capacity: '7Gi' },
@@ -72,8 +72,8 @@ describe('the capacity producer', () => {
 
   it('CAP-4 skips classes with immediate binding unless the option is set', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('at-once', {}, { volumeBindingMode: 'Immediate' })
-    await fixture.aClass('delayed')
+    await fixture.createClass('at-once', {}, { volumeBindingMode: 'Immediate' })
+    await fixture.createClass('delayed')
     const firstProducer = await fixture.start()
     expect(await fixture.summary()).toEqual(['delayed a 10Gi', 'delayed b 4Gi'])
     await firstProducer.stop()
@@ -83,7 +83,7 @@ describe('the capacity producer', () => {
 
   it('CAP-5 publishes only the capacity of its node, with its own label, as a per-node producer', async () => {
     const fixture = await createCapacityFixture()
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.start({ mode: { is: 'local', node: 'n1' } })
     const objects = await fixture.objects()
     expect(await fixture.summary()).toEqual(['fast a 10Gi'])
@@ -92,10 +92,10 @@ describe('the capacity producer', () => {
 
   it('CAP-6 creates no object without capacity, but updates an existing object to zero', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('only-a', { pool: 'a' })
+    await fixture.createClass('only-a', { pool: 'a' })
     await fixture.start()
     expect(await fixture.summary()).toEqual(['only-a a 10Gi'])
-    await fixture.aVolume('big', 10 * GI, 'a')
+    await fixture.createVolume('big', 10 * GI, 'a')
     await fixture.advance(100)
     expect(await fixture.summary()).toEqual(['only-a a 0'])
   })
@@ -109,8 +109,8 @@ describe('the capacity producer', () => {
 
   it('CAP-10 counts goal, current and obsolete objects per driver, and per node for a per-node producer', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
-    await fixture.aClass('only-a', { pool: 'a' })
+    await fixture.createClass('fast')
+    await fixture.createClass('only-a', { pool: 'a' })
     const registry = new Registry()
     const metrics = createCapacityMetrics(registry)
     const readValues = async () =>
@@ -136,7 +136,7 @@ describe('the capacity producer, on changes', () => {
   it('CAP-8 creates and deletes objects when classes and segments are created and deleted', async () => {
     const fixture = await createFixtureWithTwoZones()
     await fixture.start()
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.settle()
     expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast b 4Gi'])
     await fixture.removeDriver('n2')
@@ -149,9 +149,9 @@ describe('the capacity producer, on changes', () => {
 
   it('CAP-8 keeps a segment while one of its nodes exists', async () => {
     const fixture = await createCapacityFixture()
-    await fixture.aNode('n1', { zone: 'a' })
-    await fixture.aNode('n2', { zone: 'a' })
-    await fixture.aClass('fast')
+    await fixture.createNode('n1', { zone: 'a' })
+    await fixture.createNode('n2', { zone: 'a' })
+    await fixture.createClass('fast')
     await fixture.start()
     const [previousObject] = await fixture.objects()
     await fixture.server.delete('/api/v1/nodes/n1')
@@ -164,7 +164,7 @@ describe('the capacity producer, on changes', () => {
 
   it('CAP-8 polls without writing when nothing changed', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.start()
     const previousObjects = await fixture.objects()
     const callsBefore = fixture.countGetCapacityCalls()
@@ -176,7 +176,7 @@ describe('the capacity producer, on changes', () => {
 
   it('CAP-8 updates the same object once when a poll finds a change', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.start()
     const uids = (await fixture.objects()).map(({ metadata }) => metadata.uid)
     fixture.fake.state.frozenUsedBytes = { a: 1 * GI, b: 0 }
@@ -188,13 +188,13 @@ describe('the capacity producer, on changes', () => {
 
   it('CAP-8 SYS-16 calls GetCapacity and writes once per affected object for a batch of volumes', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
-    await fixture.aClass('mirrored', { copies: '2' })
+    await fixture.createClass('fast')
+    await fixture.createClass('mirrored', { copies: '2' })
     await fixture.start()
     const callsBefore = fixture.countGetCapacityCalls()
     fixture.writes.length = 0
     for (let i = 0; i < 20; i++) {
-      await fixture.aVolume(`v${i}`, GI / 4, 'a')
+      await fixture.createVolume(`v${i}`, GI / 4, 'a')
       await fixture.advance(20)
     }
     await fixture.advance(100)
@@ -205,8 +205,8 @@ describe('the capacity producer, on changes', () => {
 
   it('CAP-8 makes no further call for a volume that existed before the start', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
-    await fixture.aVolume('v', GI, 'a')
+    await fixture.createClass('fast')
+    await fixture.createVolume('v', GI, 'a')
     await fixture.start()
     await fixture.advance(2_000)
     expect(fixture.countGetCapacityCalls()).toBe(2)
@@ -215,11 +215,11 @@ describe('the capacity producer, on changes', () => {
 
   it('CAP-8 writes every second during continuous changes', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.start()
     fixture.writes.length = 0
     for (let i = 0; i < 40; i++) {
-      await fixture.aVolume(`v${i}`, GI / 8, 'a')
+      await fixture.createVolume(`v${i}`, GI / 8, 'a')
       await fixture.advance(50)
     }
     expect(fixture.writes).toEqual(['patch', 'patch'])
@@ -227,9 +227,9 @@ describe('the capacity producer, on changes', () => {
 
   it('CAP-8 publishes the capacity freed by a deleted volume', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.start()
-    await fixture.aVolume('v', GI, 'b')
+    await fixture.createVolume('v', GI, 'b')
     await fixture.advance(100)
     expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast b 3Gi'])
     await fixture.deleteVolume('v')
@@ -239,11 +239,11 @@ describe('the capacity producer, on changes', () => {
 
   it('CAP-8 refreshes the class in all segments for a volume without affinity', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
-    await fixture.aClass('other')
+    await fixture.createClass('fast')
+    await fixture.createClass('other')
     await fixture.start()
     const callsBefore = fixture.countGetCapacityCalls()
-    await fixture.aVolume('v', GI)
+    await fixture.createVolume('v', GI)
     await fixture.advance(100)
     expect(fixture.countGetCapacityCalls()).toBe(callsBefore + 2)
     expect(await fixture.summary()).toEqual(['fast a 9Gi', 'fast b 4Gi', 'other a 10Gi', 'other b 4Gi'])
@@ -254,9 +254,9 @@ describe('the capacity producer, on changes', () => {
     ['modified', { volumeAttributesClassName: 'gold' }],
   ])('CAP-8 refreshes the segment of a volume that is %s, but not of one whose labels change', async (_, spec) => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.start()
-    await fixture.aVolume('v', GI, 'a')
+    await fixture.createVolume('v', GI, 'a')
     await fixture.advance(100)
     const callsBefore = fixture.countGetCapacityCalls()
     await fixture.server.patch('/api/v1/persistentvolumes/v', { metadata: { labels: { a: 'b' } } }, 'merge')
@@ -270,9 +270,9 @@ describe('the capacity producer, on changes', () => {
 
   it('CAP-8 refreshes the segment when a claim is expanded or its selected node is cleared', async () => {
     const fixture = await createFixtureWithTwoZones()
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.start()
-    await fixture.aVolume('v', GI, 'a')
+    await fixture.createVolume('v', GI, 'a')
     const claims = '/api/v1/namespaces/default/persistentvolumeclaims'
     const spec = {
       accessModes: ['ReadWriteOnce'],

@@ -60,12 +60,12 @@ export interface CapacityFixture {
   summary(): Promise<string[]>
   /** Object name, reason and message of each event. */
   readonly events: readonly (readonly (string | undefined)[])[]
-  aClass(name: string, parameters?: object, fields?: object): Promise<unknown>
-  aNode(name: string, labels: object, keys?: readonly string[]): Promise<unknown>
+  createClass(name: string, parameters?: object, fields?: object): Promise<unknown>
+  createNode(name: string, labels: object, keys?: readonly string[]): Promise<unknown>
   removeDriver(node: string): Promise<unknown>
   deleteClass(name: string): Promise<unknown>
   /** Creates a volume in the driver and its PV. Without a zone the PV has no node affinity. */
-  aVolume(name: string, bytes: number, zone?: string, className?: string): Promise<unknown>
+  createVolume(name: string, bytes: number, zone?: string, className?: string): Promise<unknown>
   deleteVolume(name: string): Promise<unknown>
 }
 
@@ -147,7 +147,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
             `${storageClassName} ${nodeTopology?.matchLabels?.zone ?? '*'} ${capacity}`,
         )
         .sort(),
-    aClass: (name, parameters = {}, fields = {}) =>
+    createClass: (name, parameters = {}, fields = {}) =>
       server.post(CLASSES, {
         metadata: { name },
         provisioner: DRIVER,
@@ -155,14 +155,14 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
         volumeBindingMode: 'WaitForFirstConsumer',
         ...fields,
       }),
-    async aNode(name, labels, keys = ['zone']) {
+    async createNode(name, labels, keys = ['zone']) {
       await server.post('/api/v1/nodes', { metadata: { name, labels } })
       const drivers = [{ name: DRIVER, nodeID: name, topologyKeys: keys }]
       return server.post(CSI_NODES, { metadata: { name }, spec: { drivers } })
     },
     removeDriver: (node) => server.patch(`${CSI_NODES}/${node}`, { spec: { drivers: [] } }, 'merge'),
     deleteClass: (name) => server.delete(`${CLASSES}/${name}`),
-    async aVolume(name, bytes, zone, className = 'fast') {
+    async createVolume(name, bytes, zone, className = 'fast') {
       const requisite = zone ? [{ segments: { zone } }] : []
       const { volume } = await driver.controller.createVolume({
         name,

@@ -10,9 +10,9 @@ const INVALID_PARAMETER = { code: 'INVALID_ARGUMENT', message: 'unknown paramete
 
 async function createFixture(): Promise<CapacityFixture> {
   const fixture = await createCapacityFixture()
-  await fixture.aNode('n1', { zone: 'a' })
-  await fixture.aNode('n2', { zone: 'b' })
-  await fixture.aClass('bad', { fsTyp: 'xfs' })
+  await fixture.createNode('n1', { zone: 'a' })
+  await fixture.createNode('n2', { zone: 'b' })
+  await fixture.createClass('bad', { fsTyp: 'xfs' })
   return fixture
 }
 
@@ -49,7 +49,7 @@ describe('a class for which GetCapacity fails', () => {
     await fixture.deleteClass('bad')
     await fixture.settle()
     expect(await failureOf(fixture, 'data')).toBeUndefined()
-    await fixture.aClass('bad', { fsTyp: 'xfs' })
+    await fixture.createClass('bad', { fsTyp: 'xfs' })
     await fixture.settle()
     expect(await failureOf(fixture, 'data')).toBe(FAILURE_MESSAGE)
     fixture.fake.script.setRules([])

@@ -53,7 +53,7 @@ describe('the cleaner', () => {
   it('CAP-9 deletes objects of deleted nodes and of nodes without the driver after the configured time', async () => {
     const fixture = await createCleanerFixture()
     for (const node of ['n1', 'n2', LONG_NODE_NAME]) {
-      await fixture.aNode(node, {})
+      await fixture.createNode(node, {})
       await fixture.anObject(`of-${node.slice(0, 6)}`, managedBy(node))
     }
     await fixture.anObject('of-gone', managedBy('gone'))
@@ -70,7 +70,7 @@ describe('the cleaner', () => {
 
   it('CAP-9 keeps the objects of a driver that returns in time, and restarts its timer', async () => {
     const fixture = await createCleanerFixture()
-    await fixture.aNode('n1', {})
+    await fixture.createNode('n1', {})
     await fixture.anObject('of-n1', managedBy('n1'))
     const cleaner = await fixture.startCleaner()
     await fixture.removeDriver('n1')
@@ -115,7 +115,7 @@ describe('the cleaner', () => {
 
   it('CAP-9 handles every driver separately if no driver is configured', async () => {
     const fixture = await createCleanerFixture()
-    await fixture.aNode('n1', {})
+    await fixture.createNode('n1', {})
     const otherDriver = 'other.example'
     const drivers = [DRIVER, otherDriver].map((name) => ({ name, nodeID: 'n1' }))
     await fixture.server.patch('/apis/storage.k8s.io/v1/csinodes/n1', { spec: { drivers } }, 'merge')
@@ -141,7 +141,7 @@ describe('the cleaner', () => {
     'CAP-9 reads the CSINode %s from the server before it deletes objects',
     async (node) => {
       const fixture = await createCleanerFixture()
-      await fixture.aNode(node, {})
+      await fixture.createNode(node, {})
       await fixture.anObject('of-node', managedBy(node))
       // The watch of this client returns no CSINodes.
       const hideCsiNodes = (client: Client): Client => ({

@@ -5,8 +5,8 @@ import { aCapacity, CAPACITIES, createCapacityFixture, GI } from './capacity.fix
 
 async function createFixtureWithOneZone() {
   const fixture = await createCapacityFixture()
-  await fixture.aNode('n1', { zone: 'a' })
-  await fixture.aClass('fast')
+  await fixture.createNode('n1', { zone: 'a' })
+  await fixture.createClass('fast')
   return fixture
 }
 
@@ -152,7 +152,7 @@ describe('objects that other writers change', () => {
     const [object] = await fixture.objects()
     removeLabels = () =>
       fixture.server.patch(`${CAPACITIES}/${object!.metadata.name}`, { metadata: { labels: null } }, 'merge')
-    await fixture.aVolume('v', GI, 'a')
+    await fixture.createVolume('v', GI, 'a')
     await fixture.advance(100)
     expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast a 9Gi'])
   })

@@ -12,9 +12,9 @@ import { ALL_NODES } from './segments.ts'
 
 async function createFixtureWithTwoZones(server = {}) {
   const fixture = await createCapacityFixture({ server })
-  await fixture.aNode('n1', { zone: 'a' })
-  await fixture.aNode('n2', { zone: 'b' })
-  await fixture.aClass('fast')
+  await fixture.createNode('n1', { zone: 'a' })
+  await fixture.createNode('n2', { zone: 'b' })
+  await fixture.createClass('fast')
   return fixture
 }
 
@@ -75,7 +75,7 @@ describe('a failing driver', () => {
     await fixture.start({ options: { pollIntervalMs: 10_000_000 } })
     const objectsBefore = await fixture.objects()
     fixture.fake.script.setRules([{ method: 'GetCapacity', effect: { do: 'fail', code: 'INTERNAL' } }])
-    await fixture.aVolume('v', GI, 'a')
+    await fixture.createVolume('v', GI, 'a')
     await fixture.advance(100)
     const callsBefore = fixture.countGetCapacityCalls()
     // random() is 0.5, so the backoff is three quarters of 1, 2, 4, 8 seconds.
@@ -95,8 +95,8 @@ describe('a failing driver', () => {
 
   it('CAP-6 does not delay other items if one call fails, and is retried within a poll interval', async () => {
     const fixture = await createCapacityFixture()
-    await fixture.aNode('n1', { zone: 'a' })
-    for (const name of ['broken', 'fine']) await fixture.aClass(name)
+    await fixture.createNode('n1', { zone: 'a' })
+    for (const name of ['broken', 'fine']) await fixture.createClass(name)
     fixture.fake.script.setRules([{ method: 'GetCapacity', nth: 1, effect: { do: 'fail', code: 'UNAVAILABLE' } }])
     await fixture.start({ options: { pollIntervalMs: 500 } })
     expect(await fixture.summary()).toHaveLength(1)
@@ -120,8 +120,8 @@ describe('the producer', () => {
   it('CAP-17 makes no GetCapacity calls while the server is down, and publishes all objects when it is up again', async () => {
     const fixture = await createCapacityFixture()
     for (let i = 0; i < 30; i++)
-      await fixture.aNode(`n${i}`, { zone: i % 2 ? 'a' : 'b', host: `h${i}` }, ['zone', 'host'])
-    await fixture.aClass('fast')
+      await fixture.createNode(`n${i}`, { zone: i % 2 ? 'a' : 'b', host: `h${i}` }, ['zone', 'host'])
+    await fixture.createClass('fast')
     const server = createSwitchableServer(fixture.client)
     const { log, lines } = createRecordingLog()
     await fixture.start({ wrapClient: () => server.client, log, options: { workers: 4 } })
@@ -129,7 +129,7 @@ describe('the producer', () => {
 
     server.stop()
     const callsBefore = fixture.countGetCapacityCalls()
-    await fixture.aClass('later')
+    await fixture.createClass('later')
     for (let second = 0; second < 10; second++) await fixture.advance(1_000)
     expect(fixture.countGetCapacityCalls()).toBe(callsBefore) // the watch of classes is down
     server.start()
@@ -140,8 +140,8 @@ describe('the producer', () => {
 
   it('CAP-17 pauses all writes with backoff after a failure of the server, until one succeeds', async () => {
     const fixture = await createCapacityFixture()
-    for (let i = 0; i < 30; i++) await fixture.aNode(`n${i}`, { zone: 'a', host: `h${i}` }, ['zone', 'host'])
-    await fixture.aClass('fast')
+    for (let i = 0; i < 30; i++) await fixture.createNode(`n${i}`, { zone: 'a', host: `h${i}` }, ['zone', 'host'])
+    await fixture.createClass('fast')
     let isDown = true
     let attempts = 0
     const wrapClient = (client: Client): Client => ({
@@ -189,8 +189,8 @@ describe('the producer', () => {
 
   it('CAP-8 sends all writes within the rate limit', async () => {
     const fixture = await createCapacityFixture()
-    for (let i = 0; i < 10; i++) await fixture.aNode(`n${i}`, { zone: 'a', host: `h${i}` }, ['zone', 'host'])
-    await fixture.aClass('fast')
+    for (let i = 0; i < 10; i++) await fixture.createNode(`n${i}`, { zone: 'a', host: `h${i}` }, ['zone', 'host'])
+    await fixture.createClass('fast')
     await fixture.start({ options: { writeRateLimit: { perSecond: 1, burst: 5 } } })
     expect(fixture.writes).toHaveLength(5)
     await fixture.advance(1_000)
@@ -201,9 +201,9 @@ describe('the producer', () => {
 
   it('CAP-8 writes the other objects without delay if the server rejects one', async () => {
     const fixture = await createCapacityFixture()
-    await fixture.aNode('n1', { zone: 'a' })
-    await fixture.aNode('n2', { zone: 'b' })
-    await fixture.aClass('fast')
+    await fixture.createNode('n1', { zone: 'a' })
+    await fixture.createNode('n2', { zone: 'b' })
+    await fixture.createClass('fast')
     const wrapClient = (client: Client): Client => ({
       ...client,
       create: async (kind, object, ...args) => {

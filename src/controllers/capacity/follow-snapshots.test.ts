@@ -63,14 +63,14 @@ function createSnapshotServer(isStock: boolean) {
 describe('followSnapshots', () => {
   it('CAP-8 refreshes the segment of the volume, or all segments if the volume is unknown, when a snapshot is created, becomes ready or is deleted', async () => {
     const fixture = await createCapacityFixture()
-    await fixture.aNode('n1', { zone: 'a' })
-    await fixture.aNode('n2', { zone: 'b' })
-    await fixture.aClass('fast')
+    await fixture.createNode('n1', { zone: 'a' })
+    await fixture.createNode('n2', { zone: 'b' })
+    await fixture.createClass('fast')
     const snapshots = createSnapshotServer(fixture.server.isStock)
     await fixture.start({ wrapClient: snapshots.wrapClient })
     await fixture.advance(1_000)
     expect(fixture.countGetCapacityCalls()).toBe(2) // an existing snapshot does not cause a call
-    await fixture.aVolume('v', GI, 'a')
+    await fixture.createVolume('v', GI, 'a')
     await fixture.advance(100)
     const [handle] = Object.keys(fixture.fake.state.volumes) as [string]
     const countCallsAfter = async (change: () => void) => {

@@ -10,8 +10,8 @@ import { findOwner } from './owner.ts'
 
 async function createFixtureWithOneZone() {
   const fixture = await createCapacityFixture()
-  await fixture.aNode('n1', { zone: 'a' })
-  await fixture.aClass('fast')
+  await fixture.createNode('n1', { zone: 'a' })
+  await fixture.createClass('fast')
   return fixture
 }
 

@@ -58,7 +58,7 @@ async function waitUntil(condition: () => Promise<boolean> | boolean, goal: stri
 }
 const spec = { accessModes: ['ReadWriteOnce'], storageClassName: '', resources: { requests: { storage: '1Gi' } } }
 const exists = (path: string) => async () => (await server.get(path)).status === 200
-const aPod = async (name: string, template: object = { spec }) => {
+const createPod = async (name: string, template: object = { spec }) => {
   const ephemeral = { volumeClaimTemplate: template }
   const body = {
     metadata: { name },
@@ -83,7 +83,7 @@ const hideClaims = (client: Client): Client => ({
 
 describe('createEphemeralController', () => {
   it('CAP-14 creates a claim from the template and makes the pod its owner', async () => {
-    const pod = await aPod('web', { metadata: { labels: { a: '1' }, annotations: { b: '2' } }, spec })
+    const pod = await createPod('web', { metadata: { labels: { a: '1' }, annotations: { b: '2' } }, spec })
     await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim to be created')
     const { metadata, spec: createdSpec } = (await server.get(`${CLAIMS}/web-v`)).json
     expect(metadata.labels).toEqual({ a: '1' })
@@ -99,7 +99,7 @@ describe('createEphemeralController', () => {
 
   it('CAP-14 does not change a claim that the pod does not own, and records an event', async () => {
     await server.post(CLAIMS, { metadata: { name: 'web-v', annotations: { user: 'alice' } }, spec })
-    await aPod('web')
+    await createPod('web')
     await waitUntil(() => recordedEvents.length > 0, 'the event to be recorded')
     expect(recordedEvents).toEqual([
       'web Warning FailedBinding: ephemeral volume v: PVC default/web-v was not created for pod default/web (pod is not owner)',
@@ -129,7 +129,7 @@ describe('createEphemeralController', () => {
       await caches.stop()
     }
     await server.post(CLAIMS, { metadata: { name: 'web-v' }, spec })
-    await aPod('web')
+    await createPod('web')
     await waitUntil(() => controller.queues[0]?.stateOf('default/web')?.is === 'stuck', 'the pod to wait')
     expect(controller.queues[0]?.stateOf('default/web')?.message).toContain('was not created for pod default/web')
   })
@@ -137,13 +137,13 @@ describe('createEphemeralController', () => {
   it('CAP-14 ignores a claim of the same name in another namespace', async () => {
     await server.post('/api/v1/namespaces', { metadata: { name: 'other' } })
     await server.post('/api/v1/namespaces/other/persistentvolumeclaims', { metadata: { name: 'web-v' }, spec })
-    await aPod('web')
+    await createPod('web')
     await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim to be created')
     expect(recordedEvents).toEqual([])
   })
 
   it('CAP-14 recreates a deleted claim while the pod exists', async () => {
-    await aPod('web')
+    await createPod('web')
     await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim to be created')
     const { uid } = (await server.get(`${CLAIMS}/web-v`)).json.metadata
     await server.patch(`${CLAIMS}/web-v`, { metadata: { finalizers: null } }, 'merge')
@@ -155,7 +155,7 @@ describe('createEphemeralController', () => {
   it('SYS-4 records an event if a quota rejects the claim, and creates the claim after the quota is raised', async () => {
     const quotas = '/api/v1/namespaces/default/resourcequotas'
     await server.post(quotas, { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '0' } } })
-    await aPod('p')
+    await createPod('p')
     await waitUntil(() => recordedEvents.length > 0, 'the event to be recorded')
     expect(recordedEvents[0]).toBe(
       'p Warning FailedBinding: ephemeral volume v: create PVC p-v: persistentvolumeclaims "p-v" is forbidden: ' +

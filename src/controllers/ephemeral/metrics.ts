@@ -1,4 +1,4 @@
-// The metrics of the controller of generic ephemeral volumes, with the names that kube-controller-manager uses.
+// The metrics of the generic ephemeral volume controller, with the names that kube-controller-manager uses.
 import { Counter, type Registry } from 'prom-client'
 
 export interface EphemeralMetrics {

@@ -186,7 +186,7 @@ export async function createExpandingFixture({
   }
 
   /** Creates a volume in the driver, its PersistentVolume and a claim bound to it. */
-  async function aClaim(name = 'data', options: ClaimOptions = {}) {
+  async function createClaim(name = 'data', options: ClaimOptions = {}) {
     const { size = '10Gi', pv = {}, accessModes = ['ReadWriteOnce'], status = {} } = options
     const handle = `vol-${name}`
     fake.state.volumes[handle] = {
@@ -245,7 +245,7 @@ export async function createExpandingFixture({
     events: recordedEvents,
     recordedViews,
     start,
-    aClaim,
+    createClaim,
     patchStatus,
     eventReasons: (objectName = 'PersistentVolumeClaim data') =>
       recordedEvents.filter((event) => event.objectName === objectName).map(({ reason }) => reason),
@@ -260,7 +260,7 @@ export async function createExpandingFixture({
         { namespace: 'default', name },
         { type: 'merge', body: { spec: { resources: { requests: { storage } } } } },
       ),
-    aPod: (name: string, claimName = 'data') =>
+    createPod: (name: string, claimName = 'data') =>
       client.create(podKind, {
         metadata: { namespace: 'default', name },
         spec: {
@@ -273,7 +273,7 @@ export async function createExpandingFixture({
     deletePod: (name: string) => client.delete(podKind, { namespace: 'default', name }, { gracePeriodSeconds: 0 }),
     setCapacityTracking: (storageCapacity = true) =>
       client.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { storageCapacity } } as never),
-    aCapacity: (name: string, capacity: object) =>
+    createCapacity: (name: string, capacity: object) =>
       client.create(csiStorageCapacityKind, {
         metadata: { namespace: 'default', name },
         storageClassName: CLASS,

@@ -35,7 +35,7 @@ const PARTLY_EXPANDED_VOLUME = {
 
 describe('expanding a claim', () => {
   it('REX-1 calls the driver, then waits for the node', async () => {
-    await fixture.aClaim('data', { size: '1G' })
+    await fixture.createClaim('data', { size: '1G' })
     fixture.start()
     await fixture.request('2G')
     await fixture.waitForState('NodeResizePending')
@@ -48,7 +48,7 @@ describe('expanding a claim', () => {
 
   it('REX-1 finishes without the node if the driver needs no node expansion, and removes the annotation at the next expansion', async () => {
     await openFixture({ driver: { expandsOnNode: false } })
-    await fixture.aClaim('data', { size: '1G' })
+    await fixture.createClaim('data', { size: '1G' })
     fixture.start()
     await fixture.request('2G')
     await fixture.waitUntil(async () => (await fixture.view()).cap === '2G', 'the expansion to finish')
@@ -59,7 +59,7 @@ describe('expanding a claim', () => {
     expect(fixture.eventReasons()).toEqual(['Resizing', 'VolumeResizeSuccessful'])
 
     await openFixture()
-    await fixture.aClaim('data', {
+    await fixture.createClaim('data', {
       metadata: { annotations: { 'volume.kubernetes.io/node-expansion-not-required': 'true' } },
     })
     fixture.start()
@@ -70,7 +70,7 @@ describe('expanding a claim', () => {
 
   it("REX-1 records the driver's size if it is larger than requested", async () => {
     await openFixture({ driver: { expandsOnNode: false, roundToBytes: GI } })
-    await fixture.aClaim()
+    await fixture.createClaim()
     fixture.start()
     await fixture.request('11.5Gi')
     await fixture.waitUntil(async () => (await fixture.view()).cap === '12Gi', 'the expansion to finish')
@@ -78,8 +78,8 @@ describe('expanding a claim', () => {
   })
 
   it('REX-1 sends the volume capability to the driver', async () => {
-    await fixture.aClaim('files', { pv: { mountOptions: ['noatime'] } })
-    await fixture.aClaim('device', { pv: { volumeMode: 'Block' } })
+    await fixture.createClaim('files', { pv: { mountOptions: ['noatime'] } })
+    await fixture.createClaim('device', { pv: { volumeMode: 'Block' } })
     fixture.start()
     await fixture.request('20Gi', 'files')
     await fixture.request('20Gi', 'device')
@@ -95,7 +95,7 @@ describe('expanding a claim', () => {
   })
 
   it('REX-1 records an event for access modes that CSI cannot express', async () => {
-    await fixture.aClaim('data', { accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] })
+    await fixture.createClaim('data', { accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] })
     const instance = fixture.start()
     await fixture.request('20Gi')
     await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the claim to be stuck')
@@ -107,7 +107,7 @@ describe('expanding a claim', () => {
   it('REX-1 sends secrets to the driver and strips them from events', async () => {
     await openFixture({ driver: { secretKeys: ['token'] } })
     const secretRef = { controllerExpandSecretRef: { namespace: 'default', name: 'key' } }
-    await fixture.aClaim('data', {
+    await fixture.createClaim('data', {
       pv: { csi: { driver: DRIVER, volumeHandle: 'vol-data', fsType: 'ext4', ...secretRef } },
     })
     const instance = fixture.start()
@@ -126,7 +126,7 @@ describe('expanding a claim', () => {
   })
 
   it('REX-1 keeps status fields of other resources', async () => {
-    await fixture.aClaim('data', {
+    await fixture.createClaim('data', {
       status: {
         allocatedResourceStatuses: { 'example.com/x': 'NodeResizePending' },
         allocatedResources: { 'example.com/x': '7' },
@@ -144,7 +144,7 @@ describe('expanding a claim', () => {
   })
 
   it('REX-1 removes the pre-resize capacity after the node has finished, even after a restart', async () => {
-    await fixture.aClaim()
+    await fixture.createClaim()
     const firstProcess = fixture.start()
     await fixture.request('20Gi')
     await fixture.waitForState('NodeResizePending')
@@ -160,10 +160,12 @@ describe('expanding a claim', () => {
       ...(claimRef ? { claimRef } : { claimRef: undefined }),
       csi: { driver, volumeHandle: 'vol-data' },
     })
-    await fixture.aClaim('other-uid', { pv: pv({ namespace: 'default', name: 'other-uid', uid: 'other' }) })
-    await fixture.aClaim('other-namespace', { pv: pv({ namespace: 'kube-system', name: 'other-namespace', uid: 'x' }) })
-    await fixture.aClaim('without-claim-ref', { pv: pv(undefined) })
-    await fixture.aClaim('foreign', { pv: { csi: { driver: 'else.example.com', volumeHandle: 'vol-foreign' } } })
+    await fixture.createClaim('other-uid', { pv: pv({ namespace: 'default', name: 'other-uid', uid: 'other' }) })
+    await fixture.createClaim('other-namespace', {
+      pv: pv({ namespace: 'kube-system', name: 'other-namespace', uid: 'x' }),
+    })
+    await fixture.createClaim('without-claim-ref', { pv: pv(undefined) })
+    await fixture.createClaim('foreign', { pv: { csi: { driver: 'else.example.com', volumeHandle: 'vol-foreign' } } })
     fixture.start()
     for (const name of ['other-uid', 'other-namespace', 'without-claim-ref', 'foreign'])
       await fixture.request('20Gi', name)
@@ -179,8 +181,8 @@ describe('expanding a claim', () => {
         required: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'host', operator: 'In', values: [host] }] }] },
       },
     })
-    await fixture.aClaim('on-node', { pv: affinityTo('a') })
-    await fixture.aClaim('elsewhere', { pv: affinityTo('b') })
+    await fixture.createClaim('on-node', { pv: affinityTo('a') })
+    await fixture.createClaim('elsewhere', { pv: affinityTo('b') })
     fixture.start({ node: { name: 'node-a', segments: { host: 'a' } } })
     await fixture.request('20Gi', 'on-node')
     await fixture.request('20Gi', 'elsewhere')
@@ -191,7 +193,7 @@ describe('expanding a claim', () => {
 
   it('REX-1 records an event if the driver does not support expansion', async () => {
     await openFixture({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: ['STAGE_UNSTAGE_VOLUME'] } })
-    await fixture.aClaim()
+    await fixture.createClaim()
     const instance = fixture.start()
     await fixture.request('20Gi')
     await fixture.settle()
@@ -205,7 +207,7 @@ describe('expanding a claim', () => {
 
   it('REX-1 makes no call to a node-only driver, and lowers the size after the node has rejected it', async () => {
     await openFixture({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
-    await fixture.aClaim('data', { size: '3Gi' })
+    await fixture.createClaim('data', { size: '3Gi' })
     fixture.start()
     await fixture.request('9Gi')
     await fixture.waitForState('NodeResizePending')
@@ -224,7 +226,7 @@ describe('expanding a claim', () => {
   })
 
   it('REX-1 waits for the node before it expands further', async () => {
-    await fixture.aClaim('data', { size: '10Gi' })
+    await fixture.createClaim('data', { size: '10Gi' })
     fixture.start()
     await fixture.request('20Gi')
     await fixture.waitForState('NodeResizePending')
@@ -238,7 +240,7 @@ describe('expanding a claim', () => {
   })
 
   it('REX-1 requests node expansion of a volume that an earlier claim left partly expanded', async () => {
-    await fixture.aClaim('data', { size: '20Gi', pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } } })
+    await fixture.createClaim('data', { size: '20Gi', pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } } })
     await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     fixture.start()
     await fixture.waitForState('NodeResizePending')
@@ -249,7 +251,7 @@ describe('expanding a claim', () => {
   })
 
   it('REX-1 requests only node expansion if the claim requests less than the size of a partly expanded volume', async () => {
-    await fixture.aClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED_VOLUME })
+    await fixture.createClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED_VOLUME })
     await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     fixture.start()
     await fixture.waitUntil(async () => (await fixture.view()).conditions.length > 0, 'the resize condition')
@@ -264,7 +266,7 @@ describe('expanding a claim', () => {
   })
 
   it('REX-7 requests node expansion after an infeasible expansion of a partly expanded volume was cancelled', async () => {
-    await fixture.aClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED_VOLUME })
+    await fixture.createClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED_VOLUME })
     await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     fixture.start()
     fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
@@ -279,7 +281,7 @@ describe('expanding a claim', () => {
   it('REX-1 writes steps with the resourceVersion as a precondition, and failures without it', async () => {
     const bodies: [string, { metadata: Record<string, unknown> }][] = []
     fixture.setExpandEffect(failWith('INTERNAL'), 1)
-    await fixture.aClaim()
+    await fixture.createClaim()
     const intercept = (verb: string, args: readonly unknown[]) => {
       if (verb !== 'commit') return
       for (const { patch, kind } of args[0] as Extract<CommitWrite, { do: 'patch' }>[]) {
@@ -303,7 +305,7 @@ describe('expanding a claim', () => {
   it('REX-1 needs three writes per expansion, two with atomic commits', async () => {
     for (const isAtomic of [true, false]) {
       await openFixture({ driver: { expandsOnNode: false } })
-      await fixture.aClaim()
+      await fixture.createClaim()
       const instance = fixture.start({ isAtomic })
       await fixture.request('20Gi')
       await fixture.waitUntil(async () => (await fixture.view()).cap === '20Gi', 'the expansion to finish')
@@ -316,7 +318,7 @@ describe('expanding a claim', () => {
 
 describe('failures', () => {
   const startExpansionTo = async (size: string) => {
-    await fixture.aClaim('data', { size: '3Gi' })
+    await fixture.createClaim('data', { size: '3Gi' })
     const instance = fixture.start()
     await fixture.request(size)
     return instance
@@ -617,7 +619,7 @@ describe('failures', () => {
     expect(fixture.expandCalls()).toEqual([11 * GI])
   })
 
-  it('REX-9 retries an infeasible node expansion once after each edit of the claim, otherwise after slowRetryMs', async () => {
+  it('REX-9 retries an infeasible node expansion once after each edit to the claim, otherwise after slowRetryMs', async () => {
     await startExpansionTo('9Gi')
     await fixture.waitForState('NodeResizePending')
     await fixture.rejectNodeExpansion()
@@ -642,7 +644,7 @@ describe('failures', () => {
   it('REX-8 retries and cancels many failing claims independently', async () => {
     fixture.setRules({ method: 'ControllerExpandVolume', effect: failWith('INTERNAL') })
     const names = Array.from({ length: 20 }, (_, index) => `claim-${index}`)
-    for (const name of names) await fixture.aClaim(name, { size: '3Gi' })
+    for (const name of names) await fixture.createClaim(name, { size: '3Gi' })
     fixture.start()
     for (const name of names) await fixture.request('11Gi', name)
     await fixture.waitUntil(() => names.every((name) => fixture.expandCalls(name).length >= 3), 'a few attempts each')
@@ -657,13 +659,13 @@ describe('failures', () => {
 describe('a driver that supports only offline expansion', () => {
   const aClaimOfOfflineDriver = () => {
     fixture.setExpandEffect(failWith('FAILED_PRECONDITION', 'in use'))
-    return fixture.aClaim()
+    return fixture.createClaim()
   }
 
   it('REX-1 is called again when the last pod has terminated, without a timer', async () => {
     await aClaimOfOfflineDriver()
-    await fixture.aPod('user')
-    await fixture.aPod('terminated')
+    await fixture.createPod('user')
+    await fixture.createPod('terminated')
     await fixture.terminatePod('terminated', 'Failed')
     const instance = fixture.start()
     await fixture.request('20Gi')
@@ -688,7 +690,7 @@ describe('a driver that supports only offline expansion', () => {
 
   it('REX-1 is called again when the pod is deleted', async () => {
     await aClaimOfOfflineDriver()
-    await fixture.aPod('user')
+    await fixture.createPod('user')
     const instance = fixture.start()
     await fixture.request('20Gi')
     await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the claim to wait for pods')
@@ -710,14 +712,14 @@ describe('a driver that supports only offline expansion', () => {
     await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'the backoff')
     await fixture.waitUntil(() => fixture.expandCalls().length >= 3, 'more attempts')
     await instance.stop()
-    await fixture.aPod('user')
+    await fixture.createPod('user')
     fixture.start({ options: { handlesInUse: false } })
     await fixture.waitUntil(() => fixture.expandCalls().length >= 6, 'more attempts')
   })
 
   it('REX-7 cancels without waiting for the pod', async () => {
     await aClaimOfOfflineDriver()
-    await fixture.aPod('user')
+    await fixture.createPod('user')
     const instance = fixture.start()
     await fixture.request('20Gi')
     await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the claim to wait for pods')
@@ -732,8 +734,8 @@ describe('a driver that supports only offline expansion', () => {
 describe('free capacity', () => {
   it('PLUS-12 rejects a size beyond the free capacity without calling the driver', async () => {
     await fixture.setCapacityTracking()
-    await fixture.aCapacity('everywhere', { capacity: '15Gi' })
-    await fixture.aClaim()
+    await fixture.createCapacity('everywhere', { capacity: '15Gi' })
+    await fixture.createClaim()
     const instance = fixture.start()
     await fixture.request('30Gi')
     await fixture.waitForState('ControllerResizeInfeasible')
@@ -760,8 +762,8 @@ describe('free capacity', () => {
 
   it('PLUS-12 expands when capacity becomes free, even after a restart', async () => {
     await fixture.setCapacityTracking()
-    await fixture.aCapacity('everywhere', { capacity: '15Gi' })
-    await fixture.aClaim()
+    await fixture.createCapacity('everywhere', { capacity: '15Gi' })
+    await fixture.createClaim()
     const firstProcess = fixture.start()
     await fixture.request('30Gi')
     await fixture.waitForState('ControllerResizeInfeasible')
@@ -780,8 +782,8 @@ describe('free capacity', () => {
 
   it('PLUS-12 calls the driver if it does not track capacity', async () => {
     await fixture.setCapacityTracking(false)
-    await fixture.aCapacity('everywhere', { capacity: '1Gi' })
-    await fixture.aClaim()
+    await fixture.createCapacity('everywhere', { capacity: '1Gi' })
+    await fixture.createClaim()
     fixture.start()
     await fixture.request('30Gi')
     await fixture.waitForState('NodeResizePending')
@@ -793,7 +795,7 @@ describe('lowering the request', () => {
 
   it('REX-6 records an event on the claim and the volume', async () => {
     fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
-    await fixture.aClaim()
+    await fixture.createClaim()
     fixture.start()
     await fixture.request('100Gi')
     await fixture.waitForState('ControllerResizeInfeasible')
@@ -811,7 +813,7 @@ describe('lowering the request', () => {
 
   it('REX-6 records one event per edit, even after restarts and for edits made while no controller was running', async () => {
     fixture.setExpandEffect(failWith('UNAVAILABLE'))
-    await fixture.aClaim()
+    await fixture.createClaim()
     const firstProcess = fixture.start()
     await fixture.request('100Gi')
     await fixture.waitUntil(() => firstProcess.queueState()?.is === 'waiting', 'a call without response')
@@ -854,7 +856,7 @@ describe('expansion and modification of one volume', () => {
         return done
       },
     }
-    await fixture.aClaim()
+    await fixture.createClaim()
     const instance = fixture.start({ changes: [modification] })
     await fixture.waitUntil(() => reconciles.length === 1, 'the first reconcile')
     const body = { metadata: { labels: { tier: 'gold' } }, spec: { resources: { requests: { storage: '20Gi' } } } }
@@ -885,7 +887,7 @@ describe('the process after a crash at any call', () => {
       for (let call = 0; call < calls; call++) {
         for (const when of ['before', 'after'] as const) {
           await openFixture()
-          await fixture.aClaim()
+          await fixture.createClaim()
           const firstProcess = fixture.start({ isAtomic, killAt: { call, when } })
           await fixture.request('20Gi')
           await fixture.waitUntil(
@@ -915,7 +917,7 @@ describe('the process after a crash at any call', () => {
 
 describe('a process that is no longer the leader', () => {
   it('REX-8 neither calls the driver nor writes', async () => {
-    await fixture.aClaim()
+    await fixture.createClaim()
     const election = {
       assertStillLeader() {
         throw new Error('this process no longer leads')
@@ -937,10 +939,10 @@ describe('feature gates', () => {
     const problem = isTracked ? 'exceeds the free capacity' : 'the driver rejects'
     it(`REX-10 records one failure for a size that ${problem} if RecoverExpansionFailure is off`, async () => {
       await openFixture({ server: { gates: 'RecoverExpansionFailure=false' } })
-      await fixture.aClaim()
+      await fixture.createClaim()
       if (isTracked) {
         await fixture.setCapacityTracking()
-        await fixture.aCapacity('small', { capacity: '1Gi' })
+        await fixture.createCapacity('small', { capacity: '1Gi' })
       }
       fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
       fixture.start()
@@ -955,7 +957,7 @@ describe('feature gates', () => {
 
   it('REX-10 reports expansion only in conditions if the server has RecoverExpansionFailure disabled', async () => {
     await openFixture({ server: { gates: 'RecoverExpansionFailure=false' } })
-    await fixture.aClaim()
+    await fixture.createClaim()
     fixture.start()
     await fixture.request('20Gi')
     await fixture.waitUntil(async () => (await fixture.view()).pvcap === '20Gi', 'the volume to be expanded')

@@ -11,7 +11,7 @@ const NODE_PENDING_CONDITIONS = { conditions: ['FileSystemResizePending', 'Resiz
 let fixture: ExpandingFixture
 beforeEach(async () => {
   fixture = await createExpandingFixture()
-  await fixture.aClaim('data', { size: '10Gi' })
+  await fixture.createClaim('data', { size: '10Gi' })
 })
 afterEach(() => fixture.close())
 

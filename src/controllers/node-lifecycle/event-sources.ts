@@ -1,4 +1,4 @@
-// Maps changes of nodes and pods to the keys to reconcile, and determines which changes are relevant.
+// Maps changes to nodes and pods to the keys to reconcile, and determines which changes are relevant.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'

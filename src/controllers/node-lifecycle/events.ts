@@ -1,4 +1,4 @@
-// The events of the node lifecycle controllers, in the wording of Kubernetes.
+// The events of the node lifecycle controllers, in the Kubernetes wording.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { EventDetails } from '../../runtime/index.ts'
 

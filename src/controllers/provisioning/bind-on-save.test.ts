@@ -11,7 +11,7 @@ import { createProvisioningFixture, type ProcessOptions, type ProvisioningFixtur
 let fixture: ProvisioningFixture
 beforeEach(async () => {
   fixture = await createProvisioningFixture()
-  await fixture.aClass('fast')
+  await fixture.createClass('fast')
 })
 afterEach(() => fixture.close())
 
@@ -52,7 +52,7 @@ const withFailedWrite = ({ code, reason, message, details }: ApiError, index: nu
 
 describe('bindsOnSave', () => {
   it('PROV-5 creates and binds the volume and removes the intent in one commit', async () => {
-    const claim = await fixture.aClaim('data', { size: '1Gi' })
+    const claim = await fixture.createClaim('data', { size: '1Gi' })
     const instance = start()
     await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     expect(await fixture.claim('data')).toMatchObject({
@@ -70,7 +70,7 @@ describe('bindsOnSave', () => {
   })
 
   it('PROV-5 leaves binding to the binder on a server without atomic commits', async () => {
-    const claim = await fixture.aClaim('data')
+    const claim = await fixture.createClaim('data')
     start({ isAtomic: false })
     await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     await fixture.waitUntil(isIntentRemoved, 'the intent to be removed')
@@ -84,7 +84,7 @@ describe('bindsOnSave', () => {
       () => withFailedWrite(forbidden(persistentVolumeClaimKind, 'data', 'not allowed'), 3),
     ],
   ])('PROV-5 creates the volume without binding it if %s', async (_, error) => {
-    const claim = await fixture.aClaim('data')
+    const claim = await fixture.createClaim('data')
     start({ intercept: failBindingCommits(error) })
     await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     await fixture.waitUntil(isIntentRemoved, 'the intent to be removed')
@@ -93,7 +93,7 @@ describe('bindsOnSave', () => {
   })
 
   it('PROV-12 does not bind the volume to a claim that is being deleted', async () => {
-    const claim = await fixture.aClaim('data')
+    const claim = await fixture.createClaim('data')
     let isFirstCommit = true
     start({
       async intercept(verb) {
@@ -110,7 +110,7 @@ describe('bindsOnSave', () => {
   })
 
   it('VAC-4 binds a claim with an attributes class in one commit', async () => {
-    const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
+    const claim = await fixture.createClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     const instance = start()
     await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     expect(await fixture.claim('data')).toMatchObject({
@@ -122,14 +122,14 @@ describe('bindsOnSave', () => {
   })
 
   it('VAC-12 leaves a claim with an attributes class to the binder if the feature gate is disabled', async () => {
-    const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
+    const claim = await fixture.createClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ options: { bindsOnSave: true, gates: parseFeatureGates('VolumeAttributesClass=false') } })
     await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
   it("VAC-12 records no current class if the volume was created without the claim's class", async () => {
-    const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
+    const claim = await fixture.createClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ provisioner: withoutAttributes(fixture.storage.provisioner()) })
     await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     const { spec, status } = (await fixture.claim('data')) ?? {}

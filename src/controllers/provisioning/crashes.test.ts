@@ -109,8 +109,8 @@ describe.each([
       for (const when of ['before', 'after'] as const) {
         for (let call = 0; ; call++) {
           const fixture = await createProvisioningFixture()
-          await fixture.aClass('fast')
-          await fixture.aClaim('data')
+          await fixture.createClass('fast')
+          await fixture.createClaim('data')
           await scenario.prepare?.(fixture)
           const first = fixture.start({ ...scenario.processOptions, isAtomic, options, killAt: { call, when } })
           // A process whose volumes are all rejected is never done, so the number of its calls is limited.
@@ -170,8 +170,8 @@ describe('a provisioner with any sequence of storage results and crashes', () =>
         }),
         async ({ results, isAtomic, options, killAts, deletedAtProvision, deleteFailures }) => {
           const fixture = await createProvisioningFixture()
-          await fixture.aClass('fast')
-          await fixture.aClaim('data')
+          await fixture.createClass('fast')
+          await fixture.createClaim('data')
           for (const result of results) {
             if (!('fails' in result)) fixture.storage.script.push(result)
             else

@@ -26,8 +26,8 @@ function createGate() {
 
 describe('a provisioner with a journal of intents', () => {
   it('PROV-12 writes one object per claim, and the journal for many claims at a time', async () => {
-    await fixture.aClass('fast')
-    for (let i = 0; i < 20; i++) await fixture.aClaim(`data-${i}`)
+    await fixture.createClass('fast')
+    for (let i = 0; i < 20; i++) await fixture.createClaim(`data-${i}`)
     const { calls } = fixture.start(JOURNALED)
     await fixture.waitUntil(async () => (await fixture.volumes()).length === 20, 'all volumes to be created')
     await fixture.waitUntil(async () => (await fixture.journaledClaims()).length === 0, 'the journal to be empty')
@@ -39,8 +39,8 @@ describe('a provisioner with a journal of intents', () => {
   })
 
   it('PROV-12 records the intent before the storage is called', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start(JOURNALED)
@@ -52,8 +52,8 @@ describe('a provisioner with a journal of intents', () => {
   })
 
   it('PROV-12 completes the intent that an earlier version has recorded as a finalizer', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     const body = { metadata: { finalizers: [INTENT] } }
     await fixture.client.patch(
       persistentVolumeClaimKind,
@@ -70,8 +70,8 @@ describe('a provisioner with a journal of intents', () => {
   })
 
   it('PROV-13 waits for the class of a deleted claim whose volume may exist, and then deletes the volume', async () => {
-    await fixture.aClass('fast', { reclaimPolicy: 'Delete' })
-    await fixture.aClaim('data')
+    await fixture.createClass('fast', { reclaimPolicy: 'Delete' })
+    await fixture.createClaim('data')
     for (let i = 0; i < 20; i++) fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start(JOURNALED)
     await fixture.waitUntil(() => fixture.storage.assets.size === 1, 'the storage to create the volume')
@@ -88,7 +88,7 @@ describe('a provisioner with a journal of intents', () => {
       /its class "fast" does not exist\. .* and remove the entry "\S+" from the annotation "provisioning\.stowage\.dev\/intents" of the lease "kube-system\/stowage-intents-disks"\.$/,
     )
     expect(await fixture.journaledClaims()).toEqual(['data'])
-    await fixture.aClass('fast', { reclaimPolicy: 'Delete' })
+    await fixture.createClass('fast', { reclaimPolicy: 'Delete' })
     await fixture.waitUntil(
       async () => fixture.storage.assets.size === 0 && (await fixture.volumes()).length === 0,
       'the volume to be deleted',
@@ -98,8 +98,8 @@ describe('a provisioner with a journal of intents', () => {
   })
 
   it('PROV-12 does not call the storage for a new claim after another process has opened the journal', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('early')
+    await fixture.createClass('fast')
+    await fixture.createClaim('early')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     const first = fixture.start(JOURNALED)
@@ -107,7 +107,7 @@ describe('a provisioner with a journal of intents', () => {
     const second = fixture.start(JOURNALED)
     await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the second process to repeat the call')
     await second.stop()
-    await fixture.aClaim('late')
+    await fixture.createClaim('late')
     await fixture.waitUntil(() => first.queueState('default/late')?.message, 'the claim to be blocked')
     expect(first.queueState('default/late')?.message).toContain('another process has opened the journal')
     const namesOfCalls = fixture.storage.provisions.map(({ claim }) => claim.metadata.name)

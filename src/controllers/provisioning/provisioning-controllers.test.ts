@@ -18,8 +18,8 @@ afterEach(() => fixture.close())
 
 describe('createProvisioningControllers without an event recorder', () => {
   it('PROV-8 records events with its own recorder', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'final', message: 'full' })
     const { client, apiServer, storage } = fixture
     const caches = createCacheSet({ client, clock: apiServer.clock, random: () => 0.5 })
@@ -55,8 +55,8 @@ describe('createProvisioningControllers with metrics', () => {
   it('PROV-8 counts successes, failures and seconds with the metric names of external-provisioner', async () => {
     const registry = new Registry()
     const provisioningMetrics = createProvisioningMetrics(registry)
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'final' }, { ignores: true })
     fixture.start({ provisioningMetrics })
     const metricsText = () => registry.metrics()
@@ -110,8 +110,8 @@ describe('createProvisioningControllers with leader election', () => {
 
   it('PROV-12 rejects the PV of a leader that was replaced during a call, and lets its successor create it', async () => {
     await fixture.client.create(leaseKind, { metadata: LEASE, spec: { holderIdentity: 'first' } })
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     let resume = () => {}
     fixture.storage.script.push({
       after: new Promise<void>((resolve) => {
@@ -133,14 +133,14 @@ describe('createProvisioningControllers with leader election', () => {
 
   it('PROV-12 does not call the storage after the lease is lost', async () => {
     await fixture.client.create(leaseKind, { metadata: LEASE, spec: { holderIdentity: 'first' } })
-    await fixture.aClass('fast')
-    await fixture.aClaim('early')
+    await fixture.createClass('fast')
+    await fixture.createClaim('early')
     let isLeader = true
     const first = fixture.start({ election: createElection('first', () => isLeader) })
     await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume to be created')
     const [volume] = await fixture.volumes()
     isLeader = false
-    await fixture.aClaim('late')
+    await fixture.createClaim('late')
     await fixture.client.delete(persistentVolumeClaimKind, {
       namespace: 'default',
       name: 'early',

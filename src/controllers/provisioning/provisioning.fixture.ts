@@ -55,8 +55,8 @@ export interface ProvisioningFixture {
   readonly events: RecordedEvent[]
   eventReasons(): string[]
   start(options?: ProcessOptions): Process
-  aClass(name: string, overrides?: Partial<StorageClass>): Promise<Readonly<StorageClass>>
-  aClaim(name: string, overrides?: ClaimOptions): Promise<Readonly<PersistentVolumeClaim>>
+  createClass(name: string, overrides?: Partial<StorageClass>): Promise<Readonly<StorageClass>>
+  createClaim(name: string, overrides?: ClaimOptions): Promise<Readonly<PersistentVolumeClaim>>
   claim(name: string): Promise<Readonly<PersistentVolumeClaim> | undefined>
   volume(name: string): Promise<Readonly<PersistentVolume> | undefined>
   volumes(): Promise<readonly Readonly<PersistentVolume>[]>
@@ -194,9 +194,9 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     events,
     eventReasons: () => events.map(({ reason }) => reason),
     start,
-    aClass: (name, overrides = {}) =>
+    createClass: (name, overrides = {}) =>
       client.create(storageClassKind, { metadata: { name }, provisioner: DISKS, ...overrides }),
-    aClaim: (name, { storageClassName = 'fast', provisioner = DISKS, annotations, spec, size = '1Gi' } = {}) =>
+    createClaim: (name, { storageClassName = 'fast', provisioner = DISKS, annotations, spec, size = '1Gi' } = {}) =>
       client.create(persistentVolumeClaimKind, {
         metadata: { namespace: 'default', name, annotations: { [PROVISIONER]: provisioner, ...annotations } },
         spec: {

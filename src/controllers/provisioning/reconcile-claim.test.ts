@@ -39,8 +39,8 @@ function createGate() {
 
 describe('reconcileClaim for a claim of this provisioner', () => {
   it('PROV-11 creates a volume with claimRef, class, size, policy, provisioner and finalizer', async () => {
-    await fixture.aClass('fast', { mountOptions: ['noatime'], reclaimPolicy: 'Delete' })
-    const claim = await fixture.aClaim('data', { spec: { accessModes: ['ReadWriteMany'], volumeMode: 'Block' } })
+    await fixture.createClass('fast', { mountOptions: ['noatime'], reclaimPolicy: 'Delete' })
+    const claim = await fixture.createClaim('data', { spec: { accessModes: ['ReadWriteMany'], volumeMode: 'Block' } })
     fixture.start()
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     const volume = await fixture.volume(volumeNameOf(claim))
@@ -70,8 +70,8 @@ describe('reconcileClaim for a claim of this provisioner', () => {
   })
 
   it('PROV-8 records an event for a call that takes a second', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
@@ -84,8 +84,8 @@ describe('reconcileClaim for a claim of this provisioner', () => {
   })
 
   it('PROV-8 does not count the time before the storage is called, in which the intents of a burst are recorded', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     const { opened, open } = createGate()
     const provisioner = fixture.storage.provisioner()
     let isWaiting = false
@@ -108,9 +108,9 @@ describe('reconcileClaim for a claim of this provisioner', () => {
   })
 
   it('PROV-12 sets the intent before the storage is called', async () => {
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     let hadIntent: boolean | undefined
-    await fixture.aClaim('data')
+    await fixture.createClaim('data')
     const provisioner = fixture.storage.provisioner()
     fixture.start({
       provisioner: {
@@ -127,8 +127,8 @@ describe('reconcileClaim for a claim of this provisioner', () => {
   })
 
   it('PROV-8 uses the finalizer and the event of in-process provisioners', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.start({ options: { inProcess: true } })
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect((await fixture.volume(volumeNameOf(claim)))?.metadata.finalizers).toContain('kubernetes.io/pv-controller')
@@ -138,8 +138,8 @@ describe('reconcileClaim for a claim of this provisioner', () => {
   })
 
   it('PROV-11 names the volume with the configured prefix and length of the uid', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.start({ options: { volumeNamePrefix: 'vol', volumeNameUuidLength: 8 } })
     const name = `vol-${claim.metadata.uid?.replaceAll('-', '').slice(0, 8)}`
     await fixture.waitUntil(() => fixture.volume(name), 'the volume to be created')
@@ -147,8 +147,8 @@ describe('reconcileClaim for a claim of this provisioner', () => {
   })
 
   it('PROV-11 sets no provisioner finalizer on volumes of a Retain class', async () => {
-    await fixture.aClass('fast', { reclaimPolicy: 'Retain' })
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast', { reclaimPolicy: 'Retain' })
+    const claim = await fixture.createClaim('data')
     fixture.start()
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect((await fixture.volume(volumeNameOf(claim)))?.metadata.finalizers).toEqual(['kubernetes.io/pv-protection'])
@@ -157,12 +157,12 @@ describe('reconcileClaim for a claim of this provisioner', () => {
 
 describe('reconcileClaim when it selects claims', () => {
   it('PROV-9 ignores bound claims and claims of other provisioners', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClass('foreign', { provisioner: 'tapes.example.com' })
-    await fixture.aClaim('foreign', { storageClassName: 'foreign', provisioner: 'tapes.example.com' })
-    await fixture.aClaim('unassigned', { annotations: { [PROVISIONER]: '' } })
-    await fixture.aClaim('bound', { spec: { volumeName: 'old' } })
-    const ownClaim = await fixture.aClaim('own')
+    await fixture.createClass('fast')
+    await fixture.createClass('foreign', { provisioner: 'tapes.example.com' })
+    await fixture.createClaim('foreign', { storageClassName: 'foreign', provisioner: 'tapes.example.com' })
+    await fixture.createClaim('unassigned', { annotations: { [PROVISIONER]: '' } })
+    await fixture.createClaim('bound', { spec: { volumeName: 'old' } })
+    const ownClaim = await fixture.createClaim('own')
     fixture.start()
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(ownClaim)), 'the own volume to be created')
     await fixture.settle()
@@ -174,8 +174,8 @@ describe('reconcileClaim when it selects claims', () => {
   })
 
   it('PROV-9 ignores a claim with its annotation whose class names another provisioner', async () => {
-    await fixture.aClass('fast', { provisioner: 'unknown.example.com' })
-    await fixture.aClaim('data')
+    await fixture.createClass('fast', { provisioner: 'unknown.example.com' })
+    await fixture.createClaim('data')
     fixture.start()
     await fixture.settle()
     expect(fixture.storage.provisions).toEqual([])
@@ -183,20 +183,20 @@ describe('reconcileClaim when it selects claims', () => {
   })
 
   it('PROV-9 reports a missing class and continues after it is created', async () => {
-    const claim = await fixture.aClaim('data')
+    const claim = await fixture.createClaim('data')
     const instance = fixture.start()
     await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     expect(messages('ProvisioningFailed')).toEqual([
       'storageclass.storage.k8s.io "fast" not found: create it, or recreate the claim with an existing class',
     ])
     expect(await hasIntent('data')).toBe(false)
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
   })
 
   it('PROV-9 provisions a claim of a WaitForFirstConsumer class after a node is selected', async () => {
-    await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
+    const claim = await fixture.createClaim('data')
     const instance = fixture.start()
     await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     expect(instance.queueState('default/data')?.message).toContain('no node has been selected')
@@ -208,8 +208,8 @@ describe('reconcileClaim when it selects claims', () => {
   })
 
   it('PROV-9 does not change a claim that the instance does not accept', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     await fixture.client.create(persistentVolumeClaimKind, {
       metadata: { ...ref('started'), annotations: { [PROVISIONER]: DISKS }, finalizers: [INTENT] },
       spec: {
@@ -227,8 +227,8 @@ describe('reconcileClaim when it selects claims', () => {
 
   it('PROV-3 uses the class that the claim names if two classes are the default', async () => {
     const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
-    for (const name of ['fast', 'slow']) await fixture.aClass(name, { metadata: { name, annotations } })
-    await fixture.aClaim('data', { storageClassName: 'slow' })
+    for (const name of ['fast', 'slow']) await fixture.createClass(name, { metadata: { name, annotations } })
+    await fixture.createClaim('data', { storageClassName: 'slow' })
     fixture.start()
     await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume to be created')
     expect((await fixture.volumes())[0]?.spec?.storageClassName).toBe('slow')
@@ -238,8 +238,8 @@ describe('reconcileClaim when it selects claims', () => {
 
 describe('reconcileClaim after a failed attempt', () => {
   it('PROV-8 records an event and retries with backoff', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails: 'final', message: `no ${i}` })
     const instance = fixture.start()
     const delaysMs: number[] = []
@@ -257,8 +257,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-10 retries an infeasible request after five minutes, or when the class is replaced', async () => {
-    const originalClass = await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    const originalClass = await fixture.createClass('fast')
+    await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'infeasible', message: 'bad parameter' }, { fails: 'infeasible' })
     const instance = fixture.start()
     await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
@@ -275,15 +275,15 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.settle()
     expect(fixture.storage.provisions).toHaveLength(2)
     await fixture.client.delete(storageClassKind, { name: 'fast' })
-    await fixture.aClass('fast', { parameters: { good: 'yes' } })
+    await fixture.createClass('fast', { parameters: { good: 'yes' } })
     await fixture.settle()
     expect(fixture.storage.provisions[2]?.storageClass.metadata.uid).not.toBe(originalClass.metadata.uid)
     expect(await fixture.volumes()).toHaveLength(1)
   })
 
   it('PROV-9 clears the selected node on reschedule and continues with the next node', async () => {
-    await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
-    const claim = await fixture.aClaim('data', { annotations: { [SELECTED_NODE]: 'full' } })
+    await fixture.createClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
+    const claim = await fixture.createClaim('data', { annotations: { [SELECTED_NODE]: 'full' } })
     fixture.storage.script.push({ fails: 'reschedule', message: 'no room' })
     fixture.start()
     await fixture.waitUntil(
@@ -301,8 +301,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-12 clears a selected node that was deleted, but keeps the intent if an earlier process may have created a volume', async () => {
-    await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
-    const claim = await fixture.aClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
+    await fixture.createClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
+    const claim = await fixture.createClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
     await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
@@ -323,8 +323,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-12 keeps the intent of an earlier process if the request is rejected before the call', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
     await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
@@ -337,8 +337,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-12 sets no intent if the request is rejected before the call', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     for (let i = 0; i < 9; i++) fixture.storage.script.push({ fails: 'final', isNotCalled: true })
     const first = fixture.start()
     await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
@@ -350,8 +350,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-12 does not repeat a call if only a stale cache contains the intent', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     const patchMetadata = (metadata: object) =>
       fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body: { metadata } })
     await patchMetadata({ finalizers: [INTENT] })
@@ -367,8 +367,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-12 reads the claim after a conflict instead of retrying with a stale cache', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     let reads = 0
     let patches = 0
     fixture.start({
@@ -385,8 +385,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-9 treats reschedule as final without a selected node', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'reschedule' })
     fixture.start()
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
@@ -394,8 +394,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-12 repeats the unchanged request if the result is unknown and the class was deleted', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const instance = fixture.start()
     await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
@@ -406,8 +406,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-12 treats the result as unknown if the provisioner throws', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     fixture.storage.script.push({ throws: new Error('a bug'), creates: true })
     const instance = fixture.start()
     await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
@@ -418,8 +418,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-8 reports a call that exceeds its timeout, counts it once and awaits it', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     const provisioner = fixture.storage.provisioner()
@@ -446,8 +446,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-9 records no failure and does not retry if the provisioner ignores the claim', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     fixture.storage.script.push({ ignores: true })
     fixture.start()
     await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
@@ -459,8 +459,8 @@ describe('reconcileClaim after a failed attempt', () => {
   })
 
   it('PROV-10 records and retries an unsupported selector', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data', { spec: { selector: { matchLabels: { region: 'north' } } } })
+    await fixture.createClass('fast')
+    await fixture.createClaim('data', { spec: { selector: { matchLabels: { region: 'north' } } } })
     for (let i = 0; i < 2; i++)
       fixture.storage.script.push({ fails: 'final', message: 'claim Selector is not supported' })
     fixture.storage.script.push({ labels: { region: 'north' } })
@@ -489,8 +489,8 @@ describe('reconcileClaim for a claim whose volume does not satisfy it', () => {
   ])(
     'PROV-11 deletes and reports a volume %s and provisions the claim again',
     async (_title, result, spec, mismatch) => {
-      await fixture.aClass('fast')
-      const claim = await fixture.aClaim('data', { spec })
+      await fixture.createClass('fast')
+      const claim = await fixture.createClaim('data', { spec })
       fixture.storage.script.push(result, { labels: { region: 'north' } })
       fixture.start()
       await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
@@ -503,8 +503,8 @@ describe('reconcileClaim for a claim whose volume does not satisfy it', () => {
   )
 
   it('PROV-13 deletes the volume if the claim is deleted during the call', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     const { opened, open } = createGate()
     for (let i = 0; i < 3; i++) fixture.storage.script.push({ size: '10Mi', after: opened })
     fixture.start()
@@ -518,8 +518,8 @@ describe('reconcileClaim for a claim whose volume does not satisfy it', () => {
 
 describe('reconcileClaim for a claim that changes during provisioning', () => {
   it('PROV-13 creates the PV of a deleted claim, so that the volume is released and deleted', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
@@ -533,8 +533,8 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
   })
 
   it('PROV-13 releases a deleted claim immediately if no volume was created', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, fails: 'final' })
     fixture.start()
@@ -548,8 +548,8 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
   })
 
   it('PROV-13 releases a claim that is deleted between two attempts without a volume', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'final' })
     const instance = fixture.start()
     await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
@@ -562,8 +562,8 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
   })
 
   it('PROV-13 finds and deletes the volume of a claim that is deleted between two attempts with an unknown result', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'unfinished' }, { fails: 'noChange' })
     const instance = fixture.start()
     await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
@@ -575,8 +575,8 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
   it.each(['unfinished', 'noChange'] as const)(
     'PROV-13 records an event with a remedy if the claim is deleted and the storage does not respond (%s)',
     async (fails) => {
-      await fixture.aClass('fast')
-      const claim = await fixture.aClaim('data')
+      await fixture.createClass('fast')
+      const claim = await fixture.createClaim('data')
       const errorMessage = `rpc error: desc = ${'hung '.repeat(300)}`
       fixture.storage.script.push({ fails: 'unfinished', message: 'hung' })
       for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails, message: errorMessage })
@@ -596,8 +596,8 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
   )
 
   it('PROV-13 records no remedy if the claim is deleted and no volume exists', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, fails: 'final', message: 'full' })
     fixture.start()
@@ -610,15 +610,15 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
   })
 
   it('PROV-13 finds and deletes the volume of a deleted claim whose intent a user removed', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const instance = fixture.start()
     await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     await deleteClaim('data')
-    const recreated = await fixture.aClaim('data') // a new claim of the same name
+    const recreated = await fixture.createClaim('data') // a new claim of the same name
     const isReclaimed = async () => !(await fixture.volume(volumeNameOf(claim))) && fixture.storage.deletes.length === 1
     await fixture.waitUntil(isReclaimed, 'the first volume to be reclaimed', fixture.runOtherControllers)
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(recreated)), 'the volume of the new claim')
@@ -626,8 +626,8 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
   })
 
   it('PROV-13 creates and deletes the PV if the claim is bound to another volume', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
@@ -655,8 +655,8 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
   })
 
   it('PROV-13 creates the PV of a claim that a user edits', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
@@ -669,8 +669,8 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
   })
 
   it('PROV-13 provisions a recreated claim and reclaims the volume of the earlier claim', async () => {
-    await fixture.aClass('fast')
-    const first = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const first = await fixture.createClaim('data')
     fixture.start()
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(first)), 'the first volume')
     await deleteClaim('data')
@@ -679,7 +679,7 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
       'the deletion of the claim',
       fixture.runOtherControllers,
     )
-    const second = await fixture.aClaim('data')
+    const second = await fixture.createClaim('data')
     await fixture.waitUntil(
       () => fixture.volume(volumeNameOf(second)),
       'the second volume',
@@ -695,8 +695,8 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
   })
 
   it('PROV-9 does not provision a claim that is deleted before the first call', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     await deleteClaim('data') // its protection finalizer keeps it
     fixture.start()
     await fixture.settle()
@@ -718,8 +718,8 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
   const FORBIDDEN = forbidden({ group: '', plural: 'persistentvolumes' }, 'pvc', 'not allowed')
 
   it('PROV-12 retries while the API server is unavailable', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(12, unavailable('down')) })
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.provisions).toHaveLength(1)
@@ -728,8 +728,8 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
   })
 
   it('PROV-12 retries after one rejection', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(1, FORBIDDEN) })
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.deletes).toEqual([])
@@ -737,8 +737,8 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
   })
 
   it('PROV-12 deletes the volume after five rejections, records an event and provisions the claim again', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(5, FORBIDDEN) })
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.deletes).toHaveLength(1)
@@ -749,8 +749,8 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
   })
 
   it('PROV-8 records an event for each failed deletion of the volume and retries', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' }, { is: 'failed', message: 'busy' })
     fixture.start({ isAtomic, intercept: failCreates(5, FORBIDDEN) })
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
@@ -763,8 +763,8 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
   })
 
   it('PROV-12 deletes the volume if the claim is deleted while the API server rejects the PV', async () => {
-    await fixture.aClass('fast')
-    await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(1_000, FORBIDDEN) })
     await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     await deleteClaim('data')
@@ -773,8 +773,8 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
   })
 
   it('PROV-12 finds the PV after a lost reply and deletes nothing', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     let creates = 0
     const intercept = async (verb: string, args: readonly any[]) => {
       if (!isCreate(verb, args)) return
@@ -812,8 +812,8 @@ describe('reconcileClaim with two provisioners for one claim', () => {
   })
 
   it('PROV-11 deletes its own volume if the other provisioner created its PV first', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
@@ -830,8 +830,8 @@ describe('reconcileClaim with two provisioners for one claim', () => {
   })
 
   it('PROV-12 finds and deletes its own volume if the other provisioner created its PV during a restart', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
     await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
@@ -846,8 +846,8 @@ describe('reconcileClaim with two provisioners for one claim', () => {
   })
 
   it('PROV-11 accepts a PV of the same storage that another instance created', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
@@ -868,8 +868,8 @@ describe('reconcileClaim with two provisioners for one claim', () => {
   })
 
   it('PROV-11 reports a PV of that name that belongs to another claim and does not call the storage', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     const csi = { driver: DISKS, volumeHandle: 'foreign' }
     fixture.storage.assets.set('foreign', '1Gi')
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
@@ -882,8 +882,8 @@ describe('reconcileClaim with two provisioners for one claim', () => {
   })
 
   it('PROV-11 provisions the claim as soon as the PV of that name is deleted', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     const csi = { driver: 'other.example.com', volumeHandle: 'foreign' }
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, 'other.example.com'))
@@ -898,8 +898,8 @@ describe('reconcileClaim with two provisioners for one claim', () => {
   })
 
   it('PROV-11 does not change a PV of the same storage that was created for another claim', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, handle: 'foreign' })
     fixture.storage.assets.set('foreign', '1Gi')
@@ -915,14 +915,14 @@ describe('reconcileClaim with two provisioners for one claim', () => {
   })
 
   it('PROV-12 reports the unknown state if the class was changed to another provisioner', async () => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data')
+    await fixture.createClass('fast')
+    const claim = await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
     await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     await first.stop()
     await fixture.client.delete(storageClassKind, { name: 'fast' })
-    await fixture.aClass('fast', { provisioner: OTHER_PROVISIONER })
+    await fixture.createClass('fast', { provisioner: OTHER_PROVISIONER })
     const second = fixture.start()
     await fixture.waitUntil(() => second.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     const expectedMessage = (reason: string) =>
@@ -937,7 +937,7 @@ describe('reconcileClaim with two provisioners for one claim', () => {
       () => messages('ProvisioningFailed').at(-1) === expectedMessage('its class "fast" does not exist'),
       'the message to be reported',
     )
-    await fixture.aClass('fast')
+    await fixture.createClass('fast')
     await fixture.waitUntil(
       async () => (await fixture.volumes()).length === 1,
       'the volume to be created for the restored class',

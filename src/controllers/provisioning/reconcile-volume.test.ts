@@ -159,7 +159,7 @@ describe('reconcileVolume of a volume that a user deletes', () => {
   })
 
   it('PROV-14 deletes the volume if its claim is not bound, and keeps it if the claim is bound', async () => {
-    const claim = await fixture.aClaim('data', { storageClassName: 'none' })
+    const claim = await fixture.createClaim('data', { storageClassName: 'none' })
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
     await aVolume('pv', { spec: { claimRef } })
     await aVolume('kept', { spec: { claimRef } })
@@ -321,7 +321,9 @@ describe('the provisioner finalizer of volumes', () => {
 
 describe('reconcileVolume of a released volume that may be in use', () => {
   it('PROV-14 keeps the volume while its claim exists without another volume', async () => {
-    const claim = await fixture.aClaim('data', { annotations: { 'volume.kubernetes.io/storage-provisioner': 'x.y/z' } })
+    const claim = await fixture.createClaim('data', {
+      annotations: { 'volume.kubernetes.io/storage-provisioner': 'x.y/z' },
+    })
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
     await aVolume('pv', { spec: { claimRef } })
     await fixture.release('pv')
@@ -340,7 +342,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
   })
 
   it('PROV-14 deletes the volume if its claim is bound to another volume', async () => {
-    const claim = await fixture.aClaim('data', { spec: { volumeName: 'other' } })
+    const claim = await fixture.createClaim('data', { spec: { volumeName: 'other' } })
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: claim.metadata.uid } } })
     await fixture.release('pv')
     fixture.start()
@@ -348,7 +350,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
   })
 
   it('PROV-14 deletes the volume if only a later claim of the same name exists', async () => {
-    await fixture.aClaim('data', { provisioner: 'x.y/z' })
+    await fixture.createClaim('data', { provisioner: 'x.y/z' })
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: 'an-earlier-one' } } })
     await fixture.release('pv')
     fixture.start()

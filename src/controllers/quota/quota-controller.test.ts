@@ -52,7 +52,7 @@ function start(wrapClient: (inner: Client) => Client = (inner) => inner): void {
 const waitUntil: ServerFixture['waitUntil'] = (condition, goal) => server.waitUntil(condition, goal)
 
 const aQuota = (name: string, hard: object) => server.post(QUOTAS, { metadata: { name }, spec: { hard } })
-const aClaim = async (name: string, storage: string) => {
+const createClaim = async (name: string, storage: string) => {
   const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } } }
   expect((await server.post(CLAIMS, { metadata: { name }, spec })).status).toBe(201)
 }
@@ -64,8 +64,8 @@ const verificationsTotal = async () =>
 
 describe('createQuotaController', () => {
   it('REX-4 computes the usage of a quota that is created after the objects', async () => {
-    await aClaim('a', '1Gi')
-    await aClaim('b', '3Gi')
+    await createClaim('a', '1Gi')
+    await createClaim('b', '3Gi')
     start()
     const hard = { 'requests.storage': '2Gi', persistentvolumeclaims: '10', 'count/configmaps': '5', pods: '1' }
     await aQuota('team', hard)
@@ -78,7 +78,7 @@ describe('createQuotaController', () => {
 
   it('REX-4 computes the usage of keys that are added to a quota', async () => {
     start()
-    await aClaim('a', '1Gi')
+    await createClaim('a', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '10' })
     await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '5Gi' } } }, 'merge')
@@ -100,7 +100,7 @@ describe('createQuotaController', () => {
       ...inner,
       list: async (kind, request) => {
         const list = await inner.list(kind, request)
-        if (kind.plural === 'persistentvolumeclaims' && reads++ === 0) await aClaim('late', '1Gi')
+        if (kind.plural === 'persistentvolumeclaims' && reads++ === 0) await createClaim('late', '1Gi')
         return list
       },
     }))
@@ -114,7 +114,7 @@ describe('createQuotaController', () => {
   it('SYS-4 verifies periodically and finds no difference', async () => {
     start()
     await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
-    await aClaim('a', '1Gi')
+    await createClaim('a', '1Gi')
     await waitUntil(async () => (await verificationsTotal()) >= 2, 'two rounds of verification')
     expect(await differencesTotal()).toBe(0)
     expect(errors).toEqual([])
@@ -122,7 +122,7 @@ describe('createQuotaController', () => {
 
   it('SYS-4 logs, counts and repairs a wrong usage', async () => {
     start()
-    await aClaim('a', '1Gi')
+    await createClaim('a', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
     await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team/status`, { status: { used: { persistentvolumeclaims: '7' } } }, 'merge')
@@ -139,7 +139,7 @@ describe('createQuotaController', () => {
 
   it('SYS-4 restores an edited status', async () => {
     start()
-    await aClaim('a', '1Gi')
+    await createClaim('a', '1Gi')
     const hard = { persistentvolumeclaims: '10' }
     await aQuota('team', hard)
     await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
@@ -160,11 +160,11 @@ describe('createQuotaController', () => {
       ...inner,
       list: async (kind, request) => {
         const list = await inner.list(kind, request)
-        if (kind.plural === 'persistentvolumeclaims') await aClaim(`c-${reads++}`, '1Gi')
+        if (kind.plural === 'persistentvolumeclaims') await createClaim(`c-${reads++}`, '1Gi')
         return list
       },
     }))
-    await aClaim('first', '1Gi')
+    await createClaim('first', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '1000' })
     await waitUntil(() => reads >= 5, 'several rounds of verification')
     expect(await differencesTotal()).toBe(0)

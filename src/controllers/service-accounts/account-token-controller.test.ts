@@ -76,7 +76,7 @@ describe('the account token controller', () => {
     })
   })
 
-  it('SYS-23 creates a token with the claims of Kubernetes, which does not expire', async () => {
+  it('SYS-23 creates a token with the Kubernetes claims, which does not expire', async () => {
     const { createSecret, waitUntilFilled, whoAmI, account, clock } = await start()
     await createSecret('key')
     const secret = await waitUntilFilled('key')

@@ -13,7 +13,7 @@ import type { Subject } from './change.ts'
 export interface ThrottleOptions {
   /** Number of changes that may start per period. By default there is no limit. */
   readonly budget?: ChangeBudget
-  /** Time between the end of one change of a volume and the start of the next. Default 0. */
+  /** Time between the end of one change to a volume and the start of the next. Default 0. */
   readonly cooldownMs?: number
 }
 

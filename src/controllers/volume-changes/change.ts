@@ -1,5 +1,5 @@
 // The interface of a kind of volume change: expansion (../expanding) or modification of attributes (../modifying). Each
-// kind plans and applies its steps. volume-change-controllers.ts calls it and never runs two changes of a volume at once.
+// kind plans and applies its steps. volume-change-controllers.ts calls it and never runs two changes to a volume at once.
 import type { KubeObject, Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'

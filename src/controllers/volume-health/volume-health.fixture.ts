@@ -59,7 +59,7 @@ export async function createHealthFixture(...capabilities: readonly ControllerCa
     fake,
     start,
     /** Creates a volume of the driver that is bound to a claim. Returns the volume in the driver. */
-    async aBoundClaim(name: string) {
+    async createBoundClaim(name: string) {
       const { volume } = await driver.controller.createVolume({ name: `pv-${name}`, volumeCapabilities: [MOUNT] })
       const volumeHandle = volume!.volumeId
       const claim = await client.create(persistentVolumeClaimKind, {

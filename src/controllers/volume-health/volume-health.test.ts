@@ -10,8 +10,8 @@ const NORMAL = 'orders Normal VolumeConditionNormal: The Volume returns to the h
 describe('the health monitor', () => {
   it('PLUS-5 records an event on the claim of an abnormal volume that the driver lists, and one when it has recovered', async () => {
     const fixture = await createHealthFixture('LIST_VOLUMES')
-    const volume = await fixture.aBoundClaim('orders')
-    await fixture.aBoundClaim('healthy')
+    const volume = await fixture.createBoundClaim('orders')
+    await fixture.createBoundClaim('healthy')
     volume.condition = brokenDisk
     await fixture.start()
     expect(await fixture.waitForEvents(1)).toEqual([ABNORMAL])
@@ -27,7 +27,7 @@ describe('the health monitor', () => {
 
   it('PLUS-5 reads the condition of each volume from a driver that cannot list volumes', async () => {
     const fixture = await createHealthFixture('GET_VOLUME')
-    const volume = await fixture.aBoundClaim('orders')
+    const volume = await fixture.createBoundClaim('orders')
     await fixture.start()
     await fixture.advance(VOLUME_INTERVAL_MS / 2)
     volume.condition = brokenDisk
@@ -37,7 +37,7 @@ describe('the health monitor', () => {
 
   it('PLUS-5 reports a volume that the driver cannot find as abnormal', async () => {
     const fixture = await createHealthFixture('GET_VOLUME')
-    const { id } = await fixture.aBoundClaim('orders')
+    const { id } = await fixture.createBoundClaim('orders')
     delete fixture.fake.state.volumes[id]
     await fixture.start()
     const [line] = await fixture.waitForEvents(1)
@@ -46,7 +46,7 @@ describe('the health monitor', () => {
 
   it('PLUS-5 reads the conditions of volumes that the driver lists without one', async () => {
     const fixture = await createHealthFixture('LIST_VOLUMES', 'GET_VOLUME')
-    const { id } = await fixture.aBoundClaim('orders')
+    const { id } = await fixture.createBoundClaim('orders')
     delete fixture.fake.state.volumes[id]
     await fixture.start()
     expect(await fixture.waitForEvents(1)).toHaveLength(1)
@@ -55,7 +55,7 @@ describe('the health monitor', () => {
 
   it('PLUS-5 records the recovery of a volume whose condition an earlier process recorded, once', async () => {
     const fixture = await createHealthFixture('LIST_VOLUMES')
-    const volume = await fixture.aBoundClaim('orders')
+    const volume = await fixture.createBoundClaim('orders')
     volume.condition = brokenDisk
     const first = await fixture.start()
     await fixture.waitForEvents(1)
@@ -74,7 +74,7 @@ describe('the health monitor', () => {
 
   it('SYS-29 continues after a failed list', async () => {
     const fixture = await createHealthFixture('LIST_VOLUMES')
-    const volume = await fixture.aBoundClaim('orders')
+    const volume = await fixture.createBoundClaim('orders')
     volume.condition = brokenDisk
     fixture.fake.script.setRules([{ method: 'ListVolumes', times: 1, effect: { do: 'fail', code: 'INTERNAL' } }])
     await fixture.start()

@@ -124,7 +124,7 @@ describe.skipIf(skipMessage)(`the life of containers${skipMessage ? ` (${skipMes
     expect(view).toMatchObject({ init: [{ code: 9 }], main: [{ code: 0, reason: 'Completed' }] })
   })
 
-  it('SYS-26 restarts a container whose liveness probe fails, also if the agent is killed before the container has exited', async () => {
+  it('SYS-26 restarts a container whose liveness probe fails, even if the agent is killed before the container has exited', async () => {
     const livenessProbe = { exec: { command: ['test', '!', '-e', '/d/dead'] }, periodSeconds: 1, failureThreshold: 1 }
     const script = 'echo run >> /d/runs; trap "" TERM; until [ -e /d/end ]; do sleep 0.05; done; exit 0'
     const pod = aPod({ restartPolicy: 'OnFailure', containers: [aContainer('main', script, { livenessProbe })] })

@@ -262,7 +262,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     return running.length === 0
   }
 
-  /** Reads the containers with records, also if the pod object is not known. */
+  /** Reads the containers with records, even if the pod object is not known. */
   async function readStoppable(uid: string): Promise<StoppableContainer[]> {
     const pod = knownPods.get(uid)
     const containers = pod ? listContainers(pod) : []

@@ -61,7 +61,7 @@ export interface PlannedStart {
 /** The first restart is immediate. Then the delays double from the minimum to the maximum. */
 const RESTART_DELAY_MS_MIN = 10_000
 const RESTART_DELAY_MS_MAX = 300_000
-/** After a run that lasted longer than this, the delays start anew. */
+/** After a run that lasted longer than this, the delays start over. */
 const RESTART_RESET_MS = 600_000
 
 type Step =

@@ -56,7 +56,7 @@ export type ExpandVolume = (published: PublishedVolume, signal: AbortSignal) => 
 
 const CALL_TIMEOUT_MS = 120_000
 const RETRY = { baseMs: 500, maxMs: 122_000 } // the values of the kubelet for volume operations
-const EDITS_MAX = 5 // concurrent edits of the claim during the update; beyond this the expansion is repeated
+const EDITS_MAX = 5 // concurrent edits to the claim during the update; beyond this the expansion is repeated
 
 type Claim = Readonly<PersistentVolumeClaim>
 type Expansion = Extract<NodeExpansionPlan, { do: 'expand' }>

@@ -1,4 +1,4 @@
-// Writes the files of projected volumes so that a reader sees all files of one version: they are in a directory of their own, to
+// Writes the files of projected volumes so that a reader sees all files of one version: they are in a separate directory, to
 // which the link `..data` points, and the visible names are links through `..data`. A new version is a new directory, and
 // replaces the old one when `..data` is replaced. If the agent has root privileges, a volume with Secrets is kept in memory.
 //   ..2026_01_31_10_20_30.123/  key, dir/key

@@ -152,7 +152,7 @@ describe('the controllers in the server process', () => {
     expect(
       (await patch(role, { rules: rulesWithoutPatch.filter(({ verbs }: Json) => verbs.length > 0) }, 'merge')).status,
     ).toBe(200)
-    // The service account also has the role of the binder of Kubernetes.
+    // The service account also has the role of the Kubernetes binder.
     await remove(`${RBAC}/clusterrolebindings/system:controller:persistent-volume-binder`)
     await createNode(post, new Date(clock.nowMs()).toISOString())
     const volume = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/v' } }

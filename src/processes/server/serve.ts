@@ -83,7 +83,7 @@ export interface ServeOptions {
   /** Whether to change a store on etcd without checksums to the newest format. */
   readonly upgradesEtcdFormat: boolean
   readonly audit: AuditSettings
-  /** Whether to record the changes of volumes, for timelines, their metrics and traces. */
+  /** Whether to record the changes to volumes, for timelines, their metrics and traces. */
   readonly hasJournal: boolean
   /** Where to send traces of claims with OTLP. Default: nowhere. */
   readonly tracesUrl: string | undefined

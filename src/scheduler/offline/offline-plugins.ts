@@ -20,7 +20,7 @@ export interface OfflineOptions {
   readonly capacityReservation?: boolean
   /** The placement policy of classes that set none. */
   readonly defaultPlacement?: Placement
-  /** Called for every change of an object, after the plugins have observed it. */
+  /** Called for every change to an object, after the plugins have observed it. */
   onEvent?(event: ClusterEvent): void
 }
 

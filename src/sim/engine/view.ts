@@ -297,7 +297,7 @@ function pluginAssetOf(volume: ObjectOf<'volume'> | undefined): string | undefin
     : undefined
 }
 
-/** Merges several changes of one object in one commit into one. */
+/** Merges several changes to one object in one commit into one. */
 function mergeChanges(changes: readonly Change[]): Change[] {
   if (changes.length < 2) return [...changes]
   const changesByObject = new Map<string, Change>()

@@ -46,7 +46,7 @@ export interface Setup {
   readonly cacheFollower?: boolean
   /** Adds the in-process plugin and EXTRA_CLASSES. */
   readonly memoryPlugin?: boolean
-  /** Runs the controller of stateful sets. Other plans do without, so that saved regressions do not change. */
+  /** Runs the stateful set controller. Other plans do without, so that saved regressions do not change. */
   readonly statefulSets?: boolean
   /** Adds a binder that works on the same claims without leader election. */
   readonly secondBinder?: boolean

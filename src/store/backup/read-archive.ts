@@ -15,7 +15,7 @@ export class ArchiveError extends Error {
   override readonly name = 'ArchiveError'
 }
 
-/** Yields the frames, each after its checksum is verified. Throws an ArchiveError, also if the end is missing or wrong. */
+/** Yields the frames, each after its checksum is verified. Throws an ArchiveError, even if the end is missing or wrong. */
 export async function* readArchive({ name, chunks }: ArchiveSource): AsyncGenerator<Frame> {
   const reader = new ByteReader(chunks)
   checkMagic(name, await reader.read(MAGIC.length))

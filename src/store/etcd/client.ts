@@ -54,7 +54,7 @@ const CHANNEL_OPTIONS: ClientOptions = {
 }
 
 export interface EtcdTls {
-  /** The CA certificates in PEM. Default: the root certificates of Node.js. */
+  /** The CA certificates in PEM. Default: the Node.js root certificates. */
   readonly ca?: string
   /** The client certificate in PEM, if etcd requires one. */
   readonly cert?: string

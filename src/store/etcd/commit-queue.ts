@@ -1,6 +1,6 @@
 // Group commit on etcd: sends pending transactions together in one call, which is one entry of etcd's log. A transaction is
 // sent immediately if fewer than CALLS_MAX calls are in flight, and otherwise with the next group. Groups keep the order of
-// commit() calls. If etcd rejects a group, each of its transactions is sent in a call of its own.
+// commit() calls. If etcd rejects a group, each of its transactions is sent in its own call.
 import type { Clock } from '../../base/clock.ts'
 import { keyOfWrite, type Revision, StoreUnavailableError, type Write, WriteRejectedError } from '../store.ts'
 import { SUB_REVISIONS } from './revision-mapping.ts'
@@ -139,7 +139,7 @@ function hasAny(reads: ReadonlyMap<string, Revision>, keys: ReadonlySet<string>)
   return false
 }
 
-/** Whether etcd accepts the write in a group of its own. */
+/** Whether etcd accepts the write in its own group. */
 export const fitsGroup = (write: ConditionalWrite, operationsMax: number): boolean =>
   GROUP_OPERATIONS + operationsOf(write) <= operationsMax &&
   write.writes.length <= SUB_REVISIONS &&

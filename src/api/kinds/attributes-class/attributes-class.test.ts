@@ -52,7 +52,7 @@ describe('a volume attributes class', () => {
     ])
   })
 
-  it('VAC-1 accepts changes of its metadata', () => {
+  it('VAC-1 accepts changes to its metadata', () => {
     const { errors } = tryUpdate(kind, tryCreate(kind, aClass()).object, (draft) => {
       draft.metadata.finalizers = ['kubernetes.io/vac-protection']
     })

@@ -1,4 +1,4 @@
-// Validates changes of a claim. Its spec is immutable, except that volumeName and an unset storageClassName can be set
+// Validates changes to a claim. Its spec is immutable, except that volumeName and an unset storageClassName can be set
 // once, and that a bound claim can change its size, attributes class, iops and throughput.
 // Admission checks whether the class allows expansion.
 import type { FeatureGate } from '../../feature-gates.ts'

@@ -158,7 +158,7 @@ describe('the claim table', () => {
   const context = { nowMs: Date.parse('2026-01-01T01:00:00Z') }
   const cells = (claim: PersistentVolumeClaim) => kind.columns.map((column) => cellOf(column, claim, context))
 
-  it('has the columns of Kubernetes', () => {
+  it('has the Kubernetes columns', () => {
     expect(kind.columns.map(({ name, wide }) => (wide ? `${name}*` : name))).toEqual([
       'Name',
       'Status',

@@ -26,7 +26,7 @@ describe('ConfigMap', () => {
     expect(tryCreate(configMapKind, aConfigMap(fields)).errors).toEqual([message])
   })
 
-  it('rejects changes of an immutable ConfigMap', () => {
+  it('rejects changes to an immutable ConfigMap', () => {
     const { object } = tryCreate(
       configMapKind,
       aConfigMap({ immutable: true, data: { a: 'x' }, binaryData: { b: 'AA==' } }),

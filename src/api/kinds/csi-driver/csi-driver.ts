@@ -114,7 +114,7 @@ export const csiDriverKind = defineKind<CSIDriver>({
   generationOf: ({ spec }) => spec,
 })
 
-// The messages of Kubernetes misspell the field, and clients match on them.
+// The Kubernetes messages misspell the field, and clients match on them.
 const ATTACH_REQUIRED_FIELD = 'spec.attachedRequired'
 
 const REQUIRED_FIELDS: readonly (readonly [keyof CSIDriverSpec, string])[] = [

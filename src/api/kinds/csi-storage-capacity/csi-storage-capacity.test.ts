@@ -60,7 +60,7 @@ describe('CSIStorageCapacity', () => {
     expect(tryUpdate(kind, tryCreate(kind, aCapacity(fields)).object, change).errors).toEqual([message])
   })
 
-  it('CAP-1 accepts changes of its sizes, and requires a resourceVersion for updates', () => {
+  it('CAP-1 accepts changes to its sizes, and requires a resourceVersion for updates', () => {
     const storedCapacity = tryCreate(kind, aCapacity({ nodeTopology: zoneTopology, capacity: '1Gi' })).object
     const { errors } = tryUpdate(kind, storedCapacity, (draft) => {
       draft.capacity = '2Gi'

@@ -146,7 +146,7 @@ describe('Event of events.k8s.io', () => {
     expect(tryCreate(eventsEventKind, newStyleEvent(fields)).errors).toEqual([message])
   })
 
-  it('accepts only changes of the series', () => {
+  it('accepts only changes to the series', () => {
     const { object } = tryCreate(eventsEventKind, newStyleEvent())
     const series = { count: 2, lastObservedTime: '2026-01-02T03:01:00.000000Z' }
     expect(tryUpdate(eventsEventKind, object, newStyleEvent({ series })).errors).toEqual([])

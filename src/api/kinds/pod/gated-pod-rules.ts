@@ -1,4 +1,4 @@
-// Validates changes of the placement of a pod with scheduling gates. Requirements can be added to its node selector and
+// Validates changes to the placement of a pod with scheduling gates. Requirements can be added to its node selector and
 // required node affinity, but not changed or removed. Preferences can be changed.
 import type { FieldErrors } from '../../field-errors.ts'
 import { list } from '../../schema.ts'

@@ -1,4 +1,4 @@
-// Validates changes of a pod. Images can change, activeDeadlineSeconds can be set or shortened, tolerations can be added and
+// Validates changes to a pod. Images can change, activeDeadlineSeconds can be set or shortened, tolerations can be added and
 // schedulingGates can be removed. gated-pod-rules.ts validates the placement of a gated pod. A Binding sets nodeName.
 import { isDeepStrictEqual } from 'node:util'
 import type { FieldErrors } from '../../field-errors.ts'

@@ -91,7 +91,7 @@ describe('RoleBinding and ClusterRoleBinding', () => {
     ])
   })
 
-  it('SYS-9 reject a change of the role', () => {
+  it('SYS-9 reject a change to the role', () => {
     const { object } = tryCreate(roleBindingKind, { metadata, roleRef })
     const { errors } = tryUpdate(roleBindingKind, object, { metadata, roleRef: { ...roleRef, name: 'edit' } })
     expect(errors).toEqual([

@@ -79,7 +79,7 @@ describe('Secret', () => {
     ])
   })
 
-  it('rejects changes of the data of an immutable secret', () => {
+  it('rejects changes to the data of an immutable secret', () => {
     const { object } = tryCreate(secretKind, aSecret({ immutable: true, stringData: { user: 'root' } }))
     expect(
       tryUpdate(secretKind, object, { ...object, metadata: { ...object.metadata, labels: { a: 'b' } } }).errors,

@@ -15,7 +15,7 @@ interface ContentChange<T> {
   errors: FieldErrors
 }
 
-/** Rejects changes of the flag and the content of an immutable object. */
+/** Rejects changes to the flag and the content of an immutable object. */
 export function validateImmutableContent<T extends { immutable?: boolean }>(change: ContentChange<T>): void {
   const { next, old, contentFields, errors } = change
   if (old.immutable !== true) return

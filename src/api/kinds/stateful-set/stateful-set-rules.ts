@@ -1,4 +1,4 @@
-// Validates the spec and the status of a stateful set and their changes, with the messages of Kubernetes.
+// Validates the spec and the status of a stateful set and their changes, with the Kubernetes messages.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { validateLabelSelector } from '../../meta.ts'

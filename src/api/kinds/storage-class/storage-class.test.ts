@@ -151,7 +151,7 @@ describe('the table of storage classes', () => {
     expect(formatNames([{ ...otherClass, metadata: { name: 'plain', annotations } }])).toEqual(['plain (default)'])
   })
 
-  it('has the columns of Kubernetes', () => {
+  it('has the Kubernetes columns', () => {
     expect(kind.columns.map(({ name }) => name)).toEqual([
       'Name',
       'Provisioner',

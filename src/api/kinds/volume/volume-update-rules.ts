@@ -1,4 +1,4 @@
-// Validates changes of a volume. Its volumeMode and, except for an added expansion secret, its source are immutable. Its
+// Validates changes to a volume. Its volumeMode and, except for an added expansion secret, its source are immutable. Its
 // nodeAffinity is immutable once it is set, except that deprecated labels can be renamed.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'

@@ -154,7 +154,7 @@ describe('the volume table', () => {
   const cellsOf = (volume: PersistentVolume) =>
     kind.columns.map((column) => cellOf(column, volume, { nowMs: Date.parse('2026-01-01T01:00:00Z') }))
 
-  it('has the columns of Kubernetes', () => {
+  it('has the Kubernetes columns', () => {
     expect(kind.columns.map(({ name, wide }) => (wide ? `${name}*` : name))).toEqual([
       'Name',
       'Capacity',

@@ -42,7 +42,7 @@ export async function runConsole(flags: ConsoleFlags, deps: ProgramDeps): Promis
   }
 }
 
-/** A machine without a browser is no error: the URL is printed. */
+/** A machine without a browser is not an error: the URL is printed. */
 function openBrowser(url: string): void {
   const program = process.platform === 'darwin' ? 'open' : 'xdg-open'
   const child = spawn(program, [url], { stdio: 'ignore', detached: true })

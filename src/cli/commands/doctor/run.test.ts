@@ -43,7 +43,7 @@ async function startCluster(driver: Partial<FakeSettings> = {}) {
     const { status, json } = await program.api.post(path, body)
     expect(status, JSON.stringify(json)).toBe(201)
   }
-  const aNode = async (name: string, labels: object) => {
+  const createNode = async (name: string, labels: object) => {
     await post('/api/v1/nodes', { metadata: { name, labels } })
     const drivers = [{ name: DRIVER, nodeID: name, topologyKeys: ['example.com/zone'] }]
     await post(`${STORAGE}/csinodes`, { metadata: { name }, spec: { drivers } })
@@ -55,12 +55,12 @@ async function startCluster(driver: Partial<FakeSettings> = {}) {
     provisioner: DRIVER,
     allowVolumeExpansion: true,
   })
-  await aNode('node-1', { 'example.com/zone': 'a' })
+  await createNode('node-1', { 'example.com/zone': 'a' })
   return {
     ...program,
     endpoint,
     post,
-    aNode,
+    createNode,
     /** Binds the roles of a sidecar with these features to the driver's account. */
     async grant(features?: readonly string[]) {
       const roles = printRoles({ component: 'sidecar', namespace: 'csi', serviceAccount: 'driver', features })
@@ -207,7 +207,7 @@ describe('stowage doctor', () => {
 
   it('PLUS-9 reports a node without the label of a topology key', async () => {
     const cluster = await startCluster()
-    await cluster.aNode('node-2', {})
+    await cluster.createNode('node-2', {})
     const result = await cluster.doctor('--csi-address', cluster.endpoint, '-o', 'json')
     expect(result.problems()).toEqual([
       expect.objectContaining(NO_COMPONENT_FINDING),
@@ -330,7 +330,7 @@ describe('stowage doctor', () => {
     })
     const features = ['provisioner', 'resizer', 'attacher', 'leader-election', 'topology', 'transactions']
     await cluster.grant(features)
-    await cluster.aNode('node-2', {})
+    await cluster.createNode('node-2', {})
     await cluster.holdLease('external-resizer-fake-stowage-example', 'csi-resizer-0')
     await cluster.aCapacity('csisc-vj7q2', 'deleted-class')
     const flags = ['--component', 'sidecar', '--features', 'leader-election,topology,transactions,attributes']

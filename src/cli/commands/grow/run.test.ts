@@ -58,7 +58,7 @@ const setStatus = async (name: string, status: object) => {
   expect(response.status, response.text).toBe(200)
 }
 
-const aClaim = async (name: string, { size = '10Gi', labels = { app: 'db' }, className = 'expandable' } = {}) => {
+const createClaim = async (name: string, { size = '10Gi', labels = { app: 'db' }, className = 'expandable' } = {}) => {
   const spec = {
     accessModes: ['ReadWriteOnce'],
     storageClassName: className,
@@ -113,7 +113,7 @@ async function waitFor(condition: () => boolean | Promise<boolean>): Promise<voi
 
 describe('stowage grow', () => {
   it('PLUS-13 expands one claim and prints its progress', async () => {
-    await aClaim('orders')
+    await createClaim('orders')
     const { code, out: output } = await grow({ names: ['orders'], to: '20Gi' })
     expect(code).toBe(0)
     expect(await requestOf('orders')).toBe('20Gi')
@@ -122,8 +122,8 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 expands all claims with a label in natural order, one at a time', async () => {
-    for (const name of ['db-10', 'db-2', 'db-1']) await aClaim(name)
-    await aClaim('other', { labels: { app: 'web' } })
+    for (const name of ['db-10', 'db-2', 'db-1']) await createClaim(name)
+    await createClaim('other', { labels: { app: 'web' } })
     const order: string[] = []
     controller = (name, storage) => {
       order.push(name)
@@ -136,7 +136,7 @@ describe('stowage grow', () => {
 
   it('PLUS-13 limits the number of claims in progress with --parallel', async () => {
     const names = ['a', 'b', 'c', 'd', 'e']
-    for (const name of names) await aClaim(name)
+    for (const name of names) await createClaim(name)
     controller = () => undefined
     const runPromise = grow({ selector: 'app=db', to: '20Gi', parallel: '2' })
     const findGrowing = async () => {
@@ -153,7 +153,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 waits between two starts with --interval', async () => {
-    for (const name of ['a', 'b']) await aClaim(name)
+    for (const name of ['a', 'b']) await createClaim(name)
     const runPromise = grow({ selector: 'app=db', to: '20Gi', parallel: '2', interval: '1m' })
     await waitFor(async () => (await requestOf('a')) === '20Gi')
     for (let i = 0; i < 50; i++) await fixture.clock.nextTurn()
@@ -164,7 +164,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 stops at the first failure with its reason, and continues in the next run', async () => {
-    for (const name of ['a', 'b', 'c']) await aClaim(name)
+    for (const name of ['a', 'b', 'c']) await createClaim(name)
     const infeasibleStatus = (storage: string) => ({
       allocatedResources: { storage },
       allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
@@ -189,7 +189,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 waits for the next attempt of a claim that an earlier run left infeasible', async () => {
-    await aClaim('a')
+    await createClaim('a')
     controller = (_name, storage) => ({
       allocatedResources: { storage },
       allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
@@ -206,7 +206,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 lowers requests that did not succeed with --undo, and no others', async () => {
-    for (const name of ['a', 'b']) await aClaim(name)
+    for (const name of ['a', 'b']) await createClaim(name)
     const infeasibleStatus = (storage: string) => ({
       allocatedResources: { storage },
       allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
@@ -245,7 +245,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 continues after failures up to --max-failures', async () => {
-    for (const name of ['a', 'b', 'c', 'd']) await aClaim(name)
+    for (const name of ['a', 'b', 'c', 'd']) await createClaim(name)
     controller = (name, storage) =>
       'ac'.includes(name)
         ? { allocatedResources: { storage }, allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' } }
@@ -257,8 +257,8 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 changes no claim if the server would reject one of them', async () => {
-    await aClaim('a')
-    await aClaim('b', { className: 'fixed' })
+    await createClaim('a')
+    await createClaim('b', { className: 'fixed' })
     const { code, out: output } = await grow({ selector: 'app=db', to: '20Gi' })
     expect(code).toBe(1)
     expect(output).toContain('the storageclass that provisions the pvc must support resize')
@@ -269,8 +269,8 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 validates on the server and changes nothing with --dry-run', async () => {
-    await aClaim('a')
-    await aClaim('b', { size: '30Gi' })
+    await createClaim('a')
+    await createClaim('b', { size: '30Gi' })
     const revisionBefore = fixture.store.revision
     const { code, out: output } = await grow({ selector: 'app=db', to: '20Gi', dryRun: true })
     expect(code).toBe(0)
@@ -287,7 +287,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 prints one JSON document with --output json', async () => {
-    await aClaim('a')
+    await createClaim('a')
     const { out: output } = await grow({ names: ['a'], to: '20Gi', output: 'json' })
     expect(JSON.parse(output)).toEqual({
       dryRun: false,
@@ -298,7 +298,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 fails a claim after --timeout with its latest warning', async () => {
-    await aClaim('a')
+    await createClaim('a')
     controller = () => undefined
     const { uid } = (await getClaim('a')).metadata
     await fixture.post('/api/v1/namespaces/default/events', {
@@ -318,8 +318,8 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 waits for a node only if a pod uses the claim', async () => {
-    await aClaim('idle')
-    await aClaim('busy')
+    await createClaim('idle')
+    await createClaim('busy')
     controller = (_name, storage) => ({
       allocatedResources: { storage },
       allocatedResourceStatuses: { storage: 'NodeResizePending' },
@@ -351,7 +351,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 fails a claim whose earlier expansion waits for a pod', async () => {
-    await aClaim('idle')
+    await createClaim('idle')
     controller = () => ({
       allocatedResources: { storage: '15Gi' },
       allocatedResourceStatuses: { storage: 'NodeResizePending' },
@@ -364,7 +364,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 retries while the server is unreachable and writes the size once', async () => {
-    await aClaim('a')
+    await createClaim('a')
     let failures = 0
     let patches = 0
     // The first response is lost after the write, then the server is unreachable.
@@ -395,7 +395,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 does not overwrite a concurrent change', async () => {
-    await aClaim('a')
+    await createClaim('a')
     let isFirst = true
     const commandClient: Client = {
       ...client,
@@ -413,7 +413,7 @@ describe('stowage grow', () => {
   })
 
   it('PLUS-13 fails a claim that is deleted', async () => {
-    await aClaim('a')
+    await createClaim('a')
     controller = () => undefined
     const runPromise = grow({ names: ['a'], to: '20Gi' })
     await waitFor(async () => (await requestOf('a')) === '20Gi')
@@ -453,7 +453,7 @@ describe('stowage grow', () => {
 
 describe('stowage grow --by', () => {
   it('PLUS-13 grows once per run', async () => {
-    for (const name of ['a', 'b']) await aClaim(name)
+    for (const name of ['a', 'b']) await createClaim(name)
     expect((await grow({ selector: 'app=db', by: '5Gi' })).code).toBe(0)
     expect([await requestOf('a'), await requestOf('b')]).toEqual(['15Gi', '15Gi'])
     expect((await grow({ selector: 'app=db', by: '5Gi' })).code).toBe(0)
@@ -463,7 +463,7 @@ describe('stowage grow --by', () => {
   it('PLUS-13 grows every claim exactly once after an interruption at any write', async () => {
     const names = ['a', 'b', 'c']
     for (let crashPoint = 1; ; crashPoint++) {
-      for (const name of names) await aClaim(`${name}-${crashPoint}`, { labels: { app: `db-${crashPoint}` } })
+      for (const name of names) await createClaim(`${name}-${crashPoint}`, { labels: { app: `db-${crashPoint}` } })
       const stop = new AbortController()
       let writes = 0
       // The command crashes after the write with the number crashPoint.
@@ -504,7 +504,7 @@ describe('stowage grow --by', () => {
   })
 
   it('PLUS-13 requests the same size again after the user lowered a failed request', async () => {
-    for (const name of ['a', 'b']) await aClaim(name)
+    for (const name of ['a', 'b']) await createClaim(name)
     controller = (name, storage) =>
       name === 'b'
         ? { allocatedResources: { storage }, allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } }
@@ -519,7 +519,7 @@ describe('stowage grow --by', () => {
   })
 
   it('PLUS-13 rejects another amount after an interrupted run until --to sets the size', async () => {
-    await aClaim('a')
+    await createClaim('a')
     controller = () => undefined
     const stop = new AbortController()
     const firstRun = grow({ names: ['a'], by: '5Gi' }, { signal: stop.signal })
@@ -537,7 +537,7 @@ describe('stowage grow --by', () => {
   })
 
   it('PLUS-13 accepts another amount after --to confirms the size of an interrupted run', async () => {
-    await aClaim('a')
+    await createClaim('a')
     controller = () => undefined
     const stop = new AbortController()
     const firstRun = grow({ names: ['a'], by: '5Gi' }, { signal: stop.signal })

@@ -49,7 +49,7 @@ async function startCluster({ driver = {}, flags = {}, log = silentLog, env = {}
 type Api = Awaited<ReturnType<typeof startCluster>>['api']
 const aClass = (api: Api, name: string, parameters: object = {}) =>
   api.post(CLASSES, { metadata: { name }, provisioner: DRIVER, parameters })
-async function aSecretClass(api: Api, name: string, password = 'x-y-z'): Promise<void> {
+async function createClassWithSecret(api: Api, name: string, password = 'x-y-z'): Promise<void> {
   await api.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'creds' }, stringData: { password } })
   await aClass(api, name, {
     'csi.storage.k8s.io/secret-name': 'creds',
@@ -120,7 +120,7 @@ describe('stowage provisioner', () => {
         effect: { do: 'fail', code: 'UNAUTHENTICATED', message: `bad password ${secret}!` },
       }) as const
     fake.script.setRules([leakSecret('CreateVolume'), leakSecret('DeleteVolume')])
-    await aSecretClass(api, 'fast', secret)
+    await createClassWithSecret(api, 'fast', secret)
     await aClaim(api, 'orders', 'fast')
     const claim = await waitUntilBound(api, 'orders')
     const volumePath = `/api/v1/persistentvolumes/${claim.spec.volumeName}`
@@ -149,7 +149,7 @@ describe('stowage provisioner', () => {
 
   it('PROV-16 reports that the class with the credentials is missing, and continues when it is recreated', async () => {
     const { api, fake } = await startCluster({ driver: { secretKeys: ['password'] } })
-    await aSecretClass(api, 'fast')
+    await createClassWithSecret(api, 'fast')
     await aClaim(api, 'orders', 'fast')
     const { spec } = await waitUntilBound(api, 'orders')
     await api.delete(`${CLASSES}/fast`)
@@ -161,7 +161,7 @@ describe('stowage provisioner', () => {
     }, WAIT)
     expect(Object.keys(fake.state.volumes)).toHaveLength(1)
     expect((await api.get(`/api/v1/persistentvolumes/${spec.volumeName}`)).status).toBe(200)
-    await aSecretClass(api, 'fast')
+    await createClassWithSecret(api, 'fast')
     await waitUntilDeleted(api, `/api/v1/persistentvolumes/${spec.volumeName}`)
     expect(fake.state.volumes).toEqual({})
   })

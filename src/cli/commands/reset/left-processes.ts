@@ -45,7 +45,7 @@ export async function findLeftProcesses(marks: ProcessMarks): Promise<LeftProces
     else if (isDriverProcess(view, marks)) kinds.set(pid, 'driver')
     else if (isTool(view, marks)) kinds.set(pid, 'tool')
   }
-  // The command of a container runs in a session of its own, so the other processes of the session belong to it.
+  // The command of a container runs in its own session, so the other processes of the session belong to it.
   for (const [pid, { session }] of views) if (kinds.get(session) === 'pod') kinds.set(pid, 'pod')
   return Promise.all(
     [...kinds].map(async ([pid, kind]) => {

@@ -41,7 +41,7 @@ async function startCluster({ driver = {}, flags = {}, env = {}, rules = [] }: R
   )
 
   /** Creates a claim that is bound to a volume of 1Gi and requests 2Gi. */
-  async function aGrowingClaim(name: string, zone?: string): Promise<void> {
+  async function createGrowingClaim(name: string, zone?: string): Promise<void> {
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'expandable' },
       provisioner: DRIVER,
@@ -80,17 +80,17 @@ async function startCluster({ driver = {}, flags = {}, env = {}, rules = [] }: R
       const { json } = await api.get(`${CLAIMS}/${name}`)
       expect(json.status.allocatedResourceStatuses?.storage).toBe('NodeResizePending')
     }, WAIT)
-  return { api, fake, running: resizerRun, lines, aGrowingClaim, waitUntilPending, stop: program.abort }
+  return { api, fake, running: resizerRun, lines, createGrowingClaim, waitUntilPending, stop: program.abort }
 }
 
 const createZoneTerm = (zone: string) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] })
 
 describe('stowage resizer', () => {
   it('REX-1 SYS-5 expands volumes over HTTP, records events and serves metrics', async () => {
-    const { api, lines, aGrowingClaim, waitUntilPending } = await startCluster({
+    const { api, lines, createGrowingClaim, waitUntilPending } = await startCluster({
       flags: { httpEndpoint: '127.0.0.1:0' },
     })
-    await aGrowingClaim('orders')
+    await createGrowingClaim('orders')
     await waitUntilPending('orders')
     expect((await api.get(`${VOLUMES}/pv-orders`)).json.spec.capacity).toEqual({ storage: '2Gi' })
     await vi.waitFor(async () => {
@@ -111,8 +111,8 @@ describe('stowage resizer', () => {
   })
 
   it('REX-8 SYS-8 uses the lease of the upstream resizer', async () => {
-    const { api, aGrowingClaim, waitUntilPending } = await startCluster({ flags: { leaderElection: 'true' } })
-    await aGrowingClaim('orders')
+    const { api, createGrowingClaim, waitUntilPending } = await startCluster({ flags: { leaderElection: 'true' } })
+    await createGrowingClaim('orders')
     await waitUntilPending('orders')
     const { status } = await api.get(
       '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example',
@@ -124,13 +124,13 @@ describe('stowage resizer', () => {
     const segments = { zone: 'a' }
     const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
     const flags = { nodeDeployment: 'true', leaderElection: 'true' }
-    const { api, fake, aGrowingClaim, waitUntilPending } = await startCluster({
+    const { api, fake, createGrowingClaim, waitUntilPending } = await startCluster({
       driver,
       flags,
       env: { NODE_NAME: 'node-1' },
     })
-    await aGrowingClaim('in-other-zone', 'b')
-    await aGrowingClaim('in-own-zone', 'a')
+    await createGrowingClaim('in-other-zone', 'b')
+    await createGrowingClaim('in-own-zone', 'a')
     await waitUntilPending('in-own-zone')
     const expandCalls = fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')
     expect(expandCalls).toHaveLength(1)
@@ -145,8 +145,8 @@ describe('stowage resizer', () => {
   it('SYS-7 retries if the driver stops while its capabilities are read', async () => {
     const effect = { do: 'fail', code: 'UNAVAILABLE' } as const
     const rules = [{ method: 'ControllerGetCapabilities', times: 1, effect }]
-    const { aGrowingClaim, waitUntilPending, lines } = await startCluster({ rules })
-    await aGrowingClaim('orders')
+    const { createGrowingClaim, waitUntilPending, lines } = await startCluster({ rules })
+    await createGrowingClaim('orders')
     await waitUntilPending('orders')
     expect(lines.map(({ message }) => message)).toContain(
       'cannot read the capabilities of the CSI driver; retrying every second',
@@ -161,10 +161,10 @@ describe('stowage resizer', () => {
   })
 
   it('REX-1 works with a driver that expands volumes on nodes only', async () => {
-    const { fake, aGrowingClaim, waitUntilPending } = await startCluster({
+    const { fake, createGrowingClaim, waitUntilPending } = await startCluster({
       driver: { controller: ['CREATE_DELETE_VOLUME'] },
     })
-    await aGrowingClaim('orders')
+    await createGrowingClaim('orders')
     await waitUntilPending('orders')
     expect(fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
   })

@@ -35,7 +35,7 @@ const ATTACHER_ONLY = { component: 'attacher' } as const
 describe('publishing', () => {
   it('SYS-18 saves the finalizers and the node ID before it calls the driver', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     fixture.fake.script.setRules([{ method: 'ControllerPublishVolume', effect: { do: 'hang' } }])
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
@@ -58,7 +58,7 @@ describe('publishing', () => {
       volumeAttributes: { tier: 'gold' },
       controllerPublishSecretRef: { namespace: 'default', name: 'login' },
     }
-    await fixture.aVolume('data', { csi })
+    await fixture.createVolume('data', { csi })
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     const attachError = async () => (await fixture.attachment('left'))?.status?.attachError
@@ -87,7 +87,7 @@ describe('publishing', () => {
 
   it('SYS-18 waits until the CSINode has the driver', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     const instance = await fixture.start(ATTACHER_ONLY)
     await anAttachment()
@@ -107,7 +107,7 @@ describe('publishing', () => {
 
   it('SYS-18 rejects a volume that is being deleted', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.client.delete(persistentVolumeKind, { name: 'data' })
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
@@ -120,7 +120,7 @@ describe('publishing', () => {
 
   it('SYS-18 retries with backoff, and unpublishes a deleted attachment after an uncertain error', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     fixture.fake.script.setRules([
       { method: 'ControllerPublishVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED', message: 'slow' } },
     ])
@@ -135,7 +135,7 @@ describe('publishing', () => {
 
   it('SYS-18 unpublishes from the old node ID when a node was recreated', async () => {
     fixture = await createAttachingFixture({ nodes: [{ id: 'id-left' }, { id: 'id-new' }] })
-    await fixture.aVolume()
+    await fixture.createVolume()
     fixture.fake.script.setRules([
       { method: 'ControllerPublishVolume', nth: 1, effect: { do: 'loseReply', as: 'unavailable' } },
       { method: 'ControllerPublishVolume', nth: 2, effect: { do: 'fail', code: 'INTERNAL' } },
@@ -156,7 +156,7 @@ describe('publishing', () => {
 describe('unpublishing', () => {
   it('SYS-18 uses the saved node ID when the node was deleted', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
@@ -169,7 +169,7 @@ describe('unpublishing', () => {
   it('SYS-18 succeeds although the secret with its credentials was deleted', async () => {
     fixture = await createAttachingFixture()
     const secretRef = { namespace: 'default', name: 'login' }
-    await fixture.aVolume('data', { csi: { controllerPublishSecretRef: secretRef } })
+    await fixture.createVolume('data', { csi: { controllerPublishSecretRef: secretRef } })
     await fixture.client.create(secretKind, { metadata: secretRef, data: { password: 'c2VjcmV0' } } as never)
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
@@ -182,7 +182,7 @@ describe('unpublishing', () => {
 
   it('SYS-18 saves the error and keeps the attachment until it succeeds', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
@@ -205,7 +205,7 @@ describe('unpublishing', () => {
 
   it('SYS-18 makes no call for an attachment that was never published', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await anAttachment('left', { finalizers: ['example.com/other'] })
     await deleteAttachment()
     await fixture.start(ATTACHER_ONLY)
@@ -215,7 +215,7 @@ describe('unpublishing', () => {
 
   it('SYS-18 marks the attachment as detached if another finalizer keeps it', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment('left', { finalizers: ['example.com/other'] })
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
@@ -231,7 +231,7 @@ describe('unpublishing', () => {
 
   it('SYS-18 keeps the finalizer on the volume until its last attachment is deleted', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
@@ -249,7 +249,7 @@ describe('unpublishing', () => {
 describe('for a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
   it('SYS-18 marks attachments as attached without calling the driver', async () => {
     fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
@@ -261,7 +261,7 @@ describe('for a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
 
   it('SYS-18 removes a finalizer left by an earlier driver version when an attachment is deleted', async () => {
     fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
-    await fixture.aVolume()
+    await fixture.createVolume()
     await anAttachment('left', { finalizers: [FINALIZER] })
     await fixture.start(ATTACHER_ONLY)
     await deleteAttachment()
@@ -271,7 +271,7 @@ describe('for a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
 
 it('SYS-18 ignores attachments of other drivers', async () => {
   fixture = await createAttachingFixture()
-  await fixture.aVolume()
+  await fixture.createVolume()
   await fixture.start(ATTACHER_ONLY)
   await fixture.client.create(volumeAttachmentKind, {
     metadata: { name: 'foreign' },
@@ -285,7 +285,7 @@ it('SYS-18 ignores attachments of other drivers', async () => {
 
 it('SYS-18 attaches an inline volume, which blocks a PersistentVolume with the same volumeHandle until it is detached', async () => {
   fixture = await createAttachingFixture()
-  await fixture.aVolume()
+  await fixture.createVolume()
   await fixture.start(ATTACHER_ONLY)
   const inlineVolumeSpec = {
     accessModes: ['ReadWriteOnce'],
@@ -310,8 +310,8 @@ describe('comparing attachments with the driver', () => {
 
   it('SYS-18 publishes a volume again if the driver does not list it as published on the node', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume('other')
-    await fixture.aVolume()
+    await fixture.createVolume('other')
+    await fixture.createVolume()
     const attacher = { syncIntervalMs: 60_000, listEntriesMax: 1 }
     await fixture.start({ ...ATTACHER_ONLY, attacher })
     await anAttachment()
@@ -328,7 +328,7 @@ describe('comparing attachments with the driver', () => {
 
   it('SYS-18 retries at the next interval after the driver has failed to list its volumes', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aVolume()
+    await fixture.createVolume()
     fixture.fake.script.setRules([{ method: 'ListVolumes', nth: 1, effect: { do: 'fail', code: 'INTERNAL' } }])
     await fixture.start({ ...ATTACHER_ONLY, attacher: { syncIntervalMs: 60_000 } })
     await anAttachment()
@@ -340,7 +340,7 @@ describe('comparing attachments with the driver', () => {
 
   it('SYS-18 does not list volumes without the capability LIST_VOLUMES_PUBLISHED_NODES', async () => {
     fixture = await createAttachingFixture({ controller: ['PUBLISH_UNPUBLISH_VOLUME', 'LIST_VOLUMES'] })
-    await fixture.aVolume()
+    await fixture.createVolume()
     await fixture.start({ ...ATTACHER_ONLY, attacher: { syncIntervalMs: 1_000 } })
     await anAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
@@ -352,7 +352,7 @@ describe('comparing attachments with the driver', () => {
 
 it('SYS-18 publishes only on its node if nodeName is set', async () => {
   fixture = await createAttachingFixture()
-  await fixture.aVolume('data', { accessModes: ['ReadWriteMany'] })
+  await fixture.createVolume('data', { accessModes: ['ReadWriteMany'] })
   await fixture.start({ ...ATTACHER_ONLY, attacher: { nodeName: 'right' } })
   await anAttachment('left')
   await anAttachment('right')

@@ -23,7 +23,7 @@ interface SourceOptions {
   readonly boundTo?: string
 }
 
-async function aSource(apiServer: ServerFixture, options: SourceOptions = {}): Promise<void> {
+async function createSource(apiServer: ServerFixture, options: SourceOptions = {}): Promise<void> {
   const { spec = {}, phase = 'Bound', volumePhase = 'Bound', driver = 'disk.example.com', mode, boundTo } = options
   const { json } = await apiServer.post(CLAIMS, {
     metadata: { name: 'source' },
@@ -57,7 +57,7 @@ const finalizersOf = async (apiServer: ServerFixture) =>
 describe('clone of a claim', () => {
   it('PROV-9 passes the source volume and protects the source', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
-    await aSource(apiServer)
+    await createSource(apiServer)
     expect(await provision({ claim: aClaim(CLAIM_SOURCE) })).toMatchObject({ is: 'provisioned' }) // the source has another class
     expect(driver.createRequests[0]!.volumeContentSource?.type).toMatchObject({
       case: 'volume',
@@ -68,7 +68,7 @@ describe('clone of a claim', () => {
 
   it('PROV-9 allows a larger volume than the source', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
-    await aSource(apiServer)
+    await createSource(apiServer)
     const claim = aClaim({ ...CLAIM_SOURCE, resources: { requests: { storage: '200' } } })
     expect(await provision({ claim })).toMatchObject({ is: 'provisioned' })
     driver.setReplies({
@@ -81,7 +81,7 @@ describe('clone of a claim', () => {
 
   it('PROV-9 deletes a volume whose reply has no content source', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
-    await aSource(apiServer)
+    await createSource(apiServer)
     driver.setReplies({ createVolume: async () => ({ volume: { volumeId: 'empty', capacityBytes: 100n } }) })
     expect(await provision({ claim: aClaim(CLAIM_SOURCE) })).toMatchObject({ is: 'failed', failure: 'final' })
     expect(driver.deleteRequests).toMatchObject([{ volumeId: 'empty' }])
@@ -108,7 +108,7 @@ describe('clone of a claim', () => {
     ],
   ])('PROV-10 rejects a source %s', async (_, source, spec, message) => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
-    await aSource(apiServer, source)
+    await createSource(apiServer, source)
     const result = await provision({ claim: aClaim({ ...CLAIM_SOURCE, ...spec }) })
     expect(result).toMatchObject({ is: 'failed', failure: 'noChange' })
     expect(messageOf(result)).toContain(message)
@@ -120,7 +120,7 @@ describe('clone of a claim', () => {
     const { apiServer, provision } = await createProvisionerFixture({ facts: FACTS })
     const claim = aClaim(CLAIM_SOURCE)
     expect(messageOf(await provision({ claim }))).toContain('could not be read')
-    await aSource(apiServer)
+    await createSource(apiServer)
     await apiServer.delete(`${CLAIMS}/source`)
     expect(messageOf(await provision({ claim }))).toContain('is currently being deleted')
     const finalizers = ['kubernetes.io/pvc-protection', 'provisioner.storage.kubernetes.io/cloning-protection']
@@ -128,7 +128,7 @@ describe('clone of a claim', () => {
     await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: null } }, 'merge')
     await apiServer.delete(`${VOLUMES}/pv-source`)
     await apiServer.patch(`${VOLUMES}/pv-source`, { metadata: { finalizers: null } }, 'merge')
-    await aSource(apiServer)
+    await createSource(apiServer)
     await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: finalizers } }, 'merge')
     await apiServer.delete(`${CLAIMS}/source`)
     expect(await provision({ claim })).toMatchObject({ is: 'provisioned' })

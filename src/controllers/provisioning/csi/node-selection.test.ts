@@ -76,7 +76,7 @@ describe('a per-node provisioner', () => {
   it('PROV-9 selects its own node after a delay if it has capacity', async () => {
     const { accepts, measure, selectedNode, driver } = await createNodeFixture()
     const { value, ms } = await measure(accepts())
-    expect(value).toBe(false) // the change of the claim triggers another reconcile
+    expect(value).toBe(false) // the change to the claim triggers another reconcile
     expect(ms).toBeGreaterThanOrEqual(10_000)
     expect(ms).toBeLessThan(10_500)
     expect(await selectedNode()).toBe('node-1')

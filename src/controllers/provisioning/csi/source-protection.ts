@@ -122,7 +122,7 @@ async function releaseSnapshot(key: string, { client, claims }: SourceDeps, sign
   return tryRelease(async () => {
     const snapshot = await client.get(volumeSnapshotKind, refOfKey(key), { signal })
     if (!snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER)) return
-    if (await findUncachedClaim(client, key, snapshotSources, signal)) return // the change of that claim triggers another reconcile
+    if (await findUncachedClaim(client, key, snapshotSources, signal)) return // the change to that claim triggers another reconcile
     await removeFinalizer(client, volumeSnapshotKind, snapshot, SNAPSHOT_FINALIZER, signal)
   })
 }

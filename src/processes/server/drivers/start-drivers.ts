@@ -156,7 +156,7 @@ export function startDrivers(options: StartDriversOptions): RunningDrivers {
       try {
         await Promise.all([instance.run(signal), processRun])
       } finally {
-        await processRun?.catch(() => {}) // it ends with stopProcesses, also if the instance failed
+        await processRun?.catch(() => {}) // it ends with stopProcesses, even if the instance failed
         await driverLog?.close()
       }
     }

@@ -79,7 +79,7 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
     return volumesByDriver
   }
 
-  /** Drops the cached volumes of a node. Not needed for changes of its pods, which podsVersion detects. */
+  /** Drops the cached volumes of a node. Not needed for changes to its pods, which podsVersion detects. */
   function invalidate(node: NodeInfo | undefined): void {
     if (node) volumesByNode.delete(node)
   }
