@@ -14,7 +14,7 @@ export type HealthChecks = Readonly<Record<string, () => string | undefined>>
 export interface MonitoringOptions extends ListenAddress {
   readonly registry: Registry
   readonly metricsPath: string
-  /** Called for every request of a health check, so that checks can be added after the start. */
+  /** Called for every health check request, so that checks can be added after the start. */
   health(): HealthChecks
   /** Returns lines about features that are out of service. They follow the result of every check and do not change it. */
   notes?(): readonly string[]

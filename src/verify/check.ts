@@ -61,7 +61,7 @@ export interface CheckContext {
   pause(ms: number): Promise<void>
   /** Starts API server, controllers and node agent with this driver. */
   startBench(options?: BenchOptions): Promise<Bench>
-  /** What the driver still has of the volumes that this check created, as text. */
+  /** Describes the volumes of this check that still exist in the driver. */
   leftovers(): readonly string[]
   /** Whether a volume may still be staged or published on this node. */
   hasNodeVolumes(): boolean

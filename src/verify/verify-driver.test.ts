@@ -14,7 +14,7 @@ type AnyHandler = (request: never, call: never) => Promise<object>
 const unavailable = () => Promise.reject(new CsiError('UNAVAILABLE', 'connection refused'))
 
 describe('verifyDriver', () => {
-  it('PLUS-7 reports no violation of a healthy driver, and leaves nothing behind', async () => {
+  it('PLUS-7 reports no violation for a healthy driver, and leaves nothing behind', async () => {
     const { report, fake } = await verifyFake()
     const problems = report.checks.filter(({ status }) => !['passed', 'not applicable'].includes(status))
     expect(problems.map(({ id, status, message }) => `${id} ${status}: ${message}`)).toEqual([])
@@ -74,7 +74,7 @@ describe('verifyDriver', () => {
     await expect(verifyFake({ plant, settings })).rejects.toThrow(CannotVerifyError)
   })
 
-  it('PLUS-7 ends if the driver crashes, and says what it could not remove', async () => {
+  it('PLUS-7 ends if the driver crashes, and reports what it could not remove', async () => {
     let isCrashed = false
     const plant = (services: FakeServices) =>
       replaceAll(services, (method, original) => (request, call) => {

@@ -89,7 +89,7 @@ interface Run extends VerifyOptions {
 
 const describeCheck = ({ id, title, rule }: Check) => ({ id, title, rule })
 
-/** Throws CannotVerifyError if the driver does not say who it is. */
+/** Throws CannotVerifyError if the driver does not identify itself. */
 async function readDriver({ send }: DriverLink, signal: AbortSignal): Promise<DriverProfile> {
   try {
     return await readProfile(createServiceClients(send), signal)
@@ -166,7 +166,7 @@ const rejectOnAbort = (signal: AbortSignal) =>
     signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
   )
 
-/** Throws errors that are neither a violation nor an answer of the driver: they are defects of verify. */
+/** Rethrows errors that are neither a violation nor a driver response: they are defects of verify. */
 function describeFailure(error: unknown): string {
   if (error instanceof Violation) return error.message
   if (error instanceof CsiError) return `unexpected answer: ${error.codeName} (${error.message})`

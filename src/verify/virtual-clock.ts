@@ -15,7 +15,7 @@ export interface VirtualClock extends Clock {
 const START_MS = Date.UTC(2026, 0, 1)
 /** Turns of the event loop without real work after which the components wait for a timer. */
 const QUIET_TURNS = 3
-/** The time that components get to stop. */
+/** The time that components have to stop. */
 const STOP_WITHIN_MS = 3_600_000
 
 interface Timer {

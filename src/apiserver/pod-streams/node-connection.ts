@@ -20,7 +20,7 @@ export interface NodeRequest {
   readonly signal: AbortSignal
 }
 
-/** The answer of an agent: an upgraded connection or a response, whose body the caller reads. */
+/** An agent's response: an upgraded connection, or a response with a body that the caller reads. */
 export type NodeAnswer =
   | { readonly is: 'upgraded'; readonly response: IncomingMessage; readonly socket: Duplex; readonly head: Buffer }
   | { readonly is: 'response'; readonly response: IncomingMessage }
@@ -33,7 +33,7 @@ export interface NodeConnections {
 export interface NodeConnectionOptions {
   readonly pki: Pick<Pki, 'caCert' | 'signCertificate'>
   readonly clock: Clock
-  /** Returns the address of a node whose agent listens only on this machine. Default: the addresses of the Node. */
+  /** Returns the address of a node if its agent listens only on this machine. Default: the Node's addresses. */
   localAddressOf?(nodeName: string): string | undefined
 }
 

@@ -10,7 +10,7 @@ const aPod = (names: readonly string[], spec: object = {}): Pod =>
 const query = (text: string) => new URLSearchParams(text)
 
 describe('planStream', () => {
-  it('SYS-26 translates the parameters of the API to those of the agent', () => {
+  it('SYS-26 translates API parameters to agent parameters', () => {
     const plan = planStream(
       aPod(['a']),
       'exec',

@@ -4,7 +4,7 @@ import { FieldErrors } from '../../api/field-errors.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { badRequest, invalid } from '../../api/status-error.ts'
 
-/** The subresources of pods that are streams of their containers. */
+/** The pod subresources that stream to or from a container. */
 export type StreamSubresource = 'attach' | 'exec' | 'log'
 
 export const isStreamSubresource = (name: string): name is StreamSubresource => ['attach', 'exec', 'log'].includes(name)

@@ -41,7 +41,7 @@ const STREAMS_MAX = 1_000
 const USER_STREAMS_MAX = 100
 /** An error message of an agent is cut to this length. */
 const MESSAGE_BYTES_MAX = 64 * 1024
-/** Bytes of a log that wait to be sent. Beyond this nothing is read from the agent. */
+/** Bytes of a log that wait to be sent. Beyond this, reading from the agent pauses. */
 const LOG_BYTES_WAITING_MAX = 256 * 1024
 
 export function createPodStreams(deps: ObjectDeps, connections: NodeConnections | undefined): PodStreams {
@@ -119,7 +119,7 @@ export function createPodStreams(deps: ObjectDeps, connections: NodeConnections 
   }
 }
 
-/** Headers of an upgrade that the agent needs. Extensions such as compression are left out, and so is a browser's token. */
+/** Headers of an upgrade that the agent needs. Extensions such as compression, and a browser's token, are omitted. */
 function upgradeHeaders(request: ApiRequest): Record<string, string | readonly string[]> {
   const headers: Record<string, string | readonly string[]> = {
     connection: 'Upgrade',
@@ -207,7 +207,7 @@ function logResponse(
         sink.onDrain(() => response.resume())
       })
       response.once('end', () => sink.end())
-      response.once('error', () => sink.cut()) // the client must not take a part for the whole
+      response.once('error', () => sink.cut()) // the client must not mistake a partial log for a complete one
       response.once('aborted', () => sink.cut())
     },
   }

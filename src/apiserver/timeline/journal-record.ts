@@ -18,7 +18,7 @@ export interface ChangeRecord {
   readonly volume?: string
   /** A volume's claim, by uid. */
   readonly claimUid?: string
-  /** The ID that the driver of a volume knows it by. */
+  /** The driver's ID for the volume. */
   readonly handle?: string
   /** A pod's claims, by name. */
   readonly claims?: readonly string[]

@@ -30,7 +30,7 @@ import type { UsageByClaim } from '../../volumes/volume-usage.ts'
 import { findShortage } from '../expanding/free-capacity.ts'
 
 export interface AutoGrowingOptions extends ControllerDeps {
-  /** Returns what nodes have measured of mounted volumes. */
+  /** Returns the nodes' measurements of mounted volumes. */
   readUsage(): Promise<UsageByClaim>
   /** Default: a recorder of the component `auto-growing`, which the controller runs itself. */
   readonly events?: EventRecorder
@@ -186,6 +186,6 @@ export function createAutoGrowingController(options: AutoGrowingOptions): AutoGr
   }
 }
 
-/** The fields whose change starts a check at once. Usage is not part of the object. */
+/** A change to these fields starts a check immediately. Usage is not part of the object. */
 const autoGrowFields = ({ metadata, status }: Readonly<PersistentVolumeClaim>): string =>
   JSON.stringify([metadata.annotations?.[AUTO_GROW], status?.phase])

@@ -100,7 +100,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
       reductions: hasPlugin ? undefined : GUARDED_CACHES,
     })
     const abort = new AbortController()
-    /** Until the controllers are created, random numbers differ per process, so that their uuids do. Later, backoff has no jitter. */
+    /** Random numbers differ per process until the controllers are created, so that processes have different UUIDs. Afterwards, backoff has no jitter. */
     let startDraws: number | undefined = stops.length
     const controllers = createProvisioningControllers({
       client: processClientWithFaults,

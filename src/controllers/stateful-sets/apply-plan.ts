@@ -34,7 +34,7 @@ export async function applyPlan(
   }
 }
 
-/** Groups consecutive actions of the same ordinal: the claims of a pod and the pod. */
+/** Groups consecutive actions with the same ordinal: a pod and its claims. */
 function groupByPod(actions: readonly SetAction[]): SetAction[][] {
   const groups: SetAction[][] = []
   let groupOrdinal: number | undefined

@@ -16,10 +16,10 @@ export interface ControllerFixture {
   readonly server: ServerFixture
   /** Recorded events as `Reason: message`. */
   readonly events: string[]
-  /** The number of writes of the present controller. */
+  /** The number of writes by the current controller. */
   writeCount(): number
   readonly hasCrashed: () => boolean
-  /** Starts a controller, which crashes before its nth write if that is given. */
+  /** Starts a controller that crashes before its nth write, if `crashAtWrite` is set. */
   start(crashAtWrite?: number): void
   stop(): Promise<void>
   createSet(spec?: object): Promise<void>

@@ -52,7 +52,7 @@ async function isReached({ server, list }: ControllerFixture, image: string, rep
   )
 }
 
-/** Returns what must not depend on crashes. */
+/** Returns the state that must be the same with and without crashes. */
 async function readState({ server, list }: ControllerFixture) {
   return {
     status: (await server.get(`${SETS}/web`)).json.status,

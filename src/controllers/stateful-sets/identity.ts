@@ -31,7 +31,7 @@ export function parseMemberName(podName: string): MemberName | undefined {
 
 export const podNameOf = (set: Readonly<StatefulSet>, ordinal: number): string => `${set.metadata.name}-${ordinal}`
 
-/** Returns the ordinal of a pod whose name is known to be that of a member. */
+/** Returns the ordinal of a pod that is known to be a member. */
 export const ordinalOf = ({ metadata: { name = '' } }: Readonly<Pod>): number => parseMemberName(name)?.ordinal ?? -1
 
 export const startOrdinal = ({ spec }: Readonly<StatefulSet>): number => spec?.ordinals?.start ?? 0

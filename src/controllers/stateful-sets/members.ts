@@ -71,7 +71,7 @@ export async function claimPods(
   return members
 }
 
-/** Returns the pods that the set owns, orphaned pods of a set of this name, and other pods with names in range. */
+/** Returns the pods that the set owns, orphaned pods of an earlier set with this name, and other pods with a name in range. */
 function findCandidates(set: StoredSet, { pods }: StatefulSetContext): Iterable<Readonly<Stored<Pod>>> {
   const { uid, namespace, name } = set.metadata
   const candidates = new Set([

@@ -112,7 +112,7 @@ describe('planSet with OrderedReady', () => {
   it.each([
     [1, OLD.name],
     [2, NEW.name],
-  ])('SYS-27 recreates pod %i from the revision of its side of the partition', (ordinal, revision) => {
+  ])('SYS-27 recreates pod %i from the revision that the partition assigns to it', (ordinal, revision) => {
     const updateStrategy = { type: 'RollingUpdate', rollingUpdate: { partition: 2, maxUnavailable: 1 } } as const
     const pods = Object.fromEntries([0, 1, 2].filter((other) => other !== ordinal).map((other) => [other, {}]))
     const { actions } = planOf({ updateStrategy }, pods, UPDATE)
@@ -132,7 +132,7 @@ describe('planSet with OrderedReady', () => {
 })
 
 describe('planSet with Parallel', () => {
-  it('SYS-27 creates, deletes and replaces pods at once', () => {
+  it('SYS-27 creates, deletes and replaces pods in parallel', () => {
     expect(
       describePlan(planOf({ ...PARALLEL, volumeClaimTemplates: [] }, { 1: { state: 'failed' }, 3: {}, 4: {} })),
     ).toEqual([
@@ -144,7 +144,7 @@ describe('planSet with Parallel', () => {
     ])
   })
 
-  it('SYS-27 updates within maxUnavailable, and replaces outdated pods that are unavailable anyway', () => {
+  it('SYS-27 updates within maxUnavailable, and replaces outdated pods that are already unavailable', () => {
     expect(describePlan(planOf(PARALLEL, { 0: {}, 1: {}, 2: {} }, UPDATE))).toEqual(['delete-pod web-2 update'])
     const pods = { 0: { state: 'running' }, 1: { state: 'pending' }, 2: {} } as const
     expect(describePlan(planOf(PARALLEL, pods, UPDATE))).toEqual(['delete-pod web-1 update', 'delete-pod web-0 update'])

@@ -2,7 +2,7 @@
 //   1. replicas     create missing pods and replace finished ones, in ascending order
 //   2. scale down   delete pods out of range, in descending order
 //   3. update       delete pods of another revision, in descending order, as far as maxUnavailable allows
-// With OrderedReady a step waits for the one before it, and each pod for its predecessors. With Parallel nothing waits.
+// With OrderedReady a step waits for the one before it, and each pod for its predecessors. With Parallel, no step waits.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -169,14 +169,14 @@ function planExistingPod(plan: Plan, pod: StoredPod, ordinal: number): void {
     plan.wait(`pod ${name} to be ready for ${plan.situation.set.spec?.minReadySeconds} s`)
 }
 
-/** Plans the labels of an adopted pod, or of one whose labels were removed. */
+/** Plans the labels of a pod that was adopted or lost its labels. */
 function planIdentity(plan: Plan, pod: StoredPod, ordinal: number): void {
   const labels = identityLabels(pod.metadata.name, ordinal)
   const isLabeled = Object.entries(labels).every(([key, value]) => pod.metadata.labels?.[key] === value)
   if (!isLabeled && !isTerminating(pod)) plan.actions.push({ do: 'label-pod', pod, labels })
 }
 
-/** Plans the owners of the existing claims of a pod. */
+/** Plans the owners of a pod's existing claims. */
 function planOwners(plan: Plan, pod: StoredPod, ordinal: number, { isCondemned }: { isCondemned: boolean }): void {
   const { set, findClaim } = plan.situation
   for (const { metadata } of buildClaims(set, ordinal)) {
@@ -209,7 +209,7 @@ function planScaleDown(plan: Plan): void {
   }
 }
 
-/** Plans the deletion of pods that are not of the update revision. Missing pods count as unavailable. */
+/** Plans the deletion of pods with another revision than the update revision. Missing pods count as unavailable. */
 function planUpdate(plan: Plan): void {
   const { set, updateRevision } = plan.situation
   const { type, rollingUpdate } = set.spec?.updateStrategy ?? {}

@@ -102,7 +102,7 @@ const revisionWithTemplate = (revision: StoredRevision): Revision => ({
   template: readTemplate(revision),
 })
 
-/** Collisions of names are so rare that more of them mean that another program creates revisions of these names. */
+/** Name collisions are so rare that more of them mean that another program creates revisions with these names. */
 const COLLISIONS_MAX = 10
 
 /** Saves the current template's revision. Returns the number of name collisions, which is part of new names. */
@@ -162,7 +162,7 @@ async function saveStatus(
   sets.applyWriteResult(await client.patch(statefulSetKind, { namespace, name }, patch, { subresource: 'status' }))
 }
 
-/** Deletes old revisions that neither the set nor a pod uses, beyond the limit of the history. */
+/** Deletes old revisions beyond the history limit that neither the set nor a pod uses. */
 async function truncateHistory(
   set: StoredSet,
   storedRevisions: readonly StoredRevision[],

@@ -100,7 +100,7 @@ describe('the stateful set controller', () => {
     expect(await imagesOf()).toEqual(['v1', 'v1', 'v1'])
   })
 
-  it('SYS-27 makes set and pods the owners of claims as the retention policy says', async () => {
+  it('SYS-27 makes the set or its pods the owners of claims according to the retention policy', async () => {
     const policy = { whenScaled: 'Delete', whenDeleted: 'Delete' }
     await startReadySet({ replicas: 2, persistentVolumeClaimRetentionPolicy: policy })
     expect((await fixture.list(CLAIMS)).map(ownersOf)).toEqual([['StatefulSet/web'], ['StatefulSet/web']])
@@ -159,7 +159,7 @@ describe('the stateful set controller', () => {
     await fixture.settle(async () => (await fixture.podNames()).length === 2, 'web-1')
   })
 
-  it('SYS-27 creates and deletes the pods of a parallel set at once, and reports what a quota rejects', async () => {
+  it('SYS-27 creates and deletes the pods of a parallel set together, and reports pods that a quota rejects', async () => {
     const quotas = '/api/v1/namespaces/default/resourcequotas'
     await fixture.server.post(quotas, { metadata: { name: 'few' }, spec: { hard: { pods: '3' } } })
     fixture.start()
@@ -190,7 +190,7 @@ describe('the stateful set controller', () => {
     expect(ownersOf(await getPod('web-0'))).toEqual(['StatefulSet/web'])
   })
 
-  it('SYS-27 creates nothing for a set that is being deleted', async () => {
+  it('SYS-27 creates no pods for a set that is being deleted', async () => {
     await startReadySet({ replicas: 1 })
     await fixture.server.delete(`${SETS}/web`, { propagationPolicy: 'Foreground' })
     await fixture.server.delete(`${PODS}/web-0`)

@@ -31,7 +31,7 @@ export interface ContainerSources {
   /** Reads ConfigMaps and Secrets for environment variables. */
   readonly entries: EntryReader
   readonly resources: NodeResources
-  /** Address of the machine, which is that of the pods. */
+  /** Address of the machine, which its pods share. */
   readonly address: string
   /** The commands of images, besides those that images.ts lists. */
   readonly imageCommands?: readonly ImageCommand[]
@@ -48,7 +48,7 @@ export interface ContainerStarterDeps extends ContainerSources {
   onExit(uid: string): void
 }
 
-/** Thrown for a container without a command whose image is not known. */
+/** Thrown for a container without a command if its image is unknown. */
 export class ImageError extends Error {
   override readonly name = 'ImageError'
 }

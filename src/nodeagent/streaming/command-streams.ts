@@ -3,7 +3,7 @@
 import type { Readable, Writable } from 'node:stream'
 import type { TerminalSize } from '../commands/terminal.ts'
 
-/** The streams that a request asks for. At least one is true. */
+/** The requested streams. At least one is true. */
 export interface StreamRequest {
   readonly stdin: boolean
   readonly stdout: boolean
@@ -55,7 +55,7 @@ export function errorResult(cause: string): CommandResult {
 
 const SIZE_MAX = 0xffff
 
-/** Parses the message of a client that changed the size of its terminal. Returns undefined for an invalid one. */
+/** Parses a client's message about a resized terminal. Returns undefined if the message is invalid. */
 export function parseTerminalSize(text: string): TerminalSize | undefined {
   try {
     const { Width: columns, Height: rows } = JSON.parse(text) as { readonly Width?: unknown; readonly Height?: unknown }

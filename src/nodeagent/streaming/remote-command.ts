@@ -29,7 +29,7 @@ const FIRST_SIZE_MS_MAX = 500
 const FINISH_MS_MAX = 60_000
 /** The same when the agent stops. */
 const STOP_FINISH_MS_MAX = 3_000
-/** Time between the hangup of a command whose client is gone and its kill. */
+/** Time between SIGHUP and SIGKILL for a command whose client has disconnected. */
 const KILL_MS = 2_000
 
 /** Resolves when the session has ended and the command has exited. */

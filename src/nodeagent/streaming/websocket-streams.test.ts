@@ -80,7 +80,7 @@ describe('WebSocket streams of a command', () => {
     await expect.poll(() => messages.map(String)).toContain(`1${Buffer.from('out').toString('base64')}`)
   })
 
-  it('SYS-26 send only text of failures to the first version of the protocol', async () => {
+  it('SYS-26 send failures as plain text in the first version of the protocol', async () => {
     const { messages, streams: opened } = await connect()
     await opened.finish(successResult)
     expect(messages.map(String)).toEqual(['\u0001'])

@@ -33,11 +33,11 @@ export interface BenchOptions {
 export interface Bench {
   readonly client: Client
   readonly objects: BenchObjects
-  /** Lets virtual time pass until the condition holds. Throws Violation with the last events if it does not. */
+  /** Advances virtual time until the condition holds. Throws Violation with the last events if it does not. */
   reach(goal: string, condition: () => Promise<boolean>): Promise<void>
-  /** Lets virtual time pass. */
+  /** Advances virtual time. */
   wait(ms: number): Promise<void>
-  /** Returns the warnings of controllers and agent about a claim, a volume or a pod, newest last. */
+  /** Returns the warnings that the controllers and the agent recorded about a claim, a volume or a pod, newest last. */
   warnings(): Promise<string[]>
   stop(): Promise<void>
 }
@@ -51,11 +51,11 @@ export interface BenchDeps extends Omit<FaultDeps, 'report' | 'clock'> {
   readonly disk: NodeDisk
 }
 
-/** The controllers that take part in the life of a volume. */
+/** The controllers that take part in a volume's lifecycle. */
 const CONTROLLERS: readonly ControllerName[] = ['attaching', 'binding', 'node-lifecycle', 'protection', 'scheduler']
 const NODE_NAME = 'verify-node'
 const DRIVER_ADDRESS = 'driver'
-/** The virtual time for one step of a volume's life. The backoff of the controllers reaches 5 min. */
+/** The virtual time for one step of a volume's lifecycle. The controllers' backoff reaches 5 min. */
 const STEP_MS = 45 * 60_000
 const WARNINGS_MAX = 3
 
@@ -176,7 +176,7 @@ function connect(transport: Transport): CsiConnection {
   }
 }
 
-/** Returns the disk with an access that stops the virtual time. */
+/** Wraps the disk: every access stops the virtual time. */
 const holdDuringAccess = (disk: NodeDisk, clock: VirtualClock): NodeDisk =>
   new Proxy(disk, {
     get(target, key) {

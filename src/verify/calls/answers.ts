@@ -15,7 +15,7 @@ export async function attempt<T>(call: Promise<T>): Promise<Answer<T>> {
   }
 }
 
-/** Throws Violation unless the call succeeded. `situation` says what was called, such as `DeleteVolume of an unknown id`. */
+/** Throws Violation unless the call succeeded. `situation` describes the call, such as `DeleteVolume of an unknown id`. */
 export function expectOk<T>(answer: Answer<T>, situation: string): T {
   if (answer.code !== 'OK') violate(`${situation}: expected OK, got ${describeAnswer(answer)}`)
   return answer.response

@@ -18,7 +18,7 @@ import type { Inventory } from './inventory.ts'
 /** Opens a connection to the socket. In tests, a driver in this process. */
 export type OpenDriver = (address: string) => Pick<CsiConnection, 'identity' | 'controller' | 'node' | 'close'>
 
-/** Verify looks for secrets in answers, so that it must see them. The call log redacts them. */
+/** Responses are not redacted here, because verify searches them for secrets. The call log redacts them. */
 const NO_MASK: SecretMask = { add() {}, mask: (text) => text }
 
 export const openSocket =

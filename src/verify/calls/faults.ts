@@ -23,7 +23,7 @@ export interface FaultDeps {
   readonly random: Random
   readonly log: CallLog
   readonly driverProcess: DriverControl | undefined
-  /** The real time for which the driver may answer ABORTED or UNAVAILABLE before the virtual time goes on. */
+  /** The real time for which the driver may return ABORTED or UNAVAILABLE before the virtual time continues. */
   readonly patienceMs: number
   /** Waits in real time. */
   pause(ms: number): Promise<void>

@@ -51,7 +51,7 @@ const UNCERTAIN_CODES: ReadonlySet<string> = new Set([
   'INTERNAL',
 ])
 
-/** Codes of a driver that still works on an earlier call, or cannot be reached. */
+/** Codes that a driver returns while it is working on an earlier call or cannot be reached. */
 const PENDING_CODES: ReadonlySet<string> = new Set(['CANCELLED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE', 'ABORTED'])
 
 export function createInventory(): Inventory {
@@ -146,11 +146,11 @@ export interface RemoveDeps {
   pause(ms: number): Promise<void>
 }
 
-/** A driver may still work on a cancelled call, and then answers ABORTED. */
+/** A driver may still be working on a cancelled call, and then returns ABORTED. */
 const ATTEMPTS_MAX = 4
 const RETRY_MS = 100
 
-/** Undoes everything in the reverse order of a volume's life. Returns what could not be removed, with the answer of the driver. */
+/** Undoes everything in the reverse order of a volume's lifecycle. Returns what could not be removed, with the driver's response. */
 export async function removeLeftovers(inventory: Inventory, { csi, pause, ...secrets }: RemoveDeps): Promise<string[]> {
   const problems: string[] = []
   const undo = async (what: string, call: () => Promise<unknown>): Promise<boolean> => {

@@ -337,7 +337,7 @@ export const createVolumeChecks: readonly Check[] = [
   },
 ]
 
-/** The real time that a driver gets to end a cancelled call. */
+/** The real time that a driver has to end a cancelled call. */
 const ABORTED_RETRIES_MAX = 20
 const ABORTED_RETRY_MS = 100
 

@@ -109,7 +109,7 @@ export async function detach(context: CheckContext, volumeId: string): Promise<v
   expectOk(await attempt(csi.controller.controllerUnpublishVolume(request)), 'ControllerUnpublishVolume')
 }
 
-/** A volume on its way to a target path on this node. */
+/** A volume that is attached, staged or published on this node. */
 export interface NodeVolume {
   readonly volume: Volume
   readonly capability: Capability

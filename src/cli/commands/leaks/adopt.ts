@@ -13,7 +13,7 @@ import type { DriverVolume, Inventory } from './inventory.ts'
 import type { Machine, VolumeDetails } from './machine.ts'
 
 export interface AdoptOptions {
-  /** The class of the PVs. Default: the only class of the driver. */
+  /** The class of the PVs. Default: the driver's only class. */
   readonly className?: string
   /** The claim for which a single PV is reserved. Default: a claim with the name of the PV in the namespace `default`. */
   readonly claim?: { readonly namespace: string; readonly name: string }
@@ -32,7 +32,7 @@ export function chooseClass(driver: string, { classes }: Cluster, className: str
   )
 }
 
-/** Returns the PV, or why none can be written. */
+/** Returns the PV, or the reason why none can be created. */
 export function buildAdoptedVolume(
   { driver }: Pick<Inventory, 'driver'>,
   volume: DriverVolume,

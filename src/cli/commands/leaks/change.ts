@@ -22,7 +22,7 @@ export interface Change {
   readonly result: 'adopted' | 'deleted' | 'failed' | 'left'
   /** The PV of an adopted volume. */
   readonly pv?: string
-  /** Why the change failed, or why the leak was left. */
+  /** Why the change failed, or why the leak was skipped. */
   readonly message?: string
 }
 
@@ -39,7 +39,7 @@ const CHANGED_REASONS: Readonly<Record<ChangeAction, ReadonlySet<Leak['reason']>
   delete: new Set(['VolumeWithoutPV', 'SnapshotWithoutContent']),
 }
 
-/** A look that ended earlier is repeated before the next change. */
+/** A check that ended earlier is repeated before the next change. */
 const LOOK_AGE_MS_MAX = 1_000
 
 /** Returns why the action leaves the leak, or undefined. */
@@ -72,7 +72,7 @@ export async function changeLeaks(
   deps: ChangeDeps,
 ): Promise<readonly Change[]> {
   const { clock, signal } = deps
-  // The driver may have created a volume of unknown age just before the look.
+  // The driver may have created a volume of unknown age just before the check.
   const waits = candidates.some(({ createdAt }) => createdAt === undefined) && request.gracePeriodMs > 0
   if (waits) {
     deps.onWait?.(request.gracePeriodMs)

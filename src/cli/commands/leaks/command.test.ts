@@ -54,7 +54,7 @@ async function createVolumes(address: string, names: readonly string[]): Promise
 }
 
 describe('stowage leaks', () => {
-  it('PLUS-8 prints leaks, deletes them with --yes, and has the exit code 1 until none is left', async () => {
+  it('PLUS-8 prints leaks, deletes them with --yes, and exits with 1 until none remain', async () => {
     const program = await startProgramFixture()
     const { endpoint, fake } = await program.serveFakeDriver({})
     const flags = ['--csi-address', endpoint]

@@ -61,7 +61,7 @@ export interface Leak {
 
 export interface CompareOptions {
   readonly nowMs: number
-  /** Younger volumes are left. */
+  /** Younger volumes are skipped. */
   readonly gracePeriodMs: number
   readonly namedHandles: ReadonlySet<string>
 }

@@ -95,7 +95,7 @@ describe('stowage leaks --delete while volumes are created and deleted', () => {
     server = await createServerFixture()
     const { clock } = server
     const random = seededRandom(seed)
-    // The requests of provisioners are slow, so that all looks of a deletion can happen between any two of them.
+    // The provisioners' requests are slow, so that all checks of a deletion can run between any two of them.
     const delay = () => clock.sleep(Math.floor(random() * 1_500))
     const shortDelay = () => clock.sleep(Math.floor(random() * 20))
     const admin = server.client()

@@ -39,7 +39,7 @@ export interface LeakReport {
   readonly unknown: readonly string[]
 }
 
-/** What one look has read, for adoption and deletion. */
+/** What one check has read, for adoption and deletion. */
 export interface Look {
   readonly report: LeakReport
   readonly inventories: readonly Inventory[]
@@ -55,7 +55,7 @@ export async function findLeaks(deps: FindDeps, options: FindOptions): Promise<L
   return first.report.leaks.length === 0 ? first : confirmLeaks(first.report.leaks, await lookOnce(deps, options))
 }
 
-/** Returns the later look with the leaks that an earlier one has found too. */
+/** Returns the later check, limited to the leaks that the earlier one also found. */
 export function confirmLeaks(earlier: readonly Leak[], look: Look): Look {
   const keys = new Set(earlier.map(keyOfLeak))
   const leaks = look.report.leaks.filter((leak) => keys.has(keyOfLeak(leak)))
@@ -65,7 +65,7 @@ export function confirmLeaks(earlier: readonly Leak[], look: Look): Look {
 export const keyOfLeak = ({ reason, driver, handle = '', object = '', node = '', path = '' }: Leak): string =>
   JSON.stringify([reason, driver, handle, object, node, path])
 
-/** Reads the drivers first: a volume that is created later than the list is not in it, and its claim or PV harms nothing. */
+/** Reads the drivers first: a volume created after the list is not in it, and its claim or PV is harmless. */
 export async function lookOnce({ client, processes, clock, signal }: FindDeps, options: FindOptions): Promise<Look> {
   const call = { timeoutMs: CALL_TIMEOUT_MS, signal }
   const inventories = await readInventories(processes, call)

@@ -45,7 +45,7 @@ function formatSummary({ driver, volumes, snapshots, pvs }: DriverSummary): stri
 
 const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
 
-/** PVs and other objects by name, as kubectl accepts them; what only the driver or the machine has by handle or path. */
+/** Objects are listed by name, as kubectl accepts it; storage that only the driver or the machine has, by handle or path. */
 function subjectOf({ reason, handle = '', object, path, node }: Leak): string {
   if (reason === 'PublishedWithoutAttachment') return `${handle} on ${node}`
   if (reason === 'AttachmentNotPublished') return `volumeattachment/${object}`
@@ -66,7 +66,7 @@ function formatAdvice(leaks: readonly Leak[]): string {
 
 const VERBS: Readonly<Record<ChangeAction, string>> = { adopt: 'Adopt', delete: 'Delete' }
 
-/** What will change, and what the user must know before. */
+/** Describes what will change, and what the user must know before confirming. */
 export function formatPlan(action: ChangeAction, candidates: readonly Leak[]): string {
   if (candidates.length === 0) return `\nThere is nothing to ${action}.\n`
   const lines = candidates.map(({ handle, sizeBytes, driver, reason }) => {

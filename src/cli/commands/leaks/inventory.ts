@@ -26,11 +26,11 @@ export interface DriverProcess {
 
 export interface DriverVolume {
   readonly handle: string
-  /** Absent if the driver does not say it. */
+  /** Absent if the driver does not report it. */
   readonly sizeBytes?: number
   readonly context: Readonly<Record<string, string>>
   readonly topology: readonly Readonly<Record<string, string>>[]
-  /** Absent if the driver does not say it. */
+  /** Absent if the driver does not report it. */
   readonly publishedNodeIds?: readonly string[]
   readonly process: DriverProcess
 }
@@ -157,7 +157,7 @@ function describeSnapshot(snapshot: Snapshot, process: DriverProcess): DriverSna
 
 /** More pages fail the command: a driver that returns them repeats its pages. */
 const PAGES_MAX = 100_000
-/** A list whose token became invalid starts again this often, and then fails. */
+/** A list with an invalid token is restarted this often before it fails. */
 const RESTARTS_MAX = 3
 
 /** Reads all pages. The driver chooses their size, because some reject max_entries. */

@@ -84,7 +84,7 @@ export function connectFake(fake: FakeDriver, onCall: (method: string) => Promis
   })
 }
 
-/** Returns a process of another driver or node that shares the directories of none. */
+/** Returns a process of another driver or node that shares no directories. */
 export const withSegments = (process: DriverProcess, segments: Readonly<Record<string, string>>): DriverProcess => ({
   ...process,
   segments,

@@ -26,7 +26,7 @@ const find = ({ deps }: Fixture, options: FindOptions = OPTIONS) => findLeaks(de
 const leaksOf = async (fixture: Fixture): Promise<readonly Leak[]> => (await find(fixture)).report.leaks
 const reasons = async (fixture: Fixture): Promise<string[]> => (await leaksOf(fixture)).map(({ reason }) => reason)
 
-/** Adopts or deletes as the command does after the confirmation, and lets the grace period pass. */
+/** Adopts or deletes as the command does after confirmation, and advances the clock past the grace period. */
 async function change(fixture: Fixture, request: Partial<ChangeRequest> & Pick<ChangeRequest, 'action'>) {
   const options = { ...OPTIONS, ...request }
   const candidates = selectCandidates(await find(fixture, options), options)
@@ -76,10 +76,10 @@ describe('findLeaks', () => {
     const leaks = await leaksOf(fixture)
     expect(leaks.map(({ handle }) => handle)).toEqual(handles.slice(1))
     expect(leaks[0]).toMatchObject({ reason: 'VolumeWithoutPV', sizeBytes: GIB, message: 'no PV has this volume' })
-    expect(pages.length).toBe(6) // three pages per look
+    expect(pages.length).toBe(6) // three pages per check
   })
 
-  it('PLUS-8 starts a list again whose token became invalid, and fails on one that does not end', async () => {
+  it('PLUS-8 restarts a list whose token became invalid, and fails on a list that never ends', async () => {
     const fixture = await createLeaksFixture()
     await Promise.all(['a', 'b'].map((name) => fixture.createVolume(name)))
     const { listVolumes } = fixture.driver.controller
@@ -495,7 +495,7 @@ describe('changeLeaks', () => {
     ])
   })
 
-  it('PLUS-8 adopts a volume as a PV with Retain that is reserved for a claim, and again not', async () => {
+  it('PLUS-8 adopts a volume as a PV with Retain, reserved for a claim, and does not adopt it twice', async () => {
     const pools = [{ name: 'pool', capacityBytes: 10 * GIB, segments: { zone: 'a' } }]
     const fixture = await createLeaksFixture({ settings: { pools } })
     const handle = await fixture.createVolume('orphan')

@@ -12,7 +12,7 @@ import { agentPaths, VOL_DATA } from '../../../nodeagent/paths.ts'
 import { parseVolData } from '../../../nodeagent/vol-data.ts'
 import type { DriverProcess } from './inventory.ts'
 
-/** What the pool of the local driver says about a volume that CSI does not. */
+/** What the local driver's pool records about a volume beyond what CSI reports. */
 export interface VolumeDetails {
   readonly name: string
   readonly createdAtMs?: number
@@ -50,7 +50,7 @@ export interface Machine {
   readonly nodeVolumes: readonly NodeVolume[]
 }
 
-/** Snapshots of pools are left to the driver, which lists them. */
+/** Snapshots in pools are omitted, because the driver lists them. */
 export async function readMachine(processes: readonly DriverProcess[]): Promise<Machine> {
   const pools = processes.flatMap(({ pool }) => pool ?? [])
   const roots = [...new Set(processes.flatMap(({ nodeRoot }) => nodeRoot ?? []))]

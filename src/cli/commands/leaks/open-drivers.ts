@@ -9,7 +9,7 @@ import { describeSocket, findSockets } from './sockets.ts'
 export interface DriverSelection {
   /** Only processes of this driver. Default: all drivers. */
   readonly driver?: string
-  /** The sockets to ask. Default: those found on this machine. */
+  /** The sockets to connect to. Default: those found on this machine. */
   readonly addresses: readonly string[]
   /** The data directory of `stowage up`, in which sockets are looked for. */
   readonly dataDir: string

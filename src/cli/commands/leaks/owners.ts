@@ -1,7 +1,7 @@
 // Decides which operation in progress may own a volume or snapshot that no API object refers to. Pure. Such an object is
 // neither adopted nor deleted.
 //
-// CSI does not say which claim a listed volume was created for. It is known if the volume's name, its handle or the ids of
+// CSI does not report which claim a listed volume was created for. It is known if the volume's name, its handle or the ids of
 // the local driver contain the UID of the claim. Otherwise every claim that the driver may be provisioning could be the owner.
 import { isRecord } from '../../../api/decode.ts'
 import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
@@ -59,7 +59,7 @@ export function findProvisioningClaims(driver: string, cluster: Cluster): Owners
 
 const INTENT_CHARACTERS_MAX = 63
 
-/** Whether a finalizer is the intent of a provisioner of this driver, whose name it may contain only in part. */
+/** Whether a finalizer is a provisioner's intent for this driver. It may contain only part of the driver's name. */
 function isIntentOf(driver: string, finalizer: string): boolean {
   if (!finalizer.startsWith(INTENT_PREFIX)) return false
   const name = finalizer.slice(INTENT_PREFIX.length)
@@ -180,7 +180,7 @@ export function findSnapshotOwner(driver: string, { contents = [], missingOwnerR
   return rule === undefined ? undefined : `its owner is not known: you need permission to ${rule}`
 }
 
-/** Returns the handle of a created or of an existing snapshot that was named by a user. */
+/** Returns the handle of a created snapshot, or of an existing one that a user named. */
 export function handleOfContent({
   spec,
   status,

@@ -25,7 +25,7 @@ export async function findSockets(dataDir: string, kubeletRoot = KUBELET_ROOT): 
   return Promise.all(sockets.flat().map((address) => describeSocket(address, kubeletRoot)))
 }
 
-/** Adds the directories that belong to a socket: of a node of `stowage up`, or of the kubelet whose plugin it is. */
+/** Adds the directories that belong to a socket: those of a `stowage up` node, or of the kubelet that the plugin registers with. */
 export async function describeSocket(address: string, kubeletRoot = KUBELET_ROOT): Promise<SocketPlace> {
   const path = socketPathOf(address)
   const [pool, agent] = [join(dirname(path), 'pool'), join(dirname(path), 'agent')]

@@ -20,7 +20,7 @@ const pod = {
   deletedMs: undefined,
 }
 
-it('SYS-13 a node has its volumes, slots in use, free storage and IO', () => {
+it('SYS-13 shows the volumes, used slots, free storage and IO of a node', () => {
   const [view] = buildNodeViews({
     nodes: [aNode('n1'), aNode('n2')],
     csiNodes: [
@@ -53,7 +53,7 @@ it('SYS-13 a node has its volumes, slots in use, free storage and IO', () => {
   expect(view!.claims).toHaveLength(2)
 })
 
-it('what is not measured or reported stays unknown', () => {
+it('shows amounts that are not measured or reported as unknown', () => {
   const [view] = buildNodeViews({
     nodes: [aNode('n1')],
     csiNodes: [],
@@ -77,13 +77,13 @@ it.each([
   expect(statusOfNode(node).word).toBe(word)
 })
 
-it('SYS-13 only a node that is not ready can be marked as out of service', () => {
+it('SYS-13 allows marking a node as out of service only if it is not ready', () => {
   expect(outOfServiceRefusal(aNode('n'), true)).toContain('damage')
   expect(outOfServiceRefusal(aNode('n', 'Unknown'), false)).toContain('permission to patch nodes')
   expect(outOfServiceRefusal(aNode('n', 'Unknown'), true)).toBeUndefined()
 })
 
-it('marking and unmarking leave other taints alone', () => {
+it('marks and unmarks a node without changing other taints', () => {
   expect(outOfServiceWrite({ name: 'n', taints: [] }).body).toMatchObject([{ path: '/spec/taints' }])
   const taints = [
     { key: 'other', effect: 'NoSchedule' },

@@ -8,15 +8,15 @@ import { listLogFiles } from './log-writer.ts'
 export interface LogOptions {
   readonly tailLines?: number
   readonly sinceMs?: number
-  /** The output is cut after this number of bytes, also inside a line. */
+  /** Truncates the output to this number of bytes, even inside a line. */
   readonly limitBytes?: number
   readonly timestamps?: boolean
 }
 
 export interface FollowedLog {
-  /** Whether nothing will be added. */
+  /** Whether the log is complete. */
   isComplete(): boolean
-  /** Resolves after the next addition or the end of the log. */
+  /** Resolves when the log grows or ends. */
   changed(signal: AbortSignal): Promise<void>
 }
 

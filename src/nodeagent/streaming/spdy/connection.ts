@@ -46,7 +46,7 @@ const STREAMS_MAX = 1_024
 /** Bytes of answers to control frames (pings, refused streams) that the client has not read. Beyond this the connection is closed. */
 const PENDING_CONTROL_BYTES_MAX = 64 * 1024
 const DATA_FRAME_BYTES_MAX = 64 * 1024
-/** Bytes of a stream that wait for its reader. Beyond this nothing is read from the connection. */
+/** Bytes of a stream that wait for its reader. Beyond this, reading from the connection pauses. */
 const STREAM_BYTES_MAX = 64 * 1024
 
 export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): SpdyConnection {

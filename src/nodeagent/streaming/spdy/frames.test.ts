@@ -49,7 +49,7 @@ describe('SPDY frames', () => {
     expect(encodeDataHeader(3, 2, 1).toString('hex')).toBe('0000000301000002')
   })
 
-  it('SYS-26 reject a payload that is too short, and nothing else', () => {
+  it('SYS-26 reject only payloads that are too short', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 20 }), flags, fc.uint8Array({ maxLength: 16 }), (type, flag, payload) => {
         try {

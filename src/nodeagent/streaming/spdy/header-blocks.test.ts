@@ -14,7 +14,7 @@ const someHeaders = fc
   .map((headers) => new Map(Object.entries(headers)))
 
 describe('header blocks', () => {
-  it('SYS-26 decode to what was encoded, in the order of the connection', async () => {
+  it('SYS-26 decode to the encoded headers, in connection order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(someHeaders, { minLength: 1, maxLength: 5 }), async (blocks) => {
         const [sender, receiver] = [createHeaderBlocks(), createHeaderBlocks()]

@@ -55,7 +55,7 @@ describe('deriveObjects', () => {
     )
   })
 
-  it('SYS-6 describes a driver that can do nothing, and one that expands offline only', () => {
+  it('SYS-6 describes a driver without capabilities, and one that only expands offline', () => {
     expect(describeCapabilities(facts({}))).toEqual([])
     const offline = {
       ...facts({ controller: ['EXPAND_VOLUME', 'MODIFY_VOLUME'] }),

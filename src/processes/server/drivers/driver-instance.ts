@@ -24,7 +24,7 @@ export interface DriverInstanceOptions {
   readonly driverLog?: Pick<DriverLog, 'path' | 'quoteLines'>
   /** Creates and updates the objects of the driver. */
   writeObjects(facts: DriverFacts): Promise<DriverObjects>
-  /** Called when the driver is ready, and again when another version of it is. */
+  /** Called when the driver is ready, and again when another version of it becomes ready. */
   onReady(driver: ReadyInstance): void
   /** Called when the same driver is ready after a problem. */
   onRecovered(driver: InspectedDriver): void

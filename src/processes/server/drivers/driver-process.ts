@@ -15,7 +15,7 @@ export interface DriverProcessOptions {
   /** Command line for the shell, without placeholders. */
   readonly command: string
   readonly socket: string
-  /** The path of the socket without links, by which left-process.ts recognises the process. */
+  /** The socket's path with links resolved, by which left-process.ts recognises the process. */
   readonly mark: string
   /** File for the process's record. */
   readonly recordFile: string
@@ -32,7 +32,7 @@ export interface DriverProcess {
   readonly pid: number | undefined
   /** Number of starts so far. */
   readonly starts: number
-  /** Runs the command again and again until the signal is aborted. Resolves when the process has ended. */
+  /** Runs and restarts the command until the signal is aborted. Resolves when the process has ended. */
   run(signal: AbortSignal): Promise<void>
 }
 

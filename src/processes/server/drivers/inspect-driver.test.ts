@@ -36,7 +36,7 @@ describe('inspectDriver', () => {
     expect([node, notes]).toEqual([{ id: 'a', segments: { 'x/node': 'a' }, maxVolumes: 7 }, []])
   })
 
-  it('SYS-6 notes what a driver lacks that CSI requires or that pods need', async () => {
+  it('SYS-6 notes missing features that CSI requires or that pods need', async () => {
     await fixture.serve({ identity: { getPluginInfo: async () => ({ name: 'a.b' }) } })
     expect((await inspect()).notes).toEqual([
       expect.stringContaining('no vendor_version'),

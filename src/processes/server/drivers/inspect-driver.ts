@@ -27,7 +27,7 @@ export interface DriverNode {
   readonly maxVolumes: number
 }
 
-/** Limit of each call. A driver that needs longer is asked again. */
+/** Timeout of each call. A driver that needs longer is called again. */
 export const INSPECT_TIMEOUT_MS = 5_000
 const NAME_LENGTH_MAX = 63
 const NODE_ID_BYTES_MAX = 192 // of CSINode; CSI allows 256
@@ -108,7 +108,7 @@ function explainConnection(path: string, error: CsiError): Promise<Error> {
   })
 }
 
-/** Returns what is wrong with the name of a driver, or undefined. */
+/** Returns the problem with a driver's name, or undefined. */
 export function findNameProblem(name: string): string | undefined {
   if (name === '') return 'GetPluginInfo returns no name'
   if (name.length > NAME_LENGTH_MAX)

@@ -7,18 +7,18 @@ import { readTextIfPresent } from '../../../base/files.ts'
 import type { Logger } from '../../../base/log.ts'
 import { identifyProcess, isRunning, type ProcessIdentity, signalProcess } from '../../../host/process-identity.ts'
 
-/** Environment variable of driver processes: the path of the socket without links, which is unique among the drivers of the machine. */
+/** Environment variable of driver processes: the socket's path with links resolved, which is unique on the machine. */
 export const SOCKET_VARIABLE = 'STOWAGE_DRIVER_SOCKET'
 
 export interface LeftProcessOptions {
   readonly recordFile: string
-  /** The path of the socket without links. */
+  /** The socket's path, with links resolved. */
   readonly mark: string
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Time for each of SIGTERM and SIGKILL. A process that still runs then is logged. */
+/** Time to wait after SIGTERM and after SIGKILL. A process that still runs afterwards is logged. */
 const END_MS_MAX = 3_000
 const POLL_MS = 20
 

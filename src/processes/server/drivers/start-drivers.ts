@@ -43,7 +43,7 @@ export interface StartDriversOptions {
   onReport(report: DriverReport): void
 }
 
-/** A driver that is ready, a problem of one, or the end of a problem. */
+/** A driver is ready, has a problem, or has recovered from a problem. */
 export type DriverReport =
   | {
       readonly is: 'ready'
@@ -187,7 +187,7 @@ export function startDrivers(options: StartDriversOptions): RunningDrivers {
 
 interface InstancePlan {
   readonly source: DriverSource
-  /** Index of the source. The class of the first becomes the default class. */
+  /** Index of the source. The class of the first source becomes the default class. */
   readonly index: number
   readonly host: DriverHost
   /** Whether the host is the first that runs the driver. */

@@ -72,7 +72,7 @@ describe('writeDriverObjects', () => {
     expect([isDefaultClass, notes]).toEqual([false, [expect.stringContaining('fast stays the default class')]])
   })
 
-  it('SYS-6 follows changed capabilities, also in fields that cannot be changed', async () => {
+  it('SYS-6 follows changed capabilities, even in immutable fields', async () => {
     await write(facts(['CREATE_DELETE_VOLUME']))
     await client.patch(
       storageClassKind,
@@ -99,7 +99,7 @@ describe('writeDriverObjects', () => {
     expect((await readDriver()).spec.attachRequired).toBe(false)
   })
 
-  it('SYS-6 leaves objects that a user changed, and does not create a deleted class again', async () => {
+  it('SYS-6 keeps objects that a user changed, and does not recreate a deleted class', async () => {
     await write(facts(['CREATE_DELETE_VOLUME']))
     await client.patch(storageClassKind, { name: NAME }, { type: 'merge', body: { allowVolumeExpansion: true } })
     await client.patch(csiDriverKind, { name: NAME }, { type: 'merge', body: { spec: { podInfoOnMount: true } } })

@@ -17,7 +17,7 @@ export interface NodeIdentityOptions {
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
-  /** Authorizes the requests that the rules of nodes do not allow. */
+  /** Authorizes requests that the node authorizer does not allow. */
   readonly next: Authorizer
 }
 

@@ -70,7 +70,7 @@ const waitForMessage = (name: string, text: string) =>
   fixture.waitUntil(async () => (await fixture.message(name))?.includes(text), `the message of ${name}: ${text}`)
 
 describe('DefaultPreemption', () => {
-  it('SYS-27 marks the victim, deletes it with its own grace period, records it, and nominates the node', async () => {
+  it('SYS-27 marks the victim, deletes it with its own grace period, records an event, and nominates the node', async () => {
     await createNode('n1')
     await createRunning('victim', 'low', { spec: { terminationGracePeriodSeconds: 77 } })
     await createPod('urgent', 'high')
@@ -96,7 +96,7 @@ describe('DefaultPreemption', () => {
     expect(await nominatedNode('urgent')).toBeUndefined()
   })
 
-  it('SYS-27 preempts no pod of equal or higher priority, and says so', async () => {
+  it('SYS-27 does not preempt pods of equal or higher priority, and reports this', async () => {
     await createNode('n1')
     await createRunning('first', 'high')
     await createPod('second', 'high')
@@ -108,7 +108,7 @@ describe('DefaultPreemption', () => {
     expect(writes).toEqual([])
   })
 
-  it('SYS-27 preempts no pod for a pod with preemptionPolicy Never, which is scheduled first nevertheless', async () => {
+  it('SYS-27 does not preempt for a pod with preemptionPolicy Never, but schedules it before pods of lower priority', async () => {
     await createNode('n1')
     await createRunning('victim', 'low')
     await createPod('other', 'middle', { spec: { nodeSelector: { [HOST]: 'n2' } } })
@@ -122,7 +122,7 @@ describe('DefaultPreemption', () => {
     await waitUntilBound('polite')
   })
 
-  it('SYS-27 deletes nothing for a reason that preemption cannot fix', async () => {
+  it('SYS-27 deletes no pods if preemption cannot resolve the rejection', async () => {
     await fixture.createClass('local')
     await fixture.createDriver()
     await fixture.createCapacity('c', { capacity: '1Gi', nodeTopology: { matchLabels: { [HOST]: 'n1' } } })
@@ -142,7 +142,7 @@ describe('DefaultPreemption', () => {
     expect(await fixture.message('huge')).toBe('0/1 nodes are available: 1 Insufficient cpu.')
   })
 
-  it('SYS-27 gives the space of victims neither to pods of lower priority nor to a second preemptor', async () => {
+  it('SYS-27 reserves the space of victims for the preemptor, against pods of lower priority and a second preemptor', async () => {
     await createNode('n1')
     await createNode('n2')
     await createRunning('a', 'low')
@@ -166,7 +166,7 @@ describe('DefaultPreemption', () => {
     expect(await fixture.nodeOf('late')).toBeUndefined()
   })
 
-  it('SYS-27 takes the place of a nominated pod of lower priority, which then looks for another', async () => {
+  it('SYS-27 replaces a nominated pod of lower priority, which is then scheduled elsewhere', async () => {
     await createNode('n1')
     await createRunning('victim', 'low')
     await createPod('first', 'middle')
@@ -184,7 +184,7 @@ describe('DefaultPreemption', () => {
     await waitUntilBound('first')
   })
 
-  it('SYS-27 releases the place of a nominated pod that is deleted', async () => {
+  it('SYS-27 releases the space of a nominated pod that is deleted', async () => {
     await createNode('n1')
     await createRunning('victim', 'low')
     await createPod('urgent', 'high')
@@ -197,7 +197,7 @@ describe('DefaultPreemption', () => {
     await waitUntilBound('waiting')
   })
 
-  it('SYS-27 looks for victims again after another pod has left a node', async () => {
+  it('SYS-27 selects victims again after another pod has left a node', async () => {
     await createNode('n1', '4')
     await createRunning('equal', 'high')
     await createRunning('victim', 'low')

@@ -117,7 +117,7 @@ export function createDefaultPreemption(handle: PluginHandle): Plugin<never> {
     return displacedPods
   }
 
-  /** A pod left the node for which the pod is nominated: unless more victims have yet to leave, look at all nodes again. */
+  /** A pod left the node for which the pod is nominated: unless other victims are still leaving, evaluate all nodes again. */
   const victimLeft: QueueingHint<'podRemoved'> = {
     on: 'podRemoved',
     scope: 'pod',

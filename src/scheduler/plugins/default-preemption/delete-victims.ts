@@ -21,7 +21,7 @@ interface Preemption {
   readonly isWaiting: () => boolean
 }
 
-/** Rejects if the server rejects a write. Victims that have left meanwhile are not an error. */
+/** Rejects if the server rejects a write. A victim that no longer exists is not an error. */
 export async function deleteVictims(preemption: Preemption, deps: WriteDeps): Promise<void> {
   const { pod, nodeName, victims, isTerminating, onDeleted, isWaiting } = preemption
   for (const victim of victims) {

@@ -122,7 +122,7 @@ describe('selectVictims', () => {
           expect(selection.is === 'fits').toBe(feasibleSets.length > 0)
           if (selection.is !== 'fits') return
           const victims = new Set(selection.victims)
-          // The victims suffice, none of them could stay, and the pods that stay are the most important ones possible.
+          // The victims suffice, none of them is superfluous, and the remaining pods are the most important ones possible.
           expect(
             feasibleSets.some((set) => set.length === victims.size && set.every((victim) => victims.has(victim))),
           ).toBe(true)

@@ -22,7 +22,7 @@ export interface DrainResult {
   readonly isDrained: boolean
   /** Pods that were evicted and are gone. */
   readonly movedPods: readonly string[]
-  /** Pods that are still on the node when the time is over, with the last answer of the server. */
+  /** Pods that are still on the node after the timeout, with the server's last response. */
   readonly waitingPods: readonly { readonly pod: string; readonly message: string }[]
   /** Volumes of these pods that are still attached. */
   readonly attachedVolumes: readonly string[]

@@ -9,7 +9,7 @@ import { findPods, findVolumeNames, isReady, readNodeState, type StoredNode } fr
 
 const TAINT = { key: OUT_OF_SERVICE_TAINT, value: 'nodeshutdown', effect: 'NoExecute' }
 
-/** Throws UsageError if the node must not be fenced: pods of a machine that runs could write to volumes of another node. */
+/** Throws UsageError if the node must not be fenced: if its machine is running, its pods could write to volumes that are attached elsewhere. */
 export function checkCanFence(node: StoredNode, isConfirmedOff: boolean): void {
   const { name } = node.metadata
   // A node that has returned reports that it is ready, although it still has the taint.
@@ -30,7 +30,7 @@ export async function fenceNode(client: Client, node: StoredNode, { dryRun }: { 
 }
 
 /**
- * Returns the volumes that the node still uses for no pod of its own: their pods were removed while the node was out of
+ * Returns the volumes that the node still uses although none of its pods does: the pods were removed while the node was out of
  * service, and may run elsewhere now.
  */
 export function findStaleVolumes(node: StoredNode, snapshot: Snapshot): string[] {
@@ -46,7 +46,7 @@ export function findStaleVolumes(node: StoredNode, snapshot: Snapshot): string[]
   return (node.status?.volumesInUse ?? []).filter((volume) => !ownNames.has(volume))
 }
 
-/** Throws UsageError unless the node has returned and has unmounted what is no longer its own. */
+/** Throws UsageError unless the node has returned and has unmounted the volumes that its pods no longer use. */
 export function checkCanUnfence(node: StoredNode, snapshot: Snapshot): void {
   const { name } = node.metadata
   if (!isReady(node))

@@ -27,9 +27,9 @@ export interface ForgetDeps {
 }
 
 export interface ForgetResult {
-  /** Whether nothing of the node is left. */
+  /** Whether all objects of the node are deleted. */
   readonly isComplete: boolean
-  /** Attachments whose driver has not confirmed the detach in time. The node is kept until they are gone. */
+  /** Attachments whose driver has not confirmed the detach in time. The node is kept until they are deleted. */
   readonly remainingAttachments: readonly string[]
 }
 

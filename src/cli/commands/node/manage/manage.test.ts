@@ -134,7 +134,7 @@ describe('stowage node cordon', () => {
 })
 
 describe('stowage node drain', () => {
-  it('PLUS-11 plans in a dry run what moves, what stays and what would be lost', async () => {
+  it('PLUS-11 lists in a dry run which pods move, which stay, and what would be lost', async () => {
     await createVolume('only-a', 'a')
     await createVolume('shared')
     await createPod('daemon', { spec: {} })
@@ -159,7 +159,7 @@ describe('stowage node drain', () => {
     expect((await run('drain', 'a', '--dry-run', ...flags)).code).toBe(0)
   })
 
-  it('PLUS-11 evicts pods, waits until their volumes are detached, and keeps what would be lost', async () => {
+  it('PLUS-11 evicts pods, waits until their volumes are detached, and keeps pods that would lose data', async () => {
     await createVolume('shared')
     await createPod('web-0', { claim: 'shared' })
     await createPod('bare', { isOwned: false })

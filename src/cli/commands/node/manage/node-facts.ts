@@ -47,7 +47,7 @@ export function findLocalVolumes(
   )
 }
 
-/** Returns the names of the volumes of the pod's claims. */
+/** Returns the volume names of the pod's claims. */
 export function findVolumeNames(pod: StoredPod, { claims }: Pick<Snapshot, 'claims'>): string[] {
   const keys = new Set(claimsOfPod(pod))
   return claims.flatMap(({ metadata: { namespace, name }, spec }) =>

@@ -3,7 +3,7 @@ import type { Snapshot } from '../../../../diagnosis/index.ts'
 import { findLocalVolumes, findPods, findVolumeNames, podName, type StoredNode, type StoredPod } from './node-facts.ts'
 
 export interface DrainFlags {
-  /** Also evict pods that no controller creates again. */
+  /** Also evict pods that no controller recreates. */
   readonly force: boolean
   /** Also evict pods whose volumes exist on this node only: they stay Pending until the node is back. */
   readonly evictLocal: boolean
@@ -16,7 +16,7 @@ export interface DrainPod {
   readonly name: string
   readonly uid: string
   readonly action: 'evict' | 'wait' | 'keep'
-  /** Why the pod stays, or what is lost if it goes. */
+  /** Why the pod stays, or what is lost if it is evicted. */
   readonly message?: string
   /** The flag with which the pod would be evicted. */
   readonly flag?: string
