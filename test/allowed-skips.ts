@@ -14,7 +14,7 @@ interface Need {
   readonly isOptional?: (facts: HostFacts) => boolean
 }
 
-/** Whether the machine can limit IO with some version of cgroups. Without one, the tests of both versions run in CI and fail. */
+/** Whether the machine can limit IO with some version of cgroups. If it cannot, the tests of both versions run in CI and fail. */
 const hasAnyCgroupVersion = (facts: HostFacts) => facts.limits.version !== 'none'
 
 export const NEEDS = {

@@ -69,7 +69,7 @@ describe('a client that may not patch', () => {
     expect(patchedMap.data).toEqual({ kept: 'yes', other: '1', value: '1' })
   })
 
-  it('fails with the denial of the patch if it may not update either', async () => {
+  it('fails with the 403 of the patch if it may not update either', async () => {
     deniedVerbs = ['patch', 'update']
     await expect(client.patch(configMapKind, ref, aPatch('1'))).rejects.toThrow(/cannot patch resource "configmaps"/)
   })
@@ -169,7 +169,7 @@ describe('a commit of a client that may not patch some resources', () => {
     expect((await directClient.get(configMapKind, ref)).data).toEqual({ kept: 'yes', other: '1', value: '1' })
   })
 
-  it('fails with the denial of the patch if the role does not grant update either', async () => {
+  it('fails with the 403 of the patch if the role does not grant update either', async () => {
     isDenied = ({ verb, kind }) => kind === configMapKind && verb !== 'get'
     const error = await client.commit([patchOf(configMapKind, aPatch('1').body)]).catch((failure) => failure)
     expect(error.message).toMatch(/cannot patch resource "configmaps"/)

@@ -1,4 +1,4 @@
-// Diagnoses an object whose deletion waits for finalizers: lists them, and what makes their owners remove them.
+// Diagnoses an object whose deletion waits for finalizers: lists each finalizer, and when its owner removes it.
 import type { Stored } from '../api/kind.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { protectsClaim } from '../controllers/protection/index.ts'
@@ -172,7 +172,7 @@ function diagnoseOtherFinalizer({ namespace, name }: Subject, finalizer: string,
 export const isBeingDeleted = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
   metadata.deletionTimestamp !== undefined
 
-/** Returns the pods that use the claim, as a cause in the state `ready`, because nothing has to change. */
+/** Lists the pods that use the claim, in the state `ready`, because using a claim is not a problem. */
 export function describeUsers(claim: Claim, cluster: Cluster): Diagnosis {
   const pods = cluster.podsUsing(keyOf(claim))
   const names = pods.map(({ metadata, spec }) => `${metadata.name}${spec?.nodeName ? ` on ${spec.nodeName}` : ''}`)

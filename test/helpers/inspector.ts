@@ -25,7 +25,7 @@ export async function readLiveMemory(server: RunningServer): Promise<{ heap: num
       socket.send(JSON.stringify({ id, method, params }))
     })
   try {
-    // Finalizers of the first collection release what the second one collects.
+    // Finalizers that run after the first collection release memory for the second one.
     for (let round = 0; round < 2; round++) await call('HeapProfiler.collectGarbage')
     const expression = 'JSON.stringify(process.memoryUsage())'
     const { heapUsed, arrayBuffers } = JSON.parse((await call('Runtime.evaluate', { expression })).result.value)

@@ -181,7 +181,7 @@ const USER_NAMES: Readonly<Record<string, string>> = {
   PersistentVolume: 'volume',
 }
 
-/** There is at least one user. */
+/** Requires at least one user. */
 const reportUsers = ({ kind }: Pick<Kind, 'kind'>, users: readonly Readonly<Stored>[]): Outcome => {
   const first = users[0]!
   const { namespace, name } = first.metadata

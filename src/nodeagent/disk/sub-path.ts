@@ -1,4 +1,4 @@
-// Opens a path inside a volume, and creates missing directories of it. Because the volume may contain symbolic links that lead
+// Opens a path inside a volume, and creates its missing directories. Because the volume may contain symbolic links that lead
 // out of it, each part of the path is opened relative to its open parent directory, without following links. The target of a
 // link replaces it in the path, which is then opened from the volume's root again; it must not lead out of the volume.
 import { constants } from 'node:fs'
@@ -31,14 +31,14 @@ export async function withSubPath<T>(
         await opened.file.close()
       }
     }
-    // A path of the machine starts at its root, and was checked without links.
+    // A path on the machine starts at the root directory, and its links were already resolved.
     if (volumeRoot === '/') throw linkError(parts[opened.index]!, subPath)
     parts = followLink(parts, opened, subPath)
   }
   throw new SubPathError(`subPath ${quote(subPath)} has more than ${LINKS_MAX} links`)
 }
 
-/** A path with more links is rejected, as by the kernel. */
+/** A path with more links is rejected, as the kernel does. */
 const LINKS_MAX = 40
 
 type OpenedParts = { readonly file: FileHandle } | FoundLink
@@ -149,7 +149,7 @@ function toSubPathError(error: NodeJS.ErrnoException, part: string, subPath: str
 const linkError = (part: string, subPath: string) =>
   new SubPathError(`subPath ${quote(subPath)} contains the link ${quote(part)}, which is not followed`)
 
-/** Creates an empty file in an open directory, unless an entry of this name exists. */
+/** Creates an empty file in an open directory, unless an entry with this name exists. */
 export async function createFile(directory: FileHandle, name: string, mode: number): Promise<void> {
   try {
     const file = await open(entryPath(directory, name), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode)

@@ -1,5 +1,5 @@
 // The context of every checker: the system, the contents of the store, the exemptions, and a function to report violations.
-// Also their rules, and predicates on objects that several checkers use.
+// Also the names of the rules, and predicates that several checkers share.
 import type { Client } from '../../client/index.ts'
 import type { FakeVolume } from '../../csi/fake/index.ts'
 import type { System } from '../engine/system.ts'
@@ -72,7 +72,7 @@ export const parseAsset = (asset: string): Asset => {
   return { driver: asset.slice(0, separator) as DriverName, handle: asset.slice(separator + 1) }
 }
 
-/** Returns the volume of a driver with an asset name (`driver^handle`). */
+/** Returns the driver's volume for an asset name (`driver^handle`). */
 export function driverVolumeAt(system: System, asset: string): FakeVolume | undefined {
   const { driver, handle } = parseAsset(asset)
   return system.drivers.get(driver)?.state().volumes[handle]
@@ -99,7 +99,7 @@ export function claimsOf({ metadata, spec }: ObjectOf<'pod'>, view: View) {
   })
 }
 
-/** Whether an ephemeral claim belongs to this pod, and not to an earlier one of the same name. */
+/** Whether an ephemeral claim belongs to this pod, and not to an earlier pod with the same name. */
 export const isOwnedBy = (pod: ObjectOf<'pod'>, claim: ObjectOf<'claim'>): boolean =>
   claim.metadata.ownerReferences?.some(({ uid, controller }) => controller && uid === pod.metadata.uid) ?? false
 

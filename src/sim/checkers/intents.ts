@@ -9,14 +9,14 @@ import type { CheckContext } from './context.ts'
 /** Volumes are named after the uids of their claims. */
 export const VOLUME_PREFIX = 'pvc-'
 /**
- * A caller that read the claim before the intent was removed may still call the driver: a leader may act on what it read
+ * A caller that read the claim before the intent was removed may still call the driver: a leader may act on data that it read
  * for as long as its lease lasts.
  */
 const STALE_MS_MAX = 30_000
 
 export function checkIntents({ system, view, report }: CheckContext): void {
   const { simulation } = system.cluster
-  /** By claim uid: the claims and leases that record the intent, and the time until which one did, infinity while one does. */
+  /** By claim uid: the claims and leases that record the intent, and when the last record was removed (infinity while one exists). */
   const intents = new Map<string, { readonly records: Set<string>; recordedUntilMs: number }>()
 
   function setRecorded(uid: string, record: string, isRecorded: boolean): void {

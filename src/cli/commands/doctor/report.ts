@@ -32,7 +32,7 @@ async function runCheck(check: Check, context: DoctorContext): Promise<readonly 
   }
 }
 
-/** Returns the finding for a failed request, for example of a user without the right. */
+/** Returns the finding for a failed request, for example because the user lacks a right. */
 export const describeUnreadable = ({ code, message }: ApiError): Finding => ({
   status: 'unknown',
   message: `Not checked: ${message}`,

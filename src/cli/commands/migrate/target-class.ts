@@ -1,4 +1,4 @@
-// Reads the class that claims move to, and checks that it belongs to the driver of a claim's volume.
+// Reads the class that claims move to, and checks that it belongs to the driver of each claim's volume.
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'

@@ -16,7 +16,7 @@ export interface InspectedDriver {
   readonly facts: DriverFacts
   /** The response to NodeGetInfo. Undefined if the driver has no Node service. */
   readonly node: DriverNode | undefined
-  /** What the driver lacks. */
+  /** Notes about features that the driver lacks. */
   readonly notes: readonly string[]
 }
 
@@ -47,7 +47,7 @@ export async function readSocketId(path: string): Promise<string> {
   return `${stats.ino}:${stats.birthtimeNs}:${stats.ctimeNs}`
 }
 
-/** Throws the problem of the driver as an Error. */
+/** Throws an Error that describes the problem if the driver cannot be used. */
 export async function inspectDriver(driver: CsiDriver, path: string, signal: AbortSignal): Promise<InspectedDriver> {
   await checkIdentity(driver, path, signal)
   await checkProbe(driver, signal)
