@@ -161,7 +161,10 @@ describe('planSet and claims', () => {
 
   it.each<[string, ReturnType<typeof createClaim>]>([
     ['is being deleted', createClaim(set, 0, [], { deletionTimestamp: '2026-01-02T03:04:05Z' })],
-    ['belongs to an earlier pod with the same name', createClaim(set, 0, [podReference(createPod(set, 0, { uid: 'gone' }))])],
+    [
+      'belongs to an earlier pod with the same name',
+      createClaim(set, 0, [podReference(createPod(set, 0, { uid: 'gone' }))]),
+    ],
     ['belongs to an earlier set with the same name', createClaim(set, 0, [{ ...setReference(set), uid: 'gone' }])],
   ])('SYS-27 does not create the pod while a claim %s', (_state, claim) => {
     const plan = planSet(createSituation(set, [], { claims: [claim] }))
