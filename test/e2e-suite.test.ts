@@ -88,4 +88,23 @@ describe.skipIf(skipMessage)(`the external storage tests${skipMessage ? ` (${ski
       volumeLimits: described.volumeLimits,
     })
   })
+
+  it('PLUS-19 get a description for one node that differs only in its class, its topology and its performance tests', async () => {
+    const [driver, oneNode] = [await readExample('driver.yaml'), await readExample('one-node.yaml')]
+    const [delayedClass, immediateClass] = [
+      await readExample(driver.StorageClass.FromFile),
+      await readExample(oneNode.StorageClass.FromFile),
+    ]
+    const { TopologyKeys, NumAllowedTopologies, Capabilities, ...info } = driver.DriverInfo
+    const { topology, ...capabilities } = Capabilities
+    const { PerformanceTestOptions, ...oneNodeInfo } = oneNode.DriverInfo
+    expect(oneNodeInfo).toEqual({ ...info, Capabilities: capabilities })
+    expect(PerformanceTestOptions.ProvisioningOptions.Count).toBeGreaterThan(0)
+    expect(delayedClass.volumeBindingMode).toBe('WaitForFirstConsumer')
+    expect({ ...immediateClass, metadata: {} }).toEqual({
+      ...delayedClass,
+      metadata: {},
+      volumeBindingMode: 'Immediate',
+    })
+  })
 })
