@@ -48,6 +48,8 @@ export interface ServerFixtureOptions {
   /** Default: allows all requests. */
   readonly authorizer?: Authorizer
   readonly limits?: ApiServerOptions['limits']
+  /** Connections to node agents. Default: none. */
+  readonly nodeConnections?: ApiServerOptions['nodeConnections']
   /** Default: every request is sent by an administrator. */
   readonly authenticator?: Authenticator
   /**
@@ -167,6 +169,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     ...(options.audit ? { audit: options.audit } : {}),
     version: versionInfo(),
     ...(options.limits ? { limits: options.limits } : {}),
+    ...(options.nodeConnections ? { nodeConnections: options.nodeConnections } : {}),
   })
   await createBuiltIns(server.objects)
   if (rbac) {
