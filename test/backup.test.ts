@@ -167,7 +167,7 @@ describe('stowage backup and stowage restore', () => {
     expect((await restored.call('GET', `${CONFIGMAPS}/after-backup`)).status).toBe(404)
   })
 
-  it('SYS-17 reject a backup to a target that is not empty, cannot be created or is in the data directory, and one without a store', async () => {
+  it('SYS-17 reject a backup without a store, and a target that is not empty, cannot be created or is in the data directory', async () => {
     const dataDir = join(scratch, 'data')
     await (await start(dataDir)).stop()
     await writeFile(join(scratch, 'file'), '')

@@ -221,7 +221,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await removeVolume(id)
     })
 
-    it('SYS-6 keeps a mount of another program at the target path', async () => {
+    it("SYS-6 keeps another program's mount at the target path", async () => {
       const id = await fixture.create('elsewhere')
       await fixture.stage(id)
       const path = fixture.path(`publish-${id}`)

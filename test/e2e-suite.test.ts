@@ -51,7 +51,7 @@ describe.skipIf(skipMessage)(`the external storage tests${skipMessage ? ` (${ski
     await kubectl.out('delete namespace e2e-1')
   })
 
-  it('PLUS-19 get a description of the driver that is true', async () => {
+  it('PLUS-19 get an accurate description of the driver', async () => {
     const { DriverInfo, StorageClass, VolumeAttributesClass } = await readExample('driver.yaml')
     const storageClass = await readExample(StorageClass.FromFile)
     const attributesClass = await readExample(VolumeAttributesClass.FromFile)

@@ -171,7 +171,7 @@ describe('a server with encryption at rest', () => {
 const skipMessage = etcdSkipReason()
 
 describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipMessage})` : ''}`, () => {
-  it('SYS-9 share the key of their credentials, and etcd has no content of a Secret', async () => {
+  it('SYS-9 share the key in their credentials, and etcd contains no plaintext Secret', async () => {
     const etcd = await startEtcd({ dir })
     cleanups.push(() => etcd.remove())
     const flags = ['--store', `etcd://${etcd.endpoints.join(',')}/test`]

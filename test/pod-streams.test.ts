@@ -158,7 +158,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
         expect(stdout).toContain(createHash('sha256').update(input).digest('hex'))
       })
 
-      it('SYS-26 gets all output of a command although it reads slowly', async () => {
+      it('SYS-26 sends all output of a command to a slow reader', async () => {
         const child = start(program, ['exec', 'p', '--', 'sh', '-c', `yes | head -c ${OUTPUT_BYTES}`])
         let bytes = 0
         for await (const chunk of child.stdout!) {

@@ -168,7 +168,7 @@ describe('responses', () => {
 })
 
 describe('bodies', () => {
-  it('SYS-10 above 3 MiB get 413 or a reset and store nothing, with and without Content-Length', async () => {
+  it('SYS-10 above 3 MiB are rejected with 413 or a reset and store nothing, with and without Content-Length', async () => {
     const body = JSON.stringify({ metadata: { name: 'large' }, data: { k: 'x'.repeat(3 * MEBIBYTE) } })
     const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' }
     const declaredReply = await sendRequest(

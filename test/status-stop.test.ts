@@ -74,7 +74,7 @@ describe('status, stop and kubeconfig --merge', () => {
     expect(await readStatus()).toMatchObject({ code: 1, isRunning: false, problems: ['not running'] })
   })
 
-  it('SYS-25 reports a hanging server as not healthy, and stop says that it has not exited', async () => {
+  it('SYS-25 reports a hanging server as unhealthy, and stop reports that it has not exited', async () => {
     const { pid } = await start({ command: 'server' })
     process.kill(pid, 'SIGSTOP')
     try {

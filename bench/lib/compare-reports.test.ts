@@ -8,7 +8,7 @@ const report = (value: number | undefined, unit: Unit = 'ms', name = 'bind') =>
 const compare = (pairs: readonly (readonly [number | undefined, number | undefined])[], unit: Unit = 'ms') =>
   compareReports(pairs.map(([before, after]) => ({ before: report(before, unit), after: report(after, unit) })))
 
-it('takes the median of the ratios of the rounds, and their range', () => {
+it("returns the median and the range of the rounds' ratios", () => {
   expect(
     compare([
       [100, 50],

@@ -47,7 +47,7 @@ describe('certification requests', () => {
     ['rsa', ['-newkey', 'rsa:2048']],
     ['ec', ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-384']],
     ['ed25519', ['-newkey', 'ed25519']],
-  ])('SYS-19 of openssl with a key of type %s are read', (type, args) => {
+  ])('SYS-19 from openssl with a key of type %s are read', (type, args) => {
     const request = parseCertificationRequest(opensslRequest(...args, '-subj', '/O=team/O=other/CN=ann/UID=7'))
     expect(request.subject).toEqual({ commonName: 'ann', organizations: ['team', 'other'] })
     expect(request.publicKey.asymmetricKeyType).toBe(type)

@@ -84,7 +84,7 @@ describe('VolumeAttributesClass disabled', () => {
     )
   })
 
-  it('VAC-12 drops a new class of a claim or volume, and applies the other changes of the update', async () => {
+  it("VAC-12 drops a claim's or volume's new class, and applies the rest of the update", async () => {
     await start(gatesDisabled('VolumeAttributesClass'))
     await api.post(CLAIMS, aClaim('plain'))
     await bind('plain')

@@ -450,7 +450,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(Number(claim.metadata.resourceVersion)).toBe(Number(pod.metadata.resourceVersion) + 1)
     })
 
-    it('does nothing without writes', async () => {
+    it('accepts a commit without writes', async () => {
       const revisionBefore = api.store.revision
       expect(await client.commit([])).toEqual([])
       expect(api.store.revision).toBe(revisionBefore)

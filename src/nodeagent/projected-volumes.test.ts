@@ -29,7 +29,7 @@ function filesOf({ disk }: AgentFixture, uid: string): Record<string, string> {
 }
 
 describe('a projected volume', () => {
-  it('SYS-7 has the entries of ConfigMaps and Secrets, fields of the pod, and a token that is bound to the pod', async () => {
+  it('SYS-7 contains entries of ConfigMaps and Secrets, fields of the pod, and a token that is bound to the pod', async () => {
     const fixture = await createAgentFixture()
     const { server } = fixture
     await server.post(`${NAMESPACE}/configmaps`, { metadata: { name: 'conf' }, data: { 'ca.crt': 'PEM', other: 'x' } })
@@ -101,7 +101,7 @@ describe('a projected volume', () => {
     expect(filesOf(fixture, uid)).toEqual({ a: '1' })
   })
 
-  it('SYS-7 of the downward API has fields and labels of the pod', async () => {
+  it('SYS-7 contains fields and labels of the pod from the downward API', async () => {
     const fixture = await createAgentFixture()
     const items = [
       { path: 'name', fieldRef: { fieldPath: 'metadata.name' } },
@@ -112,7 +112,7 @@ describe('a projected volume', () => {
     expect(filesOf(fixture, uid)).toMatchObject({ name: 'shop', labels: expect.any(String) })
   })
 
-  it('SYS-26 of the downward API follows the labels of the pod, and has resources of its containers', async () => {
+  it("SYS-26 follows the pod's labels, and contains its containers' resources, from the downward API", async () => {
     const fixture = await createAgentFixture()
     const items = [
       { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },

@@ -33,7 +33,7 @@ async function waitUntil(condition: () => boolean): Promise<void> {
 }
 
 describe('a cache set', () => {
-  it('watches once for all leases of a kind and selection, and stops with the last of them', async () => {
+  it('watches once for all leases of a kind and selection, and stops with the last lease', async () => {
     const { client, caches, store } = await createFixture()
     const firstLease = caches.acquire(configMapKind)
     const secondLease = caches.acquire(configMapKind)

@@ -64,7 +64,7 @@ async function createGuardFixture() {
 }
 
 describe('the lease guard', () => {
-  it('SYS-8 leads at once if no other program holds a lease', async () => {
+  it('SYS-8 leads immediately if no other program holds a lease', async () => {
     const { guard, terms, run, hold } = await createGuardFixture()
     await hold('one', '')
     await run()
@@ -102,7 +102,7 @@ describe('the lease guard', () => {
     expect(terms).toHaveLength(1)
   })
 
-  it('SYS-8 leads at once if the lease expired long ago', async () => {
+  it('SYS-8 leads immediately if the lease expired long ago', async () => {
     const { terms, run, hold } = await createGuardFixture()
     await hold('one', 'csi-resizer-0', { renewTime: '2020-01-01T00:00:00.000000Z' })
     await run()

@@ -239,7 +239,7 @@ describe('missing rights', () => {
     expect(rights.listMissing()).toEqual([])
   })
 
-  it('SYS-29 of list and watch take one controller out of service, until they are granted', async () => {
+  it('SYS-29 to list and watch take one controller out of service until they are granted', async () => {
     denies = ({ kind }) => kind.kind === 'ConfigMap'
     const { reconciledKeys, synced } = startControllers()
     await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'unrelated' } })

@@ -121,7 +121,7 @@ describe('a work queue', () => {
     await queueRun
   })
 
-  it('PLUS-15 retries a waiting key at once on request, and resets its backoff', async () => {
+  it('PLUS-15 retries a waiting key immediately on request, and resets its backoff', async () => {
     const { queue, clock, processedKeys, outcomes, run, abort } = createHarness()
     outcomes.push(backOff('1'), backOff('2'), backOff('3'), backOff('4'))
     const queueRun = run()
@@ -212,7 +212,7 @@ describe('a work queue', () => {
     await queueRun
   })
 
-  it('limits the rate of retries of all keys together', async () => {
+  it('limits the total rate of retries', async () => {
     const { queue, clock, processedKeys, run, abort } = createHarness({
       workers: 100,
       backoff: { baseMs: 1, maxMs: 1 },

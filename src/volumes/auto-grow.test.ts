@@ -80,7 +80,7 @@ describe('findPolicy', () => {
   const storageClass = (policy: string) =>
     ({ metadata: { name: 'fast', annotations: { [AUTO_GROW]: policy } }, provisioner: 'p' }) as never
 
-  it('PLUS-12 prefers the policy of the claim to that of its class', () => {
+  it("PLUS-12 prefers the claim's policy to that of its class", () => {
     const own = claimOf({ annotations: { [AUTO_GROW]: 'max=1Gi' } })
     expect(findPolicy(own, storageClass('max=2Gi'))).toMatchObject({ from: 'claim', policy: { maxBytes: BigInt(GIB) } })
     expect(findPolicy(claimOf({}), storageClass('max=2Gi'))).toMatchObject({ from: 'class' })

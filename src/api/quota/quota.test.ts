@@ -92,7 +92,7 @@ describe("an object's usage", () => {
     }
   })
 
-  it('SYS-4 of a pod is the larger of the sum of its containers and its largest init container, each with the sidecars', () => {
+  it('SYS-4 for a pod is the sum of its containers or its largest init container, whichever is larger, plus the sidecars', () => {
     const container = (name: string, cpu: string, fields: object = {}) => ({
       name,
       resources: { requests: { cpu } },

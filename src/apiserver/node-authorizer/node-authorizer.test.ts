@@ -327,7 +327,7 @@ describe('NodeRestriction', () => {
     )
   })
 
-  it('SYS-19 lets a node write the status of its own pods, delete and evict them, and not those of another', async () => {
+  it('SYS-19 lets a node write the status of its own pods, delete and evict them, but not pods of another node', async () => {
     const { send, create } = await openServer()
     for (const name of ['a', 'b', 'c']) await create(PODS, aPod(name, 'n1'))
     await create(PODS, aPod('theirs', 'n2'))

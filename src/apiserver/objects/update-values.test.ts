@@ -91,7 +91,7 @@ describe('an object with fewer values', () => {
     expect((await server.put(`${MAPS}/wide`, { ...json, data: { ...json.data, 'key-0': 'b' } })).status).toBe(200)
   })
 
-  it('SYS-19 gets 400 from an apply that makes it too large', async () => {
+  it('SYS-19 rejects an apply that makes the object too large with 400', async () => {
     await server.post(MAPS, { metadata: { name: 'wide' }, data: keysOf(9_900) })
     const config = {
       apiVersion: 'v1',

@@ -99,7 +99,7 @@ describe('the bootstrap authorizer', () => {
       expect(isAllowed(ANN, request)).toBe(false)
   })
 
-  it('SYS-9 allows anonymous users only to get the health and version', () => {
+  it('SYS-9 allows anonymous users to read only health and version', () => {
     for (const path of PUBLIC) expect(isAllowed(ANONYMOUS, `get ${path}`)).toBe(true)
     for (const path of [...DISCOVERY, '/metrics', '/', '/healthzother', '/readyz/store'])
       expect(isAllowed(ANONYMOUS, `get ${path}`)).toBe(false)

@@ -77,7 +77,7 @@ describe('RBAC', () => {
     expect((await api.get('/metrics', userHeaders('ann', ['team']))).status).toBe(403)
   })
 
-  it('SYS-9 grants a role to a service account of the namespace of the binding', async () => {
+  it("SYS-9 grants a role to a service account in the binding's namespace", async () => {
     await create(ROLES, aRole('reader', READ_CLAIMS))
     await create(BINDINGS, aBinding('robots', 'Role', 'reader', [{ kind: 'ServiceAccount', name: 'robot' }]))
     await waitForStatus(200, () => api.get(CLAIMS, userHeaders('system:serviceaccount:default:robot')))

@@ -36,7 +36,7 @@ afterAll(async () => {
 })
 
 describe('a client certificate', () => {
-  it('SYS-9 authenticates the user of its CN with the groups of its O', async () => {
+  it('SYS-9 authenticates the user in its CN, with the groups in its O', async () => {
     const { authentication } = await server.send({ tls: pki.admin })
     expect(authentication).toMatchObject({
       is: 'authenticated',

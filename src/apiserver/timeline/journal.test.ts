@@ -98,7 +98,7 @@ describe('the journal', () => {
     ])
   })
 
-  it('PLUS-6 puts the records of a group commit into one chunk, and those of a commit in their order', async () => {
+  it('PLUS-6 puts the records of a group commit into one chunk, in the order of the commits', async () => {
     server = await createServerFixture({ journal: 'own', answers: 'stowage' })
     await Promise.all(Array.from({ length: 50 }, (_, index) => server.post(CLAIMS, claim(`c-${index}`))))
     const { entries } = await server.store.list({ prefix: CHUNKS_PREFIX })
@@ -129,7 +129,7 @@ describe('the journal', () => {
     expect((await changes())[1]?.changes).toEqual(['volume v-1', 'phase Pending → Bound'])
   })
 
-  it('PLUS-6 puts the records of a commit with many writes into a chunk of their own', async () => {
+  it('PLUS-6 puts the records of a commit with many writes into a separate chunk', async () => {
     server = await createServerFixture({ journal: 'own', answers: 'stowage' })
     const names = Array.from({ length: 20 }, (_, index) => `m-${index}`)
     await Promise.all([
@@ -197,7 +197,7 @@ describe('the journal', () => {
     expect(server.journal!.stats.droppedActivities).toBe(2)
   })
 
-  it('PLUS-6 keeps the activities of a rejected write, and has no record of its change', async () => {
+  it('PLUS-6 keeps the activities of a rejected write, but does not record its change', async () => {
     const medium = memoryMedium()
     let isFull = false
     const limited: Medium = {
@@ -262,7 +262,7 @@ describe('the journal after a crash', () => {
     return { isOver }
   }
 
-  it('PLUS-6 has records of all committed changes, and of no others, whichever write fails', async () => {
+  it('PLUS-6 records exactly the committed changes, whichever write fails', async () => {
     let crashes = 0
     for (const isWritten of [false, true]) {
       for (let at = 0; ; at++) {

@@ -68,7 +68,7 @@ const actionsOf = ({ entries }: Json): string[] =>
   entries.map(({ action, object, result }: Json) => [action, object?.kind, result].filter(Boolean).join(' '))
 
 describe('the timeline', () => {
-  it('PLUS-6 has all changes and calls of a claim, its volume, attachment and pod, and none of others', async () => {
+  it('PLUS-6 contains exactly the changes and calls of a claim and its volume, attachment and pod', async () => {
     await useClaim('carts')
     const { uid } = await useClaim('orders')
     const timeline = await timelineOf(claimRequest('orders'))
@@ -101,7 +101,7 @@ describe('the timeline', () => {
     ])
   })
 
-  it('PLUS-6 of a volume includes the changes to its claim', async () => {
+  it('PLUS-6 for a volume includes the changes to its claim', async () => {
     const { volume } = await useClaim('orders')
     const timeline = await timelineOf({ kind: 'PersistentVolume', name: volume })
     expect(actionsOf(timeline)).toContain('create PersistentVolumeClaim')

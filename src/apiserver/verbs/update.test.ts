@@ -251,18 +251,21 @@ describe('status', () => {
   ] as const
   const KINDS_WITH_STATUS = KINDS.filter(([, , , , status]) => status !== undefined)
 
-  it.each(KINDS_WITH_STATUS)('of %s is not changed by a patch of the object', async (_, url, body, spec, status) => {
-    const old = await createObject(url, body)
-    const { status: code, json } = await api.patch(`${url}/x`, {
-      metadata: { labels: { seen: 'yes' } },
-      spec,
-      status,
-    })
-    expect(code).toBe(200)
-    expect(json.status).toEqual(old.status)
-    expect(json.spec).toMatchObject(spec)
-    expect(json.metadata.labels.seen).toBe('yes')
-  })
+  it.each(KINDS_WITH_STATUS)(
+    'of %s is not changed by a patch of the main resource',
+    async (_, url, body, spec, status) => {
+      const old = await createObject(url, body)
+      const { status: code, json } = await api.patch(`${url}/x`, {
+        metadata: { labels: { seen: 'yes' } },
+        spec,
+        status,
+      })
+      expect(code).toBe(200)
+      expect(json.status).toEqual(old.status)
+      expect(json.spec).toMatchObject(spec)
+      expect(json.metadata.labels.seen).toBe('yes')
+    },
+  )
 
   it.each(KINDS)(
     'of %s can be patched at /status, which does not change the spec',

@@ -106,7 +106,7 @@ describe('a watch', () => {
     })
   })
 
-  it('of one object by its path sends only events of that object', async () => {
+  it("on the path of one object sends only that object's events", async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}/a?watch=1&resourceVersion=${api.store.revision}`)
     await create('ab')

@@ -25,7 +25,7 @@ describe('forwarding', () => {
     })
   })
 
-  it('SYS-13 passes on neither cookies nor impersonation, and no header of the answer that could set a cookie', async () => {
+  it('SYS-13 removes cookies and impersonation from requests, and headers that could set a cookie from responses', async () => {
     let received: IncomingHttpHeaders = {}
     const upstream = createServer((incoming, response) => {
       received = incoming.headers

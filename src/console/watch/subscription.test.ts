@@ -109,7 +109,7 @@ describe('createSubscription', () => {
     expect(summary(subscribe(collection, '1')())).toEqual(['RESET||', 'ITEMS|a|', 'SYNCED||4'])
   })
 
-  it('a deletion while the list is sent does not let the tab continue before the list is complete', () => {
+  it('does not resume before the list is complete, even if an object is deleted while it is sent', () => {
     const collection = aCollection()
     collection.put('a')
     collection.setListed()

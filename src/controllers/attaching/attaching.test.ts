@@ -180,7 +180,7 @@ describe('a single-node volume', () => {
     expect(fixture.eventReasons().at(-1)).toBe('SuccessfulAttachVolume')
   })
 
-  it('SYS-18 is attached to the node of the older of two pods', async () => {
+  it("SYS-18 is attached to the older pod's node", async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     await fixture.createPod('b-old', 'right')
@@ -363,7 +363,7 @@ describe('a lost node', () => {
     await fixture.waitUntil(() => fixture.publishedNodeIds().length === 0, 'the volume to be detached after the report')
   })
 
-  it('SYS-18 has its volumes detached at once if it never reported a status and is older than the attachment', async () => {
+  it('SYS-18 has its volumes detached immediately if it never reported a status and is older than the attachment', async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     await fixture.client.create(nodeKind, { metadata: { name: 'silent' } } as never)
@@ -402,7 +402,7 @@ describe('a lost node', () => {
     expect(fixture.publishedNodeIds()).toEqual(['id-left'])
   })
 
-  it('SYS-18 has its volumes detached at once when it is out of service', async () => {
+  it('SYS-18 has its volumes detached immediately when it is out of service', async () => {
     const { registry } = await mountAndLoseNode()
     await fixture.patchStatus(podKind, 'web', {
       containerStatuses: [

@@ -100,7 +100,7 @@ describe('the cleaner', () => {
     await secondCleaner.stop()
   })
 
-  it('CAP-9 keeps objects of a cluster-wide producer, of other drivers and of users', async () => {
+  it('CAP-9 keeps objects of a cluster-wide producer, other drivers and users', async () => {
     const fixture = await createCleanerFixture()
     await fixture.anObject('central', managedBy())
     await fixture.anObject('user-created', 'user')

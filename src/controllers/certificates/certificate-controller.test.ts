@@ -133,7 +133,7 @@ const SERVING_SPEC = {
 const NODE_USER = { name: 'system:node:n1', group: 'system:nodes' }
 
 describe('the certificate controller', () => {
-  it("SYS-26 approves the serving certificate of a node for itself, if it has only its agent's name", async () => {
+  it("SYS-26 approves a node's serving certificate if the node requests it with only its agent's name", async () => {
     const { request, read, waitUntilIssued } = await startController()
     const node = { name: 'system:node:worker-1', group: 'system:nodes' }
     const spec = (subject: string, alternativeNames: string) => ({
@@ -185,7 +185,7 @@ describe('the certificate controller', () => {
     expect(Date.parse(certificate.validTo) - cluster.api.clock.nowMs()).toBeGreaterThan(HOUR_MS - 120_000)
   })
 
-  it('SYS-19 never sees a request of one node for the certificate of another, because the API server rejects it', async () => {
+  it("SYS-19 is never asked by one node for another node's certificate, because the API server rejects the request", async () => {
     const cluster = await startController()
     const node = { name: 'system:node:n1', group: 'system:nodes' }
     const { code, message } = await cluster.request(node, { subject: nodeSubject('n2') })
@@ -195,7 +195,7 @@ describe('the certificate controller', () => {
     })
   })
 
-  it('SYS-19 leaves requests for client certificates of users to an administrator, who can approve and deny', async () => {
+  it("SYS-19 leaves users' client certificates to an administrator, who can approve or deny them", async () => {
     const cluster = await startController()
     const admin = { name: 'admin', group: 'system:masters' }
     const requests = await Promise.all(
@@ -280,7 +280,7 @@ describe('the certificate controller', () => {
     expect((await cluster.read(name)).status.conditions.at(-1).message).toBe(message)
   })
 
-  it('SYS-19 never sees a request of one node for the serving certificate of another, because the API server rejects it', async () => {
+  it("SYS-19 is never asked by one node for another node's serving certificate, because the API server rejects the request", async () => {
     const cluster = await startController()
     const spec = { ...SERVING_SPEC, subject: nodeSubject('n2'), alternativeNames: 'DNS:n2' }
     expect((await cluster.request(NODE_USER, spec)).code).toBe(403)
@@ -305,7 +305,7 @@ describe('the certificate controller', () => {
 })
 
 describe('the token cleaner', () => {
-  it('SYS-19 logs no deletion if the token was changed meanwhile', async () => {
+  it('SYS-19 does not log a deletion if the token was changed meanwhile', async () => {
     let attempts = 0
     const { api, cleanerMessages } = await startController({
       wrapCleanerClient: (client) => ({

@@ -391,7 +391,7 @@ describe('failures', () => {
     })
   })
 
-  it('REX-7 reports errors of a smaller size like errors of any size', async () => {
+  it('REX-7 reports errors for a smaller size like errors for any other', async () => {
     fixture.setRules(
       { method: 'ControllerExpandVolume', nth: 1, effect: failWith('INTERNAL') },
       { method: 'ControllerExpandVolume', nth: 2, effect: failWith('FAILED_PRECONDITION') },
@@ -414,7 +414,7 @@ describe('failures', () => {
   })
 
   for (const code of ['RESOURCE_EXHAUSTED', 'UNAVAILABLE', 'DEADLINE_EXCEEDED', 'ABORTED', 'CANCELLED'] as const) {
-    it(`REX-7 requests a lowered size at once after ${code}, and never the earlier one again`, async () => {
+    it(`REX-7 requests a lowered size immediately after ${code}, and never the earlier one again`, async () => {
       fixture.setExpandEffect(failWith(code))
       const instance = await startExpansionTo('100Gi')
       await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'a call without final response')
@@ -431,7 +431,7 @@ describe('failures', () => {
       expect(await fixture.view()).toMatchObject({ req: '30Gi', alloc: '30Gi', pvcap: '30Gi', mark: '100Gi' })
     })
 
-    it(`REX-7 cancels at once after ${code} when the request is lowered to the capacity, and does not grow later`, async () => {
+    it(`REX-7 cancels immediately after ${code} when the request is lowered to the capacity, and does not grow later`, async () => {
       fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, effect: failWith(code) })
       const instance = await startExpansionTo('100Gi')
       await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'a call without final response')
@@ -524,7 +524,7 @@ describe('failures', () => {
     expect((await fixture.view()).pvcap).toBe('4Gi')
   })
 
-  it('REX-7 REX-2 cancels the expansion at once when the request is lowered to the capacity', async () => {
+  it('REX-7 REX-2 cancels the expansion immediately when the request is lowered to the capacity', async () => {
     fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
     await startExpansionTo('11Gi')
     await fixture.waitForState('ControllerResizeInfeasible')

@@ -253,11 +253,11 @@ describe('planExpansion, if the driver must not be called yet', () => {
     expect(plan(anInfeasibleSize(-3_600_000))).toMatchObject({ do: 'wait', afterMs: SLOW_RETRY_MS })
   })
 
-  it('REX-7 requests another size at once', () => {
+  it('REX-7 requests another size immediately', () => {
     expect(plan({ ...anInfeasibleSize(1_000), req: 5 })).toEqual(expand(5, 'first'))
   })
 
-  it('REX-9 retries an infeasible size at once after an edit of the claim', () => {
+  it('REX-9 retries an infeasible size immediately after an edit to the claim', () => {
     for (const state of ['NodeResizeInfeasible', 'ControllerResizeInfeasible']) {
       const sizes = { req: 10, alloc: 10, pvcap: 10, state }
       expect(plan(sizes, { isEdited: true })).toMatchObject({ do: 'expand' })

@@ -472,7 +472,7 @@ describe('a driver that fails', () => {
     },
   )
 
-  it('VAC-6 (T9) applies another class at once after an infeasible one', async () => {
+  it('VAC-6 (T9) applies another class immediately after an infeasible one', async () => {
     await createFixtureWithSilver()
     await fixture.createClass('bronze', { iops: '5' })
     fixture.failCalls('INVALID_ARGUMENT', 1)
@@ -486,7 +486,7 @@ describe('a driver that fails', () => {
   })
 
   for (const code of ['RESOURCE_EXHAUSTED', 'UNAVAILABLE', 'ABORTED'] as const) {
-    it(`VAC-6 requests another class at once after ${code}, and never the earlier one again`, async () => {
+    it(`VAC-6 requests another class immediately after ${code}, and never the earlier one again`, async () => {
       await createFixtureWithSilver()
       await fixture.createClass('bronze', { iops: '5' })
       fixture.failCalls(code)
@@ -506,7 +506,7 @@ describe('a driver that fails', () => {
       expect(fixture.driverAttributes()).toEqual({ iops: '5', throughput: '50' })
     })
 
-    it(`VAC-7 goes back to the class in effect at once after ${code}`, async () => {
+    it(`VAC-7 goes back to the class in effect immediately after ${code}`, async () => {
       await createFixtureWithSilver()
       fixture.failCalls(code, 1)
       fixture.start()

@@ -264,7 +264,7 @@ describe('a driver that fails', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
-  it('PIO-5 requests another amount at once after a call without a final response, and never the earlier one again', async () => {
+  it('PIO-5 requests another amount immediately after a call without a final response, and never the earlier one again', async () => {
     await createFixtureWithIo()
     fixture.failCalls('DEADLINE_EXCEEDED', 2)
     fixture.start()
@@ -491,7 +491,7 @@ describe("modifying a class together with the claim's own amounts", () => {
     expect(fixture.driverAttributes()).toEqual({ tier: 'hot', iops: '1000' })
   })
 
-  it('PIO-3 applies neither of them while the class is missing', async () => {
+  it('PIO-3 applies neither the class nor the amounts while the class is missing', async () => {
     await createFixtureWithClassAndIo()
     fixture.start()
     await fixture.patchClaim('data', {

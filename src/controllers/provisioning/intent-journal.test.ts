@@ -73,7 +73,7 @@ describe('createIntentJournal', () => {
     expect(claims.every(({ metadata }) => journal.has(metadata.uid))).toBe(true)
   })
 
-  it('PROV-12 records the intents of many claims without the delay that collects more of them', async () => {
+  it('PROV-12 records the intents of many claims without waiting for more', async () => {
     const journal = journalOf('first')
     await journal.open()
     await settled(journal.add(await aClaim('first')))

@@ -244,7 +244,7 @@ describe('nodes of a simulation', () => {
     expect(none).toMatchObject({ fits: true, nodeGroup: { nodes: 0 } })
   })
 
-  it('PLUS-2 places the pods of a drained node on other nodes, except pods of DaemonSets, or names the volume that prevents it', async () => {
+  it('PLUS-2 places the pods of a drained node on other nodes, except DaemonSet pods, or names the volume that prevents it', async () => {
     const daemon = { ownerReferences: [{ controller: true, kind: 'DaemonSet', name: 'd', uid: 'd', apiVersion: 'v1' }] }
     const bound = {
       metadata: { ...aClaim('a', '4Gi').metadata, annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } },

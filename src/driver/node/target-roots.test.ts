@@ -63,7 +63,7 @@ describe('createTargetRoots', () => {
     }
   })
 
-  it('SYS-10 finds records of mounts outside its directories and of paths that are not normal', async () => {
+  it('SYS-10 finds records of mounts outside its directories, and of paths that are not normalized', async () => {
     const roots = await createTargetRoots([join(top, 'targets')], join(top, 'pool'))
     expect(await roots.findProblem(mountRecordAt(join(top, 'targets', 'a')))).toBeUndefined()
     for (const path of [

@@ -135,7 +135,7 @@ describe.skipIf(skipMessage)(`commands in a running container${skipMessage ? ` (
     expect(await outcomeOf(await exec('kill -TERM $$'))).toMatchObject({ code: 143 })
   })
 
-  it('SYS-26 uses the tools of the machine, and not those that the PATH of the container leads to', async () => {
+  it("SYS-26 uses the machine's tools, not those in the container's PATH", async () => {
     expect(await outcomeOf(await exec('id -G'))).toMatchObject({ code: 0 })
     const process = await exec('echo "$PATH"', { tty: true })
     await process.resize({ columns: 91, rows: 31 })

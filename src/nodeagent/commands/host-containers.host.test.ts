@@ -264,7 +264,7 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
     expect(await readFile(join(volume, 'order'), 'utf8')).toBe('one\ntwo\nmain\n')
   })
 
-  it('SYS-7 SYS-26 restarts a crashing command at once, then after a delay, and reports its last exit code', async () => {
+  it('SYS-7 SYS-26 restarts a crashing command immediately, then after a delay, and reports its last exit code', async () => {
     const pod = aPod(['sh', '-c', 'echo output; exit 3'], {}, { restartPolicy: 'Always' })
     const { view } = await runUntilEnded(pod)
     expect(view).toMatchObject({

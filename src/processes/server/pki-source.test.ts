@@ -34,7 +34,7 @@ it('SYS-8 a server without a source copies nothing', async () => {
   expect(await readdir(dir)).toEqual(['source'])
 })
 
-it('SYS-8 a source without the CA or the key of tokens is rejected with the names of the files', async () => {
+it('SYS-8 a source without the CA or the token key is rejected with the names of the files', async () => {
   await rm(sourcePath('ca.key'))
   await rm(sourcePath('service-account.key'))
   await expect(copyPkiSource(options())).rejects.toThrow(

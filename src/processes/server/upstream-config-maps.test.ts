@@ -30,7 +30,7 @@ describe('writeUpstreamConfigMaps', () => {
     expect(store.revision).toBe(revision)
   })
 
-  it('SYS-29 publishes a CA of authenticating proxies and the names of their headers', async () => {
+  it('SYS-29 publishes a CA for authenticating proxies and the names of their headers', async () => {
     const { write, readData } = await createFixture()
     await write('CA')
     const { 'client-ca-file': _, 'requestheader-client-ca-file': proxyCa, ...headers } = await readData(AUTHENTICATION)

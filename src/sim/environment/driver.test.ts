@@ -92,7 +92,7 @@ describe('the simulated driver', () => {
     expect(secondRun.driver.record.calls.length).toBe(firstRun.driver.record.calls.length)
   })
 
-  it('SYS-14 records two operations of a caller on one volume at once', async () => {
+  it("SYS-14 records a caller's concurrent operations on one volume", async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ afterMs: 100 }])

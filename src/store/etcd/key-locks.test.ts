@@ -48,7 +48,7 @@ describe('KeyLocks', () => {
     expect(heldStates).toEqual([false, true])
   })
 
-  it('runs thousands of waiters of one key', () => {
+  it('runs thousands of waiters for one key', () => {
     const locks = new KeyLocks<LockHolder>()
     let runs = 0
     locks.hold(['a'], EXCLUSIVE)

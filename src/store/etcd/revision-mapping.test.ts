@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { RevisionMapping, SUB_REVISIONS } from './revision-mapping.ts'
 
 describe('RevisionMapping', () => {
-  it('starts at 0 regardless of the revision of etcd', () => {
+  it("starts at 0 regardless of etcd's revision", () => {
     expect(new RevisionMapping({ base: 7_000 }).revisionOf(7_000n)).toBe(0)
   })
 

@@ -192,7 +192,7 @@ describe('the claim table', () => {
     expect(cells(terminating)[1]).toBe('Terminating')
   })
 
-  it('PROV-2 shows the class of the beta annotation, of the field or of the alpha annotation, in this order', () => {
+  it('PROV-2 shows the class from the beta annotation, the field or the alpha annotation, in this order', () => {
     const classOf = (annotations: Record<string, string>, storageClassName?: string) =>
       cells({ metadata: { name: 'data', annotations }, spec: { storageClassName } })[5]
     const beta = { 'volume.beta.kubernetes.io/storage-class': 'old' }

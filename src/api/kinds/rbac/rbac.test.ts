@@ -53,7 +53,7 @@ describe('RoleBinding and ClusterRoleBinding', () => {
   const roleRef = { apiGroup: GROUP, kind: 'ClusterRole', name: 'view' }
   const bindingOfSubject = (fields: object) => ({ metadata, roleRef, subjects: [{ name: 'x', ...fields }] })
 
-  it('SYS-9 set the API groups of the role and of users, but not of service accounts', () => {
+  it('SYS-9 default the API groups of the role and of users, but not of service accounts', () => {
     const { object, errors } = tryCreate(clusterRoleBindingKind, {
       metadata,
       roleRef: { kind: 'ClusterRole', name: 'view' },

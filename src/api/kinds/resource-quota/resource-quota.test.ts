@@ -116,7 +116,7 @@ describe('ResourceQuota', () => {
     expect(errorsOf({ scopes: ['Large'] })).toEqual(['spec.scopes: Invalid value: ["Large"]: unsupported scope'])
   })
 
-  it('accepts changes of limits and of the order of scopes, and rejects changes of scopes', () => {
+  it('accepts changes to limits and a new order of scopes, and rejects other scopes', () => {
     const { object } = tryCreate(
       resourceQuotaKind,
       aQuota({ hard: { pods: '1' }, scopes: ['Terminating', 'BestEffort'] }),

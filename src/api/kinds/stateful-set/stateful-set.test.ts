@@ -23,7 +23,7 @@ const createBody = (spec: object = {}, pod: object = {}) => ({
 const rollingUpdate = (fields: object) => ({ updateStrategy: { type: 'RollingUpdate', rollingUpdate: fields } })
 
 describe('a stateful set', () => {
-  it('SYS-27 gets the Kubernetes defaults, also in its templates', () => {
+  it('SYS-27 gets the Kubernetes defaults, including those of its templates', () => {
     const { object, errors } = tryCreate(kind, createBody())
     expect(errors).toEqual([])
     expect(object.spec).toMatchObject({

@@ -152,7 +152,7 @@ describe('stowage doctor', () => {
     expect(JSON.parse(result.out)).toMatchObject({ driver: DRIVER, version: expect.stringMatching(/^v1\./) })
   })
 
-  it('PLUS-9 runs with the rights of a viewer, for whom the rights of others are unknown', async () => {
+  it("PLUS-9 runs with a viewer's rights, and reports the rights of other users as unknown", async () => {
     const cluster = await startCluster()
     const kubeconfig = await cluster.kubeconfigOf('viewer')
     const flags = ['--csi-address', cluster.endpoint, '--component', 'sidecar', '--as', ACCOUNT, '-o', 'json']

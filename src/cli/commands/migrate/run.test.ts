@@ -268,7 +268,7 @@ describe('stowage migrate', () => {
     expect(await recordOf('db-1')).toBeNull()
   })
 
-  it('PLUS-4 resumes after an interruption of migrate and of --undo', async () => {
+  it('PLUS-4 resumes an interrupted migrate and an interrupted --undo', async () => {
     await createClaims(6)
     for (const [flags, finalClass] of [
       [FORWARD, 'gold'],

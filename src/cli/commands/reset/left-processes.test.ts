@@ -51,7 +51,7 @@ describe('isPodProcess', () => {
 describe('isTool', () => {
   const variables = ['PATH', 'LC_ALL']
 
-  it('SYS-25 returns true for a program of the server that names a file or device of it', () => {
+  it('SYS-25 returns true for a program that the server started on one of its files or devices', () => {
     expect(
       isTool(aView({ variables, args: ['losetup', '--find', '/data/nodes/node-1/pool/volumes/v.img'] }), MARKS),
     ).toBe(true)

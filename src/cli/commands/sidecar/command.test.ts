@@ -75,7 +75,7 @@ describe('stowage sidecar flags', () => {
     })
   })
 
-  it('PLUS-5 have the timeouts of upstream by default, and no limit of requests', () => {
+  it('PLUS-5 default to the upstream timeouts and to no request limit', () => {
     const settings = parse()
     expect(settings.kubeApiQps).toBe(-1)
     expect(settings.provisioner.timeout).toBe(10_000)

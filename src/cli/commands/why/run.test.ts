@@ -82,7 +82,7 @@ const failedProvision = (nowMs: number) => ({
 })
 
 describe('stowage why', () => {
-  it('PLUS-1 shows a viewer the component that retries, the last response of the driver, and the time of the next attempt', async () => {
+  it("PLUS-1 shows a viewer which component retries, the driver's last response, and when the next attempt starts", async () => {
     const { why } = await startCluster()
     const { code, out } = await why('viewer', 'pvc/orders', '-n', 'shop', '-o', 'json')
     expect(code).toBe(1)

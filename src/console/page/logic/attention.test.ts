@@ -29,6 +29,6 @@ it('SYS-13 failed claims with the same cause are one entry, before warnings', ()
   expect(items[1]!.href).toBe('#/claims?claim=shop%2Fc')
 })
 
-it('nothing needs attention in a cluster without problems', () => {
+it('returns no entries for a cluster without problems', () => {
   expect(findAttention({ ...nothing, claims: [aClaimView('a')] })).toEqual([])
 })

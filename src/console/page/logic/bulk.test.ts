@@ -14,7 +14,7 @@ const form: BulkForm = {
   maxFailures: '0',
 }
 
-it('SYS-13 a form becomes the request of the command', () => {
+it('SYS-13 converts a form to the same request as the command', () => {
   const grow = {
     kind: 'grow',
     namespace: 'shop',
@@ -42,7 +42,7 @@ it.each([
   expect(readBulkForm({ ...form, ...fields })).toMatchObject({ problem: expect.stringContaining(text) })
 })
 
-it('a running run can be paused, a paused one resumed or undone, an undo not undone', () => {
+it('offers to pause a running run, and to resume or undo a paused one unless it is an undo', () => {
   const counts = { done: 1, unchanged: 0, failed: 0, unfinished: 0 }
   const request = { kind: 'migrate', from: 'silver', to: 'gold' } as const
   expect(actionsOf({ state: 'running', isUndo: false, counts, request })).toEqual(['pause'])
@@ -51,7 +51,7 @@ it('a running run can be paused, a paused one resumed or undone, an undo not und
   expect(actionsOf({ state: 'done', isUndo: false, counts: { ...counts, done: 0 }, request })).toEqual([])
 })
 
-it('the undo of grow is offered only for requests that are not fulfilled', () => {
+it('offers to undo grow only for requests that are not fulfilled', () => {
   const counts = { done: 1, unchanged: 0, failed: 0, unfinished: 0 }
   const request = { kind: 'grow', namespace: 'shop', names: ['a'], by: '1Gi' } as const
   expect(actionsOf({ state: 'done', isUndo: false, counts, request })).toEqual([])

@@ -24,14 +24,14 @@ const context = {
   isReady: true,
 }
 
-it('SYS-13 a viewer may do nothing, and the refusal names the right that is missing', () => {
+it('SYS-13 allows a viewer no action, and names the missing right', () => {
   for (const action of CLAIM_ACTIONS) {
     const reason = refusalOf(action, { ...context, mayPatch: false, mayDelete: false })
     expect(reason).toMatch(/permission to (patch|delete) persistentvolumeclaims in namespace shop/)
   }
 })
 
-it('no action is possible before the rights are known', () => {
+it('allows no action before the rights are known', () => {
   for (const action of CLAIM_ACTIONS)
     expect(refusalOf(action, { ...context, mayPatch: undefined, mayDelete: undefined })).toBeDefined()
 })

@@ -13,7 +13,7 @@ const why = {
   message: 'full',
 } as const
 
-it('SYS-13 a claim that waits for a pod is neutral, and one that failed is not', () => {
+it('SYS-13 shows a claim that waits for a pod as neutral, and a failed one as a problem', () => {
   const pending = aClaim('data', { phase: 'Pending' })
   expect(statusOfClaim(pending, { state: 'waiting', reason: 'WaitForFirstConsumer' })).toEqual({
     word: 'Pending',
@@ -38,7 +38,7 @@ it.each([
   expect(statusOfClaim(aClaim('data', fields), undefined)).toEqual({ word, tone })
 })
 
-it('a projected claim has sizes in bytes, and the requested attributes class only if it differs', () => {
+it('projects sizes to bytes, and the requested attributes class only if it differs', () => {
   const row = projectClaim(
     aClaimObject('data', {
       spec: { volumeAttributesClassName: 'gold' },
@@ -84,7 +84,7 @@ it('sorts rows without a value last in both directions', () => {
   expect(names(true)).toEqual(['full', 'empty', 'unknown'])
 })
 
-it("a claim's node is that of its pod, then that of its volume, then the selected one", () => {
+it("shows the node of a claim's pod, else of its volume, else the selected node", () => {
   const pod = {
     uid: 'p',
     name: 'p',

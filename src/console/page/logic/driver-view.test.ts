@@ -27,7 +27,7 @@ const sample = {
   ],
 }
 
-it('SYS-13 a driver has its classes, nodes and released volumes, also without a CSIDriver object', () => {
+it("SYS-13 lists a driver's classes, nodes and released volumes, even without a CSIDriver object", () => {
   const views = buildDriverViews({
     drivers: [projectDriver({ metadata: meta('csi'), spec: {} })],
     classes: [

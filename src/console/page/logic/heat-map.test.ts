@@ -32,7 +32,7 @@ const aVolume = (name: string, node: string | undefined, storageClassName = 'fas
     },
   })
 
-it('SYS-13 a cell has what is free, promised and used of a class in a segment', () => {
+it('SYS-13 shows the free, promised and used storage of a class in a segment', () => {
   const { classes, rows } = buildHeatMap({
     capacities: [aReport('r1', 'n1', '30Gi'), aReport('r2', 'n2')],
     volumes: [aVolume('a', 'n1'), aVolume('b', 'n1'), aVolume('c', undefined, 'shared')],
@@ -54,7 +54,7 @@ it('SYS-13 a cell has what is free, promised and used of a class in a segment', 
   expect(promisedShare(cell)).toBe(0.4)
 })
 
-it('a capacity that is not reported stays unknown', () => {
+it('shows a capacity that is not reported as unknown', () => {
   const { rows } = buildHeatMap({ capacities: [aReport('r2', 'n2')], volumes: [], nodes, usedBytesOf: () => undefined })
   expect(rows[0]!.cells.get('fast')).toMatchObject({ freeBytes: undefined, usedBytes: undefined })
   expect(promisedShare(rows[0]!.cells.get('fast')!)).toBeUndefined()

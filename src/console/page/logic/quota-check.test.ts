@@ -23,7 +23,7 @@ const quota: QuotaRow = {
   scopes: [],
 }
 
-it('a request counts against the limits of its namespace and class', () => {
+it('charges a request to the limits of its namespace and class', () => {
   const effects = quotaEffects([quota], { namespace: 'shop', className: 'fast', bytes: 10 * GIB, claims: 1 })
   expect(effects.map(({ limit, after, fits }) => [limit.key, after, fits])).toEqual([
     ['requests.storage', 70 * GIB, true],
@@ -34,7 +34,7 @@ it('a request counts against the limits of its namespace and class', () => {
   expect(quotaEffects([quota], { namespace: 'shop', className: 'slow', bytes: GIB, claims: 0 })).toHaveLength(1)
 })
 
-it('a limit that is not counted yet is neither kept nor exceeded', () => {
+it('treats a limit without a count as unknown', () => {
   const [effect] = quotaEffects([{ ...quota, used: {} }], {
     namespace: 'shop',
     className: 'slow',
@@ -44,7 +44,7 @@ it('a limit that is not counted yet is neither kept nor exceeded', () => {
   expect(effect).toMatchObject({ after: undefined, fits: undefined })
 })
 
-it('the smallest limit decides how many claims fit', () => {
+it('computes the number of claims that fit from the smallest limit', () => {
   expect(claimsThatFit([quota], { namespace: 'shop', className: 'slow', bytes: 10 * GIB })).toBe(1)
   expect(claimsThatFit([quota], { namespace: 'shop', className: 'fast', bytes: 6 * GIB })).toBe(0)
   expect(claimsThatFit([], { namespace: 'shop', className: 'fast', bytes: GIB })).toBeUndefined()

@@ -33,7 +33,7 @@ it('SYS-13 applying changes gives the same rows as sorting everything again', ()
   )
 })
 
-it('a changed row that keeps its place replaces only itself', () => {
+it('replaces only the changed row if its position stays the same', () => {
   const view = new SortedView<Row>(rules)
   const before = { uid: 'b', size: 2 }
   view.rebuild(rules, [{ uid: 'a', size: 1 }, before, { uid: 'c', size: 4 }])

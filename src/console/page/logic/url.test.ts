@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { formatRoute, formatSort, linkTo, parseList, parseRoute, parseSort, toggleInList } from './url.ts'
 
-it('a route keeps screen, filters and selection through the URL', () => {
+it('parses a formatted route to the same screen, filters and selection', () => {
   const route = { screen: 'claims', params: { ns: 'shop', q: 'class:fast & more', claim: 'shop/orders' } } as const
   expect(parseRoute(formatRoute(route))).toEqual(route)
 })
 
-it('an unknown screen and an empty fragment are the overview', () => {
+it('shows the overview for an unknown screen and an empty fragment', () => {
   expect(parseRoute('#/nothing').screen).toBe('overview')
   expect(parseRoute('').screen).toBe('overview')
 })

@@ -40,7 +40,7 @@ text: |
 `)
 })
 
-it('SYS-13 a YAML parser reads back every object', () => {
+it('SYS-13 formats every object so that a YAML parser reads it back', () => {
   const value = fc.letrec((tie) => ({
     node: fc.oneof(
       { maxDepth: 4 },

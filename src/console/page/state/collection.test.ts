@@ -16,7 +16,7 @@ it('SYS-13 shows a list page by page, and is synced at its end', () => {
   expect([names(collection), collection.state.value.is, collection.rev]).toEqual([['a', 'b'], 'synced', '7'])
 })
 
-it('a second list keeps the rows until it is complete, and then removes those that it does not contain', () => {
+it('keeps the rows until a second list is complete, and then removes those that it does not contain', () => {
   const collection = createCollection()
   collection.apply({ id: 1, type: 'RESET' })
   collection.apply({ id: 1, type: 'ITEMS', objects: [object('a'), object('b')] })
@@ -29,7 +29,7 @@ it('a second list keeps the rows until it is complete, and then removes those th
   expect(names(collection)).toEqual(['b'])
 })
 
-it('a resumed watch keeps all rows', () => {
+it('keeps all rows when a watch is resumed', () => {
   const collection = createCollection()
   collection.apply({ id: 1, type: 'RESET' })
   collection.apply({ id: 1, type: 'ITEMS', objects: [object('a')] })
@@ -53,7 +53,7 @@ it('reports each change with the row before and after it', () => {
   ])
 })
 
-it('SYS-13 an error without a retry is final; before a retry the rows stay', () => {
+it('SYS-13 keeps the rows before a retry, and reports an error without a retry as final', () => {
   const forbidden = createCollection()
   forbidden.apply({ id: 1, type: 'ERROR', code: 403, reason: 'Forbidden', message: 'no' })
   expect(forbidden.state.value).toEqual({ is: 'failed', error: { code: 403, reason: 'Forbidden', message: 'no' } })

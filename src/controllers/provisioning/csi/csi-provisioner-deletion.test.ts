@@ -61,7 +61,7 @@ describe('deletion of volumes', () => {
     expect(driver.deleteRequests).toEqual([])
   })
 
-  it('PROV-16 prefers credentials of the process to those of the volume and of the class', async () => {
+  it("PROV-16 prefers the process's credentials to those of the volume and the class", async () => {
     const fixtureWithCredentials = await createFixtureWithSecrets({
       options: { credentials: () => ({ token: 'own' }) },
     })

@@ -225,7 +225,7 @@ describe('spreadIndex', () => {
     expect(fnv1(text)).toBe(hash)
   })
 
-  it('PROV-9 adds the ordinal of a StatefulSet to the hash of the name', () => {
+  it("PROV-9 adds the StatefulSet ordinal to the name's hash", () => {
     expect(spreadIndex('data-web-0', 3)).toBe(0)
     expect(spreadIndex('web-5', 3)).toBe(spreadIndex('data-web-5', 3))
     expect(spreadIndex('web-4294967296', 7)).toBe(fnv1('web-4294967296') % 7) // not a 32-bit number
@@ -273,7 +273,7 @@ describe('topology terms', () => {
     )
   })
 
-  it('are all combinations of the values of an allowed topology, up to a maximum', () => {
+  it("are all combinations of an allowed topology's values, up to a maximum", () => {
     expect(flattenTerms(aSelector({ zone: ['1', '2'], rack: ['a'] })).length).toBe(2)
     const values = Array.from({ length: 101 }, (_, i) => String(i))
     expect(catchError(() => flattenTerms(aSelector({ a: values, b: values }))).message).toContain(

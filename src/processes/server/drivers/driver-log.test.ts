@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(dir, { recursive: true }))
 
-it('SYS-6 keeps the output of a driver in two files of bounded size', async () => {
+it("SYS-6 keeps a driver's output in two files of bounded size", async () => {
   const path = join(dir, 'bounded')
   const log = await openDriverLog(path, { bytesMax: 100 })
   const lines = Array.from({ length: 50 }, (_, index) => Buffer.from(`line ${index} ${'x'.repeat(20)}\n`))

@@ -410,7 +410,7 @@ describe('VolumeBinding', () => {
     expect(await fixture.nodeOf('db')).toBe('n2')
   })
 
-  it('CAP-11 reports the reasons of bound and of unbound claims', async () => {
+  it('CAP-11 reports the reasons for bound and unbound claims', async () => {
     await createLocalStorage([100])
     await fixture.createClaim('data')
     await fixture.createPod('first', { claims: ['data'] })
