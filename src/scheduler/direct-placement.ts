@@ -38,6 +38,8 @@ export interface DirectPlacementDeps extends ControllerDeps {
   readonly classes: Cache<StorageClass>
   readonly nodes: Cache<Node>
   readonly events: EventRecorder
+  /** Returns why the volumes of the pod do not fit on the node, or undefined if they do or it is not known. */
+  checkVolumes(pod: Readonly<Pod>, nodeName: string): string | undefined
 }
 
 const NAME = 'direct-placement'
@@ -134,7 +136,28 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, attempt
   const { count = 0, notBeforeMs = 0 } = attempts.get(uid) ?? {}
   if (notBeforeMs > nowMs) return retryAfter(notBeforeMs - nowMs, `provisioning on node ${nodeName} failed`)
   recordAttempt(attempts, uid, { count: count + 1, notBeforeMs: nowMs + backoffMs(RETRY, count, deps.random) })
-  return selectNode(claim, nodeName, deps)
+  const problem = count === 0 ? deps.checkVolumes(pod, nodeName) : undefined
+  const outcome = await selectNode(claim, nodeName, deps)
+  if (count === 0 && outcome === done) reportSelection(pod, claim, problem, deps)
+  return outcome
+}
+
+/** Records once that the volume is provisioned on the node of the pod, and what speaks against it, because the pod cannot move. */
+function reportSelection(
+  pod: Readonly<Stored<Pod>>,
+  { metadata: { name } }: Readonly<Stored<PersistentVolumeClaim>>,
+  problem: string | undefined,
+  { events }: DirectPlacementDeps,
+): void {
+  const action = 'Scheduling'
+  const place = `node "${pod.spec?.nodeName}", which spec.nodeName of the pod sets`
+  const message = `The volume of claim "${name}" is provisioned on ${place}.`
+  events.record(podKind, pod, { type: 'Normal', reason: 'NodeSelected', message, action })
+  if (problem === undefined) return
+  const warning =
+    `The volume of claim "${name}" is requested on ${place}, although the scheduler would not choose the node: ${problem}. ` +
+    'The pod cannot move: if the volume cannot be created, delete the pod and create it without spec.nodeName.'
+  events.record(podKind, pod, { type: 'Warning', reason: 'FailedScheduling', message: warning, action })
 }
 
 /** Records an event, because the pod has no scheduler and no node agent that could report the reason. */

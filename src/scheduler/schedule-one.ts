@@ -209,6 +209,34 @@ export function checkNode(
   return isRemedied ? undefined : rejection
 }
 
+/**
+ * Returns why the volumes of a pod that is already on the node do not fit there, or undefined if they do.
+ */
+export function checkVolumesOnNode(
+  info: PodInfo,
+  nodeName: string,
+  { cluster, plugins }: Pick<ScheduleDeps, 'cluster' | 'plugins'>,
+): string | undefined {
+  const node = cluster.node(nodeName)
+  if (!node) return undefined
+  const outcome = runPreFilters(
+    info,
+    plugins.filter(({ name }) => VOLUME_PLUGINS.includes(name)),
+  )
+  if (outcome.is === 'rejected') return undefined
+  const otherPods = [...node.pods.values()].filter(({ key }) => key !== info.key)
+  const nodeWithoutPod = node.copyWith(otherPods)
+  const details = outcome.active.flatMap(({ plugin, state }) => {
+    const rejection = plugin.filter?.(state, nodeWithoutPod)
+    if (!rejection) return []
+    const found = plugin.detailRejection?.(state, nodeWithoutPod) ?? []
+    return (found.length > 0 ? found : rejection.reasons).map(({ message }) => message)
+  })
+  return details.length > 0 ? [...new Set(details)].join('; ') : undefined
+}
+
+const VOLUME_PLUGINS: readonly string[] = ['NodeVolumeLimits', 'VolumeBinding']
+
 /** How long a pod waits before victims are looked for again, because the server rejected a write. */
 const PREEMPTION_RETRY_MS = 1_000
 

@@ -6,6 +6,7 @@ import type { Kind, KubeObject } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'
+import { csiNodeKind } from '../api/kinds/csi-node/csi-node.ts'
 import { csiStorageCapacityKind } from '../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
@@ -49,7 +50,13 @@ export interface SchedulerFixture {
   readonly storage: PoolStorage
   createNode(
     name: string,
-    fields?: { labels?: Record<string, string>; spec?: object; allocatable?: object },
+    fields?: {
+      labels?: Record<string, string>
+      spec?: object
+      allocatable?: object
+      volumesMax?: number
+      hasDriver?: boolean
+    },
   ): Promise<void>
   createClass(name: string, fields?: object): Promise<void>
   createDriver(storageCapacity?: boolean): Promise<void>
@@ -173,7 +180,14 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
       return scheduler
     },
     storage,
-    async createNode(name, { labels = {}, spec = {}, allocatable = { cpu: '8', memory: '32Gi', pods: '110' } } = {}) {
+    async createNode(name, fields = {}) {
+      const { labels = {}, spec = {}, allocatable = { cpu: '8', memory: '32Gi', pods: '110' } } = fields
+      const { volumesMax, hasDriver = true } = fields
+      if (hasDriver) {
+        const limit = volumesMax === undefined ? {} : { allocatable: { count: volumesMax } }
+        const drivers = [{ name: DRIVER, nodeID: name, topologyKeys: [], ...limit }]
+        await create(csiNodeKind, { metadata: { name }, spec: { drivers } })
+      }
       await create(nodeKind, { metadata: { name, labels: { [HOST]: name, ...labels } }, spec, status: { allocatable } })
     },
     async createClass(name, fields = {}) {

@@ -6,6 +6,7 @@ import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import { createEventRecorder, type EventRecorder, type Runnable } from '../runtime/index.ts'
 import type { Placement } from '../volumes/placement.ts'
 import { ClusterState } from './cluster/cluster-state.ts'
+import { podInfoOf } from './cluster/pod-info.ts'
 import { createConditionReporter } from './condition-reporter.ts'
 import { createDirectPlacement } from './direct-placement.ts'
 import { addEventHandlers } from './event-handlers.ts'
@@ -19,7 +20,7 @@ import { followPods } from './pod-operations.ts'
 import { type QueuedPodStatus, SchedulingQueue } from './queue/queue.ts'
 import { createQueueingHints } from './queueing-hints.ts'
 import { createRemedyBackoff } from './remedy-backoff.ts'
-import { checkNode, type ScheduleDeps, scheduleOne } from './schedule-one.ts'
+import { checkNode, checkVolumesOnNode, type ScheduleDeps, scheduleOne } from './schedule-one.ts'
 
 export interface SchedulerOptions extends ControllerDeps {
   readonly gates?: FeatureGates
@@ -105,7 +106,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     emit,
     rotation: { startAt: 0 },
   }
-  const directPlacement = createDirectPlacement({ ...options, ...caches, events })
+  const checkVolumes = (pod: Readonly<Pod>, nodeName: string) =>
+    checkVolumesOnNode(podInfoOf(pod), nodeName, { cluster, plugins })
+  const directPlacement = createDirectPlacement({ ...options, ...caches, events, checkVolumes })
   const metricsSource = {
     queue,
     get reservations() {

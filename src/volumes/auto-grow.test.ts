@@ -2,7 +2,15 @@ import { bigInt, assert as check, integer, property } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../api/quantity.ts'
-import { AUTO_GROW, AUTO_GROWN, type AutoGrowPlan, findPolicy, parsePolicy, planAutoGrowth } from './auto-grow.ts'
+import {
+  AUTO_GROW,
+  AUTO_GROWN,
+  type AutoGrowPlan,
+  findPolicy,
+  growthLimitBytes,
+  parsePolicy,
+  planAutoGrowth,
+} from './auto-grow.ts'
 import type { VolumeUsage } from './volume-usage.ts'
 
 const GIB = 1024 ** 3
@@ -101,7 +109,7 @@ describe('planAutoGrowth', () => {
       do: 'grow',
       from: '5Gi',
       to: '6Gi',
-      record: `2026-01-01T01:00:00.000Z ${5 * GIB}`,
+      record: `2026-01-01T01:00:00.000Z ${5 * GIB} 6Gi 10Gi`,
       message: '90% of 5Gi used: growing from 5Gi to 6Gi',
     })
     const inodes = { usedBytes: 0, freeBytes: 5 * GIB, inodes: 100, inodesUsed: 80 }
@@ -136,6 +144,46 @@ describe('planAutoGrowth', () => {
       message: expect.stringContaining('before its last growth'),
     })
     expect(plan({ annotations: { [AUTO_GROWN]: 'damaged' } })).toMatchObject({ do: 'grow' })
+  })
+
+  it('PLUS-12 requests whole GiB before a maximum that is none, because drivers round sizes up', () => {
+    const planTo = (capacity: string, max: string) => {
+      const policy = parsePolicy(`step=20%,max=${max}`) as never
+      const usage = { usedBytes: 9, freeBytes: 1 }
+      const claim = claimOf({ capacity })
+      return planAutoGrowth({
+        claim,
+        policy,
+        usage,
+        allowsExpansion: true,
+        shortageFor: () => undefined,
+        nowMs: NOW_MS,
+      })
+    }
+    expect(planTo('9Gi', '10752Mi')).toMatchObject({ to: '10Gi' })
+    expect(planTo('10Gi', '10752Mi')).toMatchObject({ to: '10752Mi' })
+    expect(planTo('8Gi', '10Gi')).toMatchObject({ to: '9831Mi' })
+    expect(planTo('1Gi', '1500Mi')).toMatchObject({ to: '1229Mi' })
+  })
+
+  it('PLUS-12 stops if the driver has no size within the maximum', () => {
+    const annotations = { [AUTO_GROWN]: `2026-01-01T00:00:00Z ${5 * GIB} 6Gi 10Gi` }
+    expect(plan({ annotations, request: '6Gi', state: 'ControllerResizeInfeasible' })).toEqual({
+      do: 'stop',
+      reason: 'driver',
+      message: 'the driver rejected an expansion from 5Gi to 6Gi with the maximum 10Gi',
+    })
+    expect(plan({ annotations, request: '7Gi', state: 'ControllerResizeInfeasible' })).toMatchObject({ do: 'wait' })
+  })
+
+  it('PLUS-12 limits the driver to the maximum, for the size that automatic growth requested', () => {
+    const limitOf = (request: string, record: string) =>
+      growthLimitBytes(claimOf({ request, annotations: { [AUTO_GROWN]: `2026-01-01T00:00:00Z 1 ${record}` } }))
+    expect(limitOf('6Gi', '6Gi 10Gi')).toBe(10n * BigInt(GIB))
+    expect(limitOf('7Gi', '6Gi 10Gi')).toBeUndefined()
+    expect(limitOf('6Gi', '6Gi 5Gi')).toBeUndefined()
+    expect(limitOf('6Gi', '')).toBeUndefined()
+    expect(growthLimitBytes(claimOf({}))).toBeUndefined()
   })
 
   it('PLUS-12 does nothing if the usage is not known', () => {

@@ -11,7 +11,10 @@ import { claimCapacity, isLess, requestedStorage } from './sizes.ts'
 import type { VolumeUsage } from './volume-usage.ts'
 
 export const AUTO_GROW = 'stowage.dev/auto-grow'
-/** Annotation of claims with the time and the file system size of the last automatic growth: `2026-01-01T00:00:00Z 1048576`. */
+/**
+ * Annotation of claims with the last automatic growth: its time, the size of the file system before it in bytes, the requested
+ * size and the maximum: `2026-01-01T00:00:00Z 1048576 2Mi 10Mi`.
+ */
 export const AUTO_GROWN = 'stowage.dev/auto-grown'
 
 export interface AutoGrowPolicy {
@@ -103,7 +106,7 @@ export type AutoGrowPlan =
   /** Check again after this time. */
   | { readonly do: 'wait'; readonly afterMs?: number; readonly message: string }
   /** The claim should grow and cannot. */
-  | { readonly do: 'stop'; readonly reason: 'max' | 'class' | 'capacity'; readonly message: string }
+  | { readonly do: 'stop'; readonly reason: 'max' | 'class' | 'capacity' | 'driver'; readonly message: string }
   | {
       readonly do: 'grow'
       readonly from: string
@@ -131,9 +134,18 @@ export function planAutoGrowth(situation: AutoGrowSituation): AutoGrowPlan {
   const capacity = claimCapacity(claim)
   if (claim.status?.phase !== 'Bound' || claim.metadata.deletionTimestamp)
     return { do: 'nothing', message: 'the claim is not bound' }
-  if (isLess(capacity, requestedStorage(claim)) || claim.status.allocatedResourceStatuses?.storage)
-    return { do: 'wait', message: `an expansion to ${requestedStorage(claim)} is pending` }
   const last = readRecord(claim)
+  const request = requestedStorage(claim)
+  if (isLess(capacity, request) || claim.status.allocatedResourceStatuses?.storage) {
+    const isRejected = claim.status.allocatedResourceStatuses?.storage === 'ControllerResizeInfeasible'
+    if (isRejected && last?.to === request)
+      return {
+        do: 'stop',
+        reason: 'driver',
+        message: `the driver rejected an expansion from ${capacity} to ${request} with the maximum ${last.max}`,
+      }
+    return { do: 'wait', message: `an expansion to ${request} is pending` }
+  }
   const sizeBytes = sizeOf(usage)
   // After a growth, a node may not have measured the larger file system yet.
   if (!usage || sizeBytes === undefined) return { do: 'nothing', message: 'its usage is not known' }
@@ -169,15 +181,34 @@ function planStep(
   const to = format(nextBytes(capacityBytes, policy))
   const shortage = shortageFor(to)
   if (shortage !== undefined) return { do: 'stop', reason: 'capacity', message: `${used}, but ${shortage}` }
-  const record = `${new Date(nowMs).toISOString()} ${sizeBytes}`
+  const record = `${new Date(nowMs).toISOString()} ${sizeBytes} ${to} ${format(policy.maxBytes)}`
   return { do: 'grow', from: capacity, to, record, message: `${used}: growing from ${capacity} to ${to}` }
 }
 
-/** Adds the step to the capacity, not to the request: the driver may have provided more. Rounds up, but never beyond the maximum. */
+/**
+ * Adds the step to the capacity, not to the request: the driver may have provided more. Rounds up, but never beyond the maximum.
+ * Many drivers round sizes up to whole GiB: a maximum that is not one is requested only after the last whole GiB below it.
+ */
 function nextBytes(capacityBytes: bigint, { step, maxBytes }: AutoGrowPolicy): bigint {
   const stepBytes = 'bytes' in step ? step.bytes : (capacityBytes * BigInt(Math.round(step.share * 100)) + 99n) / 100n
   const roundedBytes = ((capacityBytes + stepBytes + ROUND_BYTES - 1n) / ROUND_BYTES) * ROUND_BYTES
+  if (roundedBytes < maxBytes && roundUp(roundedBytes) <= maxBytes) return roundedBytes
+  const wholeBytes = (maxBytes / DRIVER_UNIT_BYTES) * DRIVER_UNIT_BYTES
+  if (wholeBytes > capacityBytes) return wholeBytes
   return roundedBytes < maxBytes ? roundedBytes : maxBytes
+}
+
+const DRIVER_UNIT_BYTES = 1024n ** 3n
+const roundUp = (bytes: bigint): bigint => ((bytes + DRIVER_UNIT_BYTES - 1n) / DRIVER_UNIT_BYTES) * DRIVER_UNIT_BYTES
+
+/**
+ * Returns the size beyond which the driver must not expand the volume: the maximum of the policy, if automatic growth has
+ * requested this size. Undefined for a size that a user has requested.
+ */
+export function growthLimitBytes(claim: Readonly<PersistentVolumeClaim>): bigint | undefined {
+  const last = readRecord(claim)
+  if (!last?.to || !last.max || last.to !== requestedStorage(claim)) return undefined
+  return isLess(last.max, last.to) ? undefined : quantityToBytes(last.max)
 }
 
 const format = (bytes: bigint): string => formatQuantity(quantityFromBytes(bytes))
@@ -192,9 +223,18 @@ function usedShare({ usedBytes = 0, freeBytes = 0, inodes = 0, inodesUsed = 0 }:
 const sizeOf = (usage: VolumeUsage | undefined): number | undefined =>
   usage?.usedBytes === undefined || usage.freeBytes === undefined ? undefined : usage.usedBytes + usage.freeBytes
 
+interface GrowthRecord {
+  readonly atMs: number
+  readonly sizeBytes: number
+  /** Absent in records of earlier releases. */
+  readonly to?: string
+  readonly max?: string
+}
+
 /** Returns undefined for a record that a user has damaged: the claim may then grow before its cooldown has ended. */
-function readRecord({ metadata }: Readonly<PersistentVolumeClaim>): { atMs: number; sizeBytes: number } | undefined {
-  const [time = '', size = ''] = metadata.annotations?.[AUTO_GROWN]?.split(' ') ?? []
+function readRecord({ metadata }: Readonly<PersistentVolumeClaim>): GrowthRecord | undefined {
+  const [time = '', size = '', to = '', max = ''] = metadata.annotations?.[AUTO_GROWN]?.split(' ') ?? []
   const [atMs, sizeBytes] = [Date.parse(time), Number(size)]
-  return Number.isFinite(atMs) && Number.isFinite(sizeBytes) ? { atMs, sizeBytes } : undefined
+  if (!Number.isFinite(atMs) || !Number.isFinite(sizeBytes)) return undefined
+  return { atMs, sizeBytes, ...(isQuantity(to) && isQuantity(max) ? { to, max } : {}) }
 }

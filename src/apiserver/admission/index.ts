@@ -3,6 +3,7 @@ import { type AdmissionPlugin, createAdmissionChain } from './admission.ts'
 import { certificateRequester } from './certificate-requester.ts'
 import { claimResize } from './claim-resize.ts'
 import { defaultStorageClass } from './default-storage-class.ts'
+import { firstConsumer } from './first-consumer.ts'
 import { limitRange } from './limit-range.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
 import { namespaceLimits } from './namespace-limits.ts'
@@ -16,6 +17,7 @@ const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   storageObjectInUseProtection,
   priority,
   defaultStorageClass,
+  firstConsumer, // after the default class is set
   limitRange,
   claimResize,
   namespaceLimits,

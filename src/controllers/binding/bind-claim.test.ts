@@ -122,6 +122,24 @@ describe('bindingWrites', () => {
     expect(statusOf(aVolume({ annotations }), aClaim())?.capacity).toEqual({ storage: '1Gi' })
   })
 
+  it('PLUS-18 sets the reason of ReadyForFirstConsumer in the last write, only on a claim that has the condition', () => {
+    const time = '2026-01-01T00:00:00Z'
+    const ready = {
+      type: 'ReadyForFirstConsumer',
+      status: 'True',
+      reason: 'WaitForFirstConsumer',
+      message: 'm',
+    } as const
+    const other = { type: 'Other', status: 'True' } as const
+    const claim = aClaim({ status: { phase: 'Pending', conditions: [{ ...ready, lastTransitionTime: time }, other] } })
+    expect(describeBinding(aVolume(), claim)).toHaveLength(4)
+    expect(statusOf(aVolume(), claim)?.conditions).toEqual([
+      other,
+      { ...ready, reason: 'Bound', message: 'The claim is bound.', lastTransitionTime: time },
+    ])
+    expect(statusOf(aVolume(), aClaim())).not.toHaveProperty('conditions')
+  })
+
   it('VAC-4 copies the attributes class in the last write, for a pending claim only', () => {
     const volume = aVolume({ spec: { volumeAttributesClassName: 'gold' } })
     expect(statusOf(volume, aClaim())?.currentVolumeAttributesClassName).toBe('gold')

@@ -65,6 +65,7 @@ export function createBindingControllers(options: BindingOptions) {
   const claimWaker = createClaimWaker(index, (key) => claimController.queue.add(key))
   const operationDeps = { clock, metrics: bindingMetrics }
   const context: BindingContext = {
+    clock,
     client,
     save: createSaver({ client, caches: [claims, volumes] }).save,
     claims,

@@ -399,7 +399,28 @@ for (const isAtomic of [true, false]) {
       expect(fixture.eventsOf('c')).toEqual([
         'Normal WaitForFirstConsumer: waiting for first consumer to be created before binding',
       ])
-      expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending' })
+      const conditions = [expect.objectContaining({ type: 'ReadyForFirstConsumer', status: 'True' })]
+      expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending', conditions })
+    })
+
+    it('PLUS-18 updates ReadyForFirstConsumer when the class appears, disappears and changes its binding mode', async () => {
+      await start()
+      const readiness = async () => {
+        await fixture.settle()
+        const condition = (await fixture.getClaim('c')).status?.conditions?.[0]
+        return condition && `${condition.status} ${condition.reason}`
+      }
+      const deleteClass = () => fixture.client.delete(storageClassKind, { name: 'late' })
+      await fixture.createClaim('c', { spec: { storageClassName: 'late' } })
+      expect(await readiness()).toBeUndefined()
+      await fixture.createClass('late', DELAYED_CLASS)
+      expect(await readiness()).toBe('True WaitForFirstConsumer')
+      await deleteClass()
+      expect(await readiness()).toBe('False StorageClassNotFound')
+      await fixture.createClass('late', {})
+      expect(await readiness()).toBe('False ImmediateBinding')
+      await fixture.createVolume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE_STATUS })
+      expect(await readiness()).toBe('True Bound')
     })
 
     it('PROV-4 names the pods it waits for in the event', async () => {

@@ -1,4 +1,5 @@
 // Builds merge patches of a claim's status; undefined if the status need not change. Pure.
+import { BOUND, conditionsWith, type Readiness, readinessOf } from '../../api/kinds/claim/first-consumer.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { isQuantity } from '../../api/quantity.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
@@ -21,13 +22,16 @@ export function statusWithoutVolume({ status = {} }: Claim, phase: 'Pending' | '
  * capacity is copied only when the claim becomes bound, and the class only when a pending claim does: later the controllers
  * that expand or modify the volume update them.
  */
-export function statusWithVolume({ status = {} }: Claim, volume: Volume): StatusPatch | undefined {
+export function statusWithVolume(claim: Claim, volume: Volume): StatusPatch | undefined {
+  const { status = {} } = claim
   const patch: Record<string, unknown> = {}
   const { accessModes = [], volumeAttributesClassName } = volume.spec ?? {}
   if (!hasSameModes(status.accessModes ?? [], accessModes)) patch.accessModes = accessModes
   if (status.phase !== 'Bound') {
     patch.phase = 'Bound'
     patch.capacity = replaceMap(status.capacity, capacityOf(volume))
+    const conditions = readinessOf(claim) && conditionsWith(claim, BOUND)
+    if (conditions) patch.conditions = conditions
   }
   if ((status.phase ?? 'Pending') === 'Pending') {
     const className = volumeAttributesClassName || null
@@ -35,6 +39,17 @@ export function statusWithVolume({ status = {} }: Claim, volume: Volume): Status
       patch.currentVolumeAttributesClassName = className
   }
   return undefinedIfEmpty(patch)
+}
+
+/** Returns a patch with the condition ReadyForFirstConsumer. If `onlyIfPresent`, a claim without it does not get it. */
+export function statusWithReadiness(
+  claim: Claim,
+  readiness: Readiness | undefined,
+  { nowMs, onlyIfPresent }: { readonly nowMs: number; readonly onlyIfPresent: boolean },
+): StatusPatch | undefined {
+  if (!readiness || (onlyIfPresent && !readinessOf(claim))) return undefined
+  const conditions = conditionsWith(claim, readiness, nowMs)
+  return conditions && { conditions }
 }
 
 /** Until the file system is expanded, the claim's capacity is the size before the expansion. */

@@ -8,6 +8,7 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { Clock } from '../../base/clock.ts'
 import { find } from '../../client/find.ts'
 import type { Client, ObjectRef } from '../../client/index.ts'
 import { keyOfObject } from '../../client/index.ts'
@@ -20,6 +21,7 @@ import type { InProcessProvisioner } from './plan-reclaim.ts'
 import type { VolumeIndex } from './volume-index.ts'
 
 export interface BindingContext {
+  readonly clock: Pick<Clock, 'nowMs'>
   readonly client: Client
   readonly save: Saver['save']
   readonly claims: Cache<PersistentVolumeClaim>

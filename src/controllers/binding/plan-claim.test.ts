@@ -105,6 +105,18 @@ describe('planClaim', () => {
     })
   })
 
+  it('PLUS-18 is ready for its first consumer while its class waits for one, and not if the class is missing or binds immediately', () => {
+    const claim = aClaim({ className: 'gold' })
+    const readinessWith = (storageClass?: Stored<StorageClass>) => {
+      const action = plan({ claim, ...(storageClass ? { storageClass } : {}) })
+      return action.do === 'wait' || action.do === 'provision' ? action.readiness : undefined
+    }
+    const delayedClass = aClass({ volumeBindingMode: 'WaitForFirstConsumer' })
+    expect(readinessWith(delayedClass)).toMatchObject({ status: 'True', reason: 'WaitForFirstConsumer' })
+    expect(readinessWith()).toMatchObject({ status: 'False', reason: 'StorageClassNotFound' })
+    expect(readinessWith(aClass())).toMatchObject({ status: 'False', reason: 'ImmediateBinding' })
+  })
+
   it('PROV-13 binds a claim being deleted only to the volume provisioned for it', () => {
     const claim = aClaim({ metadata: { deletionTimestamp: 'now' } })
     const calls: boolean[] = []

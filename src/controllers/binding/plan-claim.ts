@@ -1,5 +1,11 @@
 // Plans the next action for a claim: bind it, request provisioning, assign the default class, mark it lost, or wait.
 // Pure. reconcile-claim.ts reads the input and applies the plan.
+import {
+  BINDS_IMMEDIATELY,
+  CLASS_NOT_FOUND,
+  type Readiness,
+  WAITS_FOR_FIRST_CONSUMER,
+} from '../../api/kinds/claim/first-consumer.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
@@ -66,7 +72,13 @@ export type ClaimAction =
   | { readonly do: 'read volume' }
   | { readonly do: 'mark lost'; readonly event: EventDetails }
   | { readonly do: 'assign class'; readonly className: string }
-  | { readonly do: 'provision'; readonly provisioner: string; readonly message: string; readonly event?: EventDetails }
+  | {
+      readonly do: 'provision'
+      readonly provisioner: string
+      readonly message: string
+      readonly event?: EventDetails
+      readonly readiness?: Readiness
+    }
   | {
       readonly do: 'wait'
       readonly message: string
@@ -75,6 +87,8 @@ export type ClaimAction =
       readonly phase?: 'Pending'
       /** The object whose change ends the wait, if it is one. */
       readonly waitsFor?: AwaitedObject
+      /** The condition ReadyForFirstConsumer. If absent, it does not change. */
+      readonly readiness?: Readiness
     }
 
 export const isBindCompleted = (claim: Claim): boolean => annotationOf(claim, BIND_COMPLETED) !== undefined
@@ -157,11 +171,14 @@ function planUnbound(situation: ClaimSituation): ClaimAction {
   if (isDelayed && annotationOf(claim, SELECTED_NODE) === undefined) {
     const pods = situation.unscheduledPods()
     const [name] = pods
-    if (name === undefined)
-      return { do: 'wait', message: waitForFirstConsumer.message, event: waitForFirstConsumer, phase: 'Pending' }
+    const readiness = WAITS_FOR_FIRST_CONSUMER
+    if (name === undefined) {
+      const { message } = waitForFirstConsumer
+      return { do: 'wait', message, event: waitForFirstConsumer, phase: 'Pending', readiness }
+    }
     const event = waitForPodScheduled(pods)
     const waitsFor = { kind: 'Pod', namespace: claim.metadata.namespace ?? '', name }
-    return { do: 'wait', message: event.message, event, phase: 'Pending', waitsFor }
+    return { do: 'wait', message: event.message, event, phase: 'Pending', waitsFor, readiness }
   }
   if (className) return planProvisioning(className, situation)
   return { do: 'wait', message: noVolumeAvailable.message, event: noVolumeAvailable, phase: 'Pending' }
@@ -173,14 +190,21 @@ const classRef = (name: string): AwaitedObject => ({ kind: 'StorageClass', name 
 function planProvisioning(className: string, { storageClass, isInProcess }: ClaimSituation): ClaimAction {
   if (!storageClass) {
     const message = `its class "${className}" does not exist; waiting for the class or for a volume of that class`
-    return { do: 'wait', message, event: classNotFound(className), waitsFor: classRef(className) }
+    return {
+      do: 'wait',
+      message,
+      event: classNotFound(className),
+      waitsFor: classRef(className),
+      readiness: CLASS_NOT_FOUND,
+    }
   }
   const { provisioner } = storageClass
   const message = `waiting for the provisioner "${provisioner}" to create a volume`
-  if (isInProcess(provisioner)) return { do: 'provision', provisioner, message }
+  const readiness = storageClass.volumeBindingMode === 'Immediate' ? { readiness: BINDS_IMMEDIATELY } : {}
+  if (isInProcess(provisioner)) return { do: 'provision', provisioner, message, ...readiness }
   if (provisioner.startsWith(IN_TREE_PREFIX)) {
     const problem = `the provisioner "${provisioner}" of its class "${className}" does not exist; waiting for a volume of that class`
     return { do: 'wait', message: problem, event: provisionerNotFound(provisioner) }
   }
-  return { do: 'provision', provisioner, message, event: externalProvisioning(provisioner) }
+  return { do: 'provision', provisioner, message, event: externalProvisioning(provisioner), ...readiness }
 }

@@ -11,7 +11,7 @@ import { chooseVolume } from '../../volumes/choose-volume.ts'
 import { type Claim, requirementsOf, type Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA } from '../../volumes/names.ts'
 import { bindingWrites } from './bind-claim.ts'
-import { statusWithoutVolume } from './claim-status.ts'
+import { statusWithoutVolume, statusWithReadiness } from './claim-status.ts'
 import { activePodsOf, type BindingContext, readClaim, readVolume } from './context.ts'
 import { mergePatches } from './merge-patches.ts'
 import { type ClaimAction, planClaim } from './plan-claim.ts'
@@ -96,10 +96,14 @@ async function apply(action: ClaimAction, claim: Claim, context: BindingContext)
       return assignClass(action.className, claim, context)
     case 'provision': {
       context.provisioningTimes.begin(keyOfObject(claim), action.provisioner)
-      return saveOrRecord(provisioningWrites(claim, action.provisioner), action, claim, context)
+      return saveOrRecord(provisioningWrites(claim, action, context), action, claim, context)
     }
     case 'wait': {
-      const status = action.phase && statusWithoutVolume(claim, action.phase)
+      const phase = action.phase && statusWithoutVolume(claim, action.phase)
+      // Only a claim that waits for its first consumer gets the condition; on others an earlier one becomes False.
+      const onlyIfPresent = action.readiness?.status === 'False'
+      const readiness = statusWithReadiness(claim, action.readiness, { nowMs: context.clock.nowMs(), onlyIfPresent })
+      const status = phase || readiness ? { ...phase, ...readiness } : undefined
       return saveOrRecord(mergePatches(persistentVolumeClaimKind, claim, { status }), action, claim, context)
     }
     case 'read volume':
@@ -138,10 +142,16 @@ async function assignClass(storageClassName: string, claim: Claim, context: Bind
 }
 
 /** Sets both spellings of the annotation, because some provisioners read only one of them. */
-function provisioningWrites(claim: Claim, provisioner: string): CommitWrite[] {
-  if (annotationOf(claim, PROVISIONER) === provisioner) return []
+function provisioningWrites(
+  claim: Claim,
+  { provisioner, readiness }: Extract<ClaimAction, { do: 'provision' }>,
+  { clock }: BindingContext,
+): CommitWrite[] {
+  const status = statusWithReadiness(claim, readiness, { nowMs: clock.nowMs(), onlyIfPresent: true })
+  if (annotationOf(claim, PROVISIONER) === provisioner)
+    return mergePatches(persistentVolumeClaimKind, claim, { status })
   const annotations = { [PROVISIONER]: provisioner, [PROVISIONER_BETA]: provisioner }
-  return mergePatches(persistentVolumeClaimKind, claim, { main: { annotations } })
+  return mergePatches(persistentVolumeClaimKind, claim, { main: { annotations }, status })
 }
 
 /** Records the event only if there is nothing to write. A write triggers another reconcile, which records the event. */

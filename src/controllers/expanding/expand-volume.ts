@@ -19,6 +19,7 @@ import { operationDetailsOf } from '../../base/operation-details.ts'
 import { type CommitWrite, keyOfObject, refOfKey } from '../../client/index.ts'
 import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
 import { backOff, NotLeaderError, retryAfter, stuck } from '../../runtime/index.ts'
+import { growthLimitBytes } from '../../volumes/auto-grow.ts'
 import { readCredentials } from '../../volumes/credentials.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
@@ -34,7 +35,14 @@ import {
   type StatusPatch,
   startedPatch,
 } from '../../volumes/resize-status.ts'
-import { allocatedStorage, claimCapacity, isLess, maxQuantity, volumeCapacity } from '../../volumes/sizes.ts'
+import {
+  allocatedStorage,
+  claimCapacity,
+  isLess,
+  maxQuantity,
+  requestedStorage,
+  volumeCapacity,
+} from '../../volumes/sizes.ts'
 import { AttachError } from '../attaching/attacher/attach-error.ts'
 import { changeDelayed, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
@@ -61,7 +69,7 @@ export async function expandVolume(
   const volumeName = keyOfObject(volume)
   let request: ExpandVolumeRequest
   try {
-    request = await buildRequest(volume, target, context, signal)
+    request = await buildRequest({ claim: initialClaim, volume }, target, context, signal)
   } catch (error) {
     if (signal.aborted) throw error
     const message = (error as Error).message
@@ -123,7 +131,7 @@ export async function findLostExpansion(
   if (isNodeOnly || isSizeKnown) return undefined
   const recordedSize = maxQuantity(claimCapacity(claim), volumeCapacity(volume))
   try {
-    const request = await buildRequest(volume, recordedSize, context, signal)
+    const request = await buildRequest(subject, recordedSize, context, signal)
     const result = await callDriver(request, recordedSize, context, signal)
     return isLess(recordedSize, result.size) ? await saveExpanded(subject, result, context) : undefined
   } catch (error) {
@@ -161,7 +169,7 @@ interface ExpandResult {
 
 /** Throws if the request cannot be built, for example because a secret is missing. */
 async function buildRequest(
-  volume: Subject['volume'],
+  { claim, volume }: Subject,
   target: string,
   { client, fieldsOf }: ExpandingContext,
   signal: AbortSignal,
@@ -169,7 +177,11 @@ async function buildRequest(
   const { volumeId, volumeCapability } = fieldsOf(volume)
   const { namespace = '', name = '' } = volume.spec?.csi?.controllerExpandSecretRef ?? {}
   const secrets = name ? { ...(await readCredentials(client, { namespace, name }, signal)) } : {}
-  return { volumeId, volumeCapability, capacityRange: { requiredBytes: quantityToBytes(target) }, secrets }
+  const requiredBytes = quantityToBytes(target)
+  // Only for the size that automatic growth requested: the driver may round other sizes up as it likes.
+  const limitBytes = target === requestedStorage(claim) ? growthLimitBytes(claim) : undefined
+  const capacityRange = limitBytes === undefined ? { requiredBytes } : { requiredBytes, limitBytes }
+  return { volumeId, volumeCapability, capacityRange, secrets }
 }
 
 async function callDriver(

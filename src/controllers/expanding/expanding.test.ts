@@ -278,6 +278,20 @@ describe('expanding a claim', () => {
     expect(await fixture.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', conditions: ['FileSystemResizePending'] })
   })
 
+  it('PLUS-12 limits the driver to the maximum of automatic growth, and not a size that a user requested', async () => {
+    await openFixture({ driver: { roundToBytes: 8 * GI } })
+    await fixture.aClaim('data', {
+      size: '8Gi',
+      metadata: { annotations: { 'stowage.dev/auto-grown': `2026-01-01T00:00:00Z ${8 * GI} 10Gi 12Gi` } },
+    })
+    fixture.start()
+    await fixture.request('10Gi')
+    await fixture.waitForState('ControllerResizeInfeasible')
+    expect(fixture.bytes()).toBe(8 * GI)
+    await fixture.request('11Gi')
+    await fixture.waitUntil(() => fixture.bytes() === 16 * GI, 'the driver to expand the volume')
+  })
+
   it('REX-1 writes steps with the resourceVersion as a precondition, and failures without it', async () => {
     const bodies: [string, { metadata: Record<string, unknown> }][] = []
     fixture.setExpandEffect(failWith('INTERNAL'), 1)

@@ -10,7 +10,7 @@ export interface ExpandVolumeFields {
 }
 
 export interface ExpandVolumeRequest extends ExpandVolumeFields {
-  readonly capacityRange: { readonly requiredBytes: bigint }
+  readonly capacityRange: { readonly requiredBytes: bigint; readonly limitBytes?: bigint }
   readonly secrets: Record<string, string>
 }
 

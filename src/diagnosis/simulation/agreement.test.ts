@@ -91,7 +91,7 @@ async function compare(seed: number): Promise<{ placed: number; rejected: number
       const name = `n${index}`
       const spec = random() < 0.1 ? { unschedulable: true } : {}
       const allocatable = { cpu: pick(['2', '4']), memory: '8Gi', pods: pick(['2', '110']) }
-      await fixture.createNode(name, { labels: { [ZONE]: pick(ZONES) }, spec, allocatable })
+      await fixture.createNode(name, { labels: { [ZONE]: pick(ZONES) }, spec, allocatable, hasDriver: false })
       const driver = {
         name: DRIVER,
         nodeID: name,

@@ -20,7 +20,7 @@ export const REGISTRY: readonly ((handle: PluginHandle) => Plugin)[] = [
   () => nodePorts,
   () => nodeResources,
   createVolumeRestrictions,
+  createVolumeBinding, // before the limits: a volume or a capacity report elsewhere says more than a driver that is missing
   createNodeVolumeLimits,
-  createVolumeBinding,
   createDefaultPreemption,
 ]

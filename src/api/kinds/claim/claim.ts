@@ -36,7 +36,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   },
   prepareForCreate(claim, context) {
     claim.spec = prepareSpec(claim.spec ?? {}, undefined, context)
-    claim.status = { phase: 'Pending' }
+    claim.status = { ...claim.status, phase: 'Pending' } // the status of the request was dropped; admission may have set conditions
     setRetainedIo(claim, undefined)
   },
   prepareForUpdate(next, old, context) {

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { podKind } from '../../../api/kinds/pod/pod.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { isNotFound } from '../../../api/status-error.ts'
@@ -252,9 +251,7 @@ describe('DefaultPreemption', () => {
 
   it('SYS-27 frees volume slots, and waits for the detachment without deleting more pods', async () => {
     await fixture.createClass('local')
-    await createNode('n1', '8')
-    const drivers = [{ name: DRIVER, nodeID: 'n1', topologyKeys: [], allocatable: { count: 2 } }]
-    await fixture.client.create(csiNodeKind, { metadata: { name: 'n1' }, spec: { drivers } })
+    await fixture.createNode('n1', { allocatable: { cpu: '8', memory: '32Gi', pods: '110' }, volumesMax: 2 })
     fixture.storage.freeBytes.set('n1', gi(10))
     for (const name of ['a', 'b']) {
       await fixture.createClaim(name)

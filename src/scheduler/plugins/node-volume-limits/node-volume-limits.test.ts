@@ -1,14 +1,15 @@
-import { afterEach, beforeEach, describe, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { csiDriverKind } from '../../../api/kinds/csi-driver/csi-driver.ts'
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
+import { SELECTED_NODE } from '../../../volumes/names.ts'
 import { DRIVER, gi, type SchedulerFixture, startSchedulerFixture } from '../../scheduler.fixture.ts'
 
 let fixture: SchedulerFixture
 beforeEach(async () => {
   fixture = await startSchedulerFixture()
   await fixture.createClass('local')
-  await fixture.createNode('n1')
+  await fixture.createNode('n1', { hasDriver: false })
   fixture.storage.freeBytes.set('n1', gi(100))
 })
 afterEach(() => fixture.stop())
@@ -76,17 +77,68 @@ describe('NodeVolumeLimits', () => {
     await waitUntilBound('second')
   })
 
-  it('CAP-12 rejects a node on which a driver with preventPodSchedulingIfMissing is not installed', async () => {
-    await fixture.client.create(csiDriverKind, {
-      metadata: { name: DRIVER },
-      spec: { storageCapacity: false, preventPodSchedulingIfMissing: true },
-    })
+  it('CAP-12 rejects a node on which the driver has not registered, and retries when it registers', async () => {
+    await fixture.client.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { storageCapacity: false } })
     await createPodWithClaims('first', 'a')
     await fixture.waitUntil(
       async () => (await fixture.message('first'))?.includes(`1 ${DRIVER} CSI driver is not installed on the node`),
       'the message to be reported',
     )
     await fixture.client.create(csiNodeKind, aCSINode('n1'))
+    await waitUntilBound('first')
+  })
+
+  it('CAP-12 prefers nodes with the driver, and schedules pods of a provisioner that is no CSI driver anywhere', async () => {
+    await createPodWithClaims('first', 'a')
+    await waitUntilBound('first')
+    await fixture.createNode('n2')
+    fixture.storage.freeBytes.set('n2', gi(100))
+    for (const name of ['b', 'c', 'd']) await createPodWithClaims(`pod-${name}`, name)
+    for (const name of ['b', 'c', 'd']) await waitUntilBound(`pod-${name}`)
+    expect(await Promise.all(['b', 'c', 'd'].map((name) => fixture.nodeOf(`pod-${name}`)))).toEqual(['n2', 'n2', 'n2'])
+  })
+
+  it('PLUS-18 keeps the slot of a volume that is being provisioned, also after a restart of the scheduler', async () => {
+    await fixture.client.create(csiNodeKind, aCSINode('n1', 1))
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    fixture.storage.beforeCreate = () => released
+    await createPodWithClaims('first', 'a')
+    const hasNode = async () => (await fixture.claim('a')).metadata.annotations?.[SELECTED_NODE]
+    await fixture.waitUntil(hasNode, 'the claim to have a node')
+    // The new scheduler evaluates the second pod first, because of its priority.
+    await fixture.createPriority('high', 1000)
+    await fixture.restart()
+    await fixture.createClaim('b')
+    await fixture.createPod('second', { claims: ['b'], spec: { priorityClassName: 'high' } })
+    await fixture.waitUntil(
+      async () => (await fixture.message('second'))?.includes('1 node(s) exceed max volume count'),
+      'the message to be reported',
+    )
+    expect(await fixture.nodeOf('second')).toBeUndefined()
+    release()
+    await waitUntilBound('first')
+    await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
+    await waitUntilBound('second')
+  })
+
+  it('PLUS-18 frees the slot when the claim of a volume that is being provisioned is deleted', async () => {
+    await fixture.client.create(csiNodeKind, aCSINode('n1', 1))
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    fixture.storage.beforeCreate = () => released
+    await fixture.createClaim('orphan', { metadata: { annotations: { [SELECTED_NODE]: 'n1' } } })
+    await createPodWithClaims('first', 'a')
+    await fixture.waitUntil(
+      async () => (await fixture.message('first'))?.includes('1 node(s) exceed max volume count'),
+      'the message to be reported',
+    )
+    await fixture.server.delete('/api/v1/namespaces/default/persistentvolumeclaims/orphan')
+    release()
     await waitUntilBound('first')
   })
 })

@@ -1,12 +1,15 @@
-// Rejects nodes on which the pod would exceed the volume limit of a driver in CSINode, and nodes that lack a driver whose
-// CSIDriver sets preventPodSchedulingIfMissing. Counts each volume once: volumes of pods on the node, including assumed
-// pods, and volumes that are still attached although no pod uses them.
+// Rejects nodes on which the pod would exceed the volume limit of a driver in CSINode, and nodes on which a driver of its volumes
+// is not registered: their limit and topology are not known, and no volume could be mounted. Counts each volume once: volumes
+// of pods on the node, including assumed pods; volumes that are still attached although no pod uses them; and volumes that are
+// being provisioned for the node, whose pods another process may have assumed there.
 
-import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'
-import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
+import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
 import { claimKeyOf } from '../../../volumes/matching.ts'
+import { SELECTED_NODE } from '../../../volumes/names.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { QueueingHint } from '../../framework/cluster-events.ts'
@@ -38,11 +41,22 @@ interface AttachedVolumes {
 }
 
 const BY_NODE = 'scheduler/node'
+const BY_SELECTED_NODE = 'scheduler/selected-node-of-unbound-claim'
+const BY_DRIVER = 'scheduler/registered-driver'
+/** Returns the node on which a volume is being provisioned for the claim. */
+function selectedNodeOf(claim: Readonly<PersistentVolumeClaim> | undefined): string[] {
+  const node = claim && !claim.spec?.volumeName ? annotationOf(claim, SELECTED_NODE) : undefined
+  return node && !claim?.metadata.deletionTimestamp ? [node] : []
+}
+const driversOf = (csiNode: Readonly<CSINode> | undefined): string[] =>
+  csiNode?.spec.drivers.map(({ name }) => name) ?? []
 const nodeNamesOf = ({ spec }: Readonly<VolumeAttachment>): string[] => [spec.nodeName]
 
 export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugin<State> {
   const { attachments, csiNodes, drivers } = caches
   attachments.addIndex(BY_NODE, nodeNamesOf)
+  caches.claims.addIndex(BY_SELECTED_NODE, selectedNodeOf)
+  csiNodes.addIndex(BY_DRIVER, driversOf)
   const volumesByNode = new WeakMap<NodeInfo, AttachedVolumes>()
 
   function driverOf(claimKey: ObjectKey): string | undefined {
@@ -50,6 +64,23 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
     if (!claim) return undefined
     const volume = claim.spec?.volumeName ? caches.volumes.get(claim.spec.volumeName) : undefined
     return volume ? volume.spec?.csi?.driver : caches.classes.get(claimClassName(claim))?.provisioner
+  }
+
+  /** Whether volumes of the driver need it on the node: it is a CSI driver, or has volumes of one. */
+  const isNodeDriver = (driver: string, claimKeys: readonly ObjectKey[]): boolean =>
+    drivers.get(driver) !== undefined ||
+    csiNodes.byIndex(BY_DRIVER, driver).length > 0 ||
+    claimKeys.some((key) => caches.volumes.get(caches.claims.get(key)?.spec?.volumeName ?? '')?.spec?.csi !== undefined)
+
+  /** Returns the volumes that count on the node before the pod is added: without those that are provisioned there for the pod itself. */
+  function countOnNode(node: NodeInfo, driver: string, claims: readonly ObjectKey[]) {
+    const volumes = volumesOnNode(node).get(driver)
+    const promisedKeys = caches.claims
+      .byIndex(BY_SELECTED_NODE, node.name)
+      .map(keyOfObject)
+      .filter((key) => !volumes?.has(key) && !claims.includes(key) && driverOf(key) === driver)
+    const newCount = claims.filter((key) => !volumes?.has(key)).length
+    return { used: (volumes?.size ?? 0) + promisedKeys.length, promised: promisedKeys.length, newCount }
   }
 
   function claimsByDriver({ claims }: PodInfo): Map<string, ObjectKey[]> {
@@ -93,11 +124,12 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
       driversChanged,
       claimChanged,
       requirementDropped((pod) => [...claimsByDriver(pod).keys()]),
+      promiseEnded,
     ],
     preFilter(pod) {
       const keysByDriver = claimsByDriver(pod)
       if (keysByDriver.size === 0) return SKIP
-      const requiredDrivers = [...keysByDriver.keys()].filter((name) => isRequired(drivers.get(name)))
+      const requiredDrivers = [...keysByDriver].filter(([name, keys]) => isNodeDriver(name, keys)).map(([name]) => name)
       return { code: 'Success', state: { claimsByDriver: keysByDriver, requiredDrivers: new Set(requiredDrivers) } }
     },
     filter(state, node) {
@@ -107,9 +139,8 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
         if (!csiNodeDriver && state.requiredDrivers.has(driver)) return unresolvable(driverMissing(driver))
         const max = csiNodeDriver?.allocatable?.count
         if (max === undefined) continue
-        const volumes = volumesOnNode(node).get(driver)
-        const newCount = claims.filter((key) => !volumes?.has(key)).length
-        if (newCount === 0 || (volumes?.size ?? 0) + newCount <= max) continue
+        const { used, newCount } = countOnNode(node, driver, claims)
+        if (newCount === 0 || used + newCount <= max) continue
         return claims.length > max ? TOO_MANY_OWN_VOLUMES : TOO_MANY_VOLUMES
       }
       return undefined
@@ -121,11 +152,11 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
         if (!csiNodeDriver && state.requiredDrivers.has(driver))
           return [{ type: 'DriverMissing', message: `the CSI driver ${driver} is not registered on the node` }]
         const limit = csiNodeDriver?.allocatable?.count
-        const volumes = volumesOnNode(node).get(driver)
-        const [usedCount, newCount] = [volumes?.size ?? 0, claims.filter((key) => !volumes?.has(key)).length]
-        if (limit === undefined || newCount === 0 || usedCount + newCount <= limit) return []
-        const message = `the pod needs ${newCount} more volumes of ${driver}, but ${usedCount} of at most ${limit} are in use`
-        return [{ type: 'TooManyVolumes', message, numbers: { requested: newCount, used: usedCount, limit } }]
+        const { used, promised, newCount } = countOnNode(node, driver, claims)
+        if (limit === undefined || newCount === 0 || used + newCount <= limit) return []
+        const share = promised > 0 ? ` (${promised} of them for volumes that are being provisioned)` : ''
+        const message = `the pod needs ${newCount} more volumes of ${driver}, but ${used} of at most ${limit} are in use${share}`
+        return [{ type: 'TooManyVolumes', message, numbers: { requested: newCount, used, limit } }]
       })
     },
     signPod: (pod) =>
@@ -163,13 +194,19 @@ const driversChanged: QueueingHint<'csiNode'> = {
   hint: (pod, { next, old }, context) => hintForNode(pod, (next ?? old)?.metadata.name ?? '', context),
 }
 
-/** A driver no longer has to be installed on the node. */
+/** A volume is no longer being provisioned for a node. */
+const promiseEnded: QueueingHint<'claim'> = {
+  on: 'claim',
+  scope: 'class',
+  keysOfPod: () => ANY_NODE,
+  keysOfEvent: ({ next, old }) => (selectedNodeOf(old)[0] === selectedNodeOf(next)[0] || !old ? [] : ANY_NODE),
+  hint: (pod, { old }, context) => hintForNode(pod, selectedNodeOf(old)[0] ?? '', context),
+}
+
+/** The CSIDriver was deleted: the driver no longer has to be registered on the node. */
 const requirementDropped = (driversOf: (pod: PodInfo) => readonly string[]): QueueingHint<'csiDriver'> => ({
   on: 'csiDriver',
   scope: 'class',
   keysOfPod: driversOf,
-  keysOfEvent: ({ next, old }) => (isRequired(old) && !isRequired(next) ? [old?.metadata.name ?? ''] : []),
+  keysOfEvent: ({ next, old }) => (old && !next ? [old.metadata.name ?? ''] : []),
 })
-
-const isRequired = (driver: Readonly<CSIDriver> | undefined): boolean =>
-  driver?.spec.preventPodSchedulingIfMissing === true

@@ -426,6 +426,7 @@ describe('VolumeBinding', () => {
 
   it('CAP-11 names the driver of a bound claim that no node has registered, and the remedy', async () => {
     await createLocalStorage([100])
+    await fixture.server.delete('/apis/storage.k8s.io/v1/csinodes/n1')
     await fixture.createVolume('v1', {
       spec: { ...nodeAffinityOf('elsewhere'), claimRef: { namespace: 'default', name: 'data' } },
     })
@@ -588,6 +589,21 @@ describe('VolumeBinding', () => {
     )
     expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe('n3')
     expect(fixture.storage.freeBytes.get('n3')).toBe(gi(9))
+    expect(fixture.events('direct')).toEqual([
+      'Normal NodeSelected: The volume of claim "data" is provisioned on node "n3", which spec.nodeName of the pod sets.',
+    ])
+  })
+
+  it('PLUS-18 says why the volume of a pod with spec.nodeName does not fit on that node, and tries it', async () => {
+    await createLocalStorage([100, 10])
+    await fixture.createClaim('data', { size: '20Gi' })
+    await fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n2' } })
+    await fixture.waitUntil(() => fixture.events('direct').length > 1, 'the events')
+    expect(fixture.events('direct')[1]).toMatch(
+      /^Warning FailedScheduling: The volume of claim "data" is requested on node "n2", .* although the scheduler would not choose the node: .*20Gi.*10Gi/,
+    )
+    await fixture.waitUntil(() => fixture.storage.rejectedRequests.includes('data on n2'), 'the driver to be asked')
+    expect(fixture.storage.rejectedRequests).not.toContain('data on n1')
   })
 
   it('CAP-13 provisions the claims of a pod with spec.nodeName when its node registers, and records an event until then', async () => {

@@ -1,0 +1,59 @@
+// The condition ReadyForFirstConsumer of claims whose class has the binding mode WaitForFirstConsumer. Tools that create claims
+// wait for it, because such a claim is not bound before a pod uses it. It stays True when the claim is bound, so that a later
+// run of the same tool does not wait for ever.
+//
+//   status   reason                 when
+//   True     WaitForFirstConsumer   a pod that uses the claim gets a volume
+//   True     Bound                  the claim is bound
+//   False    StorageClassNotFound   the class was deleted
+//   False    ImmediateBinding       the class was recreated with immediate binding: no consumer is needed
+//
+// The API server writes it with the claim (apiserver/admission), and the binder (controllers/binding) whatever changes later, if
+// possible in a write that it makes anyway.
+import { timestamp } from '../../../base/timestamps.ts'
+import type { PersistentVolumeClaim } from './claim-schema.ts'
+
+export const READY_FOR_FIRST_CONSUMER = 'ReadyForFirstConsumer'
+
+type Claim = Readonly<PersistentVolumeClaim>
+type Condition = NonNullable<NonNullable<PersistentVolumeClaim['status']>['conditions']>[number]
+
+export interface Readiness {
+  readonly status: 'True' | 'False'
+  readonly reason: string
+  readonly message: string
+}
+
+export const WAITS_FOR_FIRST_CONSUMER: Readiness = {
+  status: 'True',
+  reason: 'WaitForFirstConsumer',
+  message: 'The volume is provisioned or bound when a pod uses the claim.',
+}
+export const BOUND: Readiness = { status: 'True', reason: 'Bound', message: 'The claim is bound.' }
+export const CLASS_NOT_FOUND: Readiness = {
+  status: 'False',
+  reason: 'StorageClassNotFound',
+  message: 'The class of the claim does not exist.',
+}
+export const BINDS_IMMEDIATELY: Readiness = {
+  status: 'False',
+  reason: 'ImmediateBinding',
+  message: 'The class of the claim binds immediately: wait for the phase Bound.',
+}
+
+export const readinessOf = ({ status }: Claim): Condition | undefined =>
+  status?.conditions?.find(({ type }) => type === READY_FOR_FIRST_CONSUMER)
+
+/**
+ * Returns the complete new list of conditions, or undefined if the claim has the condition already. Without a time, a
+ * transition has none.
+ */
+export function conditionsWith(claim: Claim, readiness: Readiness, nowMs?: number): Condition[] | undefined {
+  const current = readinessOf(claim)
+  if (current?.status === readiness.status && current.reason === readiness.reason) return undefined
+  const now = nowMs === undefined ? undefined : timestamp(nowMs)
+  const lastTransitionTime = current?.status === readiness.status ? (current.lastTransitionTime ?? now) : now
+  const others = claim.status?.conditions?.filter(({ type }) => type !== READY_FOR_FIRST_CONSUMER) ?? []
+  const time = lastTransitionTime === undefined ? {} : { lastTransitionTime }
+  return [...others, { type: READY_FOR_FIRST_CONSUMER, ...readiness, ...time }]
+}
