@@ -280,7 +280,7 @@ describe('expanding a claim', () => {
 
   it('PLUS-12 limits the driver to the maximum of automatic growth, and not a size that a user requested', async () => {
     await openFixture({ driver: { roundToBytes: 8 * GI } })
-    await fixture.aClaim('data', {
+    await fixture.createClaim('data', {
       size: '8Gi',
       metadata: { annotations: { 'stowage.dev/auto-grown': `2026-01-01T00:00:00Z ${8 * GI} 10Gi 12Gi` } },
     })
