@@ -89,7 +89,9 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
       const { status, text: body } = await server.call('POST', '/api/v1/namespaces/default/pods', pod)
       expect(status, body).toBe(201)
     }
-    await kubectl(newest, ['wait', '--for=condition=Ready', 'pod/p', 'pod/two', 'pod/count', '--timeout=60s'])
+    const wait = ['wait', '--for=condition=Ready', 'pod/p', 'pod/two', 'pod/count', '--timeout=100s']
+    const { code, stderr } = await kubectl(newest, wait)
+    expect(code, stderr).toBe(0) // or the first test would run commands in containers that do not exist yet
   })
   afterAll(async () => {
     if (!server) return

@@ -150,7 +150,8 @@ describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (sk
   }
 
   it('PLUS-9 SYS-9 lets the sidecar provision, attach, expand, modify and delete a volume with the roles of the chart', async () => {
-    const features = ['attributes', 'capacity', 'leader-election', 'secrets', 'topology', 'transactions']
+    // Without `operations` the report of the first driver call, a second later, would be denied.
+    const features = ['attributes', 'capacity', 'leader-election', 'operations', 'secrets', 'topology', 'transactions']
     const manifests = await render('sidecar', [
       ...['--set', `sidecar.driverName=${DRIVER}`],
       ...['--set', `rbac.features={${features.join()}}`],
