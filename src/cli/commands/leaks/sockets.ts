@@ -1,7 +1,7 @@
 // Finds the sockets of CSI drivers on this machine: in the data directory of `stowage up`, and in the directory of a
 // kubelet. A socket that the user names needs no search.
 import { readdir, realpath, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { socketPathOf } from '../../../csi/socket-path.ts'
 import { stateIn } from '../../../driver/pool/pool-layout.ts'
 
@@ -19,6 +19,7 @@ export async function findSockets(dataDir: string, kubeletRoot = KUBELET_ROOT): 
   const plugins = await listNames(join(kubeletRoot, 'plugins'))
   const addresses = [
     ...nodes.map((node) => join(dataDir, 'nodes', node, 'csi.sock')),
+    ...(await Promise.all(nodes.map((node) => listStartedDrivers(join(dataDir, 'nodes', node, 'drivers'))))).flat(),
     ...(await Promise.all(plugins.map((plugin) => listSockets(join(kubeletRoot, 'plugins', plugin))))).flat(),
   ]
   const sockets = await Promise.all(addresses.map(async (address) => ((await isSocket(address)) ? [address] : [])))
@@ -33,12 +34,11 @@ export async function describeSocket(address: string, kubeletRoot = KUBELET_ROOT
     () => true,
     () => false,
   )
-  const hasAgent = await stat(agent).then(
-    () => true,
-    () => false,
-  )
+  const hasAgent = await isDirectory(agent)
+  const nodeAgent = join(dirname(path), '..', '..', 'agent') // of a driver in NODE/drivers/NAME/
+  const isStarted = basename(join(dirname(path), '..')) === 'drivers' && (await isDirectory(nodeAgent))
   const isPlugin = path.startsWith(`${kubeletRoot}/plugins/`)
-  const nodeRoot = hasAgent && hasPool ? agent : isPlugin ? kubeletRoot : undefined
+  const nodeRoot = hasAgent && hasPool ? agent : isStarted ? nodeAgent : isPlugin ? kubeletRoot : undefined
   return {
     address,
     // The kernel reports backing files of loop devices without links.
@@ -49,8 +49,18 @@ export async function describeSocket(address: string, kubeletRoot = KUBELET_ROOT
 
 const listNames = (directory: string): Promise<string[]> => readdir(directory).catch(() => [])
 
+/** Sockets of the drivers that `stowage up --driver COMMAND` has started. */
+const listStartedDrivers = async (directory: string): Promise<string[]> =>
+  (await listNames(directory)).map((name) => join(directory, name, 'csi.sock'))
+
 const listSockets = async (directory: string): Promise<string[]> =>
   (await listNames(directory)).filter((name) => name.endsWith('.sock')).map((name) => join(directory, name))
+
+const isDirectory = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
 
 const isSocket = (path: string): Promise<boolean> =>
   stat(path).then(

@@ -144,7 +144,7 @@ describe('a socket that is not a driver', () => {
     ['closes the connection', (socket: Socket) => void socket.destroy()],
   ])('SYS-6 names a process that %s', async (_name, onConnection) => {
     await listen(onConnection)
-    await expect(inspect()).rejects.toThrow(/does not speak gRPC/)
+    await expect(inspect()).rejects.toThrow(/does not speak gRPC$/)
   })
 
   it('SYS-6 names a process that accepts connections and does not answer', async () => {

@@ -81,7 +81,7 @@ async function checkIdentity(driver: CsiDriver, path: string, signal: AbortSigna
       throw new Error(
         `the server at ${path} accepts connections, but does not answer GetPluginInfo within ${INSPECT_TIMEOUT_MS / 1_000} s`,
       )
-    if (error instanceof ConnectionError) throw await explainConnection(path, error)
+    if (error instanceof ConnectionError) throw await explainConnection(path)
     throw new Error(`GetPluginInfo failed: ${textOf(error)}`)
   })
   const problem = findNameProblem(name)
@@ -89,12 +89,13 @@ async function checkIdentity(driver: CsiDriver, path: string, signal: AbortSigna
 }
 
 /** Distinguishes a socket without a process from a process that does not speak gRPC. */
-function explainConnection(path: string, error: CsiError): Promise<Error> {
+function explainConnection(path: string): Promise<Error> {
   return new Promise((resolve) => {
     const socket = connect(path)
     socket.once('connect', () => {
       socket.destroy()
-      resolve(new Error(`the process that listens at ${path} does not speak gRPC (${error.message})`))
+      // Without the text of the library, which contains the time: the same problem is reported once.
+      resolve(new Error(`the process that listens at ${path} does not speak gRPC`))
     })
     socket.once('error', ({ code }: NodeJS.ErrnoException) =>
       resolve(
