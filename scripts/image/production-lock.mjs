@@ -1,5 +1,5 @@
 // Returns package.json and package-lock.json for an installation without development dependencies. Optional packages without
-// an entry in the lock file, which are for other platforms, are left out: `npm ci` refuses a lock file that lacks them.
+// an entry in the lock file, which are for other platforms, are omitted: `npm ci` refuses a lock file that lacks them.
 
 export function withoutDevelopment(manifest, lock) {
   const { devDependencies: _, ...productionManifest } = manifest

@@ -1,6 +1,6 @@
 // The details of an operation that an outcome or an error has in addition to its message. runtime/operations/ lists them.
 
-/** The last answer of a CSI driver to an operation. */
+/** A CSI driver's last response to an operation. */
 export interface DriverAnswer {
   readonly driver: string
   /** The method, such as `CreateVolume`. */

@@ -13,7 +13,7 @@ export interface ObjectRef {
 
 export interface GetOptions {
   readonly resourceVersion?: string
-  /** A log message that says what the caller does without the right to read the object. Set only if it can continue. */
+  /** A log message that describes what the caller does without the right to read the object. Set only if it can continue. */
   readonly denialMessage?: string
   readonly signal?: AbortSignal
 }

@@ -8,7 +8,7 @@ export const MASK = '***'
 
 /** Shorter values, such as "no" or "1", are not masked, because that would garble messages. */
 const SECRET_CHARACTERS_MIN = 4
-/** Shorter parts of an encoded secret are not masked, because they occur by chance. */
+/** Shorter parts of an encoded secret are not masked, because they occur by coincidence. */
 const ENCODED_CHARACTERS_MIN = 6
 const VALUES_MAX = 256 // beyond this, the least recently sent value is dropped
 const CHARACTERS_MAX = 1_048_576 // of all values together; beyond this, the least recently sent values are dropped

@@ -1,5 +1,5 @@
 // Interfaces to the operating system. open-host.ts creates their implementations. An operation can be repeated after a crash,
-// unless its description says otherwise.
+// unless documented otherwise.
 
 export interface Host {
   readonly files: Files

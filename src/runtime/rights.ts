@@ -56,7 +56,7 @@ interface Access {
   readonly subresource?: string
   /** The object of an update, patch or delete. */
   readonly ref?: ObjectRef
-  /** A log message that says what the caller does without the right. */
+  /** A log message that describes what the caller does without the right. */
   readonly denialMessage?: string
 }
 

@@ -7,7 +7,7 @@ import { backoffMs } from '../runtime/backoff.ts'
 export interface RemedyBackoff {
   /** Returns the milliseconds until a remedy may be applied to this pod, or undefined if a wait is already in progress. */
   beginWait(podUid: string): number | undefined
-  /** Ends the wait. `wasAttempted` says whether a remedy was applied or failed, which increases the next backoff. */
+  /** Ends the wait. `wasAttempted` is true if a remedy was applied or failed, which increases the next backoff. */
   endWait(podUid: string, wasAttempted: boolean): void
 }
 

@@ -28,7 +28,7 @@ export interface VerifyReport {
   readonly seed: number
   readonly checks: readonly CheckResult[]
   readonly counts: Readonly<Record<CheckStatus, number>>
-  /** What verify could not remove, with the answer of the driver. */
+  /** What verify could not remove, with the driver's response. */
   readonly leftovers: readonly string[]
   /** Why the verification ended early. */
   readonly stopped?: string

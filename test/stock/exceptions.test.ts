@@ -1,4 +1,4 @@
-// Tests the list of exceptions and the selection of the suites that run on a server with the answers of a stock API server.
+// Tests the list of exceptions and the selection of the suites that run on a server with a stock API server's responses.
 import { describe, expect, it, type RunnerTask } from 'vitest'
 import { EXCEPTIONS } from './exceptions.ts'
 import { expectFailures } from './expect-failures.ts'

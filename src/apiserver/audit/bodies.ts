@@ -7,9 +7,9 @@ import type { ApiResponse } from '../http/messages.ts'
 import type { Resource } from '../resources.ts'
 import { isSensitiveKind } from './sensitive.ts'
 
-/** If one body is larger, both are left out of the event, which then has the annotation audit.k8s.io/truncated. */
+/** If one body is larger, both are omitted from the event, which then has the annotation audit.k8s.io/truncated. */
 export const BODY_BYTES_MAX = 512 * 1024
-/** While more large bodies than this wait to be parsed for the log, both bodies of an event are left out in the same way. */
+/** While more large bodies than this wait to be parsed for the log, both bodies of an event are omitted in the same way. */
 export const BODIES_WAITING_MAX = 200
 
 export interface BodyOptions {

@@ -146,7 +146,7 @@ interface UpgradedAgent {
   readonly head: Buffer
 }
 
-/** A response that is not taken over within this time is dropped, e.g. because the client is gone or its request has timed out. */
+/** A response that is not taken over within this time is dropped, e.g. because the client has disconnected or its request has timed out. */
 const TAKEOVER_MS_MAX = 10_000
 
 function tunnelResponse(
@@ -213,7 +213,7 @@ function logResponse(
   }
 }
 
-/** The answer of the agent to a request that it did not upgrade. kubectl prints its text. */
+/** The agent's response to a request that it did not upgrade. kubectl prints its text. */
 const textResponse = ({ statusCode = 500, headers }: IncomingMessage, text: string): ApiResponse => ({
   status: statusCode,
   headers: {

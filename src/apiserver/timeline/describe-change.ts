@@ -30,7 +30,7 @@ export interface DescribedChange {
 
 /** Longer texts are cut, such as the message of a driver in an attachment. */
 const TEXT_LENGTH_MAX = 300
-/** Further changes of one write are left out. */
+/** Further changes of one write are omitted. */
 const CHANGES_MAX = 20
 const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
 /** Escaped, because a text without other characters than ASCII is encoded several times faster. */
@@ -42,7 +42,7 @@ type ReadField = (part: AnyObject) => string | undefined
 interface KindDescription {
   /** Whether the journal records changes to this object. Default: true for all objects. */
   isJournaled?(object: AnyObject): boolean
-  /** Whether an update that changes none of these fields is left out of the journal. */
+  /** Whether an update that changes none of these fields is omitted from the journal. */
   readonly omitsOtherFields?: true
   /** The fields that are compared, by their names in the texts. */
   readonly spec: readonly (readonly [name: string, read: ReadField])[]

@@ -18,7 +18,7 @@ const RESPONSE_BYTES_MAX = 64 * 1024 * 1024
 
 export interface ForwardOptions {
   readonly transport: Transport
-  /** Called after a 401, so that an exec plugin is asked again. */
+  /** Called after a 401, so that an exec plugin is called again. */
   invalidateCredentials(): void
 }
 

@@ -39,7 +39,7 @@ export interface WatchedCollection {
 
 export interface CollectionOptions extends ReadOptions {
   readonly random: Random
-  /** Called after a 401, so that an exec plugin is asked again. */
+  /** Called after a 401, so that an exec plugin is called again. */
   invalidateCredentials(): void
   /** Throws an ApiError if the console has no memory for more objects. */
   checkMemory(): void

@@ -191,7 +191,7 @@ export function createIntentJournal({ client, clock, log, ref, identity }: Inten
     }
   }
 
-  /** Returns the uids of the entries that were added. Entries for which there is no space are left out. */
+  /** Returns the uids of the entries that were added. Entries for which there is no space are omitted. */
   async function recordChanges(
     batch: ReadonlyMap<string, Addition>,
     removedUids: readonly string[],

@@ -54,7 +54,7 @@ export class ImageError extends Error {
 }
 
 const DIRECTORY_MODE = 0o750
-/** Time for a container's mounts. After it, the agent looks again later. */
+/** Time for a container's mounts. Afterwards, a later reconcile checks again. */
 const START_MS_MAX = 10_000
 const START_POLL_MS = 5
 

@@ -1,5 +1,5 @@
 // Runs a command for a client: copies its input and output with back-pressure in both directions, sends the result after the
-// output, and ends the command when the client is gone, idle, or the agent stops.
+// output, and ends the command when the client disconnects or is idle, or the agent stops.
 import type { Readable, Writable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import type { ContainerProcess } from '../commands/exec-in-container.ts'

@@ -108,7 +108,7 @@ export function websocketStreams(socket: WebSocket, request: StreamRequest, cloc
       const document = hasStatusDocument ? JSON.stringify(result.document) : textOf(result)
       if (document !== '')
         await new Promise<void>((resolve) => send(CHANNELS.error, Buffer.from(document), () => resolve()))
-      isStdinEnded = true // drop input, so that the answer of the client to the close is received
+      isStdinEnded = true // drop input, so that the client's response to the close is received
       socket.resume()
       socket.close(NORMAL_CLOSURE)
       const cancelTimer = clock.after(CLOSE_MS_MAX, () => socket.terminate())

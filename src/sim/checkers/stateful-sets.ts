@@ -1,7 +1,7 @@
 // Rules about stateful sets, checked at every commit.
 //   identity    the pods of a set use the claims of their ordinal, and no two pods share a claim
 //   order       with OrderedReady, a pod is created only after its predecessors were ready
-//   retention   a claim gets no owner, and is not deleted, unless the retention policy says so
+//   retention   a claim gets no owner, and is not deleted, unless the retention policy requires it
 import { keyOfObject } from '../../client/index.ts'
 import type { ObjectOf } from '../engine/view.ts'
 import { type CheckContext, claimsOf, hasEnded, isDeleting } from './context.ts'

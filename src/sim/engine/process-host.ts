@@ -62,7 +62,7 @@ export interface ProcessHost {
 }
 
 export interface ProcessOptions {
-  /** Whether it commits in transactions and receives the answers of a Stowage server, regardless of the setup. Default false. */
+  /** Whether it commits in transactions and receives a Stowage server's responses, regardless of the setup. Default false. */
   readonly isAtomic?: boolean
   /** The node as whose user it acts. Default: a user with all rights. */
   readonly nodeName?: string

@@ -24,7 +24,7 @@ const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   'stateful-sets': [1, 2, 3],
   priority: [1, 2],
 }
-/** Seeds that run on a server with the answers of a stock API server. */
+/** Seeds that run on a server with a stock API server's responses. */
 const STOCK_SEEDS: readonly (readonly [WorkloadName, number])[] = [
   ['mixed', 1],
   ['mixed', 2],

@@ -8,7 +8,7 @@ import type { Simulation } from './simulation.ts'
 export type StockVerb = StockRequest['verb']
 
 export interface StockAnswers {
-  /** Returns the server's client with the answers of a stock server. */
+  /** Returns the server's client with a stock server's responses. */
   wrap(server: Client): Client
   /** Denies verbs on a resource and its subresources. The returned function ends the denial. */
   deny(plural: string, verbs: readonly StockVerb[]): () => void

@@ -65,7 +65,7 @@ export const textChecks: readonly Check[] = [
   },
 ]
 
-/** Shorter values, such as "no", occur by chance. */
+/** Shorter values, such as "no", occur by coincidence. */
 const SECRET_CHARACTERS_MIN = 4
 
 const toText = (value: unknown): string =>

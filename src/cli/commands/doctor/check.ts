@@ -35,7 +35,7 @@ export interface DoctorContext {
   readonly cluster: Cluster
   readonly connection: Connection
   readonly clock: Clock
-  /** The first answer of the API server. */
+  /** The API server's first response. */
   readonly server: ServerAnswer
   /** The CSI driver to check. Absent for all drivers. */
   readonly driver?: string

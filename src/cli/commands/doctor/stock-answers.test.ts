@@ -1,4 +1,4 @@
-// Runs the checks on the answers of a stock API server: other forms of empty values, kinds that are not served, 403 and 429.
+// Runs the checks on a stock API server's responses: other forms of empty values, kinds that are not served, 403 and 429.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createServerFixture, type ServerFixture } from '../../../apiserver/server.fixture.ts'
 import type { Client } from '../../../client/index.ts'

@@ -444,7 +444,7 @@ describe('changeLeaks', () => {
       name: 's',
       sourceVolumeId: keptHandle,
     } as never)
-    await fixture.server.clock.advance(OPTIONS.gracePeriodMs) // the snapshot says when it was created
+    await fixture.server.clock.advance(OPTIONS.gracePeriodMs) // the snapshot contains its creation time
     const options = { ...OPTIONS, action: 'delete' as const }
     const candidates = selectCandidates(await find(fixture), options)
     const changes = await changeLeaks(candidates, options, {

@@ -17,7 +17,7 @@ export interface DriverSelection {
 
 export interface OpenDrivers {
   readonly processes: readonly DriverProcess[]
-  /** Why found sockets were not asked. */
+  /** Why found sockets were skipped. */
   readonly problems: readonly string[]
   close(): void
 }

@@ -20,7 +20,7 @@ export type SidecarArguments = Readonly<Partial<Record<UpstreamSidecar, readonly
 
 export interface MergedArguments {
   readonly args: readonly string[]
-  /** Values that are left out, and what the user must do. */
+  /** Values that are omitted, and what the user must do. */
   readonly notes: readonly string[]
 }
 

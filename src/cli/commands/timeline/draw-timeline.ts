@@ -10,7 +10,7 @@ const LABEL_WIDTH = 560
 const CHART_WIDTH = WIDTH - LABEL_WIDTH - 40
 const ROW_HEIGHT = 22
 const HEADER_HEIGHT = 92
-/** Further rows, the oldest, are left out of the picture. */
+/** Further rows, the oldest, are omitted from the picture. */
 const ROWS_MAX = 200
 const LABEL_LENGTH_MAX = 76
 const COLORS = {

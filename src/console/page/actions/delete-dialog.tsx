@@ -1,4 +1,4 @@
-// Deletes a claim. The dialog says what is lost; if data is lost, the user types the claim's name.
+// Deletes a claim. The dialog shows what is lost; if data is lost, the user types the claim's name.
 import { useSignal } from '@preact/signals'
 import { StatusIcon } from '../components/status.tsx'
 import { deleteWrite } from '../logic/claim-actions.ts'

@@ -15,7 +15,7 @@ export interface Column<R> {
   readonly width: string
   readonly isNumber?: boolean
   readonly isSortable?: boolean
-  /** The column is left out if the table is narrower, in rem. */
+  /** The column is omitted if the table is narrower, in rem. */
   readonly minTableRem?: number
   cell(row: R): ComponentChildren
 }

@@ -71,7 +71,7 @@ function readCount(text: string, min: number): number | undefined {
   return text.trim() !== '' && Number.isInteger(count) && count >= min ? count : undefined
 }
 
-/** One line that says what a run does. */
+/** Describes a run in one line. */
 export function describeRequest(request: BulkRequest): string {
   const claims = 'names' in request && request.names ? countOf(request.names.length, 'claim') : 'claims'
   const selection = request.selector === undefined ? '' : ` with ${request.selector}`

@@ -17,7 +17,7 @@ export interface QuotaLimit {
   readonly used: number | undefined
 }
 
-/** Returns the limits for storage of a quota. Other resources, such as pods, are left out. */
+/** Returns the limits for storage of a quota. Other resources, such as pods, are omitted. */
 export function storageLimits(quota: QuotaRow): QuotaLimit[] {
   return Object.entries(quota.hard).flatMap(([key, hardText]) => {
     const [className, resource] = key.includes(CLASS_SUFFIX)

@@ -1,4 +1,4 @@
-// IO per claim since a component began to show it: one sample per answer of the usage, in a bounded ring.
+// IO per claim since a component began to show it: one sample per usage response, in a bounded ring.
 import { useEffect, useRef } from 'preact/hooks'
 import type { DfClaim } from '../../protocol.ts'
 import { usageByClaim } from './data.ts'

@@ -20,7 +20,7 @@ export interface DrainDeps {
 
 export interface DrainResult {
   readonly isDrained: boolean
-  /** Pods that were evicted and are gone. */
+  /** Pods that were evicted and deleted. */
   readonly movedPods: readonly string[]
   /** Pods that are still on the node after the timeout, with the server's last response. */
   readonly waitingPods: readonly { readonly pod: string; readonly message: string }[]
@@ -78,7 +78,7 @@ export async function drainNode(
 
 const describePod = ({ namespace, name }: Pick<DrainPod, 'namespace' | 'name'>): string => `${namespace}/${name}`
 
-/** Evicts the pod unless it is being deleted. Returns whether it is gone. A disruption budget may refuse the eviction for now. */
+/** Evicts the pod unless it is being deleted. Returns whether it is deleted. A disruption budget may refuse the eviction for now. */
 async function evictPod(
   client: Client,
   pod: DrainPod,
