@@ -1,5 +1,5 @@
 // Runs every component in its own process with exactly the roles that `stowage rbac print` prints for it, bound to a
-// ServiceAccount, through the life of volumes. The audit log of the server shows that no request was denied.
+// ServiceAccount, through the whole lifecycle of volumes. The server's audit log shows that no request was denied.
 import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -28,7 +28,7 @@ const CAPACITIES = `${STORAGE}/namespaces/${STORAGE_NAMESPACE}/csistoragecapacit
 const POLLS_MAX = 1_500
 const AUDIT_POLICY = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [{ level: 'Metadata' }] }
 
-/** A provisioner of the SDK that keeps nothing. */
+/** A provisioner built with the SDK that stores no data. */
 const PLUGIN_PROGRAM = (sdk: string) => `
   import { defineProvisioner, parameter, runProvisioner } from ${JSON.stringify(sdk)}
   await runProvisioner(defineProvisioner({

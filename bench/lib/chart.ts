@@ -1,6 +1,6 @@
-// Draws the figures of a suite as an SVG for light and dark pages: bars that compare each figure with its target, with
-// its limit and with published figures, and a small plot for each growth of cost with the work. The layout follows the
-// estimated width of the text (svg.ts), so that no label is cut and none overlaps another.
+// Draws the figures of a suite as an SVG for light and dark pages: bars that compare each figure with its target, its limit
+// and published figures, and a small plot of how each cost grows with the amount of work. The layout follows the estimated
+// width of the text (svg.ts), so that no label is cut off or overlaps another.
 import { type Figure, passes, peerRatioOf, ratioOf } from './figure.ts'
 import { drawGrowthPlots } from './growth-plot.ts'
 import type { SuiteReport } from './report.ts'
@@ -20,7 +20,7 @@ interface Bar {
   readonly label: string
   /** Names the value that the figure is compared with, if the title does not. */
   readonly comparedWith?: string | undefined
-  /** 1 reaches the line. */
+  /** A bar of length 1 reaches the line. */
   readonly share: number
   readonly text: string
   readonly colour: 'good' | 'bad' | 'plain'

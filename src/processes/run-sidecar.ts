@@ -1,5 +1,5 @@
-// Runs a sidecar of a CSI driver, for `stowage sidecar`, `stowage provisioner` and `stowage resizer`: connects to the API
-// server and the driver, then runs the controllers that the command selects.
+// Runs a CSI sidecar, for `stowage sidecar`, `stowage provisioner` and `stowage resizer`: connects to the API server and
+// the driver, then runs the controllers that the command selects.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { Component } from '../apiserver/rbac/component-rules.ts'

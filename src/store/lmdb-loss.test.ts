@@ -1,5 +1,5 @@
-// Tests an LMDB store whose files change while it is open: every write is refused from then on, and everything that was
-// acknowledged is in the file that the path led to at that time.
+// Tests an LMDB store whose files change while it is open: it rejects every later write, and every acknowledged write is in
+// the file that the path referred to when the write was acknowledged.
 import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -28,7 +28,7 @@ describe('protobuf reader', () => {
     expect(createFieldReader('32 06 03 8e02 9ea705').readPacked('int32')).toEqual([3, 270, 86_942])
   })
 
-  it('reads all numbers, texts and bytes of the writer', () => {
+  it('reads all numbers, texts and bytes that the writer produces', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (value) => {
         expect(writeAndRead((writer) => writer.writeInt(3, value)).readInt64()).toBe(value)

@@ -1,5 +1,5 @@
-// Reads the bodies of requests. It limits the size of each body and of all bodies together; https-listener.ts limits the
-// time to send one.
+// Reads request bodies. It limits the size of each body and of all bodies together; https-listener.ts limits the time to
+// send one.
 import type { IncomingMessage } from 'node:http'
 import { type ApiError, badRequest, bodyTooLarge, tooManyRequests } from '../../api/status-error.ts'
 

@@ -13,7 +13,7 @@ import type { Shared, StoredObjects } from './stored-object.ts'
 
 export interface ObjectDeps {
   readonly store: Store
-  /** The operations, with their store in memory. Absent if the server serves none. */
+  /** Operations, which are kept in memory. Absent if the server serves none. */
   readonly operations?: OperationBoard
   /** Records the changes to volumes. Absent if the server keeps no journal. */
   readonly journal?: Journal
@@ -24,7 +24,7 @@ export interface ObjectDeps {
   readonly objects: StoredObjects
   readonly resources: Resources
   readonly admission: AdmissionChain
-  /** Authorizes what a request needs beyond its verb and resource, such as the audience of a token. */
+  /** Authorizes rights that a request needs beyond its verb and resource, such as the audience of a token. */
   readonly authorizer: Authorizer
   /** Whether objects record which client set which field. An apply always records its fields. */
   readonly trackManagedFields: boolean
@@ -49,7 +49,7 @@ export const viewOf = (resource: Resource, storedObject: Shared): AnyObject =>
 export const storedObjectOf = (resource: Resource, object: AnyObject): KubeObject =>
   resource.kind.viewOf?.toStored(object) ?? object
 
-/** Returns the put of an encoded object, with an expiry time if objects of its kind expire. */
+/** Builds the put for an encoded object, with an expiry time if objects of its kind expire. */
 export function putOf(deps: ObjectDeps, resource: Resource, key: string, object: KubeObject, value: Uint8Array): Write {
   const expiresAtMs = resource.storedKind.expiresAtMs?.(object, ruleContext(deps))
   return expiresAtMs === undefined ? { put: key, value } : { put: key, value, expiresAtMs }

@@ -1,5 +1,5 @@
-// Maps revisions of the store to revisions of etcd. An etcd revision can contain a group of transactions (commit-queue.ts),
-// so each write also has a sub-revision, which is its index in the group:
+// Maps revisions of the store to etcd revisions. An etcd revision can contain a group of transactions (commit-queue.ts), so
+// each write also has a sub-revision, which is its index in the group:
 //   revision = (etcd revision - etcd revision of the store's creation) x SUB_REVISIONS + sub
 // A new store starts at revision 0 regardless of etcd's revision, and revisions increase with gaps.
 import type { Revision } from '../store.ts'

@@ -1,5 +1,5 @@
-// Finds the volume of an attachment, a PersistentVolume or the inline volume spec, the driver's ID of its node, and
-// attachments that conflict with it.
+// Finds what the attacher needs to know about an attachment: its volume (a PersistentVolume or an inline spec), the
+// driver's ID for its node, and attachments that conflict with it.
 import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
 import {
   type Attachment,
