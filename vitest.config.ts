@@ -1,6 +1,10 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 import { RULE_USAGE_DIR } from './test/component-rules/usage-dir.ts'
 import { stockSuites } from './test/stock/suites.ts'
+
+const SHARED_WORKER_SUITES = [
+  'src/{api,apiserver,base,cli,client,console,controllers,csi,diagnosis,processes,runtime,scheduler,sdk,volumes}/**/*.test.ts',
+]
 
 export default defineConfig({
   test: {
@@ -14,8 +18,19 @@ export default defineConfig({
     maxWorkers: 2, // half of the suite waits for other processes; one worker would leave a core idle
     projects: [
       {
+        // A worker runs many of these files, which share nothing but imported modules: a process and the imports of each file
+        // would take as long as its tests.
         extends: true,
-        test: { name: 'stowage', include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts'] },
+        test: { name: 'stowage', include: SHARED_WORKER_SUITES, isolate: false },
+      },
+      {
+        // Tests with processes, disks and simulations: a process for each file.
+        extends: true,
+        test: {
+          name: 'isolated',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...SHARED_WORKER_SUITES],
+        },
       },
       {
         // The suites of the controllers again, on a server that answers as a stock API server does.

@@ -2,9 +2,15 @@
 // writes the rights that the components of the test file used into the directory RULE_USAGE_DIR.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { afterAll, afterEach, type RunnerTestFile } from 'vitest'
+import { afterAll, afterEach, beforeAll, type RunnerTestFile } from 'vitest'
 import { ruleUsage } from '../../src/apiserver/rbac/rule-usage.fixture.ts'
 import { ROOT, usageFile } from './suites.ts'
+
+// A worker runs many files with the same modules.
+beforeAll(() => {
+  ruleUsage.used.clear()
+  ruleUsage.denied.clear()
+})
 
 afterEach(() => {
   const deniedRequests = [...ruleUsage.denied]

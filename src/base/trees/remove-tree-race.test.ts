@@ -3,8 +3,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, vi } from 'vitest'
-import { removeTree } from './remove-tree.ts'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 
 const hooks = vi.hoisted(() => ({ beforeStep: () => {} }))
 
@@ -19,6 +18,11 @@ vi.mock('node:fs/promises', async (importOriginal) => {
   const names = ['open', 'opendir', 'rename', 'rm', 'rmdir', 'unlink'] as const
   return { ...real, ...Object.assign({}, ...names.map(withHook)) }
 })
+
+// Other test files of the same worker may have imported the module with the real functions, or import it later.
+vi.resetModules()
+const { removeTree } = await import('./remove-tree.ts')
+afterAll(() => void vi.resetModules())
 
 /**
  * Deletes a tree in which a directory is replaced by a link before the step `swapBefore`. Returns the number of steps of

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -88,7 +88,7 @@ describe('createDriverProcess', () => {
 
   it('SYS-6 ends the process and the processes that it started', async () => {
     const { process, stop } = start(`sleep 1000 & echo $! > ${dir}/child; wait`)
-    await waitUntil(() => existsSync(join(dir, 'child')))
+    await waitUntil(() => existsSync(join(dir, 'child')) && statSync(join(dir, 'child')).size > 0)
     await waitUntil(isRecorded)
     const child = await identifyProcess(Number(await readFile(join(dir, 'child'), 'utf8')))
     const leader = await readRecord()
