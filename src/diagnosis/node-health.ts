@@ -1,9 +1,11 @@
 // Diagnoses whether a node runs pods: its Ready condition, cordon and taints.
+import { isFenced } from '../api/kinds/node/fencing.ts'
 import type { Cluster } from './cluster.ts'
 import { ageSeconds } from './cluster.ts'
 import { type Diagnosis, type Fix, fix, type Subject } from './diagnosis.ts'
 
-const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
+/** Conditions of the life of a lost node, the most advanced first. */
+const LIFE_CONDITIONS = ['Quarantined', 'Cleaned', 'Lost', 'Fenced', 'Unreachable']
 
 export function diagnoseNodeHealth(name: string, cluster: Cluster): Diagnosis {
   const subject: Subject = { kind: 'Node', name }
@@ -24,6 +26,25 @@ export function diagnoseNodeHealth(name: string, cluster: Cluster): Diagnosis {
     }
   }
   const condition = node.status?.conditions?.find(({ type }) => type === 'Ready')
+  const life = LIFE_CONDITIONS.flatMap(
+    (type) =>
+      node.status?.conditions?.find((candidate) => candidate.type === type && candidate.status === 'True') ?? [],
+  )[0]
+  if (life && isFenced(node)) {
+    const isBack = life.type === 'Quarantined'
+    return {
+      subject,
+      state: isBack ? 'waiting' : 'failed',
+      reason: `Node${life.type}`,
+      message: life.message || `the node is ${life.type}`,
+      fixes: isBack
+        ? [fix('wait until its agent has unmounted what is no longer its own', `kubectl get operations | grep ${name}`)]
+        : [
+            fix('start the machine: it returns to service by itself'),
+            fix('if it will not come back, remove what is left of it', `stowage node forget ${name} --dry-run`),
+          ],
+    }
+  }
   if (condition?.status !== 'True') {
     const age = ageSeconds(condition?.lastHeartbeatTime, cluster.snapshot.nowMs)
     return {
@@ -49,7 +70,7 @@ export function diagnoseNodeHealth(name: string, cluster: Cluster): Diagnosis {
 }
 
 const uncordon = (name: string): Fix => fix('allow pods on the node', `kubectl uncordon ${name}`)
-const outOfService = (name: string): string => `kubectl taint node ${name} ${OUT_OF_SERVICE}=nodeshutdown:NoExecute`
+const outOfService = (name: string): string => `stowage node fence ${name} --confirm-off`
 
 /** The node runs its pods, so it is ready; the reason matters for pods without a node. */
 const noNewPods = (subject: Subject, reason: string, message: string, fixes: readonly Fix[]): Diagnosis => ({

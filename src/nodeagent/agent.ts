@@ -32,6 +32,7 @@ import type { AgentMetrics } from './metrics.ts'
 import { createCsiNodeWriter } from './node/csi-node-writer.ts'
 import type { MachineInfo } from './node/machine-info.ts'
 import { createNodeHeartbeat } from './node/node-heartbeat.ts'
+import { releaseFences } from './node/release-fence.ts'
 import { agentPaths } from './paths.ts'
 import { createMountBackoff } from './pods/mount-backoff.ts'
 import { BY_UID, createPodController, unfinishedPods } from './pods/pod-controller.ts'
@@ -262,6 +263,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       statsCollector.run(stopSignal),
       events.run(stopSignal),
       orphanQueue.run(unstage, stopSignal),
+      releaseFences({ client, nodeName, nodes, records, clock, log }, stopSignal),
       containers.run?.(stopSignal),
       deps.streams && serveContainerStreams(deps.streams, stopSignal),
     ]

@@ -1,5 +1,6 @@
 // Tests that the agent stages attached volumes only after they are attached, and reports them in volumesInUse.
 import { describe, expect, it } from 'vitest'
+import { QUARANTINE_TAINT, RELEASED_FENCE } from '../api/kinds/node/fencing.ts'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import type { Client } from '../client/index.ts'
 import { attachmentNameOf } from '../volumes/attachment-names.ts'
@@ -49,6 +50,38 @@ describe('an attached volume', () => {
       expect(await listVolumesInUse()).toEqual([])
     })
   }
+
+  it('PLUS-11 delays the return of a fenced node until it is unmounted, if its pod was removed meanwhile', async () => {
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
+    await fixture.createVolume('orders')
+    await createAttachment(fixture, attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE }))
+    await reportAttached(fixture)
+    await fixture.createPod('shop', ['orders'])
+    await fixture.waitUntilRunning('shop')
+    await fixture.stop()
+    await fixture.server.call('DELETE', `${PODS}/shop`, JSON.stringify({ gracePeriodSeconds: 0 }))
+    const fence = (value: string) =>
+      fixture.server.patch(`/api/v1/nodes/${NODE}`, {
+        spec: { taints: [{ key: QUARANTINE_TAINT, value, effect: 'NoSchedule' }] },
+      })
+    const released = async () =>
+      (await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.metadata.annotations?.[RELEASED_FENCE]
+    await fence('fence-1')
+    fixture.setRules([
+      { method: 'NodeUnpublishVolume', times: 2, effect: { do: 'fail', code: 'UNAVAILABLE', message: 'busy' } },
+    ])
+    fixture.start()
+    let unpublishedCount = 0
+    await fixture.waitUntil(async () => {
+      const isReleased = (await released()) === 'fence-1'
+      unpublishedCount += fixture.calls().filter((call) => call.includes('NodeUnstageVolume')).length
+      if (isReleased) expect(unpublishedCount).toBeGreaterThan(0)
+      return isReleased
+    }, 'the release of the fence')
+    // A later fence is released again, with nothing to unmount.
+    await fence('fence-2')
+    await fixture.waitUntil(async () => (await released()) === 'fence-2', 'the release of the second fence')
+  })
 
   it('SYS-18 is reported as in use before it is staged', async () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })

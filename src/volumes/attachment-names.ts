@@ -38,6 +38,3 @@ export function attacherFinalizerOf(driver: string): string {
 
 /** Annotation of attachments with the driver's ID of the node, which is needed to detach after the CSINode is deleted. */
 export const NODE_ID_ANNOTATION = 'csi.alpha.kubernetes.io/node-id'
-
-/** Taint with which an operator guarantees that no workload runs on the node. */
-export const OUT_OF_SERVICE_TAINT = 'node.kubernetes.io/out-of-service'

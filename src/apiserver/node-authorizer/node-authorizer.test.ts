@@ -403,3 +403,55 @@ describe('NodeRestriction', () => {
     expect(labelledClaim.json.metadata?.labels).toBeUndefined()
   })
 })
+
+describe('a fenced node', () => {
+  for (const taint of ['node.kubernetes.io/out-of-service', 'stowage.dev/quarantine'])
+    it(`PLUS-11 writes only what its return needs, from the next request after the taint ${taint}`, async () => {
+      const { send, create, api } = await openServer()
+      await create('/api/v1/nodes', { metadata: { name: 'n1' } })
+      await create(PODS, aPod('running', 'n1', { volumes: [claimVolume('data')] }))
+      await create(PODS, aPod('leaving', 'n1'))
+      await create(CLAIMS, aClaim('data'))
+      await api.delete(`${PODS}/leaving`)
+      const status = { status: { phase: 'Running' } }
+      const writeOfPod = (name: string) => send('PATCH', `${PODS}/${name}/status`, status, MERGE)
+      const writes = {
+        'status of a pod': () => writeOfPod('running'),
+        'status of a claim': () => send('PATCH', `${CLAIMS}/data/status`, { status: { conditions: [] } }, MERGE),
+        event: () =>
+          send('POST', `${NAMESPACE}/events`, {
+            metadata: { generateName: 'e-' },
+            involvedObject: { kind: 'Pod', namespace: 'default', name: 'running' },
+          }),
+        token: () =>
+          send('POST', `${NAMESPACE}/serviceaccounts/default/token`, {
+            spec: { audiences: [], boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name: 'running', uid: 'x' } },
+          }),
+        eviction: () =>
+          send('POST', `${PODS}/running/eviction`, { metadata: { namespace: 'default', name: 'running' } }),
+      }
+      expect((await writes['status of a pod']()).status).toBe(200)
+      const taints = [{ key: taint, value: 'fence-1', effect: 'NoExecute' }]
+      await api.patch('/api/v1/nodes/n1', { spec: { taints } })
+      const { token, ...admittedWrites } = writes
+      for (const [name, write] of Object.entries(admittedWrites)) {
+        const { status: code, message } = await write()
+        expect([name, code]).toEqual([name, 403])
+        expect(message).toContain('node "n1" is fenced')
+      }
+      expect((await token()).status).toBe(403)
+      // Its return: heartbeats, drivers, and the end of pods that were deleted.
+      const lease = { metadata: { name: 'n1' }, spec: { holderIdentity: 'n1' } }
+      expect((await send('POST', LEASES, lease)).status).toBe(201)
+      expect((await send('PATCH', '/api/v1/nodes/n1/status', { status: { volumesInUse: [] } }, MERGE)).status).toBe(200)
+      expect(
+        (await send('POST', `${STORAGE}/csinodes`, { metadata: { name: 'n1' }, spec: { drivers: [] } })).status,
+      ).toBe(201)
+      expect((await writeOfPod('leaving')).status).toBe(200)
+      const removal = { gracePeriodSeconds: 0 }
+      expect((await send('DELETE', `${PODS}/leaving`, removal)).status).toBe(200)
+      expect((await send('DELETE', `${PODS}/running`, removal)).status).toBe(403)
+      await api.patch('/api/v1/nodes/n1', { spec: { taints: null } })
+      expect((await writes['status of a pod']()).status).toBe(200)
+    })
+})

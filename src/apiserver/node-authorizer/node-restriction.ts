@@ -1,7 +1,9 @@
 // Limits the writes of nodes as the Kubernetes admission plugin NodeRestriction does: a node writes only its own Node,
 // CSINode and Lease, creates only mirror pods, changes the status of its pods, deletes and evicts them, and changes only the
-// sizes and conditions in the status of claims.
+// sizes and conditions in the status of claims. A fenced node (api/kinds/node/fencing.ts) writes only what its return needs; the check reads
+// the Node in the transaction of the write, so a fence applies to the next write on every server.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import { isFenced } from '../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -36,9 +38,30 @@ function restrict(request: AdmissionRequest): void {
   const message =
     nodeName === ''
       ? `could not determine node from user ${JSON.stringify(request.user.name)}`
-      : RESTRICTIONS[`${resource.group}/${resource.plural}`]?.(JSON.stringify(nodeName), nodeName, request)
+      : (RESTRICTIONS[`${resource.group}/${resource.plural}`]?.(JSON.stringify(nodeName), nodeName, request) ??
+        fenceProblem(nodeName, request))
   if (message) throw forbidden(resource, request.name, message)
 }
+
+/**
+ * Returns why a fenced node must not make this write. It may write its own Node, CSINode and Lease, with which it reports that it has
+ * returned, and the status and removal of its pods that are being deleted.
+ */
+function fenceProblem(nodeName: string, { resource, oldObject, find }: AdmissionRequest): string | undefined {
+  const resourceName = `${resource.group}/${resource.plural}`
+  if (RETURN_RESOURCES.has(resourceName)) return undefined
+  if (resourceName === '/pods' && oldObject?.metadata.deletionTimestamp !== undefined) return undefined
+  return isFenced(find(nodeKind, '', nodeName)) ? fencedMessage(nodeName) : undefined
+}
+
+const RETURN_RESOURCES: ReadonlySet<string> = new Set([
+  '/nodes',
+  'storage.k8s.io/csinodes',
+  'coordination.k8s.io/leases',
+])
+
+export const fencedMessage = (nodeName: string): string =>
+  `node ${JSON.stringify(nodeName)} is fenced: until it has returned and unmounted what is no longer its own, it may write only its Node, CSINode and Lease`
 
 /** Returns why the node must not make this write, or undefined if it may. `quotedName` is the node name for messages. */
 type Restriction = (quotedName: string, nodeName: string, request: AdmissionRequest) => string | undefined

@@ -4,12 +4,15 @@
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
+import { isFenced } from '../../api/kinds/node/fencing.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { TokenRequest } from '../../api/kinds/service-account/token-request-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { Authorizer, UserInfo } from '../security/index.ts'
 import { nodeNameOf } from './node-identity.ts'
+import { fencedMessage } from './node-restriction.ts'
 
 export interface NodeTokenRequest {
   readonly user: UserInfo
@@ -34,6 +37,7 @@ export async function nodeTokenProblem(
 ): Promise<string | undefined> {
   const nodeName = nodeNameOf(user)
   if (nodeName === undefined) return undefined
+  if (isFenced(await find(nodeKind, '', nodeName))) return fencedMessage(nodeName)
   const { boundObjectRef: ref, audiences = [] } = spec
   if (ref?.apiVersion !== 'v1' || ref.kind !== 'Pod' || !ref.name) return 'node requested token not bound to a pod'
   if (!ref.uid) return 'node requested token with a pod binding without a uid'

@@ -303,21 +303,28 @@ describe('a lost node', () => {
     return { instance, registry }
   }
 
-  it('SYS-18 has its volumes force-detached after six minutes', async () => {
-    const { instance, registry } = await mountAndLoseNode()
+  it('PLUS-11 keeps its volumes while it is only silent, and says how to fence it', async () => {
+    const { instance } = await mountAndLoseNode()
     await fixture.deletePod('web')
     await fixture.createPod('next', 'right')
     await fixture.settle()
-    expect(instance.queueState('data')).toMatchObject({ is: 'waiting' })
-    await fixture.server.clock.advance(6 * MINUTE_MS - 2_000)
+    await fixture.server.clock.advance(60 * MINUTE_MS)
     await fixture.settle()
     expect(fixture.publishedNodeIds()).toEqual(['id-left'])
-    await fixture.server.clock.advance(3_000)
-    await fixture.waitUntil(
-      () => fixture.publishedNodeIds().join() === 'id-right',
-      'the volume to be published on the other node',
-    )
-    expect(await registry.metrics()).toContain('attachdetach_controller_forced_detaches{reason="timeout"} 1')
+    expect(instance.queueState('data')?.message).toContain('stowage node fence left --confirm-off')
+  })
+
+  it('PLUS-11 keeps mounted volumes of a node that reports to be ready, even if it is tainted as out of service', async () => {
+    await mountAndLoseNode()
+    await fixture.setReady('left', 'True')
+    const taints = [{ key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' }]
+    await fixture.client.patch(nodeKind, { name: 'left' }, { type: 'merge', body: { spec: { taints } } })
+    await fixture.deletePod('web')
+    await fixture.createPod('next', 'right')
+    await fixture.settle()
+    expect(fixture.publishedNodeIds()).toEqual(['id-left'])
+    await fixture.runAgents()
+    await fixture.waitUntil(() => fixture.publishedNodeIds().join() === 'id-right', 'the volume to move')
   })
 
   it('SYS-18 keeps its volumes until it has unmounted them if it recovers in time', async () => {
@@ -335,7 +342,7 @@ describe('a lost node', () => {
   })
 
   it('SYS-18 has its volumes force-detached after six minutes if the Node was deleted', async () => {
-    await mountAndLoseNode()
+    const { registry } = await mountAndLoseNode()
     await fixture.client.delete(nodeKind, { name: 'left' })
     await fixture.deletePod('web')
     await fixture.settle()
@@ -343,6 +350,7 @@ describe('a lost node', () => {
     await fixture.server.clock.advance(6 * MINUTE_MS + 1)
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the volume to be detached')
     expect(fixture.publishedNodeIds()).toEqual([])
+    expect(await registry.metrics()).toContain('attachdetach_controller_forced_detaches{reason="timeout"} 1')
   })
 
   it('SYS-18 keeps its volumes after the Node was recreated, until its agent reports a status', async () => {
@@ -396,7 +404,8 @@ describe('a lost node', () => {
       recoverNode = undefined
       await fixture.setReady('left', 'True')
     }
-    await fixture.server.clock.advance(6 * MINUTE_MS + 1)
+    const taints = [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }]
+    await fixture.client.patch(nodeKind, { name: 'left' }, { type: 'merge', body: { spec: { taints } } })
     await fixture.waitUntil(() => recoverNode === undefined, 'the force-detach attempt')
     await fixture.settle()
     expect(fixture.publishedNodeIds()).toEqual(['id-left'])

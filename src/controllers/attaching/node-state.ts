@@ -1,18 +1,15 @@
 // The state of a node that attach and detach depend on: ready, out of service, and its mounted volumes. Pure.
+import { isOutOfService as hasOutOfServiceTaint } from '../../api/kinds/node/fencing.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
-import {
-  attachedVolumeNameOf,
-  attachmentNameOf,
-  OUT_OF_SERVICE_TAINT,
-  parseAttachedVolumeName,
-} from '../../volumes/attachment-names.ts'
+import { attachedVolumeNameOf, attachmentNameOf, parseAttachedVolumeName } from '../../volumes/attachment-names.ts'
 import { type Attachment, belongsTo, type Volume } from './attachment-index.ts'
 
 export const isReady = ({ status }: Readonly<Node>): boolean =>
   status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') ?? false
 
+/** Whether the machine is off. A node that reports to be ready runs and unmounts its volumes itself, even if it has the taint. */
 export const isOutOfService = (node: Readonly<Node> | undefined): boolean =>
-  node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false
+  node !== undefined && hasOutOfServiceTaint(node) && !isReady(node)
 
 /**
  * Whether the Node is younger than the attachment and has no status yet. It may have been recreated while its agent was

@@ -26,7 +26,7 @@ const anAttachmentView = (nodeName: string, fields: Partial<AttachmentView> = {}
   isManaged: true,
   node: 'ready',
   isMounted: false,
-  lostForMs: 0,
+  deletedForMs: 0,
   ...fields,
 })
 const plan = (view: Partial<VolumeView>, forceAfterMs = SIX_MINUTES_MS) =>
@@ -65,18 +65,28 @@ describe('planVolume', () => {
     ])
   })
 
-  it('SYS-18 force-detaches from a lost node after the timeout, and never if the timeout is infinite', () => {
-    const lostAttachments = (lostForMs: number) => [
-      anAttachmentView('left', { node: 'lost', isMounted: true, lostForMs }),
+  it('PLUS-11 never force-detaches from a node that is not ready, however long it is silent', () => {
+    const view = anAttachmentView('left', { node: 'lost', isMounted: true, deletedForMs: 3_600_000 })
+    const [wait] = plan({ attachments: [view] })
+    expect(wait).toMatchObject({
+      do: 'wait',
+      message: expect.stringContaining('stowage node fence left --confirm-off'),
+    })
+    expect(wait).not.toHaveProperty('afterMs')
+  })
+
+  it('SYS-18 force-detaches from a deleted node after the timeout, and never if the timeout is infinite', () => {
+    const deletedAttachments = (deletedForMs: number) => [
+      anAttachmentView('left', { node: 'deleted', isMounted: true, deletedForMs }),
     ]
-    expect(plan({ attachments: lostAttachments(60_000) })).toMatchObject([{ do: 'wait', afterMs: 300_000 }])
-    expect(plan({ attachments: lostAttachments(360_000) })).toMatchObject([{ do: 'detach', force: 'timeout' }])
-    const [wait] = plan({ attachments: lostAttachments(3_600_000) }, Number.POSITIVE_INFINITY)
+    expect(plan({ attachments: deletedAttachments(60_000) })).toMatchObject([{ do: 'wait', afterMs: 300_000 }])
+    expect(plan({ attachments: deletedAttachments(360_000) })).toMatchObject([{ do: 'detach', force: 'timeout' }])
+    const [wait] = plan({ attachments: deletedAttachments(3_600_000) }, Number.POSITIVE_INFINITY)
     expect(wait).toMatchObject({ do: 'wait', target: { kind: 'node', nodeName: 'left' } })
     expect(wait).not.toHaveProperty('afterMs')
   })
 
-  it('SYS-18 never attaches a single-node volume to two nodes and detaches a mounted volume only if its node is lost or out of service', () => {
+  it('SYS-18 never attaches a single-node volume to two nodes and detaches a mounted volume only if its node is deleted or out of service', () => {
     const anyNodeName = fc.constantFrom('a', 'b', 'c')
     const desiredArbitrary = fc
       .uniqueArray(anyNodeName)
@@ -96,9 +106,9 @@ describe('planVolume', () => {
             .record({
               isBeingDeleted: fc.boolean(),
               isManaged: fc.boolean(),
-              node: fc.constantFrom('ready' as const, 'lost' as const, 'out of service' as const),
+              node: fc.constantFrom('ready' as const, 'lost' as const, 'out of service' as const, 'deleted' as const),
               isMounted: fc.boolean(),
-              lostForMs: fc.nat(720_000),
+              deletedForMs: fc.nat(720_000),
             })
             .map(({ isBeingDeleted, ...fields }) =>
               anAttachmentView(name, { ...fields, attachment: anAttachment(name, isBeingDeleted) }),
@@ -124,12 +134,12 @@ describe('planVolume', () => {
           }
           for (const step of steps) {
             if (step.do !== 'detach') continue
-            const { attachment, node, isMounted, isManaged, lostForMs } = attachments.find(
+            const { attachment, node, isMounted, isManaged, deletedForMs } = attachments.find(
               (existing) => existing.attachment === step.attachment,
             )!
             expect(desiredAttachments.some(({ nodeName }) => nodeName === attachment.spec.nodeName)).toBe(false)
             const mayDetach =
-              !isMounted || node === 'out of service' || (node === 'lost' && lostForMs >= SIX_MINUTES_MS)
+              !isMounted || node === 'out of service' || (node === 'deleted' && deletedForMs >= SIX_MINUTES_MS)
             expect(mayDetach && isManaged && attachment.metadata.deletionTimestamp === undefined).toBe(true)
           }
           // Every desired attachment exists, is planned, or has a reason to wait.

@@ -2,8 +2,8 @@
 // read-volume.ts reads this input; reconcile-volume.ts applies the plan.
 //
 //   no pod on the node needs the volume   unmounted → detach
-//                                         mounted   → wait; force-detach if the node is out of service or was lost for
-//                                                     longer than the timeout
+//                                         mounted   → wait; force-detach if the node is out of service, or was deleted
+//                                                     for longer than the timeout
 //   a pod on the node needs the volume    not attached → attach, unless it is a single-node volume attached to another
 //                                                     node, the node is missing or full, or the old attachment is being deleted
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -35,12 +35,12 @@ export interface AttachmentView {
   readonly attachment: Attachment
   /** False for an attachment that a user created, which has another name. */
   readonly isManaged: boolean
-  /** A node that is not ready or was deleted is lost, unless it is out of service. */
-  readonly node: 'ready' | 'lost' | 'out of service'
+  /** A node that is not ready is lost, unless it is out of service. */
+  readonly node: 'ready' | 'lost' | 'out of service' | 'deleted'
   /** True for every volume on a node that was deleted, or recreated without a status. */
   readonly isMounted: boolean
-  /** How long the node has been lost while no pod needed the attachment. */
-  readonly lostForMs: number
+  /** How long the node has been deleted while no pod needed the attachment. */
+  readonly deletedForMs: number
 }
 
 export type Step =
@@ -75,7 +75,7 @@ export function planVolume(view: VolumeView, forceDetachAfterMs: number): Step[]
   return [...unneededAttachments.map((existing) => planDetach(existing, forceDetachAfterMs)), ...planDesired(view)]
 }
 
-function planDetach({ attachment, node, isMounted, lostForMs }: AttachmentView, forceAfterMs: number): Step {
+function planDetach({ attachment, node, isMounted, deletedForMs }: AttachmentView, forceAfterMs: number): Step {
   const { nodeName } = attachment.spec
   const waitTarget = { kind: 'node', nodeName } as const
   if (!isMounted) return { do: 'detach', attachment }
@@ -84,11 +84,17 @@ function planDetach({ attachment, node, isMounted, lostForMs }: AttachmentView, 
       return { do: 'detach', attachment, force: 'out-of-service' }
     case 'ready':
       return { do: 'wait', message: `node ${nodeName} still has the volume mounted`, target: waitTarget }
-    case 'lost': {
-      if (lostForMs >= forceAfterMs) return { do: 'detach', attachment, force: 'timeout' }
-      const message = `node ${nodeName} is not ready and may still have the volume mounted`
+    case 'lost': // its pods may still run and write, however long it is silent
+      return {
+        do: 'wait',
+        message: `node ${nodeName} is not ready and may still have the volume mounted; once its machine is off: stowage node fence ${nodeName} --confirm-off`,
+        target: waitTarget,
+      }
+    case 'deleted': {
+      if (deletedForMs >= forceAfterMs) return { do: 'detach', attachment, force: 'timeout' }
+      const message = `node ${nodeName} was deleted and may still have the volume mounted`
       if (!Number.isFinite(forceAfterMs)) return { do: 'wait', message, target: waitTarget }
-      const afterMs = forceAfterMs - lostForMs
+      const afterMs = forceAfterMs - deletedForMs
       return { do: 'wait', message: `${message}; it is force-detached after the timeout`, target: waitTarget, afterMs }
     }
   }

@@ -1,5 +1,6 @@
 // Reads the input of plan-volume.ts from the caches: which nodes need the volume, and the existing attachments. Records in
-// volume-state.ts since when the node of an unneeded attachment is lost.
+// volume-state.ts since when the node of an unneeded attachment is deleted.
+import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { attachmentNameOf, isAttachmentName } from '../../volumes/attachment-names.ts'
@@ -26,9 +27,9 @@ export function readVolume(volumeName: string, context: AttachingContext): Volum
   const attachments = attachmentsOfVolume(context.attachments, volumeName).map((attachment) =>
     readAttachment(attachment, volume, isDesired(attachment), context),
   )
-  const { lostSinceMs } = context.states.stateOf(volumeName)
+  const { deletedSinceMs } = context.states.stateOf(volumeName)
   const uids = new Set(attachments.map(({ attachment }) => attachment.metadata.uid))
-  for (const uid of lostSinceMs.keys()) if (!uids.has(uid)) lostSinceMs.delete(uid)
+  for (const uid of deletedSinceMs.keys()) if (!uids.has(uid)) deletedSinceMs.delete(uid)
   return {
     name: volumeName,
     isSingleNode: isSingleNode(volume?.spec ?? {}),
@@ -93,15 +94,21 @@ function readAttachment(
   const { name, uid } = attachment.metadata
   const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
-  const state = isOutOfService(node) ? 'out of service' : node && isReady(node) ? 'ready' : 'lost'
-  const { lostSinceMs } = states.stateOf(source.persistentVolumeName ?? '')
-  if (isDesired || state !== 'lost') lostSinceMs.delete(uid)
-  else if (!lostSinceMs.has(uid)) lostSinceMs.set(uid, clock.monotonicMs())
+  const state = readNodeState(node)
+  const { deletedSinceMs } = states.stateOf(source.persistentVolumeName ?? '')
+  if (isDesired || state !== 'deleted') deletedSinceMs.delete(uid)
+  else if (!deletedSinceMs.has(uid)) deletedSinceMs.set(uid, clock.monotonicMs())
   return {
     attachment,
     isManaged: isAttachmentName(name),
     node: state,
     isMounted: !node || isRecreated(node, attachment) || isMounted(node, attachedVolumeName(attachment, volume, node)),
-    lostForMs: clock.monotonicMs() - (lostSinceMs.get(uid) ?? clock.monotonicMs()),
+    deletedForMs: clock.monotonicMs() - (deletedSinceMs.get(uid) ?? clock.monotonicMs()),
   }
+}
+
+function readNodeState(node: Readonly<Node> | undefined): AttachmentView['node'] {
+  if (!node) return 'deleted'
+  if (isReady(node)) return 'ready'
+  return isOutOfService(node) ? 'out of service' : 'lost'
 }

@@ -1,12 +1,12 @@
 // The state that the attach-detach controllers keep per volume between two reconciles. It is not persisted: after a
-// restart the force-detach timeout of a lost node starts again, and an event may be repeated or missing.
+// restart the force-detach timeout of a deleted node starts again, and an event may be repeated or missing.
 import type { VolumeOnNode } from '../../volumes/attachment-names.ts'
 import type { Wait } from './plan-volume.ts'
 
 /** Removed when empty: bounded by the number of volumes that are attached, being attached, or waiting. */
 export interface VolumeState {
-  /** By uid of the attachment: the monotonic time since which its node has been lost and no pod has needed it. */
-  lostSinceMs: Map<string, number>
+  /** By uid of the attachment: the monotonic time since which its node has been deleted and no pod has needed it. */
+  deletedSinceMs: Map<string, number>
   /** Uids of attachments for which a SuccessfulAttachVolume event is still to be recorded. */
   unreportedUids: Set<string>
   /** By node name: the last problem that was recorded as an event. */
@@ -34,7 +34,7 @@ export class VolumeStates {
     const existingState = this.#volumes.get(volumeName)
     if (existingState) return existingState
     const newState: VolumeState = {
-      lostSinceMs: new Map(),
+      deletedSinceMs: new Map(),
       unreportedUids: new Set(),
       reportedProblems: new Map(),
       waits: [],
@@ -73,8 +73,8 @@ export class VolumeStates {
 
   /** Called after every reconcile. */
   removeIfEmpty(volumeName: string): void {
-    const { lostSinceMs, unreportedUids, reportedProblems, waits, creation } = this.stateOf(volumeName)
-    const isEmpty = lostSinceMs.size + unreportedUids.size + reportedProblems.size + waits.length === 0 && !creation
+    const { deletedSinceMs, unreportedUids, reportedProblems, waits, creation } = this.stateOf(volumeName)
+    const isEmpty = deletedSinceMs.size + unreportedUids.size + reportedProblems.size + waits.length === 0 && !creation
     if (isEmpty) this.#volumes.delete(volumeName)
   }
 

@@ -35,3 +35,12 @@ export function unknownConditions(node: Readonly<Node>, now: string): NodeCondit
   }
   return [...conditions, readyCondition]
 }
+
+/** Returns the condition with which the life of a lost node begins (lost-nodes/plan-lost-node.ts). */
+export const unreachableCondition = (now: string): NodeCondition => ({
+  type: 'Unreachable',
+  status: 'True',
+  reason: 'Unreachable',
+  message: 'the node has stopped reporting; its pods may still run and write to their volumes',
+  lastTransitionTime: now,
+})

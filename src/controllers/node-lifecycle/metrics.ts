@@ -4,6 +4,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { isReady } from './conditions.ts'
 import type { NodeLifecycleContext } from './context.ts'
+import { LOST_NODE_CONDITIONS, phaseOf } from './lost-nodes/plan-lost-node.ts'
 import type { RemovalReason } from './remove-pod.ts'
 
 export interface NodeLifecycleMetrics {
@@ -50,6 +51,21 @@ export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMet
     'Nodes that are not ready, by zone.',
     (total, ready) => total - ready,
   )
+
+  new Gauge({
+    name: 'stowage_lost_nodes',
+    help: 'Nodes that are unreachable, fenced, lost, cleaned or in quarantine, by phase.',
+    labelNames: ['phase'] as const,
+    registers,
+    collect() {
+      this.reset()
+      for (const phase of LOST_NODE_CONDITIONS) this.set({ phase }, 0)
+      for (const node of context?.nodes.list() ?? []) {
+        const phase = phaseOf(node)
+        if (phase !== 'InService') this.inc({ phase })
+      }
+    },
+  })
 
   const notReadyNodes = new Counter({
     name: 'node_collector_evictions_total',

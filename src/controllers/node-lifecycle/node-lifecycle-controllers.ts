@@ -5,6 +5,7 @@
 //   a missing node          remove-lost-pods.ts      its pods and its deletion
 //   a pod being deleted     remove-lost-pods.ts      its changes, and a node that goes out of service
 //   terminated pods         remove-finished-pods.ts  pods that terminate
+//   a lost node             lost-nodes/              its changes and, while it is fenced, those of its pods and attachments
 import type { Stored } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -33,6 +34,7 @@ import {
 import { EVICTION_COMPONENT, NODE_COMPONENT, nodeRemoved } from './events.ts'
 import { evictPod } from './evict-pod.ts'
 import { Heartbeats } from './heartbeats.ts'
+import { createLostNodeController } from './lost-nodes/lost-node-controller.ts'
 import type { NodeLifecycleMetrics } from './metrics.ts'
 import { reconcileNode } from './reconcile-node.ts'
 import { finishedKeys, indexFinishedPods, removeFinishedPods } from './remove-finished-pods.ts'
@@ -159,11 +161,13 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     ],
     reconcile: (_key, signal) => removeFinishedPods(context, signal),
   })
+  const lostNodeController = createLostNodeController(deps, context)
   const controllers = [
     nodeController,
     evictionController,
     orphanController,
     outOfServiceController,
+    lostNodeController,
     ...(context.limits.finishedPodsMax > 0 ? [finishedPodsController] : []),
   ]
   for (const { queue } of controllers) metrics?.queues.add(queue)

@@ -9,7 +9,7 @@ import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { timestamp } from '../../base/timestamps.ts'
 import { find } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
-import { isReady, readyConditionOf, unknownConditions } from './conditions.ts'
+import { isReady, readyConditionOf, unknownConditions, unreachableCondition } from './conditions.ts'
 import { NODE_LEASE_NAMESPACE, type NodeLifecycleContext } from './context.ts'
 import { nodeRegistered, nodeStatusChanged } from './events.ts'
 import { desiredTaints, hasNotReadyTaint } from './taints.ts'
@@ -77,7 +77,8 @@ async function setUnknownConditions(
   const conditions = unknownConditions(node, timestamp(context.clock.nowMs()))
   if (conditions.length === 0) return node
   const { name, resourceVersion } = node.metadata
-  const body = { metadata: { resourceVersion }, status: { conditions } }
+  const unreachable = unreachableCondition(timestamp(context.clock.nowMs()))
+  const body = { metadata: { resourceVersion }, status: { conditions: [...conditions, unreachable] } }
   const updatedNode = await context.client.patch(
     nodeKind,
     { name },

@@ -1,6 +1,7 @@
 // Removes pods that no node agent can shut down: the pods of a node that does not exist, after a quarantine in which it may
 // be created, and pods being deleted on an out-of-service node. The node's state is first confirmed by a read from the server.
 import type { Stored } from '../../api/kind.ts'
+import { isOutOfService } from '../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -9,7 +10,6 @@ import { type Cache, done, type Outcome, retryAfter, stuck } from '../../runtime
 import { isReady } from './conditions.ts'
 import type { NodeLifecycleContext } from './context.ts'
 import { isHeldByFinalizers, removePods } from './remove-pod.ts'
-import { isOutOfService } from './taints.ts'
 
 const PODS_BY_NODE = 'node-lifecycle/node'
 

@@ -9,7 +9,6 @@ import { tolerates } from '../../volumes/tolerations.ts'
 
 const NOT_READY = 'node.kubernetes.io/not-ready'
 const UNREACHABLE = 'node.kubernetes.io/unreachable'
-const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
 
 const TAINTS_OF_CONDITIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Ready: { False: NOT_READY, Unknown: UNREACHABLE },
@@ -50,9 +49,6 @@ const isManaged = ({ key, effect }: Taint): boolean =>
 /** Whether the node is tainted as not ready or unreachable. */
 export const hasNotReadyTaint = (taints: readonly Taint[] | undefined): boolean =>
   taints?.some(({ key, effect }) => effect === 'NoExecute' && EVICTING_KEYS.includes(key)) ?? false
-
-export const isOutOfService = ({ spec }: Readonly<Node>): boolean =>
-  spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) ?? false
 
 export const evictingTaints = (node: Readonly<Node> | undefined): readonly Taint[] =>
   node?.spec?.taints?.filter(({ effect }) => effect === 'NoExecute') ?? []

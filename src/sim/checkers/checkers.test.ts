@@ -292,9 +292,30 @@ describe('checkers of every commit and driver call', () => {
       'wrong mount: agent-n2 mounts net.sim^pv on n2, where it is not attached',
       'wrong mount: control-1 detaches net.sim^pv from n1, where /node/staged is mounted',
     ])
-    fixture.put(['node', aNode('n1', { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] })])
+    const taints = [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }]
+    fixture.put(['node', aNode('n1', { taints })])
     detach()
-    expect(fixture.violations).toHaveLength(3)
+    expect(fixture.violations).toHaveLength(4) // the node is tainted, but reports to be ready
+    const status = { conditions: [{ type: 'Ready', status: 'Unknown' }] }
+    fixture.put(['node', { ...aNode('n1', { taints }), status }])
+    detach()
+    expect(fixture.violations).toHaveLength(4)
+  })
+
+  it('PLUS-11 wrong mount: reports a volume that two running machines could write to, even if its old node is out of service', () => {
+    const fixture = createFixture()
+    checkMounts(fixture.context)
+    const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
+    putBound(fixture)
+    const taints = [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }]
+    const status = { conditions: [{ type: 'Ready', status: 'Unknown' }] }
+    fixture.put(['node', { ...aNode('n1', { taints }), status }], ['node', aNode('n2')])
+    driverVolume.attachments['id-n2'] = {} as never
+    fixture.call('agent-n2', 'net.sim', 'NodeStageVolume', 'pv')
+    expect(fixture.violations).toEqual([])
+    fixture.mounts.get('n1')!.push({ path: '/node/staged', volume: 'net.sim^pv' })
+    fixture.call('agent-n2', 'net.sim', 'NodeStageVolume', 'pv')
+    expect(fixture.violations).toEqual(['wrong mount: agent-n2 mounts net.sim^pv on n2, but it is still mounted on n1'])
   })
 
   it('SYS-14 wrong mount: reports a detach from a deleted node until six minutes have passed', async () => {

@@ -1,5 +1,6 @@
 // Rule `double attach`: a single-node volume is never published to a second node. Rule `wrong mount`: no volume is mounted where
-// it is not attached or detached while mounted, and a ReadWriteOncePod volume is mounted for one pod only.
+// it is not attached, or while it is mounted on another machine, or detached while mounted, and a ReadWriteOncePod volume is mounted for one pod only.
+import { isOutOfService } from '../../api/kinds/node/fencing.ts'
 import { type ControllerPublishVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '../../csi/gen/csi_pb.js'
 import type { DriverCall, System } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
@@ -13,22 +14,21 @@ const MULTI_NODE_MODES: ReadonlySet<Mode> = new Set([
   Mode.MULTI_NODE_MULTI_WRITER,
 ])
 const MOUNT_METHODS = ['NodeStageVolume', 'NodePublishVolume']
-const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
-/** After this time without a ready node, detaching without unmounting is allowed. */
+/** After this time without a Node object, detaching without unmounting is allowed. */
 const NODE_LOST_MS = 6 * 60_000
 
 export function checkMounts({ system, view, exemptions, report }: CheckContext): void {
   const { simulation } = system.cluster
   /** `asset node` pairs whose attachment was deleted while the node was lost, when its mounts were unknown. */
   const forceDetachedKeys = new Set<string>()
-  /** When each node stopped being ready or was deleted. */
-  const notReadySinceMs = new Map<string, number>()
+  /** When each Node object was deleted. */
+  const deletedSinceMs = new Map<string, number>()
 
   view.onCommit((changes) => {
     for (const { of, key, next } of changes) {
       if (of !== 'node') continue
-      if (next && isReady(next)) notReadySinceMs.delete(key)
-      else if (!notReadySinceMs.has(key)) notReadySinceMs.set(key, simulation.nowMs)
+      if (next) deletedSinceMs.delete(key)
+      else deletedSinceMs.set(key, simulation.nowMs)
     }
     for (const change of changes) {
       if (change.of !== 'attachment') continue
@@ -46,14 +46,18 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     if (phase === 'begins') {
       if (call.method === 'ControllerPublishVolume') checkPublish(call)
       if (call.method === 'ControllerUnpublishVolume') checkDetach(call)
-      if (MOUNT_METHODS.includes(call.method) && supportsAttachments(system, call.driver)) checkMount(call)
+      if (MOUNT_METHODS.includes(call.method) && supportsAttachments(system, call.driver)) {
+        checkMount(call)
+        checkSingleWriter(call)
+      }
     } else if (call.method === 'NodePublishVolume' && call.outcome === 'OK') checkSinglePod(call)
   })
 
-  /** Whether the node is tainted as out of service or has not been ready for NODE_LOST_MS. */
+  /** Whether the node is tainted as out of service and does not report, or has had no Node object for NODE_LOST_MS. */
   function isLost(nodeName: string): boolean {
-    const isOutOfService = view.nodes.get(nodeName)?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) ?? false
-    return isOutOfService || simulation.nowMs - (notReadySinceMs.get(nodeName) ?? simulation.nowMs) >= NODE_LOST_MS
+    const node = view.nodes.get(nodeName)
+    if (node) return isOutOfService(node) && !isReady(node)
+    return simulation.nowMs - (deletedSinceMs.get(nodeName) ?? simulation.nowMs) >= NODE_LOST_MS
   }
 
   function checkPublish({ process, driver, volume, request }: DriverCall): void {
@@ -84,6 +88,18 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     if (!driverVolume || exemptions.isLost(asset) || forceDetachedKeys.has(`${asset} ${name}`)) return
     if (!driverVolume.attachments[nodeIdOf(name)]) {
       report('wrong mount', `${call.process} mounts ${asset} on ${name}, where it is not attached`)
+    }
+  }
+
+  /** Nothing exempts a volume that is mounted on a second machine that runs: both could write to it. */
+  function checkSingleWriter(call: DriverCall): void {
+    const asset = assetName(call.driver, call.volume)
+    const modes = view.volumesOf(call.driver, call.volume)[0]?.spec?.accessModes ?? []
+    if (modes.length === 0 || modes.some((mode) => mode === 'ReadWriteMany' || mode === 'ReadOnlyMany')) return
+    const name = nodeOfCall(call)
+    for (const other of system.nodes.values()) {
+      if (other.name === name || !other.isOn || !other.mounts().some(({ volume }) => volume === asset)) continue
+      report('wrong mount', `${call.process} mounts ${asset} on ${name}, but it is still mounted on ${other.name}`)
     }
   }
 

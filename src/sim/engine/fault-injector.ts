@@ -1,7 +1,8 @@
 // Injects the faults of a plan into the system. A fault that lasts ends after its duration, or when everything is healed.
+
+import { OUT_OF_SERVICE_TAINT } from '../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { FakeRule } from '../../csi/fake/index.ts'
-import { OUT_OF_SERVICE_TAINT } from '../../volumes/attachment-names.ts'
 import type { SimDriver } from '../environment/driver.ts'
 import type { Losses } from '../environment/network.ts'
 import type { SimProcess } from '../environment/process.ts'
@@ -95,10 +96,8 @@ export function createFaultInjector(system: System): FaultInjector {
       node?.cutPower()
       if (isOutOfService)
         scheduleUnlessStopped(Math.min(TAINT_MS, downMs / 2), () => node?.isOn || setTaint(name, true))
-      scheduleUnlessStopped(downMs, () => {
-        if (isOutOfService) setTaint(name, false)
-        node?.boot()
-      })
+      // The node boots with the taint: it leaves the quarantine by itself.
+      scheduleUnlessStopped(downMs, () => node?.boot())
     },
     'break watches'() {
       simulation.tally('all watches broken')
@@ -174,7 +173,7 @@ export function createFaultInjector(system: System): FaultInjector {
     }
   }
 
-  /** Acts as an administrator, who taints a node that is off and removes the taint before the node boots. */
+  /** Acts as an administrator, who taints a node that is off. */
   function setTaint(name: string, isTainted: boolean): void {
     if (isTainted) taintedNodes.add(name)
     const taints = isTainted ? [{ key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }] : null

@@ -2,6 +2,7 @@
 // docs/explanation/simulation.md lists bugs that were planted in the code.
 import { describe, expect, it } from 'vitest'
 import type { KubeObject } from '../../api/kind.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { CsiError } from '../../csi/index.ts'
 import { generatePlan } from '../workload/generate.ts'
@@ -94,6 +95,29 @@ const underratedPods: PlantedBug = {
   },
 }
 
+/** Watches and lists show no volume in use: a volume may be detached while a node that was cut off or runs has it mounted. */
+const noVolumesInUse: PlantedBug = {
+  wrapServer: (client) => {
+    const withoutUse = <T extends KubeObject>(object: T): T => {
+      const { status } = object as T & Node
+      return { ...object, status: { ...status, volumesInUse: [] } }
+    }
+    return {
+      ...client,
+      async list(kind, request) {
+        const list = await client.list(kind, request)
+        return kind.kind === 'Node' ? { ...list, items: list.items.map(withoutUse) } : list
+      },
+      async *watch(kind, request) {
+        for await (const event of client.watch(kind, request))
+          yield event.type !== 'bookmark' && kind.kind === 'Node'
+            ? { ...event, object: withoutUse(event.object) }
+            : event
+      },
+    }
+  },
+}
+
 const FIRST_SEED = 1_000
 /** Any change of the number of watches changes what a seed does, and few seeds reach the late watch. */
 const SEEDS_MAX = 60
@@ -110,6 +134,10 @@ describe('a planted bug', { timeout: TIMEOUT_MS }, () => {
 
   it('SYS-27 is found by "wrong preemption" if the scheduler reads too low priorities', async () => {
     expect(await findViolations('priority', underratedPods)).toContain('wrong preemption')
+  })
+
+  it('PLUS-11 is found by "wrong mount" if the volumes that a node uses are not known', async () => {
+    expect(await findViolations('attaching', noVolumesInUse)).toContain('wrong mount')
   })
 
   it('PLUS-15 is found by "stale operation" if a key that is done still has a state', async () => {

@@ -1,11 +1,12 @@
 // Marks a node as out of service once its machine is off, so that its pods are removed and its volumes detached by force.
 // Removes the mark when the node has returned and no longer uses the volumes of removed pods.
+import { isFenced, isOutOfService, OUT_OF_SERVICE_TAINT, QUARANTINE_TAINT } from '../../../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../../../api/kinds/node/node.ts'
 import { UsageError } from '../../../../base/usage-error.ts'
 import type { Client } from '../../../../client/index.ts'
 import type { Snapshot } from '../../../../diagnosis/index.ts'
-import { attachedVolumeNameOf, OUT_OF_SERVICE_TAINT } from '../../../../volumes/attachment-names.ts'
-import { findPods, findVolumeNames, isReady, readNodeState, type StoredNode } from './node-facts.ts'
+import { attachedVolumeNameOf } from '../../../../volumes/attachment-names.ts'
+import { findPods, findVolumeNames, isReady, type StoredNode } from './node-facts.ts'
 
 const TAINT = { key: OUT_OF_SERVICE_TAINT, value: 'nodeshutdown', effect: 'NoExecute' }
 
@@ -24,7 +25,7 @@ export function checkCanFence(node: StoredNode, isConfirmedOff: boolean): void {
 }
 
 export async function fenceNode(client: Client, node: StoredNode, { dryRun }: { dryRun: boolean }): Promise<void> {
-  if (readNodeState(node) === 'OutOfService') return
+  if (isOutOfService(node)) return
   const taints = [...(node.spec?.taints ?? []), TAINT]
   await setTaints(client, node, taints, dryRun)
 }
@@ -59,8 +60,8 @@ export function checkCanUnfence(node: StoredNode, snapshot: Snapshot): void {
 }
 
 export async function unfenceNode(client: Client, node: StoredNode, { dryRun }: { dryRun: boolean }): Promise<void> {
-  if (readNodeState(node) !== 'OutOfService') return
-  const taints = (node.spec?.taints ?? []).filter(({ key }) => key !== OUT_OF_SERVICE_TAINT)
+  if (!isFenced(node)) return
+  const taints = (node.spec?.taints ?? []).filter(({ key }) => key !== OUT_OF_SERVICE_TAINT && key !== QUARANTINE_TAINT)
   await setTaints(client, node, taints, dryRun)
 }
 

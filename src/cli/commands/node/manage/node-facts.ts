@@ -1,7 +1,7 @@
 // Describes a snapshot's nodes: their state, their pods, and the volumes that exist on one node only. Pure.
+import { isFenced, isOutOfService } from '../../../../api/kinds/node/fencing.ts'
 import { hasTerminated } from '../../../../api/kinds/pod/has-terminated.ts'
 import type { Snapshot } from '../../../../diagnosis/index.ts'
-import { OUT_OF_SERVICE_TAINT } from '../../../../volumes/attachment-names.ts'
 import { claimsOfPod } from '../../../../volumes/claims-of-pod.ts'
 import { isReachableFrom } from '../../../../volumes/node-affinity.ts'
 
@@ -14,11 +14,21 @@ export type StoredVolume = Snapshot['volumes'][number]
  *   NotReady       the agent reports that it does not
  *   Unreachable    the agent has stopped reporting
  *   OutOfService   an administrator has confirmed that the machine is off
+ *   Lost           the same, and none of its pods and attachments is left
+ *   Cleaned        the same, and its lease and capacity objects are gone
+ *   Quarantined    the fenced node has returned and has not unmounted what is no longer its own
  */
-export type NodeState = 'Ready' | 'NotReady' | 'Unreachable' | 'OutOfService'
+export type NodeState = 'Ready' | 'NotReady' | 'Unreachable' | 'OutOfService' | 'Lost' | 'Cleaned' | 'Quarantined'
 
-export function readNodeState({ spec, status }: StoredNode): NodeState {
-  if (spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT)) return 'OutOfService'
+const FENCED_STATES = ['Quarantined', 'Cleaned', 'Lost'] as const
+
+export function readNodeState(node: StoredNode): NodeState {
+  const { status } = node
+  const isTrue = (state: string) =>
+    status?.conditions?.some(({ type, status: value }) => type === state && value === 'True')
+  const fencedState = isFenced(node) ? FENCED_STATES.find(isTrue) : undefined
+  if (fencedState) return fencedState
+  if (isOutOfService(node)) return 'OutOfService'
   const ready = status?.conditions?.find(({ type }) => type === 'Ready')?.status
   if (ready === 'True') return 'Ready'
   return ready === 'False' ? 'NotReady' : 'Unreachable'

@@ -1,4 +1,5 @@
 // Runs the commands that manage nodes: `stowage node list|cordon|uncordon|drain|fence|unfence|forget`.
+import { isFenced, isOutOfService } from '../../../../api/kinds/node/fencing.ts'
 import { ApiError } from '../../../../api/status-error.ts'
 import { loadClientConfig } from '../../../../client/connection/client-config.ts'
 import { type Client, httpClient } from '../../../../client/index.ts'
@@ -14,7 +15,7 @@ import { checkCanFence, checkCanUnfence, fenceNode, unfenceNode } from './fence.
 import { type ForgetResult, forgetNode } from './forget.ts'
 import { formatDrainPlan, formatDrainResult, formatForgetPlan } from './format.ts'
 import { formatNodes, listNodes } from './list-nodes.ts'
-import { readNodeState, type StoredNode } from './node-facts.ts'
+import type { StoredNode } from './node-facts.ts'
 import { type DrainFlags, planDrain } from './plan-drain.ts'
 import { planForget } from './plan-forget.ts'
 
@@ -126,7 +127,7 @@ export const runFence = (name: string, flags: NodeFlags & { readonly confirmOff?
     const node = findNode(snapshot, name)
     checkCanFence(node, flags.confirmOff === true)
     const isDryRun = flags.dryRun === true
-    const isChanged = readNodeState(node) !== 'OutOfService'
+    const isChanged = !isOutOfService(node)
     await fenceNode(client, node, { dryRun: isDryRun })
     const result = { node: name, isChanged, isDryRun }
     const state = 'out of service: its pods are removed, and its volumes are detached without its confirmation'
@@ -137,7 +138,7 @@ export const runUnfence = (name: string, flags: NodeFlags, deps: ProgramDeps) =>
   withCluster(flags, deps, async ({ client, snapshot }) => {
     const node = findNode(snapshot, name)
     const isDryRun = flags.dryRun === true
-    const isChanged = readNodeState(node) === 'OutOfService'
+    const isChanged = isFenced(node)
     if (isChanged) checkCanUnfence(node, snapshot)
     await unfenceNode(client, node, { dryRun: isDryRun })
     const result = { node: name, isChanged, isDryRun }

@@ -1,0 +1,30 @@
+// The taints and the annotation with which a lost node is fenced and returns. They are part of the API.
+//
+//   out-of-service   an administrator has confirmed that the machine is off (`stowage node fence NAME --confirm-off`)
+//   quarantine       set by the node lifecycle controllers once the node is fenced. Its value identifies this fence. It stays until
+//                    the agent of the returned node has unmounted what is no longer its own and has written the value to the
+//                    annotation RELEASED_FENCE
+//
+// A node with one of the taints is fenced: the API server rejects its writes, except those of its return.
+import type { Node } from './node-schema.ts'
+
+/** Taint with which an operator guarantees that no workload runs on the node. */
+export const OUT_OF_SERVICE_TAINT = 'node.kubernetes.io/out-of-service'
+
+export const QUARANTINE_TAINT = 'stowage.dev/quarantine'
+
+/** Annotation of Nodes with the value of the quarantine taint for which the agent has unmounted what is no longer its own. */
+export const RELEASED_FENCE = 'stowage.dev/released-fence'
+
+type Fencible = Pick<Readonly<Node>, 'spec'> | undefined
+
+export const isOutOfService = (node: Fencible): boolean =>
+  node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false
+
+/** Returns the value of the quarantine taint; undefined if the node does not have the taint. */
+export function quarantineOf(node: Fencible): string | undefined {
+  const taint = node?.spec?.taints?.find(({ key }) => key === QUARANTINE_TAINT)
+  return taint && (taint.value ?? '')
+}
+
+export const isFenced = (node: Fencible): boolean => isOutOfService(node) || quarantineOf(node) !== undefined

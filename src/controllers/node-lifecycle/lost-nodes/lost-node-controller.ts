@@ -1,0 +1,71 @@
+// Creates the controller of lost nodes. Its keys are node names, enqueued by changes of the node, and, while the node is fenced, by pods,
+// attachments, leases and capacity objects that appear or disappear.
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
+import { isFenced, RELEASED_FENCE } from '../../../api/kinds/node/fencing.ts'
+import type { Node } from '../../../api/kinds/node/node-schema.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
+import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
+import { keyOfObject } from '../../../client/index.ts'
+import type { ControllerDeps } from '../../../runtime/controller-deps.ts'
+import { type Controller, createController, source } from '../../../runtime/index.ts'
+import type { NodeLifecycleContext } from '../context.ts'
+import type { LostNodesContext } from './context.ts'
+import { indexAttachments } from './read-facts.ts'
+import { reconcileLostNode } from './reconcile-lost-node.ts'
+
+export function createLostNodeController(
+  { caches, random, log, metrics }: ControllerDeps,
+  shared: NodeLifecycleContext,
+): Controller {
+  const context: LostNodesContext = {
+    ...shared,
+    attachments: caches.of(volumeAttachmentKind),
+    claims: caches.of(persistentVolumeClaimKind),
+    volumes: caches.of(persistentVolumeKind),
+    capacities: caches.of(csiStorageCapacityKind),
+  }
+  const { clock, nodes, leases, pods, attachments, claims, volumes, capacities } = context
+  indexAttachments(attachments)
+  const ifFenced = (name: string | undefined): string[] => (name && isFenced(nodes.get({ name })) ? [name] : [])
+  const isGoing = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
+    metadata.deletionTimestamp !== undefined
+  return createController({
+    clock,
+    random,
+    log,
+    metrics,
+    name: 'lost_nodes',
+    operation: { component: 'node-lifecycle', name: 'RecoverNode' },
+    sources: [
+      source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isLifeChanged }),
+      source({
+        cache: pods,
+        keysOf: ({ spec }) => ifFenced(spec?.nodeName),
+        matters: (next, old) => isGoing(next) !== isGoing(old),
+      }),
+      source({ cache: attachments, keysOf: ({ spec }) => ifFenced(spec.nodeName), matters: () => false }),
+      source({ cache: leases, keysOf: ({ metadata: { name } }) => ifFenced(name), matters: () => false }),
+      // A cluster has few fenced nodes, so each of them is checked.
+      source({
+        cache: capacities,
+        keysOf: () => nodes.list().filter(isFenced).map(keyOfObject),
+        matters: () => false,
+        mayBeDisabled: true,
+      }),
+    ],
+    reads: [claims, volumes],
+    reconcile: (name) => reconcileLostNode(name, context),
+  })
+}
+
+function isLifeChanged(next: Readonly<Node>, old: Readonly<Node>): boolean {
+  const partsOf = ({ metadata, spec, status }: Readonly<Node>) =>
+    JSON.stringify([
+      spec?.taints,
+      status?.conditions?.map(({ type, status: value }) => `${type}=${value}`),
+      status?.volumesInUse,
+      metadata.annotations?.[RELEASED_FENCE],
+    ])
+  return partsOf(next) !== partsOf(old)
+}

@@ -1,0 +1,154 @@
+// Plans the life of a lost node from what is known about it. Pure. reconcile-lost-node.ts reads the facts and applies the plan.
+//
+//   phase        entered when                                                      conditions that are True
+//   InService    the node reports, and is not fenced                               none
+//   Unreachable  its heartbeats are missing                                        Unreachable
+//   Fenced       an administrator has confirmed that the machine is off            Unreachable, Fenced
+//   Lost         no pod and no attachment of the fenced node is left               Unreachable, Fenced, Lost
+//   Cleaned      its lease and its capacity objects are gone                       Unreachable, Fenced, Lost, Cleaned
+//   Quarantined  the fenced node reports again; it has not unmounted what is no    Fenced, Quarantined
+//                longer its own
+//
+// Every phase can be left for Quarantined when the node reports, and Quarantined for InService when the agent has confirmed this fence.
+
+import {
+  isOutOfService,
+  OUT_OF_SERVICE_TAINT,
+  QUARANTINE_TAINT,
+  quarantineOf,
+  RELEASED_FENCE,
+} from '../../../api/kinds/node/fencing.ts'
+import type { Node, Taint } from '../../../api/kinds/node/node-schema.ts'
+import { type NodeCondition, readyConditionOf } from '../conditions.ts'
+
+export const LOST_NODE_CONDITIONS = ['Unreachable', 'Fenced', 'Lost', 'Cleaned', 'Quarantined'] as const
+export type LostNodeCondition = (typeof LOST_NODE_CONDITIONS)[number]
+export type NodePhase = 'InService' | LostNodeCondition
+
+const TRUE_CONDITIONS: Readonly<Record<NodePhase, readonly LostNodeCondition[]>> = {
+  InService: [],
+  Unreachable: ['Unreachable'],
+  Fenced: ['Unreachable', 'Fenced'],
+  Lost: ['Unreachable', 'Fenced', 'Lost'],
+  Cleaned: ['Unreachable', 'Fenced', 'Lost', 'Cleaned'],
+  Quarantined: ['Fenced', 'Quarantined'],
+}
+
+export interface LostNodeFacts {
+  readonly node: Readonly<Node>
+  /** Whether neither the lease nor the status was written for the grace period, by the clock of this process. */
+  readonly isSilent: boolean
+  /** Pods of the node that do not tolerate its taints, or are being deleted. */
+  readonly leavingPods: number
+  readonly attachments: number
+  /** The lease of the node, and capacity objects that select no other node. */
+  readonly ownObjects: number
+  /** Volumes that the node reports to be in use and that none of its pods use. */
+  readonly staleVolumes: readonly string[]
+}
+
+export interface LostNodePlan {
+  readonly phase: NodePhase
+  readonly message: string
+  /** The taints to write; undefined if the node has them. */
+  readonly taints?: readonly Taint[]
+  /** The conditions to write. */
+  readonly conditions: readonly NodeCondition[]
+  /** Whether the lease and the capacity objects of the node are to be deleted. */
+  readonly removesOwnObjects: boolean
+}
+
+export function planLostNode(facts: LostNodeFacts, { now, fenceId }: { now: string; fenceId: string }): LostNodePlan {
+  const { phase, message } = choosePhase(facts)
+  const taints = planTaints(facts.node, phase, now, fenceId)
+  return {
+    phase,
+    message,
+    ...(taints ? { taints } : {}),
+    conditions: planConditions(facts.node, phase, message, now),
+    removesOwnObjects:
+      facts.isSilent && isConfirmedOff(facts.node) && (phase === 'Fenced' || phase === 'Lost' || phase === 'Cleaned'),
+  }
+}
+
+/** Whether an administrator has confirmed that the machine is off, and its agent is silent. */
+const isConfirmedOff = (node: Readonly<Node>): boolean =>
+  isOutOfService(node) && readyConditionOf(node)?.status === 'Unknown'
+
+function choosePhase(facts: LostNodeFacts): Pick<LostNodePlan, 'phase' | 'message'> {
+  const { node, leavingPods, attachments, ownObjects } = facts
+  const ready = readyConditionOf(node)?.status
+  const fence = quarantineOf(node)
+  if (ready === 'True') {
+    // A taint on a node that has never stopped reporting only evicts its pods, as in Kubernetes.
+    if (fence === undefined) return { phase: 'InService', message: 'the node reports' }
+    const wait = releaseWait(facts, fence)
+    return wait === undefined
+      ? { phase: 'InService', message: 'the node has returned and has unmounted what is no longer its own' }
+      : { phase: 'Quarantined', message: wait }
+  }
+  if (!isOutOfService(node)) {
+    const silence = 'the node has stopped reporting; its pods may still run and write to their volumes'
+    if (fence !== undefined)
+      return {
+        phase: 'Fenced',
+        message: `${silence}. The taint ${OUT_OF_SERVICE_TAINT} was removed before it returned`,
+      }
+    if (ready !== 'Unknown') return { phase: 'InService', message: 'the node reports, or has no agent' }
+    const command = `stowage node fence ${node.metadata.name} --confirm-off`
+    return { phase: 'Unreachable', message: `${silence}. Once the machine is off: ${command}` }
+  }
+  const remaining = [count(leavingPods, 'pod'), count(attachments, 'attachment')].filter(Boolean)
+  if (remaining.length > 0)
+    return {
+      phase: 'Fenced',
+      message: `the machine is off; waiting until ${remaining.join(' and ')} of the node are removed`,
+    }
+  if (!isConfirmedOff(node))
+    return { phase: 'Fenced', message: 'the machine is off; waiting until its heartbeats are missing' }
+  return ownObjects > 0
+    ? { phase: 'Lost', message: `the machine is off; ${count(ownObjects, 'own object')} of the node remain` }
+    : { phase: 'Cleaned', message: 'the machine is off, and nothing waits for it' }
+}
+
+const count = (amount: number, noun: string): string =>
+  amount === 0 ? '' : `${amount} ${noun}${amount === 1 ? '' : 's'}`
+
+/** Returns why a node that reports again must stay in quarantine, or undefined if it may leave. */
+function releaseWait({ node, leavingPods, staleVolumes }: LostNodeFacts, fence: string): string | undefined {
+  if (staleVolumes.length > 0)
+    return `the node has returned and still uses volumes of pods that were removed: ${staleVolumes.slice(0, NAMES_MAX).join(', ')}`
+  if (leavingPods > 0)
+    return `the node has returned and shuts down ${count(leavingPods, 'pod')} that were deleted meanwhile`
+  if (node.metadata.annotations?.[RELEASED_FENCE] !== fence)
+    return 'the node has returned; waiting until its agent has unmounted what is no longer its own'
+  return undefined
+}
+
+const NAMES_MAX = 5
+
+function planTaints(node: Readonly<Node>, phase: NodePhase, now: string, fenceId: string): Taint[] | undefined {
+  const taints = node.spec?.taints ?? []
+  const isFenceTaint = ({ key }: Taint) => key === QUARANTINE_TAINT || key === OUT_OF_SERVICE_TAINT
+  if (phase === 'InService')
+    return quarantineOf(node) === undefined ? undefined : taints.filter((taint) => !isFenceTaint(taint))
+  if (phase === 'Unreachable' || quarantineOf(node) !== undefined) return undefined
+  return [...taints, { key: QUARANTINE_TAINT, value: fenceId, effect: 'NoSchedule', timeAdded: now }]
+}
+
+/** Writes a condition when its status changes, and never adds one that is False. */
+function planConditions(node: Readonly<Node>, phase: NodePhase, message: string, now: string): NodeCondition[] {
+  return LOST_NODE_CONDITIONS.flatMap((type) => {
+    const existing = node.status?.conditions?.find((condition) => condition.type === type)
+    const status = TRUE_CONDITIONS[phase].includes(type) ? 'True' : 'False'
+    if (existing ? existing.status === status : status === 'False') return []
+    return [{ type, status, reason: phase, message, lastTransitionTime: now }]
+  })
+}
+
+/** Returns the phase that the conditions of the node show. */
+export function phaseOf(node: Readonly<Node>): NodePhase {
+  const isTrue = (type: LostNodeCondition) =>
+    node.status?.conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false
+  return (['Quarantined', 'Cleaned', 'Lost', 'Fenced', 'Unreachable'] as const).find(isTrue) ?? 'InService'
+}

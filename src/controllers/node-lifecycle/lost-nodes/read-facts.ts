@@ -1,0 +1,83 @@
+// Reads what plan-lost-node.ts needs to know about a node from the caches. Its cost depends on the objects of this node, except for
+// capacity objects, of which a cluster has few.
+import type { Stored } from '../../../api/kind.ts'
+import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
+import { isFenced } from '../../../api/kinds/node/fencing.ts'
+import type { Node } from '../../../api/kinds/node/node-schema.ts'
+import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
+import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
+import { labelSelectorFromObject, matchesLabels } from '../../../api/selectors.ts'
+import type { Cache } from '../../../runtime/index.ts'
+import { attachedVolumeNameOf } from '../../../volumes/attachment-names.ts'
+import { claimsOfPod } from '../../../volumes/claims-of-pod.ts'
+import { NODE_LEASE_NAMESPACE } from '../context.ts'
+import { podsOnNode } from '../remove-lost-pods.ts'
+import { evictingTaints, tolerationMs } from '../taints.ts'
+import type { LostNodesContext } from './context.ts'
+import type { LostNodeFacts } from './plan-lost-node.ts'
+
+const ATTACHMENTS_BY_NODE = 'node-lifecycle/node'
+
+export const indexAttachments = (attachments: Cache<VolumeAttachment>): void =>
+  attachments.addIndex(ATTACHMENTS_BY_NODE, ({ spec }) => [spec.nodeName])
+
+export function readFacts(node: Readonly<Stored<Node>>, context: LostNodesContext): LostNodeFacts {
+  const { name } = node.metadata
+  const isSilent = silentInMs(name, context) <= 0
+  if (!isFenced(node)) return { node, isSilent, leavingPods: 0, attachments: 0, ownObjects: 0, staleVolumes: [] }
+  const pods = podsOnNode(context.pods, name)
+  // An agent that renews its lease is about to report; its lease is kept.
+  const hasLease = isSilent && context.leases.get({ namespace: NODE_LEASE_NAMESPACE, name }) !== undefined
+  return {
+    node,
+    isSilent,
+    leavingPods: pods.filter((pod) => isLeaving(pod, node)).length,
+    attachments: context.attachments.byIndex(ATTACHMENTS_BY_NODE, name).length,
+    ownObjects: (hasLease ? 1 : 0) + findOwnCapacities(node, context).length,
+    staleVolumes: findStaleVolumes(node, pods, context),
+  }
+}
+
+/** Returns the time until the node counts as silent, unless it reports. */
+export const silentInMs = (name: string, { heartbeats, limits }: LostNodesContext): number =>
+  limits.monitorGraceMs - heartbeats.silenceMs(name)
+
+const isLeaving = ({ metadata, spec }: Readonly<Pod>, node: Readonly<Node>): boolean =>
+  metadata.deletionTimestamp !== undefined ||
+  tolerationMs(evictingTaints(node), spec?.tolerations) < Number.POSITIVE_INFINITY
+
+/** Returns the capacity objects whose topology selects this node and no other. */
+export function findOwnCapacities(
+  node: Readonly<Stored<Node>>,
+  { capacities, nodes }: LostNodesContext,
+): readonly Readonly<Stored<CSIStorageCapacity>>[] {
+  return capacities.list().filter(({ nodeTopology }) => {
+    if (!nodeTopology || !selects(nodeTopology, node)) return false
+    return nodes.list().every((other) => other.metadata.name === node.metadata.name || !selects(nodeTopology, other))
+  })
+}
+
+function selects(nodeTopology: object, { metadata: { labels = {} } }: Readonly<Node>): boolean {
+  try {
+    return matchesLabels(labelSelectorFromObject(nodeTopology), labels)
+  } catch {
+    return false // the selector is invalid
+  }
+}
+
+/** Returns the volumes that the agent reports to be in use and that none of the node's pods use. */
+function findStaleVolumes(
+  { status }: Readonly<Node>,
+  pods: readonly Readonly<Stored<Pod>>[],
+  { claims, volumes }: LostNodesContext,
+): string[] {
+  const volumesInUse = status?.volumesInUse ?? []
+  if (volumesInUse.length === 0) return []
+  const ownNames = new Set(
+    pods.flatMap(claimsOfPod).flatMap((key) => {
+      const csi = volumes.get(claims.get(key)?.spec?.volumeName ?? '')?.spec?.csi
+      return csi ? [attachedVolumeNameOf({ driver: csi.driver, handle: csi.volumeHandle })] : []
+    }),
+  )
+  return volumesInUse.filter((volume) => !ownNames.has(volume))
+}
