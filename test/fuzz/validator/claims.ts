@@ -30,7 +30,10 @@ export function checkClaim(claim: any, report: Report, old?: any): void {
     }
   }
   checkHighWaterMark(spec, report, old?.spec)
-  if (!old && !isEqualJson(status, { phase: 'Pending' }))
+  // The server sets one condition on a new claim: its class waits for the first consumer.
+  const { conditions = [], ...newStatus } = status
+  const isWaiting = conditions.length === 1 && conditions[0].type === 'ReadyForFirstConsumer'
+  if (!old && (!isEqualJson(newStatus, { phase: 'Pending' }) || (conditions.length > 0 && !isWaiting)))
     report('status', `a new claim must be Pending, not ${format(status)}`)
   if (!old && !claim.metadata.finalizers?.includes('kubernetes.io/pvc-protection')) {
     report('metadata.finalizers', 'the protection finalizer is missing')
