@@ -33,7 +33,10 @@ function aCache<T extends KubeObject>() {
   }
 }
 
-const aNode = (name: string, labels: Record<string, string>) => ({ metadata: { name, labels } })
+const aNode = (name: string, labels: Record<string, string>, taints: readonly { key: string }[] = []) => ({
+  metadata: { name, labels },
+  spec: { taints },
+})
 const aCsiNode = (name: string, keys?: readonly string[], driver = 'd') => ({
   metadata: { name },
   spec: {
@@ -83,6 +86,19 @@ describe('createClusterSegments', () => {
     csiNodes.put(aCsiNode('n1', ['zone'], 'another driver'))
     expect(changes).toEqual(['+[["zone","a"]]', '+[["zone","b"]]', '-[["zone","a"]]', '-[["zone","b"]]'])
   })
+
+  it.each(['node.kubernetes.io/out-of-service', 'stowage.dev/quarantine'])(
+    'PLUS-11 CAP-4 leaves a node out while it has the taint %s',
+    (key) => {
+      const { nodes, csiNodes, start } = aCluster()
+      const { changes } = start()
+      csiNodes.put(aCsiNode('n1', ['zone']))
+      nodes.put(aNode('n1', { zone: 'a' }))
+      nodes.put(aNode('n1', { zone: 'a' }, [{ key }]))
+      nodes.put(aNode('n1', { zone: 'a' }))
+      expect(changes).toEqual(['+[["zone","a"]]', '-[["zone","a"]]', '+[["zone","a"]]'])
+    },
+  )
 
   it('CAP-4 returns one segment for a driver without topology keys', () => {
     const { nodes, csiNodes, start } = aCluster()

@@ -2,10 +2,11 @@
 // topology keys that the driver lists in the CSINode. A change to a node recomputes the segment of that node only.
 //
 //   CSINode n1: keys zone, rack     Node n1: zone=a rack=1 …  →  {rack: 1, zone: a}
-//   a label or the Node is missing                            →  no segment
+//   a label or the Node is missing, or the node is fenced     →  no segment
 //   the driver has no keys                                    →  the segment without labels, which contains all nodes
 
 import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
+import { isFenced } from '../../api/kinds/node/fencing.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { type Segment, type Segments, segmentOf } from './segments.ts'
@@ -82,7 +83,7 @@ function computeSegment(
   driverName: string,
 ): Segment | undefined {
   const driver = csiNode?.spec.drivers.find(({ name }) => name === driverName)
-  if (!driver || !node) return undefined
+  if (!driver || !node || isFenced(node)) return undefined
   const labels = node.metadata.labels ?? {}
   const keys = driver.topologyKeys ?? []
   if (!keys.every((key) => Object.hasOwn(labels, key))) return undefined
