@@ -357,7 +357,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
     expect((await kubectl(newest, ['logs', 'remote'])).stdout).toBe('ready\n')
   })
 
-  it('SYS-26 keeps the log of a container complete although the server and its agent are killed', async () => {
+  it('SYS-26 keeps the log of a container complete, even though the server and its agent are killed', async () => {
     await server.kill()
     server = await startServer({ dataDir, nodes: 1, flags: [...flags, '--listen', new URL(server.url).host] })
     const lines = async () => (await kubectl(newest, ['logs', 'count'])).stdout.trimEnd().split('\n').map(Number)

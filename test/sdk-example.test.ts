@@ -188,7 +188,7 @@ describe('example provisioner', () => {
     })
   })
 
-  it('PROV-8 PROV-17 reports a call that never ends on the claim, and stops although it has not ended', async () => {
+  it('PROV-8 PROV-17 reports a call that never ends on the claim, and stops, even though it has not ended', async () => {
     const hangingProgram = `
       import { defineProvisioner, runProvisioner } from '@stowage/provisioner'
       await runProvisioner(defineProvisioner({

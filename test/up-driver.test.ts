@@ -178,7 +178,7 @@ describe('drivers that do not work', () => {
     ],
     'does-not-answer': [
       `#!${process.execPath}\nrequire('net').createServer(() => {}).listen(process.env.CSI_ENDPOINT.slice(7))`,
-      /does not answer GetPluginInfo/,
+      /does not respond to GetPluginInfo/,
     ],
     'has-a-long-name': [
       `#!/bin/sh\nexec FAKE --endpoint $CSI_ENDPOINT --name ${'x'.repeat(64)}`,

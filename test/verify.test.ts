@@ -124,7 +124,7 @@ describe('stowage verify', () => {
     const nonsense = await verify('--csi-address', join(dir, 'x.sock'), '--call-timeout', '2s')
     server.close()
     expect(nonsense).toMatchObject({ code: 2, stdout: '' })
-    expect(nonsense.stderr).toContain('The driver does not answer the first calls')
+    expect(nonsense.stderr).toContain('The driver does not respond to the first calls')
     expect(await listWorkDirectories()).toEqual([])
   })
 

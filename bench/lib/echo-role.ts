@@ -1,5 +1,5 @@
-// Measures the limit of HTTPS: a server with the same TLS settings that reads requests and responds with a given number of
-// bytes.
+// Serves HTTPS with the TLS settings of the API server, reads requests and responds with a given number of bytes. Its rate is the
+// limit of what an API server in Node.js can reach.
 //   GET  …?watch=…   stays open; every POST then sends it one line of the given size
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'

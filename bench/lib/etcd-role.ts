@@ -1,5 +1,5 @@
-// Measures the limit of etcd: the same gRPC client writes keys and values of the same size, each in a transaction that
-// requires the key to be new.
+// Measures the write throughput of etcd alone, as the limit of the Stowage store on etcd: Stowage's etcd client writes keys with
+// values of a given size, each in a transaction that requires the key to be new.
 import { systemClock } from '../../src/base/clock.ts'
 import { EtcdClient } from '../../src/store/etcd/client.ts'
 import { Compare_CompareTarget } from '../../src/store/etcd/gen/etcd_pb.js'

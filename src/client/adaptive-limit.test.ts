@@ -104,7 +104,7 @@ describe('the adaptive limit', () => {
     await Promise.all(requests)
   })
 
-  it('SYS-29 sends a background write although other requests always wait', async () => {
+  it('SYS-29 sends a background write, even though other requests always wait', async () => {
     const { send, sendBackground, inFlight, reject } = createFixture()
     await reject()
     const requests = [...send(8), ...sendBackground(2)]

@@ -34,7 +34,7 @@ it('SYS-10 reports no exit after the command has ended', () => {
   expect(texts).toEqual([])
 })
 
-it('SYS-10 exits although standard error is closed', () => {
+it('SYS-10 exits, even though standard error is closed', () => {
   const exiting = new EventEmitter()
   reportExit(exiting, () => {
     throw new Error('EPIPE')

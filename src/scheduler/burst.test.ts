@@ -61,7 +61,7 @@ async function fillAllNodes(capacityReservation: boolean) {
 }
 
 describe('a burst of pods that fills every node', () => {
-  it('CAP-16 PLUS-3 is scheduled without a failed CreateVolume call, although reports lag and classes share a pool', async () => {
+  it('CAP-16 PLUS-3 is scheduled without a failed CreateVolume call, even though reports lag and classes share a pool', async () => {
     const { rejectedCount, createdCount, freeBytes } = await fillAllNodes(true)
     expect(rejectedCount).toBe(0)
     expect(createdCount).toBe(NODES * VOLUMES_PER_NODE)

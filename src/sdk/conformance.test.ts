@@ -83,7 +83,7 @@ describe('testProvisioner', () => {
       'the volume name, not the parameters, identifies the volume',
     ],
     [
-      'reports no volume for another class although it created one earlier',
+      'reports no volume for another class, even though it created one earlier',
       {
         async provision({ volumeName, sizeBytes, parameters }) {
           if (parameters.tier === 'fast') throw new InfeasibleError('no fast disks')

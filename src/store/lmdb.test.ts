@@ -252,7 +252,7 @@ describe('durability', () => {
     expectSyncedBeforeAcknowledged(await readFile(log, 'latin1'), 40)
   })
 
-  it(`SYS-1 keeps every acknowledged transaction completely in ${KILLS} kills of the process`, {
+  it(`SYS-1 loses no part of an acknowledged transaction when the process is killed ${KILLS} times`, {
     timeout: 120_000 + KILLS * 5_000,
   }, async () => {
     const program = await bundle('crash-child.ts')

@@ -36,7 +36,7 @@ export interface VerifyOptions {
   onProgress?(check: Check, index: number): void
 }
 
-/** The driver cannot be verified at all, for example because it does not answer. */
+/** The driver cannot be verified at all, for example because it does not respond. */
 export class CannotVerifyError extends Error {
   override readonly name = 'CannotVerifyError'
 }
@@ -101,7 +101,7 @@ async function readDriver({ send }: DriverLink, signal: AbortSignal): Promise<Dr
         `The driver does not serve the Identity service (${error.message}). Every CSI driver must serve GetPluginInfo.`,
       )
     throw new CannotVerifyError(
-      `The driver does not answer the first calls (GetPluginInfo, GetPluginCapabilities, ControllerGetCapabilities, ` +
+      `The driver does not respond to the first calls (GetPluginInfo, GetPluginCapabilities, ControllerGetCapabilities, ` +
         `NodeGetCapabilities): ${error.codeName} (${error.message})`,
     )
   }

@@ -266,7 +266,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
   })
 
   // Last: the other tests need no second start.
-  it('SYS-13 says that the API server does not answer, and continues without doubled rows when it has restarted', async () => {
+  it('SYS-13 says that the API server does not respond, and continues without doubled rows when it has restarted', async () => {
     const opened = await openPage(browser, console.url)
     const { page } = opened
     await show(page, 'Claims')
@@ -274,9 +274,9 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     await rowOf(page, 'orders').waitFor()
     const rowCount = await grid.getAttribute('aria-rowcount')
     const restart = system.restart()
-    await page.getByText(/The API server does not answer/).waitFor()
+    await page.getByText(/The API server does not respond/).waitFor()
     await restart
-    await page.getByText(/The API server does not answer/).waitFor({ state: 'detached' })
+    await page.getByText(/The API server does not respond/).waitFor({ state: 'detached' })
     await system.apply(claimManifest('after', '1Gi', ', storageClassName: directory'))
     await rowOf(page, 'after').getByText('Bound').waitFor()
     expect(await grid.getAttribute('aria-rowcount')).toBe(String(Number(rowCount) + 1))

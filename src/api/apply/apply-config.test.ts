@@ -170,7 +170,7 @@ describe('apply', () => {
     expect(object.joint).not.toHaveProperty('from')
   })
 
-  it('owns an empty map, although the object does not contain it', () => {
+  it('owns an empty map, even though the object does not contain it', () => {
     const machine = emptyMachine.applyAs('me', { labels: {} })
     expect(machine.owners).toEqual({ 'me Apply': { 'f:labels': {} } })
     expect(machine.object.labels).toBeUndefined()

@@ -25,7 +25,7 @@ describe('orderItems', () => {
       'abcdx',
       { patchKeys: 'dxa', previousKeys: 'abcd' },
       'bcdxa',
-      'other items precede the same items although there are new ones',
+      'other items precede the same items, even though there are new ones',
     ],
     ['ab', { patchKeys: 'zbya', previousKeys: 'ab' }, 'ba', 'keys of absent items are ignored'],
     ['ba', { patchKeys: '', previousKeys: 'ab' }, 'ab', 'the previous order is restored'],

@@ -58,7 +58,7 @@ export function verbsOf(kind: Kind): readonly Verb[] {
 /** Returns the subresources sorted by name. */
 export function subresourcesOf(kind: Kind): readonly Subresource[] {
   const extra = EXTRA_SUBRESOURCES[keyOf(kind)] ?? []
-  return kind.status ? [...extra, STATUS] : extra // no extra name sorts after "status"
+  return kind.status ? [...extra, STATUS] : extra // no kind with a status has an extra subresource that sorts after it
 }
 
 export const findSubresource = (kind: Kind, name: string): Subresource | undefined =>

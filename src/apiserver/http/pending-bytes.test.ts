@@ -23,7 +23,7 @@ describe('pending bytes', () => {
     expect(pendingBytes.total).toBe(20)
   })
 
-  it('SYS-19 close responses of the user with the most bytes, although another user waits longer', () => {
+  it('SYS-19 close responses of the user with the most bytes, even though another user waits longer', () => {
     closedNames.length = 0
     const pendingBytes = createPendingBytes(100, () => {})
     pendingBytes.update(response('slow'), 30, 'ann')

@@ -248,7 +248,7 @@ describe('a request without credentials', () => {
     expect((await server.send({ authorization: ' ' })).authentication).toEqual(anonymous)
   })
 
-  it('stays anonymous on a resumed session, although Node.js reports it as authorized', async () => {
+  it('stays anonymous on a resumed session, even though Node.js reports it as authorized', async () => {
     const agent = server.agentFor({})
     await server.send({ agent })
     const secondResponse = await server.send({ agent })

@@ -251,7 +251,7 @@ describe('a ServiceAccount token', () => {
     expect((await whoAmI(token)).status).toBe(201)
   })
 
-  it('SYS-23 is rejected if it has another issuer, subject or audience, although it has a valid signature', async () => {
+  it('SYS-23 is rejected if it has another issuer, subject or audience, even though it has a valid signature', async () => {
     const key = generateSigningKey()
     server.accountTokens!.setKeys(tokenKeysOf(key))
     const claims = claimsOf(await issueToken())

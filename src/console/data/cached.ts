@@ -1,20 +1,20 @@
-// Caches the result of a costly function. Callers at the same time share one call, and a result is kept for a multiple of
-// the time that it took, so that a page that asks often costs at most a tenth of a core.
+// Caches the result of a costly function. Concurrent callers share one call. A result is kept for a multiple of the time
+// that it took, so that a page that polls does not recompute it continuously; `keepMsMax` limits how old a result can be.
 import type { Clock } from '../../base/clock.ts'
 
 export interface CacheOptions {
   readonly clock: Clock
-  /** How long a result is kept at least. */
+  /** Minimum time to keep a result. */
   readonly keepMs: number
-  /** How long a result is kept at most, however long it took. */
+  /** Maximum time to keep a result, however long it took to compute. */
   readonly keepMsMax: number
 }
 
 const COST_FACTOR = 10
-/** Results of other keys are forgotten, oldest first. */
+/** Maximum number of cached keys. The oldest result is evicted first. */
 const KEYS_MAX = 20
 
-/** A rejection is not kept. */
+/** Rejected results are not cached. */
 export function createCached<T>(
   { clock, keepMs, keepMsMax }: CacheOptions,
   compute: (key: string) => Promise<T>,

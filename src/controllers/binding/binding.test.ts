@@ -159,7 +159,7 @@ for (const isAtomic of [true, false]) {
       expect(await volumeOf('c')).toBe('pv')
     })
 
-    it('PROV-4 binds a claim to the volume it names, although a smaller one is free', async () => {
+    it('PROV-4 binds a claim to the volume it names, even though a smaller one is free', async () => {
       await start()
       await fixture.createVolume('named', { size: '10Gi', ...AVAILABLE_STATUS })
       await fixture.createVolume('free', AVAILABLE_STATUS)
@@ -209,7 +209,7 @@ for (const isAtomic of [true, false]) {
       })
     }
 
-    it('PROV-4 binds a claim to the volume it names although its selector does not match', async () => {
+    it('PROV-4 binds a claim to the volume it names, even though its selector does not match', async () => {
       await start()
       await fixture.createVolume('pv', AVAILABLE_STATUS)
       await fixture.createClaim('c', { spec: { volumeName: 'pv', selector: { matchLabels: { a: 'b' } } } })
@@ -390,7 +390,7 @@ for (const isAtomic of [true, false]) {
   })
 
   describe(`delayed binding, ${commits}`, () => {
-    it('PROV-4 waits for a pod if the class is WaitForFirstConsumer, although a volume is free', async () => {
+    it('PROV-4 waits for a pod if the class is WaitForFirstConsumer, even though a volume is free', async () => {
       await start()
       await fixture.createClass('late', DELAYED_CLASS)
       await fixture.createVolume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE_STATUS })
@@ -448,7 +448,7 @@ for (const isAtomic of [true, false]) {
       expect(await volumeOf('c')).toBe('pv')
     })
 
-    it('PROV-7 requests provisioning after a node was selected, although a volume is free', async () => {
+    it('PROV-7 requests provisioning after a node was selected, even though a volume is free', async () => {
       await start()
       await fixture.createClass('late', DELAYED_CLASS)
       await fixture.createVolume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE_STATUS })
@@ -538,7 +538,7 @@ for (const isAtomic of [true, false]) {
       expect(await volumeOf('c')).toBe('pv')
     })
 
-    it('PROV-6 binds a free volume although provisioning was requested', async () => {
+    it('PROV-6 binds a free volume, even though provisioning was requested', async () => {
       await start()
       await fixture.createClass('gold')
       await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })

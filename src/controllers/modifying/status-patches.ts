@@ -39,14 +39,14 @@ export function changedPartsOf(
   { currentTarget, classStatus, io }: Situation,
   { target, attributes, replacedAmounts }: ModifyTarget,
 ): ChangedParts {
-  const isAboutClass =
+  const changesClass =
     target.className !== undefined && (target.className !== currentTarget.className || classStatus !== undefined)
   return {
-    className: isAboutClass ? target.className : undefined,
+    className: changesClass ? target.className : undefined,
     io: IO_RESOURCES.filter((name) => {
       if (io[name].status !== undefined) return true
       if (target[name] !== undefined) return !isSameAmount(target[name], currentTarget[name])
-      // A class may replace an amount by the same amount, for example one that an earlier class has set.
+      // A class may replace an amount with the same amount, for example one that an earlier class set.
       return replacedAmounts.includes(name) && !isSameAmount(ioAmountOf(name, attributes[name]!), currentTarget[name])
     }),
   }
@@ -60,7 +60,7 @@ interface PatchInput {
   readonly nowMs: number
 }
 
-/** Returns the patch before the driver is called, with the claim's resourceVersion as a precondition. */
+/** Returns the patch to write before the driver is called, with the claim's resourceVersion as a precondition. */
 export function beginPatch(
   { claim, situation, target, changedParts, nowMs }: PatchInput,
   undo: Undo,
@@ -95,7 +95,7 @@ export function beginPatch(
   }
 }
 
-/** Returns the patch after the driver has confirmed. It has no precondition: an edit does not change the result. */
+/** Returns the patch to write after the driver has confirmed the modification. It has no precondition: an edit does not change the result. */
 export function finishPatch(
   { claim, situation, target, changedParts, nowMs }: PatchInput,
   call: ModifyCall,
@@ -156,7 +156,7 @@ const finalConditions = (claim: Claim, unrestoredAttributes: readonly string[], 
         ),
       ]
 
-/** Returns the patch for a modification that cannot start. It keeps target and error of an earlier modification. */
+/** Returns the patch for a modification that cannot start. It keeps the target and the error of an earlier modification. */
 export function holdPatch(
   { claim, situation, target, nowMs }: Omit<PatchInput, 'changedParts'>,
   pendingMessage: string,
@@ -164,19 +164,19 @@ export function holdPatch(
   const { currentTarget, classStatus, io } = situation
   const message = `${modifyingMessage(target)} is pending: ${pendingMessage}`
   const isReported = conditionOf(claim, MODIFYING_VOLUME)?.message === message
-  const isClass = target.className !== currentTarget.className && classStatus !== 'Pending'
+  const mustSetClassPending = target.className !== currentTarget.className && classStatus !== 'Pending'
   const waitingNames = IO_RESOURCES.filter(
     (name) =>
       target[name] !== undefined &&
       !isSameAmount(target[name], currentTarget[name]) &&
       io[name].status !== IO_PROGRESS.pending,
   )
-  if (!isClass && waitingNames.length === 0 && isReported) return undefined
+  if (!mustSetClassPending && waitingNames.length === 0 && isReported) return undefined
   const { uid, resourceVersion } = claim.metadata
   return {
     metadata: { uid, resourceVersion },
     status: {
-      ...(isClass ? { modifyVolumeStatus: { status: 'Pending' } } : {}),
+      ...(mustSetClassPending ? { modifyVolumeStatus: { status: 'Pending' } } : {}),
       ...ioStatuses(waitingNames, IO_PROGRESS.pending),
       conditions: [buildCondition(claim, { type: MODIFYING_VOLUME, reason: 'Pending', message }, nowMs)],
     },
@@ -230,7 +230,7 @@ export interface CallFailure {
   readonly undo: Undo
 }
 
-/** Returns the patch after a failed call. */
+/** Returns the patch to write after a failed call. */
 export function failurePatch(
   input: PatchInput,
   { meaning, reason, message, undo }: CallFailure,
@@ -240,8 +240,8 @@ export function failurePatch(
   const newClassStatus = CLASS_STATUSES[meaning]
   const newIoStatus = IO_STATUSES[meaning]
   const suffix = meaning === 'uncertain' ? 'is still in progress.' : 'failed. Waiting for retry.'
-  const isAboutNothing = changedParts.className === undefined && changedParts.io.length === 0
-  const text = isAboutNothing ? `Cancelling the modification ${suffix}` : `${modifyingMessage(target)} ${suffix}`
+  const hasNoChangedParts = changedParts.className === undefined && changedParts.io.length === 0
+  const text = hasNoChangedParts ? `Cancelling the modification ${suffix}` : `${modifyingMessage(target)} ${suffix}`
   const currentError = conditionOf(claim, MODIFY_VOLUME_ERROR)
   const isUndoSet = serializeUndo(undo) === serializeUndo(situation.undo ?? {})
   const isReported =
@@ -331,7 +331,7 @@ function amountsAfterCall(
   return amounts
 }
 
-/** Whether the amount was reported. It must stay correct even if VolumeProvisionedIO was disabled since. */
+/** Whether the amount was reported. A reported amount must stay correct even if VolumeProvisionedIO has since been disabled. */
 const hasReportedAmount = (capacity: Readonly<Record<string, unknown>> | undefined, name: IoName): boolean =>
   capacity?.[name] !== undefined
 

@@ -69,7 +69,7 @@ function startRegistrar(initialPaths: readonly string[]) {
 }
 
 describe('the registrar', () => {
-  it('CAP-3 unregisters and registers other drivers although one cannot be unregistered, and retries that one', async () => {
+  it('CAP-3 still unregisters and registers other drivers if one cannot be unregistered, and retries it', async () => {
     const { registrar, registeredNames, failures, sockets, scan, advance, stop } = startRegistrar(['a', 'b'])
     await scan()
     expect([...registeredNames]).toEqual(['a', 'b'])

@@ -193,5 +193,5 @@ function operationName(action: UserAction): string {
   }
 }
 
-/** An agent ends if another has its node's name, and a sidecar if its driver does not answer. */
+/** An agent ends if another has its node's name, and a sidecar if its driver does not respond. */
 const isNormalEnd = (error: unknown): boolean => ['NodeNameTakenError', 'CsiError'].includes((error as Error)?.name)

@@ -118,7 +118,7 @@ describe('the simulated driver', () => {
     expect(Object.keys(driver.state().volumes).length).toBe(1)
   })
 
-  it('SYS-14 keeps its volumes over a crash, and loses them only with its state', async () => {
+  it('SYS-14 keeps its volumes across a crash, and loses them only when its state is lost', async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     const creator = startVolumeCreator(simulation, driver, ['a'])

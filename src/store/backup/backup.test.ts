@@ -58,7 +58,7 @@ async function contentOfDir(name: string): Promise<{ revision: number; content: 
 }
 
 describe('a backup archive', () => {
-  it('SYS-20 restores the state of one revision, although a client writes during the backup', async () => {
+  it('SYS-20 restores the state of one revision, even though a client writes during the backup', async () => {
     const store = await openLmdbStore({ dir: pathOf('store'), clock: systemClock() })
     for (let index = 0; index < 500; index++) await put(store, `k/${index % 200}`, `value ${index}`.repeat(100))
     await remove(store, 'k/7')

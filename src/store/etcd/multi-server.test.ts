@@ -176,7 +176,7 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
     otherClient.close()
   })
 
-  it('deletes an expired key once, although every server checks for expired keys', async () => {
+  it('deletes an expired key once, even though every server checks for expired keys', async () => {
     prefix = `/shared-${storeCount++}`
     const sharedClock = manualClock()
     const options = { clock: sharedClock, requestTimeoutMs: 1e12 }

@@ -3,8 +3,8 @@ import { duplicatesIn, format, isEqualJson, type Report } from './findings.ts'
 import { isQualifiedName } from './names.ts'
 import { compare, isNegative, isWhole, nanosOf } from './quantity.ts'
 
-const COMPUTE = ['cpu', 'memory', 'limits.cpu', 'limits.memory', 'requests.cpu', 'requests.memory']
-const COUNTS = [
+const COMPUTE_RESOURCES = ['cpu', 'memory', 'limits.cpu', 'limits.memory', 'requests.cpu', 'requests.memory']
+const COUNTED_RESOURCES = [
   'pods',
   'resourcequotas',
   'services',
@@ -15,17 +15,17 @@ const COUNTS = [
   'services.nodeports',
   'services.loadbalancers',
 ]
-const IO_QUOTA_NAMES = ['requests.iops', 'limits.iops', 'requests.throughput', 'limits.throughput']
-const QUOTA_NAMES = [
-  ...COMPUTE,
-  ...COUNTS,
+const IO_QUOTA_RESOURCES = ['requests.iops', 'limits.iops', 'requests.throughput', 'limits.throughput']
+const QUOTA_RESOURCES = [
+  ...COMPUTE_RESOURCES,
+  ...COUNTED_RESOURCES,
   'ephemeral-storage',
   'requests.storage',
   'requests.ephemeral-storage',
   'limits.ephemeral-storage',
 ]
 const isHugePages = (name: string) => /^(requests\.)?hugepages-/.test(name)
-const isStandardQuota = (name: string) => QUOTA_NAMES.includes(name) || isHugePages(name)
+const isStandardQuota = (name: string) => QUOTA_RESOURCES.includes(name) || isHugePages(name)
 
 const POD_SCOPES = ['Terminating', 'NotTerminating', 'NotBestEffort', 'PriorityClass', 'CrossNamespacePodAffinity']
 const SCOPES = [...POD_SCOPES, 'BestEffort', 'VolumeAttributesClass']
@@ -58,10 +58,10 @@ function checkAmounts(amounts: Record<string, string>, path: string, report: Rep
   for (const [name, amount] of Object.entries(amounts)) {
     const fieldPath = `${path}[${name}]`
     if (!isQualifiedName(name)) report(fieldPath, 'is not a valid resource')
-    if (!name.includes('/') && !isStandardQuota(name) && !IO_QUOTA_NAMES.includes(name))
+    if (!name.includes('/') && !isStandardQuota(name) && !IO_QUOTA_RESOURCES.includes(name))
       report(fieldPath, 'is not allowed for quotas')
     if (isNegative(amount)) report(fieldPath, 'negative')
-    const isIntegerResource = COUNTS.includes(name) || isExtended(name) || IO_QUOTA_NAMES.includes(name)
+    const isIntegerResource = COUNTED_RESOURCES.includes(name) || isExtended(name) || IO_QUOTA_RESOURCES.includes(name)
     if (isIntegerResource && !isWhole(amount)) report(fieldPath, `${amount} is not an integer`)
   }
 }
@@ -88,14 +88,14 @@ function checkScopes(scopes: readonly string[], names: readonly string[], path: 
 }
 
 function appliesTo(scope: string, name: string): boolean {
-  if (POD_SCOPES.includes(scope)) return name === 'pods' || COMPUTE.includes(name)
+  if (POD_SCOPES.includes(scope)) return name === 'pods' || COMPUTE_RESOURCES.includes(name)
   if (scope === 'BestEffort') return name === 'pods'
   if (scope === 'VolumeAttributesClass') return name === 'persistentvolumeclaims' || name === 'requests.storage'
   return true
 }
 
 const IO_NAMES = ['iops', 'throughput']
-const CONTAINER_NAMES = ['cpu', 'memory', 'ephemeral-storage']
+const CONTAINER_RESOURCES = ['cpu', 'memory', 'ephemeral-storage']
 
 export function checkLimitRange({ spec = {} }: any, report: Report): void {
   const limits: any[] = spec.limits ?? []
@@ -154,7 +154,7 @@ function checkLimitName(type: string, name: string, fieldPath: string, report: R
   if (!isQualifiedName(name)) report(fieldPath, `${format(name)} is not a valid resource`)
   if (name.includes('/')) return
   if (IO_NAMES.includes(name) && type !== 'Pod') return
-  const allowedNames = ['Pod', 'Container'].includes(type) ? CONTAINER_NAMES : [...QUOTA_NAMES, 'storage']
+  const allowedNames = ['Pod', 'Container'].includes(type) ? CONTAINER_RESOURCES : [...QUOTA_RESOURCES, 'storage']
   if (!allowedNames.includes(name) && !isHugePages(name))
     report(fieldPath, `${format(name)} is not allowed for ${type}`)
 }

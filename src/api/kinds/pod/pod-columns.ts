@@ -22,7 +22,7 @@ export const podColumns: readonly Column<Pod>[] = [
   {
     name: 'Ready',
     type: 'string',
-    doc: 'Number of ready containers and of all containers.',
+    doc: 'Number of ready containers, out of the total.',
     cell: (pod) => {
       const { ready, total } = summarize(pod)
       return `${ready}/${total}`
@@ -42,7 +42,7 @@ export const podColumns: readonly Column<Pod>[] = [
   wideColumn('IP', 'IP address of the pod.', (pod) => pod.status?.podIPs?.[0]?.ip),
   wideColumn('Node', 'Node of the pod.', (pod) => pod.spec?.nodeName),
   wideColumn('Nominated Node', 'Node nominated by preemption.', (pod) => pod.status?.nominatedNodeName),
-  wideColumn('Readiness Gates', 'Number of readiness gates that are met and of all.', formatReadinessGates),
+  wideColumn('Readiness Gates', 'Number of readiness gates that are met, out of the total.', formatReadinessGates),
 ]
 
 function wideColumn(name: string, doc: string, cell: (pod: Pod) => string | undefined): Column<Pod> {
@@ -84,7 +84,7 @@ function summarize(pod: Pod): Summary {
   return summary
 }
 
-/** Returns whether an init container has not completed, or a sidecar not started. The first one determines the status. */
+/** Returns whether an init container has not completed, or a sidecar has not started. The first one determines the status. */
 function summarizeInitContainers({ spec, status }: Pod, sidecars: ReadonlySet<string>, summary: Summary): boolean {
   for (const [index, container] of (status?.initContainerStatuses ?? []).entries()) {
     countRestarts(container, summary)

@@ -7,7 +7,7 @@ import type { Connection } from '../../../client/index.ts'
 
 /** The answer to GET /version. */
 export interface ServerAnswer {
-  /** `v1.36.0`. Absent if the server does not answer this user with a version. */
+  /** `v1.36.0`. Absent if the server does not respond to this user with a version. */
   readonly version?: string
   /** The time of the server's Date header, in whole seconds. */
   readonly dateMs?: number

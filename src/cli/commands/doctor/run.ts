@@ -100,7 +100,7 @@ async function examineWithoutServer(context: DoctorContext, failure: ApiError): 
   return createReport(context, checks)
 }
 
-/** Reads what the driver reports. A driver that does not answer is a finding, not an error of the command. */
+/** Reads what the driver reports. A driver that does not respond is a finding, not an error of the command. */
 async function readSocket(
   address: string,
   { clock, signal }: Pick<DoctorDeps, 'clock' | 'signal'>,

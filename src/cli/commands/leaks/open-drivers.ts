@@ -70,7 +70,7 @@ export async function openDrivers(
 
 const unanswered = (address: string, { message }: Error): UsageError =>
   new UsageError(
-    message.includes(address) ? message : `The driver at ${address} does not answer as a CSI driver: ${message}`,
+    message.includes(address) ? message : `The driver at ${address} does not respond as a CSI driver: ${message}`,
   )
 
 function noDriver(

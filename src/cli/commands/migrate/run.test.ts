@@ -314,7 +314,7 @@ describe('stowage migrate', () => {
     ])
   })
 
-  it('PLUS-4 writes the class of each claim once although responses are lost', async () => {
+  it('PLUS-4 writes the class of each claim once, even though responses are lost', async () => {
     await createClaims(3)
     const writtenClaims: string[] = []
     const commandClient: Client = {

@@ -51,7 +51,7 @@ export async function queryServer({ server, kubeconfig, clock }: QueryOptions): 
       client.close()
     }
   } catch (error) {
-    return { problems: [...problems, `the API at ${server.url} does not answer: ${(error as Error).message}`] }
+    return { problems: [...problems, `the API at ${server.url} does not respond: ${(error as Error).message}`] }
   }
 }
 

@@ -35,7 +35,7 @@ function ConnectionBanner() {
     <div class="banner banner-bad">
       <StatusIcon tone="bad" />
       <span>
-        Not updated since {formatClock(state.sinceMs)} UTC: the console does not answer.{' '}
+        Not updated since {formatClock(state.sinceMs)} UTC: the console does not respond.{' '}
         {waitS > 0 ? `Trying again in ${waitS} s.` : 'Trying again.'}
       </span>
       <button type="button" class="button button-small" onClick={() => socket.retryNow()}>
@@ -53,7 +53,7 @@ function ServerBanner() {
   return (
     <div class="banner">
       <StatusIcon tone="warn" />
-      <span class="wrap-anywhere">The API server does not answer: {message}</span>
+      <span class="wrap-anywhere">The API server does not respond: {message}</span>
     </div>
   )
 }

@@ -37,7 +37,11 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
     })
   } catch (error) {
     if (abortSignal?.aborted) throw error
-    throw new ApiFailure(0, 'Unreachable', 'The console does not answer. Check that `stowage console` still runs.')
+    throw new ApiFailure(
+      0,
+      'Unreachable',
+      'The console is not responding. Check that `stowage console` is still running.',
+    )
   }
   if (path.startsWith('/data/')) isSignedIn.value = response.status !== 401
   if (response.ok && path.startsWith('/data/')) wasSignedIn.value = true
@@ -51,12 +55,12 @@ function failureOf(code: number, text: string): ApiFailure {
     const { reason, message } = JSON.parse(text) as Status
     if (message) return new ApiFailure(code, reason ?? '', message)
   } catch {
-    // A proxy may answer with text.
+    // A proxy may respond with plain text.
   }
-  return new ApiFailure(code, '', text.slice(0, 500) || `The server answers with code ${code}.`)
+  return new ApiFailure(code, '', text.slice(0, 500) || `The server responded with status ${code}.`)
 }
 
-/** Exchanges the token of the printed URL for a session, and removes it from the address. */
+/** Exchanges the token of the printed URL for a session, and removes it from the address bar. */
 export async function openSession(): Promise<void> {
   const token = /^#token=(.+)$/.exec(location.hash)?.[1]
   if (token === undefined) return

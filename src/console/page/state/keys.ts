@@ -1,4 +1,4 @@
-// Handles the page's keyboard: single keys, `g` followed by a letter, and j, k and Enter in a table. Single keys can be
+// Handles the page's keyboard: single keys, `g` followed by a letter, and j and k in a table. Single keys can be
 // switched off (WCAG 2.1.4), and are ignored while the user types.
 import { signal } from '@preact/signals'
 import type { ScreenName } from '../logic/url.ts'
@@ -7,7 +7,6 @@ import { goTo } from './route.ts'
 
 export interface KeyTarget {
   moveFocus(by: number): void
-  openFocused(): void
   focusRow(uid: string | undefined): void
 }
 
@@ -35,7 +34,7 @@ export const GO_KEYS: Readonly<Record<string, ScreenName>> = {
   b: 'bulk',
 }
 
-/** Handlers of the open drawer and of the screen, by key. The last one registered comes first. */
+/** Handlers of the open drawer and of the screen, by key. The most recently registered handlers take precedence. */
 const handlers: Readonly<Record<string, () => void>>[] = []
 
 /** Adds handlers for keys until the returned function is called. */
@@ -48,17 +47,17 @@ export function addKeys(keys: Readonly<Record<string, () => void>>): () => void 
 }
 
 const GO_WINDOW_MS = 1_200
-let goneMs = 0
+let gPressedAtMs = 0
 
 export function startKeys(): void {
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
     if (document.querySelector('dialog[open]')) return // a dialog has its own keys
-    if (act(event)) event.preventDefault()
+    if (handleKeyDown(event)) event.preventDefault()
   })
 }
 
-function act(event: KeyboardEvent): boolean {
+function handleKeyDown(event: KeyboardEvent): boolean {
   const { key } = event
   const element = event.target as HTMLElement
   if (element.closest('input, textarea, select, [contenteditable]')) {
@@ -67,10 +66,10 @@ function act(event: KeyboardEvent): boolean {
   }
   if (key === 'Escape') return handle(key)
   if (!hasSingleKeys.value) return false
-  const screen = Date.now() - goneMs < GO_WINDOW_MS ? GO_KEYS[key] : undefined
-  goneMs = 0
+  const screen = Date.now() - gPressedAtMs < GO_WINDOW_MS ? GO_KEYS[key] : undefined
+  gPressedAtMs = 0
   if (screen) goTo(screen)
-  else if (key === 'g') goneMs = Date.now()
+  else if (key === 'g') gPressedAtMs = Date.now()
   else if (key === '?') isHelpOpen.value = true
   else if (key === '/') return focusSearch()
   else if (key === 'j') grid?.moveFocus(1)

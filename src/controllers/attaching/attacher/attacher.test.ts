@@ -166,7 +166,7 @@ describe('unpublishing', () => {
     expect(fixture.publishedNodeIds()).toEqual([])
   })
 
-  it('SYS-18 succeeds although the secret with its credentials was deleted', async () => {
+  it('SYS-18 succeeds, even though the secret with its credentials was deleted', async () => {
     fixture = await createAttachingFixture()
     const secretRef = { namespace: 'default', name: 'login' }
     await fixture.createVolume('data', { csi: { controllerPublishSecretRef: secretRef } })

@@ -147,9 +147,9 @@ describe('a socket that is not a driver', () => {
     await expect(inspect()).rejects.toThrow(/does not speak gRPC$/)
   })
 
-  it('SYS-6 names a process that accepts connections and does not answer', async () => {
+  it('SYS-6 names a process that accepts connections and does not respond', async () => {
     await listen(() => {})
-    await expect(inspect(50)).rejects.toThrow(/accepts connections, but does not answer GetPluginInfo/)
+    await expect(inspect(50)).rejects.toThrow(/accepts connections, but does not respond to GetPluginInfo/)
   })
 })
 

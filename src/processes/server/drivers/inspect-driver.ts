@@ -79,7 +79,7 @@ async function checkIdentity(driver: CsiDriver, path: string, signal: AbortSigna
     if (!(error instanceof CsiError)) throw error
     if (error.codeName === 'DEADLINE_EXCEEDED')
       throw new Error(
-        `the server at ${path} accepts connections, but does not answer GetPluginInfo within ${INSPECT_TIMEOUT_MS / 1_000} s`,
+        `the server at ${path} accepts connections, but does not respond to GetPluginInfo within ${INSPECT_TIMEOUT_MS / 1_000} s`,
       )
     if (error instanceof ConnectionError) throw await explainConnection(path)
     throw new Error(`GetPluginInfo failed: ${textOf(error)}`)

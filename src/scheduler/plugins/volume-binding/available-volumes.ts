@@ -56,7 +56,7 @@ export class AvailableVolumes {
     const createBucket = (): Bucket => ({ unpinned: new Map(), pinned: new Map(), size: 0 })
     const bucket = getOrCreate(this.#buckets, matchKey(candidate), createBucket)
     bucket.size++
-    for (const groups of groupsOf(bucket, pins)) {
+    for (const groups of getOrCreateGroups(bucket, pins)) {
       getOrCreate(groups, candidate.modes, () => new SortedList(bySize)).add(candidate)
     }
   }
@@ -69,7 +69,7 @@ export class AvailableVolumes {
     const key = matchKey(candidate)
     const bucket = this.#buckets.get(key)
     if (!bucket) return
-    for (const groups of groupsOf(bucket, pins)) groups.get(candidate.modes)?.remove(candidate)
+    for (const groups of getOrCreateGroups(bucket, pins)) groups.get(candidate.modes)?.remove(candidate)
     if (--bucket.size === 0) this.#buckets.delete(key)
   }
 
@@ -115,8 +115,8 @@ interface Pin {
 }
 
 /**
- * Returns a set of label values such that every node that can reach the volume has at least one of them. Returns none if a
- * term requires no label value: the volume is then a candidate for every node.
+ * Returns a set of label values such that every node that can reach the volume has at least one of them. Returns an empty list
+ * if a term requires no label value: the volume is then a candidate for every node.
  */
 function pinsOf({ spec }: Volume): readonly Pin[] {
   const terms = spec?.nodeAffinity?.required?.nodeSelectorTerms
@@ -131,7 +131,7 @@ function pinsOf({ spec }: Volume): readonly Pin[] {
   return [...distinct.values()]
 }
 
-function* groupsOf(bucket: Bucket, pins: readonly Pin[]): Generator<Groups> {
+function* getOrCreateGroups(bucket: Bucket, pins: readonly Pin[]): Generator<Groups> {
   if (pins.length === 0) yield bucket.unpinned
   for (const { key, value } of pins) {
     const byValue = getOrCreate(bucket.pinned, key, () => new Map<string, Groups>())

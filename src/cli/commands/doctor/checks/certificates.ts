@@ -13,7 +13,8 @@ const SOON_PART_MAX = 0.2
 interface Credential {
   readonly name: string
   readonly expiresMs: number
-  /** When it was issued. Absent for tokens, which their issuer renews in time. */
+  /** When it was issued. Absent for tokens: they are reported only once they have expired, because a token from a file
+   * or an exec plugin is normally refreshed shortly before. */
   readonly issuedMs?: number
   readonly remedy: string
 }

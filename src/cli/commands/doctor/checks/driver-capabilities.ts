@@ -24,7 +24,7 @@ export const driverCapabilities: Check = {
     }
     const { address, facts } = socket
     if ('problem' in facts) {
-      const message = `The driver at ${address} does not answer: ${facts.problem}.`
+      const message = `The driver at ${address} does not respond: ${facts.problem}.`
       return [{ status: 'error', message, remedy: 'Start the driver, or correct --csi-address.' }]
     }
     const findings = [
