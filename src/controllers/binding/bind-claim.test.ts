@@ -122,7 +122,7 @@ describe('bindingWrites', () => {
     expect(statusOf(aVolume({ annotations }), aClaim())?.capacity).toEqual({ storage: '1Gi' })
   })
 
-  it('PLUS-18 sets the reason of ReadyForFirstConsumer in the last write, only on a claim that has the condition', () => {
+  it('PLUS-18 removes ReadyForFirstConsumer in the last write, and keeps other conditions', () => {
     const time = '2026-01-01T00:00:00Z'
     const ready = {
       type: 'ReadyForFirstConsumer',
@@ -133,10 +133,8 @@ describe('bindingWrites', () => {
     const other = { type: 'Other', status: 'True' } as const
     const claim = aClaim({ status: { phase: 'Pending', conditions: [{ ...ready, lastTransitionTime: time }, other] } })
     expect(describeBinding(aVolume(), claim)).toHaveLength(4)
-    expect(statusOf(aVolume(), claim)?.conditions).toEqual([
-      other,
-      { ...ready, reason: 'Bound', message: 'The claim is bound.', lastTransitionTime: time },
-    ])
+    expect(statusOf(aVolume(), claim)?.conditions).toEqual([other])
+    expect(statusOf(aVolume(), aClaim({ status: { phase: 'Pending', conditions: [ready] } }))?.conditions).toBeNull()
     expect(statusOf(aVolume(), aClaim())).not.toHaveProperty('conditions')
   })
 

@@ -403,7 +403,7 @@ for (const isAtomic of [true, false]) {
       expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending', conditions })
     })
 
-    it('PLUS-18 updates ReadyForFirstConsumer when the class appears, disappears and changes its binding mode', async () => {
+    it('PLUS-18 updates ReadyForFirstConsumer when the class appears, disappears and changes its binding mode, and removes it when the claim is bound', async () => {
       await start()
       const readiness = async () => {
         await fixture.settle()
@@ -420,7 +420,8 @@ for (const isAtomic of [true, false]) {
       await fixture.createClass('late', {})
       expect(await readiness()).toBe('False ImmediateBinding')
       await fixture.createVolume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE_STATUS })
-      expect(await readiness()).toBe('True Bound')
+      expect(await readiness()).toBeUndefined()
+      expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')
     })
 
     it('PROV-4 names the pods it waits for in the event', async () => {

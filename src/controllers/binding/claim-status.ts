@@ -1,5 +1,10 @@
 // Builds merge patches of a claim's status; undefined if the status need not change. Pure.
-import { BOUND, conditionsWith, type Readiness, readinessOf } from '../../api/kinds/claim/first-consumer.ts'
+import {
+  conditionsWith,
+  conditionsWithoutReadiness,
+  type Readiness,
+  readinessOf,
+} from '../../api/kinds/claim/first-consumer.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { isQuantity } from '../../api/quantity.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
@@ -18,7 +23,8 @@ export function statusWithoutVolume({ status = {} }: Claim, phase: 'Pending' | '
 }
 
 /**
- * Returns a patch that sets the phase Bound and copies access modes, capacity and attributes class of the volume. The
+ * Returns a patch that sets the phase Bound, removes the condition ReadyForFirstConsumer, and copies access modes, capacity and
+ * attributes class of the volume. The
  * capacity is copied only when the claim becomes bound, and the class only when a pending claim does: later the controllers
  * that expand or modify the volume update them.
  */
@@ -30,8 +36,7 @@ export function statusWithVolume(claim: Claim, volume: Volume): StatusPatch | un
   if (status.phase !== 'Bound') {
     patch.phase = 'Bound'
     patch.capacity = replaceMap(status.capacity, capacityOf(volume))
-    const conditions = readinessOf(claim) && conditionsWith(claim, BOUND)
-    if (conditions) patch.conditions = conditions
+    if (readinessOf(claim)) patch.conditions = nullIfEmpty(conditionsWithoutReadiness(claim))
   }
   if ((status.phase ?? 'Pending') === 'Pending') {
     const className = volumeAttributesClassName || null
@@ -67,6 +72,8 @@ const replaceMap = (old: Readonly<Record<string, string>> = {}, next: Readonly<R
 
 const hasSameModes = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((mode, index) => mode === b[index])
+
+const nullIfEmpty = <T>(list: readonly T[]): readonly T[] | null => (list.length > 0 ? list : null)
 
 const undefinedIfEmpty = (patch: StatusPatch): StatusPatch | undefined =>
   Object.keys(patch).length > 0 ? patch : undefined

@@ -1,10 +1,9 @@
 // The condition ReadyForFirstConsumer of claims whose class has the binding mode WaitForFirstConsumer. Tools that create claims
-// wait for it, because such a claim is not bound before a pod uses it. It stays True when the claim is bound, so that a later
-// run of the same tool does not wait for ever.
+// wait for it, because such a claim is not bound before a pod uses it. The write that binds the claim removes it: clients expect
+// a bound claim without conditions unless its volume is being expanded or modified.
 //
 //   status   reason                 when
 //   True     WaitForFirstConsumer   a pod that uses the claim gets a volume
-//   True     Bound                  the claim is bound
 //   False    StorageClassNotFound   the class was deleted
 //   False    ImmediateBinding       the class was recreated with immediate binding: no consumer is needed
 //
@@ -29,7 +28,6 @@ export const WAITS_FOR_FIRST_CONSUMER: Readiness = {
   reason: 'WaitForFirstConsumer',
   message: 'The volume is provisioned or bound when a pod uses the claim.',
 }
-export const BOUND: Readiness = { status: 'True', reason: 'Bound', message: 'The claim is bound.' }
 export const CLASS_NOT_FOUND: Readiness = {
   status: 'False',
   reason: 'StorageClassNotFound',
@@ -44,6 +42,9 @@ export const BINDS_IMMEDIATELY: Readiness = {
 export const readinessOf = ({ status }: Claim): Condition | undefined =>
   status?.conditions?.find(({ type }) => type === READY_FOR_FIRST_CONSUMER)
 
+export const conditionsWithoutReadiness = ({ status }: Claim): Condition[] =>
+  status?.conditions?.filter(({ type }) => type !== READY_FOR_FIRST_CONSUMER) ?? []
+
 /**
  * Returns the complete new list of conditions, or undefined if the claim has the condition already. Without a time, a
  * transition has none.
@@ -53,7 +54,6 @@ export function conditionsWith(claim: Claim, readiness: Readiness, nowMs?: numbe
   if (current?.status === readiness.status && current.reason === readiness.reason) return undefined
   const now = nowMs === undefined ? undefined : timestamp(nowMs)
   const lastTransitionTime = current?.status === readiness.status ? (current.lastTransitionTime ?? now) : now
-  const others = claim.status?.conditions?.filter(({ type }) => type !== READY_FOR_FIRST_CONSUMER) ?? []
   const time = lastTransitionTime === undefined ? {} : { lastTransitionTime }
-  return [...others, { type: READY_FOR_FIRST_CONSUMER, ...readiness, ...time }]
+  return [...conditionsWithoutReadiness(claim), { type: READY_FOR_FIRST_CONSUMER, ...readiness, ...time }]
 }
