@@ -61,12 +61,16 @@ const PATH_USES: Readonly<Record<string, PathUse>> = {
     reason: 'files of the kernel in /proc',
   },
   'src/nodeagent/commands/start-container.ts': {
-    calls: ['access', 'realpath'],
-    reason: 'programs of the machine in the search path of the agent',
+    calls: ['realpath'],
+    reason: 'a program of the machine in the search path of the agent',
   },
   'src/nodeagent/commands/termination-message.ts': {
     calls: ['open'],
     reason: `${IN_ROOT}; the container can change the content of the file, and a bounded part of it is read`,
+  },
+  'src/nodeagent/commands/tools.ts': {
+    calls: ['accessSync'],
+    reason: 'programs of the machine in the search path of the agent',
   },
   'src/nodeagent/disk/fs-group.ts': {
     calls: ['chmod', 'chown', 'open'],
