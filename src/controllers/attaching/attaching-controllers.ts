@@ -54,7 +54,8 @@ export interface AttachingDeps extends ControllerDeps {
 interface AttachingOptions {
   /**
    * Time after which an unneeded volume is detached from a node that was deleted, even if the volume may still be
-   * mounted. Infinity disables it. A node that exists is force-detached only when it is out of service. Default 6 minutes.
+   * mounted. Infinity disables it. Volumes are force-detached from an existing node only if it is out of service.
+   * Default 6 minutes.
    */
   readonly forceDetachAfterMs?: number
 }

@@ -35,7 +35,7 @@ async function waitUntilMounted(nodeName: string): Promise<void> {
 }
 
 describe('a pod on a node', () => {
-  it("SYS-18 gets its volume attached, published, and listed in the node's status", async () => {
+  it("SYS-18 has its volume attached, published, and listed in the node's status", async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     await fixture.start()
@@ -81,7 +81,7 @@ describe('a pod on a node', () => {
     expect((await fixture.node('left'))?.status?.volumesAttached).toBeUndefined()
   })
 
-  it('SYS-18 gets its volume detached after it has terminated', async () => {
+  it('SYS-18 has its volume detached after it terminates', async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     await fixture.start()
@@ -107,7 +107,7 @@ describe('a pod on a node', () => {
     expect(fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')).toHaveLength(1)
   })
 
-  it('SYS-18 gets its volume attached only after its node was created', async () => {
+  it('SYS-18 has its volume attached only after its node is created', async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     const instance = await fixture.start()
@@ -118,7 +118,7 @@ describe('a pod on a node', () => {
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 1, 'the attachment to be created')
   })
 
-  it('SYS-18 gets one event for each failure of the driver', async () => {
+  it('SYS-18 receives one event per driver failure', async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     fixture.fake.script.setRules([
@@ -139,7 +139,7 @@ describe('a pod on a node', () => {
     expect((await fixture.attachment('left'))?.status?.attachError).toBeUndefined()
   })
 
-  it('SYS-18 gets no attachment if attachRequired is false', async () => {
+  it('SYS-18 has no attachment if attachRequired is false', async () => {
     fixture = await createAttachingFixture()
     await fixture.createCSIDriver(false)
     await fixture.createVolume()
@@ -151,7 +151,7 @@ describe('a pod on a node', () => {
 })
 
 describe('a single-node volume', () => {
-  it('SYS-18 is attached to a second node only after it was detached from the first, and the second pod gets an event', async () => {
+  it('SYS-18 is attached to a second node only after it was detached from the first, and the second pod receives an event', async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     const instance = await fixture.start()
@@ -303,7 +303,7 @@ describe('a lost node', () => {
     return { instance, registry }
   }
 
-  it('PLUS-11 keeps its volumes while it is only silent, and says how to fence it', async () => {
+  it('PLUS-11 keeps its volumes however long it is silent, and the queue state names the fence command', async () => {
     const { instance } = await mountAndLoseNode()
     await fixture.deletePod('web')
     await fixture.createPod('next', 'right')
@@ -314,7 +314,7 @@ describe('a lost node', () => {
     expect(instance.queueState('data')?.message).toContain('stowage node fence left --confirm-off')
   })
 
-  it('PLUS-11 keeps mounted volumes of a node that reports to be ready, even if it is tainted as out of service', async () => {
+  it('PLUS-11 keeps its mounted volumes once it reports Ready, even if it has the out-of-service taint', async () => {
     await mountAndLoseNode()
     await fixture.setReady('left', 'True')
     const taints = [{ key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' }]
@@ -451,7 +451,7 @@ it('SYS-18 exports the numbers of desired, attached and used volumes under their
 })
 
 describe('status.volumesAttached of a node', () => {
-  it('SYS-18 is restored after a user edited it, and keeps volumes of other plugins', async () => {
+  it('SYS-18 is restored after a user edits it, and keeps volumes of other plugins', async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     await fixture.start()

@@ -7,7 +7,10 @@ import { type Attachment, belongsTo, type Volume } from './attachment-index.ts'
 export const isReady = ({ status }: Readonly<Node>): boolean =>
   status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') ?? false
 
-/** Whether the machine is off. A node that reports to be ready runs and unmounts its volumes itself, even if it has the taint. */
+/**
+ * Whether the machine is off. A node that reports Ready is running and unmounts its volumes itself, even if it has the
+ * out-of-service taint.
+ */
 export const isOutOfService = (node: Readonly<Node> | undefined): boolean =>
   node !== undefined && hasOutOfServiceTaint(node) && !isReady(node)
 

@@ -1,5 +1,5 @@
-// Reads the input of plan-volume.ts from the caches: which nodes need the volume, and the existing attachments. Records in
-// volume-state.ts since when the node of an unneeded attachment is deleted.
+// Reads the input of plan-volume.ts from the caches: which nodes need the volume, and the existing attachments. Also
+// records in volume-state.ts when it first found the node of an unneeded attachment deleted.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject } from '../../client/index.ts'

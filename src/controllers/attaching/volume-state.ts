@@ -5,13 +5,15 @@ import type { Wait } from './plan-volume.ts'
 
 /** Removed when empty: bounded by the number of volumes that are attached, being attached, or waiting. */
 export interface VolumeState {
-  /** By uid of the attachment: the monotonic time since which its node has been deleted and no pod has needed it. */
+  /**
+   * By attachment uid: the monotonic time since which the attachment's node has been deleted and no pod has needed it.
+   */
   deletedSinceMs: Map<string, number>
   /** Uids of attachments for which a SuccessfulAttachVolume event is still to be recorded. */
   unreportedUids: Set<string>
   /** By node name: the last problem that was recorded as an event. */
   reportedProblems: Map<string, string>
-  /** The changes that the volume waits for since its last reconcile. */
+  /** The changes that the volume has been waiting for since its last reconcile. */
   waits: readonly WaitTarget[]
   /** The attachment that is being created and is not in the cache yet. */
   creation: Creation | undefined

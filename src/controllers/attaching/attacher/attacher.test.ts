@@ -20,7 +20,7 @@ afterEach(async () => {
   await fixture.close()
 })
 
-const anAttachment = (nodeName = 'left', metadata: object = {}) =>
+const createAttachment = (nodeName = 'left', metadata: object = {}) =>
   fixture.client.create(volumeAttachmentKind, {
     metadata: { name: attachmentNameOn(nodeName), ...metadata },
     spec: { attacher: DRIVER, nodeName, source: { persistentVolumeName: 'data' } },
@@ -38,7 +38,7 @@ describe('publishing', () => {
     await fixture.createVolume()
     fixture.fake.script.setRules([{ method: 'ControllerPublishVolume', effect: { do: 'hang' } }])
     await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the publish call')
     expect((await fixture.attachment('left'))?.metadata).toMatchObject({
       finalizers: [FINALIZER],
@@ -60,7 +60,7 @@ describe('publishing', () => {
     }
     await fixture.createVolume('data', { csi })
     await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     const attachError = async () => (await fixture.attachment('left'))?.status?.attachError
     await fixture.waitUntil(async () => (await attachError()) !== undefined, 'the attach error')
     expect(await attachError()).toMatchObject({ message: expect.stringContaining('secret login in namespace default') })
@@ -90,7 +90,7 @@ describe('publishing', () => {
     await fixture.createVolume()
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     const instance = await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attachError, 'the attach error')
     await fixture.settle()
     expect(instance.queueState(attachmentNameOn('left'))).toMatchObject({
@@ -110,7 +110,7 @@ describe('publishing', () => {
     await fixture.createVolume()
     await fixture.client.delete(persistentVolumeKind, { name: 'data' })
     await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attachError, 'the attach error')
     expect((await fixture.attachment('left'))?.status?.attachError?.message).toBe(
       'PersistentVolume "data" is marked for deletion',
@@ -125,7 +125,7 @@ describe('publishing', () => {
       { method: 'ControllerPublishVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED', message: 'slow' } },
     ])
     const instance = await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => instance.queueState(attachmentNameOn('left'))?.failures === 4, 'four attempts')
     expect(instance.queueState(attachmentNameOn('left'))?.message).toContain('(the driver may still be working on it)')
     await deleteAttachment()
@@ -141,7 +141,7 @@ describe('publishing', () => {
       { method: 'ControllerPublishVolume', nth: 2, effect: { do: 'fail', code: 'INTERNAL' } },
     ])
     await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => publishCalls().length === 2, 'two attempts')
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     const drivers = [{ name: DRIVER, nodeID: 'id-new', topologyKeys: [] }]
@@ -158,7 +158,7 @@ describe('unpublishing', () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     await deleteAttachment()
@@ -172,7 +172,7 @@ describe('unpublishing', () => {
     await fixture.createVolume('data', { csi: { controllerPublishSecretRef: secretRef } })
     await fixture.client.create(secretKind, { metadata: secretRef, data: { password: 'c2VjcmV0' } } as never)
     await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     await fixture.client.delete(secretKind, secretRef)
     await deleteAttachment()
@@ -184,7 +184,7 @@ describe('unpublishing', () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     fixture.fake.script.setRules([
       {
@@ -206,7 +206,7 @@ describe('unpublishing', () => {
   it('SYS-18 makes no call for an attachment that was never published', async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
-    await anAttachment('left', { finalizers: ['example.com/other'] })
+    await createAttachment('left', { finalizers: ['example.com/other'] })
     await deleteAttachment()
     await fixture.start(ATTACHER_ONLY)
     await fixture.settle()
@@ -217,7 +217,7 @@ describe('unpublishing', () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     await fixture.start(ATTACHER_ONLY)
-    await anAttachment('left', { finalizers: ['example.com/other'] })
+    await createAttachment('left', { finalizers: ['example.com/other'] })
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     await deleteAttachment()
     await fixture.waitUntil(
@@ -233,7 +233,7 @@ describe('unpublishing', () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     await fixture.client.delete(persistentVolumeKind, { name: 'data' })
     const body = { metadata: { '$deleteFromPrimitiveList/finalizers': ['kubernetes.io/pv-protection'] } }
@@ -251,7 +251,7 @@ describe('for a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
     fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
     await fixture.createVolume()
     await fixture.start(ATTACHER_ONLY)
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     expect((await fixture.attachment('left'))?.metadata.finalizers).toBeUndefined()
     await deleteAttachment()
@@ -262,7 +262,7 @@ describe('for a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
   it('SYS-18 removes a finalizer left by an earlier driver version when an attachment is deleted', async () => {
     fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
     await fixture.createVolume()
-    await anAttachment('left', { finalizers: [FINALIZER] })
+    await createAttachment('left', { finalizers: [FINALIZER] })
     await fixture.start(ATTACHER_ONLY)
     await deleteAttachment()
     await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
@@ -297,7 +297,7 @@ it('SYS-18 attaches an inline volume, which blocks a PersistentVolume with the s
   } as never)
   await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
   expect(fixture.publishedNodeIds()).toEqual(['id-left'])
-  await anAttachment('right') // of the PersistentVolume with the same volumeHandle
+  await createAttachment('right') // of the PersistentVolume with the same volumeHandle
   await fixture.waitUntil(async () => (await fixture.attachment('right'))?.status?.attachError, 'the attach error')
   await deleteAttachment()
   await fixture.waitUntil(() => isAttached('right'), 'the volume to be attached to the next node')
@@ -314,7 +314,7 @@ describe('comparing attachments with the driver', () => {
     await fixture.createVolume()
     const attacher = { syncIntervalMs: 60_000, listEntriesMax: 1 }
     await fixture.start({ ...ATTACHER_ONLY, attacher })
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     await fixture.waitUntil(() => listCalls().length === 2, 'two pages')
     await fixture.settle()
@@ -331,7 +331,7 @@ describe('comparing attachments with the driver', () => {
     await fixture.createVolume()
     fixture.fake.script.setRules([{ method: 'ListVolumes', nth: 1, effect: { do: 'fail', code: 'INTERNAL' } }])
     await fixture.start({ ...ATTACHER_ONLY, attacher: { syncIntervalMs: 60_000 } })
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     detachBehindAttacher('id-left')
     await fixture.waitUntil(() => fixture.publishedNodeIds().length === 1, 'the volume to be published again')
@@ -342,7 +342,7 @@ describe('comparing attachments with the driver', () => {
     fixture = await createAttachingFixture({ controller: ['PUBLISH_UNPUBLISH_VOLUME', 'LIST_VOLUMES'] })
     await fixture.createVolume()
     await fixture.start({ ...ATTACHER_ONLY, attacher: { syncIntervalMs: 1_000 } })
-    await anAttachment()
+    await createAttachment()
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     await fixture.server.clock.advance(10_000)
     await fixture.settle()
@@ -350,12 +350,12 @@ describe('comparing attachments with the driver', () => {
   })
 })
 
-it('SYS-18 publishes only on its node if nodeName is set', async () => {
+it('SYS-18 publishes only attachments to its own node if nodeName is set', async () => {
   fixture = await createAttachingFixture()
   await fixture.createVolume('data', { accessModes: ['ReadWriteMany'] })
   await fixture.start({ ...ATTACHER_ONLY, attacher: { nodeName: 'right' } })
-  await anAttachment('left')
-  await anAttachment('right')
+  await createAttachment('left')
+  await createAttachment('right')
   await fixture.waitUntil(() => isAttached('right'), 'the volume to be attached')
   await fixture.settle()
   expect(fixture.publishedNodeIds()).toEqual(['id-right'])

@@ -26,7 +26,8 @@ export async function findUnlisted(
   { entriesMax = 0, isOwn }: FindUnlistedOptions,
   signal: AbortSignal,
 ): Promise<string[]> {
-  // Read before the volumes are listed: an attachment that is published meanwhile may be missing in an earlier page.
+  // Select the candidates before listing the volumes: a volume published meanwhile may be missing from a page already
+  // read.
   const candidates = context.attachments
     .list()
     .filter((attachment) => isOwn(attachment, context) && isAttached(attachment) && !isBeingDeleted(attachment))
@@ -37,7 +38,7 @@ export async function findUnlisted(
     .map(({ metadata }) => metadata.name)
 }
 
-/** Returns true if the volume or the node is unknown here, because nothing can then be published. */
+/** Treats an attachment as listed if its volume or node is unknown, because it could not be published again. */
 function isListed(
   attachment: Attachment,
   publishedNodes: ReadonlyMap<string, readonly string[]>,

@@ -43,7 +43,8 @@ export async function saveError(
 ): Promise<void> {
   const previousValue = context.attachments.get(attachment.metadata.name)?.status?.[field]
   const text = truncate(message)
-  // An error of the driver, which has a code, is saved at each attempt with its time, so that an event is recorded for each.
+  // Save a driver error (one with a code) on every attempt: the new time makes the attach-detach controller record an
+  // event.
   const isRepeated = previousValue?.message === text && code === undefined
   if (isRepeated) return
   const time = timestamp(context.clock.nowMs())

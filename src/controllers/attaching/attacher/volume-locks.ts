@@ -1,7 +1,7 @@
-// A lock per volume, so that no two operations of one volume run at once. `release` returns the operations that found
-// the volume locked, so that the caller can requeue them.
+// A lock per volume: prevents two operations on one volume from running at once. `release` returns the keys of the
+// operations that found the volume locked, and the caller requeues them.
 
-/** Bounded by the number of workers and of operations that wait for their volumes. */
+/** Holds at most one lock per worker, plus the keys of operations that wait for a locked volume. */
 export class VolumeLocks {
   readonly #waitingKeys = new Map<string, Set<string>>()
 
