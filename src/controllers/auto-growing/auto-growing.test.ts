@@ -109,11 +109,11 @@ const setStatus = (status: object) =>
 const request = async (): Promise<string | undefined> =>
   (await server.client().get(persistentVolumeClaimKind, REF)).spec?.resources?.requests?.storage
 
-/** Sets the usage of a file system of this size. */
+/** Sets the usage that the node reports for a file system of this size. */
 const fill = (sizeMib: number, share: number) =>
   usage.set('default/data', { usedBytes: sizeMib * share * MIB, freeBytes: sizeMib * (1 - share) * MIB })
 
-/** Lets the controller check the claim several times. */
+/** Advances the clock in steps: the controller checks the claim several times. */
 async function pass(ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 5_000) {
     await server.clock.advance(5_000)
@@ -183,7 +183,7 @@ describe('createAutoGrowingController', () => {
     expect(await request()).toBe('225Mi')
   })
 
-  it('PLUS-12 grows by the policy of the class, unless the claim has one', async () => {
+  it('PLUS-12 follows the policy of the class unless the claim has its own', async () => {
     await stage({ annotations: {}, classAnnotations: { [AUTO_GROW]: POLICY } })
     start()
     fill(90, 0.9)
@@ -198,7 +198,7 @@ describe('createAutoGrowingController', () => {
     expect(await request()).toBe('150Mi')
   })
 
-  it('PLUS-12 explains an invalid policy once, and follows the corrected one', async () => {
+  it('PLUS-12 records one event for an invalid policy, and follows the corrected one', async () => {
     await stage({ annotations: { [AUTO_GROW]: 'threshold=80,max=1Gi' } })
     start()
     fill(90, 0.9)
@@ -213,7 +213,7 @@ describe('createAutoGrowingController', () => {
     expect(await request()).toBe('120Mi')
   })
 
-  it('PLUS-12 stops at the quota, at the class and at the free capacity', async () => {
+  it('PLUS-12 does not grow a claim beyond the quota or the free capacity', async () => {
     await stage()
     const admin = server.client()
     await admin.create(resourceQuotaKind, {
@@ -274,13 +274,13 @@ describe('createAutoGrowingController', () => {
   })
 
   it.each([1, 2, 3, 4, 5])(
-    'PLUS-12 never sets two targets, one beyond the maximum, or one below the threshold (seed %i)',
+    'PLUS-12 never sets a second target during an expansion, exceeds the maximum, or grows below the threshold (seed %i)',
     async (seed) => {
       await stage({ annotations: { [AUTO_GROW]: 'threshold=75%,step=30%,max=500Mi,cooldown=1m' } })
       const random = seededRandom(seed)
       let capacityMib = 100
       let usedMib = 10
-      /** What the node has measured last. The real amounts change meanwhile. */
+      /** The node's last measurement. The actual amounts change in the meantime. */
       let measured = { sizeMib: 90, usedMib: 10 }
       const violations: string[] = []
       let growths = 0

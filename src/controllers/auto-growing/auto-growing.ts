@@ -43,9 +43,9 @@ export interface AutoGrowingController {
 
 const NAME = 'auto-growing'
 const WORKERS = 4
-/** Between two checks of a claim. Nodes measure volumes once per minute. */
+/** Interval between two checks of a claim. Nodes measure volumes once per minute. */
 const CHECK_MS = 10_000
-/** Between two attempts for a claim that should grow and cannot. */
+/** Interval between two attempts for a claim that should grow and cannot. */
 const BLOCKED_MS = 60_000
 const BY_CLASS = 'auto-growing: class'
 
@@ -56,7 +56,7 @@ export function createAutoGrowingController(options: AutoGrowingOptions): AutoGr
   const capacities = caches.of(csiStorageCapacityKind)
   claims.addIndex(BY_CLASS, (claim) => [claimClassName(claim) ?? ''])
   const events = options.events ?? createEventRecorder({ client, clock, random, log, component: NAME })
-  /** The last warning of each claim, which is recorded once. */
+  /** The last warning of each claim, kept to record it only once. */
   const warnings = new Map<ObjectKey, string>()
 
   const policyOf = (claim: Claim) => findPolicy(claim, classes.get({ name: claimClassName(claim) ?? '' }))

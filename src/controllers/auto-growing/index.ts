@@ -1,2 +1,2 @@
-// Public API of automatic growth.
+// Public exports of the auto-growing controller.
 export { createAutoGrowingController } from './auto-growing.ts'

@@ -3,8 +3,8 @@
 //   2 volume status   phase Bound
 //   3 claim           volumeName     the claim can bind no other volume any more
 //   4 claim status    phase Bound, capacity and access modes of the volume
-// The precondition of the first write of each object is the resourceVersion of the plan, so that of two concurrent binders
-// only one succeeds. The precondition of the second is only the uid.
+// The first write of each object requires the resourceVersion that the plan was based on: of two concurrent binders,
+// only one succeeds. The second write requires only the uid.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'

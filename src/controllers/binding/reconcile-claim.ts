@@ -100,7 +100,8 @@ async function apply(action: ClaimAction, claim: Claim, context: BindingContext)
     }
     case 'wait': {
       const phase = action.phase && statusWithoutVolume(claim, action.phase)
-      // Only a claim that waits for its first consumer gets the condition; on others an earlier one becomes False.
+      // Add the condition only to a claim that waits for its first consumer. On other claims, set an existing one to
+      // False.
       const onlyIfPresent = action.readiness?.status === 'False'
       const readiness = statusWithReadiness(claim, action.readiness, { nowMs: context.clock.nowMs(), onlyIfPresent })
       const status = phase || readiness ? { ...phase, ...readiness } : undefined

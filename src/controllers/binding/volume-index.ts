@@ -1,6 +1,6 @@
-// Indexes the free volumes of the cache by class, attributes class and volume mode (matchKey), then by access modes, so
-// that a claim is compared only with volumes that can match. Each group is sorted by size and name. A volume that a
-// worker is binding is not in the index, so that two workers do not choose it.
+// Indexes the free volumes of the cache by class, attributes class and volume mode (matchKey), then by access modes: a
+// claim is compared only with volumes that can match. Each group is sorted by size and name. A volume that a worker is
+// binding is not in the index, which prevents two workers from choosing it.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { bySize, type VolumeCandidates } from '../../volumes/choose-volume.ts'

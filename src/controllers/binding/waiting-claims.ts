@@ -45,9 +45,9 @@ export function createWaitingClaims(): WaitingClaims {
     remove,
     take(candidate) {
       let oldestClaim: WaitingClaim | undefined
-      for (const [, { first: firstKey }] of groups.groups(matchKey(candidate))) {
-        if (!firstKey || (oldestClaim && byAge(oldestClaim, firstKey) < 0)) continue
-        if (meetsRequirements(candidate, firstKey.requirements)) oldestClaim = firstKey
+      for (const [, { first }] of groups.groups(matchKey(candidate))) {
+        if (!first || (oldestClaim && byAge(oldestClaim, first) < 0)) continue
+        if (meetsRequirements(candidate, first.requirements)) oldestClaim = first
       }
       if (oldestClaim) remove(oldestClaim.requirements.claimKey)
       return oldestClaim?.requirements.claimKey
@@ -60,6 +60,6 @@ const groupOf = ({ size, modes, io, selector }: ClaimRequirements): string =>
 
 function byAge(a: WaitingClaim, b: WaitingClaim): number {
   if (a.waitingSince !== b.waitingSince) return a.waitingSince < b.waitingSince ? -1 : 1
-  const [first, secondKey] = [a.requirements.claimKey, b.requirements.claimKey]
-  return first < secondKey ? -1 : first > secondKey ? 1 : 0
+  const [aKey, bKey] = [a.requirements.claimKey, b.requirements.claimKey]
+  return aKey < bKey ? -1 : aKey > bKey ? 1 : 0
 }

@@ -39,7 +39,6 @@ export interface CapacityControllers {
 
 const QUEUE_NAME = 'csistoragecapacity'
 
-/** Returns the class of an item. */
 const classRefOf = (key: ItemKey) => ({
   apiVersion: `${storageClassKind.group}/${storageClassKind.versions[0]}`,
   kind: storageClassKind.kind,
