@@ -135,7 +135,7 @@ export function createAutoGrowingController(options: AutoGrowingOptions): AutoGr
       if (isNotFound(error)) return done
       if (isConflict(error)) return backOff('the claim changed during the reconcile')
       if (!(error instanceof ApiError) || error.code >= 500 || error.code === 429) throw error
-      // A quota, a limit range or another rule of the server.
+      // The server rejected the size, for example because of a quota or a limit range.
       const rejection = `${message} was rejected: ${error.message}`
       warnOnce(claim, 'AutoGrowRejected', rejection)
       return retryAfter(BLOCKED_MS, rejection, { reason: 'AutoGrowRejected' })

@@ -16,7 +16,7 @@ async function createFixture(): Promise<CapacityFixture> {
   return fixture
 }
 
-const aClaim = ({ server }: CapacityFixture, name: string, storageClassName = 'bad') =>
+const createClaim = ({ server }: CapacityFixture, name: string, storageClassName = 'bad') =>
   server.post(CLAIMS, {
     metadata: { name },
     spec: { accessModes: ['ReadWriteOnce'], storageClassName, resources: { requests: { storage: '1Gi' } } },
@@ -28,11 +28,11 @@ const failureOf = async ({ server }: CapacityFixture, name: string): Promise<str
 describe('a class for which GetCapacity fails', () => {
   it('CAP-6 is reported once on the claims that wait for it, including claims created later', async () => {
     const fixture = await createFixture()
-    await aClaim(fixture, 'earlier')
-    await aClaim(fixture, 'other', 'good')
+    await createClaim(fixture, 'earlier')
+    await createClaim(fixture, 'other', 'good')
     fixture.fake.script.setRules(failGetCapacity(INVALID_PARAMETER))
     await fixture.start()
-    await aClaim(fixture, 'later')
+    await createClaim(fixture, 'later')
     await fixture.settle()
     await fixture.advance(60_000)
     for (const name of ['earlier', 'later']) expect(await failureOf(fixture, name)).toBe(FAILURE_MESSAGE)
@@ -42,7 +42,7 @@ describe('a class for which GetCapacity fails', () => {
 
   it('CAP-6 is no longer reported once the driver accepts it, or the class is deleted', async () => {
     const fixture = await createFixture()
-    await aClaim(fixture, 'data')
+    await createClaim(fixture, 'data')
     fixture.fake.script.setRules(failGetCapacity(INVALID_PARAMETER))
     await fixture.start()
     expect(await failureOf(fixture, 'data')).toBe(FAILURE_MESSAGE)
@@ -59,7 +59,7 @@ describe('a class for which GetCapacity fails', () => {
 
   it('CAP-6 is not reported if the driver accepts it in one segment, or is unavailable', async () => {
     const fixture = await createFixture()
-    await aClaim(fixture, 'data')
+    await createClaim(fixture, 'data')
     fixture.fake.script.setRules(failGetCapacity({ code: 'UNAVAILABLE' }))
     await fixture.start()
     expect(await failureOf(fixture, 'data')).toBeUndefined()

@@ -18,7 +18,7 @@ interface CleanerOptions {
 async function createCleanerFixture() {
   const fixture = await createCapacityFixture()
   const names = async () => (await fixture.objects()).map(({ metadata }) => metadata.name)
-  const anObject = (name: string, label: string) =>
+  const createObject = (name: string, label: string) =>
     fixture.server.post(CAPACITIES, aCapacity(name, 'fast', 'a', {}, label))
   async function start({ wrapClient = (client) => client, drivers = [DRIVER] }: CleanerOptions = {}) {
     const sharedOptions = {
@@ -46,7 +46,7 @@ async function createCleanerFixture() {
       },
     }
   }
-  return { ...fixture, names, anObject, startCleaner: start }
+  return { ...fixture, names, createObject, startCleaner: start }
 }
 
 describe('the cleaner', () => {
@@ -54,9 +54,9 @@ describe('the cleaner', () => {
     const fixture = await createCleanerFixture()
     for (const node of ['n1', 'n2', LONG_NODE_NAME]) {
       await fixture.createNode(node, {})
-      await fixture.anObject(`of-${node.slice(0, 6)}`, managedBy(node))
+      await fixture.createObject(`of-${node.slice(0, 6)}`, managedBy(node))
     }
-    await fixture.anObject('of-gone', managedBy('gone'))
+    await fixture.createObject('of-gone', managedBy('gone'))
     const cleaner = await fixture.startCleaner()
     await fixture.removeDriver('n2')
     await fixture.removeDriver(LONG_NODE_NAME)
@@ -71,7 +71,7 @@ describe('the cleaner', () => {
   it('CAP-9 keeps the objects of a driver that returns in time, and restarts its timer', async () => {
     const fixture = await createCleanerFixture()
     await fixture.createNode('n1', {})
-    await fixture.anObject('of-n1', managedBy('n1'))
+    await fixture.createObject('of-n1', managedBy('n1'))
     const cleaner = await fixture.startCleaner()
     await fixture.removeDriver('n1')
     await fixture.advance(MISSING_FOR_MS - 1_000)
@@ -88,7 +88,7 @@ describe('the cleaner', () => {
 
   it('CAP-9 restarts its timers when it is restarted', async () => {
     const fixture = await createCleanerFixture()
-    await fixture.anObject('of-gone', managedBy('gone'))
+    await fixture.createObject('of-gone', managedBy('gone'))
     const firstCleaner = await fixture.startCleaner()
     await fixture.advance(MISSING_FOR_MS - 1_000)
     await firstCleaner.stop()
@@ -102,9 +102,9 @@ describe('the cleaner', () => {
 
   it('CAP-9 keeps objects of a cluster-wide producer, other drivers and users', async () => {
     const fixture = await createCleanerFixture()
-    await fixture.anObject('central', managedBy())
-    await fixture.anObject('user-created', 'user')
-    await fixture.anObject('other-driver', managedBy('gone'))
+    await fixture.createObject('central', managedBy())
+    await fixture.createObject('user-created', 'user')
+    await fixture.createObject('other-driver', managedBy('gone'))
     const labels = { 'csi.storage.k8s.io/drivername': 'other.example' }
     await fixture.server.patch(`${CAPACITIES}/other-driver`, { metadata: { labels } }, 'merge')
     const cleaner = await fixture.startCleaner()
@@ -119,11 +119,11 @@ describe('the cleaner', () => {
     const otherDriver = 'other.example'
     const drivers = [DRIVER, otherDriver].map((name) => ({ name, nodeID: 'n1' }))
     await fixture.server.patch('/apis/storage.k8s.io/v1/csinodes/n1', { spec: { drivers } }, 'merge')
-    await fixture.anObject('kept', managedBy('n1'))
-    await fixture.anObject('deleted', managedBy('n1'))
+    await fixture.createObject('kept', managedBy('n1'))
+    await fixture.createObject('deleted', managedBy('n1'))
     const labels = { 'csi.storage.k8s.io/drivername': otherDriver }
     await fixture.server.patch(`${CAPACITIES}/deleted`, { metadata: { labels } }, 'merge')
-    await fixture.anObject('user-created', 'user')
+    await fixture.createObject('user-created', 'user')
     const cleaner = await fixture.startCleaner({ drivers: 'all' })
     await fixture.server.patch(
       '/apis/storage.k8s.io/v1/csinodes/n1',
@@ -142,7 +142,7 @@ describe('the cleaner', () => {
     async (node) => {
       const fixture = await createCleanerFixture()
       await fixture.createNode(node, {})
-      await fixture.anObject('of-node', managedBy(node))
+      await fixture.createObject('of-node', managedBy(node))
       // The watch of this client returns no CSINodes.
       const hideCsiNodes = (client: Client): Client => ({
         ...client,

@@ -157,7 +157,7 @@ describe('objects that other writers change', () => {
     expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast a 9Gi'])
   })
 
-  it('CAP-8 are created once by two reconciles before the watch event arrives', async () => {
+  it('CAP-8 are not created twice by two reconciles before the watch event arrives', async () => {
     const fixture = await createFixtureWithOneZone()
     let release = () => {}
     const eventsReleased = new Promise<void>((resolve) => {

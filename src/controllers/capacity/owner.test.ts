@@ -36,7 +36,7 @@ describe('the owner of capacity objects', () => {
     expect(fixture.writes).toEqual(['create', 'patch'])
   })
 
-  it('CAP-7 that was deleted gets no new objects, because the garbage collector would delete them', async () => {
+  it('CAP-7 receives no new objects after it was deleted, because the garbage collector would delete them', async () => {
     const fixture = await createFixtureWithOneZone()
     await fixture.server.post(PODS, aPod('producer'))
     await fixture.start({ options: { owner: { podName: 'producer', level: 0 } } })

@@ -87,7 +87,7 @@ describe('the bootstrap signer', () => {
     await waitUntilSigned('cccccc')
   })
 
-  it('SYS-19 does not sign with a token without the usage', async () => {
+  it('SYS-19 does not sign with a token that lacks the signing usage', async () => {
     const { createToken, waitUntilSigned } = await start()
     await createToken('aaaaaa', { 'usage-bootstrap-signing': 'false' })
     await createToken('bbbbbb')

@@ -1,5 +1,6 @@
-// Signs the kubeconfig in the ConfigMap kube-public/cluster-info with each valid bootstrap token that has the usage signing, so
-// that a client with a token can verify the CA before using it. Each signature is a detached JWS, as in kubeadm.
+// Signs the kubeconfig in the ConfigMap kube-public/cluster-info with each valid bootstrap token that has the usage
+// signing. A client with a token can then verify the CA before using it. Each signature is a detached JWS, as in
+// kubeadm.
 import { createHmac } from 'node:crypto'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import type { ConfigMap } from '../../api/kinds/config-map/config-map-schema.ts'

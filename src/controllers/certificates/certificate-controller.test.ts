@@ -60,7 +60,7 @@ async function startController({ wrapCleanerClient = (client: Client) => client 
     api,
     pki,
     cleanerMessages,
-    /** Creates a request as a user and returns its name. */
+    /** Creates a request as a user and returns it. */
     async request(
       user: { name: string; group?: string },
       spec: RequestSpec,
@@ -185,7 +185,7 @@ describe('the certificate controller', () => {
     expect(Date.parse(certificate.validTo) - cluster.api.clock.nowMs()).toBeGreaterThan(HOUR_MS - 120_000)
   })
 
-  it("SYS-19 is never asked by one node for another node's certificate, because the API server rejects the request", async () => {
+  it("SYS-19 receives no request of a node for another node's certificate, because the API server rejects it", async () => {
     const cluster = await startController()
     const node = { name: 'system:node:n1', group: 'system:nodes' }
     const { code, message } = await cluster.request(node, { subject: nodeSubject('n2') })
@@ -280,7 +280,7 @@ describe('the certificate controller', () => {
     expect((await cluster.read(name)).status.conditions.at(-1).message).toBe(message)
   })
 
-  it("SYS-19 is never asked by one node for another node's serving certificate, because the API server rejects the request", async () => {
+  it("SYS-19 receives no request of a node for another node's serving certificate, because the API server rejects it", async () => {
     const cluster = await startController()
     const spec = { ...SERVING_SPEC, subject: nodeSubject('n2'), alternativeNames: 'DNS:n2' }
     expect((await cluster.request(NODE_USER, spec)).code).toBe(403)

@@ -1,5 +1,5 @@
-// Plans the next action for a CertificateSigningRequest: approve the client certificate of a node if the requester has the
-// right to it, sign an approved request, or delete an old one. Pure.
+// Plans the next action for a CertificateSigningRequest: approve a certificate of a node if the requester has the right
+// to it, sign an approved request, or delete an old one. Pure.
 import { type CertificationRequest, encodeDnsName, parseCertificationRequest } from '../../api/certification-request.ts'
 import { decodePem, hasCondition } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'
 import type { CertificateSigningRequest } from '../../api/kinds/certificate-signing-request/certificate-signing-request-schema.ts'

@@ -148,7 +148,7 @@ export async function findLostExpansion(
   }
 }
 
-/** After this many final errors to a check of the actual size, the expansion is cancelled anyway. */
+/** After this many checks of the actual size that end with a final error, the expansion is cancelled anyway. */
 const SIZE_CHECKS_MAX = 5
 
 /** Whether the error implies that the volume was not expanded: size or call are not supported, or the volume is in use. */
@@ -178,7 +178,7 @@ async function buildRequest(
   const { namespace = '', name = '' } = volume.spec?.csi?.controllerExpandSecretRef ?? {}
   const secrets = name ? { ...(await readCredentials(client, { namespace, name }, signal)) } : {}
   const requiredBytes = quantityToBytes(target)
-  // Only for the size that automatic growth requested: the driver may round other sizes up as it likes.
+  // Limit only a size that automatic growth requested. The driver may round other sizes up freely.
   const limitBytes = target === requestedStorage(claim) ? growthLimitBytes(claim) : undefined
   const capacityRange = limitBytes === undefined ? { requiredBytes } : { requiredBytes, limitBytes }
   return { volumeId, volumeCapability, capacityRange, secrets }
@@ -297,7 +297,7 @@ async function saveExpanded(
   return changed
 }
 
-/** Whether the volume got its size from an earlier, larger request: only the high-water mark covers that size. */
+/** Whether the volume's size results from an earlier, larger request: only the high-water mark covers that size. */
 function isFromEarlierRequest(claim: Claim, size: string): boolean {
   const highWaterMark = claim.spec?.allocatedResources?.storage
   return highWaterMark !== undefined && !isLess(highWaterMark, size) && isLess(allocatedStorage(claim) ?? size, size)

@@ -278,7 +278,7 @@ describe('expanding a claim', () => {
     expect(await fixture.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', conditions: ['FileSystemResizePending'] })
   })
 
-  it('PLUS-12 limits the driver to the maximum of automatic growth, and not a size that a user requested', async () => {
+  it('PLUS-12 limits a size that automatic growth requested to its maximum, but not a size that a user requested', async () => {
     await openFixture({ driver: { roundToBytes: 8 * GI } })
     await fixture.createClaim('data', {
       size: '8Gi',
@@ -671,13 +671,13 @@ describe('failures', () => {
 })
 
 describe('a driver that supports only offline expansion', () => {
-  const aClaimOfOfflineDriver = () => {
+  const createClaimOfOfflineDriver = () => {
     fixture.setExpandEffect(failWith('FAILED_PRECONDITION', 'in use'))
     return fixture.createClaim()
   }
 
   it('REX-1 is called again when the last pod has terminated, without a timer', async () => {
-    await aClaimOfOfflineDriver()
+    await createClaimOfOfflineDriver()
     await fixture.createPod('user')
     await fixture.createPod('terminated')
     await fixture.terminatePod('terminated', 'Failed')
@@ -703,7 +703,7 @@ describe('a driver that supports only offline expansion', () => {
   })
 
   it('REX-1 is called again when the pod is deleted', async () => {
-    await aClaimOfOfflineDriver()
+    await createClaimOfOfflineDriver()
     await fixture.createPod('user')
     const instance = fixture.start()
     await fixture.request('20Gi')
@@ -720,7 +720,7 @@ describe('a driver that supports only offline expansion', () => {
   })
 
   it('REX-1 is called again with backoff if no pod uses the volume or handlesInUse is false', async () => {
-    await aClaimOfOfflineDriver()
+    await createClaimOfOfflineDriver()
     const instance = fixture.start()
     await fixture.request('20Gi')
     await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'the backoff')
@@ -731,8 +731,8 @@ describe('a driver that supports only offline expansion', () => {
     await fixture.waitUntil(() => fixture.expandCalls().length >= 6, 'more attempts')
   })
 
-  it('REX-7 cancels without waiting for the pod', async () => {
-    await aClaimOfOfflineDriver()
+  it('REX-7 does not delay a cancellation until the pod has terminated', async () => {
+    await createClaimOfOfflineDriver()
     await fixture.createPod('user')
     const instance = fixture.start()
     await fixture.request('20Gi')
@@ -745,7 +745,7 @@ describe('a driver that supports only offline expansion', () => {
   })
 })
 
-describe('free capacity', () => {
+describe('checking the free capacity', () => {
   it('PLUS-12 rejects a size beyond the free capacity without calling the driver', async () => {
     await fixture.setCapacityTracking()
     await fixture.createCapacity('everywhere', { capacity: '15Gi' })

@@ -10,7 +10,7 @@ import { resizeFailed } from './events.ts'
 export interface ExpansionUnsupportedDeps {
   readonly facts: Pick<DriverFacts, 'name'>
   readonly events: Pick<EventRecorder, 'record'>
-  /** The reason for the event. Default: the capability that the CSI driver lacks. */
+  /** Why the volume is not expanded. Default: the capability that the CSI driver lacks. */
   readonly message?: string
 }
 

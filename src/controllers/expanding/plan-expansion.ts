@@ -15,7 +15,7 @@ export interface Situation {
   readonly volume: Readonly<PersistentVolume>
   /** Whether a call without a final response may have made the volume larger than recorded. */
   readonly mayBeLarger: boolean
-  /** Whether the user has edited the claim since the last attempt, so that an infeasible size is retried at once. */
+  /** Whether the user has edited the claim since the last attempt. An infeasible size is then retried at once. */
   readonly isEdited: boolean
   /** Whether the driver rejected the call because the volume was in use, and the volume is still in use. */
   readonly isBlockedByUse: boolean
@@ -76,7 +76,10 @@ function hasStaleStatus({ claim, volume }: Situation): boolean {
   return state.startsWith('Node') && allocatedSize !== undefined && !isLess(claimSize, allocatedSize)
 }
 
-/** Whether the device is expanded and the file system is not, without an expansion of this claim: an earlier claim had one. */
+/**
+ * Whether an earlier claim left the device expanded and the file system not, and this claim has no expansion of its
+ * own.
+ */
 function isPartlyExpanded({ claim, volume }: Situation): boolean {
   const volumeSize = volumeCapacity(volume)
   return (

@@ -120,14 +120,16 @@ async function apply(
   }
 }
 
-/** Whether the volume is expanded and its file system is not, so that a node must complete the expansion. */
+/** Whether the volume is expanded and its file system is not: a node must complete the expansion. */
 const isWaitingForNode = ({ claim, volume }: Subject): boolean =>
   claim.metadata.deletionTimestamp === undefined &&
   (resizeStateOf(claim)?.startsWith('Node') === true ||
     resizeCondition(claim, 'FileSystemResizePending') !== undefined) &&
   isLess(claimCapacity(claim), volumeCapacity(volume))
 
-/** Lists the part of the node as an operation: without a pod on the volume, no node has one. */
+/**
+ * Reports the pending node expansion as an operation here, because no node reports one while no pod uses the volume.
+ */
 function waitForNode({ claim, volume }: Subject): Outcome {
   const error = resizeCondition(claim, 'NodeResizeError')?.message
   const size = volumeCapacity(volume)

@@ -43,31 +43,31 @@ const waitUntilIdle = () =>
     'the queue to be empty',
   )
 
-async function anOwner(name = 'owner', finalizers: string[] = []) {
+async function createOwner(name = 'owner', finalizers: string[] = []) {
   const { json } = await server.post(CONFIG_MAPS, { metadata: { name, finalizers } })
   return { apiVersion: 'v1', kind: 'ConfigMap', name, uid: json.metadata.uid as string }
 }
-const aDependent = (name: string, ...ownerReferences: object[]) =>
+const createDependent = (name: string, ...ownerReferences: object[]) =>
   server.post(SECRETS, { metadata: { name, ownerReferences } })
 
 describe('createGarbageController', () => {
   it('SYS-4 deletes the dependents after the owner in background deletion', async () => {
-    await aDependent('child', await anOwner())
+    await createDependent('child', await createOwner())
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Background' })
     expect((await server.get(`${CONFIG_MAPS}/owner`)).status).toBe(404)
     await waitUntil(isDeleted(`${SECRETS}/child`), 'the child to be deleted')
   })
 
   it('SYS-4 deletes a chain of dependents', async () => {
-    const { json: child } = await aDependent('child', await anOwner())
-    await aDependent('grandchild', { apiVersion: 'v1', kind: 'Secret', name: 'child', uid: child.metadata.uid })
+    const { json: child } = await createDependent('child', await createOwner())
+    await createDependent('grandchild', { apiVersion: 'v1', kind: 'Secret', name: 'child', uid: child.metadata.uid })
     await server.delete(`${CONFIG_MAPS}/owner`)
     await waitUntil(isDeleted(`${SECRETS}/grandchild`), 'the grandchild to be deleted')
   })
 
   it('keeps an object that has another owner, and removes the reference to the deleted owner', async () => {
-    const [firstOwner, secondOwner] = [await anOwner('first'), await anOwner('second')]
-    await aDependent('child', firstOwner, secondOwner)
+    const [firstOwner, secondOwner] = [await createOwner('first'), await createOwner('second')]
+    await createDependent('child', firstOwner, secondOwner)
     await server.delete(`${CONFIG_MAPS}/first`)
     const owners = async () =>
       (await server.get(`${SECRETS}/child`)).json.metadata.ownerReferences.map(({ name }: { name: string }) => name)
@@ -76,7 +76,7 @@ describe('createGarbageController', () => {
   })
 
   it('SYS-4 keeps the owner in foreground deletion until its blocking dependents are deleted', async () => {
-    const reference = { ...(await anOwner()), blockOwnerDeletion: true }
+    const reference = { ...(await createOwner()), blockOwnerDeletion: true }
     await server.post(SECRETS, { metadata: { name: 'child', ownerReferences: [reference], finalizers: ['test/hold'] } })
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Foreground' })
     await waitUntil(
@@ -91,7 +91,7 @@ describe('createGarbageController', () => {
 
   it('deletes the owner in foreground deletion without waiting for dependents that do not block it', async () => {
     await server.post(SECRETS, {
-      metadata: { name: 'child', ownerReferences: [await anOwner()], finalizers: ['test/hold'] },
+      metadata: { name: 'child', ownerReferences: [await createOwner()], finalizers: ['test/hold'] },
     })
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Foreground' })
     await waitUntil(isDeleted(`${CONFIG_MAPS}/owner`), 'the owner to be deleted')
@@ -101,7 +101,7 @@ describe('createGarbageController', () => {
     const cycles = [['self'], ['a', 'b'], ['x', 'y', 'z']]
     for (const cycle of cycles) {
       const references = new Map<string, object>()
-      for (const name of cycle) references.set(name, { ...(await anOwner(name)), blockOwnerDeletion: true })
+      for (const name of cycle) references.set(name, { ...(await createOwner(name)), blockOwnerDeletion: true })
       for (const [index, name] of cycle.entries()) {
         const nextObject = cycle[(index + 1) % cycle.length]!
         await server.patch(
@@ -118,7 +118,7 @@ describe('createGarbageController', () => {
   })
 
   it('SYS-4 keeps the dependents in orphan deletion and removes their references to the owner', async () => {
-    await aDependent('child', await anOwner())
+    await createDependent('child', await createOwner())
     await waitUntilIdle()
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Orphan' })
     await waitUntil(isDeleted(`${CONFIG_MAPS}/owner`), 'the owner to be deleted')
@@ -128,22 +128,22 @@ describe('createGarbageController', () => {
   })
 
   it('SYS-4 keeps dependents of an owner whose kind is not served', async () => {
-    await aDependent('child', { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u-1' })
-    await aDependent('other', { apiVersion: 'example.com/v1', kind: 'Widget', name: 'w', uid: 'u-2' })
+    await createDependent('child', { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u-1' })
+    await createDependent('other', { apiVersion: 'example.com/v1', kind: 'Widget', name: 'w', uid: 'u-2' })
     await waitUntilIdle()
     expect((await server.get(`${SECRETS}/child`)).status).toBe(200)
     expect((await server.get(`${SECRETS}/other`)).status).toBe(200)
   })
 
   it('deletes an object whose owner reference has the uid of an earlier object of that name', async () => {
-    const reference = await anOwner()
-    await aDependent('child', { ...reference, uid: 'another-uid' })
+    const reference = await createOwner()
+    await createDependent('child', { ...reference, uid: 'another-uid' })
     await waitUntil(isDeleted(`${SECRETS}/child`), 'the child to be deleted')
     expect((await server.get(`${CONFIG_MAPS}/owner`)).status).toBe(200)
   })
 
   it('keeps a cluster-scoped object that refers to a namespaced owner', async () => {
-    const reference = await anOwner()
+    const reference = await createOwner()
     await server.post('/api/v1/nodes', { metadata: { name: 'n1', ownerReferences: [reference] } })
     await waitUntilIdle()
     expect((await server.get('/api/v1/nodes/n1')).status).toBe(200)
