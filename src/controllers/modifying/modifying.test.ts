@@ -165,14 +165,14 @@ describe("modifying a bound claim's class", () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
   })
 
-  it('VAC-5 takes secrets from annotations, the storage class, or controllerExpandSecretRef', async () => {
+  it('VAC-5 reads secrets from annotations, the storage class, or controllerExpandSecretRef', async () => {
     await createFixtureWithSilver({ settings: { secretKeys: [] } })
-    const aSecret = (name: string) =>
+    const createSecret = (name: string) =>
       fixture.server.post('/api/v1/namespaces/kube-system/secrets', {
         metadata: { name },
         data: { [name]: Buffer.from('hunter2hunter2').toString('base64') },
       })
-    for (const name of ['written', 'named', 'grow']) await aSecret(name)
+    for (const name of ['written', 'named', 'grow']) await createSecret(name)
     await fixture.server.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'fast' },
       provisioner: 'disks.example.com',

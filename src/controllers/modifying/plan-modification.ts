@@ -120,7 +120,8 @@ function planChange(situation: Situation, goal: Target): Plan {
       // The class in effect is not rejected: only a class of the same name and another driver has replaced it.
       if (goal.className === situation.currentTarget.className)
         return planRollbackFirst(situation, { do: 'hold', target: goal, message })
-      // The driver of a class is immutable, so waiting does not help: clients read from Infeasible that the class must change.
+      // The driver of a class is immutable, so waiting does not help: Infeasible indicates that the claim needs another
+      // class.
       const io = IO_RESOURCES.filter(
         (name) => goal[name] !== undefined && !isSameAmount(goal[name], situation.currentTarget[name]),
       )

@@ -36,7 +36,7 @@ export function unknownConditions(node: Readonly<Node>, now: string): NodeCondit
   return [...conditions, readyCondition]
 }
 
-/** Returns the condition with which the life of a lost node begins (lost-nodes/plan-lost-node.ts). */
+/** Returns the first condition of a lost node (lost-nodes/plan-lost-node.ts). */
 export const unreachableCondition = (now: string): NodeCondition => ({
   type: 'Unreachable',
   status: 'True',

@@ -9,7 +9,7 @@ import type { RemovalReason } from './remove-pod.ts'
 
 export interface NodeLifecycleMetrics {
   observeCheck(seconds: number): void
-  /** Counts a node that became not ready or unreachable, so that its pods will be evicted. */
+  /** Counts a node that became not ready or unreachable. Its pods will be evicted. */
   countNotReadyNode(node: Readonly<Node>): void
   countEviction(overdueSeconds: number): void
   countRemoval(namespace: string, reason: RemovalReason): void

@@ -97,7 +97,7 @@ describe('node lifecycle and the node agent', () => {
   })
 
   it('SYS-7 keeps the pods of a deleted node that its agent recreates', async () => {
-    await fixture.aPod('p', 'a')
+    await fixture.createPod('p', 'a')
     fixture.start()
     await fixture.advance(20_000)
     await fixture.client.delete(nodeKind, { name: 'a' })

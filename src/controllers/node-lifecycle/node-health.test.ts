@@ -18,8 +18,8 @@ afterEach(() => fixture.close())
 
 describe('node health', () => {
   it('SYS-18 sets the conditions of a silent node to Unknown and taints it after 40 s, with one write each', async () => {
-    await fixture.anAgent('a')
-    await fixture.anAgent('b')
+    await fixture.createNodeWithAgent('a')
+    await fixture.createNodeWithAgent('b')
     fixture.start()
     await fixture.advance(60_000)
     expect(fixture.writes).toEqual([])
@@ -47,7 +47,7 @@ describe('node health', () => {
   })
 
   it('SYS-18 removes its own taints when the agent reports again, and keeps others', async () => {
-    await fixture.anAgent('a')
+    await fixture.createNodeWithAgent('a')
     await fixture.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoSchedule' }])
     const { queueState } = fixture.start()
     await fixture.advance(10_000)
@@ -68,7 +68,7 @@ describe('node health', () => {
   })
 
   it('SYS-7 taints a node that is not ready, and changes the taint when it becomes unreachable', async () => {
-    await fixture.anAgent('a')
+    await fixture.createNodeWithAgent('a')
     fixture.start()
     await fixture.settle()
     await fixture.report('a', 'False')
@@ -88,7 +88,7 @@ describe('node health', () => {
   })
 
   it('SYS-7 taints a node under pressure with NoSchedule', async () => {
-    await fixture.anAgent('a')
+    await fixture.createNodeWithAgent('a')
     fixture.start()
     await fixture.setConditions('a', [fixture.condition('DiskPressure', 'True')])
     await fixture.settle()
@@ -99,10 +99,10 @@ describe('node health', () => {
   })
 
   it('SYS-7 ignores nodes without an agent', async () => {
-    await fixture.aNode('bare')
-    await fixture.aNode('ready')
+    await fixture.createNode('bare')
+    await fixture.createNode('ready')
     await fixture.setConditions('ready', [{ type: 'Ready', status: 'True' }])
-    await fixture.aNode('not-ready')
+    await fixture.createNode('not-ready')
     await fixture.report('not-ready', 'False')
     fixture.start()
     await fixture.advance(200_000)
@@ -113,7 +113,7 @@ describe('node health', () => {
   })
 
   it('SYS-18 monitors a node without a lease once its heartbeat has changed', async () => {
-    await fixture.aNode('a')
+    await fixture.createNode('a')
     await fixture.report('a')
     fixture.start()
     await fixture.advance(100_000)
@@ -127,7 +127,7 @@ describe('node health', () => {
 
   it('SYS-18 gives a node with a lease but without a status a grace period of 60 s', async () => {
     await fixture.renew('a')
-    await fixture.aNode('a')
+    await fixture.createNode('a')
     fixture.start()
     await fixture.advance(59_000)
     expect(fixture.writes).toEqual([])
@@ -137,7 +137,7 @@ describe('node health', () => {
   })
 
   it('SYS-18 still monitors a node whose lease was deleted', async () => {
-    await fixture.anAgent('a')
+    await fixture.createNodeWithAgent('a')
     fixture.start()
     await fixture.advance(10_000)
     fixture.aliveNodes.delete('a')
@@ -147,7 +147,7 @@ describe('node health', () => {
   })
 
   it('SYS-18 does not depend on the clocks of other machines', async () => {
-    await fixture.anAgent('a')
+    await fixture.createNodeWithAgent('a')
     fixture.start()
     const ref = { namespace: 'kube-node-lease', name: 'a' }
     fixture.aliveNodes.delete('a')
@@ -168,7 +168,7 @@ describe('node health', () => {
   })
 
   it('SYS-18 ignores changes to the lease and the node that are not reports', async () => {
-    await fixture.anAgent('a')
+    await fixture.createNodeWithAgent('a')
     fixture.start()
     await fixture.advance(10_000)
     fixture.aliveNodes.delete('a')
@@ -182,7 +182,7 @@ describe('node health', () => {
   })
 
   it('SYS-18 restarts the grace period after the server was unavailable', async () => {
-    await fixture.anAgent('a')
+    await fixture.createNodeWithAgent('a')
     let isUnavailable = false
     fixture.start({
       intercept: () => {
@@ -201,7 +201,7 @@ describe('node health', () => {
   })
 
   it('SYS-18 reconciles again after a conflict', async () => {
-    await fixture.anAgent('a')
+    await fixture.createNodeWithAgent('a')
     let conflicts = 2
     fixture.start({
       intercept: (verb) => {
@@ -215,7 +215,7 @@ describe('node health', () => {
   })
 
   it('SYS-18 completes the writes of a crashed process', async () => {
-    await fixture.anAgent('a')
+    await fixture.createNodeWithAgent('a')
     let isStatusWritten = false
     const firstProcess = fixture.start({
       intercept: (verb, kind) => {
@@ -235,7 +235,7 @@ describe('node health', () => {
   })
 
   it('SYS-7 restarts the grace period of a recreated node', async () => {
-    await fixture.anAgent('a')
+    await fixture.createNodeWithAgent('a')
     fixture.start()
     await fixture.advance(30_000)
     fixture.aliveNodes.delete('a')
@@ -246,7 +246,7 @@ describe('node health', () => {
       message: 'Node a event: Removing Node a from Controller',
     })
     await fixture.advance(30_000)
-    await fixture.aNode('a')
+    await fixture.createNode('a')
     await fixture.report('a')
     await fixture.advance(39_000)
     expect(fixture.writes).toEqual([])
@@ -264,7 +264,7 @@ describe('node health', () => {
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), fc.boolean(), async (steps, hasStaleCaches) => {
         const ownFixture = await createNodeLifecycleFixture()
         try {
-          await ownFixture.anAgent('a')
+          await ownFixture.createNodeWithAgent('a')
           ownFixture.start({ hasStaleCaches })
           await ownFixture.settle()
           for (const [index, { waitMs, action, noise }] of steps.entries()) {
@@ -289,7 +289,7 @@ describe('node health', () => {
       fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 39_990 }), { maxLength: 8 }), async (gapsMs) => {
         const ownFixture = await createNodeLifecycleFixture()
         try {
-          await ownFixture.anAgent('a')
+          await ownFixture.createNodeWithAgent('a')
           ownFixture.start()
           await ownFixture.settle()
           for (const gapMs of gapsMs) {

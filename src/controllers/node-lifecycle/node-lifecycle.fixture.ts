@@ -124,17 +124,17 @@ export async function createNodeLifecycleFixture() {
     condition,
     aliveNodes,
     /** Creates a node whose agent renews its lease. */
-    async anAgent(name: string) {
+    async createNodeWithAgent(name: string) {
       await renew(name)
       await client.create(nodeKind, { metadata: { name } } as Node)
       await report(name)
       aliveNodes.add(name)
     },
     /** Creates a node without an agent. */
-    aNode: (name: string) => client.create(nodeKind, { metadata: { name } } as Node),
+    createNode: (name: string) => client.create(nodeKind, { metadata: { name } } as Node),
     setTaints: (name: string, taints: readonly Taint[]) =>
       client.patch(nodeKind, { name }, { type: 'merge', body: { spec: { taints } } }),
-    aPod: (name: string, nodeName: string, spec: object = {}, metadata: object = {}) =>
+    createPod: (name: string, nodeName: string, spec: object = {}, metadata: object = {}) =>
       client.create(podKind, {
         metadata: { namespace: 'default', name, ...metadata },
         spec: { nodeName, containers: [{ name: 'main', image: 'any' }], ...spec },

@@ -24,8 +24,8 @@ const evictionMessages = () =>
 
 describe('eviction', () => {
   it('SYS-18 deletes pods of a lost node after 300 s or their tolerationSeconds', async () => {
-    await fixture.anAgent('a')
-    await fixture.anAgent('b')
+    await fixture.createNodeWithAgent('a')
+    await fixture.createNodeWithAgent('b')
     const tolerationOf = (tolerationSeconds?: number) => ({
       tolerations: [
         {
@@ -36,10 +36,10 @@ describe('eviction', () => {
         },
       ],
     })
-    await fixture.aPod('default-toleration', 'a')
-    await fixture.aPod('short-toleration', 'a', tolerationOf(30))
-    await fixture.aPod('unlimited-toleration', 'a', tolerationOf())
-    await fixture.aPod('other-node', 'b')
+    await fixture.createPod('default-toleration', 'a')
+    await fixture.createPod('short-toleration', 'a', tolerationOf(30))
+    await fixture.createPod('unlimited-toleration', 'a', tolerationOf())
+    await fixture.createPod('other-node', 'b')
     fixture.start()
     await fixture.advance(10_000)
     fixture.aliveNodes.delete('a')
@@ -65,9 +65,9 @@ describe('eviction', () => {
   })
 
   it('SYS-18 evicts no pod from a node that recovers in time', async () => {
-    await fixture.anAgent('a')
-    await fixture.anAgent('b')
-    await fixture.aPod('p', 'a')
+    await fixture.createNodeWithAgent('a')
+    await fixture.createNodeWithAgent('b')
+    await fixture.createPod('p', 'a')
     fixture.start()
     await fixture.advance(10_000)
     fixture.aliveNodes.delete('a')
@@ -80,9 +80,9 @@ describe('eviction', () => {
   })
 
   it('SYS-18 suspends evictions while no node is ready, and restarts tolerations afterwards', async () => {
-    await fixture.anAgent('a')
-    await fixture.anAgent('b')
-    await fixture.aPod('p', 'a')
+    await fixture.createNodeWithAgent('a')
+    await fixture.createNodeWithAgent('b')
+    await fixture.createPod('p', 'a')
     fixture.start()
     await fixture.advance(10_000)
     fixture.aliveNodes.clear()
@@ -97,10 +97,10 @@ describe('eviction', () => {
   })
 
   it("SYS-18 evicts pods that do not tolerate a user's taint, including later pods", async () => {
-    await fixture.aNode('a')
-    await fixture.aPod('p', 'a')
-    await fixture.aPod('tolerates', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'storage' }] })
-    await fixture.aPod('tolerates-other', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'web' }] })
+    await fixture.createNode('a')
+    await fixture.createPod('p', 'a')
+    await fixture.createPod('tolerates', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'storage' }] })
+    await fixture.createPod('tolerates-other', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'web' }] })
     fixture.start()
     await fixture.settle()
     await fixture.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoSchedule' }])
@@ -113,14 +113,14 @@ describe('eviction', () => {
       await isBeingDeleted('tolerates'),
       await isBeingDeleted('tolerates-other'),
     ]).toEqual([true, false, true])
-    await fixture.aPod('late', 'a')
+    await fixture.createPod('late', 'a')
     await fixture.settle()
     expect(await isBeingDeleted('late')).toBe(true)
   })
 
   it('SYS-18 retries a failed eviction', async () => {
-    await fixture.aNode('a')
-    await fixture.aPod('p', 'a')
+    await fixture.createNode('a')
+    await fixture.createPod('p', 'a')
     let failures = 3
     fixture.start({
       intercept: (verb) => {
@@ -135,15 +135,15 @@ describe('eviction', () => {
 
 describe('pods without a node agent', () => {
   it('SYS-18 does not remove a pod that was recreated under the same name', async () => {
-    const oldPod = await fixture.aPod('p', 'missing-node')
+    const oldPod = await fixture.createPod('p', 'missing-node')
     let isRecreated = false
     fixture.start({
       intercept: async (verb, kind) => {
         if (verb !== 'patch' || kind !== 'Pod' || isRecreated) return
         isRecreated = true // just before the pod is patched
         await fixture.client.delete(podKind, { namespace: 'default', name: 'p' }, { gracePeriodSeconds: 0 })
-        await fixture.aNode('b')
-        await fixture.aPod('p', 'b')
+        await fixture.createNode('b')
+        await fixture.createPod('p', 'b')
       },
     })
     await fixture.advance(200_000)
@@ -154,11 +154,11 @@ describe('pods without a node agent', () => {
   })
 
   it('SYS-18 removes pods of a deleted node after 40 s', async () => {
-    await fixture.anAgent('a')
-    await fixture.aNode('b')
-    await fixture.aPod('p', 'a')
-    await fixture.aPod('held', 'a', {}, { finalizers: ['example.com/hold'] })
-    await fixture.aPod('other', 'b')
+    await fixture.createNodeWithAgent('a')
+    await fixture.createNode('b')
+    await fixture.createPod('p', 'a')
+    await fixture.createPod('held', 'a', {}, { finalizers: ['example.com/hold'] })
+    await fixture.createPod('other', 'b')
     fixture.start()
     await fixture.settle()
     fixture.aliveNodes.delete('a')
@@ -178,16 +178,16 @@ describe('pods without a node agent', () => {
   })
 
   it('SYS-18 keeps a pod that is older than its node', async () => {
-    await fixture.aPod('p', 'late')
+    await fixture.createPod('p', 'late')
     fixture.start()
     await fixture.advance(30_000)
-    await fixture.aNode('late')
+    await fixture.createNode('late')
     await fixture.advance(100_000)
     expect(await fixture.pod('p')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
   it("SYS-18 keeps a missing node's pods while the server does not confirm that it is missing", async () => {
-    await fixture.aPod('p', 'a')
+    await fixture.createPod('p', 'a')
     let serverReads = 0
     fixture.start({
       intercept: (verb, kind) => {
@@ -202,11 +202,11 @@ describe('pods without a node agent', () => {
   })
 
   it('SYS-18 removes pods being deleted on an out-of-service node at once, and evicts others', async () => {
-    await fixture.anAgent('a')
-    await fixture.anAgent('b')
-    await fixture.aPod('terminating', 'a')
-    await fixture.aPod('tolerating', 'a', { tolerations: [{ operator: 'Exists' }] })
-    await fixture.aPod('evicted', 'a')
+    await fixture.createNodeWithAgent('a')
+    await fixture.createNodeWithAgent('b')
+    await fixture.createPod('terminating', 'a')
+    await fixture.createPod('tolerating', 'a', { tolerations: [{ operator: 'Exists' }] })
+    await fixture.createPod('evicted', 'a')
     fixture.start()
     await fixture.advance(10_000)
     await fixture.client.delete(podKind, { namespace: 'default', name: 'terminating' })
@@ -223,8 +223,8 @@ describe('pods without a node agent', () => {
   })
 
   it('SYS-18 leaves pods of an out-of-service node to its agent while the node is ready', async () => {
-    await fixture.anAgent('a')
-    await fixture.aPod('p', 'a')
+    await fixture.createNodeWithAgent('a')
+    await fixture.createPod('p', 'a')
     fixture.start()
     await fixture.setTaints('a', [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }])
     await fixture.advance(10_000)
@@ -235,9 +235,9 @@ describe('pods without a node agent', () => {
   })
 
   it('SYS-7 removes terminated pods beyond the maximum: evicted first, then oldest', async () => {
-    await fixture.aNode('a')
+    await fixture.createNode('a')
     for (const name of ['one', 'two', 'three', 'four', 'five']) {
-      await fixture.aPod(name, 'a')
+      await fixture.createPod(name, 'a')
       await fixture.clock.advance(1_000)
     }
     for (const name of ['one', 'two', 'three']) await fixture.setPhase(name, 'Succeeded')
@@ -248,7 +248,7 @@ describe('pods without a node agent', () => {
     await fixture.settle()
     expect([await fixture.pod('two'), await fixture.pod('three')].every(Boolean)).toBe(true)
     expect(await fixture.pod('four')).toBeUndefined()
-    await fixture.aPod('four', 'a')
+    await fixture.createPod('four', 'a')
     await fixture.setPhase('four', 'Failed')
     await fixture.settle()
     expect(await fixture.pod('two')).toBeUndefined()
@@ -258,8 +258,8 @@ describe('pods without a node agent', () => {
 
 describe('node lifecycle events', () => {
   it('SYS-7 are sent before the controllers stop', async () => {
-    await fixture.anAgent('a')
-    await fixture.aPod('p', 'a')
+    await fixture.createNodeWithAgent('a')
+    await fixture.createPod('p', 'a')
     const { stop } = fixture.start({ shouldStoreEvents: true })
     await fixture.settle()
     await fixture.setTaints('a', [{ key: 'team', effect: 'NoExecute' }])
@@ -275,10 +275,10 @@ describe('node lifecycle events', () => {
 describe('node lifecycle metrics', () => {
   it('SYS-11 count nodes by zone, lost nodes, evicted pods and removed pods', async () => {
     const registry = new Registry()
-    await fixture.anAgent('a')
-    await fixture.anAgent('b')
-    await fixture.aPod('p', 'a')
-    await fixture.aPod('orphan', 'missing-node')
+    await fixture.createNodeWithAgent('a')
+    await fixture.createNodeWithAgent('b')
+    await fixture.createPod('p', 'a')
+    await fixture.createPod('orphan', 'missing-node')
     fixture.start({ metrics: createNodeLifecycleMetrics(registry) })
     await fixture.advance(10_000)
     fixture.aliveNodes.delete('a')

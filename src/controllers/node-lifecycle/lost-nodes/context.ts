@@ -1,4 +1,4 @@
-// The dependencies of the controller of lost nodes. lost-node-controller.ts creates them.
+// The dependencies of the lost-node controller. lost-node-controller.ts creates them.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'

@@ -1,4 +1,4 @@
-// The events of the life of a lost node.
+// The events that report the phase changes of a lost node.
 import type { EventDetails } from '../../../runtime/index.ts'
 import type { LostNodePlan, NodePhase } from './plan-lost-node.ts'
 

@@ -1,5 +1,5 @@
-// Creates the controller of lost nodes. Its keys are node names, enqueued by changes of the node, and, while the node is fenced, by pods,
-// attachments, leases and capacity objects that appear or disappear.
+// Creates the lost-node controller. Its keys are node names. A node is enqueued when it changes and, while it is
+// fenced, when pods, attachments, leases or capacity objects are created or deleted.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { isFenced, RELEASED_FENCE } from '../../../api/kinds/node/fencing.ts'
@@ -28,7 +28,7 @@ export function createLostNodeController(
   const { clock, nodes, leases, pods, attachments, claims, volumes, capacities } = context
   indexAttachments(attachments)
   const ifFenced = (name: string | undefined): string[] => (name && isFenced(nodes.get({ name })) ? [name] : [])
-  const isGoing = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
+  const isBeingDeleted = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
     metadata.deletionTimestamp !== undefined
   return createController({
     clock,
@@ -38,11 +38,11 @@ export function createLostNodeController(
     name: 'lost_nodes',
     operation: { component: 'node-lifecycle', name: 'RecoverNode' },
     sources: [
-      source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isLifeChanged }),
+      source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isRelevantChange }),
       source({
         cache: pods,
         keysOf: ({ spec }) => ifFenced(spec?.nodeName),
-        matters: (next, old) => isGoing(next) !== isGoing(old),
+        matters: (next, old) => isBeingDeleted(next) !== isBeingDeleted(old),
       }),
       source({ cache: attachments, keysOf: ({ spec }) => ifFenced(spec.nodeName), matters: () => false }),
       source({ cache: leases, keysOf: ({ metadata: { name } }) => ifFenced(name), matters: () => false }),
@@ -59,13 +59,13 @@ export function createLostNodeController(
   })
 }
 
-function isLifeChanged(next: Readonly<Node>, old: Readonly<Node>): boolean {
-  const partsOf = ({ metadata, spec, status }: Readonly<Node>) =>
+function isRelevantChange(next: Readonly<Node>, old: Readonly<Node>): boolean {
+  const relevantFieldsOf = ({ metadata, spec, status }: Readonly<Node>) =>
     JSON.stringify([
       spec?.taints,
       status?.conditions?.map(({ type, status: value }) => `${type}=${value}`),
       status?.volumesInUse,
       metadata.annotations?.[RELEASED_FENCE],
     ])
-  return partsOf(next) !== partsOf(old)
+  return relevantFieldsOf(next) !== relevantFieldsOf(old)
 }

@@ -1,4 +1,5 @@
-// Tests the controller of lost nodes on an API server: the phases of a node as conditions, taints and events, and what it removes.
+// Tests the lost-node controller on an API server: the conditions, taints and events of each phase, and the objects
+// that it removes.
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { leaseKind } from '../../../api/kinds/lease/lease.ts'
@@ -16,8 +17,8 @@ beforeEach(async () => {
 afterEach(() => fixture.close())
 
 const phase = async () => phaseOf(await fixture.node('a'))
-const LIFE = ['NodeFenced', 'NodeLost', 'NodeCleaned', 'NodeQuarantined', 'NodeReturned']
-const lifeEvents = () => fixture.eventReasons().filter((reason) => LIFE.includes(reason))
+const PHASE_REASONS = ['NodeFenced', 'NodeLost', 'NodeCleaned', 'NodeQuarantined', 'NodeReturned']
+const phaseEvents = () => fixture.eventReasons().filter((reason) => PHASE_REASONS.includes(reason))
 
 async function fence(): Promise<void> {
   const { spec } = await fixture.node('a')
@@ -39,23 +40,23 @@ const acknowledge = (value: string | undefined) =>
     { type: 'merge', body: { metadata: { annotations: { [RELEASED_FENCE]: value } } } },
   )
 
-it('PLUS-11 shows the life of a lost node, removes what is its own, and takes it back when its agent has confirmed', async () => {
+it('PLUS-11 reports each phase of a lost node, removes its own objects, and returns it to service after its agent has confirmed the fence', async () => {
   const { client } = fixture
-  await fixture.anAgent('a')
-  await fixture.anAgent('b')
+  await fixture.createNodeWithAgent('a')
+  await fixture.createNodeWithAgent('b')
   for (const name of ['a', 'b'])
     await client.patch(nodeKind, { name }, { type: 'merge', body: { metadata: { labels: { host: name } } } })
-  const aCapacity = (name: string, nodeTopology: object) =>
+  const createCapacity = (name: string, nodeTopology: object) =>
     client.create(csiStorageCapacityKind, {
       metadata: { namespace: 'default', name },
       storageClassName: 'fast',
       nodeTopology,
       capacity: '1Gi',
     } as never)
-  await aCapacity('of-a', { matchLabels: { host: 'a' } })
-  await aCapacity('of-b', { matchLabels: { host: 'b' } })
-  await aCapacity('of-both', { matchExpressions: [{ key: 'host', operator: 'Exists' }] })
-  await fixture.aPod('web', 'a')
+  await createCapacity('of-a', { matchLabels: { host: 'a' } })
+  await createCapacity('of-b', { matchLabels: { host: 'b' } })
+  await createCapacity('of-both', { matchExpressions: [{ key: 'host', operator: 'Exists' }] })
+  await fixture.createPod('web', 'a')
   await client.create(volumeAttachmentKind, {
     metadata: { name: 'attached' },
     spec: { attacher: 'disks.example.com', nodeName: 'a', source: { persistentVolumeName: 'data' } },
@@ -93,12 +94,12 @@ it('PLUS-11 shows the life of a lost node, removes what is its own, and takes it
   expect(await phase()).toBe('InService')
   expect(await fixture.taints('a')).toEqual([])
   expect(fixture.writes.length - writesBefore).toBe(2) // taints and conditions
-  expect(lifeEvents()).toEqual(['NodeFenced', 'NodeCleaned', 'NodeQuarantined', 'NodeReturned'])
+  expect(phaseEvents()).toEqual(['NodeFenced', 'NodeCleaned', 'NodeQuarantined', 'NodeReturned'])
 })
 
 it('PLUS-11 keeps a returned node in quarantine while it uses volumes of removed pods, even if the taint was removed by hand', async () => {
-  await fixture.anAgent('a')
-  await fixture.anAgent('b')
+  await fixture.createNodeWithAgent('a')
+  await fixture.createNodeWithAgent('b')
   fixture.start()
   await fixture.client.patch(
     nodeKind,

@@ -1,4 +1,4 @@
-// Tests the plan of lost nodes with the phases of one life, and as properties of arbitrary facts.
+// Tests planLostNode with one node that passes through all phases, and with properties that hold for arbitrary facts.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -49,7 +49,7 @@ function applied(node: Node, plan: ReturnType<typeof planLostNode>): Node {
 }
 
 describe('planLostNode', () => {
-  it('PLUS-11 leads a lost node from Unreachable to Cleaned and back into service', () => {
+  it('PLUS-11 moves a lost node from Unreachable to Cleaned and back into service', () => {
     let node = aNode({ ready: 'Unknown' })
     const step = (change: Partial<NodeOptions>, fields: Partial<LostNodeFacts> = {}) => {
       const { conditions = [] } = node.status ?? {}
@@ -111,16 +111,16 @@ describe('planLostNode', () => {
         fields,
       ),
     )
-  const isReadyOf = ({ node }: LostNodeFacts) => node.status?.conditions?.find(({ type }) => type === 'Ready')?.status
+  const readyStatusOf = ({ node }: LostNodeFacts) => node.status?.conditions?.find(({ type }) => type === 'Ready')?.status
 
-  it('PLUS-11 removes nothing unless the machine is confirmed to be off and silent, and counts no node with attachments as lost', () => {
+  it('PLUS-11 removes nothing unless the machine is confirmed to be off and silent, and plans Lost only without pods and attachments', () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const plan = planLostNode(given, OPTIONS)
         const isConfirmed = given.node.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT)
         if (plan.removesOwnObjects) {
           expect(isConfirmed).toBe(true)
-          expect(isReadyOf(given)).toBe('Unknown')
+          expect(readyStatusOf(given)).toBe('Unknown')
           expect(given.isSilent).toBe(true)
         }
         if (plan.phase === 'Lost' || plan.phase === 'Cleaned') expect(given.attachments + given.leavingPods).toBe(0)
@@ -128,14 +128,14 @@ describe('planLostNode', () => {
     )
   })
 
-  it('PLUS-11 ends a fence only if the node reports, its agent has confirmed this fence, and nothing stale is in use', () => {
+  it('PLUS-11 ends a fence only if the node reports, its agent has confirmed this fence, and no stale volume is in use', () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const fence = quarantineOf(given.node)
         const plan = planLostNode(given, OPTIONS)
         const after = applied(given.node, plan)
         const mayEnd =
-          isReadyOf(given) === 'True' &&
+          readyStatusOf(given) === 'True' &&
           given.node.metadata.annotations?.[RELEASED_FENCE] === fence &&
           given.staleVolumes.length === 0
         if (fence !== undefined && quarantineOf(after) === undefined) expect(mayEnd).toBe(true)
@@ -144,7 +144,7 @@ describe('planLostNode', () => {
     )
   })
 
-  it('PLUS-11 plans nothing more once a plan was written, and the conditions show its phase', () => {
+  it('PLUS-11 plans no further change after its plan was written, and the conditions show the phase', () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const plan = planLostNode(given, OPTIONS)

@@ -1,4 +1,5 @@
-// Plans the life of a lost node from what is known about it. Pure. reconcile-lost-node.ts reads the facts and applies the plan.
+// Plans the phase of a lost node, with its taints and conditions. Pure. read-facts.ts reads the facts;
+// reconcile-lost-node.ts applies the plan.
 //
 //   phase        entered when                                                      conditions that are True
 //   InService    the node reports, and is not fenced                               none
@@ -6,10 +7,11 @@
 //   Fenced       an administrator has confirmed that the machine is off            Unreachable, Fenced
 //   Lost         no pod and no attachment of the fenced node is left               Unreachable, Fenced, Lost
 //   Cleaned      its lease and its capacity objects are gone                       Unreachable, Fenced, Lost, Cleaned
-//   Quarantined  the fenced node reports again; it has not unmounted what is no    Fenced, Quarantined
-//                longer its own
+//   Quarantined  the fenced node reports again; its agent has not unmounted the    Fenced, Quarantined
+//                volumes of removed pods
 //
-// Every phase can be left for Quarantined when the node reports, and Quarantined for InService when the agent has confirmed this fence.
+// A fenced node that reports again stays Quarantined until its agent has confirmed this fence and unmounted the volumes
+// of removed pods. Then it is InService.
 
 import {
   isOutOfService,

@@ -1,4 +1,4 @@
-// Reads what plan-lost-node.ts needs to know about a node from the caches. Its cost depends on the objects of this node, except for
+// Reads the input of plan-lost-node.ts from the caches. The cost depends on the objects of this node and on all
 // capacity objects, of which a cluster has few.
 import type { Stored } from '../../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
@@ -26,7 +26,7 @@ export function readFacts(node: Readonly<Stored<Node>>, context: LostNodesContex
   const isSilent = silentInMs(name, context) <= 0
   if (!isFenced(node)) return { node, isSilent, leavingPods: 0, attachments: 0, ownObjects: 0, staleVolumes: [] }
   const pods = podsOnNode(context.pods, name)
-  // An agent that renews its lease is about to report; its lease is kept.
+  // Keep the lease of an agent that still renews it: the agent is about to report.
   const hasLease = isSilent && context.leases.get({ namespace: NODE_LEASE_NAMESPACE, name }) !== undefined
   return {
     node,
@@ -38,7 +38,7 @@ export function readFacts(node: Readonly<Stored<Node>>, context: LostNodesContex
   }
 }
 
-/** Returns the time until the node counts as silent, unless it reports. */
+/** Returns the time until the node counts as silent if it does not report. */
 export const silentInMs = (name: string, { heartbeats, limits }: LostNodesContext): number =>
   limits.monitorGraceMs - heartbeats.silenceMs(name)
 

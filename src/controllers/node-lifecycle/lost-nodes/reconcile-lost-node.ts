@@ -1,5 +1,6 @@
-// Reconciles the life of a lost node: reads the facts, plans (plan-lost-node.ts) and writes taints and conditions. The fence is written
-// before any condition, and every write has the resourceVersion as a precondition, so that a node that reports meanwhile is planned again.
+// Reconciles a lost node: reads the facts, plans (plan-lost-node.ts) and writes taints and conditions. The fence is
+// written before any condition. Every write has the resourceVersion as a precondition: if the node reports meanwhile,
+// the write fails and the node is planned again.
 import type { Kind, Stored } from '../../../api/kind.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { leaseKind } from '../../../api/kinds/lease/lease.ts'
@@ -55,7 +56,8 @@ async function advance(cachedNode: Readonly<Stored<Node>>, context: LostNodesCon
     node = await client.patch(nodeKind, { name }, { type: 'strategic', body }, { subresource: 'status' })
     nodes.applyWriteResult(node)
   }
-  const isAnnounced = [oldPhase, plan.phase].every((phase) => phase === 'InService' || phase === 'Unreachable') // NodeNotReady, NodeReady
+  // reconcile-node.ts records NodeNotReady and NodeReady for these changes.
+  const isAnnounced = [oldPhase, plan.phase].every((phase) => phase === 'InService' || phase === 'Unreachable')
   if (oldPhase !== plan.phase && !isAnnounced) nodeEvents.record(nodeKind, node, phaseEvent(name, oldPhase, plan))
   if (plan.removesOwnObjects) await removeOwnObjects(node, context)
   if (isFenced(node) && readyConditionOf(node)?.status === 'Unknown' && silentInMs(name, context) > 0)
@@ -69,7 +71,10 @@ const planFor = (node: Readonly<Stored<Node>>, context: LostNodesContext): LostN
     fenceId: `fence-${node.metadata.resourceVersion}`,
   })
 
-/** Removes what would otherwise attract new pods and volumes to the node, or keep its name reserved. */
+/**
+ * Deletes the lease and the capacity objects, which would attract new pods and volumes to the node or keep its name
+ * reserved.
+ */
 async function removeOwnObjects(node: Readonly<Stored<Node>>, context: LostNodesContext): Promise<void> {
   const { name } = node.metadata
   const leaseRef = { namespace: NODE_LEASE_NAMESPACE, name }
