@@ -196,7 +196,7 @@ describe('createPluginChanges', () => {
     expect(messages()).toContain('the pool is full')
   })
 
-  it("PROV-17 reports a plugin that returns no size, and leaves the claim's size", async () => {
+  it("PROV-17 reports a plugin that returns no size, and does not change the claim's size", async () => {
     await createBoundClaim()
     start(createPlugin({ expand: async () => ({}) as never }))
     await requestSize('2Gi')
@@ -204,7 +204,7 @@ describe('createPluginChanges', () => {
     expect((await readClaim()).status?.capacity?.storage).toBe('1Gi')
   })
 
-  it('PROV-17 records why a plugin without the function expands nothing', async () => {
+  it('PROV-17 records an event if the plugin has no expand function', async () => {
     await createBoundClaim()
     start(createPlugin({ expand: undefined }))
     await requestSize('2Gi')

@@ -1,5 +1,5 @@
-// Creates the controllers that expand and modify a plugin's volumes. A plugin without `expand` gets a controller that only
-// records events.
+// Creates the controllers that expand and modify a plugin's volumes. For a plugin without `expand`, expansion only
+// records an event.
 import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'

@@ -67,12 +67,12 @@ async function waitUntilIdle(): Promise<void> {
 const isDeleted = (path: string) => async () => (await server.get(path)).status === 404
 const reports = (text: string) => () => stuckMessages().some((message) => message.includes(text))
 
-const aClaim = (name: string, extra: object = {}, metadata: object = {}) =>
+const createClaim = (name: string, extra: object = {}, metadata: object = {}) =>
   server.post(CLAIMS, {
     metadata: { name, ...metadata },
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...extra },
   })
-const aPod = (name: string, claimName: string, nodeName?: string) =>
+const createPod = (name: string, claimName: string, nodeName?: string) =>
   server.post(PODS, {
     metadata: { name },
     spec: {
@@ -84,14 +84,14 @@ const aPod = (name: string, claimName: string, nodeName?: string) =>
 
 describe('createProtectionControllers', () => {
   it('PROV-18 deletes an unused claim immediately', async () => {
-    await aClaim('free')
+    await createClaim('free')
     await server.delete(`${CLAIMS}/free`)
     await waitUntil(isDeleted(`${CLAIMS}/free`), 'the claim to be deleted')
   })
 
   it('PROV-18 keeps a claim while a pod on a node refers to it, even if the pod has terminated', async () => {
-    await aClaim('used')
-    await aPod('user', 'used', 'node-1')
+    await createClaim('used')
+    await createPod('user', 'used', 'node-1')
     await server.delete(`${CLAIMS}/used`)
     await waitUntil(reports('used by the pod default/user'), 'the message to be reported')
     expect((await server.get(`${CLAIMS}/used`)).json.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
@@ -119,8 +119,8 @@ describe('createProtectionControllers', () => {
       },
     })
     const owner = { apiVersion: 'v1', kind: 'Pod', name: 'p', controller: true }
-    await aClaim('p-own', {}, { ownerReferences: [{ ...owner, uid: pod.json.metadata.uid }] })
-    await aClaim('p-other', {}, { ownerReferences: [{ ...owner, uid: 'another' }] })
+    await createClaim('p-own', {}, { ownerReferences: [{ ...owner, uid: pod.json.metadata.uid }] })
+    await createClaim('p-other', {}, { ownerReferences: [{ ...owner, uid: 'another' }] })
     await server.delete(`${CLAIMS}/p-own`)
     await server.delete(`${CLAIMS}/p-other`)
     await waitUntil(isDeleted(`${CLAIMS}/p-other`), 'the claim of another pod to be deleted')
@@ -134,15 +134,15 @@ describe('createProtectionControllers', () => {
   it('PROV-18 keeps a claim for a pod that is not in the cache yet', async () => {
     await stop()
     start(hidePods)
-    await aClaim('used')
-    await aPod('late', 'used', 'node-1')
+    await createClaim('used')
+    await createPod('late', 'used', 'node-1')
     await server.delete(`${CLAIMS}/used`)
     await waitUntil(reports('used by the pod default/late'), 'the message to be reported')
     expect((await server.get(`${CLAIMS}/used`)).status).toBe(200)
   })
 
   it('PROV-18 adds the finalizer to claims and volumes that lack it', async () => {
-    await aClaim('old')
+    await createClaim('old')
     await server.patch(`${CLAIMS}/old`, { metadata: { finalizers: null } }, 'merge')
     await waitUntil(
       async () => (await server.get(`${CLAIMS}/old`)).json.metadata.finalizers?.[0] === 'kubernetes.io/pvc-protection',
@@ -160,8 +160,8 @@ describe('createProtectionControllers', () => {
   })
 
   it('PROV-18 deletes the claim of an unassigned pod', async () => {
-    await aClaim('wanted')
-    await aPod('waiting', 'wanted')
+    await createClaim('wanted')
+    await createPod('waiting', 'wanted')
     await server.delete(`${CLAIMS}/wanted`)
     await waitUntil(isDeleted(`${CLAIMS}/wanted`), 'the claim to be deleted')
   })
@@ -183,7 +183,7 @@ describe('createProtectionControllers', () => {
     await waitUntil(isDeleted(`${VOLUMES}/pv`), 'the volume to be deleted')
   })
 
-  const aClass = (name: string) =>
+  const createClass = (name: string) =>
     server.post(CLASSES, { metadata: { name }, driverName: 'd.example.com', parameters: { iops: '1' } })
   const finalizersOf = async (path: string) => (await server.get(path)).json.metadata.finalizers
 
@@ -198,7 +198,7 @@ describe('createProtectionControllers', () => {
         return client.patch(...args)
       },
     }))
-    await aClass('gold')
+    await createClass('gold')
     await server.patch(`${CLASSES}/gold`, { metadata: { finalizers: null } }, 'merge')
     const isProtected = async () => (await finalizersOf(`${CLASSES}/gold`))?.[0] === 'kubernetes.io/vac-protection'
     await waitUntil(isProtected, 'the class to be protected')
@@ -212,17 +212,17 @@ describe('createProtectionControllers', () => {
   it('VAC-9 adds no finalizer to a class if the feature gate is off', async () => {
     await stop()
     start(undefined, undefined, parseFeatureGates('VolumeAttributesClass=false'))
-    await aClass('gold')
+    await createClass('gold')
     await server.patch(`${CLASSES}/gold`, { metadata: { finalizers: null } }, 'merge')
     await waitUntilIdle()
     expect(await finalizersOf(`${CLASSES}/gold`)).toBeUndefined()
   })
 
   it('VAC-9 (63, 64) keeps a class while a claim requests it, has it or is being modified to it', async () => {
-    await aClass('gold')
-    await aClaim('requesting', { volumeAttributesClassName: 'gold' })
-    await aClaim('current')
-    await aClaim('modifying')
+    await createClass('gold')
+    await createClaim('requesting', { volumeAttributesClassName: 'gold' })
+    await createClaim('current')
+    await createClaim('modifying')
     await server.patch(`${CLAIMS}/current/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
     const modifyVolumeStatus = { targetVolumeAttributesClassName: 'gold', status: 'InProgress' }
     await server.patch(`${CLAIMS}/modifying/status`, { status: { modifyVolumeStatus } }, 'merge')
@@ -235,8 +235,8 @@ describe('createProtectionControllers', () => {
   })
 
   it('VAC-9 deletes a class after its claim has changed to another class', async () => {
-    await aClass('gold')
-    await aClaim('current')
+    await createClass('gold')
+    await createClaim('current')
     await server.patch(`${CLAIMS}/current/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
     await server.delete(`${CLASSES}/gold`)
     await waitUntil(reports('used by the claim default/current'), 'the message to be reported')
@@ -245,7 +245,7 @@ describe('createProtectionControllers', () => {
   })
 
   it('VAC-9 (63, 64) deletes a class after its volume has changed to another class', async () => {
-    await aClass('gold')
+    await createClass('gold')
     await server.post(VOLUMES, {
       metadata: { name: 'pv' },
       spec: {
@@ -262,7 +262,7 @@ describe('createProtectionControllers', () => {
   })
 
   it('VAC-9 keeps the class of a retained volume after the claim was deleted', async () => {
-    await aClass('gold')
+    await createClass('gold')
     expect(await finalizersOf(`${CLASSES}/gold`)).toEqual(['kubernetes.io/vac-protection'])
     const csi = { driver: 'd.example.com', volumeHandle: 'h' }
     const spec = {
@@ -272,30 +272,30 @@ describe('createProtectionControllers', () => {
       volumeAttributesClassName: 'gold',
     }
     await server.post(VOLUMES, { metadata: { name: 'pv' }, spec })
-    await aClaim('requesting', { volumeAttributesClassName: 'gold' })
+    await createClaim('requesting', { volumeAttributesClassName: 'gold' })
     await server.delete(`${CLASSES}/gold`)
     await waitUntil(reports('used by the claim default/requesting'), 'the message to be reported')
     await server.delete(`${CLAIMS}/requesting`)
     await waitUntil(reports('used by the volume pv'), 'the message to change')
-    expect((await aClass('gold')).status).toBe(409)
+    expect((await createClass('gold')).status).toBe(409)
     await server.delete(`${VOLUMES}/pv`)
     await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
-    expect((await aClass('gold')).status).toBe(201)
+    expect((await createClass('gold')).status).toBe(201)
   })
 
   it('VAC-1 VAC-9 creates, reads, labels, deletes and recreates a class, and deletes a collection', async () => {
-    const response = await aClass('gold')
+    const response = await createClass('gold')
     expect(response.status).toBe(201)
     expect((await server.get(`${CLASSES}/gold`)).json).toEqual(response.json)
     const patchResponse = await server.patch(`${CLASSES}/gold`, { metadata: { labels: { patched: 'true' } } })
     expect(patchResponse.json.metadata.labels).toEqual({ patched: 'true' })
     await server.delete(`${CLASSES}/gold`)
     await waitUntil(async () => (await server.get(CLASSES)).json.items.length === 0, 'the classes to be deleted')
-    await aClass('gold')
+    await createClass('gold')
     const { json } = await server.get(`${CLASSES}/gold`)
     json.metadata.labels = { updated: 'true' }
     expect((await server.put(`${CLASSES}/gold`, json)).json.metadata.labels).toEqual({ updated: 'true' })
-    await aClass('silver')
+    await createClass('silver')
     expect((await server.delete(`${CLASSES}?labelSelector=updated%3Dtrue`)).status).toBe(200)
     await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
     expect((await server.get(`${CLASSES}/silver`)).status).toBe(200)
@@ -311,9 +311,9 @@ describe('createProtectionControllers', () => {
         return client.list(kind, request)
       },
     }))
-    await aClass('gold')
+    await createClass('gold')
     const names = Array.from({ length: 500 }, (_, index) => `claim-${index}`)
-    for (const name of names) await aClaim(name, { volumeAttributesClassName: 'gold' })
+    for (const name of names) await createClaim(name, { volumeAttributesClassName: 'gold' })
     await server.delete(`${CLASSES}/gold`)
     await waitUntil(reports('used by the claim default/claim-0 and 499 more'), 'the message to be reported')
     for (const name of names.slice(1)) await server.delete(`${CLAIMS}/${name}`)

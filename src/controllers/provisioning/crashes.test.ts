@@ -58,7 +58,7 @@ const SCENARIOS: readonly Scenario[] = [
     isDone: isProvisioned,
   },
   {
-    title: 'provisions a claim in the third attempt',
+    title: 'provisions a claim on the third attempt',
     prepare: async ({ storage }) =>
       void storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'final' }),
     runOtherActors: (fixture) => fixture.runOtherControllers(),

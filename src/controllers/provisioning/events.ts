@@ -53,7 +53,7 @@ interface HeldClaim {
 /** Leaves space for the instructions within the length limit of event messages. */
 const REASON_CHARACTERS_MAX = 500
 
-/** Reports that the claim is bound to another volume or being deleted, so that the provisioned volume is reclaimed. */
+/** Reports that the provisioned volume is reclaimed, because the claim is bound to another volume or being deleted. */
 export const notNeededEvent = (volumeName: string, reason: string, hasDeletePolicy: boolean): EventDetails => ({
   type: 'Normal',
   reason: 'ProvisionedVolumeNotNeeded',

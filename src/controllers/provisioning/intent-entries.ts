@@ -1,5 +1,5 @@
-// The entries of the intent journal (intent-journal.ts) as JSON: an object with one claim per uid. An entry has the fields of a
-// claim that a request to the storage is made from.
+// The entries of the intent journal (intent-journal.ts) as JSON: an object with one claim per uid. An entry contains
+// the fields of the claim from which requests to the storage are built.
 //
 //   {"6f1c…":{"metadata":{"namespace":"shop","name":"orders","uid":"6f1c…",…},"spec":{…}}}
 import { isRecord } from '../../api/decode.ts'

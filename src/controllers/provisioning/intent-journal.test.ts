@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.store.close())
 
-function journalOf(identity: string, overrides: Partial<Client> = {}) {
+function createJournal(identity: string, overrides: Partial<Client> = {}) {
   const base = server.clientOf('provisioner')
   const client: Client = {
     ...base,
@@ -38,7 +38,7 @@ function journalOf(identity: string, overrides: Partial<Client> = {}) {
   return createIntentJournal({ client, clock: server.clock, log: silentLog, ref: LEASE, identity })
 }
 
-const aClaim = (name: string, annotations: Record<string, string> = {}) =>
+const createClaim = (name: string, annotations: Record<string, string> = {}) =>
   server.client().create(persistentVolumeClaimKind, {
     metadata: { namespace: 'default', name, annotations },
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
@@ -48,7 +48,7 @@ const readLease = () => server.client().get(leaseKind, LEASE)
 const recordedUids = async () =>
   Object.keys(JSON.parse((await readLease()).metadata.annotations?.[INTENTS_ANNOTATION] ?? '{}'))
 
-/** Lets the journal run until the promise settles. */
+/** Advances the clock until the promise settles. */
 async function settled<T>(promise: Promise<T>): Promise<T> {
   let isSettled = false
   const result = promise.finally(() => {
@@ -64,9 +64,9 @@ async function settled<T>(promise: Promise<T>): Promise<T> {
 
 describe('createIntentJournal', () => {
   it('PROV-12 records the intents of several claims with one update', async () => {
-    const journal = journalOf('first')
+    const journal = createJournal('first')
     expect(await journal.open()).toEqual([])
-    const claims = await Promise.all(['a', 'b', 'c'].map((name) => aClaim(name)))
+    const claims = await Promise.all(['a', 'b', 'c'].map((name) => createClaim(name)))
     expect(await settled(Promise.all(claims.map(journal.add)))).toEqual([true, true, true])
     expect(updates).toBe(1)
     expect(await recordedUids()).toEqual(claims.map(({ metadata }) => metadata.uid))
@@ -74,10 +74,10 @@ describe('createIntentJournal', () => {
   })
 
   it('PROV-12 records the intents of many claims without waiting for more', async () => {
-    const journal = journalOf('first')
+    const journal = createJournal('first')
     await journal.open()
-    await settled(journal.add(await aClaim('first')))
-    const claims = await Promise.all(Array.from({ length: 24 }, (_, index) => aClaim(`claim-${index}`)))
+    await settled(journal.add(await createClaim('first')))
+    const claims = await Promise.all(Array.from({ length: 24 }, (_, index) => createClaim(`claim-${index}`)))
     const additions = Promise.all(claims.map(journal.add))
     await server.clock.advance(0)
     expect(await additions).not.toContain(false)
@@ -85,9 +85,9 @@ describe('createIntentJournal', () => {
   })
 
   it('PROV-12 removes intents with the update that adds the next one', async () => {
-    const journal = journalOf('first')
+    const journal = createJournal('first')
     await journal.open()
-    const [a, b] = [await aClaim('a'), await aClaim('b')]
+    const [a, b] = [await createClaim('a'), await createClaim('b')]
     await settled(journal.add(a))
     journal.remove(a.metadata.uid)
     expect(journal.has(a.metadata.uid)).toBe(false)
@@ -98,9 +98,9 @@ describe('createIntentJournal', () => {
   })
 
   it('PROV-12 removes an intent before whenRemoved resolves, and on close', async () => {
-    const journal = journalOf('first')
+    const journal = createJournal('first')
     await journal.open()
-    const [a, b] = [await aClaim('a'), await aClaim('b')]
+    const [a, b] = [await createClaim('a'), await createClaim('b')]
     await settled(Promise.all([journal.add(a), journal.add(b)]))
     await journal.whenRemoved(a.metadata.uid) // resolves at once, because the intent is not about to be removed
     expect(await recordedUids()).toHaveLength(2)
@@ -113,9 +113,9 @@ describe('createIntentJournal', () => {
   })
 
   it('PROV-12 keeps the intent of a claim that is added while its removal is in progress', async () => {
-    const journal = journalOf('first')
+    const journal = createJournal('first')
     await journal.open()
-    const claim = await aClaim('a')
+    const claim = await createClaim('a')
     await settled(journal.add(claim))
     journal.remove(claim.metadata.uid)
     let addition: Promise<boolean> | undefined
@@ -128,12 +128,12 @@ describe('createIntentJournal', () => {
     expect(journal.has(claim.metadata.uid)).toBe(true)
   })
 
-  it('PROV-12 hands its claims over to the next process and then records nothing', async () => {
-    const first = journalOf('first')
+  it('PROV-12 hands its claims over to the next process and then records no further intent', async () => {
+    const first = createJournal('first')
     await first.open()
-    const claim = await aClaim('a', { 'example.com/secret': 'gold' })
+    const claim = await createClaim('a', { 'example.com/secret': 'gold' })
     await settled(first.add(claim))
-    const second = journalOf('second')
+    const second = createJournal('second')
     const [recordedClaim] = await second.open()
     const { namespace, name, uid } = claim.metadata
     expect(recordedClaim).toMatchObject({
@@ -142,7 +142,7 @@ describe('createIntentJournal', () => {
     })
     expect(second.has(uid)).toBe(true)
     expect((await readLease()).spec?.holderIdentity).toBe('second')
-    await expect(settled(first.add(await aClaim('b')))).rejects.toThrow(NotLeaderError)
+    await expect(settled(first.add(await createClaim('b')))).rejects.toThrow(NotLeaderError)
     await expect(first.confirm()).rejects.toThrow(NotLeaderError)
     await second.confirm()
     expect(await recordedUids()).toEqual([uid])
@@ -151,9 +151,9 @@ describe('createIntentJournal', () => {
   it.each(['before', 'after'] as const)(
     'PROV-12 fails an addition if the connection breaks %s the update takes effect, and accepts it again',
     async (when) => {
-      const journal = journalOf('first')
+      const journal = createJournal('first')
       await journal.open()
-      const [a, b] = [await aClaim('a'), await aClaim('b')]
+      const [a, b] = [await createClaim('a'), await createClaim('b')]
       onUpdate = (moment) => {
         if (moment === when) throw unavailable('connection reset')
       }
@@ -168,9 +168,9 @@ describe('createIntentJournal', () => {
   )
 
   it('PROV-12 gives up an intent that an operator has removed, and keeps the others', async () => {
-    const journal = journalOf('first')
+    const journal = createJournal('first')
     await journal.open()
-    const [a, b, c] = [await aClaim('a'), await aClaim('b'), await aClaim('c')]
+    const [a, b, c] = [await createClaim('a'), await createClaim('b'), await createClaim('c')]
     await settled(Promise.all([journal.add(a), journal.add(b)]))
     expect(journal.describe(a.metadata.uid)).toBe(
       `the entry "${a.metadata.uid}" from the annotation "${INTENTS_ANNOTATION}" of the lease "kube-system/stowage-intents-disks"`,
@@ -185,9 +185,9 @@ describe('createIntentJournal', () => {
   })
 
   it('PROV-12 records all intents again after the Lease was deleted', async () => {
-    const journal = journalOf('first')
+    const journal = createJournal('first')
     await journal.open()
-    const [a, b] = [await aClaim('a'), await aClaim('b')]
+    const [a, b] = [await createClaim('a'), await createClaim('b')]
     await settled(journal.add(a))
     await server.client().delete(leaseKind, LEASE)
     await settled(journal.add(b)).catch(() => settled(journal.add(b)))
@@ -195,25 +195,25 @@ describe('createIntentJournal', () => {
   })
 
   it('PROV-12 adds no claim if it has no space left', async () => {
-    const journal = journalOf('first')
+    const journal = createJournal('first')
     await journal.open()
-    const large = await aClaim('large', { 'example.com/text': 'x'.repeat(150_000) })
-    const larger = await aClaim('larger', { 'example.com/text': 'x'.repeat(150_000) })
+    const large = await createClaim('large', { 'example.com/text': 'x'.repeat(150_000) })
+    const larger = await createClaim('larger', { 'example.com/text': 'x'.repeat(150_000) })
     expect(await settled(Promise.all([journal.add(large), journal.add(larger)]))).toEqual([true, false])
     expect(await recordedUids()).toEqual([large.metadata.uid])
   })
 
   it('PROV-12 is not used for new intents on a server with atomic commits', async () => {
     const atomic = { commitsAtomically: async () => true }
-    const unused = journalOf('first', atomic)
+    const unused = createJournal('first', atomic)
     expect(await unused.open()).toEqual([])
     await expect(readLease()).rejects.toThrow('not found')
-    const claim = await aClaim('a')
+    const claim = await createClaim('a')
     expect(await unused.add(claim)).toBe(false)
-    const used = journalOf('second')
+    const used = createJournal('second')
     await used.open()
     await settled(used.add(claim))
-    const next = journalOf('third', atomic)
+    const next = createJournal('third', atomic)
     expect((await next.open()).map(({ metadata }) => metadata.name)).toEqual(['a'])
     expect(next.has(claim.metadata.uid)).toBe(true)
     next.remove(claim.metadata.uid)
@@ -222,19 +222,19 @@ describe('createIntentJournal', () => {
   })
 
   it('PROV-12 is not used if the role denies its Lease', async () => {
-    const journal = journalOf('first', {
+    const journal = createJournal('first', {
       get: async () => {
         throw forbidden(leaseKind, LEASE.name, 'user "sidecar" cannot get resource "leases"')
       },
     })
     expect(await journal.open()).toEqual([])
-    expect(await journal.add(await aClaim('a'))).toBe(false)
+    expect(await journal.add(await createClaim('a'))).toBe(false)
   })
 
   it('PROV-12 does not open a journal that it cannot read', async () => {
     const annotations = { [INTENTS_ANNOTATION]: '{"uid-a": 1}' }
     await server.client().create(leaseKind, { metadata: { ...LEASE, annotations } })
-    await expect(journalOf('first').open()).rejects.toThrow(
+    await expect(createJournal('first').open()).rejects.toThrow(
       /^Cannot read the intents in the annotation .*: the entry "uid-a" is not a claim with this uid\./,
     )
     expect((await readLease()).metadata.annotations).toEqual(annotations)

@@ -3,8 +3,8 @@
 // finalizer on each claim (intent.ts), which takes two requests per claim.
 //
 // An entry contains the claim, so that the next process can repeat the call to the storage after the claim was deleted. The
-// holder of the Lease is the process that writes it. Every update has the resourceVersion of the last one as a condition, so
-// that a process whose successor has opened the journal records no further intent.
+// holder of the Lease is the process that writes it. Every update has the resourceVersion of the last one as a
+// precondition: once a successor has opened the journal, the earlier process cannot record another intent.
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
 import { isAlreadyExists, isConflict, isMissingRight } from '../../api/status-error.ts'
@@ -53,7 +53,7 @@ export interface IntentJournal {
   describe(uid: string): string
 }
 
-/** The time between two updates while few claims wait, so that one update has the intents of many claims. */
+/** The minimum time between two updates while few claims wait: one update then records the intents of many claims. */
 const UPDATE_INTERVAL_MS = 50
 /** An update for at least this many claims does not wait. */
 const FULL_UPDATE_CLAIMS = 24
@@ -215,8 +215,9 @@ export function createIntentJournal({ client, clock, log, ref, identity }: Inten
   }
 
   /**
-   * Reads the Lease after a conflict or an unknown result. Entries that only the Lease has are of an update that failed for
-   * its callers, and the next update removes them. Entries that an operator has removed from the Lease are given up.
+   * Reads the Lease after a conflict or an unknown result. Entries that only the Lease has belong to an update that
+   * failed for its callers; the next update removes them. Entries that an operator has removed from the Lease are given
+   * up.
    */
   async function readLease(): Promise<Readonly<Lease>> {
     const current = await find(client, leaseKind, ref)

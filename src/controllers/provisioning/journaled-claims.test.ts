@@ -1,4 +1,5 @@
-// Claims whose intents are in a journal instead of finalizers (intent-journal.ts). crashes.test.ts crashes such a process.
+// Tests claims whose intents are in a journal instead of finalizers (intent-journal.ts). crashes.test.ts crashes such a
+// process.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'

@@ -1,6 +1,6 @@
-// A new volume's attributes: the mutable parameters of CreateVolume, from the claim's attributes class and the iops and
-// throughput that the claim itself requests, and the amounts of IO that the volume gets. Rejects conflicting values for one
-// key, and attributes whose feature gate is disabled.
+// Determines a new volume's attributes: the mutable parameters of CreateVolume, from the claim's attributes class and
+// its own requests for iops and throughput, and the IO amounts to record in the volume. Rejects conflicting values for
+// one key, and attributes whose feature gate is disabled.
 
 import type { FeatureGate, FeatureGates } from '../../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
@@ -201,7 +201,7 @@ export function ioAmountOf(name: IoAttribute['key'], parameter: string): string 
 export type IoAmounts = Pick<RequestedAttributes, 'iops' | 'throughput'>
 
 /**
- * Returns the amounts that the new volume gets: from the requests of the claim, or else from the mutable parameters of its
+ * Returns the IO amounts of the new volume: from the requests of the claim, or else from the mutable parameters of its
  * attributes class, or else from its storage class's parameters.
  */
 export function providedIo(requestedIo: IoAmounts, mutableParameters: Parameters, parameters: Parameters): IoAmounts {

@@ -329,8 +329,7 @@ function hasPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolean 
 }
 
 /**
- * Whether a volume of this name exists that an earlier, different request created. The request fails, but a volume
- * exists.
+ * Whether the driver already has a volume of this name, which an earlier, different request created.
  */
 const isNameTaken = (error: unknown): boolean => error instanceof CsiError && error.codeName === 'ALREADY_EXISTS'
 const CREATED_FOR_ANOTHER_NODE = 'an earlier attempt created it for another node'

@@ -1,6 +1,6 @@
-// Selects the claims of one of several per-node provisioners. A claim with a selected node belongs to the instance of that
-// node. A claim with immediate binding belongs to the first instance that sets its own node as the selected node. Each
-// instance waits for a random delay and does not write if its driver reports too little capacity.
+// Decides which claims belong to this instance of a per-node provisioner. A claim with a selected node belongs to the
+// instance of that node. A claim with immediate binding belongs to the first instance that sets its own node as the
+// selected node. Each instance waits for a random delay and does not write if its driver reports too little capacity.
 
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'

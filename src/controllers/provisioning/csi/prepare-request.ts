@@ -47,7 +47,7 @@ export interface PreparedRequest {
   readonly fsType: string
   readonly source: DataSource | undefined
   readonly attributes: RequestedAttributes
-  /** The iops and throughput that the volume gets. Empty if the feature gate is disabled. */
+  /** The iops and throughput of the new volume. Empty if the feature gate is disabled. */
   readonly providedIo: Partial<IoAmounts>
   readonly secretRefs: SecretRefs
   /** The credentials in the request, which must not appear in messages. */

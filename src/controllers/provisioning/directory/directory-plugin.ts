@@ -100,7 +100,7 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
     owns: (volume) => nameOf(volume) !== undefined,
   })
 
-  /** Returns undefined unless the directory has the volume's name, so that no PV can refer to the data of another. */
+  /** Returns undefined unless the directory has the volume's name: a PV must not refer to the data of another. */
   function nameOf({ name, source }: ExistingVolume): string | undefined {
     const directoryName = source.hostPath && volumeNameAt(root.path, source.hostPath.path)
     return directoryName === name ? directoryName : undefined
