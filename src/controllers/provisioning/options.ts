@@ -7,7 +7,10 @@ import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from
 export interface ProvisioningOptions {
   /** Whether the provisioner runs in the same process as the binder. Default: false. */
   readonly inProcess?: boolean
-  /** Whether several provisioners run in this process, so that queue names contain their names. Default: inProcess. */
+  /**
+   * Whether queue names contain the provisioner's name, because several provisioners run in this process. Default:
+   * inProcess.
+   */
   readonly prefixesQueueNames?: boolean
   /** Prefix of volume names, which are `<prefix>-<uid of the claim>`. Default: `pvc`. */
   readonly volumeNamePrefix?: string

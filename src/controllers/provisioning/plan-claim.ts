@@ -68,7 +68,10 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
   }
 }
 
-/** Plans for a volume that may exist. It gets a PV even if the claim was deleted, so that it can be reclaimed. */
+/**
+ * Plans for a volume that may exist. It receives a PV even if the claim was deleted, because only a volume with a PV is
+ * reclaimed.
+ */
 function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unknown' }>): ClaimAction {
   const { claim, provisionerName, storageClass, volumeName } = situation
   if (hasOwnVolume(situation)) return finish(situation, NOTHING)

@@ -34,7 +34,7 @@ export interface ProvisionAction {
 }
 
 const INFEASIBLE_RETRY_MS = 300_000
-/** A first call is reported in an event if it takes this long, so that most volumes need one event. */
+/** A first call is reported in an event only if it takes this long, because most volumes then need one event only. */
 const SLOW_CALL_MS = 1_000
 /** Delay after a conflict. Other controllers also write to new claims, often several times. */
 const CONFLICT_RETRY_MS = 100

@@ -50,7 +50,7 @@ export interface ProvisionRequest {
 
 export type ProvisionResult =
   | { readonly is: 'provisioned'; readonly volume: NewVolume }
-  /** `isNotCalled` is set if the storage was not called, so that the result of earlier attempts is unchanged. */
+  /** `isNotCalled` is set if the storage was not called. The result of earlier attempts is then unchanged. */
   | {
       readonly is: 'failed'
       readonly failure: Failure

@@ -53,7 +53,7 @@ export interface ProvisioningControllers {
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Between attempts to open the journal. */
+/** Delay between attempts to open the journal. */
 const OPEN_BACKOFF: Backoff = { baseMs: 500, maxMs: 10_000 }
 const BY_CLASS = 'provisioning: class'
 const BY_CLAIM = 'provisioning: claim'
@@ -176,7 +176,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     }
   }
 
-  /** Tries again until the API server answers. Throws if another process has opened the journal, or on abort. */
+  /** Retries until the API server responds. Throws if another process has opened the journal, or on abort. */
   async function openJournal(unopenedJournal: IntentJournal, signal: AbortSignal): Promise<readonly Claim[]> {
     for (let failures = 1; ; failures++) {
       try {

@@ -90,7 +90,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     const { provisioner = storage.provisioner(), isAtomic = !apiServer.isStock } = options
     const injector = createCrashInjector(options.killAt)
     const hasPlugin = !options.options?.bindsOnSave
-    // A provisioner in TypeScript has these controllers too.
+    // A provisioner that is written with the SDK has both roles.
     const provisionerClient = hasPlugin ? apiServer.clientOf('provisioner', 'sdk') : apiServer.clientOf('provisioner')
     const processClientWithFaults = processClient(provisionerClient, injector, isAtomic, options.intercept)
     const caches = createCacheSet({
@@ -100,7 +100,10 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
       reductions: hasPlugin ? undefined : GUARDED_CACHES,
     })
     const abort = new AbortController()
-    /** Random numbers differ per process until the controllers are created, so that processes have different UUIDs. Afterwards, backoff has no jitter. */
+    /**
+     * Until the controllers are created, random numbers differ per process, so processes have different UUIDs.
+     * Afterwards random() is constant, so backoff has no jitter.
+     */
     let startDraws: number | undefined = stops.length
     const controllers = createProvisioningControllers({
       client: processClientWithFaults,

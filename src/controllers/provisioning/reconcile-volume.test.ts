@@ -20,7 +20,7 @@ interface VolumeOptions {
   readonly spec?: object
 }
 
-async function aVolume(
+async function createVolume(
   name: string,
   { provisionedBy = DISKS, policy = 'Delete', finalizers = [FINALIZER], spec }: VolumeOptions = {},
 ) {
@@ -51,7 +51,7 @@ const patchVolume = (name: string, body: object) =>
 
 describe.each([true, false])('reconcileVolume of a released volume (atomic commits: %s)', (isAtomic) => {
   it('PROV-14 deletes the storage and then the PV', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     const instance = fixture.start({ isAtomic })
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
@@ -64,7 +64,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
   })
 
   it('PROV-14 records an event and retries with backoff if the storage cannot be deleted', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     await fixture.release('pv')
     for (let i = 0; i < 2; i++) fixture.storage.deleteScript.push({ is: 'failed', message: `busy ${i}` })
     const instance = fixture.start({ isAtomic })
@@ -86,7 +86,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
   })
 
   it('PROV-14 repeats the deletion of the storage if the PV could not be deleted', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     await fixture.release('pv')
     let failures = 3
     const intercept = (verb: string, args: readonly any[]) => {
@@ -99,7 +99,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
   })
 
   it('PROV-14 annotates the unchanged PV before it deletes the storage', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     await fixture.release('pv')
     let isRetained = false
     const intercept = async (verb: string, args: readonly any[]) => {
@@ -120,7 +120,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
   })
 
   it('PROV-14 continues a deletion after the claimRef is cleared, unless the policy is Retain', async () => {
-    for (const name of ['gone', 'kept']) await aVolume(name)
+    for (const name of ['gone', 'kept']) await createVolume(name)
     fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' }, { is: 'failed', message: 'busy' })
     fixture.start({ isAtomic })
     for (const name of ['gone', 'kept']) await fixture.release(name)
@@ -134,7 +134,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
   })
 
   it('PROV-18 keeps a PV that a user deletes before its claim until the storage is deleted', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     await setPhase('pv', 'Bound')
     fixture.start({ isAtomic })
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
@@ -148,7 +148,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
 
 describe('reconcileVolume of a volume that a user deletes', () => {
   it('PROV-14 deletes the storage of an Available volume', async () => {
-    await aVolume('pv', { spec: { claimRef: undefined } })
+    await createVolume('pv', { spec: { claimRef: undefined } })
     await setPhase('pv', 'Available')
     fixture.start()
     await fixture.settle()
@@ -161,8 +161,8 @@ describe('reconcileVolume of a volume that a user deletes', () => {
   it('PROV-14 deletes the volume if its claim is not bound, and keeps it if the claim is bound', async () => {
     const claim = await fixture.createClaim('data', { storageClassName: 'none' })
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
-    await aVolume('pv', { spec: { claimRef } })
-    await aVolume('kept', { spec: { claimRef } })
+    await createVolume('pv', { spec: { claimRef } })
+    await createVolume('kept', { spec: { claimRef } })
     fixture.start()
     await fixture.release('pv')
     await fixture.settle()
@@ -197,9 +197,9 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
       'Released',
     ],
   ] as [string, VolumeOptions, string][])('%s', async (_title, options, phase) => {
-    await aVolume('pv', options)
+    await createVolume('pv', options)
     await setPhase('pv', phase)
-    await aVolume('own')
+    await createVolume('own')
     await fixture.release('own')
     fixture.start()
     await fixture.waitUntil(
@@ -212,7 +212,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
   })
 
   it('PROV-20 deletes a volume without the provisioned-by annotation if the provisioner owns its source', async () => {
-    await aVolume('static', { provisionedBy: null, finalizers: [] })
+    await createVolume('static', { provisionedBy: null, finalizers: [] })
     await fixture.release('static')
     fixture.start()
     await fixture.waitUntil(isDeleted('static'), 'the deletion of the volume', fixture.runOtherControllers)
@@ -220,7 +220,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
   })
 
   it('PROV-14 ignores a volume of another instance', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     await fixture.release('pv')
     fixture.storage.deleteScript.push({ is: 'ignored', message: 'not on this node' })
     fixture.start()
@@ -233,7 +233,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
   })
 
   it('PROV-20 reports a volume with its annotation but a foreign source, and releases it if a user deletes it', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     await fixture.release('pv')
     const foreignResult = { is: 'failed', message: 'foreign source; nothing was changed', isForeign: true } as const
     fixture.storage.deleteScript.push(foreignResult, foreignResult)
@@ -251,7 +251,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
   })
 
   it('PROV-14 reports a delete call that exceeds its timeout and keeps waiting', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     await fixture.release('pv')
     const provisioner = fixture.storage.provisioner()
     let resume = () => {}
@@ -278,7 +278,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
   })
 
   it('PROV-14 ignores a volume being deleted that no longer has its finalizer', async () => {
-    await aVolume('pv', { finalizers: ['example.com/hold'] })
+    await createVolume('pv', { finalizers: ['example.com/hold'] })
     await fixture.release('pv')
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
     fixture.start()
@@ -289,7 +289,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
 
 describe('the provisioner finalizer of volumes', () => {
   it('PROV-18 is set on bound volumes while their policy is Delete', async () => {
-    await aVolume('static', { provisionedBy: null, finalizers: [] })
+    await createVolume('static', { provisionedBy: null, finalizers: [] })
     await setPhase('static', 'Bound')
     fixture.start()
     await fixture.waitUntil(async () => (await finalizersOf('static')).includes(FINALIZER), 'the finalizer to be added')
@@ -307,7 +307,7 @@ describe('the provisioner finalizer of volumes', () => {
   })
 
   it('PROV-15 is removed if the policy is changed to Retain, so that the PV can be deleted without its storage', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     await setPhase('pv', 'Bound')
     fixture.start()
     await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
@@ -325,7 +325,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
       annotations: { 'volume.kubernetes.io/storage-provisioner': 'x.y/z' },
     })
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
-    await aVolume('pv', { spec: { claimRef } })
+    await createVolume('pv', { spec: { claimRef } })
     await fixture.release('pv')
     const instance = fixture.start()
     await fixture.waitUntil(() => instance.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
@@ -343,7 +343,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
 
   it('PROV-14 deletes the volume if its claim is bound to another volume', async () => {
     const claim = await fixture.createClaim('data', { spec: { volumeName: 'other' } })
-    await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: claim.metadata.uid } } })
+    await createVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: claim.metadata.uid } } })
     await fixture.release('pv')
     fixture.start()
     await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
@@ -351,14 +351,14 @@ describe('reconcileVolume of a released volume that may be in use', () => {
 
   it('PROV-14 deletes the volume if only a later claim of the same name exists', async () => {
     await fixture.createClaim('data', { provisioner: 'x.y/z' })
-    await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: 'an-earlier-one' } } })
+    await createVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: 'an-earlier-one' } } })
     await fixture.release('pv')
     fixture.start()
     await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
   })
 
   it('PROV-14 keeps the volume if its policy was changed to Retain and the cache is behind', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     await fixture.release('pv')
     let isChanged = false
     const intercept = async (verb: string) => {
@@ -373,7 +373,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
   })
 
   it('PROV-14 keeps the volume and records an event while it is attached to a node', async () => {
-    await aVolume('pv')
+    await createVolume('pv')
     await fixture.release('pv')
     await fixture.client.create(volumeAttachmentKind, {
       metadata: { name: 'attached' },

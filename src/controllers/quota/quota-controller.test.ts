@@ -51,7 +51,7 @@ function start(wrapClient: (inner: Client) => Client = (inner) => inner): void {
 
 const waitUntil: ServerFixture['waitUntil'] = (condition, goal) => server.waitUntil(condition, goal)
 
-const aQuota = (name: string, hard: object) => server.post(QUOTAS, { metadata: { name }, spec: { hard } })
+const createQuota = (name: string, hard: object) => server.post(QUOTAS, { metadata: { name }, spec: { hard } })
 const createClaim = async (name: string, storage: string) => {
   const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } } }
   expect((await server.post(CLAIMS, { metadata: { name }, spec })).status).toBe(201)
@@ -68,7 +68,7 @@ describe('createQuotaController', () => {
     await createClaim('b', '3Gi')
     start()
     const hard = { 'requests.storage': '2Gi', persistentvolumeclaims: '10', 'count/configmaps': '5', pods: '1' }
-    await aQuota('team', hard)
+    await createQuota('team', hard)
     await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
     expect(await statusOf('team')).toEqual({
       hard,
@@ -79,7 +79,7 @@ describe('createQuotaController', () => {
   it('REX-4 computes the usage of keys that are added to a quota', async () => {
     start()
     await createClaim('a', '1Gi')
-    await aQuota('team', { persistentvolumeclaims: '10' })
+    await createQuota('team', { persistentvolumeclaims: '10' })
     await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '5Gi' } } }, 'merge')
     await waitUntil(
@@ -104,7 +104,7 @@ describe('createQuotaController', () => {
         return list
       },
     }))
-    await aQuota('team', { persistentvolumeclaims: '10' })
+    await createQuota('team', { persistentvolumeclaims: '10' })
     await waitUntil(async () => reads > 0 && (await statusOf('team')) !== undefined, 'the usage to be counted')
     expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
     await waitUntil(() => queueStates().length === 0, 'the queue to be empty')
@@ -113,7 +113,7 @@ describe('createQuotaController', () => {
 
   it('SYS-4 verifies periodically and finds no difference', async () => {
     start()
-    await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
+    await createQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
     await createClaim('a', '1Gi')
     await waitUntil(async () => (await verificationsTotal()) >= 2, 'two rounds of verification')
     expect(await differencesTotal()).toBe(0)
@@ -123,7 +123,7 @@ describe('createQuotaController', () => {
   it('SYS-4 logs, counts and repairs a wrong usage', async () => {
     start()
     await createClaim('a', '1Gi')
-    await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
+    await createQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
     await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team/status`, { status: { used: { persistentvolumeclaims: '7' } } }, 'merge')
     await waitUntil(
@@ -141,7 +141,7 @@ describe('createQuotaController', () => {
     start()
     await createClaim('a', '1Gi')
     const hard = { persistentvolumeclaims: '10' }
-    await aQuota('team', hard)
+    await createQuota('team', hard)
     await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team/status`, { status: { hard: { persistentvolumeclaims: '99' } } }, 'merge')
     await waitUntil(
@@ -165,7 +165,7 @@ describe('createQuotaController', () => {
       },
     }))
     await createClaim('first', '1Gi')
-    await aQuota('team', { persistentvolumeclaims: '1000' })
+    await createQuota('team', { persistentvolumeclaims: '1000' })
     await waitUntil(() => reads >= 5, 'several rounds of verification')
     expect(await differencesTotal()).toBe(0)
     expect((await statusOf('team')).used.persistentvolumeclaims).toBe(String(reads + 1))
@@ -173,7 +173,7 @@ describe('createQuotaController', () => {
 
   it('SYS-4 does not change quotas on a server that maintains them itself', async () => {
     start((inner) => ({ ...inner, commitsAtomically: async () => false }))
-    await aQuota('team', { persistentvolumeclaims: '10' })
+    await createQuota('team', { persistentvolumeclaims: '10' })
     await waitUntil(
       () => queueStates().some(({ message }) => message?.includes('maintains quotas itself') ?? false),
       'the message to be reported',

@@ -157,7 +157,7 @@ describe("a Secret's token", () => {
     expect((await whoAmI(secret)).status).toBe(401)
   })
 
-  it('SYS-23 is for the API server only', async () => {
+  it('SYS-23 is valid for the API server only', async () => {
     const { createSecret, waitUntilFilled, post } = await start()
     await createSecret('key')
     const token = textOf(await waitUntilFilled('key'), 'token')

@@ -10,7 +10,9 @@ import { parseMemberName } from './identity.ts'
 import { saveOwners } from './members.ts'
 import type { SetAction, SetPlan } from './plan-set.ts'
 
-/** The first batch has one pod and each further one twice as many, so that a failure that concerns all is found early. */
+/**
+ * The first batch has one pod, and each further batch twice as many: a failure that affects all pods is found early.
+ */
 const BATCH_MAX = 64
 
 type StoredSet = Readonly<Stored<StatefulSet>>

@@ -41,8 +41,8 @@ export interface ProvisionerPlugin<
   provision(request: ProvisionRequest<P, L>, call: Call): Promise<ProvisionedVolume>
   /**
    * Expands the volume, including its file system, to at least `sizeBytes`, and returns its size. The call may be repeated, even
-   * with a size that the volume already has: it then returns the volume's size. If this function is absent, an event
-   * on a claim that requests more storage says that the volume cannot be expanded.
+   * with a size that the volume already has: it then returns the volume's size. If this function is absent, an event on
+   * a claim that requests more storage reports that the volume cannot be expanded.
    */
   expand?(request: ExpandRequest, call: Call): Promise<ExpandedVolume>
   /** Changes attributes of the volume. The call may be repeated, and a cancelled change is undone with the earlier values. */

@@ -1,5 +1,5 @@
-// Calls functions of a plugin with a timeout. The timeout aborts the signal of the call, but the call is still awaited, so
-// that two calls for one volume never run concurrently. All errors are converted to CallError.
+// Calls functions of a plugin with a timeout. The timeout aborts the signal of the call, but the call is still awaited:
+// two calls for one volume never run concurrently. All errors are converted to CallError.
 import type { Clock } from '../../../base/clock.ts'
 import type { OverdueCallback } from '../provisioner.ts'
 import type { Call } from './contract.ts'
