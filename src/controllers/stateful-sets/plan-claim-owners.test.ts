@@ -30,7 +30,7 @@ describe('planClaimOwners', () => {
     [['Delete', 'Retain'], true, POD],
     [['Delete', 'Delete'], false, SET],
     [['Delete', 'Delete'], true, POD],
-  ])('SYS-27 whenScaled and whenDeleted %j, scaled down %j', (policy, isCondemned, owner) => {
+  ])('SYS-27 plans the owner for whenScaled and whenDeleted %j (pod scaled down: %j)', (policy, isCondemned, owner) => {
     const wantedOwners = owner ? [owner] : []
     for (const owners of [[], [SET], [POD], [SET, POD]]) {
       const isCurrent = JSON.stringify(owners) === JSON.stringify(wantedOwners)

@@ -46,7 +46,7 @@ function findOwner({ set, pod, isCondemned }: ClaimOwnersInput): OwnerReference 
 
 const retentionOf = ({ spec }: Readonly<StatefulSet>) => spec?.persistentVolumeClaimRetentionPolicy ?? {}
 
-/** Whether the claim has a reference to an earlier set or pod of the same name, so that it may be deleted at any time. */
+/** Whether the claim has a reference to an earlier set or pod of the same name. It may then be deleted at any time. */
 export function isStaleClaim({ claim, set, pod, podName }: Omit<ClaimOwnersInput, 'isCondemned'>): boolean {
   return (claim.metadata.ownerReferences ?? []).some(
     (reference) =>

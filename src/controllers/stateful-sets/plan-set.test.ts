@@ -295,7 +295,7 @@ describe('planSet in any situation', () => {
         if (takenDown > 0) expect(spec.replicas! - available + takenDown).toBeLessThanOrEqual(Number(maxUnavailable))
         for (const { pod } of updates) expect(ordinalOf(pod)).toBeGreaterThanOrEqual(spec.ordinals!.start + partition)
 
-        // Retention: a claim is never given to an owner that the policy does not name.
+        // Retention: no claim has an owner that the policy does not name.
         const { whenScaled, whenDeleted } = spec.persistentVolumeClaimRetentionPolicy!
         for (const action of actions) {
           if (action.do !== 'set-claim-owners' && action.do !== 'create-claim') continue

@@ -54,7 +54,7 @@ export function planSet(situation: SetSituation): SetPlan {
   return { actions: plan.actions, ...(plan.waitsFor ? { waitsFor: plan.waitsFor } : {}) }
 }
 
-/** The plan while it is being made. */
+/** The plan under construction. */
 class Plan {
   readonly actions: SetAction[] = []
   waitsFor: string | undefined

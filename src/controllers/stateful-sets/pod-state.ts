@@ -22,6 +22,6 @@ export function availableAtMs(pod: Readonly<Pod>, minReadySeconds: number): numb
 }
 
 export function isAvailable(pod: Readonly<Pod>, minReadySeconds: number, nowMs: number): boolean {
-  const readySinceMs = availableAtMs(pod, minReadySeconds)
-  return readySinceMs !== undefined && readySinceMs <= nowMs
+  const availableSinceMs = availableAtMs(pod, minReadySeconds)
+  return availableSinceMs !== undefined && availableSinceMs <= nowMs
 }

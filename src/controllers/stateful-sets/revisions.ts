@@ -22,7 +22,7 @@ export interface Revision {
 
 type StoredRevision = Readonly<Stored<ControllerRevision>>
 
-/** How the revision of the current template comes about. */
+/** Whether the revision of the current template exists, is renumbered or is created. */
 type RevisionAction =
   | { readonly do: 'use'; readonly revision: StoredRevision }
   /** The template is that of an older revision, which becomes the newest one. */
@@ -117,7 +117,7 @@ function normalize(template: object): PodTemplateSpec {
 const isSameTemplate = (a: PodTemplateSpec, b: PodTemplateSpec): boolean =>
   jsonEquals(withEmptyFields(a) as unknown as JsonObject, withEmptyFields(b) as unknown as JsonObject)
 
-/** Returns the revisions to delete: the oldest of those that no pod uses, as far as there are more than the limit. */
+/** Returns the revisions to delete: the oldest unused ones beyond the limit. */
 export function planHistory(
   set: Readonly<StatefulSet>,
   revisions: readonly StoredRevision[],

@@ -107,7 +107,7 @@ describe('the stateful set controller', () => {
     await fixture.patchSet({ spec: { replicas: 1 } })
     await fixture.settle(async () => (await fixture.podNames()).length === 1, 'web-1 to be deleted')
     expect((await fixture.list(CLAIMS)).map(ownersOf)).toEqual([['StatefulSet/web'], ['Pod/web-1']])
-    // Nothing collects garbage in this test, so that the claim of the earlier pod blocks the next one.
+    // No garbage collector runs in this test, so the claim of the earlier pod blocks the next one.
     await fixture.patchSet({ spec: { replicas: 2 } })
     const isReported = async () => fixture.events.some((event) => event.includes('pvc data-web-1 is being deleted'))
     await fixture.settle(isReported, 'the claim to be reported')
@@ -175,7 +175,7 @@ describe('the stateful set controller', () => {
     await fixture.settle(async () => (await fixture.podNames()).length === 0, 'no pods')
   })
 
-  it('SYS-27 waits while another controller has a pod of the name', async () => {
+  it('SYS-27 waits while another controller owns a pod with the name', async () => {
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'c', uid: 'u', controller: true }
     await fixture.server.post(PODS, {
       metadata: { name: 'web-0', labels: { app: 'web' }, ownerReferences: [owner] },

@@ -8,7 +8,7 @@ import type { Subject } from './change.ts'
 
 export interface ServedNode {
   readonly name: string
-  /** The topology segments of the node. Absent if the driver reports no topology, so that every volume is accessible. */
+  /** The topology segments of the node. Absent if the driver reports no topology: every volume is then accessible. */
   readonly segments?: Readonly<Record<string, string>>
 }
 

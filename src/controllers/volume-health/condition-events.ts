@@ -22,7 +22,7 @@ const REPEAT_MS = 1_800_000
 const EVENTS_PER_PAGE = 500
 
 export interface ConditionEvents {
-  /** Reads the events of earlier processes, so that recoveries from conditions that they recorded are recorded too. */
+  /** Reads the events of earlier processes, to also record recoveries from the conditions in them. */
   readEarlierEvents(client: Client, signal: AbortSignal): Promise<void>
   record(claim: Claim, condition: VolumeCondition): void
   /** Discards a deleted claim's state. */

@@ -1,6 +1,7 @@
-// Reports the condition of the bound volumes of one CSI driver as events on their claims (external-health-monitor). At an
-// interval, it lists all volumes of a driver with LIST_VOLUMES, and asks a driver with GET_VOLUME for each volume whose
-// condition is not in the list. With leader election, each term creates a new instance.
+// Reports the condition of the bound volumes of one CSI driver as events on their claims (external-health-monitor). At
+// an interval, it calls ListVolumes if the driver has LIST_VOLUMES. If the driver has GET_VOLUME, it calls
+// ControllerGetVolume for each volume whose condition is not in the list. With leader election, each term creates a new
+// instance.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { isMissingRight } from '../../api/status-error.ts'
