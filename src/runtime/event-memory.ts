@@ -1,6 +1,6 @@
-// What an event recorder remembers of the objects with the latest events: the tokens of the rate limit, and the recorded
-// events, so that repeated events increase a count and events with too many different messages are combined. Everything about
-// an object is in one entry: under a load of new objects this memory is always full.
+// The memory of an event recorder: for the objects with the latest events, the tokens of the rate limit and the
+// recorded events. With it, the recorder counts repeated events and combines events with too many different messages.
+// All data of an object is in one entry, because this memory is always full under a load of new objects.
 import type { Clock } from '../base/clock.ts'
 import { LruCache } from '../base/lru-cache.ts'
 import type { EventDetails } from './events.ts'
@@ -74,7 +74,7 @@ export function createEventMemory(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>) {
       variations: [],
       combined: undefined,
     }
-    events.groups = [...events.groups, group] // a pushed array would have space for sixteen more
+    events.groups = [...events.groups, group] // push() would reserve space for sixteen more
     return group
   }
 

@@ -39,14 +39,15 @@ export interface EventRecorder {
 }
 
 const PENDING_MAX = 5_000 // further events are dropped and counted
-/** Events per commit. More pending events wait, so that they do not slow down a busy server. */
+/** Events per commit. Further pending events wait, because they would slow down a busy server. */
 const EVENTS_PER_COMMIT_MAX = 64
 const COMMIT_PAUSE_MS = 250
 /** Maximum number of concurrent requests on a server without atomic commits, where every event is a request. */
 const DELIVERIES_MAX = 8
 /**
- * While more events than this are pending, they are sent as fast as other requests, so that none is dropped. While fewer are,
- * other requests are preferred: a burst of claims gets its volumes first and its events afterwards.
+ * While more events than this are pending, they have the same priority as other requests, because further events would
+ * be dropped. While fewer are pending, other requests are preferred: in a burst of claims, volumes are created before
+ * events.
  */
 const PENDING_PREFERRED_MAX = PENDING_MAX / 2
 const URGENT_DELIVERIES_MAX = 64

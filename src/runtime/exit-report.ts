@@ -1,4 +1,4 @@
-// Reports why a process exits before its command has ended, so that every such exit writes a line to standard error.
+// Writes a line with the reason to standard error if a process exits before its command has ended.
 import { writeSync } from 'node:fs'
 
 export interface ExitReport {

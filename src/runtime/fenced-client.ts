@@ -1,6 +1,6 @@
-// A leader's client: its writes are sent only while this process leads, and with the fences of its leases, so that a
-// Stowage server rejects a late write of a process that was frozen or cut off while another one became the leader. Other API
-// servers ignore fences: there only the check before sending applies. Reads and events are not fenced.
+// A leader's client. It sends writes only while this process leads, with the fences of its leases. If the process was
+// frozen or cut off and another one has become the leader, a Stowage server rejects its late writes. Other API servers
+// ignore fences: there only the check before sending applies. Reads and events are not fenced.
 import type { Kind } from '../api/kind.ts'
 import type { LeaseFence } from '../api/kinds/lease/lease-fence.ts'
 import { isLeaseLost } from '../api/status-error.ts'

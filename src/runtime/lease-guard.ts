@@ -37,7 +37,7 @@ export function createLeaseGuard(options: LeaseGuardOptions): LeaderElection {
   const observations = new Map<string, { readonly record: string; readonly sinceMs: number }>()
   let isLeader = false
   let heldLease: HeldLease | undefined
-  /** The last holder or error that was logged, so that it is not logged again when it is repeated. */
+  /** The last holder or error that was logged. Repetitions are not logged. */
   let loggedReason = ''
 
   async function findHeldLease(signal: AbortSignal): Promise<HeldLease | undefined> {

@@ -1,5 +1,5 @@
-// The times of a lease, and the rule that they must follow so that two processes do not lead at the same time and the leader
-// has time to renew its lease.
+// The times of a lease, and the rule for them: two processes must not lead at the same time, and the leader must have
+// time to renew its lease.
 
 export interface LeaseTimes {
   /** The time that other processes wait after the last renewal that they observed. */

@@ -9,7 +9,7 @@ import type { OperationSubject } from './operation-of.ts'
 /** The kinds whose attempts the journal of volumes records. */
 const KINDS: ReadonlySet<string> = new Set(['PersistentVolumeClaim', 'PersistentVolume', 'VolumeAttachment', 'Pod'])
 const RESULTS: Readonly<Record<Outcome['is'], string>> = { done: 'Done', retry: 'Retry', stuck: 'Stuck' }
-/** Longer messages are cut. */
+/** Longer messages are truncated. */
 const MESSAGE_LENGTH_MAX = 1_000
 
 /** Returns undefined for objects of other kinds. */

@@ -191,7 +191,7 @@ describe('the registry of operations', () => {
     expect(activities).toEqual([{ start, durationMs: 1.235, ...call }])
   })
 
-  it('PLUS-15 gives queues with the same name and key different operations', () => {
+  it('PLUS-15 lists separate operations for two queues with the same name and key', () => {
     const clock = manualClock()
     const registry = createOperationRegistry({ process: 'p', clock })
     const queues = [1, 2].map(() => {

@@ -1,6 +1,6 @@
 // The registry of this process's operations: what its work queues do and wait for. A queue only notes the key of a
-// reconcile that starts or ends. For its listeners the registry reads the states of noted keys at most once per second, so
-// that a reconcile that is done within a second costs two insertions into a set.
+// reconcile that starts or ends. For its listeners the registry reads the states of noted keys at most once per second.
+// A reconcile that is done within a second therefore costs only two insertions into a set.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { Operation, OperationReference } from '../../api/kinds/operation/operation-schema.ts'
 import type { Clock } from '../../base/clock.ts'

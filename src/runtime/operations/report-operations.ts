@@ -1,7 +1,7 @@
 // Reports this process's operations to its API server: changes in bounded batches, and a heartbeat while there are
 // operations. The reports also contain its attempts and driver calls. A server that does not know the process, for
-// example after a restart, gets a complete list. A server that does not serve reports, such as a stock API server, gets
-// none.
+// example after a restart, receives a complete list. A server that does not serve reports, such as a stock API server,
+// receives none.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import { operationReportKind, REPORTED_OPERATIONS_MAX } from '../../api/kinds/operation/operation-report.ts'
 import type { Operation, OperationReference } from '../../api/kinds/operation/operation-schema.ts'
@@ -90,7 +90,7 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
     else if (nextMs !== undefined) cancelTimer = clock.after(nextMs, send)
   }
 
-  /** Sends at least one report, so that it is a heartbeat if nothing has changed. */
+  /** Sends at least one report. If nothing has changed, it is a heartbeat. */
   async function sendPending(): Promise<void> {
     cancelTimer()
     isBackingOff = false
