@@ -1,4 +1,4 @@
-// Names, annotations, finalizers and taints for attaching volumes. They are part of the API.
+// Names, annotations and finalizers for attaching volumes. They are part of the API.
 import { createHash } from 'node:crypto'
 
 export interface VolumeOnNode {
@@ -8,7 +8,10 @@ export interface VolumeOnNode {
   readonly nodeName: string
 }
 
-/** Returns the name of the VolumeAttachment of a volume on a node. A repeated creation conflicts with the existing one. */
+/**
+ * Returns the name of the VolumeAttachment for a volume on a node. The name depends only on the arguments, so a repeated
+ * creation conflicts with the existing attachment.
+ */
 export const attachmentNameOf = ({ driver, handle, nodeName }: VolumeOnNode): string =>
   `csi-${createHash('sha256').update(`${handle}${driver}${nodeName}`).digest('hex')}`
 

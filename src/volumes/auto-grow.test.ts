@@ -49,7 +49,7 @@ const plan = (situation: Situation): AutoGrowPlan =>
   })
 
 describe('parsePolicy', () => {
-  it('PLUS-12 reads shares, sizes and durations, with defaults for all but max', () => {
+  it('PLUS-12 parses percentages, sizes and durations, with defaults for every key except max', () => {
     expect(parsePolicy('max=100Gi')).toEqual({
       threshold: 0.8,
       step: { share: 0.2 },
@@ -104,7 +104,7 @@ describe('findPolicy', () => {
 })
 
 describe('planAutoGrowth', () => {
-  it('PLUS-12 adds the step to the capacity at the threshold of bytes or inodes', () => {
+  it('PLUS-12 adds the step to the capacity when the used bytes or inodes reach the threshold', () => {
     expect(plan({})).toEqual({
       do: 'grow',
       from: '5Gi',
@@ -118,7 +118,7 @@ describe('planAutoGrowth', () => {
     expect(plan({ request: '1Gi' })).toMatchObject({ to: '6Gi' })
   })
 
-  it('PLUS-12 stops at the maximum, at the class and at the free capacity', () => {
+  it('PLUS-12 stops at the maximum, if the class does not allow expansion, and if the free capacity is too small', () => {
     expect(plan({ capacity: '9Gi' })).toMatchObject({ do: 'grow', to: '10Gi' })
     expect(plan({ capacity: '10Gi' })).toMatchObject({
       do: 'stop',
@@ -133,7 +133,7 @@ describe('planAutoGrowth', () => {
     })
   })
 
-  it('PLUS-12 sets no target while one is pending, in the cooldown, or while the usage is older than the last growth', () => {
+  it('PLUS-12 waits for a pending expansion, for the cooldown, and for a measurement after the last growth', () => {
     expect(plan({ request: '6Gi' })).toMatchObject({ do: 'wait', message: 'an expansion to 6Gi is pending' })
     expect(plan({ state: 'NodeResizePending' })).toMatchObject({ do: 'wait' })
     const grown = (time: string, sizeBytes: number) => ({ annotations: { [AUTO_GROWN]: `${time} ${sizeBytes}` } })
@@ -146,7 +146,7 @@ describe('planAutoGrowth', () => {
     expect(plan({ annotations: { [AUTO_GROWN]: 'damaged' } })).toMatchObject({ do: 'grow' })
   })
 
-  it('PLUS-12 requests whole GiB before a maximum that is none, because drivers round sizes up', () => {
+  it('PLUS-12 requests the last whole GiB before a maximum that is not a whole GiB, because drivers round sizes up', () => {
     const planTo = (capacity: string, max: string) => {
       const policy = parsePolicy(`step=20%,max=${max}`) as never
       const usage = { usedBytes: 9, freeBytes: 1 }
@@ -166,7 +166,7 @@ describe('planAutoGrowth', () => {
     expect(planTo('1Gi', '1500Mi')).toMatchObject({ to: '1229Mi' })
   })
 
-  it('PLUS-12 stops if the driver has no size within the maximum', () => {
+  it('PLUS-12 stops if the driver rejects the size that automatic growth requested', () => {
     const annotations = { [AUTO_GROWN]: `2026-01-01T00:00:00Z ${5 * GIB} 6Gi 10Gi` }
     expect(plan({ annotations, request: '6Gi', state: 'ControllerResizeInfeasible' })).toEqual({
       do: 'stop',
@@ -176,22 +176,12 @@ describe('planAutoGrowth', () => {
     expect(plan({ annotations, request: '7Gi', state: 'ControllerResizeInfeasible' })).toMatchObject({ do: 'wait' })
   })
 
-  it('PLUS-12 limits the driver to the maximum, for the size that automatic growth requested', () => {
-    const limitOf = (request: string, record: string) =>
-      growthLimitBytes(claimOf({ request, annotations: { [AUTO_GROWN]: `2026-01-01T00:00:00Z 1 ${record}` } }))
-    expect(limitOf('6Gi', '6Gi 10Gi')).toBe(10n * BigInt(GIB))
-    expect(limitOf('7Gi', '6Gi 10Gi')).toBeUndefined()
-    expect(limitOf('6Gi', '6Gi 5Gi')).toBeUndefined()
-    expect(limitOf('6Gi', '')).toBeUndefined()
-    expect(growthLimitBytes(claimOf({}))).toBeUndefined()
-  })
-
   it('PLUS-12 does nothing if the usage is not known', () => {
     expect(plan({ usage: undefined })).toMatchObject({ do: 'nothing', message: 'its usage is not known' })
     expect(plan({ usage: { inodes: 1, inodesUsed: 1 } })).toMatchObject({ do: 'nothing' })
   })
 
-  it('PLUS-12 never plans a size beyond the maximum, or one that is not larger', () => {
+  it('PLUS-12 plans only sizes above the capacity and up to the maximum', () => {
     check(
       property(
         bigInt(1n, 2n ** 50n),
@@ -214,5 +204,17 @@ describe('planAutoGrowth', () => {
         },
       ),
     )
+  })
+})
+
+describe('growthLimitBytes', () => {
+  it('PLUS-12 returns the maximum only for a size that automatic growth requested', () => {
+    const limitOf = (request: string, record: string) =>
+      growthLimitBytes(claimOf({ request, annotations: { [AUTO_GROWN]: `2026-01-01T00:00:00Z 1 ${record}` } }))
+    expect(limitOf('6Gi', '6Gi 10Gi')).toBe(10n * BigInt(GIB))
+    expect(limitOf('7Gi', '6Gi 10Gi')).toBeUndefined()
+    expect(limitOf('6Gi', '6Gi 5Gi')).toBeUndefined()
+    expect(limitOf('6Gi', '')).toBeUndefined()
+    expect(growthLimitBytes(claimOf({}))).toBeUndefined()
   })
 })

@@ -1,5 +1,5 @@
-// The policy of automatic growth: parses the annotation of a claim or class, and plans the next size of a claim from the
-// measured usage. Pure. controllers/auto-growing applies the plan, and `stowage df --would-grow` prints it.
+// Parses the policy of automatic growth from the annotation of a claim or class, and plans the next size of a claim from
+// its measured usage. Pure. controllers/auto-growing applies the plan, and `stowage df --would-grow` prints it.
 //
 //   stowage.dev/auto-grow: "threshold=80%,step=20%,max=100Gi,cooldown=10m"
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
@@ -72,7 +72,7 @@ export function parsePolicy(text: string): AutoGrowPolicy | { readonly problem: 
   return maxBytes === undefined ? { problem: 'max is missing' } : { ...policy, maxBytes }
 }
 
-/** Each returns the field, or the text that describes valid values. */
+/** Each function returns a field of the policy, or a description of the valid values. */
 const READERS = {
   threshold(text: string): Partial<AutoGrowPolicy> | string {
     const share = parsePercent(text)
@@ -103,9 +103,9 @@ const parseBytes = (text: string): bigint | undefined =>
 
 export type AutoGrowPlan =
   | { readonly do: 'nothing'; readonly message: string }
-  /** Check again after this time. */
+  /** Wait for a pending expansion, a new measurement, or the end of the cooldown. Only the cooldown sets `afterMs`. */
   | { readonly do: 'wait'; readonly afterMs?: number; readonly message: string }
-  /** The claim should grow and cannot. */
+  /** The claim should grow but cannot. */
   | { readonly do: 'stop'; readonly reason: 'max' | 'class' | 'capacity' | 'driver'; readonly message: string }
   | {
       readonly do: 'grow'
@@ -126,7 +126,7 @@ export interface AutoGrowSituation {
   readonly nowMs: number
 }
 
-/** Sizes are multiples of this, which every driver that rounds sizes divides. */
+/** Sizes below the maximum are rounded up to a multiple of this. */
 const ROUND_BYTES = 1024n ** 2n
 
 export function planAutoGrowth(situation: AutoGrowSituation): AutoGrowPlan {
@@ -147,8 +147,8 @@ export function planAutoGrowth(situation: AutoGrowSituation): AutoGrowPlan {
     return { do: 'wait', message: `an expansion to ${request} is pending` }
   }
   const sizeBytes = sizeOf(usage)
-  // After a growth, a node may not have measured the larger file system yet.
   if (!usage || sizeBytes === undefined) return { do: 'nothing', message: 'its usage is not known' }
+  // The node may not have measured the larger file system yet.
   if (last && sizeBytes <= last.sizeBytes)
     return { do: 'wait', message: 'its usage was measured before its last growth' }
   const share = usedShare(usage)
@@ -187,7 +187,8 @@ function planStep(
 
 /**
  * Adds the step to the capacity, not to the request: the driver may have provided more. Rounds up, but never beyond the maximum.
- * Many drivers round sizes up to whole GiB: a maximum that is not one is requested only after the last whole GiB below it.
+ * Many drivers round sizes up to whole GiB. If that would exceed the maximum, the last whole GiB up to the maximum is
+ * requested first.
  */
 function nextBytes(capacityBytes: bigint, { step, maxBytes }: AutoGrowPolicy): bigint {
   const stepBytes = 'bytes' in step ? step.bytes : (capacityBytes * BigInt(Math.round(step.share * 100)) + 99n) / 100n
@@ -214,7 +215,7 @@ export function growthLimitBytes(claim: Readonly<PersistentVolumeClaim>): bigint
 const format = (bytes: bigint): string => formatQuantity(quantityFromBytes(bytes))
 const percent = (share: number): string => `${Math.floor(share * 100)}%`
 
-/** The larger share of used bytes and used inodes. */
+/** Returns the share of used bytes or the share of used inodes, whichever is larger. */
 function usedShare({ usedBytes = 0, freeBytes = 0, inodes = 0, inodesUsed = 0 }: VolumeUsage): number {
   const total = usedBytes + freeBytes
   return Math.max(total > 0 ? usedBytes / total : 0, inodes > 0 ? inodesUsed / inodes : 0)
@@ -231,7 +232,7 @@ interface GrowthRecord {
   readonly max?: string
 }
 
-/** Returns undefined for a record that a user has damaged: the claim may then grow before its cooldown has ended. */
+/** Returns undefined if there is no valid record. If a user has damaged it, the claim may grow during its cooldown. */
 function readRecord({ metadata }: Readonly<PersistentVolumeClaim>): GrowthRecord | undefined {
   const [time = '', size = '', to = '', max = ''] = metadata.annotations?.[AUTO_GROWN]?.split(' ') ?? []
   const [atMs, sizeBytes] = [Date.parse(time), Number(size)]

@@ -105,7 +105,7 @@ describe('chooseVolume', () => {
     expect(chosenName({ size: '5Gi' }, volumes)).toBeUndefined()
   })
 
-  it('PROV-4 prefers a reserved volume with a class that the claim does not request, other labels or the phase Pending', () => {
+  it('PROV-4 prefers a reserved volume even if only the volume has a class, its labels do not match, or it is Pending', () => {
     const reservedVolume = { name: 'reserved', size: '10Gi', className: 'gold', claim: { name: 'c' }, phase: 'Pending' }
     const claimWithSelector = { spec: { selector: { matchLabels: { a: 'b' } } } }
     expect(chosenName(claimWithSelector, [reservedVolume, { name: 'free', labels: { a: 'b' } }])).toBe('reserved')
@@ -126,7 +126,7 @@ describe('chooseVolume', () => {
     expect(chosenName({}, [reservedVolume])).toBe('reserved')
   })
 
-  it('PROV-4 skips a reserved volume that does not match, is being deleted before it is bound, or has another uid', () => {
+  it('PROV-4 skips a reserved volume that does not match, is being deleted before it is bound, or names another uid', () => {
     const freeVolume = { name: 'free', size: '5Gi' }
     const reservedVolume = { name: 'reserved', claim: { name: 'c' } }
     expect(chosenName({ size: '2Gi' }, [reservedVolume, freeVolume])).toBe('free')
@@ -208,7 +208,7 @@ describe('chooseVolume', () => {
     expect(chosenName({ size: '9007199254740993' }, [{ size: '9007199254740992' }])).toBeUndefined()
   })
 
-  it('PROV-4 chooses only a reserved volume for a claim that waits for a pod', () => {
+  it('PROV-4 chooses only a reserved volume for a claim that waits for its first consumer', () => {
     expect(chosenName({}, [{ name: 'free' }], { isDelayed: true })).toBeUndefined()
     expect(chosenName({}, [{ name: 'free' }, { name: 'reserved', claim: { name: 'c' } }], { isDelayed: true })).toBe(
       'reserved',

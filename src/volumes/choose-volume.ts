@@ -32,7 +32,7 @@ export interface CandidateGroup {
 }
 
 export interface ChooseOptions {
-  /** Whether the class is WaitForFirstConsumer. Without a node, only a reserved volume is then chosen. */
+  /** Whether the class has WaitForFirstConsumer. If it has, only a reserved volume is chosen without a node. */
   readonly isDelayed?: boolean
   readonly node?: NodeIdentity
   /** Names of volumes that must not be chosen. */
@@ -106,8 +106,7 @@ export const CLASS_MISMATCH = 'storageClassName does not match'
 
 /**
  * Whether the class of a reserved volume prevents the binding: the claim names a class and the volume has none. Returns
- * false for a volume that a controller chose, because it matched the claim when the binding started, before the claim got a
- * class.
+ * false for a volume that a controller chose: it matched when the binding started, and the claim received its class later.
  */
 export const isReservedClassMismatch = (
   { className, volume }: VolumeCandidate,

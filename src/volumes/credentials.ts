@@ -14,7 +14,7 @@ export interface SecretRef {
 
 export class UnreadableSecretError extends Error {
   override readonly name = 'UnreadableSecretError'
-  /** Whether a retry may succeed. False if the Secret is missing, forbidden or not text. */
+  /** Whether a retry may succeed. False if the Secret is missing or forbidden, or a value is not text. */
   readonly isTransient: boolean
 
   constructor(message: string, { isTransient }: { isTransient: boolean }) {

@@ -84,7 +84,7 @@ const matchedFields = (className: string, spec: Claim['spec'] | Volume['spec'] =
   volumeMode: spec.volumeMode ?? 'Filesystem',
 })
 
-/** Returns a key for indexes, which is equal for a claim and a volume whose matched fields are equal. */
+/** Returns an index key. A claim and a volume have the same key if their matched fields are equal. */
 export const matchKey = ({ className, attributesClass, volumeMode }: MatchedFields): string =>
   `${className} ${attributesClass} ${volumeMode}`
 

@@ -1,5 +1,5 @@
-// Names of annotations and finalizers of claims and volumes, and the prefix of in-tree provisioners, that several components
-// use. They are part of the API.
+// Annotations and finalizers of claims, volumes and classes that several components use, and the name prefix of in-tree
+// provisioners. They are part of the API.
 
 /** Annotations of claims with the name of the provisioner from which the binder requests a volume. */
 export const PROVISIONER = 'volume.kubernetes.io/storage-provisioner'

@@ -15,7 +15,7 @@ describe('isReachableFrom', () => {
     expect(isReachableFrom(aVolume({ spec: { nodeAffinity: {} } }), NODE)).toBe(true)
   })
 
-  it('PROV-4 requires a term whose requirements all match, and matches no node with an empty term', () => {
+  it('PROV-4 returns true if all requirements of a term match, and false for an empty term', () => {
     expect(isReachable(aTerm('zone', 'In', 'b'), aTerm('zone', 'In', 'a'))).toBe(true)
     expect(isReachable(aTerm('zone', 'In', 'b'), aTerm('zone', 'In', 'c'))).toBe(false)
     const expressions = [...aTerm('zone', 'In', 'a').matchExpressions, ...aTerm('cores', 'In', '4').matchExpressions]

@@ -1,6 +1,6 @@
-// Determines whether a volume can be reached from a node, which is the case if one of its node selector terms matches. A
-// term matches if all its requirements match, and an empty term matches no node. A volume without node affinity can be
-// reached from every node.
+// Determines whether a node can reach a volume: one of the volume's node selector terms must match the node. A term
+// matches if all its requirements match, and an empty term matches no node. Every node can reach a volume without node
+// affinity.
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../api/kinds/shared/references-schema.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 

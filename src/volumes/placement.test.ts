@@ -1,17 +1,20 @@
 import { expect, it } from 'vitest'
 import { formatPlacement, parsePlacement, readPlacement } from './placement.ts'
 
-it.each(['spread', 'pack', 'headroom=1%', 'headroom=30%', 'headroom=99%'])('PLUS-18 parses the policy %s', (text) => {
-  const parsed = parsePlacement(text)
-  expect(parsed.is === 'placement' && formatPlacement(parsed.placement)).toBe(text)
-})
+it.each(['spread', 'pack', 'headroom=1%', 'headroom=30%', 'headroom=99%'])(
+  'PLUS-18 parsePlacement parses the policy %s',
+  (text) => {
+    const parsed = parsePlacement(text)
+    expect(parsed.is === 'placement' && formatPlacement(parsed.placement)).toBe(text)
+  },
+)
 
-it('PLUS-18 keeps 20 % free with headroom without a share', () => {
+it('PLUS-18 parsePlacement reads headroom without a percentage as headroom=20%', () => {
   expect(parsePlacement('headroom')).toEqual({ is: 'placement', placement: { policy: 'headroom', freePercent: 20 } })
 })
 
 it.each(['', 'Spread', 'headroom=', 'headroom=0%', 'headroom=100%', 'headroom=020%', 'headroom=20', 'pack '])(
-  'PLUS-18 rejects the policy %j',
+  'PLUS-18 parsePlacement rejects the policy %j',
   (text) => {
     expect(parsePlacement(text)).toEqual({
       is: 'invalid',
@@ -20,7 +23,7 @@ it.each(['', 'Spread', 'headroom=', 'headroom=0%', 'headroom=100%', 'headroom=02
   },
 )
 
-it('PLUS-18 reads the policy of a class, also from the former annotation', () => {
+it('PLUS-18 readPlacement reads the policy of a class, and falls back to the former annotation', () => {
   const readFrom = (annotations: Record<string, string>) =>
     readPlacement({ metadata: { name: 'fast', annotations }, provisioner: 'd.example.com' })
   expect(readFrom({})).toBeUndefined()

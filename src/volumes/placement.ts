@@ -1,5 +1,5 @@
-// Parses the placement policy of a StorageClass: on which of the nodes with enough space the scheduler creates a volume.
-// The scheduler scores nodes by it (scheduler/plugins/volume-binding/placement-score.ts); `stowage why` shows it.
+// Parses the placement policy of a StorageClass. For a new volume, the scheduler scores the nodes with enough space by it
+// (scheduler/plugins/volume-binding/placement-score.ts); `stowage why` shows it.
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
 import { CAPACITY_PREFERENCE, PLACEMENT } from './names.ts'

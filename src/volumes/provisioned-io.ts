@@ -1,4 +1,4 @@
-// Determines the provisioned IO of a volume: that of its PV or claim, or otherwise that of its VolumeAttributesClass.
+// Reads the provisioned IO of a volume from its PV or claim. Its VolumeAttributesClass provides the values that both lack.
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { isQuantity, quantityToBytes } from '../api/quantity.ts'

@@ -1,5 +1,4 @@
-// The measured usage of mounted volumes, and its parsers for the metrics of a Stowage server and for the summary of a
-// kubelet.
+// The measured usage of mounted volumes. It is parsed from the metrics of a Stowage server or from the summary of a kubelet.
 import { REPORTED_USAGE_METRIC, USAGE_AMOUNTS } from '../api/kinds/operation/volume-usage-schema.ts'
 import type { ObjectKey } from '../client/index.ts'
 
@@ -31,7 +30,7 @@ const METRICS: Readonly<Record<string, keyof VolumeUsage>> = {
 /** The metrics that parseMetrics reads. */
 export const USAGE_METRICS: readonly string[] = [...Object.keys(METRICS), REPORTED_USAGE_METRIC]
 
-/** The field of each amount of the metric with the usage that nodes outside the server report. */
+/** The field of each `amount` label in REPORTED_USAGE_METRIC, with which nodes outside the server report usage. */
 const REPORTED_AMOUNTS: Readonly<Record<string, keyof VolumeUsage>> = {
   [USAGE_AMOUNTS.usedBytes]: 'usedBytes',
   [USAGE_AMOUNTS.availableBytes]: 'freeBytes',
@@ -46,7 +45,7 @@ const SAMPLE = /^(\w+)\{([^}]*)\} (\S+)$/gm
 
 type MutableUsage = Partial<Record<keyof VolumeUsage, number>>
 
-/** Parses the text format of Prometheus. What the server itself has measured of a claim precedes what a node reports of it. */
+/** Parses the text format of Prometheus. If the server itself has measured a claim, reports of nodes about it are ignored. */
 export function parseMetrics(text: string): UsageByClaim {
   const usages = new Map<ObjectKey, MutableUsage>()
   const reportedUsages = new Map<ObjectKey, MutableUsage>()
