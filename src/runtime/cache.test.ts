@@ -108,7 +108,7 @@ describe('a cache', () => {
     const deletedObject = await serverClient.create(configMapKind, aConfigMap('gone'))
     await serverClient.delete(configMapKind, ref('gone'))
     cache.applyWriteResult(deletedObject)
-    cache.applyWriteResult({ metadata: {} } as typeof deletedObject) // the decoded answer to a write that removed its object
+    cache.applyWriteResult({ metadata: {} } as typeof deletedObject) // the decoded response to a write that removed its object
     expect(contentOf(cache)).toEqual({ a: '1' })
     await serverClient.patch(configMapKind, ref('a'), valuePatch('2'))
     await waitUntil(clock, () => notifications.includes('~a=1→2'))

@@ -220,7 +220,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     return result
   }
 
-  /** Releases the lease, so that the next leader does not have to wait until it expires. */
+  /** Releases the lease. The next leader then does not wait until it expires. */
   async function release(): Promise<void> {
     leaderUntilMs = Number.NEGATIVE_INFINITY
     try {

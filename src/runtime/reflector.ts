@@ -48,8 +48,10 @@ const LIST_PAGE_SIZE = 500
 const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
 /** A stream that lasted this long resets the backoff. If the server ends it without an error, the watch resumes at once. */
 const HEALTHY_MS = 30_000
-/** Lists with an older version are attributed to a lagging server and rejected. The last of this many is applied, because the
- * server was then restarted with an empty disk. */
+/**
+ * A list with an older version is rejected, because the server may lag behind. After this many such lists the last one is
+ * applied, because the server was probably restarted with an empty disk.
+ */
 const OLDER_LISTS_MAX = 3
 
 /** Runs until the signal is aborted. */

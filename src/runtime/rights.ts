@@ -44,7 +44,7 @@ export interface Rights {
   notes(): string[]
   /** Returns a client that reports the rights that its requests lack. `user` identifies the client of one of several users. */
   track<C extends Client>(client: C, user?: string): C
-  /** Records the events about requests for no single object, such as a watch, on this lease. Default: they have no events. */
+  /** Records events about requests without an object, such as a watch, on this lease. Default: these have no events. */
   recordOnLease(lease: ObjectRef): void
 }
 
@@ -60,11 +60,11 @@ interface Access {
   readonly denialMessage?: string
 }
 
-/** Bounds the rights that are listed. More denials are not reported. */
+/** Bounds the rights that are listed. Further denials are not reported. */
 const RIGHTS_MAX = 100
 /** Bounds the objects with an event for one missing right. */
 const EVENTS_MAX = 20
-/** Kinds whose missing rights have no events: events cannot be recorded without them, or not on the lease. */
+/** Missing rights to these kinds are not recorded as events: the event, or the lease it is about, may be inaccessible. */
 const KINDS_WITHOUT_EVENTS: readonly string[] = ['Event', 'Lease']
 
 export function createRights({ clock, log, observe, events, featureOf }: RightsOptions): Rights {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { type Runnable, runAll, withRecorders } from './run-all.ts'
 
-it('withRecorders stops all controllers before it fails with the error of one of them', async () => {
+it('withRecorders stops all controllers before it rejects with the error of one of them', async () => {
   const stoppedRunnables: string[] = []
   const runningController: Runnable = {
     run: (signal) =>
@@ -20,7 +20,7 @@ it('withRecorders stops all controllers before it fails with the error of one of
   expect(stoppedRunnables).toEqual(['controller'])
 })
 
-it('runAll stops the controllers that run before it fails with the error that another one throws at its start', async () => {
+it('runAll stops the running controllers before it rejects with the error that another one throws at its start', async () => {
   let stoppedCount = 0
   const runningController: Runnable = {
     run: (signal) =>

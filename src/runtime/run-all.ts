@@ -1,4 +1,4 @@
-// Runs controllers together. If one fails, the others are stopped before the error is thrown, so that none of them is still
+// Runs controllers together. If one fails, runAll stops the others before it throws the error. None of them is still
 // running when they are restarted.
 import { setMaxListeners } from 'node:events'
 import type { EventRecorder } from './events.ts'
@@ -31,7 +31,7 @@ export async function runAll(runnables: readonly Runnable[], signal: AbortSignal
 export const queuesOf = (runnables: readonly Runnable[]): readonly WorkQueue[] =>
   runnables.flatMap(({ queues = [] }) => queues)
 
-/** Runs controllers with their event recorders. Recorders stop last, so that the events of the last reconciles are sent. */
+/** Runs controllers with their event recorders. Recorders stop last, because the last reconciles may record events. */
 export function withRecorders(
   controllers: readonly Runnable[],
   recorders: readonly EventRecorder[],

@@ -91,7 +91,7 @@ describe('a saver', () => {
     },
   )
 
-  it('throws NotLeaderError if the fence fails the commit', async () => {
+  it('throws NotLeaderError if the server rejects the fence of the commit', async () => {
     const { trySave, cachedNames } = createFixture({
       commit() {
         throw commitWriteFailed(new ApiError(422, 'Invalid', 'test failed'), 0)
@@ -101,7 +101,7 @@ describe('a saver', () => {
     expect(cachedNames).toEqual([])
   })
 
-  it.each([true, false])('returns the index of the failed write without the fence (atomic: %s)', async (isAtomic) => {
+  it.each([true, false])('omits the fence from the index of the failed write (atomic: %s)', async (isAtomic) => {
     const fenceCount = isAtomic ? 1 : 0
     const error = commitWriteFailed(new ApiError(409, 'Conflict', 'changed'), 1 + fenceCount)
     const fixture = createFixture({

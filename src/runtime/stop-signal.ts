@@ -1,5 +1,5 @@
-// The signal that stops a process: the first SIGINT or SIGTERM stops it gracefully. Another one, more than a second later, exits
-// at once.
+// The signal that stops a process. The first SIGINT or SIGTERM stops it gracefully; another one, more than a second later,
+// ends it at once.
 import { setMaxListeners } from 'node:events'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
@@ -12,7 +12,7 @@ export interface StopSignal {
   dispose(): void
 }
 
-/** Calls `onExit` with the name of the signal before it exits at once. */
+/** `onExit` is called with the name of the signal that ends the process at once. */
 export function createStopSignal(onExit: (name: NodeJS.Signals) => void = () => {}): StopSignal {
   const stop = new AbortController()
   setMaxListeners(0, stop.signal) // every watch of every controller adds a listener

@@ -1,5 +1,5 @@
-// The request to retry the waiting operations of an object now: an annotation that every user with the right to patch
-// the object can set, on any API server. controller.ts honours it for every queue, scheduler/event-handlers.ts for
+// The annotation that requests an immediate retry of an object's waiting operations. Every user with the right to patch
+// the object can set it, on any API server. controller.ts handles it for every queue, scheduler/event-handlers.ts for
 // pods.
 import type { KubeObject } from '../../api/kind.ts'
 
