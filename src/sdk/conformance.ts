@@ -120,7 +120,7 @@ export async function testProvisioner(
 const UNKNOWN_PARAMETER = 'conformance-unknown-parameter'
 const NAME_IDENTIFIES_VOLUME = 'the volume name, not the parameters, identifies the volume: the earlier one is returned'
 
-/** Returns the parameters of other classes as `provision` receives them, without classes that are rejected earlier. */
+/** Returns the parameters of other valid classes, as `provision` receives them. Throws if `otherParameters` are invalid. */
 function readOtherParameters(
   { name, parameters: declarations = {} }: AnyProvisionerPlugin,
   parameters: Readonly<Record<string, string>> = {},
@@ -139,7 +139,7 @@ function readOtherParameters(
   })
 }
 
-/** Represents a failure after which a volume may exist, so that the controller repeats the request. */
+/** Represents a failure after which a volume may exist. The controller then repeats the request. */
 const UNKNOWN_OUTCOME = Symbol('unknown outcome')
 
 /** Returns the volume's source, UNKNOWN_OUTCOME or the message of another error. */
@@ -147,14 +147,14 @@ async function readSource(provisioning: Promise<ProvisionedVolume>): Promise<unk
   try {
     return (await provisioning)?.source
   } catch (error) {
-    // All other errors declare that no volume exists, which is false because an earlier request created it.
+    // All other errors declare that this provisioner has no such volume, which is false: an earlier request created it.
     return UNKNOWN_OUTCOME_KINDS.has(failureKindOf(error)) ? UNKNOWN_OUTCOME : errorMessageOf(error)
   }
 }
 
 const UNKNOWN_OUTCOME_KINDS: ReadonlySet<FailureKind> = new Set(['unfinished', 'noChange'])
 
-/** Returns the plugin with its functions bound to it. */
+/** Copies the plugin with its methods bound to it. A spread alone would omit the methods of a class instance. */
 function bindMethods(plugin: AnyProvisionerPlugin): AnyProvisionerPlugin {
   const { find, owns, expand, modify } = plugin
   return {

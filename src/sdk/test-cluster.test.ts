@@ -37,7 +37,7 @@ describe('the test cluster', () => {
   }
 })
 
-describe('startTestCluster', () => {
+describe('a test cluster with a memory plugin', () => {
   let cluster: Awaited<ReturnType<typeof startTestCluster>>
   const memoryPlugin = createMemoryPlugin()
   beforeEach(async () => {
@@ -45,7 +45,7 @@ describe('startTestCluster', () => {
   })
   afterEach(() => cluster.stop())
 
-  it("PROV-17 returns a claim's volume", async () => {
+  it("PROV-17 provisions the volume of a claim", async () => {
     const volume = await cluster.provision({ size: '5Gi', parameters: { tier: 'fast' } })
     expect(volume).toMatchObject({
       source: { nfs: { server: 'fast', path: `/${volume.name}` } },

@@ -77,8 +77,8 @@ export interface TestCluster {
   /** Requests more storage, and waits for the larger volume. Rejects with the message of a warning about the claim. */
   expand(volume: TestVolume, size: string): Promise<TestVolume>
   /**
-   * Creates an attributes class with these parameters and sets it in the claim, and waits until the volume has it. Rejects with
-   * the message of a warning about the claim.
+   * Creates a VolumeAttributesClass with these parameters, sets it in the claim, and waits until the volume has it. Rejects
+   * with the message of a warning about the claim.
    */
   modify(volume: TestVolume, attributes: Readonly<Record<string, string>>): Promise<TestVolume>
   /** Deletes the claim, and waits until the volume is deleted. Rejects with the message of a warning about the volume. */
@@ -115,11 +115,11 @@ export async function startTestCluster(
   const client = inProcessClient(server.objects, SYSTEM_USER)
   /** The message of the last Warning event about each object, by uid. */
   const warnings = new Map<string, string>()
-  let controllerProcess = startProcess()
+  let runningControllers = startControllers()
   let claimCount = 0
   let attributesClassCount = 0
 
-  function startProcess() {
+  function startControllers() {
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // one listener per worker
     const caches = createCacheSet({ client, clock, random })
@@ -265,11 +265,11 @@ export async function startTestCluster(
     modify,
     release,
     async restart() {
-      await controllerProcess.stop()
-      controllerProcess = startProcess()
+      await runningControllers.stop()
+      runningControllers = startControllers()
     },
     async stop() {
-      await controllerProcess.stop()
+      await runningControllers.stop()
       await store.close()
     },
   }

@@ -1,4 +1,4 @@
-// Creates the project of a provisioner from the template, which is itself a complete project: its names are replaced.
+// Creates a provisioner project from the template and replaces the names in it. The template is itself a complete project.
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -21,7 +21,7 @@ const TEMPLATE_NAME = 'example.com/disks'
 const TEMPLATE_PACKAGE = 'disks-provisioner'
 const TEMPLATE_CLASS = 'disks-class'
 const TEMPLATE_SDK_VERSION = '^0.0.0'
-/** npm publishes no file with the name .gitignore. */
+/** npm does not publish files named .gitignore. */
 const GITIGNORE = 'gitignore'
 
 export async function createProject({ directory, name, sdkVersion, template }: ProjectOptions): Promise<void> {

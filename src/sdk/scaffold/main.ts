@@ -1,4 +1,4 @@
-// The program of @stowage/create-provisioner: `npm create @stowage/provisioner DIRECTORY` creates the project of a provisioner.
+// The program of @stowage/create-provisioner: `npm create @stowage/provisioner DIRECTORY` creates a provisioner project.
 import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { stowageVersion } from '../../apiserver/version.ts'
