@@ -1,5 +1,5 @@
-// The provisioner: how to create, expand and delete a volume. The volumes are directories; replace the file operations with
-// calls to your storage.
+// Creates, expands and deletes volumes. In this template they are directories: replace the file operations with calls to
+// your storage.
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defineProvisioner, type ProvisionedVolume } from '@stowage/provisioner'
@@ -9,7 +9,7 @@ export function createDirectoryProvisioner(root: string) {
     name: 'example.com/disks',
 
     async provision({ volumeName, sizeBytes }) {
-      // A repeated request returns the volume of the earlier one.
+      // A repeated request must return the volume that the first one created.
       const existing = await find(volumeName)
       if (existing) return existing
       await mkdir(join(root, volumeName), { recursive: true })
