@@ -45,7 +45,7 @@ describe('a test cluster with a memory plugin', () => {
   })
   afterEach(() => cluster.stop())
 
-  it("PROV-17 provisions the volume of a claim", async () => {
+  it('PROV-17 provisions the volume of a claim', async () => {
     const volume = await cluster.provision({ size: '5Gi', parameters: { tier: 'fast' } })
     expect(volume).toMatchObject({
       source: { nfs: { server: 'fast', path: `/${volume.name}` } },
