@@ -179,7 +179,7 @@ describe('missing rights', () => {
     expect(entries.slice(1)).toEqual(['info the missing right was granted; the feature is in service again'])
   })
 
-  it('SYS-29 of requests for no object are recorded as one event on the lease', async () => {
+  it('SYS-29 of requests without an object are recorded as one event on the lease', async () => {
     const lease = { namespace: 'default', name: 'leader' }
     await server.client().create(leaseKind, { metadata: lease, spec: {} })
     rights.recordOnLease(lease)
@@ -190,7 +190,7 @@ describe('missing rights', () => {
     expect(events).toEqual(['MissingRight on Lease leader'])
   })
 
-  it('are reported for the write of a commit that failed', async () => {
+  it('are reported for the failed write of a commit', async () => {
     denies = ({ verb, subresource }) => verb === 'update' && subresource === 'status'
     const object = await client.get(configMapKind, ref)
     const commit = client.commit([
@@ -244,7 +244,7 @@ describe('missing rights', () => {
     const { reconciledKeys, synced } = startControllers()
     await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'unrelated' } })
     await server.waitUntil(() => reconciledKeys.includes('unrelated'), 'the other controller to work')
-    expect(await synced).toBe(true) // the process becomes ready without it
+    expect(await synced).toBe(true) // the process becomes ready without the denied kind
     const countRequests = () => requests.filter(({ kind }) => kind.kind === 'ConfigMap').length
     const requestsBefore = countRequests()
     for (let i = 0; i < 60; i++) {

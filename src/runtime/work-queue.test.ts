@@ -37,7 +37,7 @@ describe('a work queue', () => {
     await queueRun
   })
 
-  it('does not process a key concurrently, and processes it again if it was added meanwhile', async () => {
+  it('does not process a key twice at the same time, and processes it again if it was added meanwhile', async () => {
     const { queue, processedKeys, run, abort } = createHarness({ workers: 4 })
     const finishes: (() => void)[] = []
     const queueRun = run(() => new Promise((resolve) => finishes.push(() => resolve(done))))
@@ -233,7 +233,7 @@ describe('a work queue', () => {
     await queueRun
   })
 
-  it('finishes running keys and starts no others after the abort signal', async () => {
+  it('finishes running keys and starts no others after the signal is aborted', async () => {
     const { queue, clock, processedKeys, run, abort } = createHarness()
     let finish = () => {}
     const queueRun = run(
@@ -283,7 +283,7 @@ describe('a work queue', () => {
     expect(observations).toEqual(['added', 'started after 2', 'finished in 3', 'retried'])
   })
 
-  it('processes every added key, and none concurrently, for any sequence of calls and outcomes', async () => {
+  it('processes every added key, and no key twice at the same time, for any sequence of calls and outcomes', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), key: fc.constantFrom('a', 'b', 'c') }),
       fc.record({ do: fc.constant('addAfter' as const), key: fc.constantFrom('a', 'b', 'c'), ms: fc.nat(500) }),
