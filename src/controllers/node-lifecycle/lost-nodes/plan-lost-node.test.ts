@@ -111,7 +111,8 @@ describe('planLostNode', () => {
         fields,
       ),
     )
-  const readyStatusOf = ({ node }: LostNodeFacts) => node.status?.conditions?.find(({ type }) => type === 'Ready')?.status
+  const readyStatusOf = ({ node }: LostNodeFacts) =>
+    node.status?.conditions?.find(({ type }) => type === 'Ready')?.status
 
   it('PLUS-11 removes nothing unless the machine is confirmed to be off and silent, and plans Lost only without pods and attachments', () => {
     fc.assert(
