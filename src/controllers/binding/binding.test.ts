@@ -147,7 +147,7 @@ for (const isAtomic of [true, false]) {
       expect(await volumeOf('c')).toBe('pv')
     })
 
-    it('PROV-4 binds a waiting claim to a volume that gets a matching label', async () => {
+    it('PROV-4 binds a waiting claim to a volume after a matching label is added', async () => {
       await start()
       await fixture.createVolume('pv', AVAILABLE_STATUS)
       await fixture.createClaim('c', {

@@ -58,7 +58,7 @@ function planOrphan(situation: VolumeSituation): VolumeAction {
 /** Plans a volume whose claim has an empty volumeName. The reconcile of the claim completes the binding if possible. */
 function planHalfBound(situation: VolumeSituation, claim: Claim): VolumeAction {
   const { volume, isLive } = situation
-  // A volume that was deleted before it was bound is reclaimed, and the claim gets another volume.
+  // A volume that was deleted before it was bound is reclaimed. The claim then binds to another volume.
   if (volume.metadata.deletionTimestamp && volume.status?.phase !== 'Bound') {
     return isLive ? planOrphan(situation) : { do: 'read claim' }
   }

@@ -259,7 +259,7 @@ async function saveFailure(
   return failedCall(target, errorMessage, { isSlow: isInfeasible, error })
 }
 
-/** Writes the volume first. If the write of the claim fails, the controller repeats the call and gets the same result. */
+/** Writes the volume first. If the write of the claim fails, the controller repeats the call with the same result. */
 async function saveExpanded(
   { claim, volume }: Subject,
   result: ExpandResult,
