@@ -57,7 +57,7 @@ export function createConditionReporter({
   const pendingReports = new Map<ObjectKey, PendingReport>()
   const retries = new Map<ObjectKey, () => void>()
   const delays = new Map<ObjectKey, () => void>()
-  const openKeys = new Set<ObjectKey>()
+  const keysInFlight = new Set<ObjectKey>()
   const writers = new Set<Promise<void>>()
   let isStopped = false
 
@@ -67,18 +67,18 @@ export function createConditionReporter({
       if (!nextReport) return
       const [key, pendingReport] = nextReport
       pendingReports.delete(key)
-      openKeys.add(key)
+      keysInFlight.add(key)
       try {
         await write(key, pendingReport)
       } finally {
-        openKeys.delete(key)
+        keysInFlight.delete(key)
       }
     }
   }
 
   /** Returns a report whose pod has no write in flight. The writer of a skipped pod calls this again after its write. */
   function findPending(): [ObjectKey, PendingReport] | undefined {
-    for (const [key, pendingReport] of pendingReports) if (!openKeys.has(key)) return [key, pendingReport]
+    for (const [key, pendingReport] of pendingReports) if (!keysInFlight.has(key)) return [key, pendingReport]
     return undefined
   }
 

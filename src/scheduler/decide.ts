@@ -1,5 +1,5 @@
-// Decides where one pod runs: returns the node that fits best, or if no node fits, the rejection and the pods to preempt.
-// Writes and assumes nothing, so that schedule-one.ts and the simulation in offline/ share it.
+// Decides where a pod runs: returns the node that fits best or, if no node fits, the rejection and the pods to preempt.
+// Writes and assumes nothing. Both schedule-one.ts and the simulation in offline/ use it.
 import type { Random } from '../base/clock.ts'
 import type { ClusterState } from './cluster/cluster-state.ts'
 import type { NodeInfo } from './cluster/node-info.ts'
@@ -35,7 +35,7 @@ export interface Placement {
 export interface Wait {
   readonly do: 'wait'
   readonly rejection: Rejection
-  /** Undefined if preemption was not considered, because it cannot help on any node. */
+  /** Undefined if the rejection is cached or concerns all nodes, or if preemption cannot help on any node. */
   readonly preemption?: PostFilterResult | undefined
 }
 
@@ -72,7 +72,7 @@ export function decide(
   const message = nodes.length === 0 ? NO_NODES : noNodeFitsMessage(statuses, [...explanations, ...postFilterMessage])
   const rejectedBy = new Set(nodes.length === 0 ? plugins.map(({ name }) => name) : result.rejectedBy)
   const reasons = [...statuses.values()].flatMap((status) => status.reasons)
-  // A pod that waits for its victims waits for itself alone: the other pods of its class preempt on their own.
+  // A pod that waits for its victims gets no signature: the other pods of its class must find victims of their own.
   const isWaiting = preemption !== undefined && preemption.result.is !== 'rejected'
   if (isWaiting) rejectedBy.add(preemption.pluginName)
   const classSignature = isWaiting ? undefined : (signature ?? signPod(info, plugins))
@@ -87,7 +87,7 @@ export function decide(
 export const findNominatedPods = (info: PodInfo, cluster: ClusterState): SearchOptions['nominatedPodsOn'] =>
   cluster.nominatedPods.size === 0 ? undefined : ({ name }) => cluster.nominatedPodsBefore(info, name)
 
-/** Returns the node on which others were preempted for the pod, if the pod fits there now. */
+/** Returns the pod's nominated node if the pod fits there now. */
 function findNominatedNode(
   info: PodInfo,
   active: readonly ActivePlugin[],

@@ -38,7 +38,7 @@ export interface DirectPlacementDeps extends ControllerDeps {
   readonly classes: Cache<StorageClass>
   readonly nodes: Cache<Node>
   readonly events: EventRecorder
-  /** Returns why the volumes of the pod do not fit on the node, or undefined if they do or it is not known. */
+  /** Returns why the pod's volumes do not fit on the node, or undefined if they fit or this cannot be determined. */
   checkVolumes(pod: Readonly<Pod>, nodeName: string): string | undefined
 }
 
@@ -142,7 +142,7 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, attempt
   return outcome
 }
 
-/** Records once that the volume is provisioned on the node of the pod, and what speaks against it, because the pod cannot move. */
+/** Records that the volume is provisioned on the pod's node, and a warning if the scheduler would not choose that node. */
 function reportSelection(
   pod: Readonly<Stored<Pod>>,
   { metadata: { name } }: Readonly<Stored<PersistentVolumeClaim>>,

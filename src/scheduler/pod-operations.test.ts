@@ -5,7 +5,7 @@ import { createOperationRegistry } from '../runtime/index.ts'
 import { followPods } from './pod-operations.ts'
 import type { QueuedPodStatus, SchedulingQueue } from './queue/queue.ts'
 
-it('PLUS-15 lists a pod whose volumes are being bound with the reason, and keeps the start of its attempt', async () => {
+it('PLUS-15 followPods lists a pod whose volumes are being bound with the reason, and keeps the start of its attempt', async () => {
   const clock = manualClock()
   const registry = createOperationRegistry({ process: 'scheduler', clock })
   const activities: Activity[] = []
@@ -27,7 +27,7 @@ it('PLUS-15 lists a pod whose volumes are being bound with the reason, and keeps
   expect(activities).toMatchObject([{ message: 'binding failed', durationMs: 7 }])
 })
 
-it('PLUS-6 records a failed attempt to schedule a pod with its duration, and again only for a new reason', async () => {
+it('PLUS-6 followPods records a failed scheduling attempt with its duration, and again only for a new reason', async () => {
   const clock = manualClock()
   const registry = createOperationRegistry({ process: 'scheduler', clock })
   const activities: Activity[] = []

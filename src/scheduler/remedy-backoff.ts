@@ -1,6 +1,6 @@
-// Computes how long to wait before the next attempt to apply a remedy to a pod. A remedy (framework/plugin.ts) is a result
-// of postFilter that releases resources, like preemption. The first attempt is immediate. The backoff prevents a loop in
-// which volumes are deleted and created, for example because a capacity report is wrong.
+// Computes how long to wait before the next attempt to apply a remedy to a pod. A remedy (framework/plugin.ts) releases
+// resources by means other than preemption. The first attempt is immediate. The backoff prevents a loop in which volumes are
+// deleted and created again, for example because a capacity report is wrong.
 import type { Clock, Random } from '../base/clock.ts'
 import { backoffMs } from '../runtime/backoff.ts'
 

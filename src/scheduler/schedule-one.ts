@@ -48,8 +48,8 @@ export interface ScheduleDeps extends DecisionDeps {
 }
 
 /**
- * Runs the scheduling cycle synchronously. The returned promise settles when the binding cycle or the attempt to apply a
- * remedy ends, and never rejects. Returns undefined if the pod has neither a node nor a remedy.
+ * Runs the scheduling cycle synchronously. The returned promise settles when the binding cycle, the preemption or the attempt
+ * to apply a remedy ends, and never rejects. Returns undefined if none of them is started.
  */
 export function scheduleOne(queuedPod: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> | undefined {
   const { info } = queuedPod
@@ -105,8 +105,9 @@ function markUnschedulable(
 }
 
 /**
- * Nominates the node synchronously with the decision, so that no other pod is given the space of the victims, and starts to
- * delete them. The returned promise never rejects. Returns undefined if no pod is to be deleted.
+ * Nominates the node synchronously with the decision, before another pod can use the victims' space, and starts to delete the
+ * victims. Clears a nomination that no longer applies. The returned promise never rejects. Returns undefined if there is
+ * nothing to write.
  */
 function applyPreemption(
   queuedPod: QueuedPod,
@@ -138,7 +139,7 @@ function applyPreemption(
     })
   }
   if (previousNode === undefined) return undefined
-  // Nothing that the pod waits for happens on the node for which it was nominated.
+  // Preemption on the previously nominated node no longer helps the pod.
   return writeNominatedNode(info, '', deps).catch((error) =>
     deps.log.warn({ err: error, pod: info.key }, 'removing the nominated node failed; the next attempt removes it'),
   )
@@ -209,9 +210,7 @@ export function checkNode(
   return isRemedied ? undefined : rejection
 }
 
-/**
- * Returns why the volumes of a pod that is already on the node do not fit there, or undefined if they do.
- */
+/** Returns why the volumes of a pod that is already on the node do not fit there, or undefined if they fit or this is unknown. */
 export function checkVolumesOnNode(
   info: PodInfo,
   nodeName: string,
@@ -237,7 +236,7 @@ export function checkVolumesOnNode(
 
 const VOLUME_PLUGINS: readonly string[] = ['NodeVolumeLimits', 'VolumeBinding']
 
-/** How long a pod waits before victims are looked for again, because the server rejected a write. */
+/** How long the scheduler waits before it looks for victims again after the server rejected a write. */
 const PREEMPTION_RETRY_MS = 1_000
 
 interface BindingCycleOptions {

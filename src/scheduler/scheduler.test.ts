@@ -61,7 +61,7 @@ describe('the scheduler', () => {
     await fixture.waitUntil(() => fixture.nodeOf('early'), 'the pod to be bound')
   })
 
-  it('CAP-12 retries an unschedulable pod when another pod leaves the node, and not by time', async () => {
+  it('CAP-12 retries an unschedulable pod when another pod leaves the node, and not periodically', async () => {
     await fixture.createNode('n1', { allocatable: { cpu: '1', memory: '1Gi', pods: '10' } })
     await fixture.createPod('first', { requests: { cpu: '1' } })
     await fixture.waitUntil(() => fixture.nodeOf('first'), 'the pod to be bound')

@@ -1,5 +1,5 @@
-// The nodes and the pods on them, updated with every event and never rebuilt. A pod is assumed on its selected node until
-// the API server reports it there or its binding fails.
+// Holds the nodes and the pods on them. Every event updates this state; nothing rebuilds it. A pod is assumed on its selected
+// node until the API server reports it there or its binding fails.
 
 import type { Stored } from '../../api/kind.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
@@ -14,9 +14,9 @@ export class ClusterState {
   /** The order is stable, because each search continues where the previous one ended. */
   readonly #nodes: NodeInfo[] = []
   readonly #nodeInfos = new Map<string, NodeInfo>()
-  readonly #nodeOfPod = new Map<ObjectKey, { nodeInfo: NodeInfo; uid: string; isAssumed: boolean }>()
+  readonly #placements = new Map<ObjectKey, { nodeInfo: NodeInfo; uid: string; isAssumed: boolean }>()
   readonly #podsByClaim = new Map<ObjectKey, Set<ObjectKey>>()
-  /** The number of pods on nodes by their priority. */
+  /** The number of pods on nodes, by priority. */
   readonly #podCounts = new Map<number, number>()
   readonly nominatedPods = new NominatedPods()
 
@@ -36,7 +36,7 @@ export class ClusterState {
   }
 
   nodeOf(podKey: ObjectKey): NodeInfo | undefined {
-    return this.#nodeOfPod.get(podKey)?.nodeInfo
+    return this.#placements.get(podKey)?.nodeInfo
   }
 
   /** Whether any pod on a node has a lower priority. */
@@ -51,11 +51,11 @@ export class ClusterState {
    */
   nominatedPodsBefore({ key, priority }: PodInfo, nodeName?: string): PodInfo[] {
     const pods = nodeName === undefined ? this.nominatedPods.all() : this.nominatedPods.onNode(nodeName)
-    return pods.filter((pod) => pod.priority >= priority && pod.key !== key && !this.#nodeOfPod.has(pod.key))
+    return pods.filter((pod) => pod.priority >= priority && pod.key !== key && !this.#placements.has(pod.key))
   }
 
   setNode(node: Readonly<Stored<Node>>): NodeInfo {
-    const nodeInfo = this.#nodeInfoOf(node.metadata.name)
+    const nodeInfo = this.#getOrCreateNodeInfo(node.metadata.name)
     if (!nodeInfo.node) this.#nodes.push(nodeInfo)
     nodeInfo.setNode(node)
     return nodeInfo
@@ -73,7 +73,7 @@ export class ClusterState {
   setPod(pod: Readonly<Pod>): boolean {
     const key = keyOfObject(pod)
     const nodeName = pod.spec?.nodeName
-    const placement = this.#nodeOfPod.get(key)
+    const placement = this.#placements.get(key)
     if (placement?.isAssumed && !nodeName && placement.uid === pod.metadata.uid) return false // still being bound
     if (!nodeName || isFinished(pod)) return this.removePod(key)
     if (placement && placement.nodeInfo.name !== nodeName) this.removePod(key)
@@ -83,9 +83,9 @@ export class ClusterState {
 
   /** Returns true if the pod was on a node. */
   removePod(key: ObjectKey): boolean {
-    const placement = this.#nodeOfPod.get(key)
+    const placement = this.#placements.get(key)
     if (!placement) return false
-    this.#nodeOfPod.delete(key)
+    this.#placements.delete(key)
     const pod = placement.nodeInfo.pods.get(key)
     if (pod) this.#countPriority(pod.priority, -1)
     for (const claim of pod?.claims ?? []) {
@@ -104,16 +104,16 @@ export class ClusterState {
 
   /** Removes an assumed pod after its binding failed. Returns false for a pod that the API server reports on a node. */
   forget(key: ObjectKey): boolean {
-    return this.#nodeOfPod.get(key)?.isAssumed ? this.removePod(key) : false
+    return this.#placements.get(key)?.isAssumed ? this.removePod(key) : false
   }
 
   #addPod(pod: PodInfo, nodeName: string, isAssumed: boolean): void {
-    const nodeInfo = this.#nodeInfoOf(nodeName)
+    const nodeInfo = this.#getOrCreateNodeInfo(nodeName)
     const previousPod = nodeInfo.pods.get(pod.key)
     if (previousPod) this.#countPriority(previousPod.priority, -1)
     this.#countPriority(pod.priority, 1)
     nodeInfo.addPod(pod)
-    this.#nodeOfPod.set(pod.key, { nodeInfo, uid: pod.uid, isAssumed })
+    this.#placements.set(pod.key, { nodeInfo, uid: pod.uid, isAssumed })
     for (const { key } of pod.claims) {
       getOrCreate(this.#podsByClaim, key, () => new Set<ObjectKey>()).add(pod.key)
     }
@@ -125,7 +125,7 @@ export class ClusterState {
     else this.#podCounts.set(priority, count)
   }
 
-  #nodeInfoOf(name: string): NodeInfo {
+  #getOrCreateNodeInfo(name: string): NodeInfo {
     return getOrCreate(this.#nodeInfos, name, () => new NodeInfo(name))
   }
 

@@ -25,8 +25,8 @@ export class NodeInfo {
   podsVersion = 0
 
   /**
-   * Whether volumes that are attached but used by no pod on the node do not count, because they are being detached. Only set
-   * on copies, to evaluate a pod as if other pods had left the node.
+   * Whether to ignore attached volumes that no pod on the node uses, because they are being detached. Set only on copies, to
+   * evaluate a pod as if other pods had left the node.
    */
   readonly ignoresUnusedAttachments: boolean
 

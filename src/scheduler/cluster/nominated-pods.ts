@@ -1,5 +1,5 @@
-// The pods for which the scheduler has preempted others and that wait for a node, by the node it nominated. The space that they
-// need there is not given to pods of lower priority. A nomination holds from the decision on, before the API shows it.
+// Holds the pods that wait for their preemption victims to leave, by nominated node. Pods of the same or a lower priority cannot
+// use the space that a nominated pod needs. A nomination takes effect with the decision, before the API shows it.
 import type { ObjectKey } from '../../client/index.ts'
 import { getOrCreate } from '../get-or-create.ts'
 import type { PodInfo } from './pod-info.ts'
@@ -7,14 +7,14 @@ import type { PodInfo } from './pod-info.ts'
 export class NominatedPods {
   readonly #byNode = new Map<string, Map<ObjectKey, PodInfo>>()
   readonly #nodes = new Map<ObjectKey, string>()
-  /** The nominations that were changed here and that the API does not show yet. Empty if the nomination was cleared. */
+  /** Nominations that changed here and that the API does not show yet. `nodeName` is empty if the nomination was cleared. */
   readonly #unwritten = new Map<ObjectKey, { readonly uid: string; readonly nodeName: string }>()
 
   get size(): number {
     return this.#nodes.size
   }
 
-  /** Whether no pod is nominated and the API shows that. */
+  /** Whether no pod is nominated and the API shows every change. */
   get isEmpty(): boolean {
     return this.#nodes.size === 0 && this.#unwritten.size === 0
   }

@@ -9,7 +9,7 @@ export type ResourceAmounts = ReadonlyMap<string, number>
 
 /**
  * Returns the pod's requests. Per resource, this is the sum over the containers, or the peak while the init containers
- * run if that is higher; a request of the pod itself replaces it. The overhead is added.
+ * run if that is higher. A pod-level request replaces either. The overhead is added.
  */
 export function requestsOf({ spec }: Readonly<Pod>): ResourceAmounts {
   const total = new Map<string, number>()
@@ -28,7 +28,6 @@ export function requestsOf({ spec }: Readonly<Pod>): ResourceAmounts {
     }
   }
   raiseToAtLeast(total, initPeak)
-  // Pod-level requests replace those of the containers.
   for (const [name, amount] of Object.entries(spec?.resources?.requests ?? {})) total.set(name, unitsOf(name, amount))
   addRequests(total, spec?.overhead)
   return total

@@ -33,12 +33,12 @@ export interface Plugin<S = unknown> {
   preFilter(pod: PodInfo): PreFilterResult<S>
   filter?(state: S, node: NodeInfo): Status | undefined
   /**
-   * Returns the state as if this pod were also on the node, or no longer on it. Needed only if the state depends on other pods
-   * in another way than through the node that filter gets. A plugin that skipped the pod is not called.
+   * Returns the state as if the pod had been added to the node, or removed from it. A plugin needs these two only if its state
+   * depends on pods beyond those of the node passed to filter. They are not called if preFilter returned SKIP.
    */
   addPod?(state: S, pod: PodInfo, node: NodeInfo): S
   removePod?(state: S, pod: PodInfo, node: NodeInfo): S
-  /** Returns the causes of a rejection by filter with their amounts. For diagnosis; the scheduler does not call it. */
+  /** Returns the objects and amounts behind a rejection by filter. For diagnosis; the scheduler does not call it. */
   detailRejection?(state: S, node: NodeInfo): readonly RejectionDetail[]
   /** Whether to use the node only if no other node passes the filters. Not part of the Kubernetes framework. */
   avoid?(state: S, node: NodeInfo): boolean
@@ -113,9 +113,9 @@ export type PostFilterResult =
       /** Deletes the victims while `isWaiting` returns true. Rejects if the server rejects a write. */
       apply(isWaiting: () => boolean): Promise<void>
     }
-  /** The pod keeps its nomination: it waits for what an earlier decision has set off. */
+  /** The pod keeps its nomination and waits for an earlier preemption to complete. */
   | { readonly is: 'waiting'; readonly message: string }
-  /** No pods were found whose deletion helps: the pod loses its nomination. */
+  /** Preemption is not allowed or does not help: the pod loses its nomination. */
   | { readonly is: 'rejected'; readonly message: string }
 
 /** Releases resources so that the pod fits, by other means than preemption. */

@@ -12,7 +12,7 @@ import { REGISTRY } from '../plugins/registry.ts'
 import { SchedulingQueue } from '../queue/queue.ts'
 
 export interface OfflineOptions {
-  /** Must be synced. The plugins follow their changes. */
+  /** The caches must be synced. The plugins follow changes to them. */
   readonly caches: SchedulerCaches
   readonly clock: Clock
   readonly random: Random
@@ -64,7 +64,7 @@ export function createOfflinePlugins(options: OfflineOptions): OfflinePlugins {
 
 const NO_EVENTS = { record() {}, run: async () => {}, stats: () => ({ pending: 0, dropped: 0, sent: 0 }) }
 
-/** Plugins use the client only in preBind and later steps, which do not run offline. */
+/** Plugins use the client only in preBind and to apply a preemption or a remedy. Neither happens offline. */
 const clientWithoutServer = new Proxy({} as Client, {
   get: (_, method) => () => Promise.reject(new Error(`plugins without a server do not call ${String(method)}`)),
 })

@@ -1,5 +1,5 @@
-// Places pods one after the other with the scheduling cycle of the scheduler: filter, score, assume, reserve. In place of the
-// API server and the controllers, the caller applies each placement to the caches before the next pod is placed.
+// Places pods one after the other by running the scheduling cycle: filter, score, assume, reserve. The caller stands in for the
+// API server and the controllers: it applies each placement to the caches before the next pod is placed.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { NodeInfo } from '../cluster/node-info.ts'
@@ -13,7 +13,7 @@ import { createOfflinePlugins, type OfflineOptions } from './offline-plugins.ts'
 
 type PodPlacement =
   | { readonly is: 'placed'; readonly nodeName: string; readonly volumes: readonly ReservedVolume[] }
-  /** `message` is the message of the scheduler's event. */
+  /** `message` is what the scheduler would report in its event. */
   | { readonly is: 'rejected'; readonly message: string }
 
 type PlacedPod = Extract<PodPlacement, { is: 'placed' }>

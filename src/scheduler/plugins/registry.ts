@@ -20,7 +20,7 @@ export const REGISTRY: readonly ((handle: PluginHandle) => Plugin)[] = [
   () => nodePorts,
   () => nodeResources,
   createVolumeRestrictions,
-  createVolumeBinding, // before the limits: a volume or a capacity report elsewhere says more than a driver that is missing
+  createVolumeBinding, // before the limits: a volume or capacity on another node is a more specific reason than a missing driver
   createNodeVolumeLimits,
   createDefaultPreemption,
 ]

@@ -9,7 +9,7 @@ describe('nodeChanged', () => {
   it.each([
     ['allocatable', { allocatable: { cpu: '1' } }, { allocatable: { cpu: '2' } }],
     ['capacity, without allocatable', { capacity: { cpu: '1' } }, { capacity: { cpu: '2' } }],
-  ])('CAP-12 concerns the pods that wait for a node if %s changes, and none otherwise', (_, old, next) => {
+  ])('CAP-12 wakes pods that wait for a node if %s changes, and no pods otherwise', (_, old, next) => {
     expect(keysOf(aNode(old), aNode(next))).not.toEqual([])
     expect(keysOf(aNode(old), aNode(old))).toEqual([])
   })

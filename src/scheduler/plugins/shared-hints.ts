@@ -8,7 +8,7 @@ import type { PodInfo } from '../cluster/pod-info.ts'
 import type { Hint, HintContext, QueueingHint } from '../framework/cluster-events.ts'
 import { reasonKey } from '../framework/status.ts'
 
-/** The key of pods that wait for a change of any node. */
+/** The key of pods that wait for a change to any node. */
 export const ANY_NODE: readonly string[] = ['node']
 const NO_KEYS: readonly string[] = []
 

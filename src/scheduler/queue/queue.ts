@@ -21,7 +21,7 @@ export interface QueuedPod {
   state: 'active' | 'in flight' | 'backoff' | 'unschedulable'
   /** Scheduling attempts so far. */
   attempts: number
-  /** Failed attempts since the pod was added. A change of its spec while it waits and retryNow reset the count. */
+  /** Failed attempts since the pod was added. Reset by retryNow, and by a change to the spec while the pod waits. */
   failures: number
   /** The signature of the equivalence class that the pod represents. The class's next pod is requeued after it. */
   signature: string | undefined
@@ -79,7 +79,10 @@ export class SchedulingQueue {
   readonly #active = new Map<number, Set<QueuedPod>>() // by priority
   #priorities: number[] = [] // highest first
   readonly unschedulable = new UnschedulablePods<QueuedPod>()
-  /** Called when a pod is popped, waits for a step of its attempt, is unschedulable, in backoff or removed. Not called for active pods, which are popped soon. */
+  /**
+   * Called when a pod is popped, waits for a step of its attempt, becomes unschedulable, backs off or is removed. Not called
+   * when a pod becomes active, because it is popped soon.
+   */
   onChange: ((key: ObjectKey) => void) | undefined
   #wake: (() => void) | undefined
   #attempts = 0
@@ -145,7 +148,7 @@ export class SchedulingQueue {
     this.#activate(pod)
   }
 
-  /** Updates the pod after a change of labels or status, which does not affect scheduling. */
+  /** Updates the pod after a change to its labels or status, which does not affect scheduling. */
   refresh(info: PodInfo): void {
     const existing = this.#pods.get(info.key)
     if (existing) existing.info = info
@@ -203,7 +206,7 @@ export class SchedulingQueue {
     this.unschedulable.add(pod, rejection, keys)
   }
 
-  /** Retries the pod after a backoff, because the attempt failed for another reason than rejected nodes. */
+  /** Retries the pod after a backoff, because the attempt failed for a reason other than rejected nodes. */
   retryAfterBackoff(pod: QueuedPod, message: string): void {
     pod.message = message
     if (this.#activateIfChanged(pod)) return

@@ -22,16 +22,16 @@ describe('chooseCandidate', () => {
   it.each<[string, Record<string, readonly PodInfo[]>, string]>([
     ['a node whose victims are all leaving', { a: [victim(1)], b: [leaving(9)], c: [leaving(1), victim(0)] }, 'b'],
     ['a node on which no pod has to leave', { a: [victim(-9)], b: [] }, 'b'],
-    ['the lowest priority of the most important victim', { a: [victim(5)], b: [victim(4), victim(4), victim(4)] }, 'b'],
-    ['the lowest sum of priorities', { a: [victim(4), victim(3)], b: [victim(4), victim(2)] }, 'b'],
-    ['fewer victims, although their priorities are negative', { a: [victim(-1), victim(-9)], b: [victim(-1)] }, 'b'],
-    ['the latest start of the most important victims', { a: [victim(4, 9)], b: [victim(4, 2)] }, 'b'],
+    ['the node whose most important victim has the lowest priority', { a: [victim(5)], b: [victim(4), victim(4), victim(4)] }, 'b'],
+    ['the node with the lowest sum of priorities', { a: [victim(4), victim(3)], b: [victim(4), victim(2)] }, 'b'],
+    ['the node with fewer victims, even if their priorities are negative', { a: [victim(-1), victim(-9)], b: [victim(-1)] }, 'b'],
+    ['the node whose most important victim started last', { a: [victim(4, 9)], b: [victim(4, 2)] }, 'b'],
     [
-      'the earliest of several most important victims, not the less important ones',
+      'the node by the earliest start of its most important victims, ignoring the others',
       { a: [victim(4, 2), victim(4, 8), victim(1, 1)], b: [victim(4, 3), victim(4, 4), victim(1, 60)] },
       'b',
     ],
-    ['the first node otherwise', { a: [victim(4, 1)], b: [victim(4, 1)] }, 'a'],
+    ['the first node if all else is equal', { a: [victim(4, 1)], b: [victim(4, 1)] }, 'a'],
   ])('SYS-27 chooses %s', (_case, candidates, expected) => {
     expect(choose(candidates)).toBe(expected)
   })

@@ -1,7 +1,7 @@
-// Chooses the node on which preemption does the least harm. As in kube-scheduler, in this order: the lowest priority of its most
-// important victim, the lowest sum of priorities, the fewest victims, the latest start of its most important victims, the first
-// node. A node on which no further pod has to be deleted comes before all others: its victims are already leaving, for example because
-// the scheduler restarted after it had deleted them.
+// Chooses the node on which preemption does the least harm. As in kube-scheduler, the criteria are, in this order: the lowest
+// priority of the most important victim, the lowest sum of priorities, the fewest victims, the latest start of the most important
+// victims, the first node. A node on which no further pod has to be deleted comes before all others: its victims are already
+// terminating, for example because the scheduler restarted after it had deleted them.
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import { startMs } from './select-victims.ts'
 

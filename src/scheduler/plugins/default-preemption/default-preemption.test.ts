@@ -5,9 +5,9 @@ import { isNotFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/index.ts'
 import { DRIVER, gi, HOST, type SchedulerFixture, startSchedulerFixture } from '../../scheduler.fixture.ts'
 
-/** Writes of the scheduler that concern preemption, as `patch victim`, `delete victim`. */
+/** The scheduler's preemption writes, e.g. `mark victim`, `delete victim`, `nominate urgent`. */
 let writes: string[]
-/** Rejects the write with this index, and all later ones, as if the process had been killed. */
+/** The write with this index and all later ones fail, as if the process had been killed. */
 let failsFrom: number
 let fixture: SchedulerFixture
 
@@ -141,7 +141,7 @@ describe('DefaultPreemption', () => {
     expect(await fixture.message('huge')).toBe('0/1 nodes are available: 1 Insufficient cpu.')
   })
 
-  it('SYS-27 reserves the space of victims for the preemptor, against pods of lower priority and a second preemptor', async () => {
+  it('SYS-27 reserves the space of victims for the preemptor: neither other pods nor other preemptors use it', async () => {
     await createNode('n1')
     await createNode('n2')
     await createRunning('a', 'low')
@@ -183,7 +183,7 @@ describe('DefaultPreemption', () => {
     await waitUntilBound('first')
   })
 
-  it('SYS-27 releases the space of a nominated pod that is deleted', async () => {
+  it('SYS-27 schedules a pod of lower priority after the preemptor is deleted', async () => {
     await createNode('n1')
     await createRunning('victim', 'low')
     await createPod('urgent', 'high')
@@ -208,7 +208,7 @@ describe('DefaultPreemption', () => {
     expect(await isBeingDeleted('victim')).toBe(true)
   })
 
-  it('SYS-27 deletes no further victims when the pod finds a node or is deleted', async () => {
+  it('SYS-27 deletes no further victims after the preemptor is deleted', async () => {
     await createNode('n1', '4')
     await createRunning('a', 'low')
     await createRunning('b', 'low')
@@ -293,7 +293,7 @@ describe('DefaultPreemption', () => {
     await waitUntilBound('equal')
   })
 
-  it('SYS-27 retries with other victims if the server rejects a deletion', async () => {
+  it('SYS-27 selects victims again if the server rejects a deletion', async () => {
     await createNode('n1')
     await createRunning('victim', 'low')
     failsFrom = 1

@@ -31,7 +31,7 @@ export function createDefaultPreemption(handle: PluginHandle): Plugin<never> {
   const { cluster, clock, random, emit } = handle
   /** The UIDs of the pods for which victims are being deleted. */
   const preemptors = new Set<string>()
-  /** Victims that the server has deleted, although the cache may not show it yet, by key. */
+  /** UIDs of the victims whose deletion the server has accepted, by key. The cache may not show the deletion yet. */
   const deletedVictims = new Map<ObjectKey, string>()
 
   const isTerminating = ({ key, uid, pod }: PodInfo): boolean =>
@@ -45,7 +45,7 @@ export function createDefaultPreemption(handle: PluginHandle): Plugin<never> {
       nowMs: clock.nowMs(),
     })
 
-  /** Returns why no further pods are preempted for the pod now, or undefined if they may be. */
+  /** Returns why the pod has to wait instead of preempting more pods, or undefined if it may preempt. */
   function findWait(attempt: RejectedAttempt): string | undefined {
     const { pod, statuses } = attempt
     if (preemptors.has(pod.uid)) return TERMINATING_VICTIM
@@ -83,7 +83,7 @@ export function createDefaultPreemption(handle: PluginHandle): Plugin<never> {
     return { candidates, statuses }
   }
 
-  function nominate(pod: PodInfo, { nodeName, victims }: Candidate): PostFilterResult {
+  function planPreemption(pod: PodInfo, { nodeName, victims }: Candidate): PostFilterResult {
     return {
       is: 'nominated',
       nodeName,
@@ -166,7 +166,7 @@ export function createDefaultPreemption(handle: PluginHandle): Plugin<never> {
         ? findCandidates(attempt, nodes)
         : { candidates: [], statuses: new Map<NodeInfo, Status>() }
       const candidate = chooseCandidate(candidates, { nowMs: clock.nowMs(), isTerminating })
-      return candidate ? nominate(pod, candidate) : { is: 'rejected', message: noVictimsMessage(statuses, results) }
+      return candidate ? planPreemption(pod, candidate) : { is: 'rejected', message: noVictimsMessage(statuses, results) }
     },
     signPod: ({ key, pod }) =>
       cluster.nominatedPods.nodeOf(key) === undefined ? pod.spec?.preemptionPolicy === 'Never' : UNSIGNABLE,

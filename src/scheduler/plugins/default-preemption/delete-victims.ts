@@ -1,5 +1,5 @@
-// Deletes the victims of a preemption and writes the nominated node of the pod. The writes of a victim, in this order: condition,
-// deletion, event. A crash between any two writes leaves victims that are being deleted, which the next scheduler finds.
+// Deletes the victims of a preemption and writes the pod's nominated node. Each victim gets a condition, is deleted, and gets an
+// event, in this order. After a crash between two writes, the next scheduler selects victims again and skips terminating pods.
 import { podKind } from '../../../api/kinds/pod/pod.ts'
 import { isConflict, isNotFound } from '../../../api/status-error.ts'
 import { timestamp } from '../../../base/timestamps.ts'
@@ -57,7 +57,7 @@ async function markDisrupted(victim: PodInfo, preemptor: PodInfo, deps: WriteDep
     type: 'strategic',
     body: { metadata: { uid: victim.uid }, status: { conditions: [condition] } },
   } as const
-  return isFound(async () => {
+  return writeIfFound(async () => {
     const { client, caches, write } = deps
     const ref = refOfKey(victim.key)
     caches.pods.applyWriteResult(await write(() => client.patch(podKind, ref, patch, { subresource: 'status' })))
@@ -68,14 +68,14 @@ export const PREEMPTION_BY_SCHEDULER = 'PreemptionByScheduler'
 
 /** Deletes the pod with its own grace period. Returns false if it no longer exists. */
 async function deletePod({ key, uid }: PodInfo, { client, caches, write }: WriteDeps): Promise<boolean> {
-  return isFound(async () => {
+  return writeIfFound(async () => {
     const markedPod = await write(() => client.delete(podKind, refOfKey(key), { uid }))
     if (markedPod) caches.pods.applyWriteResult(markedPod)
   })
 }
 
 /** Runs a write. Returns false if the pod no longer exists; a conflict means that another pod has its name. */
-async function isFound(run: () => Promise<void>): Promise<boolean> {
+async function writeIfFound(run: () => Promise<void>): Promise<boolean> {
   try {
     await run()
     return true

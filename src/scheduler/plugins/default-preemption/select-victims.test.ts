@@ -83,7 +83,7 @@ describe('selectVictims', () => {
     expect(select(nodeWith(4, pods), preemptor())).toEqual(['Insufficient cpu'])
   })
 
-  it('SYS-27 leaves the space of nominated pods', () => {
+  it('SYS-27 leaves room for nominated pods', () => {
     const pods = [podOf({ priority: 1, cpu: 2 }, 'a'), podOf({ priority: 1, cpu: 2, age: 1 }, 'b')]
     const nominatedPod = podOf({ priority: 10, cpu: 2 }, 'nominated')
     expect(select(nodeWith(4, pods), preemptor(), [nominatedPod])).toEqual(['b', 'a'])

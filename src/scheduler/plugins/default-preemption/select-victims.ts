@@ -1,6 +1,6 @@
-// Selects the pods of a node whose deletion makes room for a pod of higher priority. Evaluates the pod on copies of the node, so
-// that nothing changes. Deleting a pod frees its resources, ports, volume slots and the use of its claims, but never the storage
-// of the claims: those survive the pod.
+// Selects the pods to delete from a node to make room for a pod of higher priority. Evaluates the pod on a copy of the node.
+// Deleting a pod frees its resources, ports and volume slots, and other pods can use its claims. It never frees the storage of
+// the claims, because claims outlive the pod.
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import { addPodToStates, removePodFromStates, runFiltersWithNominated } from '../../find-node.ts'
@@ -58,7 +58,7 @@ function compareImportance(a: PodInfo, b: PodInfo, nowMs: number): number {
   return b.priority - a.priority || startMs(a, nowMs) - startMs(b, nowMs)
 }
 
-/** A pod without a start time has just been placed. */
+/** Returns the current time for a pod without a start time, because it has just been placed. */
 export function startMs({ pod }: PodInfo, nowMs: number): number {
   const startTime = pod.status?.startTime
   return startTime === undefined ? nowMs : Date.parse(startTime)

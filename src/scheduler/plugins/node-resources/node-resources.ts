@@ -80,7 +80,7 @@ function detailResources(requests: State['requests'], { allocatable, requested, 
 const formatAmount = (resource: string, amount: number): string =>
   resource === 'cpu' ? canonicalQuantity(`${amount}m`) : formatQuantity(quantityFromBytes(amount))
 
-/** Returns the mean of the shares of cpu and memory, from 0 to SCORE_MAX, that remain free with the pod on the node. */
+/** Returns the mean share of cpu and memory that stays free with the pod on the node, from 0 to SCORE_MAX. */
 function leastAllocatedScore({ requests }: PodInfo, node: NodeInfo): number {
   const { allocatable } = node
   if (!allocatable) return 0

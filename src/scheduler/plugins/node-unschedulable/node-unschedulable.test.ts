@@ -8,7 +8,7 @@ describe('NodeUnschedulable', () => {
     expect(rejections(nodeUnschedulable, aPod(), cordoned)).toEqual([NODE_UNSCHEDULABLE.message])
     expect(rejections(nodeUnschedulable, aPod(), aNode())).toEqual([])
   })
-  it('CAP-12 accepts a pod that tolerates the unschedulable taint', () => {
+  it('CAP-12 accepts a cordoned node if the pod tolerates the unschedulable taint', () => {
     const tolerations = [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }]
     expect(rejections(nodeUnschedulable, aPod({ tolerations }), cordoned)).toEqual([])
   })

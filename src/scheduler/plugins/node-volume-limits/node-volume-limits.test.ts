@@ -88,7 +88,7 @@ describe('NodeVolumeLimits', () => {
     await waitUntilBound('first')
   })
 
-  it('CAP-12 prefers nodes with the driver, and schedules pods of a provisioner that is no CSI driver anywhere', async () => {
+  it('CAP-12 schedules on any node until the provisioner registers as a CSI driver, then only on nodes with the driver', async () => {
     await createPodWithClaims('first', 'a')
     await waitUntilBound('first')
     await fixture.createNode('n2')
@@ -98,7 +98,7 @@ describe('NodeVolumeLimits', () => {
     expect(await Promise.all(['b', 'c', 'd'].map((name) => fixture.nodeOf(`pod-${name}`)))).toEqual(['n2', 'n2', 'n2'])
   })
 
-  it('PLUS-18 keeps the slot of a volume that is being provisioned, also after a restart of the scheduler', async () => {
+  it('PLUS-18 keeps the slot of a volume that is being provisioned, even after the scheduler restarts', async () => {
     await fixture.client.create(csiNodeKind, aCSINode('n1', 1))
     let release = () => {}
     const released = new Promise<void>((resolve) => {

@@ -1,5 +1,5 @@
-// Rejects nodes on which the pod would exceed the volume limit of a driver in CSINode, and nodes on which a driver of its volumes
-// is not registered: their limit and topology are not known, and no volume could be mounted. Counts each volume once: volumes
+// Rejects nodes on which the pod would exceed the volume limit that CSINode reports for a driver. Also rejects nodes on which a
+// driver of its volumes is not registered: the node could not mount them. Counts each volume once: volumes
 // of pods on the node, including assumed pods; volumes that are still attached although no pod uses them; and volumes that are
 // being provisioned for the node, whose pods another process may have assumed there.
 
@@ -66,21 +66,21 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
     return volume ? volume.spec?.csi?.driver : caches.classes.get(claimClassName(claim))?.provisioner
   }
 
-  /** Whether volumes of the driver need it on the node: it is a CSI driver, or has volumes of one. */
+  /** Whether the driver must run on the pod's node: it is a known CSI driver, or one of the claims has a CSI volume. */
   const isNodeDriver = (driver: string, claimKeys: readonly ObjectKey[]): boolean =>
     drivers.get(driver) !== undefined ||
     csiNodes.byIndex(BY_DRIVER, driver).length > 0 ||
     claimKeys.some((key) => caches.volumes.get(caches.claims.get(key)?.spec?.volumeName ?? '')?.spec?.csi !== undefined)
 
-  /** Returns the volumes that count on the node before the pod is added: without those that are provisioned there for the pod itself. */
+  /** Counts the volumes on the node without the pod: volumes that are being provisioned there for the pod itself do not count. */
   function countOnNode(node: NodeInfo, driver: string, claims: readonly ObjectKey[]) {
     const volumes = volumesOnNode(node).get(driver)
-    const promisedKeys = caches.claims
+    const provisioningKeys = caches.claims
       .byIndex(BY_SELECTED_NODE, node.name)
       .map(keyOfObject)
       .filter((key) => !volumes?.has(key) && !claims.includes(key) && driverOf(key) === driver)
     const newCount = claims.filter((key) => !volumes?.has(key)).length
-    return { used: (volumes?.size ?? 0) + promisedKeys.length, promised: promisedKeys.length, newCount }
+    return { used: (volumes?.size ?? 0) + provisioningKeys.length, provisioning: provisioningKeys.length, newCount }
   }
 
   function claimsByDriver({ claims }: PodInfo): Map<string, ObjectKey[]> {
@@ -124,7 +124,7 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
       driversChanged,
       claimChanged,
       requirementDropped((pod) => [...claimsByDriver(pod).keys()]),
-      promiseEnded,
+      provisioningEnded,
     ],
     preFilter(pod) {
       const keysByDriver = claimsByDriver(pod)
@@ -152,9 +152,9 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
         if (!csiNodeDriver && state.requiredDrivers.has(driver))
           return [{ type: 'DriverMissing', message: `the CSI driver ${driver} is not registered on the node` }]
         const limit = csiNodeDriver?.allocatable?.count
-        const { used, promised, newCount } = countOnNode(node, driver, claims)
+        const { used, provisioning, newCount } = countOnNode(node, driver, claims)
         if (limit === undefined || newCount === 0 || used + newCount <= limit) return []
-        const share = promised > 0 ? ` (${promised} of them for volumes that are being provisioned)` : ''
+        const share = provisioning > 0 ? ` (${provisioning} of them for volumes that are being provisioned)` : ''
         const message = `the pod needs ${newCount} more volumes of ${driver}, but ${used} of at most ${limit} are in use${share}`
         return [{ type: 'TooManyVolumes', message, numbers: { requested: newCount, used, limit } }]
       })
@@ -195,7 +195,7 @@ const driversChanged: QueueingHint<'csiNode'> = {
 }
 
 /** A volume is no longer being provisioned for a node. */
-const promiseEnded: QueueingHint<'claim'> = {
+const provisioningEnded: QueueingHint<'claim'> = {
   on: 'claim',
   scope: 'class',
   keysOfPod: () => ANY_NODE,

@@ -1,5 +1,5 @@
-// The claims and volumes that are assumed bound, from reserve until the pod is bound or the attempt has failed. Other pods
-// must not get the same volumes, and pods that share a claim must go to the node that was selected for it.
+// Tracks the claims and volumes that are assumed bound, from reserve until the pod is bound or the attempt has failed. Other
+// pods must not use the same volumes, and pods that share a claim must run on the node that was selected for it.
 import type { ObjectKey } from '../../../client/index.ts'
 
 export interface AssumedBinding {

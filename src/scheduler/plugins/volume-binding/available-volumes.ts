@@ -115,8 +115,8 @@ interface Pin {
 }
 
 /**
- * Returns a set of label values such that every node that can reach the volume has at least one of them. Returns an empty list
- * if a term requires no label value: the volume is then a candidate for every node.
+ * Returns label values of which every node that can reach the volume has at least one. Returns none if a term requires no
+ * label value: the volume is then a candidate for every node.
  */
 function pinsOf({ spec }: Volume): readonly Pin[] {
   const terms = spec?.nodeAffinity?.required?.nodeSelectorTerms

@@ -1,5 +1,5 @@
-// Performs the writes of preBind: claimRef on the existing volumes that were chosen, and the selected node on the claims to
-// provision. The binding and provisioning controllers complete the binding; binding-waits.ts waits for them.
+// Writes the plan in preBind: the claimRef of each chosen volume, and the selected node of each claim to provision. The
+// binding and provisioning controllers complete the binding; binding-waits.ts waits for them.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'

@@ -58,7 +58,7 @@ export class NodePlanner {
   readonly #boundClaims: readonly BoundClaim[]
   readonly #delayedClaims: readonly PlannedClaim[]
   readonly #plans = new Map<NodeInfo, NodePlan>()
-  /** Whether every delayed claim needs a new volume on every node. This needs fewer checks per node. */
+  /** Whether every delayed claim needs a new volume on every node. The filter then needs fewer checks per node. */
   readonly #needsOnlyNewVolumes: boolean
   readonly #fits = new Map<NodeInfo, Fit>()
   readonly #fitter: VolumeFitter

@@ -1,6 +1,6 @@
-// Scores nodes by the placement policies of the classes of the volumes to create (../../../volumes/placement.ts). Nodes are
-// ranked, not measured: the best node has the score SCORE_MAX even if it is better by one byte, so that `pack` fills one of
-// several equal nodes, although all other scores prefer an unused one.
+// Scores nodes by the placement policy of a storage class (../../../volumes/placement.ts). A score depends only on the node's
+// rank: the best node gets SCORE_MAX even if it is better by one byte. This way `pack` fills one of several equal nodes,
+// although all other scores prefer an unused one.
 
 import type { Placement } from '../../../volumes/placement.ts'
 import { SCORE_MAX } from '../../framework/plugin.ts'
@@ -9,7 +9,7 @@ import { SCORE_MAX } from '../../framework/plugin.ts'
 export interface NodeStorage {
   /** Free bytes once the volumes of the pod and all reserved volumes are created. Negative if they do not fit. */
   readonly freeBytes: bigint
-  /** The bytes of the volumes and of the free space. */
+  /** The bytes of all volumes plus the free bytes. */
   readonly totalBytes: bigint
 }
 

@@ -110,7 +110,7 @@ function rejectionReason(
   return undefined
 }
 
-/** Returns the reason for a claim that the binding controller must bind first, which requires that its class exists. */
+/** Returns the reason to reject a pod until the binding controller has bound its claim. Names the class if it does not exist. */
 function unboundReason({ name, isEphemeral }: PodClaim, className: string, hasClass: boolean): Reason {
   if (className !== '' && !hasClass) return storageClassNotFound(name, className)
   return isEphemeral ? UNBOUND_EPHEMERAL_CLAIMS : UNBOUND_IMMEDIATE_CLAIMS

@@ -1,5 +1,5 @@
-// The details of a node's rejection by VolumeBinding, for diagnosis: which claim causes it, and because of which volume, class
-// or capacity report.
+// Details why VolumeBinding rejects a node, for diagnosis: the claim that causes the rejection, and its volume, class or
+// capacity report.
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'

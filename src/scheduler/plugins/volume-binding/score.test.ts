@@ -62,7 +62,7 @@ describe('the score of a node for volumes', () => {
     expect(scoreAll(plans, [['x', { policy: 'headroom', freePercent: 20 }]])).toEqual([100, 50, 0])
   })
 
-  it('PLUS-18 applies the policy to its class only, and to no existing volumes', () => {
+  it('PLUS-18 applies the policy to its class only, and not to existing volumes', () => {
     const mixedPlan = (capacity: string): NodePlan => ({
       ...aProvisioningPlan([10], { capacity }),
       provisions: [

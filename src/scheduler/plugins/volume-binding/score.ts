@@ -1,6 +1,6 @@
-// Scores nodes by their storage. A class with a placement policy ranks the nodes (placement-score.ts). For other classes a node
-// scores higher the less its storage is utilized. If existing volumes would be bound, the score depends only on the share of
-// them that is requested; volumes to provision are ignored.
+// Scores nodes by their storage. A class with a placement policy ranks the nodes (placement-score.ts). For other classes, nodes
+// with a lower utilization score higher. If the plan binds existing volumes, the score depends only on how much of their
+// capacity the claims request; volumes to provision are ignored.
 
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
@@ -16,7 +16,7 @@ import { type NodeStorage, scorePlacement } from './placement-score.ts'
 interface Usage {
   readonly storageClass: Readonly<StorageClass>
   requestedBytes: bigint
-  /** The free bytes, without those that are reserved for other pods. */
+  /** The free bytes minus those that are reserved for other pods. For existing volumes, their capacity. */
   capacityBytes: bigint
   /** The free bytes according to the report. */
   reportedBytes: bigint
@@ -76,7 +76,7 @@ function nodeStorage(
 function usageOfExistingVolumes({ bindings }: NodePlan): Map<string, Usage> {
   const usageByClass = new Map<string, Usage>()
   for (const { claim, volume } of bindings) {
-    const usage = usageOf(usageByClass, claim.storageClass)
+    const usage = getOrCreateUsage(usageByClass, claim.storageClass)
     usage.requestedBytes += claim.bytes
     usage.capacityBytes += quantityToBytes(volume.spec?.capacity?.storage ?? '0')
   }
@@ -88,7 +88,7 @@ function usageOfNewVolumes({ provisions }: NodePlan, reservations: Reservations 
   const ownClaims = provisions.map(({ claim }) => claim.key)
   for (const { claim, report } of provisions) {
     if (!report) continue
-    const usage = usageOf(usageByClass, claim.storageClass)
+    const usage = getOrCreateUsage(usageByClass, claim.storageClass)
     usage.requestedBytes += claim.bytes
     usage.reportedBytes = freeBytesOf(report)
     usage.capacityBytes = usage.reportedBytes - (reservations?.reservedForOthers(report, ownClaims) ?? 0n)
@@ -99,7 +99,7 @@ function usageOfNewVolumes({ provisions }: NodePlan, reservations: Reservations 
 /** Uses the maximum volume size as an estimate if the driver does not report its capacity. */
 const freeBytesOf = ({ capacityBytes, maximumBytes }: CapacityReport): bigint => capacityBytes ?? maximumBytes ?? 0n
 
-function usageOf(usageByClass: Map<string, Usage>, storageClass: Readonly<StorageClass>): Usage {
+function getOrCreateUsage(usageByClass: Map<string, Usage>, storageClass: Readonly<StorageClass>): Usage {
   const name = storageClass.metadata.name
   return getOrCreate(usageByClass, name, () => ({
     storageClass,

@@ -28,7 +28,7 @@ describe('recreatableClaims', () => {
     expect(findRecreatableClaims(aBoundClaim('a', 'n1'), aBoundClaim('b', 'n1'))).toEqual([['ns/a', 'ns/b']])
   })
 
-  it('CAP-16 returns the claims of all nodes but one for each node, and then all claims', () => {
+  it('CAP-16 returns one set per node, which retains the claims of that node, and then all claims', () => {
     expect(findRecreatableClaims(aBoundClaim('a', 'n1'), aBoundClaim('b', 'n2'), aBoundClaim('c', 'n1'))).toEqual([
       ['ns/b'],
       ['ns/a', 'ns/c'],

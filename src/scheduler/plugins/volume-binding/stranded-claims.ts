@@ -1,6 +1,6 @@
-// Handles pods with a claim whose volume is on nodes where another claim of the pod does not fit. Explains the conflict,
-// and finds and deletes claims so that all volumes are provisioned on one node: only claims of ephemeral volumes, because
-// the data of other claims must survive the pod.
+// Handles pods with a claim whose volume is on nodes where another claim of the pod does not fit. Explains the conflict, and
+// deletes claims so that all volumes can be provisioned on one node. Deletes only claims of ephemeral volumes, because the
+// data of other claims must outlive the pod.
 
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
@@ -17,7 +17,7 @@ import { BIND_CONFLICT, NOT_ENOUGH_SPACE } from './reasons.ts'
 
 const NODE_NAMES_MAX = 3
 
-/** Returns a sentence about the bound claims on whose nodes the delayed claims do not fit, or undefined without such a conflict. */
+/** Returns a sentence about the conflict if the delayed claims do not fit on the nodes of the bound claims. */
 export function explainStrandedClaims(
   boundClaims: readonly BoundClaim[],
   delayedClaims: readonly DelayedClaim[],

@@ -29,7 +29,7 @@ const change = fc.record({
   isRemoval: fc.boolean(),
 })
 
-it('PLUS-18 sums the sizes of the volumes that a node can reach, per driver, after any changes', () => {
+it('PLUS-18 UsedStorage sums the sizes of the volumes that a node can reach, per driver, after any changes', () => {
   fc.assert(
     fc.property(fc.array(change, { maxLength: 30 }), (changes) => {
       const volumes = new Map<string, PersistentVolume>()
@@ -56,7 +56,7 @@ it('PLUS-18 sums the sizes of the volumes that a node can reach, per driver, aft
   )
 })
 
-it('PLUS-18 evaluates the volumes again when the labels of a node change, and after many groups became empty', () => {
+it('PLUS-18 UsedStorage evaluates volumes again when the labels of a node change, and after many groups became empty', () => {
   const volumes = [aVolume('a', 'one', 'x', 10)]
   const used = new UsedStorage(() => volumes)
   const node = aNode('x')

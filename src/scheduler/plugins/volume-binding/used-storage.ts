@@ -1,5 +1,5 @@
 // Sums the sizes of a driver's volumes per node, for the placement policy `headroom`. Volumes with equal node affinity form a
-// group, whose affinity is evaluated once per node, when the node is scored and not before.
+// group. The affinity of a group is evaluated once per node, when the node is first scored.
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'

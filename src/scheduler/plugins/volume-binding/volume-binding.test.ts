@@ -534,7 +534,7 @@ describe('VolumeBinding', () => {
     expect(fixture.storage.volumeCount).toBe(1)
   })
 
-  it('CAP-13 keeps the selected node and the reservation after a restart of the scheduler', async () => {
+  it('CAP-13 keeps the selected node and the reservation after the scheduler restarts', async () => {
     await createLocalStorage([100, 50])
     const provisioning = holdProvisioning()
     await fixture.createClaim('data', { size: '10Gi' })
@@ -594,7 +594,7 @@ describe('VolumeBinding', () => {
     ])
   })
 
-  it('PLUS-18 says why the volume of a pod with spec.nodeName does not fit on that node, and tries it', async () => {
+  it('PLUS-18 reports why the volume of a pod with spec.nodeName does not fit on that node, and requests it anyway', async () => {
     await createLocalStorage([100, 10])
     await fixture.createClaim('data', { size: '20Gi' })
     await fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n2' } })

@@ -48,7 +48,7 @@ interface State {
 }
 
 const BY_DRIVER = 'scheduler/driver'
-/** Weight of the scores of a placement policy. With it the policy outweighs all other scores together. */
+/** The weight of this plugin's scores if a placement policy applies: it outweighs all other scores together. */
 const PLACEMENT_WEIGHT = 10
 const driverNamesOf = ({ spec }: Readonly<CSINode>): string[] => spec.drivers.map(({ name }) => name)
 
@@ -144,7 +144,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     emit({ on: 'pluginState', keys: [...classKeys, ...releasedClaims.map(({ claim }) => claimKey(claim.key))] })
   }
 
-  /** Returns a sentence per driver that is registered on no node, so that no node has the topology of its volumes. */
+  /** Returns a sentence for each driver that no node has registered: no node then has the topology of its volumes. */
   function explainMissingDrivers(boundClaims: readonly BoundClaim[], statuses: NodeStatuses): string[] {
     if (![...statuses.values()].some(({ reasons }) => reasons.includes(NODE_CONFLICT))) return []
     const claimsByDriver = new Map<string, string[]>()
@@ -319,7 +319,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   }
 }
 
-/** Returns the sentence with the reason why the last attempt to create the claim's volume failed, if it did. */
+/** Returns a sentence with the last failure to create the claim's volume, if any. */
 function lastFailureOf({ name, claim }: DelayedClaim): string | undefined {
   const message = annotationOf(claim, LAST_FAILURE)
   return message === undefined ? undefined : volumeNotCreated(name, message)

@@ -1,5 +1,5 @@
-// Rejects all nodes while another pod uses a claim of this pod that has the access mode ReadWriteOncePod, or while a pod of at
-// least its priority that waits for preempted pods is to use it.
+// Rejects all nodes while another pod uses one of the pod's ReadWriteOncePod claims. A nominated pod of the same or a higher
+// priority counts as a user.
 import type { ObjectKey } from '../../../client/index.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { QueueingHint } from '../../framework/cluster-events.ts'
@@ -23,7 +23,7 @@ const claimReleased: QueueingHint<'podRemoved'> = {
 
 interface State {
   readonly pod: PodInfo
-  /** The other pods that use the claims with the access mode ReadWriteOncePod, by claim. Without claims that no pod uses. */
+  /** The other pods that use the pod's ReadWriteOncePod claims, by claim. Claims that no other pod uses are absent. */
   readonly usersByClaim: ReadonlyMap<ObjectKey, ReadonlySet<ObjectKey>>
 }
 
@@ -71,7 +71,7 @@ const isAnyInUse = (usersByClaim: State['usersByClaim']): boolean => {
   return false
 }
 
-/** Returns the state with other users of those claims that were in use. A claim that no pod used is not among them. */
+/** Returns the state with changed users of these claims. Ignores claims that the state does not contain. */
 function withUsers(
   state: State,
   claims: PodInfo['claims'],

@@ -52,7 +52,7 @@ export class CapacityIndex {
     return reports
   }
 
-  /** Returns the capacity of each report without its reservations. Reports without a capacity are omitted. */
+  /** Returns the capacity of each report minus its reservations. Reports without a capacity are omitted. */
   freeBytes(): ReadonlyMap<ObjectKey, bigint> {
     const freeBytes = new Map<ObjectKey, bigint>()
     for (const { key, capacityBytes, ledger } of this.#reports.values()) {

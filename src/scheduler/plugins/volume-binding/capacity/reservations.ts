@@ -17,9 +17,9 @@ export interface ReservationOptions {
   readonly clock: Clock
   /** Returns the provisioner of a class, or undefined if the class does not exist. */
   readonly driverOf: (className: string) => string | undefined
-  /** Called when a reservation or a failure of this driver ends, so that more volumes may fit. */
+  /** Called when a reservation or a failure of this driver ends: more volumes may fit. */
   readonly onReleased: (driver: string) => void
-  /** How long a created volume stays reserved that no report includes, as with thin provisioning. */
+  /** How long a created volume stays reserved if no report includes it, as with thin provisioning. */
   readonly reportTimeoutMs?: number
   /** How long a volume stays reserved from other classes after the report of its own class includes it. */
   readonly otherReportsTimeoutMs?: number
@@ -105,7 +105,7 @@ export class Reservations {
     return this.#byClaim.get(claimKey)?.state
   }
 
-  /** Reserves for a volume that the scheduler is going to request. */
+  /** Reserves capacity for a volume that the scheduler is about to request. */
   assume(volume: RequestedVolume): void {
     if (this.#byClaim.get(volume.claimKey)?.claimUid === volume.claimUid) return // reserved by an earlier attempt
     this.#add(volume, 'assumed', Number.POSITIVE_INFINITY)
@@ -122,7 +122,7 @@ export class Reservations {
     return true
   }
 
-  /** Reserves for a claim whose node was selected by another scheduler, a user or a previous process. */
+  /** Reserves capacity for a claim whose node was selected by another scheduler, a user or a previous process. */
   adopt(volume: RequestedVolume): void {
     this.#add(volume, 'requested', this.#now() + this.#creationTimeoutMs)
   }
@@ -287,7 +287,7 @@ export class Reservations {
     getOrCreate(this.#attributedByReport, report, () => new Set()).add(reservation)
   }
 
-  /** Attributes decreases to this created volume instead of volumes that are only requested, and reserves for those again. */
+  /** Attributes decreases to this created volume instead of requested volumes, whose capacity is then reserved again. */
   #takeOverAttributions(reservation: Reservation): void {
     for (const [report, bytes] of [...reservation.unreportedBytes]) {
       let remainingBytes = bytes
@@ -407,7 +407,7 @@ function reservedBytes(report: CapacityReport, volumeReport: CapacityReport, byt
   return share > bytes ? share : bytes
 }
 
-/** Returns the same share of `report` as `bytes` are of `volumeReport`. */
+/** Scales `bytes` of `volumeReport` to `report`, in proportion to their capacities. Rounds up. */
 export function shareOf(report: CapacityReport, volumeReport: CapacityReport, bytes: bigint): bigint {
   const { capacityBytes } = report
   const volumeCapacity = volumeReport.capacityBytes
