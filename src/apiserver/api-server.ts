@@ -81,7 +81,7 @@ export interface ApiServerOptions {
   /** Default: requests are not audited. */
   readonly audit?: Audit
   readonly version: VersionInfo
-  /** Default: none. The server then serves no logs and commands of pods. */
+  /** Default: none. The server then serves no pod logs and runs no commands in pods. */
   readonly nodeConnections?: NodeConnections
   /** Default: none. The server then issues no tokens. */
   readonly accountTokens?: AccountTokens

@@ -48,7 +48,7 @@ describe('the Service kubernetes', () => {
     expect([slice.metadata.uid, slice.addressType, slice.ports[0].port]).toEqual([uid, 'IPv6', 7444])
   })
 
-  it('SYS-23 has the addresses of all servers that share a store, until they stop or die', async () => {
+  it('SYS-23 has the addresses of all servers that share a store, until they stop or crash', async () => {
     const first = await publish({ address: '10.0.0.1', port: 7443 }, true)
     await publish({ address: '10.0.0.2', port: 7443 }, true)
     expect(await sliceAddresses()).toEqual(['10.0.0.1', '10.0.0.2'])

@@ -1,5 +1,5 @@
 // Publishes this server's address as Service, Endpoints and EndpointSlice default/kubernetes. Servers that share a
-// store register themselves with a record that expires, so that the endpoints of a server disappear after it dies.
+// store register themselves with a record that expires, so that the endpoints of a server disappear after it crashes.
 import { isIPv6 } from 'node:net'
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { endpointSliceKind, endpointsKind, serviceKind } from '../api/kinds/kubernetes-service/kubernetes-service.ts'

@@ -1,4 +1,5 @@
-// Tracks the open watches, logs and sessions with the credentials of their requests, so that a change of the credentials can end them.
+// Tracks the open watches, logs and sessions with the credentials of their requests, and ends those whose credentials are no
+// longer valid.
 import type { ApiRequest, StreamSink } from './http/messages.ts'
 import type { Authenticator, UserInfo } from './security/index.ts'
 

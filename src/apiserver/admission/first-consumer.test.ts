@@ -22,7 +22,7 @@ async function conditionsOf(spec: object): Promise<unknown> {
 }
 
 describe('FirstConsumer', () => {
-  it('PLUS-18 creates a claim of a class that waits with the condition ReadyForFirstConsumer, in the same write', async () => {
+  it('PLUS-18 sets ReadyForFirstConsumer in the write that creates a claim of a WaitForFirstConsumer class', async () => {
     const revision = server.store.revision
     expect(await conditionsOf({ storageClassName: 'slow' })).toEqual([
       {

@@ -21,7 +21,7 @@ const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   limitRange,
   claimResize,
   namespaceLimits,
-  resourceQuota, // last, as in Kubernetes: a write that breaks another rule gets the error of that rule
+  resourceQuota, // last, as in Kubernetes: a write that violates another rule is rejected for that rule
 ]
 
 /** Returns the chain. Plugins that need more than the request are passed in; they run first. */

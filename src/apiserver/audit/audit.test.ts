@@ -107,7 +107,7 @@ describe('an audited request', () => {
     expect(JSON.stringify(events())).not.toContain('junk')
   })
 
-  it('SYS-21 records bodies at level RequestResponse, also from YAML', async () => {
+  it('SYS-21 records bodies at level RequestResponse, even if they are in YAML', async () => {
     const { server, events } = await createAuditedServer(ALL)
     const yaml = 'apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: a\n'
     await server.call('POST', `${NAMESPACE}/serviceaccounts`, yaml, { 'Content-Type': 'application/yaml' })

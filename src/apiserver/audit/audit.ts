@@ -28,7 +28,7 @@ export interface Audit {
 }
 
 export interface AuditedRequest {
-  /** Sets the authenticated user, which selects the rule. Returns the request to process, whose body may be recorded. */
+  /** Sets the authenticated user and selects the rule. Returns the request to process, which records its body if required. */
   setUser(user: UserInfo): ApiRequest
   setImpersonatedUser(user: UserInfo): void
   /** Sets the decision of the authorizer. Later calls have no effect. */

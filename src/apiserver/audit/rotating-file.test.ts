@@ -18,7 +18,7 @@ describe('the audit file', () => {
     return Promise.all(names.map((name) => readFile(join(dir, name), 'utf8')))
   }
 
-  it('SYS-21 is private, and appended to by the next process', async () => {
+  it('SYS-21 is accessible only to its owner, and the next process appends to it', async () => {
     const path = join(dir, 'audit.log')
     for (const text of ['a\n', 'b\n']) {
       const file = await openRotatingFile({ path, ...limits, clock: manualClock() })

@@ -1,6 +1,6 @@
 // Returns the metrics of a registry in the text format: all, or those that the query names, such as
-// `/metrics?name[]=stowage_claim_step_duration_seconds`. A client that needs few metrics then costs little on a server with many
-// volumes, each of which has several series.
+// `/metrics?name[]=stowage_claim_step_duration_seconds`. Requests for a few metrics are cheap even on a server with many volumes,
+// each of which has several series.
 import type { Registry } from 'prom-client'
 
 export async function readMetrics(registry: Registry, query: URLSearchParams): Promise<string> {

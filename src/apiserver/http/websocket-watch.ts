@@ -59,7 +59,7 @@ export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }:
 
   return {
     upgrade,
-    /** Closes all watches with status 1001 (going away), and the connections that were passed on. */
+    /** Closes all watches with status 1001 (going away), and destroys the tunnels. */
     closeAll(): void {
       for (const tunnel of tunnels) tunnel.destroy()
       for (const connection of connections) connection.close(1001, 'the server is shutting down')

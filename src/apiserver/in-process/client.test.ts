@@ -76,7 +76,7 @@ describe('the in-process client', () => {
     expect(names).toEqual(maps.map(({ metadata }) => metadata.name))
   })
 
-  it('SYS-10 rejects review kinds and subresources that a kind lacks, also in a commit', async () => {
+  it('SYS-10 rejects review kinds and subresources that a kind lacks, even in a commit', async () => {
     const { client, api } = await openClient()
     const object = await client.create(configMapKind, aConfigMap('a'))
     const { revision } = api.store

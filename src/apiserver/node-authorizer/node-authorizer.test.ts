@@ -406,7 +406,7 @@ describe('NodeRestriction', () => {
 
 describe('a fenced node', () => {
   for (const taint of ['node.kubernetes.io/out-of-service', 'stowage.dev/quarantine'])
-    it(`PLUS-11 writes only what its return needs, from the next request after the taint ${taint}`, async () => {
+    it(`PLUS-11 can write only the objects that its return requires, from the next request after the taint ${taint}`, async () => {
       const { send, create, api } = await openServer()
       await create('/api/v1/nodes', { metadata: { name: 'n1' } })
       await create(PODS, aPod('running', 'n1', { volumes: [claimVolume('data')] }))
@@ -414,9 +414,9 @@ describe('a fenced node', () => {
       await create(CLAIMS, aClaim('data'))
       await api.delete(`${PODS}/leaving`)
       const status = { status: { phase: 'Running' } }
-      const writeOfPod = (name: string) => send('PATCH', `${PODS}/${name}/status`, status, MERGE)
+      const writePodStatus = (name: string) => send('PATCH', `${PODS}/${name}/status`, status, MERGE)
       const writes = {
-        'status of a pod': () => writeOfPod('running'),
+        'status of a pod': () => writePodStatus('running'),
         'status of a claim': () => send('PATCH', `${CLAIMS}/data/status`, { status: { conditions: [] } }, MERGE),
         event: () =>
           send('POST', `${NAMESPACE}/events`, {
@@ -440,14 +440,14 @@ describe('a fenced node', () => {
         expect(message).toContain('node "n1" is fenced')
       }
       expect((await token()).status).toBe(403)
-      // Its return: heartbeats, drivers, and the end of pods that were deleted.
+      // Its return requires heartbeats, the drivers, and the removal of deleted pods.
       const lease = { metadata: { name: 'n1' }, spec: { holderIdentity: 'n1' } }
       expect((await send('POST', LEASES, lease)).status).toBe(201)
       expect((await send('PATCH', '/api/v1/nodes/n1/status', { status: { volumesInUse: [] } }, MERGE)).status).toBe(200)
       expect(
         (await send('POST', `${STORAGE}/csinodes`, { metadata: { name: 'n1' }, spec: { drivers: [] } })).status,
       ).toBe(201)
-      expect((await writeOfPod('leaving')).status).toBe(200)
+      expect((await writePodStatus('leaving')).status).toBe(200)
       const removal = { gracePeriodSeconds: 0 }
       expect((await send('DELETE', `${PODS}/leaving`, removal)).status).toBe(200)
       expect((await send('DELETE', `${PODS}/running`, removal)).status).toBe(403)

@@ -1,7 +1,7 @@
 // Limits the writes of nodes as the Kubernetes admission plugin NodeRestriction does: a node writes only its own Node,
 // CSINode and Lease, creates only mirror pods, changes the status of its pods, deletes and evicts them, and changes only the
-// sizes and conditions in the status of claims. A fenced node (api/kinds/node/fencing.ts) writes only what its return needs; the check reads
-// the Node in the transaction of the write, so a fence applies to the next write on every server.
+// sizes and conditions in the status of claims. A fenced node (api/kinds/node/fencing.ts) writes only the objects that its return
+// requires. The check reads the Node in the transaction of the write, so a fence applies to the next write on every server.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { isFenced } from '../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -44,8 +44,8 @@ function restrict(request: AdmissionRequest): void {
 }
 
 /**
- * Returns why a fenced node must not make this write. It may write its own Node, CSINode and Lease, with which it reports that it has
- * returned, and the status and removal of its pods that are being deleted.
+ * Returns why a fenced node must not make this write, or undefined if it may. It may write its own Node, CSINode and Lease to
+ * report its return, and update or remove its pods that are being deleted.
  */
 function fenceProblem(nodeName: string, { resource, oldObject, find }: AdmissionRequest): string | undefined {
   const resourceName = `${resource.group}/${resource.plural}`

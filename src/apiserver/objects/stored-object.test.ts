@@ -43,9 +43,9 @@ describe('the stored form', () => {
       { metadata: { name: 'ä', uid: 'u', resourceVersion: '7' }, spec: { volumeName: 'v' } },
       { metadata: { name: 'b', uid: 'u', resourceVersion: String(newestRevision) }, spec: { volumeName: 'v' } },
     ]
-    const bytesOf = itemBytes(entries)
-    expect(JSON.parse(`[${bytesOf}]`)).toEqual(items)
-    expect(itemBytesLength(entries)).toBe(bytesOf.length)
+    const bytes = itemBytes(entries)
+    expect(JSON.parse(`[${bytes}]`)).toEqual(items)
+    expect(itemBytesLength(entries)).toBe(bytes.length)
     expect(itemBytes([])).toHaveLength(itemBytesLength([]))
   })
 
@@ -76,7 +76,7 @@ describe('createStoredObjects', () => {
       for (let i = 0; i < 10; i++) objects.decode(anEntry(encodeStored(anObject()), 100 + i)) // replaces recent entries
       return objects.decode(entry) === firstObject
     }
-    const entryOf = (bytesOf: number) => anEntry(Buffer.from(`{"metadata":{"name":"${'a'.repeat(bytesOf)}"}}`))
+    const entryOf = (nameLength: number) => anEntry(Buffer.from(`{"metadata":{"name":"${'a'.repeat(nameLength)}"}}`))
     expect(isCached(entryOf(10))).toBe(true)
     expect(isCached(entryOf(20_000))).toBe(false)
   })
