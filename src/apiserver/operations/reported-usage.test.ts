@@ -21,7 +21,7 @@ async function createFixture() {
   return { clock, usage, samples }
 }
 
-it('PLUS-16 exposes the reported usage, and replaces it with the next report of the process', async () => {
+it('PLUS-16 the server exposes the reported usage, and replaces it with the next report of the process', async () => {
   const { usage, samples } = await createFixture()
   usage.apply('system:node:n1', 'node-a', [orders])
   usage.apply('system:node:n2', 'node-b', [{ namespace: 'shop', claim: 'carts', inodes: 7 }])
@@ -36,7 +36,7 @@ it('PLUS-16 exposes the reported usage, and replaces it with the next report of 
   expect(await samples()).toEqual(['node-b carts inodes 7'])
 })
 
-it('PLUS-16 drops the usage of a process that no longer reports, and rejects a report with too many volumes', async () => {
+it('PLUS-16 the server drops the usage of a process that no longer reports, and rejects a report with too many volumes', async () => {
   const { clock, usage, samples } = await createFixture()
   usage.apply('u', 'node-a', [orders])
   await clock.advance(USAGE_SILENCE_MS_MAX - 1)

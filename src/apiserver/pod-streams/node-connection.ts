@@ -46,8 +46,8 @@ const BACKDATE_MS = 5 * 60 * 1_000
 export function createNodeConnections({ pki, clock, localAddressOf }: NodeConnectionOptions): NodeConnections {
   let credential: { readonly cert: string; readonly key: string; readonly notAfterMs: number } | undefined
 
-  /** The key never leaves this process. */
-  function findCredential() {
+  /** Issues a new certificate if the current one expires soon. The key never leaves this process. */
+  function ensureCredential() {
     const nowMs = clock.nowMs()
     if (credential && credential.notAfterMs - nowMs > RENEWAL_BEFORE_MS) return credential
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -76,7 +76,7 @@ export function createNodeConnections({ pki, clock, localAddressOf }: NodeConnec
           RETRY_AFTER_SECONDS,
         )
       }
-      const { cert, key } = findCredential()
+      const { cert, key } = ensureCredential()
       return new Promise((resolve, reject) => {
         const outgoing = httpsRequest({
           host,

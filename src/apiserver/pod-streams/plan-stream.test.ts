@@ -37,7 +37,7 @@ describe('planStream', () => {
     expect(planStream(pod, 'log', query('container=i'))?.path).toContain('/i?')
   })
 
-  it('SYS-26 has no stream of a pod without a node, and an empty log', () => {
+  it('SYS-26 rejects exec in a pod without a node, and returns no plan for its log', () => {
     const pod = aPod(['a'], { nodeName: undefined })
     expect(() => planStream(pod, 'exec', query('command=ls&stdout=true'))).toThrow(
       'pod web does not have a host assigned',

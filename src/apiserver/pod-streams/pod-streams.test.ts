@@ -27,8 +27,8 @@ async function startServer(answer: NodeAnswer) {
   return { clock: server.clock, handle }
 }
 
-describe('streams of pods', () => {
-  it('SYS-26 drops the session of a client that has not taken it over after 10 s', async () => {
+describe('the handler of pod streams', () => {
+  it('SYS-26 drops the session of a client that does not take it over within 10 s', async () => {
     const socket = new PassThrough()
     const response = { headers: {} } as IncomingMessage
     const { clock, handle } = await startServer({ is: 'upgraded', response, socket, head: Buffer.alloc(0) })
@@ -52,7 +52,7 @@ describe('streams of pods', () => {
     client.destroy()
   })
 
-  it('SYS-26 drops the log of a client that has not taken it over after 10 s', async () => {
+  it('SYS-26 drops the log of a client that does not take it over within 10 s', async () => {
     const response = Object.assign(new PassThrough(), { statusCode: 200, headers: {} })
     const { clock, handle } = await startServer({ is: 'response', response: response as never })
     expect((await handle(`${POD}/log?follow=true`, {})).status).toBe(200)

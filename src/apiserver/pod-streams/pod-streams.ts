@@ -146,7 +146,7 @@ interface UpgradedAgent {
   readonly head: Buffer
 }
 
-/** A response that is not taken over within this time is dropped, e.g. because the client has disconnected or its request has timed out. */
+/** Time in which the client must take over the response. It does not if it has disconnected or its request has timed out. */
 const TAKEOVER_MS_MAX = 10_000
 
 function tunnelResponse(

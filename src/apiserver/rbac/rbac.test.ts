@@ -144,7 +144,7 @@ describe('RBAC', () => {
       await create(BINDINGS, aBinding('readers', 'Role', 'reader', [{ kind: 'User', name: 'bob' }]), userHeaders('ann'))
     })
 
-    it('SYS-9 rejects a role with rules that the user does not hold, also by update, patch, apply and dry run', async () => {
+    it('SYS-9 rejects a create, update, patch, apply or dry run of a role with rules that the user does not hold', async () => {
       await create(ROLES, aRole('reader', READ_CLAIMS))
       const denial = (missing: string) =>
         `roles.rbac.authorization.k8s.io "reader" is forbidden: user "ann" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n${missing}`

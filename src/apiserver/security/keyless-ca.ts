@@ -1,5 +1,5 @@
-// Issues a CA certificate and discards its key, for a setting that requires a CA although no certificate of it is
-// needed.
+// Issues a CA certificate and discards its key, for a setting that requires a CA certificate although the CA never issues
+// another one.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { issueCertificate } from './certificate.ts'

@@ -11,7 +11,7 @@ export interface ClientCertificate {
 
 /**
  * Returns the TLS options of the listener. Client certificates are optional, because clients may authenticate with a token
- * or stay anonymous. An untrusted certificate does not fail the handshake, so that the response can say why it is rejected.
+ * or stay anonymous. An untrusted certificate does not fail the handshake, so that the response can contain the reason.
  */
 export const servingTlsOptions = (
   pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'>,

@@ -1,7 +1,7 @@
 // Describes a change to a claim, a volume, an attachment, or a pod that uses claims, as a line of the journal. It
-// runs for every write of these kinds, so it compares only the fields that show the lifecycle of a volume, and writes the text
-// of the line without an object in between. It records only the names of changed annotations and labels, because their values
-// can be long or confidential.
+// runs for every write of these kinds, so it compares only the fields that show the lifecycle of a volume, and builds the line
+// as text without an intermediate object. It records only the names of changed annotations and labels, because their values can
+// be long or confidential.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -33,7 +33,7 @@ const TEXT_LENGTH_MAX = 300
 /** Further changes of one write are omitted. */
 const CHANGES_MAX = 20
 const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
-/** Escaped, because a text without other characters than ASCII is encoded several times faster. */
+/** Escaped, because text that contains only ASCII is encoded several times faster. */
 const ARROW = '\\u2192'
 
 /** Reads a field of the spec, the status or the annotations. The value undefined is an absent field. */
@@ -116,7 +116,7 @@ const ATTACHMENT: KindDescription = {
   }),
 }
 
-/** A node agent often updates a pod's status. */
+/** Omits updates of other fields, because node agents often update the status of pods. */
 const POD: KindDescription = {
   isJournaled: (pod) => claimsOf(pod).length > 0,
   omitsOtherFields: true,
@@ -215,7 +215,7 @@ function changesOf(description: KindDescription, before: AnyObject | undefined, 
 
 const NO_METADATA = {}
 
-/** Compares nothing if an update has kept the part. */
+/** Skips a part that is the same object before and after the update. */
 function addFields(
   changes: string[],
   fields: KindDescription['spec'],

@@ -123,7 +123,7 @@ export function createStepFollower(): StepFollower {
     }
   }
 
-  /** Removes a deleted volume, and a deleted claim as soon as its volume is deleted, too: until then there are driver calls. */
+  /** Removes a deleted volume. Keeps a deleted claim until its volume is deleted, because driver calls may follow until then. */
   function forget({ kind, uid, name, namespace = '', handle }: StepChange): void {
     if (kind === 'PersistentVolumeClaim') {
       if (uidsByName.get(`${namespace}/${name}`) === uid) uidsByName.delete(`${namespace}/${name}`)
