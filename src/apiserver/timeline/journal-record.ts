@@ -57,8 +57,8 @@ export function ownerOf(record: JournalRecord): string {
 }
 
 /**
- * Returns what `ownerOf` returns for the record of an encoded line, without decoding it. Quotes in the strings of a record are
- * escaped, so these texts are found only where the record has the field.
+ * Returns the owner of a change or an activity from its encoded line, without decoding it. Quotes in the strings of a record
+ * are escaped, so these texts are found only where the record has the field.
  */
 export function ownerInLine(line: string): string {
   return textAfter(line, '"uid":"') ?? textAfter(line, '"volume":"') ?? textAfter(line, '"name":"') ?? ''

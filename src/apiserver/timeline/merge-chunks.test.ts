@@ -79,7 +79,7 @@ describe('mergeChunks', () => {
     expect(await countOf(SEGMENTS_PREFIX)).toBe(0)
   })
 
-  it('PLUS-6 limits the records of each volume, and says how many were dropped', async () => {
+  it('PLUS-6 limits the records of each volume, and returns how many it dropped', async () => {
     const names = Array.from({ length: 10 }, () => 'busy')
     await putChunks(names)
     expect(await mergeChunks(store, { ...LIMITS, volumeRecords: 9 })).toEqual({ droppedRecords: 0 }) // creations are kept
@@ -131,7 +131,7 @@ describe('mergeUnmerged', () => {
       expect((await readTimeline({ store, journal: journal() }, requestOf(name))).entries).toHaveLength(1)
   })
 
-  it("PLUS-6 limits a volume's records, also of one with records in two merges", async () => {
+  it('PLUS-6 limits the records of each volume, and returns how many it dropped', async () => {
     const chunks = new UnmergedChunks()
     const names = Array.from({ length: 10 }, () => 'busy')
     await commit(chunks, names, 'update')

@@ -33,7 +33,7 @@ const MERGED_CHUNKS_MAX = 100
 const MERGED_BYTES_MAX = 1024 * 1024
 /** With 600 group commits per second there are then up to 3,000 chunks. */
 const MERGE_INTERVAL_MS = 5_000
-/** Most of the effect at a third of the processor time of the default level. */
+/** Compresses almost as well as the default level, in a third of the CPU time. */
 const COMPRESSION_LEVEL = 1
 
 export const JOURNAL_LIMITS: JournalLimits = {
@@ -140,7 +140,7 @@ export async function mergeChunks(
   return (await replaceChunks(store, chunks, bytesOfLines(lines))) ? { droppedRecords } : undefined
 }
 
-/** Replaces chunks by a segment. Returns false if another server has merged them. */
+/** Replaces chunks with a segment. Returns false if another server has merged them. */
 async function replaceChunks(
   store: Store,
   chunks: readonly (UnmergedChunk & { readonly modRevision?: Revision })[],
@@ -152,7 +152,7 @@ async function replaceChunks(
   const expiresAtMs = Math.max(...chunks.map((chunk) => timeOfChunk(chunk.value))) + RECORD_AGE_MS_MAX
   let isMerged = false
   await store.transact((view) => {
-    // Every merge takes the first chunks up to the same limits, so two merges with common chunks have the last of one in common.
+    // Every merge takes the oldest chunks up to the same limits, so two merges that overlap both contain the last chunk of one.
     isMerged = [firstChunk, lastChunk].every((chunk) => {
       const entry = view.get(chunk.key)
       return entry && (chunk.modRevision === undefined || chunk.modRevision === entry.modRevision)

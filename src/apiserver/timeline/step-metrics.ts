@@ -33,7 +33,7 @@ function createStepHistogram(registry: Registry, name: string, help: string) {
   const observers = new Map<StepName, Observer>()
   /** By the label of the step and the index of the bucket. Formatted when they are read. */
   const observations = new Map<string, Observation[]>()
-  const observerOf = (step: StepName): Observer => {
+  const createObserver = (step: StepName): Observer => {
     const label = step.toLowerCase()
     const observer: Observer = { series: histogram.labels({ step: label }), observations: [] }
     observers.set(step, observer)
@@ -42,7 +42,7 @@ function createStepHistogram(registry: Registry, name: string, help: string) {
   }
   return {
     observe(step: StepName, seconds: number, claim: FollowedClaim, atMs: number): void {
-      const { series, observations: newest } = observers.get(step) ?? observerOf(step)
+      const { series, observations: newest } = observers.get(step) ?? createObserver(step)
       series.observe(seconds)
       newest[bucketOf(seconds)] = { namespace: claim.namespace, name: claim.name, seconds, atMs }
     },

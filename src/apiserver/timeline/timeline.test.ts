@@ -108,7 +108,7 @@ describe('the timeline', () => {
     expect(actionsOf(timeline)).toContain('NodePublishVolume OK')
   })
 
-  it('PLUS-6 remains after the objects are gone, and names other objects with the same name', async () => {
+  it('PLUS-6 remains after the objects are deleted, and lists the uids of other objects with the same name', async () => {
     const { uid } = await useClaim('orders')
     await api.delete(`${PODS}/pod-orders`, { gracePeriodSeconds: 0 })
     await api.delete(`${CLAIMS}/orders`)
@@ -126,7 +126,7 @@ describe('the timeline', () => {
     expect(await timelineOf(claimRequest('orders', 'unknown'))).toEqual({ otherUids: [newUid, uid] })
   })
 
-  it('PLUS-6 needs the right to get the claim', async () => {
+  it('PLUS-6 requires the right to get the claim', async () => {
     await useClaim('orders')
     await api.post('/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings', {
       metadata: { name: 'ann' },

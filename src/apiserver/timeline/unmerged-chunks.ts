@@ -1,5 +1,5 @@
-// The chunks that this server has committed and not merged yet, with their encoded records, so that a merge neither reads nor
-// decodes them. Chunks of earlier starts and of other servers are not in it.
+// Holds the chunks that this server has committed and not merged yet, with their encoded records. A merge of these chunks neither
+// reads nor decodes them. Chunks of earlier starts and of other servers are not included.
 
 export interface UnmergedChunk {
   readonly key: string

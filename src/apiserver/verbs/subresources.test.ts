@@ -154,7 +154,7 @@ describe('namespaces/finalize', () => {
   })
 })
 
-it('returns 404 for an unknown subresource', async () => {
+it('the server returns 404 for an unknown subresource', async () => {
   expect((await api.get(`${PODS}/p/unicorn`)).status).toBe(404)
   expect((await api.get(`${PODS}/p/resize`)).status).toBe(404)
 })

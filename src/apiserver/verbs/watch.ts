@@ -218,7 +218,7 @@ class WatchStream {
   #encodeCached(type: EventType, event: StoreEvent, encode: () => Buffer): Buffer {
     const { acceptedForm, resource } = this.#request
     if (acceptedForm.form === 'table') return encode() // not shared: a table contains ages
-    const encodings = encodingsOf(event)
+    const encodings = getOrCreateEncodings(event)
     const form = `${type} ${acceptedForm.media} ${acceptedForm.form} ${acceptedForm.metaVersion} ${resource.apiVersion}`
     let bytes = encodings.get(form)
     if (!bytes) {
@@ -375,7 +375,7 @@ function encodeEvent(type: EventType, object: Buffer | unknown): Buffer {
 
 /** The encodings of an event by form. The WeakMap drops them together with the event. */
 const encodingsByEvent = new WeakMap<StoreEvent, Map<string, Buffer>>()
-function encodingsOf(event: StoreEvent): Map<string, Buffer> {
+function getOrCreateEncodings(event: StoreEvent): Map<string, Buffer> {
   const encodings = encodingsByEvent.get(event) ?? new Map<string, Buffer>()
   encodingsByEvent.set(event, encodings)
   return encodings
