@@ -37,7 +37,7 @@ export function describeQuotaExcess(account: QuotaAccount, changes: readonly Cha
   }
 }
 
-/** Returns the objects of a namespace that quotas count: its pods and claims. */
+/** Returns a function that lists the pods and claims of the namespace. For all other kinds, it returns an empty list. */
 export function listObjectsOf(snapshot: Snapshot, namespace: string | undefined): ListObjects {
   return ({ plural }) => {
     const objects = plural === 'pods' ? snapshot.pods : plural === 'persistentvolumeclaims' ? snapshot.claims : []

@@ -24,13 +24,13 @@ const POD_KEY = 'shop/new'
 interface Decision {
   /** Undefined if the scheduler selected a node. */
   readonly message: string | undefined
-  /** The node that it wrote for a volume or the pod. */
+  /** The node that the scheduler wrote to a claim or to the binding of the pod. */
   readonly nodeName: string | undefined
   /** The node on which the scheduler preempts other pods. */
   readonly nominatedNode?: string | undefined
 }
 
-/** Runs the real scheduler until its first decision about the pod. Its writes are recorded and never answered. */
+/** Runs the real scheduler until its first decision about the pod. The client records writes and never responds. */
 async function schedule(snapshot: Snapshot): Promise<Decision> {
   const clock = manualClock(snapshot.nowMs)
   const writes: string[] = []

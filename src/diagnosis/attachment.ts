@@ -5,7 +5,7 @@ import { type Diagnosis, fix, type Subject } from './diagnosis.ts'
 import { currentOperation, diagnoseAnswer, lastFailure } from './last-answer.ts'
 import { diagnoseNodeHealth } from './node-health.ts'
 
-/** Returns the volumes of the pod that are not attached and whose driver requires it. */
+/** Diagnoses each volume of the pod that is not attached to the node although its driver requires attachment. */
 export function diagnoseAttachments(pod: StoredPod, nodeName: string, cluster: Cluster): Diagnosis[] {
   return claimsOfPod(pod).flatMap((key): Diagnosis[] => {
     const volumeName = cluster.caches.claims.get(key)?.spec?.volumeName

@@ -67,13 +67,13 @@ const operation = (kind: string, name: string, fields: Partial<Operation>) => ({
   ...fields,
 })
 
-describe('the cause of a claim that names its volume', () => {
+describe('the diagnosis of a pending claim that names its volume', () => {
   const named = {
     ...pendingClaim('data'),
     spec: { ...pendingClaim('data').spec, volumeName: 'disk-1', storageClassName: '' },
   }
 
-  it('PLUS-1 is that the volume does not exist, with similar names', () => {
+  it('PLUS-1 reports that the volume does not exist, and lists similar names', () => {
     const diagnosis = diagnoseIn({ claims: [named], volumes: [volume('disk-12', 'other')] }, claim)
     expect(diagnosis).toMatchObject({
       reason: 'VolumeNotFound',
@@ -85,7 +85,7 @@ describe('the cause of a claim that names its volume', () => {
     })
   })
 
-  it('PLUS-1 is that the volume is bound to another claim', () => {
+  it('PLUS-1 reports that the volume is bound to another claim', () => {
     const diagnosis = diagnoseIn({ claims: [named], volumes: [volume('disk-1', 'other')] }, claim)
     expect(diagnosis).toMatchObject({
       reason: 'FailedBinding',
@@ -95,8 +95,8 @@ describe('the cause of a claim that names its volume', () => {
   })
 })
 
-describe('the cause of a pod without a node', () => {
-  it('PLUS-1 is the volume limit of the driver on the node', () => {
+describe('the diagnosis of a pod without a node', () => {
+  it('PLUS-1 reports a node on which the driver has reached its volume limit', () => {
     const diagnosis = diagnoseIn(
       {
         pods: [podWith('web', 'data'), podWith('other', 'used', { nodeName: 'a' })],
@@ -120,7 +120,7 @@ describe('the cause of a pod without a node', () => {
     })
   })
 
-  it('PLUS-1 is a capacity report of a driver that has left the node', () => {
+  it('PLUS-1 reports a capacity report as stale if its driver is not registered on the node', () => {
     const diagnosis = diagnoseIn(
       {
         pods: [podWith('web', 'data')],
@@ -146,7 +146,7 @@ describe('the cause of a pod without a node', () => {
     })
   })
 
-  it('PLUS-1 is the answer of the driver to the request for its capacity', () => {
+  it('PLUS-1 includes the failed GetCapacity call of the driver', () => {
     const driverAnswer = { driver: DRIVER, method: 'GetCapacity', code: 'InvalidArgument' }
     const diagnosis = diagnoseIn(
       {
@@ -178,7 +178,7 @@ describe('an operation that a component lists', () => {
       claim,
     )
 
-  it('PLUS-1 replaces the guess that the provisioner is silent', () => {
+  it('PLUS-1 replaces the reason ProvisionerSilent', () => {
     expect(diagnoseIn(lists, claim)).toMatchObject({ reason: 'ProvisionerSilent' })
     expect(provision({ phase: 'Running' })).toMatchObject({
       ...{ state: 'waiting', reason: 'Provisioning' },
@@ -186,7 +186,7 @@ describe('an operation that a component lists', () => {
     })
   })
 
-  it('PLUS-1 stays a failure while the next attempt is running', () => {
+  it('PLUS-1 is still diagnosed as failed while the next attempt is running', () => {
     const driverAnswer = { driver: DRIVER, method: 'CreateVolume', code: 'DeadlineExceeded' }
     const message = 'the driver did not respond'
     expect(provision({ phase: 'Running', driverAnswer, message })).toMatchObject({
@@ -270,10 +270,10 @@ describe('an operation that a component lists', () => {
   })
 })
 
-describe('a pending claim on a stock cluster', () => {
+describe('the diagnosis of a pending claim on a stock cluster', () => {
   const csiClass = (name: string, provisioner: string) => ({ metadata: { name }, provisioner })
 
-  it('PLUS-1 suggests as default a class whose driver a node has registered', () => {
+  it('PLUS-1 suggests a default class with a driver that is registered on a node', () => {
     const { storageClassName: _, ...spec } = pendingClaim('data').spec
     const lists = {
       claims: [{ ...pendingClaim('data'), spec }],
@@ -284,7 +284,7 @@ describe('a pending claim on a stock cluster', () => {
     expect(commandIn([])).toContain('storageclass ebs ')
   })
 
-  it('PLUS-1 advises to recreate a claim whose size the driver rejects', () => {
+  it('PLUS-1 suggests recreating the claim if the driver rejects its size', () => {
     const event = {
       metadata: inShop('data.1'),
       involvedObject: { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'data', uid: 'uid-data' },

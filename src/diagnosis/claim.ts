@@ -19,7 +19,7 @@ import { findSimilarNames } from './similar-names.ts'
 
 const NO_PROVISIONER = 'kubernetes.io/no-provisioner'
 
-/** `isOfPod` is set if the claim is a cause in the diagnosis of a pod, which already explains the scheduling of that pod. */
+/** `isOfPod` is true within the diagnosis of a pod, which already explains why the pod is not scheduled. */
 export function diagnoseClaim(claim: Claim, cluster: Cluster, { isOfPod = false } = {}): Diagnosis {
   if (isBeingDeleted(claim)) return diagnoseClaimDeletion(claim, cluster)
   const missingRules = cluster.missingRules('volumes', 'classes')
@@ -154,7 +154,7 @@ function diagnoseUnbound(
   return { subject, state: 'failed', reason, message }
 }
 
-/** Diagnoses a claim whose volume is created for its first pod's node. */
+/** Diagnoses a claim of a class with the binding mode WaitForFirstConsumer. */
 function diagnoseDelayed(
   claim: Claim,
   storageClass: Readonly<StorageClass> | undefined,
@@ -253,7 +253,7 @@ function diagnoseWithoutClass(claim: Claim, className: string | undefined, clust
   }
 }
 
-/** Returns a class whose driver a node has registered, or else any class. */
+/** Returns a class with a driver that is registered on a node, or else the first class. */
 function suggestDefaultClass({ snapshot: { classes, csiNodes } }: Cluster): string | undefined {
   const isRegistered = (driver: string) =>
     csiNodes.some(({ spec }) => spec?.drivers?.some(({ name }) => name === driver))

@@ -29,7 +29,7 @@ export interface Cluster {
   /** Returns the operations on the object that Stowage components list. A stock API server lists none. */
   operationsOf(subject: Subject): readonly Readonly<Operation>[]
   evaluate(pod: StoredPod): PodEvaluation
-  /** Returns the rules that are missing to read the lists. */
+  /** Returns the permissions that the user lacks to read the lists. */
   missingRules(...lists: readonly SnapshotList[]): readonly string[]
 }
 
@@ -38,7 +38,7 @@ const BY_CLAIM = 'diagnosis/claim'
 interface ClusterOptions {
   /** The caches of the snapshot. Default: new ones. */
   readonly caches?: SnapshotCaches
-  /** Evaluates a pod on every node. Default: with new plugins on the caches. */
+  /** Evaluates a pod on every node. Default: an evaluator with new plugins on the caches. */
   readonly evaluate?: (pod: StoredPod) => PodEvaluation
 }
 
@@ -98,7 +98,7 @@ export const podSubject = (pod: StoredPod): Subject => ({
 
 export const keyOf = (object: Claim | StoredPod): ObjectKey => keyOfObject(object)
 
-/** Returns the seconds since the time, or undefined if there is none. */
+/** Returns the seconds since the time, or undefined if the time is absent or invalid. */
 export function ageSeconds(time: string | undefined, nowMs: number): number | undefined {
   const ms = Date.parse(time ?? '')
   return Number.isNaN(ms) ? undefined : Math.max(0, Math.round((nowMs - ms) / 1000))

@@ -1,4 +1,4 @@
-// Diagnoses an object whose deletion waits for finalizers: lists each finalizer, and when its owner removes it.
+// Diagnoses an object whose deletion waits for finalizers: lists each finalizer, and when its controller removes it.
 import type { Stored } from '../api/kind.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { protectsClaim } from '../controllers/protection/index.ts'

@@ -30,7 +30,7 @@ export type DiagnoseResult =
   | { readonly is: 'diagnosed'; readonly diagnosis: Diagnosis }
   /** `similarNames` are names of existing objects of the kind. */
   | { readonly is: 'not found'; readonly similarNames: readonly string[] }
-  /** `rules` are the rights that are missing to read the object. */
+  /** `rules` are the permissions that the user lacks to read the object. */
   | { readonly is: 'forbidden'; readonly rules: readonly string[] }
 
 export function diagnose(snapshot: Snapshot, { kind, namespace, name }: Target): DiagnoseResult {
@@ -75,7 +75,7 @@ export function diagnose(snapshot: Snapshot, { kind, namespace, name }: Target):
   }
 }
 
-/** If the object is not ready, adds the lists that could not be read and that no cause names: they may contain other causes. */
+/** Unless the object is ready, adds the missing permissions that no cause names: the unread lists may contain other causes. */
 function addMissingRights(diagnosis: Diagnosis, { missingRights }: Snapshot): Diagnosis {
   const rules = missingRights.map(({ rule }) => rule).filter((rule) => !namesRule(diagnosis, rule))
   if (diagnosis.state === 'ready' || rules.length === 0) return diagnosis

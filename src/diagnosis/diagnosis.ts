@@ -28,7 +28,7 @@ export interface Diagnosis {
   /** Machine-readable, in CamelCase. */
   readonly reason: string
   readonly message: string
-  /** Amounts behind the message. Sizes are quantities, ages are in seconds. */
+  /** The values that the message is based on. Sizes are quantities, ages are in seconds. */
   readonly numbers?: Readonly<Record<string, string | number>>
   readonly fixes?: readonly Fix[]
   /** The causes. */

@@ -17,7 +17,7 @@ export interface ClaimLine {
 
 export interface ExplainOptions {
   readonly linesMax: number
-  /** Called after some claims, so that other work can run. */
+  /** Called after every few claims to let other work run. */
   pause(): Promise<void>
 }
 
@@ -34,13 +34,13 @@ export async function explainClaims(
   for (const claim of candidates) {
     if (lines.length >= linesMax) break
     const diagnosis = diagnoseClaim(claim, cluster)
-    if (diagnosis.state !== 'ready') lines.push(lineOf(claim, diagnosis))
+    if (diagnosis.state !== 'ready') lines.push(toLine(claim, diagnosis))
     if (++examined % CLAIMS_PER_TURN === 0) await pause()
   }
   return { lines, omitted: candidates.length - examined }
 }
 
-/** Whether the claim has something to wait for. All others are ready, and are not diagnosed. */
+/** Returns false if the claim is certainly ready and needs no diagnosis. */
 function mayBeUnready({ metadata, spec, status }: Claim): boolean {
   if (status?.phase !== 'Bound' || metadata.deletionTimestamp) return true
   if ((status.conditions?.length ?? 0) > 0 || status.modifyVolumeStatus || status.allocatedResourceStatuses) return true
@@ -50,12 +50,12 @@ function mayBeUnready({ metadata, spec, status }: Claim): boolean {
   return requested !== undefined && capacity !== undefined && compareQuantities(requested, capacity) > 0
 }
 
-function lineOf({ metadata }: Claim, diagnosis: Diagnosis): ClaimLine {
+function toLine({ metadata }: Claim, diagnosis: Diagnosis): ClaimLine {
   const { state, reason, message } = deepestSingleCause(diagnosis)
   return { uid: metadata.uid, namespace: metadata.namespace ?? '', name: metadata.name, state, reason, message }
 }
 
-/** Descends while there is one cause only: several, such as one per node, are summarised by the message above them. */
+/** Descends while there is exactly one cause. The message of a parent summarizes several causes, such as one per node. */
 function deepestSingleCause(diagnosis: Diagnosis): Diagnosis {
   const causes = (diagnosis.children ?? []).filter(({ state }) => state !== 'ready')
   return causes.length === 1 ? deepestSingleCause(causes[0] as Diagnosis) : diagnosis

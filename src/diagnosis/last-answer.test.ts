@@ -16,7 +16,7 @@ describe('the last answer of a driver', () => {
     expect(diagnosis).toMatchObject({ state: 'failed', reason: 'LastAnswer', numbers: { code, isFinal } })
   })
 
-  it('PLUS-1 has no code if the message has none', () => {
+  it('PLUS-1 has no code if the message contains none', () => {
     expect(diagnoseAnswer('the disk is gone', 'create', { subject })).toMatchObject({
       reason: 'LastFailure',
       numbers: {},

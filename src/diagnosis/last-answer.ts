@@ -6,7 +6,7 @@ import type { Diagnosis, Subject } from './diagnosis.ts'
 import { type CsiOperation, FINALITY_TEXTS, finalityOf } from './finality.ts'
 import { diagnoseOperation, findOperations, hasFailed, withAttempts } from './operations.ts'
 
-/** The names of the listed operations that make the CSI calls. */
+/** The names under which components list the operations that make these CSI calls. */
 const OPERATION_NAMES: Readonly<Record<CsiOperation, readonly string[]>> = {
   create: ['Provision'],
   expand: ['ExpandController', 'ExpandNode'],
@@ -30,7 +30,7 @@ export function lastFailure(
   const event = cluster
     .eventsOf(subject)
     .find(({ type, reason }) => type === 'Warning' && reasons.includes(reason ?? ''))
-  const failure = condition ?? (event && describeAnswer(cluster, event, operation))
+  const failure = condition ?? (event && diagnoseEvent(cluster, event, operation))
   return failure && current ? withAttempts(failure, current, cluster) : failure
 }
 
@@ -40,7 +40,7 @@ export function currentOperation(cluster: Cluster, subject: Subject, operation: 
   return current && diagnoseOperation(current, operation, cluster)
 }
 
-function describeAnswer(cluster: Cluster, event: Readonly<Event>, operation: CsiOperation): Diagnosis {
+function diagnoseEvent(cluster: Cluster, event: Readonly<Event>, operation: CsiOperation): Diagnosis {
   const age = ageSeconds(timeOfEvent(event), cluster.snapshot.nowMs)
   const component = event.reportingComponent || event.source?.component || 'the provisioner'
   const attempts = event.series?.count ?? event.count

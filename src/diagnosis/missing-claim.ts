@@ -33,7 +33,7 @@ export function diagnoseMissingClaim(
 
 const withChildren = (children: readonly Diagnosis[]) => (children.length > 0 ? { children } : {})
 
-/** Returns the claim that the ephemeral volume controller would create. */
+/** Returns the claim that the ephemeral volume controller would create under the name for one of the pods. */
 function findTemplate(name: string, pods: readonly StoredPod[]): PersistentVolumeClaim | undefined {
   for (const pod of pods) {
     for (const volume of pod.spec?.volumes ?? []) {
@@ -77,7 +77,7 @@ const isInNamespaceOf =
   ({ metadata }: KubeObject): boolean =>
     metadata.namespace === namespace
 
-/** Returns the newest event of the namespace about a rejected creation of the claim, for example by a StatefulSet. */
+/** Diagnoses the first warning about a rejected creation of the claim, for example on a StatefulSet. */
 function diagnoseRejections({ name }: Subject, { snapshot }: Cluster): Diagnosis[] {
   const isRejection = /exceeded quota|failed quota|forbidden|(maximum|minimum) .* usage/
   const rejection = snapshot.events.find(

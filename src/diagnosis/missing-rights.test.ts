@@ -10,7 +10,7 @@ import { SNAPSHOT_KINDS, type SnapshotList } from './snapshot.ts'
 const target = { kind: 'pod', namespace: 'shop', name: 'new' } as const
 const complete = generateCluster(seededRandom(1))
 
-/** Reads the snapshot through a client that rejects the lists, except pods of the namespace. */
+/** Reads the snapshot as a user who may not read the lists, but may list pods in a namespace. */
 const readWithout = (...lists: readonly SnapshotList[]) => {
   const client = {
     async list(kind: { readonly plural: string }, request: { readonly namespace?: string }) {
@@ -61,7 +61,7 @@ it('PLUS-1 names the lists that may contain other causes of a pod', async () => 
   expect(last).toMatchObject({ state: 'unknown', reason: 'MissingRights', message })
 })
 
-it('PLUS-1 rejects with the error of a server that does not respond', async () => {
+it('PLUS-1 rejects with the error of an unavailable server', async () => {
   const client = { list: () => Promise.reject(unavailable('the server stops')), serves: async () => true }
   const reading = readSnapshot({ client, nowMs: 0, signal: new AbortController().signal })
   await expect(reading).rejects.toMatchObject({ code: 503 })

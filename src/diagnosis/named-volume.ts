@@ -3,7 +3,7 @@ import type { Cluster } from './cluster.ts'
 import { type Diagnosis, fix } from './diagnosis.ts'
 import { findSimilarNames } from './similar-names.ts'
 
-/** `message` explains why the binder does not bind the volume. */
+/** `message` explains why the binding controller does not bind the volume. */
 export function diagnoseNamedVolume(
   subject: Diagnosis['subject'],
   { volumeName, message, reason }: { readonly volumeName: string; readonly message: string; readonly reason: string },

@@ -4,7 +4,7 @@ import type { Cluster } from './cluster.ts'
 import { ageSeconds } from './cluster.ts'
 import { type Diagnosis, type Fix, fix, type Subject } from './diagnosis.ts'
 
-/** Conditions of the life of a lost node, the most advanced first. */
+/** The conditions that a lost node passes through, the latest stage first. */
 const LIFE_CONDITIONS = ['Quarantined', 'Cleaned', 'Lost', 'Fenced', 'Unreachable']
 
 export function diagnoseNodeHealth(name: string, cluster: Cluster): Diagnosis {
@@ -72,7 +72,7 @@ export function diagnoseNodeHealth(name: string, cluster: Cluster): Diagnosis {
 const uncordon = (name: string): Fix => fix('allow pods on the node', `kubectl uncordon ${name}`)
 const outOfService = (name: string): string => `stowage node fence ${name} --confirm-off`
 
-/** The node runs its pods, so it is ready; the reason matters for pods without a node. */
+/** The node runs its pods, so its state is ready. The reason explains why it accepts no new pods, or only some. */
 const noNewPods = (subject: Subject, reason: string, message: string, fixes: readonly Fix[]): Diagnosis => ({
   subject,
   state: 'ready',

@@ -1,4 +1,4 @@
-// Describes the operations that Stowage components list about an object: which component tries, the result of its last
+// Describes the operations that Stowage components list about an object: which component runs them, the result of the last
 // attempt, and when the next one starts.
 import type { Operation } from '../api/kinds/operation/operation-schema.ts'
 import { ageSeconds, type Cluster } from './cluster.ts'
@@ -12,7 +12,7 @@ export function findOperations(cluster: Cluster, subject: Subject, names: readon
   return [...operations.filter(hasFailed), ...operations.filter((operation) => !hasFailed(operation))]
 }
 
-/** Returns whether the last attempt failed. While the next one is running, its reason or the driver's answer shows it. */
+/** Returns whether the last attempt failed. Its reason or the driver's answer stays set while the next attempt is running. */
 export const hasFailed = ({ phase, driverAnswer, reason }: Operation): boolean =>
   phase === 'Retrying' ||
   driverAnswer !== undefined ||

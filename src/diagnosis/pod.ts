@@ -102,7 +102,7 @@ function diagnosePlaced(pod: StoredPod, nodeName: string, cluster: Cluster): Dia
 
 const MOUNT_REASONS = ['FailedMount', 'FailedAttachVolume', 'FailedMapVolume', 'FailedCreatePodSandBox']
 
-/** Diagnoses what the node agent does for the pod: its operation on a Stowage server, or else its last warning. */
+/** Diagnoses the mounts of the pod from the node agent's operation on a Stowage server, or else from its newest warning. */
 function diagnosePublishing(pod: StoredPod, cluster: Cluster): Diagnosis[] {
   const subject = podSubject(pod)
   const [operation] = findOperations(cluster, subject, ['Publish', 'ExpandNode'])

@@ -147,7 +147,7 @@ export function generateCluster(random: Random): Snapshot {
     },
   }))
   const usedClaims = [...names.filter(() => chance(0.5)), ...(chance(0.03) ? ['no-such-claim'] : [])]
-  // Pods that wait for their victims, whose space other pods must not use.
+  // Pods that wait for their victims to terminate. Other pods must not use the space that the victims leave.
   const nominatedPods = count(chance(0.2) ? 1 : 0, (index) => ({
     metadata: metadata(`nominated-${index}`, { namespace: 'shop' }),
     spec: { schedulerName: 'other', containers: [container], volumes: [], priority: priority() },

@@ -1,5 +1,5 @@
-// Reads the objects of a diagnosis or a simulation through the client. A list that the user may not read is recorded as a missing right, and
-// read in the namespace of the diagnosed object if that is allowed.
+// Reads the objects of a diagnosis or a simulation through the client. If the user may not read a list, records a missing
+// right and reads the list in the namespace of the diagnosed object, if that is allowed.
 import type { Kind, Stored } from '../api/kind.ts'
 import { isForbidden, isNotServed } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'
@@ -14,7 +14,7 @@ import {
 const LIST_PAGE_SIZE = 500
 /** Events of cluster-scoped objects are in this namespace. */
 const CLUSTER_EVENTS_NAMESPACE = 'default'
-/** Only objects in the namespace of the diagnosed object matter. */
+/** The lists that are read only in the namespace of the diagnosed object. */
 const NAMESPACE_LISTS: ReadonlySet<SnapshotList> = new Set(['quotas', 'limitRanges', 'events'])
 
 const ALL_LISTS = Object.keys(SNAPSHOT_KINDS) as SnapshotList[]
@@ -51,29 +51,29 @@ export async function readSnapshot(options: ReadOptions): Promise<Snapshot> {
     const kind = SNAPSHOT_KINDS[list] as unknown as Kind
     const isInNamespace = NAMESPACE_LISTS.has(list) && !allNamespaces
     const onlyNamespace = isInNamespace ? (namespace ?? CLUSTER_EVENTS_NAMESPACE) : undefined
-    const missRule = (inNamespace: string | undefined, fields: { readonly isPartial?: true } = {}) =>
-      missingRights.push({ list, rule: ruleOf(kind, inNamespace), ...fields })
+    const addMissingRight = (inNamespace: string | undefined, fields: { readonly isPartial?: true } = {}) =>
+      missingRights.push({ list, rule: formatRule(kind, inNamespace), ...fields })
     try {
       return await listAll(kind, onlyNamespace)
     } catch (error) {
       if (!isNotServed(error) && !isForbidden(error)) throw error
-      // A stock API server also rejects the list of a kind that it does not serve.
+      // A stock API server authorizes first, so it can also forbid listing a kind that it does not serve.
       if (isNotServed(error) || !(await client.serves(kind))) {
         notServed.add(list)
         return []
       }
     }
     if (!kind.namespaced || onlyNamespace || !namespace) {
-      missRule(onlyNamespace)
+      addMissingRight(onlyNamespace)
       return []
     }
     try {
       const objects = await listAll(kind, namespace)
-      missRule(undefined, { isPartial: true })
+      addMissingRight(undefined, { isPartial: true })
       return objects
     } catch (error) {
       if (!isForbidden(error)) throw error
-      missRule(namespace) // the least right that finds the object
+      addMissingRight(namespace) // the smallest permission that suffices to read the object
       return []
     }
   }
@@ -83,7 +83,7 @@ export async function readSnapshot(options: ReadOptions): Promise<Snapshot> {
   return { ...(Object.fromEntries(entries) as unknown as SnapshotObjects), nowMs, missingRights, notServed }
 }
 
-const ruleOf = ({ group, plural, namespaced }: Kind, namespace: string | undefined): string => {
+const formatRule = ({ group, plural, namespaced }: Kind, namespace: string | undefined): string => {
   const resource = group ? `${plural}.${group}` : plural
   if (!namespaced) return `list ${resource}`
   return `list ${resource} in ${namespace === undefined ? 'all namespaces' : `the namespace ${namespace}`}`

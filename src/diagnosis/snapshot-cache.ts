@@ -1,5 +1,5 @@
-// Caches a snapshot's objects for the scheduler's plugins and the controllers' plan functions. Only `put` and `delete`
-// change the caches.
+// Caches a snapshot's objects of one kind for the scheduler's plugins and the controllers' plan functions. Only `put` and
+// `delete` change the cache.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { keyOfObject, keyOfRef, type ObjectKey } from '../client/index.ts'
 import type { CacheHandlers } from '../runtime/cache.ts'

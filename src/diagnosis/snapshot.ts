@@ -42,12 +42,12 @@ export type SnapshotObjects = {
   readonly [L in SnapshotList]: readonly Readonly<Stored<ObjectOf<(typeof SNAPSHOT_KINDS)[L]>>>[]
 }
 
-/** A list that could not be read, or only in the namespace of the diagnosed object. */
+/** A list that the user may not read, or may read only in the namespace of the diagnosed object. */
 export interface MissingRight {
   readonly list: SnapshotList
-  /** The rule that is missing: `list pods in all namespaces`. */
+  /** The missing permission, such as `list pods in all namespaces`. */
   readonly rule: string
-  /** Set if the list of the namespace of the diagnosed object was read. */
+  /** Set if the list was read in the namespace of the diagnosed object. */
   readonly isPartial?: true
 }
 

@@ -1,4 +1,4 @@
-// Diagnoses a pod without a node: what rejects the pod for all nodes, or each node, according to the scheduler's plugins.
+// Diagnoses a pod without a node: why the scheduler's plugins reject the pod on all nodes at once, or on each node.
 import type { RejectionDetail } from '../../scheduler/framework/status.ts'
 import { type NodeEvaluation, type PodEvaluation, SCHEDULER_NAMES } from '../../scheduler/index.ts'
 import { ageSeconds, type Cluster, podSubject, type StoredPod } from '../cluster.ts'
@@ -53,7 +53,7 @@ export function diagnoseScheduling(pod: StoredPod, cluster: Cluster): Diagnosis 
   }
 }
 
-/** Returns the failed capacity reports of the classes that have none for a node, once per class. */
+/** Diagnoses failed ReportCapacity operations, one per class, for classes without a capacity report about a node. */
 function diagnoseCapacityReports(nodes: readonly NodeEvaluation[], cluster: Cluster): Diagnosis[] {
   const details = nodes.flatMap(({ rejection }) => rejection?.details ?? [])
   const classNames = details.filter(({ type }) => type === 'NoCapacityReport').map(({ numbers }) => numbers?.class)
@@ -114,7 +114,7 @@ function diagnoseRejectedNode({ nodeName, rejection }: NodeEvaluation, cluster: 
   const [detail] = details
   const messages = details.map(({ message }) => message)
   const fixes = [
-    ...fixesOf(detail?.type ?? reason!.type, nodeName, detail, cluster),
+    ...suggestFixes(detail?.type ?? reason!.type, nodeName, detail, cluster),
     ...taintFixes(nodeName, cluster, rejection),
   ]
   return {
@@ -145,7 +145,7 @@ function withReportAge(detail: RejectionDetail, nodeName: string, cluster: Clust
   return { ...aged, type: 'StaleCapacityReport', message }
 }
 
-function fixesOf(
+function suggestFixes(
   type: string,
   nodeName: string,
   detail: RejectionDetail | undefined,

@@ -30,24 +30,24 @@ type Admitted<T> =
 export interface Admission {
   admitClaim(claim: Claim): Admitted<Claim>
   admitPod(pod: StoredPod): Admitted<StoredPod>
-  /** Returns the quotas of the namespaces of admitted objects, with their remaining amounts. */
+  /** Returns the quotas that admission has checked so far, with their usage. */
   remainingQuotas(): readonly RemainingQuota[]
 }
 
 export function createAdmission(snapshot: Snapshot): Admission {
   const accountsByNamespace = new Map<string, QuotaAccount[]>()
-  const isOf = (namespace: string) => (object: KubeObject) => object.metadata.namespace === namespace
+  const isInNamespace = (namespace: string) => (object: KubeObject) => object.metadata.namespace === namespace
 
   function accountsOf(namespace: string): QuotaAccount[] {
     let accounts = accountsByNamespace.get(namespace)
     if (!accounts) {
-      accounts = snapshot.quotas.filter(isOf(namespace)).map((quota) => QuotaAccount.create(quota))
+      accounts = snapshot.quotas.filter(isInNamespace(namespace)).map((quota) => QuotaAccount.create(quota))
       accountsByNamespace.set(namespace, accounts)
     }
     return accounts
   }
 
-  /** Charges all quotas of the namespace, or none and returns the cause. */
+  /** Charges all quotas of the namespace. If one rejects the object, charges none and returns the cause. */
   function charge<T extends KubeObject>(kind: Kind<T>, object: Stored<T>): Diagnosis | undefined {
     const { namespace = '', uid } = object.metadata
     const accounts = accountsOf(namespace)
@@ -73,14 +73,14 @@ export function createAdmission(snapshot: Snapshot): Admission {
     object: Stored<T>,
     findViolations: (range: Readonly<LimitRange>) => readonly string[],
   ): Admitted<Stored<T>> {
-    const ranges = snapshot.limitRanges.filter(isOf(object.metadata.namespace ?? ''))
+    const ranges = snapshot.limitRanges.filter(isInNamespace(object.metadata.namespace ?? ''))
     const violations = ranges.flatMap((range) => describeLimitViolations(range, findViolations(range)))
     if (violations.length > 0) return { is: 'rejected', causes: violations }
     const excess = charge(kind, object)
     return excess ? { is: 'rejected', causes: [excess] } : { is: 'admitted', object }
   }
 
-  /** Sets the priority that the pod's class has. Returns the cause if there is no such class. */
+  /** Sets the priority of the pod from its class. Returns the cause if the class does not exist. */
   function resolvePriority({ spec }: Stored<Pod>): Diagnosis | undefined {
     const { priorityClasses, missingRights, notServed } = snapshot
     const isUnknown = notServed.has('priorityClasses') || missingRights.some(({ list }) => list === 'priorityClasses')
@@ -109,7 +109,7 @@ export function createAdmission(snapshot: Snapshot): Admission {
         ({ metadata }) => metadata.name === draft.spec?.volumeAttributesClassName,
       )
       const isSetByClass = (name: string) => Object.hasOwn(attributesClass?.parameters ?? {}, name)
-      for (const range of snapshot.limitRanges.filter(isOf(draft.metadata.namespace ?? '')))
+      for (const range of snapshot.limitRanges.filter(isInNamespace(draft.metadata.namespace ?? '')))
         applyClaimDefaults(draft, range, isSetByClass)
       return admit(SNAPSHOT_KINDS.claims, draft, (range) => findClaimViolations(draft, range))
     },
@@ -117,7 +117,7 @@ export function createAdmission(snapshot: Snapshot): Admission {
       const draft = clone(pod) as Stored<Pod>
       const missingClass = resolvePriority(draft)
       if (missingClass) return { is: 'rejected', causes: [missingClass] }
-      for (const range of snapshot.limitRanges.filter(isOf(draft.metadata.namespace ?? '')))
+      for (const range of snapshot.limitRanges.filter(isInNamespace(draft.metadata.namespace ?? '')))
         applyPodDefaults(draft, range)
       return admit(SNAPSHOT_KINDS.pods, draft, (range) => findPodViolations(draft, range))
     },

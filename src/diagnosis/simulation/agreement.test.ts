@@ -1,5 +1,5 @@
-// Compares a simulation with the scheduler itself: random clusters on an in-process server, whose pods are created one after
-// the other. SCALE=100, as in `npm run prove`, runs 10,000 clusters; AGREEMENT_SEED replays one.
+// Compares a simulation with the scheduler itself on random clusters. The scheduler runs on an in-process server, and the
+// test creates the pods one after the other. SCALE=100, as in `npm run prove`, runs 10,000 clusters; AGREEMENT_SEED replays one.
 import { expect, it } from 'vitest'
 import { seededRandom } from '../../../test/helpers/random.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -41,7 +41,7 @@ function generatePods(random: Random): NewPod[] {
       spec: claimSpec(),
     }))
     const claimNames = isSharing ? [shared!] : claims.map(({ metadata }) => metadata.name)
-    // A shared claim is the only claim of its pods, so that placing one pod does not make an earlier, rejected pod fit.
+    // A shared claim is the only claim of its pods: otherwise, placing one pod could make an earlier, rejected pod fit.
     shared = claims.length === 1 ? claims[0]!.metadata.name : undefined
     const template = { spec: claimSpec() }
     const volumes = [

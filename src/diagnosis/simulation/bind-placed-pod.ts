@@ -1,5 +1,5 @@
 // Applies a placement to the caches of a simulation, in place of the API server, the binding controller and the provisioner:
-// existing volumes are bound, new ones are created on the node, and the pod is bound to it.
+// binds existing volumes, creates new ones on the node, and binds the pod to the node.
 import type { Stored } from '../../api/kind.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -65,8 +65,8 @@ export function createVolume(claim: Claim, nodeAffinity: NodeAffinity, { classes
 }
 
 /**
- * Returns the affinity to the topology that the driver has registered on the node, or otherwise to the topology of the
- * capacity report. If there is neither, the volume can be used on every node.
+ * Returns the affinity to the node's topology as registered by the driver or, if the driver is not registered on the node,
+ * to the topology of the capacity report. If that topology is empty, the volume can be used on every node.
  */
 function affinityTo(
   nodeName: string,

@@ -11,7 +11,7 @@ interface NodeChanges {
 
 interface ChangedNodes {
   readonly snapshot: Snapshot
-  /** The pods without their node, as their controllers recreate them. */
+  /** The evicted pods, pending and without a node. */
   readonly evictedPods: readonly StoredPod[]
   /** The evicted pods that no controller recreates, as NAMESPACE/NAME. */
   readonly uncontrolledPods: readonly string[]

@@ -30,7 +30,7 @@ interface GroupNode {
 
 const HOSTNAME = 'kubernetes.io/hostname'
 
-/** Returns the node that the template becomes under another name. */
+/** Copies the objects of the template for a node with the given name. */
 export function createGroupNode(group: NodeGroup, name: string): GroupNode {
   const { node, csiNode, capacities } = group
   const rename = renameValues(group, name)
@@ -73,7 +73,7 @@ export function groupLike(nodeName: string, snapshot: Snapshot): NodeGroup | und
   const template: NodeGroup = { name, node: withoutCordon(node), csiNode, capacities: [] }
   const labels = node.metadata.labels ?? {}
   const renamed = { name, labels: renameValues(template, name)(labels) }
-  // A volume that the node can use and a new node cannot is on the node.
+  // A volume that the node can use and a new node cannot is local to the node.
   const localVolumes = snapshot.volumes.filter(
     (volume) => isReachableFrom(volume, { name: nodeName, labels }) && !isReachableFrom(volume, renamed),
   )
@@ -113,7 +113,7 @@ const withoutCordon = (node: Readonly<Stored<Node>>): Readonly<Stored<Node>> => 
   },
 })
 
-/** Adds the volumes of the driver on the node to its free capacity. */
+/** Returns the report of an empty node: the sizes of the driver's local volumes are added to the free capacity. */
 function emptyCapacity(
   capacity: Capacity,
   localVolumes: readonly Readonly<PersistentVolume>[],

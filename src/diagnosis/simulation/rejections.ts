@@ -1,4 +1,4 @@
-// Collects the objects of a simulation that are rejected, and diagnoses the first of each message as `stowage why` does.
+// Collects the objects of a simulation that are rejected, and diagnoses the first pod with each message as `stowage why` does.
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import type { Cluster, StoredPod } from '../cluster.ts'
 import type { Diagnosis } from '../diagnosis.ts'
@@ -6,7 +6,7 @@ import { diagnosePod } from '../pod.ts'
 import type { NewObjects } from './new-objects.ts'
 import type { RejectedObject } from './result.ts'
 
-/** Further messages have no diagnosis, because each evaluates the pod on every node. */
+/** Pods with further messages have no diagnosis, because each diagnosis evaluates the pod on every node. */
 const DIAGNOSES_MAX = 20
 
 interface Rejections {

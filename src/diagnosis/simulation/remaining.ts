@@ -62,7 +62,7 @@ export function remainingClasses(placer: PodPlacer, { capacities }: SnapshotCach
   })
 }
 
-/** Returns a predicate: whether a selector selects a node. The usual topology of one label is a lookup. */
+/** Returns a function that checks whether a selector selects a node. For one label, the usual topology, it is a lookup. */
 function createNodeMatcher({ nodes }: PodPlacer): (selector: LabelSelector) => boolean {
   const values = new Set(nodes.flatMap(({ labels }) => Object.entries(labels).map(([key, value]) => `${key}=${value}`)))
   return (selector) => {

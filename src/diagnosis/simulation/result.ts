@@ -37,7 +37,7 @@ export interface RejectedObject {
   readonly namespace: string
   readonly name: string
   readonly message: string
-  /** The causes, as `stowage why` reports them. Absent if an earlier object was rejected with the same message. */
+  /** The causes, as `stowage why` reports them. Absent if an earlier pod has the same message, or after many messages. */
   readonly diagnosis?: Diagnosis
 }
 
@@ -53,7 +53,7 @@ export interface RemainingClass {
   readonly name: string
   /** The sum over the segments. Classes of one driver may share it. */
   readonly free: string
-  /** The free bytes of the segment with the most. */
+  /** The free capacity of the segment with the most. */
   readonly largestFree: string
   readonly segments: readonly RemainingSegment[]
 }

@@ -73,7 +73,7 @@ export async function runSimulation(scenario: Scenario, rules: RoundRules, optio
     const { nodeName, schedulingGates = [] } = pod.spec ?? {}
     if (nodeName) {
       notes.add('Pods with spec.nodeName bypass the scheduler: they are on their node, whether or not they fit.')
-      placed.push(resultOf(pod, nodeName))
+      placed.push(describePlacedPod(pod, nodeName))
     } else if (schedulingGates.length > 0) rejections.add(pod, 'the pod has scheduling gates')
     else {
       let placement = placer.place(pod)
@@ -81,14 +81,14 @@ export async function runSimulation(scenario: Scenario, rules: RoundRules, optio
         adder.add()
         placement = placer.place(pod)
       }
-      if (placement.is === 'placed') placed.push(resultOf(pod, placement.nodeName))
+      if (placement.is === 'placed') placed.push(describePlacedPod(pod, placement.nodeName))
       else rejections.add(pod, placement.message)
     }
   }
 
-  function resultOf(pod: StoredPod, node: string): PlacedPodResult {
+  function describePlacedPod(pod: StoredPod, node: string): PlacedPodResult {
     const { namespace = '', name } = pod.metadata
-    const volumes = claimsOfPod(pod).flatMap((key) => volumeOf(key, caches, createdVolumes))
+    const volumes = claimsOfPod(pod).flatMap((key) => describeVolume(key, caches, createdVolumes))
     return { namespace, name, node, volumes }
   }
 
@@ -107,7 +107,7 @@ export async function runSimulation(scenario: Scenario, rules: RoundRules, optio
 /** Pods of a higher priority first, otherwise in the given order, as in the scheduler's queue. */
 const byPriority = (a: Readonly<Pod>, b: Readonly<Pod>): number => (b.spec?.priority ?? 0) - (a.spec?.priority ?? 0)
 
-function volumeOf(
+function describeVolume(
   claimKey: ObjectKey,
   { claims }: SnapshotCaches,
   createdVolumes: ReadonlySet<ObjectKey>,
@@ -130,7 +130,7 @@ interface BindingRecord {
   readonly notes: Set<string>
 }
 
-/** Binds the new claims of classes with immediate binding, as the binding controller plans it. */
+/** Binds the new claims that the binding controller would bind or provision without waiting for a pod. */
 function bindImmediateClaims(
   { claims }: NewObjects,
   cluster: Cluster,

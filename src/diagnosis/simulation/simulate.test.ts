@@ -203,7 +203,7 @@ describe('simulate', () => {
   })
 })
 
-describe('nodes of a simulation', () => {
+describe('simulate with added, drained and removed nodes', () => {
   const nodes = [
     { name: 'n1', free: '6Gi' },
     { name: 'n2', free: '1Gi' },
@@ -220,7 +220,7 @@ describe('nodes of a simulation', () => {
     status: { phase: 'Bound' },
   }
 
-  it('PLUS-2 adds nodes like an existing one without its pods: its free capacity includes the size of the volumes on it', async () => {
+  it('PLUS-2 adds empty nodes like an existing one: their free capacity includes the size of the volumes on it', async () => {
     const snapshot = aSnapshot(nodes, { volumes: [localVolume] })
     const group = groupLike('n1', snapshot)!
     const claims = [aClaim('a', '10Gi'), aClaim('b', '10Gi')]

@@ -9,23 +9,24 @@ export interface SimulationOptions {
   readonly random: Random
   /** Called after each pod. */
   onProgress?(progress: SimulationProgress): void
-  /** Called between pods now and then. A rejection ends the simulation. */
+  /** Called after every few pods to let other work run. A rejection ends the simulation. */
   pause(): Promise<void>
 }
 
 export interface SimulationProgress {
   readonly completedPods: number
   readonly totalPods: number
-  /** Above 1 if the number of nodes that a group needs is searched. */
+  /** Above 1 while the simulation verifies the number of nodes that the pods need. */
   readonly round: number
 }
 
-/** The search tries at most this many nodes more than the first round added, and then reports the first round. */
+/** The search adds at most this many nodes to those of the first round. If they do not suffice, it reports the first round. */
 const EXTRA_NODES_MAX = 5
 
 /**
- * Without a number of nodes, nodes of the group are added while they help. The scheduler spreads pods over all nodes that
- * exist, so the number is then verified in a round in which they exist from the start, and raised if that does not suffice.
+ * If the scenario has a group but no number of nodes, the first round adds a node for each pod that fits only on a new one.
+ * The scheduler spreads pods over all existing nodes, so further rounds verify the number with nodes that exist from the
+ * start, and raise it if it does not suffice.
  */
 export async function simulate(scenario: Scenario, options: SimulationOptions): Promise<SimulationResult> {
   const { group, nodeCount } = scenario
