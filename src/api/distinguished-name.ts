@@ -10,7 +10,7 @@ export interface SubjectName {
 }
 
 const COMMON_NAME = '2.5.4.3'
-/** UTF8String, PrintableString and IA5String. Other encodings are not ASCII, so that programs can read them differently. */
+/** UTF8String, PrintableString and IA5String. Programs may decode other encodings differently. */
 const COMMON_NAME_TAGS: ReadonlySet<number> = new Set([0x0c, 0x13, 0x16])
 const ORGANIZATION = '2.5.4.10'
 /** The subject attribute that contains the UID of a user in Kubernetes. */
@@ -37,7 +37,7 @@ export function decodeName(element: DerElement): SubjectName & { organizations: 
       const type = readObjectId(id.content)
       const text = Buffer.from(value.content).toString('utf8')
       if (type === COMMON_NAME) {
-        // The signer copies the subject, and other programs may read another one of several common names, or another text.
+        // The signer copies the subject. Other programs may use another of several common names, or decode it differently.
         if (commonName !== undefined) throw new Error('a name has more than one common name')
         if (!COMMON_NAME_TAGS.has(value.tag)) throw new Error('a common name has an unsupported encoding')
         commonName = text

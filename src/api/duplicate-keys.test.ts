@@ -27,7 +27,7 @@ describe('findDuplicateKeys', () => {
     expect(findDuplicateKeys(text)).toEqual(paths)
   })
 
-  it('returns paths if and only if the text has more pairs than the value', () => {
+  it('returns paths if and only if the text has more key-value pairs than the parsed value', () => {
     const text = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', ':', '"'), fc.jsonValue())).map((pairs) => {
       const members = pairs.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`)
       return `{"spec": {${members.join(' , ')}}}`

@@ -1,4 +1,4 @@
-// The interface with which a kind is declared. kinds/index.ts lists the kinds of the API server.
+// The interface that declares a kind. kinds/index.ts lists the kinds of the API server.
 //
 // A write runs the hooks in this order, on a private draft:
 //   decode → defaults → (mutating admission) → the hooks of the operation → (validating admission)

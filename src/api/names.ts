@@ -2,7 +2,7 @@
 
 export type NameProblems = readonly string[]
 
-/** Validates a lower-case DNS label, such as a namespace's name, container or pod volume. */
+/** Validates a lower-case DNS label, such as the name of a namespace, container or pod volume. */
 export function dns1123LabelProblems(value: string): NameProblems {
   if (value.length <= LABEL_LENGTH_MAX && DNS_1123_LABEL.test(value)) return NO_PROBLEMS
   const problems = lengthProblems(value, LABEL_LENGTH_MAX, 'characters')

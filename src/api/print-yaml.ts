@@ -25,7 +25,7 @@ export async function printYamlInSlices(
 
   const printValue = async (value: JsonValue): Promise<string> => {
     if (!isLong(value)) return print(value)
-    await pause() // splitting and sorting takes a while too
+    await pause() // splitting and sorting also block the event loop
     let text = ''
     for (const part of partsOf(value, sliceEntries)) {
       text += Array.isArray(part) ? await printItems(part) : await printEntries(part)

@@ -1,4 +1,4 @@
-// The functions and types with which the fields of a kind are declared. The TypeScript type (Infer), decode.ts,
+// The functions and types that declare the fields of a kind. The TypeScript type (Infer), decode.ts,
 // defaults.ts, patch/, apply/, protobuf/ and the OpenAPI document are derived from the same declaration.
 //
 // Fields differ in how they handle empty values:

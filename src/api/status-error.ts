@@ -151,7 +151,7 @@ export const isUnavailable = (error: unknown): boolean => error instanceof ApiEr
 export const methodNotAllowed = (): ApiError =>
   new ApiError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource')
 
-/** 405: a foreign kind, of which clients cannot write objects. */
+/** 405: clients cannot write objects of a foreign kind. */
 export const notStored = (resource: ResourceName): ApiError => {
   const name = qualifiedName(resource)
   return new ApiError(
@@ -209,7 +209,7 @@ export const leaseLost = ({
 
 const LEASE_LOST = 'LeaseLost'
 
-/** Whether a fence has rejected the write. */
+/** Returns whether a lease fence rejected the write. */
 export const isLeaseLost = (error: unknown): boolean =>
   error instanceof ApiError && (error.details?.causes ?? []).some(({ reason }) => reason === LEASE_LOST)
 

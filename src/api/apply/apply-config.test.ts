@@ -124,7 +124,7 @@ describe('apply', () => {
     expect(releasedMachine.applyAs('b', {}).object.colour).toBeUndefined()
   })
 
-  it('removes fields that it no longer sets, but not those that other managers set', () => {
+  it('removes fields that the configuration no longer sets, unless other managers set them', () => {
     const machine = emptyMachine
       .applyAs('me', { labels: { a: '1', b: '2' }, parts: [{ name: 'arm', weight: 1 }, { name: 'leg' }] })
       .applyAs('other', { parts: [{ name: 'leg', weight: 5 }] })
@@ -132,7 +132,7 @@ describe('apply', () => {
     expect(machine.object).toMatchObject({ labels: { a: '1' }, parts: [{ name: 'leg', weight: 5 }] })
   })
 
-  it('keeps fields that an update added below a field that it no longer sets', () => {
+  it('keeps fields that an update added below a field that the configuration no longer sets', () => {
     const machine = emptyMachine.applyAs('me', { engine: { fuel: 'oil' } })
     const updatedMachine = machine.updateAs('other', { ...machine.object, engine: { fuel: 'oil', power: 3 } })
     expect(updatedMachine.applyAs('me', {}).object.engine).toEqual({ power: 3 })
@@ -142,7 +142,7 @@ describe('apply', () => {
   const withUnowned = ({ object, entries, steps }: ManagedObject, fields: Config) =>
     new ManagedObject({ ...object, ...fields }, entries, steps)
 
-  it('removes fields that the server added together with their parent', () => {
+  it('removes a parent together with the fields that the server added to it', () => {
     const machine = withUnowned(emptyMachine.applyAs('me', { engine: { fuel: 'oil' } }), {
       engine: { fuel: 'oil', power: 3 },
     })
@@ -170,7 +170,7 @@ describe('apply', () => {
     expect(object.joint).not.toHaveProperty('from')
   })
 
-  it('owns an empty map, even though the object does not contain it', () => {
+  it('makes the manager the owner of an empty map, although the object does not contain it', () => {
     const machine = emptyMachine.applyAs('me', { labels: {} })
     expect(machine.owners).toEqual({ 'me Apply': { 'f:labels': {} } })
     expect(machine.object.labels).toBeUndefined()

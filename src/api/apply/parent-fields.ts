@@ -1,4 +1,4 @@
-// Adds the object fields above the members to a field set.
+// Adds to a field set the object fields that contain its members.
 import { type FieldSet, isMember, SELF_ELEMENT } from './field-set.ts'
 import type { Shape } from './shape.ts'
 

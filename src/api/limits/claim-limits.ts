@@ -35,7 +35,7 @@ function setDefaults(claim: PersistentVolumeClaim, name: string, item: LimitRang
   if (request === undefined) return
   const resources = { ...claim.spec?.resources, requests: { ...requests, [name]: request } }
   const limit = amountOf(limits, name) ?? defaultLimit
-  // A claim that requests more than the default limit gets no default limit; max still applies.
+  // The default limit is not set on a claim that requests more; max still applies.
   const isWithinLimit = limit !== undefined && isQuantity(request) && compareQuantities(request, limit) <= 0
   if (isIoResource(name) && (isWithinLimit || amountOf(limits, name) !== undefined)) {
     resources.limits = { ...limits, [name]: limit as string }

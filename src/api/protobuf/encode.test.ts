@@ -26,7 +26,7 @@ function collectTypes(type: Type): void {
 }
 
 describe('encodeProtobuf', () => {
-  it.each(PROTOBUF_SAMPLES)('encodes the bytes of $command', ({ type, bytes, json }) => {
+  it.each(PROTOBUF_SAMPLES)('encodes the same bytes as $command', ({ type, bytes, json }) => {
     expect(encodeProtobuf(type, json)).toEqual(decodeEnvelope(bytes).raw)
   })
 
@@ -42,7 +42,7 @@ describe('encodeProtobuf', () => {
     }
   })
 
-  it('returns bytes that fail only with a ProtobufError if they are truncated', () => {
+  it('returns bytes that are decoded or rejected with a ProtobufError after truncation', () => {
     for (const type of TYPES) {
       const truncation = fc.property(anyObject(type, 0), fc.nat(), (value, length) => {
         const bytes = encodeProtobuf(type, value)

@@ -3,14 +3,14 @@
 
 export interface ProtobufWriter {
   writeBoolean(number: number, value: boolean): void
-  /** Writes a safe integer. A negative one has ten bytes. */
+  /** Writes a safe integer. A negative one takes ten bytes. */
   writeInt(number: number, value: number): void
   writeDouble(number: number, value: number): void
   writeString(number: number, value: string): void
   writeBytes(number: number, value: Uint8Array): void
-  /** Writes what precedes bytes of this length, which the caller adds. */
+  /** Writes the tag and the length of a bytes field. The caller adds the bytes. */
   writeBytesHead(number: number, length: number): void
-  /** Writes an embedded message, whose fields `write` writes. */
+  /** Writes an embedded message. `write` writes its fields. */
   writeMessage(number: number, write: () => void): void
   toBytes(): Buffer
 }
@@ -18,7 +18,7 @@ export interface ProtobufWriter {
 const VARINT = 0
 const FIXED64 = 1
 const LENGTH_DELIMITED = 2
-/** The maximum size of a length, which is below 2^31. */
+/** The maximum size of an encoded length. Lengths are below 2^31. */
 const LENGTH_BYTES_MAX = 5
 const VARINT_BYTES_MAX = 10
 
@@ -84,7 +84,7 @@ export function createProtobufWriter(): ProtobufWriter {
       const start = ++end
       write()
       const length = end - start
-      reserve(LENGTH_BYTES_MAX) // must run before `end` is moved back, because a larger buffer gets only the bytes before `end`
+      reserve(LENGTH_BYTES_MAX) // must run before `end` is moved back, because a larger buffer receives only the bytes before `end`
       buffer.copyWithin(start - 1 + varintLength(length), start, end)
       end = start - 1
       writeVarint(length)

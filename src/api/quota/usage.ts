@@ -9,7 +9,7 @@ import { podAmounts } from './pod-usage.ts'
 
 export type Usage = ReadonlyMap<string, Quantity>
 
-/** The kind in which the object is stored. */
+/** The kind as which the object is stored. */
 export interface CountedKind {
   readonly group: string
   readonly plural: string
