@@ -10,7 +10,7 @@ const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const subject = { commonName: 'system:node:n1', organizations: ['system:nodes'] }
 
 /** Creates a request with openssl and returns it in PEM. */
-function createOpensslRequest(...args: string[]): string {
+function opensslRequest(...args: string[]): string {
   const dir = mkdtempSync(join(tmpdir(), 'csr-'))
   const outputPath = join(dir, 'request.pem')
   execFileSync('openssl', ['req', '-new', '-nodes', '-keyout', join(dir, 'key.pem'), '-out', outputPath, ...args], {
@@ -30,8 +30,8 @@ describe('certification requests', () => {
   it('SYS-19 are rejected with more than one common name, because programs differ in which one they read', () => {
     const args = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-subj']
     const names = '/O=system:nodes/CN=kube-apiserver-kubelet-client/CN=system:node:n1'
-    expect(() => parseCertificationRequest(createOpensslRequest(...args, names))).toThrow('malformed certificate request')
-    expect(parseCertificationRequest(createOpensslRequest(...args, '/CN=system:node:n1')).subject.commonName).toBe(
+    expect(() => parseCertificationRequest(opensslRequest(...args, names))).toThrow('malformed certificate request')
+    expect(parseCertificationRequest(opensslRequest(...args, '/CN=system:node:n1')).subject.commonName).toBe(
       'system:node:n1',
     )
   })
@@ -48,13 +48,13 @@ describe('certification requests', () => {
     ['ec', ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-384']],
     ['ed25519', ['-newkey', 'ed25519']],
   ])('SYS-19 are parsed if openssl created them with a key of type %s', (type, args) => {
-    const request = parseCertificationRequest(createOpensslRequest(...args, '-subj', '/O=team/O=other/CN=ann/UID=7'))
+    const request = parseCertificationRequest(opensslRequest(...args, '-subj', '/O=team/O=other/CN=ann/UID=7'))
     expect(request.subject).toEqual({ commonName: 'ann', organizations: ['team', 'other'] })
     expect(request.publicKey.asymmetricKeyType).toBe(type)
   })
 
   it('SYS-19 report the kinds of alternative names', () => {
-    const pem = createOpensslRequest('-subj', '/CN=a', '-addext', 'subjectAltName=DNS:a,IP:1.2.3.4,email:a@b,URI:http://a')
+    const pem = opensslRequest('-subj', '/CN=a', '-addext', 'subjectAltName=DNS:a,IP:1.2.3.4,email:a@b,URI:http://a')
     const { alternativeNames } = parseCertificationRequest(pem)
     expect(alternativeNames.map(({ kind }) => kind)).toEqual(['DNS', 'IP', 'Email', 'URI'])
   })

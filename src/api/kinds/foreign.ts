@@ -63,7 +63,7 @@ const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | '
 const DOC = 'A kind that this server does not implement; there are no objects of it.'
 
 /**
- * kubectl lists these to explain an apiVersion that discovery does not have. If the list is empty, kubectl names the
+ * kubectl lists them to explain an apiVersion that discovery does not contain. If the list is empty, kubectl names the
  * kind and version; if the request fails, it reports only that it could not list them.
  */
 const customResourceDefinitionKind = defineForeignKind({

@@ -94,7 +94,7 @@ export const certificateSigningRequestKind = defineKind<CertificateSigningReques
 })
 
 const DECISIONS = ['Approved', 'Denied']
-/** Conditions that exist or do not: their status is always True, and they are never removed. */
+/** Conditions that are final: their status is always True, and they are never removed. */
 const FINAL_CONDITIONS = [...DECISIONS, 'Failed']
 const USAGES = new Set([
   'any',
@@ -132,7 +132,7 @@ const conditionsOfType = (request: CertificateSigningRequest, type: string): Jso
 export const hasCondition = (request: CertificateSigningRequest, type: string): boolean =>
   conditionsOf(request).some((condition) => condition.type === type)
 
-/** Returns the PEM of a field of the request. */
+/** Decodes a field of the request that contains PEM in base64. */
 export const decodePem = (base64: string): string => Buffer.from(base64, 'base64').toString('latin1')
 
 function validateSpec(spec: CertificateSigningRequest['spec'], errors: FieldErrors): void {
@@ -205,7 +205,7 @@ function validateFinalConditionsKept(
   }
 }
 
-/** Sets missing times. The transition time stays that of a condition with the same type and status. */
+/** Sets missing times. A condition keeps its transition time while its status does not change. */
 function setConditionTimes(
   next: CertificateSigningRequest,
   old: CertificateSigningRequest,

@@ -1,14 +1,15 @@
 // The condition ReadyForFirstConsumer of claims whose class has the binding mode WaitForFirstConsumer. Tools that create claims
-// wait for it, because such a claim is not bound before a pod uses it. The write that binds the claim removes it: clients expect
-// a bound claim without conditions unless its volume is being expanded or modified.
+// wait for it, because such a claim is not bound before a pod uses it. It stays True when the claim is bound, so that a later
+// run of the same tool does not wait forever.
 //
 //   status   reason                 when
-//   True     WaitForFirstConsumer   a pod that uses the claim gets a volume
+//   True     WaitForFirstConsumer   the volume is provisioned or bound when a pod uses the claim
+//   True     Bound                  the claim is bound
 //   False    StorageClassNotFound   the class was deleted
 //   False    ImmediateBinding       the class was recreated with immediate binding: no consumer is needed
 //
-// The API server writes it with the claim (apiserver/admission), and the binder (controllers/binding) whatever changes later, if
-// possible in a write that it makes anyway.
+// The API server sets it when it creates the claim (apiserver/admission). The binding controller (controllers/binding) updates
+// it later, if possible in a write that it makes anyway.
 import { timestamp } from '../../../base/timestamps.ts'
 import type { PersistentVolumeClaim } from './claim-schema.ts'
 
@@ -46,8 +47,8 @@ export const conditionsWithoutReadiness = ({ status }: Claim): Condition[] =>
   status?.conditions?.filter(({ type }) => type !== READY_FOR_FIRST_CONSUMER) ?? []
 
 /**
- * Returns the complete new list of conditions, or undefined if the claim has the condition already. Without a time, a
- * transition has none.
+ * Returns the complete new list of conditions, or undefined if the claim already has the condition. If `nowMs` is
+ * absent, a transition has no time.
  */
 export function conditionsWith(claim: Claim, readiness: Readiness, nowMs?: number): Condition[] | undefined {
   const current = readinessOf(claim)

@@ -8,7 +8,7 @@ import { compareQuantities } from '../../quantity.ts'
 import { amountOf } from '../shared/provisioned-io.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from './claim-schema.ts'
 
-/** Sets the mark. While the feature gate is disabled, a claim gets no new mark, but an existing mark can rise. */
+/** Sets the mark. While the feature gate is disabled, no new mark is set, but an existing mark can rise. */
 export function withHighWaterMark(
   spec: PersistentVolumeClaimSpec,
   storedSpec: PersistentVolumeClaimSpec | undefined,

@@ -12,7 +12,7 @@ import {
 
 const DOC = 'A kind of which this server has only its own object, default/kubernetes.'
 
-/** In discovery, because `kubectl cluster-info` fails without it. */
+/** Listed in discovery, because `kubectl cluster-info` fails without it. */
 export const serviceKind = defineForeignKind<Service>({
   group: '',
   versions: ['v1'],

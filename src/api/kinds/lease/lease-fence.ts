@@ -1,4 +1,4 @@
-// A fence is a condition of a write: a process still holds its lease, in the same term as leader. A leader sends the fences of
+// A fence is a precondition of a write: a process still holds its lease, in the same term as leader. A leader sends the fences of
 // its leases in a header with every write, and a Stowage server checks them in the transaction of the write. Other API servers
 // ignore the header.
 

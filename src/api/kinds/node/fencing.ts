@@ -1,8 +1,8 @@
-// The taints and the annotation with which a lost node is fenced and returns. They are part of the API.
+// The taints that fence a lost node, and the annotation that its agent sets when it returns. They are part of the API.
 //
 //   out-of-service   an administrator has confirmed that the machine is off (`stowage node fence NAME --confirm-off`)
 //   quarantine       set by the node lifecycle controllers once the node is fenced. Its value identifies this fence. It stays until
-//                    the agent of the returned node has unmounted what is no longer its own and has written the value to the
+//                    the agent of the returned node has unmounted the volumes that it no longer uses and has written the value to the
 //                    annotation RELEASED_FENCE
 //
 // A node with one of the taints is fenced: the API server rejects its writes, except those of its return.
@@ -13,7 +13,7 @@ export const OUT_OF_SERVICE_TAINT = 'node.kubernetes.io/out-of-service'
 
 export const QUARANTINE_TAINT = 'stowage.dev/quarantine'
 
-/** Annotation of Nodes with the value of the quarantine taint for which the agent has unmounted what is no longer its own. */
+/** Annotation of a Node: the value of the quarantine taint for which its agent has unmounted these volumes. */
 export const RELEASED_FENCE = 'stowage.dev/released-fence'
 
 type Fencible = Pick<Readonly<Node>, 'spec'> | undefined

@@ -21,5 +21,5 @@ export const operationReportKind = defineKind<OperationReport>({
 
 /** Bounds the operations and removals of one report, and its activities. A report with more is rejected. */
 export const REPORTED_OPERATIONS_MAX = 500
-/** Bounds the volumes of one report. A report with more is rejected; a process reports its first ones only. */
+/** Bounds the volumes of one report. A report with more is rejected; a process with more volumes reports only the first ones. */
 export const REPORTED_VOLUMES_MAX = 500
