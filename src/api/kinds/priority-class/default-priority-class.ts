@@ -1,5 +1,5 @@
 // Finds the default among priority classes. Admission allows only one, but concurrent writes on several servers can leave
-// more: then the smallest value wins, so that no pod gets a priority by accident.
+// more. In that case, the smallest value applies, so that no pod receives a high priority by accident.
 import type { PriorityClass } from './priority-class-schema.ts'
 
 export function findDefaultPriorityClass<T extends Pick<PriorityClass, 'value' | 'globalDefault'>>(

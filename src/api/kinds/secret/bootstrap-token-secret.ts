@@ -1,5 +1,5 @@
-// Bootstrap tokens, as in kubeadm: a Secret of kube-system whose token authenticates a node that joins. In addition, a
-// token can be bound to the name of one node.
+// Bootstrap tokens, as in kubeadm: a Secret in kube-system with a token that authenticates a joining node. In
+// addition, a token can be bound to the name of one node.
 import type { Secret } from './secret-schema.ts'
 
 export const BOOTSTRAP_TOKEN_TYPE = 'bootstrap.kubernetes.io/token'

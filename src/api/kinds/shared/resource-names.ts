@@ -9,7 +9,7 @@ export const IO_QUOTA_RESOURCES = REQUESTS_AND_LIMITS.flatMap((part) => IO_RESOU
 
 export const isIoQuotaResource = (name: string): boolean => IO_QUOTA_RESOURCES.includes(name)
 
-/** Returns whether the name is that of a throughput, which is stored in bytes/s. */
+/** Returns whether the resource is a throughput, which is stored in bytes/s. */
 export const isThroughputName = (name: string): boolean =>
   name === 'throughput' || name === 'requests.throughput' || name === 'limits.throughput'
 

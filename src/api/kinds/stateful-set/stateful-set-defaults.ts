@@ -27,7 +27,7 @@ export function setStatefulSetDefaults(set: StatefulSet): void {
   spec.persistentVolumeClaimRetentionPolicy.whenScaled ??= 'Retain'
   spec.replicas ??= 1
   spec.revisionHistoryLimit ??= 10
-  // Kubernetes always sends these two counters, also after a patch that removed the status.
+  // Kubernetes always sends these two counters, even after a patch that removed the status.
   set.status ??= { replicas: 0 }
   set.status.availableReplicas ??= 0
 }

@@ -23,7 +23,7 @@ const createBody = (spec: object = {}, pod: object = {}) => ({
 const rollingUpdate = (fields: object) => ({ updateStrategy: { type: 'RollingUpdate', rollingUpdate: fields } })
 
 describe('a stateful set', () => {
-  it('SYS-27 gets the Kubernetes defaults, including those of its templates', () => {
+  it('SYS-27 has the Kubernetes defaults, including those of its templates', () => {
     const { object, errors } = tryCreate(kind, createBody())
     expect(errors).toEqual([])
     expect(object.spec).toMatchObject({
@@ -174,7 +174,7 @@ describe('a stateful set', () => {
     expect(object.status).toEqual({ replicas: 0, availableReplicas: 0 })
   })
 
-  it('SYS-27 warns of a history without a limit', () => {
+  it('SYS-27 causes a warning if its history has no limit', () => {
     expect(tryCreate(kind, createBody({ revisionHistoryLimit: -1 })).warnings).toHaveLength(1)
   })
 
