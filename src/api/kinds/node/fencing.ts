@@ -2,7 +2,7 @@
 //
 //   out-of-service   an administrator has confirmed that the machine is off (`stowage node fence NAME --confirm-off`)
 //   quarantine       set by the node lifecycle controllers once the node is fenced. Its value identifies this fence. It stays until
-//                    the agent of the returned node has unmounted the volumes that it no longer uses and has written the value to the
+//                    the agent of the returned node has unmounted the volumes of pods that no longer belong to it and has written the value to the
 //                    annotation RELEASED_FENCE
 //
 // A node with one of the taints is fenced: the API server rejects its writes, except those of its return.
