@@ -169,7 +169,7 @@ async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
   return { status: 200, headers: { 'content-type': contentType, 'cache-control': 'no-cache, private' }, stream }
 }
 
-/** A watch that accepts only YAML gets its events in JSON, which is valid YAML. */
+/** A watch that accepts only YAML receives its events in JSON, which is valid YAML. */
 const withoutYaml = (acceptedForm: AcceptedForm): AcceptedForm =>
   acceptedForm.media === 'yaml' ? { ...acceptedForm, media: 'json' } : acceptedForm
 

@@ -22,7 +22,7 @@ export interface AdmissionRequest {
   readonly subresource: string
   readonly namespace: string
   readonly name: string
-  /** The draft to be written; absent on delete. `mutate` may change it. `validate` gets it in stored form. */
+  /** The draft to be written; absent on delete. `mutate` may change it. `validate` receives it in stored form. */
   readonly object?: AnyObject
   /** The object before the write; absent on create. */
   readonly oldObject?: Shared<AnyObject>

@@ -35,7 +35,7 @@ export function parseTimeoutMs(query: URLSearchParams): number | undefined {
 
 /**
  * Rejects with 504 if the result is not available in time. The request then continues, and a write may still take effect;
- * `discard` gets the late result.
+ * `discard` receives the late result.
  */
 export function withTimeout<T>(
   result: Promise<T>,

@@ -30,7 +30,7 @@ export interface NodeTokenDeps {
 /** The verb of a role that lets nodes request tokens for an audience. The role names the audience as the resource. */
 const AUDIENCE_VERB = 'request-serviceaccounts-token-audience'
 
-/** Returns why a node must not get the token, or undefined if the user may get it or is not a node. */
+/** Returns why a node must not receive the token, or undefined if it may, or if the user is not a node. */
 export async function nodeTokenProblem(
   { user, namespace, accountName, spec }: NodeTokenRequest,
   { find, authorizer }: NodeTokenDeps,

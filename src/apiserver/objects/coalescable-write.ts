@@ -1,5 +1,5 @@
 // A write of an object that many consecutive writes change, such as a quota. The object is encoded only if no later write of
-// the same group commit replaces it. Later writes get the live object from `AdmissionRequest.listLive` without decoding.
+// the same group commit replaces it. Later writes read the live object from `AdmissionRequest.listLive` without decoding.
 import type { KubeObject } from '../../api/kind.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 import type { Entry, Put } from '../../store/index.ts'

@@ -67,7 +67,7 @@ function freezeAsDecoded<T extends object>(value: T): T {
 
 /**
  * Decodes entries, with a cache by revision and key. A hit also compares the bytes: transactions read uncommitted entries
- * of their group commit, and if the commit fails, other entries get the same revisions. `recentEntries` finds by identity the
+ * of their group commit, and if the commit fails, other entries receive the same revisions. `recentEntries` finds by identity the
  * few entries that the transactions of a group commit decode repeatedly.
  */
 export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CACHED_ENTRIES_MAX) {

@@ -52,7 +52,7 @@ export interface WriteResult {
   readonly warnings: readonly string[]
 }
 
-/** The writes of a verb and its result. A result with revision 0 gets the revision of the first write. */
+/** The writes of a verb and its result. A result with revision 0 receives the revision of the first write. */
 export interface WritePlan {
   /** The write of the object, followed by those that admission adds. */
   readonly writes: readonly Write[]

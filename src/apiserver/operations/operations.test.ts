@@ -104,7 +104,7 @@ describe('operations', () => {
     watch.close()
   })
 
-  it('PLUS-15 cannot be watched from a version of an earlier start: the watch gets 410', async () => {
+  it('PLUS-15 cannot be watched from a version of an earlier start: the watch fails with 410', async () => {
     const watch = await api.watch(`${ROOT}/operations?watch=1&resourceVersion=1`)
     await watch.waitUntil((events) => events.length === 1)
     expect(watch.events[0]).toMatchObject({ type: 'ERROR', object: { code: 410, reason: 'Expired' } })

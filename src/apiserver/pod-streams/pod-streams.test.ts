@@ -6,7 +6,7 @@ import type { NodeAnswer } from './node-connection.ts'
 
 const POD = '/api/v1/namespaces/default/pods/p'
 
-/** A server with a pod on a node, whose agent gives this answer to all requests. */
+/** A server with a pod on a node. The agent of the node returns this response to all requests. */
 async function startServer(answer: NodeAnswer) {
   const server = await createServerFixture({ nodeConnections: { send: async () => answer } })
   await server.post('/api/v1/nodes', { metadata: { name: 'node-1' } })

@@ -34,7 +34,7 @@ const ELECT_LEADER = rule('get create update patch', 'leases.coordination.k8s.io
   feature: 'leader-election',
   namespace: 'own',
 })
-/** Writes of several objects in one transaction. Only Stowage serves commits; other API servers get single writes. */
+/** Writes of several objects in one transaction. Only Stowage serves commits; other API servers receive single writes. */
 const COMMIT = rule('create', 'commits.stowage.dev', { feature: 'transactions' })
 /** Reports of a process's operations. Only Stowage serves them. */
 const REPORT_OPERATIONS = rule('create', 'operationreports.stowage.dev', { feature: 'operations' })

@@ -130,7 +130,7 @@ export function createRoleIndex(): RoleIndex {
   }
 }
 
-/** A service account is the user `system:serviceaccount:NAMESPACE:NAME`. An unknown kind of subject gets nothing. */
+/** A service account is the user `system:serviceaccount:NAMESPACE:NAME`. A subject of an unknown kind has no grants. */
 function keyOfSubject({ kind, name, namespace }: Subject, bindingNamespace: string): string | undefined {
   if (kind === 'User' || kind === 'Group') return `${kind} ${name}`
   if (kind !== 'ServiceAccount') return undefined

@@ -2,8 +2,8 @@
 //
 //   out-of-service   an administrator has confirmed that the machine is off (`stowage node fence NAME --confirm-off`)
 //   quarantine       set by the node lifecycle controllers once the node is fenced. Its value identifies this fence. It stays until
-//                    the agent of the returned node has unmounted the volumes of pods that no longer belong to it and has written the value to the
-//                    annotation RELEASED_FENCE
+//                    the agent of the returned node has unmounted the volumes of pods that no longer belong to the node, and has
+//                    written the value to the annotation RELEASED_FENCE
 //
 // A node with one of the taints is fenced: the API server rejects its writes, except those of its return.
 import type { Node } from './node-schema.ts'
