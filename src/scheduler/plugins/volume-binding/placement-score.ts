@@ -1,5 +1,5 @@
 // Scores nodes by the placement policy of a storage class (../../../volumes/placement.ts). A score depends only on the node's
-// rank: the best node gets SCORE_MAX even if it is better by one byte. This way `pack` fills one of several equal nodes,
+// rank: the best node has SCORE_MAX even if it is better by one byte. This way `pack` fills one of several equal nodes,
 // although all other scores prefer an unused one.
 
 import type { Placement } from '../../../volumes/placement.ts'
