@@ -22,9 +22,17 @@ describe('chooseCandidate', () => {
   it.each<[string, Record<string, readonly PodInfo[]>, string]>([
     ['a node whose victims are all leaving', { a: [victim(1)], b: [leaving(9)], c: [leaving(1), victim(0)] }, 'b'],
     ['a node on which no pod has to leave', { a: [victim(-9)], b: [] }, 'b'],
-    ['the node whose most important victim has the lowest priority', { a: [victim(5)], b: [victim(4), victim(4), victim(4)] }, 'b'],
+    [
+      'the node whose most important victim has the lowest priority',
+      { a: [victim(5)], b: [victim(4), victim(4), victim(4)] },
+      'b',
+    ],
     ['the node with the lowest sum of priorities', { a: [victim(4), victim(3)], b: [victim(4), victim(2)] }, 'b'],
-    ['the node with fewer victims, even if their priorities are negative', { a: [victim(-1), victim(-9)], b: [victim(-1)] }, 'b'],
+    [
+      'the node with fewer victims, even if their priorities are negative',
+      { a: [victim(-1), victim(-9)], b: [victim(-1)] },
+      'b',
+    ],
     ['the node whose most important victim started last', { a: [victim(4, 9)], b: [victim(4, 2)] }, 'b'],
     [
       'the node by the earliest start of its most important victims, ignoring the others',

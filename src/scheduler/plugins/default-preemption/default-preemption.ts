@@ -166,7 +166,9 @@ export function createDefaultPreemption(handle: PluginHandle): Plugin<never> {
         ? findCandidates(attempt, nodes)
         : { candidates: [], statuses: new Map<NodeInfo, Status>() }
       const candidate = chooseCandidate(candidates, { nowMs: clock.nowMs(), isTerminating })
-      return candidate ? planPreemption(pod, candidate) : { is: 'rejected', message: noVictimsMessage(statuses, results) }
+      return candidate
+        ? planPreemption(pod, candidate)
+        : { is: 'rejected', message: noVictimsMessage(statuses, results) }
     },
     signPod: ({ key, pod }) =>
       cluster.nominatedPods.nodeOf(key) === undefined ? pod.spec?.preemptionPolicy === 'Never' : UNSIGNABLE,

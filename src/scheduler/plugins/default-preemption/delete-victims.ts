@@ -1,5 +1,6 @@
 // Deletes the victims of a preemption and writes the pod's nominated node. For each victim, it writes a condition, deletes the
-// pod and records an event, in this order. After a crash between two writes, the next scheduler selects victims again and skips terminating pods.
+// pod and records an event, in this order. After a crash between two writes, the next scheduler selects victims again and skips
+// terminating pods.
 import { podKind } from '../../../api/kinds/pod/pod.ts'
 import { isConflict, isNotFound } from '../../../api/status-error.ts'
 import { timestamp } from '../../../base/timestamps.ts'
