@@ -56,7 +56,7 @@ describe('attributes of a volume in use', () => {
     const { status: volumeStatus } = await driver.controller.controllerGetVolume({ volumeId: spec.csi.volumeHandle })
     return /limits of (.*?) (?:are|apply)/.exec(volumeStatus?.volumeCondition?.message ?? '')?.[1]
   }
-  /** Waits for an event; events are recorded after the change that they report. */
+  /** Waits for an event, because events are recorded after the change that they report. */
   const waitForEvent = (reason: string, message: RegExp) =>
     pollUntil(async () => {
       const { json } = await server.call('GET', '/api/v1/events')

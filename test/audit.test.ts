@@ -60,7 +60,7 @@ describe('the audit log of a server', () => {
     expect((await stat(join(dir, 'data/audit'))).mode & 0o777).toBe(0o700)
   })
 
-  it('SYS-21 does not start with a policy that has an unknown field, and names the field', async () => {
+  it('SYS-21 rejects a policy with an unknown field at startup, and names the field', async () => {
     const policy = join(dir, 'policy.yaml')
     await writeFile(policy, 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, verb: [get]}]\n')
     expect(await runStowage('server', '--data-dir', join(dir, 'data'), '--audit-policy-file', policy)).toMatchObject({
@@ -70,7 +70,7 @@ describe('the audit log of a server', () => {
   })
 
   it.skipIf(skip)(
-    `SYS-21 on a full disk stops no request, counts the failures, and loses no event that fits the buffer${skip ? ` (${skip})` : ''}`,
+    `SYS-21 blocks no request on a full disk, counts the failures, and loses no event that fits the buffer${skip ? ` (${skip})` : ''}`,
     async () => {
       const disk = join(dir, 'disk')
       execFileSync('mkdir', [disk])

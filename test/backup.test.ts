@@ -37,7 +37,7 @@ const createConfigMap = (server: RunningServer, name: string) =>
 /** Runs the program with standard output redirected to a file, and the file `from` as standard input. */
 async function runRedirected(
   args: readonly string[],
-  { from = '/dev/null', to: backupDir }: { from?: string; to: string },
+  { from = '/dev/null', to: outputFile }: { from?: string; to: string },
 ) {
   const command = 'from=$1; to=$2; shift 2; exec "$@" < "$from" > "$to"'
   return promisify(execFile)('sh', [
@@ -45,7 +45,7 @@ async function runRedirected(
     command,
     'sh',
     from,
-    backupDir,
+    outputFile,
     process.execPath,
     await buildProgram(),
     ...args,
@@ -77,7 +77,7 @@ describe('stowage backup and stowage restore', () => {
   it('SYS-17 SYS-20 create consistent backups while 16 clients write, and restore them', async () => {
     const path = (name: string) => join(scratch, name)
     const server = await start(join(scratch, 'data'))
-    /** The revision in the response, by name. */
+    /** Acknowledged revisions by ConfigMap name. */
     const acknowledged = new Map<string, number>()
     let isStopped = false
     const writers = Array.from({ length: WRITERS }, async (_, writer) => {
@@ -120,7 +120,7 @@ describe('stowage backup and stowage restore', () => {
       ['from-archives', 'third'],
       ['from-stream', 'full'],
     ] as const) {
-      const acknowledgedBackup = acknowledgedBefore.get(backup)!
+      const acknowledgedBeforeBackup = acknowledgedBefore.get(backup)!
       const restored = await start(path(dataDir), 'server') // `up` requires the volumes
       const { items } = (await restored.call('GET', CONFIGMAPS)).json as {
         items: { metadata: { name: string; resourceVersion: string } }[]
@@ -129,7 +129,7 @@ describe('stowage backup and stowage restore', () => {
       const backupRevision = Math.max(...restoredRevisions.values())
       const expectedRevisions = [...acknowledged].filter(([, revision]) => revision <= backupRevision)
       expect(expectedRevisions.filter(([name, revision]) => restoredRevisions.get(name) !== revision)).toEqual([])
-      expect([...acknowledgedBackup.keys()].filter((name) => !restoredRevisions.has(name))).toEqual([])
+      expect([...acknowledgedBeforeBackup.keys()].filter((name) => !restoredRevisions.has(name))).toEqual([])
       expect((await createConfigMap(restored, 'after-restore')).status).toBe(201)
       await restored.stop()
     }

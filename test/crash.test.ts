@@ -15,7 +15,7 @@ const WRITERS = 16
 /** Writes that are acknowledged before a kill. */
 const LOAD_WRITES = { min: 1, max: 100 }
 const PATH = '/api/v1/namespaces/default/configmaps'
-/** Leaves out the object that the server writes. */
+/** Excludes the ConfigMap that the server writes. */
 const TEST_OBJECTS_SELECTOR = '&fieldSelector=metadata.name!=kube-root-ca.crt'
 
 describe('SIGKILL under write load', () => {

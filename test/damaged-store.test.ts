@@ -73,7 +73,7 @@ describe('a damaged store', () => {
     await thirdServer.stop()
   })
 
-  it('SYS-20 does not start on a damaged page, and names the page', async () => {
+  it('SYS-20 prevents the server from starting if a page is damaged, and the error names the page', async () => {
     const bytes = await readFile(file)
     const root = Number(bytes.readBigUInt64LE(24 + 72 + 40))
     const newestRoot = Number(bytes.readBigUInt64LE(4_096 + 24 + 72 + 40))

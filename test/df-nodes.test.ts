@@ -1,5 +1,5 @@
-// Runs a server without nodes, and beside it the local driver and `stowage node` in processes of their own: the node joins with a
-// token, and `stowage df` shows what its agent measures.
+// Runs a server without nodes, and the local driver and `stowage node` in their own processes. The node joins with a token, and
+// `stowage df` shows the usage that its agent measures.
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ const PODS = '/api/v1/namespaces/default/pods'
 const POLLS_MAX = 600
 const TIMEOUT_MS = 180_000
 
-describe('stowage df beside nodes in other processes', { timeout: TIMEOUT_MS }, () => {
+describe('stowage df with nodes in other processes', { timeout: TIMEOUT_MS }, () => {
   let dir: string
   let leftovers: HostLeftovers
   let server: RunningServer

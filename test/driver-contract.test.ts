@@ -1,4 +1,4 @@
-// The contract of the local driver, tested with both backends.
+// Tests the contract of the local driver with both backends.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -330,7 +330,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await readdir(join(fixture.pool, 'snapshots'))).toEqual([])
     })
 
-    it('SYS-6 clones a volume in use, and both volumes can be used', async () => {
+    it('SYS-6 clones a volume in use, and keeps both volumes usable and independent', async () => {
       const original = await fixture.use('cloned')
       await writeFile(join(original.path, 'a'), 'shared')
       const source = { type: { case: 'volume' as const, value: { volumeId: original.id } } }

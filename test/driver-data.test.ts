@@ -1,5 +1,5 @@
 // Tests that data survives expansion during writes, snapshot, clone, a killed driver, and the removal of every device and
-// mount, as by a reboot.
+// mount, as after a reboot.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -71,7 +71,7 @@ describe.skipIf(skipMessage)(`SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`,
     }
     expect(await readdir(join(driver.dir, 'target')), `seed ${seed}`).toEqual([])
     for (const device of usedDevices) {
-      // Skip a device that another test uses now: its limits are not ours.
+      // Skip a device that another test uses now: the limits on it belong to that test.
       const isFree = async () => (await driver.host.loops.list()).every((loop) => loop.device !== device)
       if (!(await isFree())) continue
       const limits = await driver.host.limits.appliedLimits(device)
@@ -151,7 +151,7 @@ describe.skipIf(skipMessage)(`SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`,
   }, 600_000)
 })
 
-/** Codes after which a call is repeated. */
+/** Codes after which a call is retried. */
 const UNANSWERED: readonly CsiFailureCode[] = ['UNAVAILABLE', 'CANCELLED', 'UNKNOWN', 'ABORTED']
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

@@ -119,7 +119,7 @@ describe.skipIf(skipMessage)(`limits${skipMessage ? ` (${skipMessage})` : ''}`, 
 /** Several writers reach the limit even on a busy machine. */
 const WRITERS = 4
 
-/** Starts a shell in the cgroup and its own process group, whose children write until they are killed. */
+/** Starts a shell in the cgroup and in its own process group. Its children write until they are killed. */
 function startWriters(cgroupDirectory: string, file: string, load: string): ChildProcess {
   const writer = `while :; do ${load.replace('$F', '"$F.$N"')} 2>/dev/null || exit 1; done`
   const script = `echo $$ > "$CGROUP/cgroup.procs"; for N in $(seq ${WRITERS}); do (${writer}) & done; wait`

@@ -314,7 +314,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await fixture.stop()
       execFileSync('fsfreeze', ['-f', staging])
       await fixture.start()
-      expect(() => execFileSync('fsfreeze', ['-f', staging], { stdio: 'pipe' })).toThrow(/busy/i) // frozen by its owner
+      expect(() => execFileSync('fsfreeze', ['-f', staging], { stdio: 'pipe' })).toThrow(/busy/i) // the driver did not thaw it
       await fixture.stop()
       await writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, 'utf8')), state: 'creating' }))
       await fixture.start()

@@ -1,6 +1,6 @@
-// Applies the rendered manifests to a Stowage server: every set of values as a dry run and for real, and the sidecar through
-// the life of a volume with the roles of the chart. The server stores no workloads, Services, policies and monitoring objects;
-// the pod templates of workloads are applied as Pods.
+// Applies the rendered manifests of every set of values to a Stowage server, as a dry run and for real, and runs the sidecar
+// through the life of a volume with the chart's roles. The server stores no Deployments, Services, policies or monitoring
+// objects, so the tests apply the pod templates of workloads as Pods.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -49,7 +49,7 @@ describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (sk
       }
     }
     await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: RELEASE } })
-    // The account of another chart, to which the set sidecar-roles binds the roles.
+    // The service account of another chart. The set sidecar-roles binds the roles to it.
     await apply({
       apiVersion: 'v1',
       kind: 'ServiceAccount',
@@ -87,7 +87,7 @@ describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (sk
     return parseManifests(stdout)
   }
 
-  it.each(SETS)('PLUS-9 accepts the manifests of %s, as a dry run and for real', async (set) => {
+  it.each(SETS)('PLUS-9 applies with the values %s, as a dry run and for real', async (set) => {
     const manifests = await render(set)
     const servedManifests = manifests.filter(isServed)
     expect(servedManifests.length).toBeGreaterThan(0)
@@ -128,7 +128,7 @@ describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (sk
     }
   }
 
-  /** Starts the sidecar with the arguments of the chart, as the service account of the chart. */
+  /** Starts the sidecar with the arguments and the service account of the chart. */
   async function startSidecar(manifests: readonly Manifest[]): Promise<void> {
     driver = await startFakeDriver({ flags: ['--topology', 'zone=a'] })
     const { spec } = manifests.find(({ kind }) => kind === 'Deployment')!.spec.template
@@ -150,7 +150,7 @@ describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (sk
   }
 
   it('PLUS-9 SYS-9 lets the sidecar provision, attach, expand, modify and delete a volume with the roles of the chart', async () => {
-    // Without `operations` the report of the first driver call, a second later, would be denied.
+    // Without `operations`, the server would deny the report that the sidecar sends a second after the first driver call.
     const features = ['attributes', 'capacity', 'leader-election', 'operations', 'secrets', 'topology', 'transactions']
     const manifests = await render('sidecar', [
       ...['--set', `sidecar.driverName=${DRIVER}`],

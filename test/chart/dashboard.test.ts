@@ -26,7 +26,7 @@ it('SYS-17 every panel of the dashboard has a title, a description and queries o
   expect(queriesOf(dashboard).length).toBe(panels.flatMap(({ targets = [] }) => targets).length + 1)
 })
 
-it('SYS-17 panels of the dashboard have their own ID and place, on 24 columns', () => {
+it('SYS-17 panels of the dashboard have unique IDs and do not overlap in the grid of 24 columns', () => {
   expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length)
   const overlaps = dashboard.panels.flatMap((panel, index) =>
     dashboard.panels

@@ -1,4 +1,4 @@
-// Compares the files of the chart that are written from the code and the documentation, and the lists in its schema.
+// Compares the chart's generated files with the code and the documentation, and the lists in its schema with the code.
 // `npx vitest run test/chart -u` writes the files.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

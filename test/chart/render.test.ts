@@ -17,7 +17,7 @@ const skipMessage = helmSkipReason()
 describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage})` : ''}`, () => {
   const renderedTexts = new Map<string, string>()
   const manifestsOf = (set: string): Manifest[] => parseManifests(renderedTexts.get(set)!)
-  /** Returns the containers of Stowage, at least one. */
+  /** Returns the Stowage containers, and expects at least one. */
   const containersOf = (set: string): Container[] => {
     const containers = manifestsOf(set).flatMap(stowageContainersOf)
     expect(containers.length).toBeGreaterThan(0)
@@ -36,7 +36,7 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     await expect(plainManifest(set, renderedTexts.get(set)!)).toMatchFileSnapshot(join(DEPLOY, `${set}.yaml`))
   })
 
-  it.each(POD_SETS)('SYS-12 starts the program with flags that it has, with the values %s', (set) => {
+  it.each(POD_SETS)('SYS-12 passes only flags that the program has, with the values %s', (set) => {
     const commands = listCommandsBelow(createProgram({} as never))
     for (const { args } of containersOf(set)) {
       const [name, ...flags] = args
@@ -60,12 +60,12 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     },
   )
 
-  it('SYS-9 is privileged if a value requests it, with a read-only root', () => {
+  it('SYS-9 runs privileged if a value requests it, with a read-only root file system', () => {
     const [{ securityContext }] = containersOf('single-privileged') as [Container]
     expect(securityContext).toEqual({ privileged: true, readOnlyRootFilesystem: true })
   })
 
-  it.each(POD_SETS)('SYS-11 probes every process, with the values %s', (set) => {
+  it.each(POD_SETS)('SYS-11 probes every process with the values %s', (set) => {
     for (const container of containersOf(set)) {
       for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'] as const) {
         expect(container.ports.map(({ name }) => name)).toContain(container[probe].httpGet.port)
@@ -73,7 +73,7 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     }
   })
 
-  it.each(POD_SETS)('selects the pods of one component with every selector, with the values %s', (set) => {
+  it.each(POD_SETS)('has only selectors that match the pods of one component, with the values %s', (set) => {
     const objects = manifestsOf(set)
     const podLabels = objects.flatMap(({ spec }) => spec?.template?.metadata.labels ?? [])
     const selectors = objects.flatMap(({ kind, spec }) =>
@@ -123,7 +123,7 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     expect(sidecarAlerts).toContain('StowageDriverFails')
   })
 
-  /** Wrong values: the set that they change, and the message. */
+  /** Invalid values: the set they are added to, the change, and the expected message. */
   const WRONG_VALUES: readonly (readonly [set: string, change: string, message: string])[] = [
     ['sidecar', 'mode=cluster', 'mode'],
     ['sidecar', 'replicas=2', 'replicas'],
@@ -154,7 +154,7 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
   it.each(WRONG_VALUES)('SYS-12 rejects %s with %s', async (set, change, message) => {
     const { code, stdout, stderr } = await runHelm('template', set, ['--set', change])
     expect([code, stdout]).toEqual([1, ''])
-    expect(stderr.replaceAll('.', '/')).toContain(message.replaceAll('.', '/')) // versions of Helm differ in the paths of values
+    expect(stderr.replaceAll('.', '/')).toContain(message.replaceAll('.', '/')) // Helm versions print the paths of values differently
   })
 })
 

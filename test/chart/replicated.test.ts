@@ -1,5 +1,5 @@
 // Runs a server, controllers and a scheduler with the arguments and the kubeconfig that the chart renders for the mode replicated,
-// on etcd, with tokens as docs/how-to/helm.md creates them. Paths and addresses belong to this machine.
+// on etcd, with tokens as docs/how-to/helm.md creates them. The tests replace only paths and addresses.
 import { X509Certificate } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -66,7 +66,7 @@ describe.skipIf(skipMessage)(
       }
     }
 
-    /** Creates the roles and a token that does not expire. */
+    /** Creates the roles of a component, and a token for its service account that does not expire. */
     async function createToken(account: string, component: string): Promise<string> {
       const { stdout } = await runStowage('rbac', 'print', '--component', component, '--service-account', account)
       for (const document of parseAllDocuments(stdout)) {

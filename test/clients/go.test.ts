@@ -17,7 +17,7 @@ const skipMessage = programSkipReason('go', ['version'])
 const STEPS = {
   discovery: 'SYS-2 finds the same resources with aggregated and unaggregated discovery',
   create: 'SYS-4 creates a class, claim, volume, capacity, pod and secret with all fields',
-  update: 'SYS-4 updates objects and their status, and gets a conflict for an old version',
+  update: 'SYS-4 updates objects and their status, and receives a conflict for an old version',
   errors: 'SYS-4 distinguishes errors by reason and field',
   'strategic patch': 'SYS-4 merges lists by key',
   'merge patch': 'SYS-4 merges maps',

@@ -7,10 +7,10 @@ import { ROOT } from './suites.ts'
 
 /** The calls that create a client without HTTP, by file. */
 const EXPECTED_CALLS = {
-  // The clients of components, whose type admits only those with rules.
+  // Clients of components. The parameter type admits only components with rules.
   'src/processes/server/component-clients.ts': ['inProcessClient(server.objects, userOf(component), authorizer)'],
   'src/processes/server/nodes/node-identity.ts': ['inProcessClient(objects, nodeUser(nodeName), authorizer)'],
-  // The server itself, which creates what it needs at its start. No controller gets this client.
+  // The server itself, which creates the objects that it needs at startup. No controller uses this client.
   'src/processes/server/serve.ts': ['inProcessClient(server.objects, SYSTEM_USER)'],
 }
 

@@ -1,12 +1,12 @@
-// A setup file of all vitest projects: fails a test in which a component sent a request that its rules do not grant, and
-// writes the rights that the components of the test file used into the directory RULE_USAGE_DIR.
+// Setup file of all vitest projects. It fails a test in which a component sent a request that its rules do not grant, and
+// writes the rights that the components of the test file used to the directory RULE_USAGE_DIR.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { afterAll, afterEach, beforeAll, type RunnerTestFile } from 'vitest'
 import { ruleUsage } from '../../src/apiserver/rbac/rule-usage.fixture.ts'
 import { ROOT, usageFile } from './suites.ts'
 
-// A worker runs many files with the same modules.
+// A worker shares its modules between test files, so the records of the previous file are cleared.
 beforeAll(() => {
   ruleUsage.used.clear()
   ruleUsage.denied.clear()

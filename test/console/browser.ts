@@ -22,7 +22,7 @@ export const launchBrowser = (): Promise<Browser> => chromium.launch({ executabl
 
 export interface OpenPage {
   readonly page: Page
-  /** Messages about errors of the page, for the end of a test. */
+  /** Errors of the page. Tests check them at their end. */
   readonly errors: readonly string[]
   close(): Promise<void>
 }

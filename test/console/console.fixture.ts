@@ -1,5 +1,5 @@
-// A running system with staged claims, and the console of a user in a browser: `stowage up` with two nodes and real volumes, and
-// `stowage console` with the credentials of an administrator or a viewer.
+// Starts the processes of the console tests: `stowage up` with two nodes and real volumes, and `stowage console` with the
+// credentials of an administrator or a viewer.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -1,5 +1,5 @@
-// The console in a real browser, on a system with real volumes: what the page shows is compared with kubectl, and actions are
-// compared with their effect. src/console has the tests of its HTTP interface.
+// Tests the console in a real browser, on a system with real volumes. The tests compare the page with the output of kubectl,
+// and check the effect of each action. src/console has the tests of its HTTP interface.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Locator, Page } from 'playwright-core'
@@ -20,7 +20,7 @@ const skipMessage = browserSkipReason() ?? skipReason(await probeThisMachine(), 
 const SCREENS = ['Overview', 'Claims', 'Capacity', 'Nodes', 'Operations', 'Quotas', 'Drivers', 'Bulk']
 const HOSTILE_TEXT = '<img src=x onerror="window.attacked = true"><script>window.attacked = true</script>'
 
-/** Runs in the page. Returns the elements that make the document wider than the window. Elements that scroll by themselves do not. */
+/** Runs in the page. Returns the elements that make the document wider than the window, except those inside a scrolling element. */
 const FIND_OVERFLOW = `(() => {
   const scrolls = (element) => element && (getComputedStyle(element).overflowX !== 'visible' || scrolls(element.parentElement))
   if (document.documentElement.scrollWidth <= innerWidth) return []
@@ -84,7 +84,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     return drawer
   }
 
-  it('SYS-13 shows the claims of kubectl, and follows their creation, change and deletion', async () => {
+  it('SYS-13 shows the claims that kubectl lists, and follows their creation, change and deletion', async () => {
     const page = await open()
     await show(page, 'Claims')
     for (const [name, status] of [
@@ -94,7 +94,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     ] as const)
       await rowOf(page, name).getByText(status).waitFor()
     const names = (await system.kubectl('get', 'pvc', '-o', 'name')).trim().split('\n')
-    expect(await page.getByRole('grid').getAttribute('aria-rowcount')).toBe(String(names.length + 1)) // and the header
+    expect(await page.getByRole('grid').getAttribute('aria-rowcount')).toBe(String(names.length + 1)) // the header is a row too
     await system.apply(claimManifest('late', '2Gi', ', storageClassName: directory'))
     await rowOf(page, 'late').getByText('Bound').waitFor()
     await system.kubectl('delete', 'pvc', 'late')
@@ -114,10 +114,10 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     await drawer.getByRole('tabpanel').getByText(leaf.message).waitFor()
   })
 
-  it('SYS-13 PLUS-6 shows timeline, events, YAML and the relatives of a claim', async () => {
+  it('SYS-13 PLUS-6 shows the timeline, events, YAML and related objects of a claim', async () => {
     const page = await open()
     const drawer = await openClaim(page, 'orders')
-    for (const relative of ['shop', 'node-']) await drawer.getByText(relative).first().waitFor()
+    for (const relatedName of ['shop', 'node-']) await drawer.getByText(relatedName).first().waitFor()
     await drawer.getByRole('tab', { name: 'Timeline' }).click()
     await drawer.getByRole('img', { name: /^Timeline with \d+ entries/ }).waitFor()
     await drawer.getByRole('tab', { name: 'Events' }).click()
@@ -126,7 +126,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     await drawer.getByRole('tabpanel').getByText('accessModes').first().waitFor()
   })
 
-  it('SYS-13 expands a claim as its preview states, and rejects what the class or the server rejects', async () => {
+  it('SYS-13 expands a claim as its preview states, and disables the action for a smaller size', async () => {
     const page = await open()
     const drawer = await openClaim(page, 'orders')
     await drawer.getByRole('button', { name: /^Expand/ }).click()
@@ -143,7 +143,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     await system.kubectl('wait', '--for=jsonpath={.status.capacity.storage}=2Gi', 'pvc/orders', '--timeout=60s')
   })
 
-  it('SYS-13 deletes a claim only after its name was typed, if its data is lost', async () => {
+  it('SYS-13 requires the name of a claim before a deletion that loses its data', async () => {
     await system.apply(claimManifest('scratch', '1Gi') + podManifest('writer', 'scratch'))
     await system.kubectl('wait', '--for=condition=Ready', 'pod/writer', '--timeout=60s')
     await system.kubectl('delete', 'pod', 'writer')
@@ -159,7 +159,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     expect(await system.kubectl('get', 'pvc', '-o', 'name')).not.toContain('scratch')
   })
 
-  it('SYS-13 SYS-24 offers a viewer no action and still shows everything else', async () => {
+  it('SYS-13 SYS-24 offers a viewer no actions, and shows everything else', async () => {
     const { stdout } = await runStowage('kubeconfig', '--user', 'viewer', '--data-dir', system.server.dataDir)
     const file = join(system.server.dataDir, 'viewer.kubeconfig')
     await writeFile(file, stdout, { mode: 0o600 })
@@ -170,7 +170,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
       await drawer.getByText('You may look at this claim, but not change it.').waitFor()
       expect(await drawer.getByRole('button', { name: /Expand|Delete|Retry/ }).count()).toBe(0)
       await drawer.getByRole('tab', { name: 'Why' }).waitFor()
-      await page.close() // a page whose console has stopped logs that its requests fail
+      await page.close() // the page would log failed requests after its console has stopped
     } finally {
       await viewerConsole.stop()
     }
@@ -199,7 +199,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     expect(await page.evaluate('[window.attacked, document.images.length]')).toEqual([undefined, 0])
   })
 
-  it('SYS-13 keeps seven tabs of one browser live', async () => {
+  it('SYS-13 updates seven tabs of one browser', async () => {
     const first = await open()
     await show(first, 'Claims')
     const address = (await first.evaluate('location.href')) as string
@@ -213,7 +213,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     await system.kubectl('delete', 'pvc', 'seventh')
   })
 
-  it('SYS-13 asks for the address with the token if the token is wrong or missing', async () => {
+  it('SYS-13 asks for the URL with the token if the token is wrong or missing', async () => {
     const { origin } = new URL(console.url)
     for (const fragment of ['', '#token=wrong']) {
       const opened = await openPage(browser, `${origin}/${fragment}`)
@@ -265,8 +265,8 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     await page.getByRole('dialog', { name: /Keyboard/ }).waitFor()
   })
 
-  // Last: the other tests need no second start.
-  it('SYS-13 says that the API server does not respond, and continues without doubled rows when it has restarted', async () => {
+  // The last test, because it restarts the server.
+  it('SYS-13 reports that the API server does not answer, and continues without duplicate rows after its restart', async () => {
     const opened = await openPage(browser, console.url)
     const { page } = opened
     await show(page, 'Claims')

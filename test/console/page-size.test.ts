@@ -1,4 +1,4 @@
-// The page's size as it is sent: every file that index.html loads now or on demand, compressed. dist/console may also have
+// Checks the compressed size of the page: every file that index.html loads at once or on demand. dist/console may also have
 // files of earlier builds, which are not counted.
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// The screenshots of docs/how-to/console.md, of a staged system. `npm run screenshots` makes them again; without it the test checks
-// that every screen has both.
+// `npm run screenshots` takes the screenshots of docs/how-to/console.md. Other test runs only check that every view has a light
+// and a dark one.
 import { existsSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'

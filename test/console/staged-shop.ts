@@ -1,4 +1,4 @@
-// Manifests of a small company for screenshots: claims of three teams in several states, quotas, and classes of attributes.
+// Manifests of a small company for screenshots: claims of three teams in several states, quotas, and a storage class.
 import { claimManifest, podManifest } from './console.fixture.ts'
 
 const namespaced = (namespace: string, manifests: string): string =>
@@ -9,7 +9,7 @@ const inUse = (name: string, size: string, fields = ''): string =>
 
 const NAMESPACES = ['shop', 'analytics', 'lab']
 
-/** The objects that exist first. */
+/** Objects that are applied before the claims. */
 export const CLUSTER_MANIFESTS = `
 ${NAMESPACES.map((name) => `---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}}`).join('\n')}
 ---

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// equal fails unless both values are semantically equal in Kubernetes: quantities by value, empty like absent.
+// equal fails unless Kubernetes treats the values as equal: it compares quantities by value, and empty equals absent.
 func equal[T any](description string, got, want T) error {
 	if equality.Semantic.DeepEqual(got, want) {
 		return nil

@@ -94,7 +94,7 @@ func (c *candidate) waitUntilLeading(ctx context.Context) error {
 	}
 }
 
-// recordCoreEvents uses the recorder of CSI sidecars, which counts a repeated event with a patch.
+// recordCoreEvents uses the recorder of CSI sidecars, which patches the count of a repeated event.
 func recordCoreEvents(ctx context.Context, t *suite) error {
 	claim, err := t.clients.CoreV1().PersistentVolumeClaims(t.namespace).Get(ctx, "orders", metav1.GetOptions{})
 	if err != nil {
@@ -117,7 +117,7 @@ func recordCoreEvents(ctx context.Context, t *suite) error {
 	})
 }
 
-// recordEvents uses the recorder of kube-scheduler, which makes a series of a repeated event.
+// recordEvents uses the recorder of kube-scheduler, which records a repeated event as a series.
 func recordEvents(ctx context.Context, t *suite) error {
 	pod, err := t.clients.CoreV1().Pods(t.namespace).Get(ctx, "web", metav1.GetOptions{})
 	if err != nil {

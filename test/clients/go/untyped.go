@@ -60,7 +60,7 @@ func discover(_ context.Context, t *suite) error {
 	)
 }
 
-// names omits subresources, because aggregated and unaggregated discovery order and nest them differently.
+// names returns a set, because aggregated and unaggregated discovery order resources differently.
 func names(lists []*metav1.APIResourceList) map[string]bool {
 	found := map[string]bool{}
 	for _, list := range lists {
