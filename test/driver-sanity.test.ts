@@ -76,7 +76,7 @@ interface ConformanceRun {
   readonly sanityFlags?: readonly string[]
   readonly mutableParameters?: Readonly<Record<string, string>>
   readonly uid?: number
-  /** Text of a failure that is correct. */
+  /** Text of a failure that is expected. */
   readonly allowedFailure?: string
 }
 

@@ -1,5 +1,5 @@
-// Checks what the Kubernetes external storage tests require before their first test, and that examples/e2e describes the driver
-// as it is. docs/how-to/e2e.md runs the suite itself, whose program is not part of this repository.
+// Checks the objects that the Kubernetes external storage tests require before their first test, and that examples/e2e describes
+// the driver correctly. docs/how-to/e2e.md shows how to run the suite, which is not part of this repository.
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -51,7 +51,7 @@ describe.skipIf(skipMessage)(`the external storage tests${skipMessage ? ` (${ski
     await kubectl.out('delete namespace e2e-1')
   })
 
-  it('PLUS-19 get an accurate description of the driver', async () => {
+  it('PLUS-19 read an accurate description of the driver', async () => {
     const { DriverInfo, StorageClass, VolumeAttributesClass } = await readExample('driver.yaml')
     const storageClass = await readExample(StorageClass.FromFile)
     const attributesClass = await readExample(VolumeAttributesClass.FromFile)
@@ -89,7 +89,7 @@ describe.skipIf(skipMessage)(`the external storage tests${skipMessage ? ` (${ski
     })
   })
 
-  it('PLUS-19 get a description for one node that differs only in its class, its topology and its performance tests', async () => {
+  it('PLUS-19 read a description for one node that differs only in its class, its topology and its performance tests', async () => {
     const [driver, oneNode] = [await readExample('driver.yaml'), await readExample('one-node.yaml')]
     const [delayedClass, immediateClass] = [
       await readExample(driver.StorageClass.FromFile),

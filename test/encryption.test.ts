@@ -72,7 +72,7 @@ const readMarker = async (server: RunningServer, name = 'a') =>
   (await server.call('GET', `${SECRETS}/${name}`)).json.data?.key
 
 describe('a server with encryption at rest', () => {
-  it("SYS-9 SYS-21 writes a Secret's content to no file: store, audit log, log, backup", async () => {
+  it('SYS-9 SYS-21 writes no plaintext Secret to the store, the audit log, the log or a backup', async () => {
     const policy = join(dir, 'policy.yaml')
     await writeFile(policy, 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n')
     const server = await start(['--audit-policy-file', policy, '--log-level', 'debug'])
@@ -132,7 +132,7 @@ describe('a server with encryption at rest', () => {
     expect(await readMarker(await start())).toBe(MARKER_BASE64)
   })
 
-  it('SYS-9 encrypts Secrets that an earlier configuration stored in plain text when it starts', async () => {
+  it('SYS-9 encrypts at startup the Secrets that an earlier configuration stored in plain text', async () => {
     const plainConfig = join(dir, 'plain.yaml')
     const head = 'apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n'
     await writeFile(plainConfig, `${head}resources: [{resources: [secrets], providers: [{identity: {}}]}]\n`, {
@@ -202,7 +202,7 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
   })
 })
 
-/** Writes a CA, a certificate of 127.0.0.1 and a client certificate, and returns the paths. */
+/** Writes a CA, a serving certificate for 127.0.0.1 and a client certificate, and returns the paths. */
 async function createCertificates(parent: string) {
   const nowMs = Date.now()
   const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey

@@ -64,7 +64,7 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     expect((await restartedServer.call('GET', `${MAPS}/m`)).json).toEqual(lastReply.json)
   })
 
-  it('PLUS-15 list the operations of each other', async () => {
+  it("PLUS-15 list each other's operations", async () => {
     const a = await start('a')
     const b = await start('b')
     const object = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'orders' }
@@ -108,7 +108,7 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     expect(certificate.checkIP('192.0.2.7')).toBe('192.0.2.7')
   })
 
-  it('SYS-8 have a default class, and with `up` a node whose name contains the host', async () => {
+  it('SYS-8 create a default class, and with `up` a node named after the host', async () => {
     const server = await start('a')
     const classes = (await server.call('GET', '/apis/storage.k8s.io/v1/storageclasses')).json.items
     expect(classes).toMatchObject([
@@ -127,21 +127,21 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
       metadata: { name: 'c' },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '320Mi' } } },
     }
-    const inNamespace = '/api/v1/namespaces/default'
-    expect((await server.call('POST', `${inNamespace}/persistentvolumeclaims`, claim)).status).toBe(201)
-    expect((await server.call('POST', `${inNamespace}/pods`, pod)).status).toBe(201)
-    const phase = async () => (await server.call('GET', `${inNamespace}/pods/p`)).json.status?.phase
+    const namespacePath = '/api/v1/namespaces/default'
+    expect((await server.call('POST', `${namespacePath}/persistentvolumeclaims`, claim)).status).toBe(201)
+    expect((await server.call('POST', `${namespacePath}/pods`, pod)).status).toBe(201)
+    const phase = async () => (await server.call('GET', `${namespacePath}/pods/p`)).json.status?.phase
     while ((await phase()) !== 'Running') await new Promise((resolve) => setTimeout(resolve, 50)) // until the test times out
-    expect((await server.call('DELETE', `${inNamespace}/pods/p`)).status).toBe(200)
+    expect((await server.call('DELETE', `${namespacePath}/pods/p`)).status).toBe(200)
     const isGone = async (path: string) => (await server.call('GET', path)).status === 404
-    while (!(await isGone(`${inNamespace}/pods/p`))) await new Promise((resolve) => setTimeout(resolve, 50))
-    await server.call('DELETE', `${inNamespace}/persistentvolumeclaims/c`)
+    while (!(await isGone(`${namespacePath}/pods/p`))) await new Promise((resolve) => setTimeout(resolve, 50))
+    await server.call('DELETE', `${namespacePath}/persistentvolumeclaims/c`)
     while ((await server.call('GET', '/api/v1/persistentvolumes')).json.items.length > 0)
       await new Promise((resolve) => setTimeout(resolve, 50))
     expect(await up.stop()).toBe(0)
   })
 
-  it('REX-4 keep a quota exact while clients use it up through both, and one is killed', async () => {
+  it('REX-4 keep a quota exact while clients exhaust it through both servers and one server is killed', async () => {
     const [a, b] = [await start('a'), await start('b')]
     const claims = '/api/v1/namespaces/default/persistentvolumeclaims'
     const hard = { persistentvolumeclaims: '60', 'requests.storage': '60Gi' }

@@ -1,4 +1,4 @@
-// Tests that large and generated requests hold the event loop for less than about 50 ms. The time is processor time, relative
+// Tests that large and generated requests block the event loop for less than about 50 ms. The time is processor time, relative
 // to a known computation in the same run, because the speed of machines differs and other processes use them too.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createServerFixture, type ServerFixture } from '../src/apiserver/server.fixture.ts'
@@ -181,7 +181,7 @@ const REQUESTS: Readonly<Record<string, () => Send>> = {
 }
 
 describe('the event loop', () => {
-  it.each(Object.entries(REQUESTS))('SYS-19 is not held by %s', async (_, prepare) => {
+  it.each(Object.entries(REQUESTS))('SYS-19 is not blocked by %s', async (_, prepare) => {
     let best = { ms: Number.POSITIVE_INFINITY, status: 0 }
     for (let attempt = 0; attempt < ATTEMPTS && best.ms > UNITS_MAX * unitMs; attempt++) {
       const turn = await longestTurnMs(prepare())
@@ -191,7 +191,7 @@ describe('the event loop', () => {
     expect(best.ms / unitMs).toBeLessThan(UNITS_MAX)
   })
 
-  it(`SYS-19 is not held by ${FUZZ_REQUESTS} generated requests (seed ${FUZZ_SEED})`, async () => {
+  it(`SYS-19 is not blocked by ${FUZZ_REQUESTS} generated requests (seed ${FUZZ_SEED})`, async () => {
     const recordedRequests: FuzzRequest[] = []
     const harness = await createFuzzHarness({ seed: FUZZ_SEED })
     const generate = createGenerator(createDice(FUZZ_SEED))

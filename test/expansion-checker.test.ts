@@ -40,7 +40,7 @@ async function createHarness({ followsRealSize = false } = {}) {
     violations,
     checker,
     driverVolume,
-    claim(request: string, { mark = request, status = {} as object } = {}) {
+    commitClaim(request: string, { mark = request, status = {} as object } = {}) {
       commit([
         'core/persistentvolumeclaims/default/a',
         {
@@ -54,7 +54,7 @@ async function createHarness({ followsRealSize = false } = {}) {
         },
       ])
     },
-    volume: (storage: string) =>
+    commitVolume: (storage: string) =>
       commit([
         'core/persistentvolumes/pv-a',
         {
@@ -62,7 +62,7 @@ async function createHarness({ followsRealSize = false } = {}) {
           spec: { capacity: { storage }, csi: { volumeHandle: 'vol-a' }, claimRef: { uid: 'u' } },
         },
       ]),
-    quota: (hard: string, used: string) =>
+    commitQuota: (hard: string, used: string) =>
       commit([
         'core/resourcequotas/default/q',
         {
@@ -80,8 +80,8 @@ async function createHarness({ followsRealSize = false } = {}) {
         {},
       ),
   }
-  harness.volume('1Gi')
-  harness.claim('1Gi')
+  harness.commitVolume('1Gi')
+  harness.commitClaim('1Gi')
   expect(violations).toEqual([])
   return harness
 }
@@ -89,23 +89,23 @@ async function createHarness({ followsRealSize = false } = {}) {
 describe('checkExpansion', () => {
   it('SYS-14 accepts an ordinary expansion', async () => {
     const harness = await createHarness()
-    harness.quota('10Gi', '1Gi')
-    harness.claim('3Gi')
-    harness.quota('10Gi', '3Gi')
+    harness.commitQuota('10Gi', '1Gi')
+    harness.commitClaim('3Gi')
+    harness.commitQuota('10Gi', '3Gi')
     harness.violations.length = 0 // the server writes the claim and the quota at once, the harness one after the other
     await harness.expand(3)
     harness.driverVolume.capacityBytes = 3 * GI
-    harness.volume('3Gi')
+    harness.commitVolume('3Gi')
     harness.driverVolume.onNodes.n.fileSystemBytes = 3 * GI
-    harness.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
+    harness.commitClaim('3Gi', { status: { capacity: { storage: '3Gi' } } })
     expect(harness.violations).toEqual([])
     expect(harness.checker.problems()).toEqual([])
   })
 
   it('SYS-14 reports a claim or volume whose size exceeds the actual one', async () => {
     const harness = await createHarness()
-    harness.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
-    harness.volume('3Gi')
+    harness.commitClaim('3Gi', { status: { capacity: { storage: '3Gi' } } })
+    harness.commitVolume('3Gi')
     expect(harness.violations).toEqual([
       `a reports ${3 * GI}, but the device has ${GI}`,
       `a reports ${3 * GI}, but its file system has ${GI}`,
@@ -116,10 +116,10 @@ describe('checkExpansion', () => {
   it('SYS-14 reports sizes and marks that decrease', async () => {
     const harness = await createHarness()
     harness.driverVolume.capacityBytes = harness.driverVolume.onNodes.n.fileSystemBytes = 3 * GI
-    harness.claim('3Gi', { mark: '5Gi', status: { capacity: { storage: '3Gi' } } })
-    harness.volume('3Gi')
-    harness.claim('3Gi', { mark: '4Gi', status: { capacity: { storage: '2Gi' } } })
-    harness.volume('2Gi')
+    harness.commitClaim('3Gi', { mark: '5Gi', status: { capacity: { storage: '3Gi' } } })
+    harness.commitVolume('3Gi')
+    harness.commitClaim('3Gi', { mark: '4Gi', status: { capacity: { storage: '2Gi' } } })
+    harness.commitVolume('2Gi')
     expect(harness.violations).toEqual([
       'the capacity of a decreased',
       'the mark of a decreased',
@@ -129,12 +129,12 @@ describe('checkExpansion', () => {
 
   it('SYS-14 accepts a mark that falls to the real size only at rest, if configured', async () => {
     const harness = await createHarness({ followsRealSize: true })
-    harness.claim('1Gi', { mark: '5Gi' })
-    harness.claim('1Gi', { mark: '1Gi' })
+    harness.commitClaim('1Gi', { mark: '5Gi' })
+    harness.commitClaim('1Gi', { mark: '1Gi' })
     expect(harness.violations).toEqual([])
     const inProgress = { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } }
-    harness.claim('1Gi', { mark: '5Gi', status: inProgress })
-    harness.claim('1Gi', { mark: '1Gi', status: inProgress })
+    harness.commitClaim('1Gi', { mark: '5Gi', status: inProgress })
+    harness.commitClaim('1Gi', { mark: '1Gi', status: inProgress })
     expect(harness.violations).toEqual(['the mark of a decreased'])
   })
 
@@ -142,7 +142,7 @@ describe('checkExpansion', () => {
     const harness = await createHarness()
     await harness.expand(2)
     harness.driverVolume.capacityBytes = 2 * GI
-    harness.claim('1Gi')
+    harness.commitClaim('1Gi')
     await harness.expand(1)
     expect(harness.violations).toEqual([
       `the driver is called with ${2 * GI}, but ${GI} is charged`,
@@ -153,8 +153,8 @@ describe('checkExpansion', () => {
 
   it('SYS-14 reports an exceeded quota, and one whose usage is wrong', async () => {
     const harness = await createHarness()
-    harness.quota('2Gi', '1Gi')
-    harness.quota('2Gi', '3Gi')
+    harness.commitQuota('2Gi', '1Gi')
+    harness.commitQuota('2Gi', '3Gi')
     expect(harness.violations).toEqual([
       `quota q was exceeded: ${3 * GI} of ${2 * GI}`,
       `the quota reports ${3 * GI}, but the claims add up to ${GI}`,
@@ -163,12 +163,12 @@ describe('checkExpansion', () => {
 
   it('SYS-14 reports an incomplete expansion without a reason', async () => {
     const harness = await createHarness()
-    harness.claim('3Gi', { status: { allocatedResourceStatuses: { storage: 'NodeResizePending' } } })
+    harness.commitClaim('3Gi', { status: { allocatedResourceStatuses: { storage: 'NodeResizePending' } } })
     expect(harness.checker.problems()).toContain('a is still NodeResizePending')
     const infeasible = { allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } }
-    harness.claim('50Gi', { status: infeasible })
+    harness.commitClaim('50Gi', { status: infeasible })
     expect(harness.checker.problems()).toHaveLength(1)
-    harness.claim('50Gi', {
+    harness.commitClaim('50Gi', {
       status: { ...infeasible, conditions: [{ type: 'ControllerResizeError', message: 'too much' }] },
     })
     expect(harness.checker.problems()).toEqual([])

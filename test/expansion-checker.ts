@@ -1,4 +1,5 @@
-// Checks the sizes and charges of claims, volumes and quotas after commits and expansion calls, with arithmetic of its own.
+// Checks the sizes and charges of claims, volumes and quotas after commits and expansion calls. It shares no arithmetic with the
+// code under test.
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
 import { resourceQuotaKind } from '../src/api/kinds/resource-quota/resource-quota.ts'
 import { persistentVolumeKind } from '../src/api/kinds/volume/volume.ts'
@@ -22,7 +23,7 @@ export interface ExpansionRules {
 export interface ExpansionChecker {
   /** Wraps the driver to check calls of ControllerExpandVolume. */
   wrapDriver(driver: CsiDriver): CsiDriver
-  /** Whether the volume has at least the last call's size. */
+  /** Whether the volume has at least the size that the last call requested. */
   hasRequestedSize(volumeId: string): boolean
   /** Returns the violations at rest. */
   problems(): string[]
@@ -74,7 +75,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     for (const check of checks) check()
     changedMs = cluster.simulation.nowMs
     changeCount++
-    for (const quota of quotas.values()) checkSum(quota)
+    for (const quota of quotas.values()) checkUsage(quota)
   }
 
   async function attach(store: Store): Promise<void> {
@@ -123,7 +124,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
       reportViolation(`quota ${quota.metadata.name} was exceeded: ${used} of ${hard}`)
   }
 
-  function checkSum(quota: any): void {
+  function checkUsage(quota: any): void {
     const used = usedOf(quota)
     const sum = [...claims.values()].reduce((total, claim) => total + chargeOf(claim), 0)
     if (used !== undefined && used !== sum)

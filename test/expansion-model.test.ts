@@ -305,7 +305,7 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
     const modelled = model.get(name)!
     modelled.request = size
     modelled.mark = Math.max(modelled.mark, size)
-    release(modelled)
+    lowerMark(modelled)
   }
 
   function predictCode(name: string, size: number): number {
@@ -320,7 +320,7 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
   const usedGi = () => [...model.values()].reduce((sum, modelled) => sum + chargeOf(modelled), 0)
 
   /** Lowers the mark of a size that was never granted, once no operation is in progress. */
-  function release(modelled: ModelledClaim): void {
+  function lowerMark(modelled: ModelledClaim): void {
     if (expansionQuota !== 'actual' || modelled.isInProgress) return
     if (modelled.request > modelled.capacity || modelled.allocated > modelled.capacity) return
     modelled.mark = Math.min(modelled.mark, Math.max(modelled.capacity, modelled.request))
@@ -335,7 +335,7 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
       modelled.capacity = giOf(status.capacity.storage)
       modelled.allocated = giOf(status.allocatedResources?.storage ?? '0')
       modelled.isInProgress = status.allocatedResourceStatuses?.storage !== undefined
-      release(modelled)
+      lowerMark(modelled)
       expect(
         { name, request: giOf(spec.resources.requests.storage), mark: giOf(spec.allocatedResources.storage) },
         context,
@@ -448,7 +448,7 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
 
 const IDLE_TURNS = 6
 const TURNS_MAX = 100_000
-/** Rounds of one minute. An infeasible size is retried after five. */
+/** Rounds of one minute. The controller retries an infeasible size after five minutes. */
 const RECOVERY_ROUNDS_MAX = 15
 const RESIZE_CONDITIONS = ['Resizing', 'FileSystemResizePending', 'ControllerResizeError', 'NodeResizeError']
 

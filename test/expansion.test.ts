@@ -42,7 +42,7 @@ describe.skipIf(skipMessage)(`expansion${skipMessage ? ` (${skipMessage})` : ''}
     )
     expect(status).toBe(200)
   }
-  /** Waits for an event; events are recorded after the change that they report. */
+  /** Waits for an event, because events are recorded after the change that they report. */
   const waitForEvent = (reason: string, message: RegExp) =>
     pollUntil(async () => {
       const { json } = await server.call('GET', '/api/v1/events')

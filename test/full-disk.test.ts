@@ -56,7 +56,7 @@ it.skipIf(skipMessage)(
 )
 
 it.skipIf(skipMessage)(
-  `SYS-1 a process that opens a store on a full disk ends with a message and not by a signal${skipMessage ? ` (${skipMessage})` : ''}`,
+  `SYS-1 a process that opens a store on a full disk exits with a message instead of a signal${skipMessage ? ` (${skipMessage})` : ''}`,
   async () => {
     const program = await bundleChild('hold-child.ts')
     for (const availableKib of [8, 16, 20, 64]) {
@@ -70,7 +70,7 @@ it.skipIf(skipMessage)(
 )
 
 it.skipIf(skipMessage)(
-  `SYS-1 a server whose disk gets full rejects writes, serves reads, recovers, and restarts when there is room${skipMessage ? ` (${skipMessage})` : ''}`,
+  `SYS-1 a server whose disk becomes full rejects writes, serves reads, recovers, and restarts when there is room${skipMessage ? ` (${skipMessage})` : ''}`,
   async () => {
     await rm(join(disk, 'filler'), { force: true })
     const dataDir = join(disk, 'running')

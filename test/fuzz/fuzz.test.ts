@@ -41,7 +41,7 @@ describe('API under generated requests', () => {
     )
   }
 
-  it('SYS-10 generates and independently validates every stored kind', () => {
+  it('SYS-10 the fuzzer generates and independently validates every stored kind', () => {
     const storedKinds = ALL_KINDS.filter(({ isReview, isForeign }) => !isReview && !isForeign)
     const servedKindNames = [...new Set(storedKinds.map(({ kind }) => kind))].sort()
     expect([...new Set(SERVED.map(({ kind }) => kind))].sort()).toEqual(servedKindNames)
@@ -49,7 +49,7 @@ describe('API under generated requests', () => {
   })
 
   it.each(SERVED.map((served) => [`${served.kind} in ${served.apiVersions[0]}`, served] as const))(
-    'reports an invalid %s if the server does not validate',
+    'the fuzzer reports an invalid %s if the server does not validate',
     async (_, served) => {
       const harness = await createFuzzHarness({ seed: SEED, kinds: UNVALIDATED_KINDS })
       const dice = createDice(SEED)

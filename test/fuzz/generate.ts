@@ -729,7 +729,7 @@ export const REVIEW_PATHS = [
   '/apis/authentication.k8s.io/v1/tokenreviews',
   '/apis/authentication.k8s.io/v1/selfsubjectreviews',
 ] as const
-/** Paths of foreign kinds, whose lists are empty and which cannot be written. */
+/** Paths of foreign kinds. Their lists are empty, and the server rejects writes. */
 const FOREIGN_PATHS = [
   '/api/v1/namespaces/shop/services',
   '/apis/apps/v1/namespaces/shop/replicasets',

@@ -163,7 +163,7 @@ const podSpec = (dice: Dice) => ({
   ...dice.maybe({ activeDeadlineSeconds: 600 }),
 })
 
-/** A stateful set: its selector matches the template, and the pods may use the claim template in place of a volume. */
+/** Returns a spec whose selector matches the template. A claim template may replace the volume of the pods. */
 const statefulSetSpec = (dice: Dice) => {
   const { activeDeadlineSeconds: _, ...spec } = podSpec(dice) // not supported in a stateful set
   return {

@@ -1,4 +1,4 @@
-// Collects the problems of an object, each with its path, and helpers for the checks.
+// Collects the problems of an object, each with its path, and provides helpers for the checks.
 
 /** Reports a problem of the field at this path. */
 export type Report = (path: string, problem: string) => void

@@ -1,4 +1,4 @@
-// Checks Nodes: taints, amounts, pod ranges, and fields that can be set once.
+// Checks Nodes: taints, amounts, pod CIDRs, and fields that can be set once.
 import { isIP } from 'node:net'
 import { duplicatesIn, format, isEqualJson, type Report } from './findings.ts'
 import { isLabelValue, isQualifiedName } from './names.ts'
