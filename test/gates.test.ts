@@ -19,7 +19,7 @@ const CLASSES_DISABLED = ['v1', 'v1beta1', 'v1alpha1']
   .join(',')
 const kubectlProgram = (await findKubectls()).at(-1)
 
-describe('feature gates and API versions', () => {
+describe('an API server with feature gates and API versions', () => {
   let dir: string
   let driver: RunningFakeDriver
   let server: RunningServer

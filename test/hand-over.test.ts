@@ -31,7 +31,7 @@ describe('two processes of controllers', () => {
   })
 
   const readLease = async () => (await server.call('GET', LEASE)).json.spec ?? {}
-  /** Waits until the lease has another holder than `previous`, and returns it. */
+  /** Waits until the lease has another holder than `previousHolder`, and returns it. */
   async function waitForHolder(previousHolder?: string): Promise<{ holder: string; transitions: number }> {
     for (;;) {
       const { holderIdentity: holder, leaseTransitions: transitions } = await readLease()
@@ -39,11 +39,11 @@ describe('two processes of controllers', () => {
       await pause(50) // polls until the test times out
     }
   }
-  /** Returns the process that logged last that it leads with this identity. */
+  /** Returns the process that has logged this identity. */
   const daemonOf = (holder: string) =>
     daemons.find((daemon) => daemon.log().includes(`"identity":"${holder}"`)) as Daemon
 
-  it('SYS-8 hand over when the leader stops, is killed, or freezes; a thawed leader does not lead', async () => {
+  it('SYS-8 hand over leadership when the leader stops, is killed, or freezes, and a thawed leader does not lead', async () => {
     await Promise.all(daemons.map((daemon) => daemon.start()))
     const firstTerm = await waitForHolder()
     await daemonOf(firstTerm.holder).stop()

@@ -37,13 +37,13 @@ describe.skipIf(!program && process.env.CI !== 'true')('the identities of compon
     kubectl.out('apply -f -', { stdin: JSON.stringify({ apiVersion: 'v1', kind: 'List', items }) })
   const waitFor = (object: string, condition: string) =>
     kubectl.out(['wait', object, `--for=${condition}`, '--timeout=60s'])
-  const claimOf = (name: string, spec: object = {}) => ({
+  const claimManifest = (name: string, spec: object = {}) => ({
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
     metadata: { name },
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '256Mi' } }, ...spec },
   })
-  const podOf = (name: string, claimName: string) => ({
+  const podManifest = (name: string, claimName: string) => ({
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name },
@@ -66,7 +66,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('the identities of compon
     })
   }
 
-  it('SYS-23 suffice to fill the Secret of a token, and to end the token with the Secret', async () => {
+  it('SYS-23 suffice to fill the Secret of a token, and to revoke the token with its Secret', async () => {
     await kubectl.out('create serviceaccount robot')
     const annotations = { 'kubernetes.io/service-account.name': 'robot' }
     const type = 'kubernetes.io/service-account-token'
@@ -94,7 +94,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('the identities of compon
   it('SYS-9 suffice to create, use, expand, modify, copy and delete claims', async () => {
     const attributes = { apiVersion: 'storage.k8s.io/v1', kind: 'VolumeAttributesClass', driverName: DRIVER }
     await apply({ ...attributes, metadata: { name: 'gold' }, parameters: { iops: '500' } })
-    await apply(claimOf('orders'), podOf('shop', 'orders'))
+    await apply(claimManifest('orders'), podManifest('shop', 'orders'))
     await waitFor('pod/shop', 'jsonpath={.status.phase}=Running')
     await kubectl.out(['patch', 'pvc', 'orders', '-p', '{"spec":{"resources":{"requests":{"storage":"512Mi"}}}}'])
     await waitFor('pvc/orders', 'jsonpath={.status.capacity.storage}=512Mi')
@@ -102,7 +102,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('the identities of compon
     await waitFor('pvc/orders', 'jsonpath={.status.currentVolumeAttributesClassName}=gold')
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'orders' }
     const copySpec = { dataSource, resources: { requests: { storage: '512Mi' } } }
-    await apply(claimOf('copy', copySpec), podOf('reader', 'copy'))
+    await apply(claimManifest('copy', copySpec), podManifest('reader', 'copy'))
     await waitFor('pod/reader', 'jsonpath={.status.phase}=Running')
     await kubectl.out('delete pod shop reader')
     await kubectl.out('delete pvc orders copy')

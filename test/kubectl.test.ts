@@ -15,7 +15,7 @@ import { SCRIPT } from './kubectl-script.ts'
 const kubectls = await findKubectls()
 
 if (kubectls.length === 0) {
-  it.skipIf(process.env.CI !== 'true')('SYS-2 finds a kubectl on PATH or in STOWAGE_KUBECTLS', () => {
+  it.skipIf(process.env.CI !== 'true')('SYS-2 a kubectl is on PATH or in STOWAGE_KUBECTLS', () => {
     expect(kubectls).not.toEqual([])
   })
 }

@@ -1,4 +1,4 @@
-// Reads the queries of a Grafana dashboard, in the form of the alert rules whose metrics alert-rules.ts finds.
+// Reads the queries of a Grafana dashboard as alert rules. alert-rules.ts can then find their metrics.
 import type { AlertRule } from './alert-rules.ts'
 
 export interface Panel {

@@ -108,7 +108,7 @@ export async function startEtcd({
   }
 }
 
-/** Health and metrics have an address of their own, which needs no certificate. */
+/** Creates a member. Its health and metrics have their own address, which needs no certificate. */
 function createMember(
   { endpoint, metrics, peers }: Pick<EtcdMember, 'endpoint' | 'peers'> & { readonly metrics: string },
   flags: readonly string[],

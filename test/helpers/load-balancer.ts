@@ -1,5 +1,5 @@
 // A TCP load balancer on loopback: forwards each connection to the next target that accepts it. A target can be marked as unhealthy,
-// as a health check would: its connections are closed, and it gets no new ones.
+// as a health check would: its connections are closed, and it receives no new ones.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 

@@ -14,7 +14,7 @@ const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g
 
 /** Parses the text and adds it to the families. */
 export function readFamilies(text: string, families: Families = new Map()): Families {
-  const familyOf = (name: string) => {
+  const getOrCreateFamily = (name: string) => {
     const family = families.get(name) ?? { labels: new Map(), samples: 0 }
     families.set(name, family)
     return family
@@ -22,11 +22,11 @@ export function readFamilies(text: string, families: Families = new Map()): Fami
   for (const line of text.split('\n')) {
     const [, declaredName, type] = /^# TYPE (\S+) (\S+)$/.exec(line) ?? []
     if (declaredName && type === 'histogram')
-      for (const suffix of ['bucket', 'sum', 'count']) familyOf(`${declaredName}_${suffix}`)
-    else if (declaredName) familyOf(declaredName)
+      for (const suffix of ['bucket', 'sum', 'count']) getOrCreateFamily(`${declaredName}_${suffix}`)
+    else if (declaredName) getOrCreateFamily(declaredName)
     const [, name, labels = ''] = SAMPLE.exec(line) ?? []
     if (!name) continue
-    const family = familyOf(name)
+    const family = getOrCreateFamily(name)
     family.samples++
     for (const [, label, value] of labels.matchAll(LABEL)) {
       const values = family.labels.get(label!) ?? new Set<string>()

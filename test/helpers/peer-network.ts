@@ -28,7 +28,7 @@ export async function startPeerNetwork(targets: readonly string[]): Promise<Peer
   /** The IDs of the members that have connected to each member. */
   const callers = targets.map(() => new Set<string>())
 
-  /** A member connects to all others and never to itself, so that its ID is the one that its own proxy has not seen. */
+  /** Returns the index of a member: it connects to all others and never to itself, so only its own proxy has not seen its ID. */
   function indexOf(id: string): number | undefined {
     const unseenBy = callers.flatMap((ids, index) => (ids.has(id) ? [] : [index]))
     return unseenBy.length === 1 ? unseenBy[0] : undefined

@@ -55,7 +55,7 @@ export async function restartServer(): Promise<void> {
   server = await startServer({ dataDir: server.dataDir, command: 'server', flags })
 }
 
-/** Starts a `stowage` command that connects to the server, by default of the program built from the present sources. */
+/** Starts a `stowage` command that connects to the server. Default program: the one built from the current sources. */
 export async function startCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

@@ -14,7 +14,7 @@ export interface ServerOptions {
   readonly pkiDir?: string
   /** Default `up`. */
   readonly command?: 'up' | 'server'
-  /** Path of the program, for example of an earlier release. Default: the one built from the present sources. */
+  /** Path of the program, for example of an earlier release. Default: the one built from the current sources. */
   readonly program?: string
   /** The command that runs the program, such as an installed one. Default: Node.js with `program`. */
   readonly executable?: readonly [string, ...string[]]
@@ -106,7 +106,7 @@ export async function startServer({
   const finish = async () => {
     const [code] = await exit
     agent.destroy()
-    // Each controller of the server has its own role, which must grant everything that a test makes it do.
+    // Each controller of the server has its own role, which must grant all of the controller's requests.
     const deniedLines = log.split('\n').filter((line) => line.includes('missing right: '))
     if (deniedLines.length > 0)
       throw new Error(`the server denied requests of its own controllers:\n${deniedLines.join('\n')}`)

@@ -18,7 +18,7 @@ export async function startStowage({
   program,
 }: {
   readonly args: readonly string[]
-  /** Path of the program, for example of an earlier release. Default: the one built from the present sources. */
+  /** Path of the program, for example of an earlier release. Default: the one built from the current sources. */
   readonly program?: string
   readonly env?: Readonly<Record<string, string>>
 }): Promise<RunningStowage> {

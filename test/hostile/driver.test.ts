@@ -207,7 +207,7 @@ function hostileRequest(driver: DriverFixture, ids: string[], pick: Pick): { tex
   return { text: `${method} ${JSON.stringify({ id, path, stagingPath })}`, call: calls[method]! }
 }
 
-/** Writes a valid record of a volume that is mounted at a hostile path. A driver that trusts it cleans up there. */
+/** Writes a valid record of a volume that is mounted at a hostile path. A driver that trusted it would clean up there. */
 async function writeHostileMountRecord(driver: DriverFixture, id: string, pick: Pick): Promise<void> {
   const emptyPath = join(driver.machine.pool, 'outside', pick('empty-file', 'empty-directory'))
   const path = pick(emptyPath, hostilePath(driver, pick))

@@ -22,7 +22,7 @@ export function checkPod({ metadata, spec = {}, status = {} }: any, report: Repo
   if (old) checkPodChange(spec, old.spec, report)
 }
 
-/** Checks the spec of a pod or, without a name, of a template of pods. */
+/** Checks the spec of a pod or, without a name, of a pod template. */
 export function checkPodSpec(spec: any, report: Report, podName?: string): void {
   const containers: any[] = spec.containers ?? []
   const initContainers: any[] = spec.initContainers ?? []
@@ -238,7 +238,7 @@ function checkPodChange(spec: any, old: any, report: Report): void {
       ...fixedFields,
       containers: omitImages(containers),
       initContainers: omitImages(initContainers),
-      ...(isGated ? {} : { nodeSelector, affinity }), // a gated pod may still be narrowed down
+      ...(isGated ? {} : { nodeSelector, affinity }), // the node constraints of a gated pod may change
     }
   }
   if (!isEqualJson(immutableFieldsOf(spec), immutableFieldsOf(old))) report('spec', 'an immutable field changed')

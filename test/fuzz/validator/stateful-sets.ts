@@ -110,7 +110,7 @@ function checkSetChange({ spec, status }: any, old: any, report: Report): void {
   if ((status.collisionCount ?? 0) < (old.status?.collisionCount ?? 0)) report('status.collisionCount', 'decreased')
 }
 
-/** Compares claim templates. Equal amounts in other units, such as 10G and 10e9, are no change. */
+/** Compares claim templates. Equal amounts in different units, such as 10G and 10e9, are not a change. */
 const hasSameClaims = (claims: readonly any[], oldClaims: readonly any[]): boolean =>
   claims.length === oldClaims.length &&
   claims.every((claim, i) => {

@@ -284,17 +284,17 @@ describe('quantities', () => {
     ['0.0000000001', '1n'],
   ])('%s is formatted as %s', (text, expected) => expect(formatQuantity(parseQuantity(text)!)).toBe(expected))
 
-  it('compares quantities with different suffixes', () => {
+  it('are compared by value if their suffixes differ', () => {
     expect(compare('1Gi', '1073741824')).toBe(0)
     expect(compare('1G', '1Gi')).toBe(-1)
   })
 
-  it.each(['', '1 Gi', '1gi', 'Gi', '1e', '0x1', '--1', '1.2.3', '100MiB/s'])('rejects %j', (text) =>
+  it.each(['', '1 Gi', '1gi', 'Gi', '1e', '0x1', '--1', '1.2.3', '100MiB/s'])('%j is rejected', (text) =>
     expect(parseQuantity(text)).toBeUndefined(),
   )
 })
 
-describe('names and times', () => {
+describe('checks of names and times', () => {
   it('accept valid and reject invalid characters', () => {
     expect([
       isDnsSubdomain('a.b-c'),

@@ -136,5 +136,5 @@ function checkVolumeChange(volume: any, old: any, report: Report): void {
   }
 }
 
-/** Whether the affinity has deprecated labels, so that it may change. */
+/** Whether the affinity has deprecated labels. Only then may it change. */
 const hasOldTopologyKeys = (affinity: unknown): boolean => /beta\.kubernetes\.io/.test(JSON.stringify(affinity))

@@ -37,7 +37,7 @@ const QUANTITY_MAPS = new Set([
   'defaultRequest',
   'maxLimitRequestRatio',
 ])
-/** Maps with user-defined keys, so that a key does not determine the type of its value. */
+/** Maps with user-defined keys. A key in them does not determine the type of its value. */
 const FREE_MAPS = new Set([
   'labels',
   'annotations',
