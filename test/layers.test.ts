@@ -11,8 +11,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const FOLDER_FILES_MAX = 27
 
 /**
- * Files without imports at run time whose functions the page of the console uses: sizes are computed and ages are written in one
- * way by the server, kubectl's tables and the page.
+ * Files without run-time imports. The console's page uses their functions, so it computes sizes and formats ages as the server
+ * and kubectl's tables do.
  */
 const PAGE_FUNCTIONS: ReadonlySet<string> = new Set(['src/api/quantity.ts', 'src/api/columns.ts'])
 

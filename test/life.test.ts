@@ -11,7 +11,7 @@ import { watchFrom } from './helpers/watch.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 
-describe('server lifecycle', () => {
+describe('a server process', () => {
   let dataDir: string
   const servers = new Set<RunningServer>()
   const start = async (flags: string[] = [], command: 'up' | 'server' = 'up') => {
@@ -42,7 +42,7 @@ describe('server lifecycle', () => {
     expect(Number(json.metadata.resourceVersion)).toBeGreaterThan(Number(resourceVersion))
   })
 
-  it('SYS-1 SYS-9 creates private files, to which the group and others have no access', async () => {
+  it('SYS-1 SYS-9 creates files to which the group and others have no access', async () => {
     const { kubeconfig } = await start()
     for (const file of [
       kubeconfig,
@@ -57,7 +57,7 @@ describe('server lifecycle', () => {
     }
   })
 
-  it('SYS-1 rejects a second process on the directory, names the first, and keeps it running', async () => {
+  it('SYS-1 keeps running if a second process starts on its directory, and the second exits with the PID of the first', async () => {
     const firstServer = await start()
     const secondStart = promisify(execFile)(process.execPath, [
       await buildProgram(),
@@ -169,7 +169,7 @@ describe('server lifecycle', () => {
     if (outcome === 201) expect(status).toBe(200) // acknowledged, so it must be stored
   })
 
-  it('reports a port that is in use', async () => {
+  it('exits with a message if its port is in use', async () => {
     const firstServer = await start()
     const otherDataDir = await mkdtemp(join(tmpdir(), 'stowage-life-'))
     const { port } = new URL(firstServer.url)

@@ -1,4 +1,4 @@
-// Tests how much memory a server needs for each stored object after a start, when its controllers have listed all of them.
+// Tests how much memory a server needs for each stored object after a restart, once its controllers have listed all of them.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ async function restart(): Promise<RunningServer> {
   return server
 }
 
-/** Resolves when the namespace controller works, so that the caches of the controllers are synced. */
+/** Resolves when the namespace controller has deleted a namespace. It does so only after the caches are synced. */
 async function waitUntilSynced({ call }: RunningServer): Promise<void> {
   await call('POST', '/api/v1/namespaces', { metadata: { name: 'probe' } })
   await call('DELETE', '/api/v1/namespaces/probe')

@@ -127,7 +127,7 @@ describe('stowage migrate', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('PLUS-4 exits with 130 on Ctrl-C and prints how to continue; the same command continues, and --undo rolls back', async () => {
+  it('PLUS-4 exits with 130 on Ctrl-C and prints how to continue, continues when it is run again, and rolls back with --undo', async () => {
     const interruptedRun = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
     await interruptedRun.waitForOutput('default/db-4: gold is in effect')
     interruptedRun.child.kill('SIGINT')

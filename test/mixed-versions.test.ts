@@ -1,4 +1,4 @@
-// Tests processes of the previous release beside processes of this version: two servers on one etcd, servers that use a data
+// Tests processes of the previous release together with this version: two servers on one etcd, servers that use a data
 // directory one after the other, and the components of the previous release on a server of this version.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -106,7 +106,7 @@ describe.skipIf(skipMessage)(
       }
     })
 
-    it('SYS-28 refuse the previous release if this version created the store, or upgraded its format', async () => {
+    it('SYS-28 do not start with the previous release if this version created the store or upgraded its format', async () => {
       const program = await releasedProgram(PREVIOUS_RELEASE)
       const previousServer = await start('previous', { program, prefix: 'upgraded' })
       const path = '/api/v1/namespaces/default/configmaps'
@@ -125,7 +125,7 @@ describe.skipIf(skipMessage)(
     it('SYS-28 keep all objects when the servers are replaced one after the other, and when they are rolled back', async () => {
       const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
       const path = '/api/v1/namespaces/default/configmaps'
-      const dataOfAll = async (server: RunningServer) =>
+      const listData = async (server: RunningServer) =>
         (await server.call('GET', path)).json.items
           .filter(({ metadata }: any) => metadata.name.startsWith('by-'))
           .map(({ metadata, data }: any) => [metadata.name, metadata.resourceVersion, data])
@@ -141,20 +141,20 @@ describe.skipIf(skipMessage)(
       await b.stop()
       const secondUpgradedServer = await start('b')
       await write(secondUpgradedServer, 'by-second-upgraded')
-      const objects = await dataOfAll(secondUpgradedServer)
+      const objects = await listData(secondUpgradedServer)
       expect(objects).toHaveLength(3)
       await upgradedServer.stop()
       const rolledBackServer = await start('a', { program: previousProgram })
-      expect(await dataOfAll(rolledBackServer)).toEqual(objects)
+      expect(await listData(rolledBackServer)).toEqual(objects)
       await secondUpgradedServer.stop()
       await write(rolledBackServer, 'by-rolled-back')
-      expect(await dataOfAll(rolledBackServer)).toHaveLength(4)
+      expect(await listData(rolledBackServer)).toHaveLength(4)
     })
   },
 )
 
 describe('the data directory of the previous release', () => {
-  it('SYS-28 is migrated by this version with all objects, and is then refused by the previous release', async () => {
+  it('SYS-28 is migrated by this version with all objects, and is then rejected by the previous release', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'stowage-mixed-versions-'))
     const program = await releasedProgram(PREVIOUS_RELEASE)
     const paths = ['configmaps', 'secrets'].map((plural) => `/api/v1/namespaces/default/${plural}`)

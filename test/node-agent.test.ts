@@ -118,7 +118,7 @@ describe.skipIf(skipMessage)(`a node with the local driver${skipMessage ? ` (${s
     spec: object = {},
   ): Promise<string> {
     const mounts = claims.map((claim) => ({ name: claim, mountPath: `/data/${claim}` }))
-    const getPod = await expectSuccess(
+    const createdPod = await expectSuccess(
       server.post(PODS, {
         metadata: { name },
         spec: {
@@ -131,11 +131,11 @@ describe.skipIf(skipMessage)(`a node with the local driver${skipMessage ? ` (${s
         },
       }),
     )
-    return getPod.metadata.uid
+    return createdPod.metadata.uid
   }
-  const pod = async (name: string) => (await server.get(`${PODS}/${name}`)).json
+  const getPod = async (name: string) => (await server.get(`${PODS}/${name}`)).json
   const waitForPhase = (name: string, phase: string) =>
-    pollUntil(async () => (await pod(name)).status?.phase === phase, `${name} to be ${phase}`)
+    pollUntil(async () => (await getPod(name)).status?.phase === phase, `${name} to be ${phase}`)
   async function deletePod(name: string): Promise<void> {
     await server.delete(`${PODS}/${name}`)
     await pollUntil(async () => (await server.get(`${PODS}/${name}`)).status === 404, `${name} to be deleted`)
@@ -251,7 +251,7 @@ describe.skipIf(skipMessage)(`a node with the local driver${skipMessage ? ` (${s
     await createPod('reader', ['orders'], 'cat /data/orders/total; sleep 1000')
     await crashingAgent.crashed
     expect((await listMounts()).length).toBe(1)
-    expect((await pod('reader')).status.phase).toBe('Pending')
+    expect((await getPod('reader')).status.phase).toBe('Pending')
     await start()
     await waitForPhase('reader', 'Running')
     await deletePod('reader')

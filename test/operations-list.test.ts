@@ -1,4 +1,4 @@
-// Operations from end to end: a provisioner in its own process reports its operation to the server, kubectl lists, watches and
+// Tests operations end to end: a provisioner in its own process reports its operation to the server, kubectl lists, watches and
 // describes it, a user of another namespace does not see it, and `stowage retry` ends its wait.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

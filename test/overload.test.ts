@@ -77,7 +77,7 @@ describe('an attack', () => {
     for (const socket of sockets) socket.pause()
     while ((await readMetric(LISTS)) < listsBefore + CONNECTIONS) expect(await readMap()).toBe(200)
     for (let i = 0; i < 20; i++) expect(await readMap()).toBe(200)
-    // A list of 4 MB exceeds the buffers of a connection, so that no second list starts.
+    // A list of 4 MB exceeds the buffers of a connection, so no second list starts.
     expect(await readMetric(LISTS)).toBe(listsBefore + CONNECTIONS)
     destroyAll(sockets)
   })

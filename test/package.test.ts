@@ -159,7 +159,7 @@ describe('published packages', () => {
     expect(await countFlags('sidecar')).toBe('0')
   })
 
-  it('SYS-20 stowage lets glibc return memory for `up` and `server`, unless the environment says otherwise', async () => {
+  it('SYS-20 stowage lets glibc return memory for `up` and `server`, unless the environment sets other values', async () => {
     const folder = join(dir, 'allocator')
     await mkdir(join(folder, 'dist'), { recursive: true })
     await cp(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true })

@@ -1,5 +1,5 @@
 // Tests logs, exec, attach and cp with every kubectl, and exec with the official JavaScript client, on one server whose node runs
-// commands. FULL_SIZE=1 moves as much data as a user may; CI moves less.
+// commands. FULL_SIZE=1 transfers up to 1 GiB; CI transfers less.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
@@ -30,7 +30,7 @@ const skipMessage = skipReason(await probeThisMachine(), ['mount', 'loop'])
 const kubectls = await findKubectls()
 const [oldest, newest] = [kubectls[0]!, kubectls.at(-1)!]
 
-const containerOf = (name: string, script: string, fields: object = {}) => ({
+const aContainer = (name: string, script: string, fields: object = {}) => ({
   name,
   image: 'busybox',
   command: ['sh', '-c', script],
@@ -58,23 +58,23 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
     server = await startServer({ dataDir, nodes: 1, flags })
     const forever = `while :; do sleep ${SLEEP_SECONDS}; done`
     const pods = [
-      aPod('p', [containerOf('main', `trap : HUP; echo out; echo err >&2; ${forever}`)]),
+      aPod('p', [aContainer('main', `trap : HUP; echo out; echo err >&2; ${forever}`)]),
       aPod('two', [
-        containerOf('a', forever),
-        containerOf('in', 'while read line; do echo "got $line"; done', { stdin: true }),
-        containerOf('term', `stty size; read line; stty size; echo "got $line"; ${forever}`, {
+        aContainer('a', forever),
+        aContainer('in', 'while read line; do echo "got $line"; done', { stdin: true }),
+        aContainer('term', `stty size; read line; stty size; echo "got $line"; ${forever}`, {
           stdin: true,
           tty: true,
         }),
       ]),
-      aPod('lost', [containerOf('main', 'true')], { nodeSelector: { none: 'such' } }),
-      aPod('done', [containerOf('main', 'printf "one\\ntwo\\nthree\\nfour"')], { restartPolicy: 'Never' }),
-      aPod('count', [containerOf('main', 'i=0; while :; do i=$((i+1)); echo $i; sleep 0.1; done')]),
+      aPod('lost', [aContainer('main', 'true')], { nodeSelector: { none: 'such' } }),
+      aPod('done', [aContainer('main', 'printf "one\\ntwo\\nthree\\nfour"')], { restartPolicy: 'Never' }),
+      aPod('count', [aContainer('main', 'i=0; while :; do i=$((i+1)); echo $i; sleep 0.1; done')]),
       // Fails once. The second run waits.
       aPod(
         'again',
         [
-          containerOf(
+          aContainer(
             'main',
             `if [ -e /data/run ]; then echo second; ${forever}; fi; touch /data/run; echo first; exit 1`,
             {
@@ -91,7 +91,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
     }
     const wait = ['wait', '--for=condition=Ready', 'pod/p', 'pod/two', 'pod/count', '--timeout=100s']
     const { code, stderr } = await kubectl(newest, wait)
-    expect(code, stderr).toBe(0) // or the first test would run commands in containers that do not exist yet
+    expect(code, stderr).toBe(0) // otherwise the first test would run commands in containers that do not exist yet
   })
   afterAll(async () => {
     if (!server) return
@@ -170,7 +170,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
         expect(bytes).toBe(OUTPUT_BYTES)
       })
 
-      it('SYS-26 gives the command a terminal of its size', async () => {
+      it('SYS-26 gives the command a terminal of the size of its own', async () => {
         const terminal = { rows: 33, columns: 99, input: { after: '33 99', text: 'typed\n' } }
         const script = `'stty size; read x; echo "got $x"; exit 5'`
         const { code, output } = await kubectlOnTerminal(program, `exec -it p -- sh -c ${script}`, terminal)
@@ -212,7 +212,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
         expect(output).toContain(`got hello ${program.minor}`)
       })
 
-      it('SYS-26 names the reason for a refused command', async () => {
+      it('SYS-26 prints the reason for a rejected command', async () => {
         const run = async (...args: string[]) => (await kubectl(program, args)).stderr
         expect(await run('exec', 'two', '-c', 'zz', '--', 'true')).toContain('container zz is not valid for pod two')
         expect(await run('exec', 'lost', '--', 'true')).toMatch(
@@ -270,7 +270,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
   })
 
   it('SYS-26 follows a log until the container ends, and keeps the previous one', async () => {
-    const bell = aPod('bell', [containerOf('main', 'for i in 1 2 3; do echo $i; sleep 0.5; done')], {
+    const bell = aPod('bell', [aContainer('main', 'for i in 1 2 3; do echo $i; sleep 0.5; done')], {
       restartPolicy: 'Never',
     })
     await server.call('POST', '/api/v1/namespaces/default/pods', bell)
@@ -324,7 +324,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
     expect(status).toBe(403)
   })
 
-  it('SYS-26 the agent refuses every client but the API server', async () => {
+  it('SYS-26 the agent rejects every client except the API server', async () => {
     const { json } = await server.call('GET', '/api/v1/nodes/node-1')
     const port = json.status.daemonEndpoints.kubeletEndpoint.Port as number
     const call = async (tls: object) =>
@@ -346,7 +346,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
     node = await createDaemon({ name: 'node', args: [...args, '--run-commands'] })
     await node.start()
     await kubectl(newest, ['wait', '--for=condition=Ready', 'node/other', '--timeout=30s'])
-    const pod = aPod('remote', [containerOf('main', `echo ready; while :; do sleep ${SLEEP_SECONDS}; done`)], {
+    const pod = aPod('remote', [aContainer('main', `echo ready; while :; do sleep ${SLEEP_SECONDS}; done`)], {
       nodeName: 'other',
     })
     await server.call('POST', '/api/v1/namespaces/default/pods', pod)
@@ -357,7 +357,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
     expect((await kubectl(newest, ['logs', 'remote'])).stdout).toBe('ready\n')
   })
 
-  it('SYS-26 keeps the log of a container complete, even though the server and its agent are killed', async () => {
+  it('SYS-26 keeps the log of a container complete when the server and its agent are killed', async () => {
     await server.kill()
     server = await startServer({ dataDir, nodes: 1, flags: [...flags, '--listen', new URL(server.url).host] })
     const lines = async () => (await kubectl(newest, ['logs', 'count'])).stdout.trimEnd().split('\n').map(Number)

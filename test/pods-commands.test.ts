@@ -114,7 +114,7 @@ describe.skipIf(skipMessage)(`pods that run commands${skipMessage ? ` (${skipMes
     )
   })
 
-  it('SYS-26 name what they cannot run', async () => {
+  it('SYS-26 report the images, probes and fields that the node agent does not support', async () => {
     await apply({
       apiVersion: 'v1',
       kind: 'Pod',

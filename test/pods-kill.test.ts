@@ -100,7 +100,7 @@ describe.skipIf(skipMessage)(`pods under SIGKILL${skipMessage ? ` (${skipMessage
     ])
   }
 
-  it(`SYS-7 leaves no device, mount or directory after ${PODS} pods, each of which ran or was deleted`, async () => {
+  it(`SYS-7 all run or are deleted, and leave no device, mount or directory (${PODS} pods)`, async () => {
     const seed = seedFrom('CRASH_SEED')
     const random = seededRandom(seed)
     const kills = new Map<string, number>()

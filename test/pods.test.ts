@@ -106,7 +106,7 @@ describe.skipIf(skipMessage)(`three nodes on one machine${skipMessage ? ` (${ski
     )
     expect((await kubectl.json('get pvc vast')).status.phase).toBe('Pending')
 
-    // The deletions free capacity, so that the pending pod is scheduled.
+    // The deletions free capacity, so the scheduler places the pending pod.
     await kubectl.out('delete pod/both pvc/left pvc/right')
     expect((await system.waitUntilRunning('vast')).spec.nodeName).toBe('node-3')
     await system.deleteAll()

@@ -167,11 +167,11 @@ describe('the components with the roles that stowage rbac print prints', () => {
     await Promise.all(daemons.map((daemon) => daemon.start()))
   }
 
-  const claimOf = (name: string, storageClassName: string, spec: object = {}) => ({
+  const aClaim = (name: string, storageClassName: string, spec: object = {}) => ({
     metadata: { name },
     spec: { storageClassName, accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '256Mi' } }, ...spec },
   })
-  const podOf = (name: string, volume: object) => ({
+  const aPod = (name: string, volume: object) => ({
     metadata: { name },
     spec: {
       terminationGracePeriodSeconds: 0,
@@ -216,20 +216,20 @@ describe('the components with the roles that stowage rbac print prints', () => {
     }
     await waitUntil(CAPACITIES, ({ items }) => items.length > 0)
 
-    await post(CLAIMS, claimOf('orders', 'local', { volumeAttributesClassName: 'iops-500' }))
-    await post(PODS, podOf('shop', { persistentVolumeClaim: { claimName: 'orders' } }))
+    await post(CLAIMS, aClaim('orders', 'local', { volumeAttributesClassName: 'iops-500' }))
+    await post(PODS, aPod('shop', { persistentVolumeClaim: { claimName: 'orders' } }))
     await waitUntil(`${PODS}/shop`, isRunning)
     await patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage: '512Mi' } } } })
     await waitUntil(`${CLAIMS}/orders`, ({ status }) => status.capacity.storage === '512Mi')
     await patch(`${CLAIMS}/orders`, { spec: { volumeAttributesClassName: 'iops-900' } })
     await waitUntil(`${CLAIMS}/orders`, ({ status }) => status.currentVolumeAttributesClassName === 'iops-900')
-    const template = claimOf('', 'local', {
+    const template = aClaim('', 'local', {
       dataSource: { kind: 'PersistentVolumeClaim', name: 'orders' },
       resources: { requests: { storage: '512Mi' } },
     })
-    await post(PODS, podOf('reader', { ephemeral: { volumeClaimTemplate: { spec: template.spec } } }))
+    await post(PODS, aPod('reader', { ephemeral: { volumeClaimTemplate: { spec: template.spec } } }))
     await waitUntil(`${PODS}/reader`, isRunning)
-    await post(CLAIMS, claimOf('notes', 'memory'))
+    await post(CLAIMS, aClaim('notes', 'memory'))
     await waitUntil(`${CLAIMS}/notes`, ({ status }) => status?.phase === 'Bound')
     await patch(`${CLAIMS}/notes`, { spec: { resources: { requests: { storage: '512Mi' } } } })
     await waitUntil(`${CLAIMS}/notes`, ({ status }) => status.capacity.storage === '512Mi')

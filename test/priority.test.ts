@@ -15,7 +15,7 @@ const kubectlSkip = kubectlProgram || process.env.CI ? undefined : 'kubectl is n
 const skipMessage = kubectlSkip ?? skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'ext4'])
 const IN_USE = 'ReadWriteOncePod access mode already in-use by another pod'
 
-describe.skipIf(skipMessage)(`priority on two nodes${skipMessage ? ` (${skipMessage})` : ''}`, () => {
+describe.skipIf(skipMessage)(`a cluster with two nodes${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   let dir: string
   let server: RunningServer
   let kubectl: Kubectl
@@ -49,8 +49,8 @@ describe.skipIf(skipMessage)(`priority on two nodes${skipMessage ? ` (${skipMess
       const { conditions = [] } = (await kubectl.json(`get pod ${name}`)).status
       return conditions.some(({ type, message = '' }: any) => type === 'PodScheduled' && message.includes(text))
     })
-  const nodeOf = async (name: string): Promise<string> => (await kubectl.json(`get pod ${name}`)).spec.nodeName
-  const eventsOf = async (name: string): Promise<string[]> =>
+  const getNodeName = async (name: string): Promise<string> => (await kubectl.json(`get pod ${name}`)).spec.nodeName
+  const listEvents = async (name: string): Promise<string[]> =>
     (await kubectl.json(`get events --field-selector involvedObject.name=${name}`)).items.map(
       ({ reason, message }: any) => `${reason}: ${message}`,
     )
@@ -74,12 +74,12 @@ describe.skipIf(skipMessage)(`priority on two nodes${skipMessage ? ` (${skipMess
     await apply(aPod('important', 'middle', { cpu }), aPod('spare', 'low', { cpu }))
     await waitUntilRunning('important')
     await waitUntilRunning('spare')
-    const node = await nodeOf('spare')
+    const node = await getNodeName('spare')
     await apply(aPod('urgent', 'high', { cpu }))
     await waitUntilRunning('urgent')
-    expect(await nodeOf('urgent')).toBe(node)
+    expect(await getNodeName('urgent')).toBe(node)
     const preemptor = (await kubectl.json('get pod urgent')).metadata.uid
-    expect(await eventsOf('spare')).toContain(`Preempted: Preempted by pod ${preemptor} on node ${node}`)
+    expect(await listEvents('spare')).toContain(`Preempted: Preempted by pod ${preemptor} on node ${node}`)
     expect(await kubectl.out('get pods -o name')).not.toContain('pod/spare')
 
     await apply(aPod('late', 'low', { cpu }))
@@ -95,14 +95,14 @@ describe.skipIf(skipMessage)(`priority on two nodes${skipMessage ? ` (${skipMess
     await waitForMessage('equal', IN_USE)
     await apply(aPod('urgent', 'high', { claim: 'exclusive' }))
     await waitUntilRunning('urgent')
-    expect((await eventsOf('first')).some((event) => event.startsWith('Preempted: '))).toBe(true)
-    expect(await nodeOf('equal')).toBeUndefined()
+    expect((await listEvents('first')).some((event) => event.startsWith('Preempted: '))).toBe(true)
+    expect(await getNodeName('equal')).toBeUndefined()
     await kubectl.out('delete pod urgent --timeout=60s')
     await waitUntilRunning('equal')
     await kubectl.out('delete pod,pvc --all --timeout=60s')
   })
 
-  it('SYS-27 rejects unknown classes and numbers that users set, and creates nothing', async () => {
+  it('SYS-27 rejects unknown classes, numeric priorities in pods and reserved class names, and creates nothing', async () => {
     const failure = (object: object) => kubectl.expectError('create -f -', { stdin: JSON.stringify(object) })
     expect(await failure(aPod('x', 'none'))).toContain(
       'pods "x" is forbidden: no PriorityClass with name none was found',

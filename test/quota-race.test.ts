@@ -267,18 +267,18 @@ async function raceForNewQuota(clients: readonly Client[], store: Store, count: 
   for (let round = 0; round < count; round++) {
     const namespace = `new-${round}`
     await (clients[0] as Client).create(namespaceKind, { metadata: { name: namespace } })
-    const claim = (client: Client, name: string) => {
+    const postClaim = (client: Client, name: string) => {
       const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
       return client.create(persistentVolumeClaimKind, { metadata: { namespace, name }, spec } as never)
     }
     const roll = createDice(round)
     const createClaims = (client: Client, prefix: string, n: number) =>
-      Array.from({ length: n }, (_, index) => claim(client, `${prefix}-${index}`))
+      Array.from({ length: n }, (_, index) => postClaim(client, `${prefix}-${index}`))
     const admin = async (client: Client) => {
       await Promise.all(createClaims(client, 'early', roll(3)))
       const quota = { metadata: { namespace, name: 'new' }, spec: { hard: { persistentvolumeclaims: '1000' } } }
       await client.create(resourceQuotaKind, quota as never)
-      await claim(client, 'counts')
+      await postClaim(client, 'counts')
     }
     const user = async (client: Client) => {
       for (let n = 0; n < 4; n++) await Promise.all(createClaims(client, `user-${n}`, 1 + roll(4)))

@@ -27,7 +27,7 @@ export const getSteps: readonly Step[] = [
     },
   },
   {
-    name: 'get -o json of a collection gives every item its kind',
+    name: 'get -o json of a collection prints the kind of every item',
     async run({ kubectl }) {
       const list = await kubectl.json('get pvc')
       expect(list).toMatchObject({ apiVersion: 'v1', kind: 'List' })
