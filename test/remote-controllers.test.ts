@@ -43,7 +43,7 @@ describe('controllers against a remote server', () => {
     }
   }
 
-  it("SYS-5 delete a deleted namespace's content", async () => {
+  it('SYS-5 delete the content of a terminating namespace', async () => {
     await server.call('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
     await server.call('POST', '/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
     await server.call('DELETE', '/api/v1/namespaces/shop')

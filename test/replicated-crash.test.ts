@@ -1,6 +1,6 @@
 // Tests the replicated control plane on loop devices: three etcd members, three servers behind a load balancer, replicas of
-// controllers and schedulers, and three nodes, each in its own processes. Random ones are killed with SIGKILL, frozen with SIGSTOP,
-// or cut off from etcd while users change objects.
+// controllers and schedulers, and three nodes, each in its own processes. While users change objects, the test kills random
+// components with SIGKILL, freezes them with SIGSTOP, or cuts their network.
 //   REPLICATED_CRASH_SECONDS=600 npx vitest run test/replicated-crash.test.ts
 import { describe } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
@@ -20,7 +20,7 @@ describe.skipIf(skipMessage)(
       name: 'the replicated control plane under faults',
       title: `SYS-8 SYS-14 loses nothing, repeats nothing and leaks nothing in ${seconds} s of kills, freezes and network cuts`,
       seconds,
-      writesPerSecondMin: 1, // many wait for a frozen server
+      writesPerSecondMin: 1, // many writes wait for a frozen server
       createCluster: (dir) => createReplicatedCluster(dir, seededRandom(seedFrom('CRASH_SEED') + 2)),
     })
   },

@@ -1,5 +1,5 @@
-// Tests `stowage reset` on servers whose pods run processes on mounted volumes: nothing is left on the machine, whenever the
-// server was killed, and retained volumes are kept. SCALE=100, as in `npm run prove`, kills 50 servers.
+// Tests `stowage reset` on servers whose pods run processes on mounted volumes: it leaves nothing on the machine, no matter when
+// the server was killed, and keeps retained volumes. SCALE=100, as in `npm run prove`, kills 50 servers.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { access, chmod, chown, mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
@@ -101,7 +101,7 @@ async function waitUntilRunning(server: RunningServer, name: string): Promise<vo
   while ((await server.call('GET', `${CORE}/pods/${name}`)).json.status?.phase !== 'Running') await pause(100)
 }
 
-/** Returns what a reset has left on the machine. */
+/** Returns everything that a reset has left on the machine. */
 async function findLeftovers(podUids: readonly string[]): Promise<string[]> {
   const limits = await detectLimits()
   const cgroups = limits.version === 'none' ? [] : await readdir(join(limits.root, 'stowage-pods')).catch(() => [])
@@ -159,7 +159,7 @@ describe.skipIf(skipMessage)(`stowage reset${skipMessage ? ` (${skipMessage})` :
           }
         }
       })
-      // In every other round, the kill hits the start of the nodes and their first volumes.
+      // Odd rounds wait for the first process of a pod. In even rounds, the kill hits the start of the nodes and their first volumes.
       while (round % 2 === 1 && !(await hasSleepingPod())) await pause(50)
       await pause(random() * LOAD_MS_MAX)
       isKilled = true
@@ -184,7 +184,7 @@ describe.skipIf(skipMessage)(`stowage reset${skipMessage ? ` (${skipMessage})` :
     expect(roundsWithPods).toBeGreaterThan(0)
   }, 3_600_000)
 
-  it('SYS-25 keeps retained volumes, and refuses to delete below mounts of other programs', async () => {
+  it('SYS-25 keeps retained volumes, and does not delete below mounts of other programs', async () => {
     const server = await start()
     for (const name of ['kept', 'deleted']) await create(server, name)
     for (const name of ['kept', 'deleted']) await waitUntilRunning(server, name)
@@ -220,8 +220,8 @@ describe.skipIf(skipMessage)(`stowage reset${skipMessage ? ` (${skipMessage})` :
     expect(result.stdout).toContain(`stopped the server (pid ${server.pid})`)
     servers.pop()
     expect(await findLeftovers(podUids)).toEqual(['data'])
-    expect(await readFiles(dataDir)).toEqual(expect.arrayContaining([path]))
-    expect((await readFiles(dataDir)).filter((file) => file.endsWith('.img'))).toEqual([path])
+    expect(await listPaths(dataDir)).toEqual(expect.arrayContaining([path]))
+    expect((await listPaths(dataDir)).filter((file) => file.endsWith('.img'))).toEqual([path])
     await run('mount', ['-o', 'loop,ro', path, await makeDirectory('mounted')])
     expect(await readFile(join(parent, 'mounted', 'name'), 'utf8')).toBe('kept\n')
     await run('umount', [join(parent, 'mounted')])
@@ -283,7 +283,7 @@ async function makeDirectory(name: string): Promise<string> {
   return join(parent, name)
 }
 
-const readFiles = async (dir: string): Promise<string[]> =>
+const listPaths = async (dir: string): Promise<string[]> =>
   (await readdir(dir, { recursive: true })).map((name) => join(dir, name))
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

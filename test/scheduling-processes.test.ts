@@ -32,7 +32,7 @@ const OUTAGE_MS = 10_000
  * minutes (REPORT_TIMEOUT_MS in reservations.ts), and the last pod, for which the capacity is just enough, waits for it.
  */
 const TIMEOUT_MS = 300_000
-const waitForOutage = () => new Promise((resolve) => setTimeout(resolve, OUTAGE_MS)) // the length of the outage
+const waitForOutage = () => new Promise((resolve) => setTimeout(resolve, OUTAGE_MS))
 
 const OUTAGES: Readonly<Record<string, () => Promise<void>>> = {
   async killed() {

@@ -306,7 +306,7 @@ describe('invalid input', () => {
     expect(await waitUntilScheduled('no-claim')).toBe('n1')
   })
 
-  it('CAP-2 CAP-11 ignores capacity of a driver that has not opted in', async () => {
+  it('CAP-2 CAP-11 such as the capacity of a driver that has not opted in is ignored', async () => {
     await startUp({ segments: ['host=n1'], sizeGi: 10 })
     await patch(`${DRIVERS}/${DRIVER}`, { spec: { storageCapacity: false } })
     await createClass('local')

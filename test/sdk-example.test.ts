@@ -33,7 +33,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-/** Copies the example and installs its dependencies: the packed SDK, and links to what it needs for its compilation. */
+/** Copies the example and installs its dependencies: the packed SDK, and links to the packages that its compilation needs. */
 async function installExample(targetDir: string): Promise<string> {
   await buildProgram()
   await cp(join(ROOT, 'examples', 'provisioner'), targetDir, {
@@ -188,7 +188,7 @@ describe('example provisioner', () => {
     })
   })
 
-  it('PROV-8 PROV-17 reports a call that never ends on the claim, and stops, even though it has not ended', async () => {
+  it('PROV-8 PROV-17 reports a call that never ends in an event on the claim, and stops without waiting for it', async () => {
     const hangingProgram = `
       import { defineProvisioner, runProvisioner } from '@stowage/provisioner'
       await runProvisioner(defineProvisioner({
@@ -282,7 +282,7 @@ describe('example provisioner', () => {
       expect(warning.message).toContain('does not support: "colour". It supports "tier", "reserve"')
     })
 
-    it('PROV-17 expands a volume after the request of its claim', async () => {
+    it('PROV-17 expands a volume to the size that its claim requests', async () => {
       const { metadata } = await waitUntilBound('database')
       const body = { spec: { resources: { requests: { storage: '3Gi' } } } }
       const headers = { 'content-type': 'application/merge-patch+json' }

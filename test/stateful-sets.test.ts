@@ -71,56 +71,56 @@ describe.skipIf(skipMessage)(`stateful sets${skipMessage ? ` (${skipMessage})` :
   const waitForRollout = (name: string) => kubectl.out(`rollout status sts/${name} --timeout=90s`)
   const waitForReplicas = (name: string, count: number) =>
     kubectl.out(['wait', `sts/${name}`, `--for=jsonpath={.status.replicas}=${count}`, '--timeout=90s'])
-  const podsOf = async (name: string): Promise<any[]> => (await kubectl.json(`get pods -l app=${name}`)).items
-  const imagesOf = async (name: string) => (await podsOf(name)).map(({ spec }) => spec.containers[0].image)
-  const claimUidsOf = async (name: string): Promise<Record<string, string>> =>
+  const listPods = async (name: string): Promise<any[]> => (await kubectl.json(`get pods -l app=${name}`)).items
+  const listImages = async (name: string) => (await listPods(name)).map(({ spec }) => spec.containers[0].image)
+  const getClaimUids = async (name: string): Promise<Record<string, string>> =>
     Object.fromEntries(
       (await kubectl.json(`get pvc -l app=${name}`)).items.map(({ metadata }: any) => [metadata.name, metadata.uid]),
     )
-  const image = (value: string, selector: object = {}) => ({
+  const imagePatch = (value: string, selector: object = {}) => ({
     spec: { template: { spec: { containers: [{ name: 'main', image: value }], ...selector } } },
   })
 
   it('SYS-27 keep names and claims through scaling, a crash of the server, and updates with a partition', async () => {
     await applySet('web')
     await waitForRollout('web')
-    const claims = await claimUidsOf('web')
+    const claims = await getClaimUids('web')
     expect(Object.keys(claims)).toEqual(['data-web-0', 'data-web-1', 'data-web-2'])
-    const created = (await podsOf('web')).map(({ metadata }) => metadata.creationTimestamp)
+    const created = (await listPods('web')).map(({ metadata }) => metadata.creationTimestamp)
     expect(created).toEqual(created.toSorted())
 
     await kubectl.out('scale sts/web --replicas=1')
     await waitForReplicas('web', 1)
-    expect((await podsOf('web')).map(({ metadata }) => metadata.name)).toEqual(['web-0'])
+    expect((await listPods('web')).map(({ metadata }) => metadata.name)).toEqual(['web-0'])
     await kubectl.out('scale sts/web --replicas=3')
     await server.kill()
     await start()
     await waitForRollout('web')
-    expect(await claimUidsOf('web')).toEqual(claims)
+    expect(await getClaimUids('web')).toEqual(claims)
 
     const partition = (value: number) => ({ spec: { updateStrategy: { rollingUpdate: { partition: value } } } })
     await patchSet('web', partition(2))
-    await patchSet('web', image('v2'))
+    await patchSet('web', imagePatch('v2'))
     await waitForRollout('web')
-    expect(await imagesOf('web')).toEqual(['v1', 'v1', 'v2'])
+    expect(await listImages('web')).toEqual(['v1', 'v1', 'v2'])
     await patchSet('web', partition(0))
-    await vi.waitFor(async () => expect(await imagesOf('web')).toEqual(['v2', 'v2', 'v2']), WAIT)
+    await vi.waitFor(async () => expect(await listImages('web')).toEqual(['v2', 'v2', 'v2']), WAIT)
     await waitForRollout('web')
-    expect(await claimUidsOf('web')).toEqual(claims)
+    expect(await getClaimUids('web')).toEqual(claims)
   })
 
   it('SYS-27 wait for the pod of a broken rollout until the user deletes it, after the template is reverted', async () => {
-    await patchSet('web', image('broken', { nodeSelector: { nowhere: 'true' } }))
-    await vi.waitFor(async () => expect(await imagesOf('web')).toEqual(['v2', 'v2', 'broken']), WAIT)
-    await patchSet('web', image('v2', { nodeSelector: null }))
+    await patchSet('web', imagePatch('broken', { nodeSelector: { nowhere: 'true' } }))
+    await vi.waitFor(async () => expect(await listImages('web')).toEqual(['v2', 'v2', 'broken']), WAIT)
+    await patchSet('web', imagePatch('v2', { nodeSelector: null }))
     const { generation } = (await kubectl.json('get sts web')).metadata
     await kubectl.out(['wait', 'sts/web', `--for=jsonpath={.status.observedGeneration}=${generation}`, '--timeout=60s'])
-    expect(await imagesOf('web')).toEqual(['v2', 'v2', 'broken'])
-    const why = await kubectl.json('get pod web-2')
-    expect(why.status.phase).toBe('Pending')
+    expect(await listImages('web')).toEqual(['v2', 'v2', 'broken'])
+    const brokenPod = await kubectl.json('get pod web-2')
+    expect(brokenPod.status.phase).toBe('Pending')
     await kubectl.out('delete pod web-2')
     await waitForRollout('web')
-    expect(await imagesOf('web')).toEqual(['v2', 'v2', 'v2'])
+    expect(await listImages('web')).toEqual(['v2', 'v2', 'v2'])
   })
 
   it('SYS-27 delete the claims of scaled-down pods with whenScaled Delete, and none if the set is orphaned', async () => {
@@ -129,25 +129,25 @@ describe.skipIf(skipMessage)(`stateful sets${skipMessage ? ` (${skipMessage})` :
       persistentVolumeClaimRetentionPolicy: { whenScaled: 'Delete', whenDeleted: 'Delete' },
     })
     await waitForRollout('db')
-    const claims = await claimUidsOf('db')
+    const claims = await getClaimUids('db')
     await kubectl.out('scale sts/db --replicas=1')
-    await vi.waitFor(async () => expect(Object.keys(await claimUidsOf('db'))).toEqual(['data-db-0']), WAIT)
+    await vi.waitFor(async () => expect(Object.keys(await getClaimUids('db'))).toEqual(['data-db-0']), WAIT)
     await kubectl.out('scale sts/db --replicas=2')
     await waitForRollout('db')
-    const claimsAfterwards = await claimUidsOf('db')
+    const claimsAfterwards = await getClaimUids('db')
     expect(claimsAfterwards['data-db-0']).toBe(claims['data-db-0'])
     expect(claimsAfterwards['data-db-1']).not.toBe(claims['data-db-1'])
 
     await kubectl.out('delete sts db --cascade=orphan')
-    expect(await claimUidsOf('db')).toEqual(claimsAfterwards)
+    expect(await getClaimUids('db')).toEqual(claimsAfterwards)
     for (const item of (await kubectl.json('get pods,pvc -l app=db')).items)
       expect(item.metadata.ownerReferences).toBeUndefined()
 
     await applySet('db', { persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Delete' }, replicas: 2 })
     await waitForRollout('db')
-    expect(await claimUidsOf('db')).toEqual(claimsAfterwards)
+    expect(await getClaimUids('db')).toEqual(claimsAfterwards)
     await kubectl.out('delete sts db')
-    await vi.waitFor(async () => expect(await claimUidsOf('db')).toEqual({}), WAIT)
+    await vi.waitFor(async () => expect(await getClaimUids('db')).toEqual({}), WAIT)
   })
 
   it.each(kubectls)('SYS-2 SYS-27 work with each command of kubectl $version', async (program) => {

@@ -44,7 +44,7 @@ const runAs = async (uid: number, ...args: string[]): Promise<CommandResult> =>
   )
 
 describe('status, stop and kubeconfig --merge', () => {
-  it('SYS-25 shows a running server, stops it, and succeeds again when nothing runs', async () => {
+  it('SYS-25 show a running server, stop it, and report that no server runs afterwards', async () => {
     const { pid, url } = await start({ nodes: 1, flags: ['--pool-size', '64Mi', '--log-level', 'warn'] })
     expect(await readStatus()).toMatchObject({
       code: 0,
@@ -74,7 +74,7 @@ describe('status, stop and kubeconfig --merge', () => {
     expect(await readStatus()).toMatchObject({ code: 1, isRunning: false, problems: ['not running'] })
   })
 
-  it('SYS-25 reports a hanging server as unhealthy, and stop reports that it has not exited', async () => {
+  it('SYS-25 report that a hanging server is unhealthy, and that it has not exited after stop', async () => {
     const { pid } = await start({ command: 'server' })
     process.kill(pid, 'SIGSTOP')
     try {
@@ -91,7 +91,7 @@ describe('status, stop and kubeconfig --merge', () => {
     }
   })
 
-  it('SYS-25 recognises a killed server, and sends no signal to a process that has its PID', async () => {
+  it('SYS-25 detect a killed server, and send no signal to another process with its PID', async () => {
     const server = await start({ command: 'server' })
     const file = join(dataDir, 'server.json')
     await server.kill()
@@ -111,14 +111,14 @@ describe('status, stop and kubeconfig --merge', () => {
     await exit
   })
 
-  it('SYS-25 does not stop a process that holds the store without a record', async () => {
+  it('SYS-25 do not stop a process that holds the store without a record', async () => {
     await start({ command: 'server' })
     await rm(join(dataDir, 'server.json'))
     const { code, stderr } = await runStowage('stop', '--data-dir', dataDir)
     expect([code, stderr]).toEqual([1, expect.stringContaining('no server has recorded itself')])
   })
 
-  it('SYS-25 adds a context that kubectl uses, and reset removes it', async () => {
+  it('SYS-25 add a context that kubectl uses, and that reset removes', async () => {
     await start({ command: 'server' })
     const env = { ...process.env, HOME: dataDir, KUBECONFIG: '' }
     const kubectl = (...args: string[]) => run('kubectl', args, { env }).then(({ stdout }) => stdout)
@@ -142,7 +142,7 @@ describe('status, stop and kubeconfig --merge', () => {
   })
 
   it.skipIf(!isRoot)(
-    'SYS-25 lets the owner of the data directory, who is not root, show and stop the server, and refuses another user',
+    'SYS-25 work for the owner of the data directory without root, and reject another user',
     async () => {
       await run('chown', [String(OWNER_UID), dataDir])
       await start({ command: 'server', uid: OWNER_UID })

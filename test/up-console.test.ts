@@ -1,4 +1,4 @@
-// The console in the process of `stowage up`, and `stowage console` beside it, as a user starts them. src/console has the tests of its
+// Tests the console that `stowage up` serves, and `stowage console` in its own process. src/console has the tests of the console's
 // routes.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -49,8 +49,8 @@ async function openConsole(url: string) {
   const { origin, hash } = new URL(url)
   const token = hash.slice('#token='.length)
   const headers = { 'content-type': 'application/json', origin }
-  const answer = await fetch(`${origin}/session`, { method: 'POST', headers, body: JSON.stringify({ token }) })
-  const cookie = answer.headers.get('set-cookie')!.split(';')[0]!
+  const response = await fetch(`${origin}/session`, { method: 'POST', headers, body: JSON.stringify({ token }) })
+  const cookie = response.headers.get('set-cookie')!.split(';')[0]!
   return {
     origin,
     get: async (path: string): Promise<any> => (await fetch(origin + path, { headers: { cookie } })).json(),
@@ -86,13 +86,13 @@ describe('the console of the program', () => {
     expect(up.output.stderr).toBe('')
   })
 
-  it('SYS-13 `up --no-console` serves none', async () => {
+  it('SYS-13 `up --no-console` serves no console', async () => {
     const up = await startUp(await createDataDir(), '--no-console')
     await up.untilPrinted('Try it:')
     expect(up.output.stdout).not.toContain('#token=')
   })
 
-  it("SYS-13 `up` ends before it starts anything if the console's port is in use", async () => {
+  it("SYS-13 `up` exits before it starts anything if the console's port is in use", async () => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void server.close())
@@ -118,7 +118,7 @@ describe('the console of the program', () => {
     expect(await program.exit()).toBe(0)
   })
 
-  it('SYS-13 `stowage console` names a kubeconfig or context that does not exist', async () => {
+  it('SYS-13 `stowage console` exits with 2 if the kubeconfig does not exist or the port is invalid', async () => {
     const missing = await startProgram('console', '--kubeconfig', '/nonexistent/kubeconfig')
     expect(await missing.exit()).toBe(2)
     expect(missing.output.stderr).toContain('Cannot use the kubeconfig /nonexistent/kubeconfig')

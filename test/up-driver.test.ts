@@ -67,7 +67,7 @@ const waitForLog = (text: string | RegExp) =>
   pollUntil(() => (typeof text === 'string' ? server!.log().includes(text) : text.test(server!.log())))
 
 describe('a driver that `up` starts', () => {
-  it('SYS-6 SYS-12 runs the first pod with a volume of the driver, restarts the driver, and ends it', async () => {
+  it('SYS-6 SYS-12 provides the volume of the first pod, is restarted after a kill, and ends with the server', async () => {
     await start(1, command())
     const { spec } = await runPod('first')
     expect(spec.nodeName).toBe('node-1')
@@ -93,21 +93,21 @@ describe('a driver that `up` starts', () => {
     expect(existsSync(join(driverDir('node-1'), 'process.json'))).toBe(false)
   })
 
-  it('SYS-6 after SIGKILL of the server, the next one ends the driver that was left, and continues with its volumes', async () => {
+  it('SYS-6 is replaced with its volumes by the next server, if the first server was killed', async () => {
     await start(1, command())
     await runPod('kept')
-    const leftProcess = (await readProcess('node-1'))!
+    const orphanedProcess = (await readProcess('node-1'))!
     await server!.kill()
-    expect(isRunning(leftProcess)).toBe(true)
-    await start(1, command('--max-volumes 7')) // the driver changes with the start
+    expect(isRunning(orphanedProcess)).toBe(true)
+    await start(1, command('--max-volumes 7')) // the next server starts the driver with another flag
     await pollUntil(async () => JSON.stringify(await read(`${STORAGE}/csinodes/node-1`)).includes('"count":7'))
-    expect(isRunning(leftProcess)).toBe(false)
+    expect(isRunning(orphanedProcess)).toBe(false)
     await server!.call('DELETE', `${CORE}/pods/kept?gracePeriodSeconds=0`)
     await server!.call('DELETE', `${CORE}/persistentvolumeclaims/kept`)
     await pollUntil(async () => (await read('/api/v1/persistentvolumes')).items.length === 0)
   })
 
-  it('SYS-6 runs one driver per node with {node}, and provisions where the pod runs', async () => {
+  it('SYS-6 runs once per node with {node}, and provisions where the pod runs', async () => {
     await start(2, command('--topology example.com/node={node}'))
     const csiNodes = async () =>
       ((await read(`${STORAGE}/csinodes`)).items as { spec: { drivers: { name: string; nodeID: string }[] } }[]).map(
@@ -117,9 +117,9 @@ describe('a driver that `up` starts', () => {
     for (const node of ['node-1', 'node-2']) {
       const labels = (await read(`/api/v1/nodes/${node}`)).metadata.labels
       expect(labels['example.com/node']).toBe(node)
-      const isReady = node === 'node-1'
-      await server!.call('PATCH', `/api/v1/nodes/node-2`, { spec: { unschedulable: isReady } }, MERGE)
-      await server!.call('PATCH', `/api/v1/nodes/node-1`, { spec: { unschedulable: !isReady } }, MERGE)
+      const isFirstNode = node === 'node-1'
+      await server!.call('PATCH', `/api/v1/nodes/node-2`, { spec: { unschedulable: isFirstNode } }, MERGE)
+      await server!.call('PATCH', `/api/v1/nodes/node-1`, { spec: { unschedulable: !isFirstNode } }, MERGE)
       const pod = await runPod(`on-${node}`)
       expect(pod.spec.nodeName).toBe(node)
       const state = JSON.parse(await readFile(join(driverDir(node), 'data', 'state'), 'utf8'))
@@ -154,7 +154,7 @@ describe('a driver at a socket', () => {
     await daemons[1]!.stop()
   })
 
-  it('SYS-6 can also be given with --driver-socket', async () => {
+  it('SYS-6 can also be specified with --driver-socket', async () => {
     const driver = await startFakeDriver()
     server = await startServer({
       dataDir: join(dir, 'data'),
@@ -191,7 +191,7 @@ describe('drivers that do not work', () => {
     ],
   } as const
 
-  it('SYS-6 are each named with their reason, and everything else works', async () => {
+  it('SYS-6 are each logged with the reason, and a working driver beside them serves pods', async () => {
     const programs: string[] = []
     const pipe = join(dir, 'pipe')
     for (const [name, [text]] of Object.entries(PROGRAMS)) {

@@ -54,7 +54,7 @@ describe('start', () => {
   it('SYS-1 with --no-scheduler leaves pods to another scheduler', async () => {
     const hasAttempts = async (server: RunningServer) =>
       /^scheduler_schedule_attempts_total\{.*\} [1-9]/m.test((await server.call('GET', '/metrics')).text)
-    const podOf = async (server: RunningServer, name: string) =>
+    const getPod = async (server: RunningServer, name: string) =>
       (await server.call('GET', `${CORE}/pods/${name}`)).json as { spec: { nodeName?: string }; status: object }
     const createPod = (server: RunningServer, name: string) =>
       server.call('POST', `${CORE}/pods`, {
@@ -72,7 +72,7 @@ describe('start', () => {
     await server.call('POST', `${CORE}/persistentvolumeclaims`, { metadata: { name: 'data' }, spec })
     const phase = async () => (await server.call('GET', `${CORE}/persistentvolumeclaims/data`)).json.status?.phase
     await pollUntil(async () => (await phase()) === 'Bound') // the other controllers run
-    const { spec: podSpec, status } = await podOf(server, 'second')
+    const { spec: podSpec, status } = await getPod(server, 'second')
     expect(podSpec.nodeName).toBeUndefined()
     expect(JSON.stringify(status)).not.toContain('PodScheduled')
     expect(await hasAttempts(server)).toBe(false)

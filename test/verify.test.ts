@@ -109,7 +109,7 @@ describe('stowage verify', () => {
     expect(await listWorkDirectories()).toEqual([])
   })
 
-  it('PLUS-7 says why a driver cannot be verified', async () => {
+  it('PLUS-7 prints why a driver cannot be verified', async () => {
     const missing = await verify('--csi-address', join(dir, 'missing.sock'))
     expect(missing).toMatchObject({ code: 2, stdout: '' })
     expect(missing.stderr).toContain(`Cannot connect to the CSI driver at ${dir}/missing.sock (ENOENT)`)

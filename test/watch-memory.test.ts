@@ -39,7 +39,7 @@ async function countOpenWatches(): Promise<number> {
   return values.reduce((sum, [, value]) => sum + Number(value), 0)
 }
 
-it('SYS-19 releases the memory of closed watches', async () => {
+it('SYS-19 a server releases the memory of closed watches', async () => {
   const path = '/api/v1/persistentvolumeclaims?watch=1&allowWatchBookmarks=true'
   const closedBytes: number[] = []
   const openBytes: number[] = []

@@ -56,20 +56,20 @@ const createPod = (name: string, volumes: readonly object[], spec: object = {}, 
       ...spec,
     },
   })
-const ofClaim = (claimName: string) => ({ persistentVolumeClaim: { claimName } })
+const claimVolume = (claimName: string) => ({ persistentVolumeClaim: { claimName } })
 const createClass = (name: string, provisioner: string, fields: object = {}) =>
   post(CLASSES, { metadata: { name }, provisioner, ...fields })
 
 /** Creates the objects of all causes. The server works on them while the tests run. */
 async function stage(): Promise<void> {
   await createClaim('growing', '300Mi')
-  await createPod('uses-growing', [ofClaim('growing')])
+  await createPod('uses-growing', [claimVolume('growing')])
   await createClaim('unused', '300Mi')
   await createClaim('misspelt', '300Mi', { storageClassName: 'locl' })
   await createClaim('large', '20Gi')
-  await createPod('analytics', [ofClaim('large')])
-  await createPod('typo', [ofClaim('larg')])
-  await createPod('picky', [ofClaim('unused')], { nodeSelector: { disk: 'fast' } })
+  await createPod('analytics', [claimVolume('large')])
+  await createPod('typo', [claimVolume('larg')])
+  await createPod('picky', [claimVolume('unused')], { nodeSelector: { disk: 'fast' } })
   await createClass('silent', 'silent.example.com')
   await createClaim('orders', '300Mi', { storageClassName: 'silent' })
   await createClass('wrong', DRIVER, {
@@ -77,7 +77,7 @@ async function stage(): Promise<void> {
     volumeBindingMode: 'WaitForFirstConsumer',
   })
   await createClaim('invalid', '300Mi', { storageClassName: 'wrong' })
-  await createPod('uses-invalid', [ofClaim('invalid')])
+  await createPod('uses-invalid', [claimVolume('invalid')])
   await createClass('static', 'kubernetes.io/no-provisioner')
   await createClaim('manual', '300Mi', { storageClassName: 'static' })
   const annotations = { 'storageclass.kubernetes.io/is-default-class': 'false' }
@@ -133,10 +133,10 @@ async function stageShop(template: object): Promise<void> {
   const [first, second] = server.nodes!.names
   const volumeMounts = [{ name: 'data-0', mountPath: '/data' }]
   const containers = [{ name: 'app', image: 'busybox', command: ['sleep', '3600'], volumeMounts }]
-  await createPod('writer', [ofClaim('disk')], { nodeName: first, containers }, SHOP)
-  await createPod('reader', [ofClaim('none')], { nodeName: first, containers }, SHOP)
+  await createPod('writer', [claimVolume('disk')], { nodeName: first, containers }, SHOP)
+  await createPod('reader', [claimVolume('none')], { nodeName: first, containers }, SHOP)
   await vi.waitFor(() => attach('disk', first!), { timeout: 20_000, interval: 200 })
-  await createPod('second-writer', [ofClaim('disk')], { nodeName: second, containers }, SHOP)
+  await createPod('second-writer', [claimVolume('disk')], { nodeName: second, containers }, SHOP)
 }
 
 /** Marks the volume as attached, as the attacher of its driver would do. */
@@ -150,7 +150,7 @@ async function attach(volumeName: string, nodeName: string): Promise<void> {
   await patch(`${path}/${attachment.metadata.name}/status`, { status: { attached: true } })
 }
 
-/** Runs the command in this process, which is faster than a process per command. `object` may have flags behind it. */
+/** Runs the command in this process, which is faster than a process per command. `object` may be followed by flags. */
 async function why(object: string, ...flags: string[]) {
   let stdout = ''
   let stderr = ''

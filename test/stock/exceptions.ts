@@ -1,10 +1,10 @@
-// Lists the tests that fail on a server that answers as a stock API server does, because they test what only a Stowage
-// server offers. The vitest project `stock` runs them too: setup.ts expects each to fail, so that an entry must be removed
-// once its test passes, and fails if an entry matches no test.
+// Lists the tests that fail on a server that responds like a stock API server, because they test features that only a Stowage
+// server has. The vitest project `stock` runs them too: setup.ts expects each to fail, and fails if an entry matches no test.
+// An entry must be removed once its test passes.
 
 export interface Exception {
   readonly file: string
-  /** Why the test cannot pass there. */
+  /** Why the tests cannot pass on such a server. */
   readonly message: string
   /** The names of tests, or of suites whose tests all fail: `suite > test`. */
   readonly tests: readonly string[]

@@ -1,6 +1,6 @@
 // Finds the test files of the controllers, the scheduler, the node agent and their runtime that use the server fixture
-// (src/apiserver/server.fixture.ts). The vitest project `stock` runs them a second time, on a server that answers as a stock
-// API server does.
+// (src/apiserver/server.fixture.ts). The vitest project `stock` runs them a second time, on a server that responds like a stock
+// API server.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -59,7 +59,7 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
     await startup
   }
 
-  /** `stop` ends the fault early. */
+  /** Waits for the duration of a fault. `stop` ends the fault early. */
   const pauseWhileFailed = () =>
     pause(random() * FREEZE_MS_MAX, undefined, { signal: stopController.signal }).catch(() => {})
 

@@ -1,6 +1,6 @@
-// The test of a whole system: a random workload on loop devices while random components fail. After the faults, no acknowledged
-// write may be lost, no watch may have a gap, and no storage may be leaked.
-// The seed does not reproduce the interleaving of the processes.
+// Tests a whole system with a random workload on loop devices while random components fail. After the faults, no acknowledged
+// write may be lost, no watch may have a gap, and no storage may be leaked. The seed does not reproduce the interleaving of
+// the processes.
 import { mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -77,15 +77,15 @@ export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, c
 
       const workloadEnd = new AbortController()
       const sizeChecks = storage.watchSizes()
-      const kills = faults.run()
+      const faultLoop = faults.run()
       const users = Promise.all(Array.from({ length: USERS }, () => workload.act(workloadEnd.signal)))
       try {
-        await Promise.race([users, kills, pause(seconds * 1_000)])
+        await Promise.race([users, faultLoop, pause(seconds * 1_000)])
       } finally {
         workloadEnd.abort()
         await faults.stop()
         await users
-        await kills
+        await faultLoop
       }
       await workload.settle()
 

@@ -22,9 +22,9 @@ export function replay(history: readonly RecordedEvent[], userDeletedUids: Reado
   for (const uid of userDeletedUids) abandoned.recordUserDeletion({ metadata: { uid } } as Volume)
   checkBindings(view, (violation) => void violations.push(violation))
   view.onCommit(([change]) => {
-    const { of, old: oldVolume, next } = change!
-    if (of === 'volume') checkVolume(oldVolume as Volume | undefined, next as Volume | undefined)
-    else checkClaim(oldVolume as Claim | undefined, next as Claim | undefined)
+    const { of, old, next } = change!
+    if (of === 'volume') checkVolume(old as Volume | undefined, next as Volume | undefined)
+    else checkClaim(old as Claim | undefined, next as Claim | undefined)
   })
   const quotas = new Map<string, any>()
   for (const event of history) {
