@@ -1,4 +1,4 @@
-// Attributes of volumes. Rule `wrong status`: a claim never reports a class or amount that the driver's volume does not
+// Checks attributes of volumes. Rule `wrong status`: a claim never reports a class or amount that the driver's volume does not
 // have. Rule `no intent`: the driver is called only after the claim reports the change and has an undo record.
 // Also computes which attributes each volume should have; at-rest/claims.ts compares them with the driver.
 import type { ControllerModifyVolumeRequest } from '../../csi/gen/csi_pb.js'
@@ -17,7 +17,7 @@ type Amount = (typeof AMOUNTS)[number]
 const MEBI = 1024n * 1024n
 
 export interface ClassParameters {
-  /** Returns undefined if the class never existed, or was recreated with other parameters, so that either set may apply. */
+  /** Returns undefined if the class never existed, or was recreated with other parameters: then either set may apply. */
   of(className: string): Attributes | undefined
 }
 

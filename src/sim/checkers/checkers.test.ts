@@ -295,7 +295,7 @@ describe('checkers of every commit and driver call', () => {
     const taints = [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }]
     fixture.put(['node', aNode('n1', { taints })])
     detach()
-    expect(fixture.violations).toHaveLength(4) // the node is tainted, but reports to be ready
+    expect(fixture.violations).toHaveLength(4) // the node is tainted, but still Ready
     const status = { conditions: [{ type: 'Ready', status: 'Unknown' }] }
     fixture.put(['node', { ...aNode('n1', { taints }), status }])
     detach()
@@ -486,7 +486,7 @@ describe('checker of bindings', () => {
     putBound(fixture)
     return fixture
   }
-  const volumeOf = (name: string, claim?: string) => ['volume', aVolume(name, { claim })] as const
+  const volumeEntry = (name: string, claim?: string) => ['volume', aVolume(name, { claim })] as const
 
   it('PROV-5 accepts a claim that is bound to its own volume', () => {
     expect(createBoundFixture().violations).toEqual([])
@@ -503,8 +503,8 @@ describe('checker of bindings', () => {
 
   it('PROV-5 reports a volume that is taken from its bound claim or deleted before it', () => {
     const { put, remove, violations } = createBoundFixture()
-    put(volumeOf('pv', 'b'))
-    put(volumeOf('pv', 'a'))
+    put(volumeEntry('pv', 'b'))
+    put(volumeEntry('pv', 'a'))
     remove('volume', 'pv')
     expect(violations).toEqual([
       'double binding: volume pv was taken from the claim team-a/a',
@@ -515,17 +515,17 @@ describe('checker of bindings', () => {
   it('PROV-5 reports a volume assigned or reserved for one claim and given to another, unless it was free in between', () => {
     const { put, violations } = createBoundFixture()
     put(['claim', aClaim('b')], ['claim', aClaim('c')])
-    put(volumeOf('other', 'b'))
-    put(volumeOf('other'))
-    put(volumeOf('other', 'c'))
+    put(volumeEntry('other', 'b'))
+    put(volumeEntry('other'))
+    put(volumeEntry('other', 'c'))
     expect(violations).toEqual([])
-    put(volumeOf('other', 'b'))
+    put(volumeEntry('other', 'b'))
     const reservedVolume = aVolume('named', { spec: { claimRef: { namespace: 'team-a', name: 'b' } } })
     put(['volume', reservedVolume])
-    put(volumeOf('named', 'b'))
-    put(volumeOf('named'))
+    put(volumeEntry('named', 'b'))
+    put(volumeEntry('named'))
     put(['volume', reservedVolume])
-    put(volumeOf('named', 'c'))
+    put(volumeEntry('named', 'c'))
     expect(violations).toEqual([
       'double binding: volume other was assigned to the claim team-a/c, but was given to team-a/b (uid-b)',
       'double binding: volume named was reserved for team-a/b (no uid), but was given to team-a/c (uid-c)',
@@ -1127,7 +1127,7 @@ describe('checkers of the state at rest', () => {
 })
 
 describe('checkers of the end of a run', () => {
-  it('SYS-14 endless retry: reports a write that is refused repeatedly at rest', async () => {
+  it('SYS-14 endless retry: reports a write that is rejected repeatedly at rest', async () => {
     const retries = followRetries()
     const refuse = (code: number) => () => Promise.reject(new ApiError(code, 'Refused', 'no'))
     const client = retries.wrapClient('control-1', { create: refuse(409), patch: refuse(403) } as never)

@@ -1,5 +1,5 @@
-// The context of every checker: the system, the contents of the store, the exemptions, and a function to report violations.
-// Also the names of the rules, and predicates that several checkers share.
+// Defines the context of every checker: the system, the contents of the store, the exemptions, and a function to report
+// violations. Also has the names of the rules, and predicates that several checkers share.
 import type { Client } from '../../client/index.ts'
 import type { FakeVolume } from '../../csi/fake/index.ts'
 import type { System } from '../engine/system.ts'
@@ -57,7 +57,7 @@ export type Rule =
   | 'retention'
   | 'set status'
 
-/** Observes what each incarnation of a process does with the server. */
+/** Observes the requests that each incarnation of a process sends to the server. */
 export interface ClientObserver {
   wrapClient(process: string, client: Client): Client
 }
@@ -109,7 +109,7 @@ export const hasEnded = ({ status }: ObjectOf<'pod'>): boolean =>
 export const isDeleting = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
   metadata.deletionTimestamp !== undefined
 
-/** No driver is called for a volume with these access modes. */
+/** Whether the access modes contradict each other. No driver is called for such a volume. */
 export const isContradictory = ({ spec: { accessModes = [] } = {} }: ObjectOf<'volume'>): boolean =>
   accessModes.includes('ReadWriteOnce') &&
   accessModes.includes('ReadOnlyMany') &&

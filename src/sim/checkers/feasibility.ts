@@ -1,4 +1,4 @@
-// Determines what the drivers can do in their present state: create a volume for a claim, apply attributes, and how much is
+// Determines whether the drivers can create a volume for a claim or apply attributes in their current state, and how much is
 // free in each pool. Independent of the production code that makes the same decisions.
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { FakePool, FakeSettings, FakeState } from '../../csi/fake/index.ts'
@@ -26,7 +26,7 @@ export const reachablePools = (system: System, driver: DriverName, node?: string
 export const settingsIn = (system: System, driver: DriverName): FakeSettings => system.drivers.get(driver)!.settings
 const stateOf = (system: System, driver: DriverName): FakeState => system.drivers.get(driver)!.state()
 
-/** No resizer sidecar runs for a driver that cannot change volumes, so no component reports a reason. */
+/** Whether a resizer runs for the driver and reports reasons. No resizer sidecar runs for a driver that cannot change volumes. */
 export function hasResizer(system: System, driver: DriverName): boolean {
   const { controller } = settingsIn(system, driver)
   return (

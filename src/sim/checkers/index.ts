@@ -42,11 +42,11 @@ export interface CheckersOptions {
 export interface Checkers {
   /** Wraps the client of each incarnation of a process. */
   wrapClient(process: string, client: Client): Client
-  /** Returns the violations in the present state, if the system is at rest. */
+  /** Returns the violations in the current state, if the system is at rest. */
   problems(): readonly Problem[]
-  /** Counts refused writes from now on: at rest there should be few. */
+  /** Counts rejected writes from now on: at rest there should be few. */
   watchRetries(): void
-  /** Checks what can be checked only at the end of a run. */
+  /** Runs the checks that are possible only at the end of a run. */
   checkEnd(): Promise<void>
 }
 

@@ -1,5 +1,6 @@
 // Rule `double attach`: a single-node volume is never published to a second node. Rule `wrong mount`: no volume is mounted where
-// it is not attached, or while it is mounted on another machine, or detached while mounted, and a ReadWriteOncePod volume is mounted for one pod only.
+// it is not attached or while it is mounted on another machine, no mounted volume is detached, and a ReadWriteOncePod volume is
+// mounted for one pod only.
 import { isOutOfService } from '../../api/kinds/node/fencing.ts'
 import { type ControllerPublishVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '../../csi/gen/csi_pb.js'
 import type { DriverCall, System } from '../engine/system.ts'

@@ -12,9 +12,9 @@ const PREEMPTED_BY = /^Preempted by pod (\S+) on node (\S+)$/
 
 export function checkPreemptions({ system, view, report }: CheckContext): void {
   const { simulation } = system.cluster
-  /** All pods that ever existed, by UID: a preemptor may be gone when its event is stored. */
+  /** All pods that ever existed, by UID: a preemptor may no longer exist when its event is stored. */
   const pods = new Map<string, ObjectOf<'pod'>>()
-  /** When a pod was last placed on a node other than by its deletion, or the node changed, by node. */
+  /** When a pod was last placed on the node or the node last changed, by node. */
   const changedMs = new Map<string, number>()
 
   view.onCommit((changes) => {

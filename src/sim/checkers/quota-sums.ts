@@ -52,7 +52,7 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
 
   /**
    * `states`: the quota before the commit and after each of its writes; the charge was made against one of them.
-   * `claimsWithNewStatus`: claims whose status was written. Status writes are never refused, so they may exceed a limit.
+   * `claimsWithNewStatus`: claims whose status was written. Status writes are never rejected, so they may exceed a limit.
    */
   function check(name: string, states: readonly StoredJson[], claimsWithNewStatus: readonly StoredJson[]): void {
     const [previous] = states

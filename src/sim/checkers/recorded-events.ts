@@ -1,5 +1,4 @@
-// Collects all events ever recorded about an object. The server deletes events after an hour; for the checkers they still
-// count.
+// Collects all events ever recorded about an object. The server deletes events after an hour, but the checkers still need them.
 import type { View } from '../engine/view.ts'
 
 export interface RecordedEvents {

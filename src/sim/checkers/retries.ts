@@ -1,4 +1,4 @@
-// Rule `endless retry`: at rest no process repeats a write that the server refuses. Refusals by a quota do not count, because
+// Rule `endless retry`: at rest no process repeats a write that the server rejects. Rejections by a quota do not count, because
 // the quota may have room later.
 import type { Kind } from '../../api/kind.ts'
 import { ApiError } from '../../api/status-error.ts'
@@ -13,21 +13,21 @@ export interface Retries extends ClientObserver {
 
 /** Bad request, not found, conflict or already exists, invalid: errors that a retry does not fix. */
 const PERMANENT_CODES: readonly number[] = [400, 404, 409, 422]
-/** A stale cache or a concurrent writer explains a few refusals. */
-const REFUSALS_MAX = 3
+/** A stale cache or a concurrent writer explains a few rejections. */
+const REJECTIONS_MAX = 3
 
 export function followRetries(): Retries {
-  /** The number of refusals of each write, with the last message. */
-  const refusals = new Map<string, { count: number; message: string }>()
+  /** The number of rejections of each write, with the last message. */
+  const rejections = new Map<string, { count: number; message: string }>()
   let isCounting = false
 
-  async function countRefusals<T>(describe: () => string, write: Promise<T>): Promise<T> {
+  async function countRejections<T>(describe: () => string, write: Promise<T>): Promise<T> {
     try {
       return await write
     } catch (error) {
       if (isCounting && error instanceof ApiError && PERMANENT_CODES.includes(error.code)) {
         const key = describe()
-        refusals.set(key, { count: (refusals.get(key)?.count ?? 0) + 1, message: error.message })
+        rejections.set(key, { count: (rejections.get(key)?.count ?? 0) + 1, message: error.message })
       }
       throw error
     }
@@ -38,9 +38,9 @@ export function followRetries(): Retries {
       isCounting = true
     },
     problems: () =>
-      [...refusals].flatMap(([write, { count, message }]): Problem[] => {
+      [...rejections].flatMap(([write, { count, message }]): Problem[] => {
         const text = `${write} was refused ${count} times at rest: ${message}`
-        return count > REFUSALS_MAX ? [{ rule: 'endless retry', text }] : []
+        return count > REJECTIONS_MAX ? [{ rule: 'endless retry', text }] : []
       }),
     wrapClient: (process, client): Client => {
       const describeWrite = (verb: string, { plural }: Kind, ref: Ref = {}) => {
@@ -50,15 +50,15 @@ export function followRetries(): Retries {
       return {
         ...client,
         create: (kind, object, ...options) =>
-          countRefusals(() => describeWrite('create', kind, object.metadata), client.create(kind, object, ...options)),
+          countRejections(() => describeWrite('create', kind, object.metadata), client.create(kind, object, ...options)),
         update: (kind, object, ...options) =>
-          countRefusals(() => describeWrite('update', kind, object.metadata), client.update(kind, object, ...options)),
+          countRejections(() => describeWrite('update', kind, object.metadata), client.update(kind, object, ...options)),
         patch: (kind, ref, ...options) =>
-          countRefusals(() => describeWrite('patch', kind, ref), client.patch(kind, ref, ...options)),
+          countRejections(() => describeWrite('patch', kind, ref), client.patch(kind, ref, ...options)),
         delete: (kind, ref, ...options) =>
-          countRefusals(() => describeWrite('delete', kind, ref), client.delete(kind, ref, ...options)),
+          countRejections(() => describeWrite('delete', kind, ref), client.delete(kind, ref, ...options)),
         commit: (writes, ...options) =>
-          countRefusals(
+          countRejections(
             () => writes.map((write) => describeWrite(write.do, write.kind, refOf(write))).join(),
             client.commit(writes, ...options),
           ),

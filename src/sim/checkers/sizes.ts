@@ -1,4 +1,4 @@
-// Sizes. Rule `shrunk`: the size that a driver holds, a volume states or a claim reports never falls, and no call requests
+// Checks sizes. Rule `shrunk`: the size that a driver holds, a volume states or a claim reports never falls, and no call requests
 // less than the claim reports. It may request less than the driver holds: if a user lowers a request before the driver has
 // responded, the lower size is requested immediately, and the driver returns the actual one. Rule `wrong status`:
 // no volume or claim reports more than the driver has. Rule `charge`: spec.allocatedResources, the size a quota charges,
@@ -140,7 +140,7 @@ const sizeOf = ({ spec }: ObjectOf<'volume'>): bigint => toBytes(spec?.capacity?
 const recordedCharge = ({ spec }: ObjectOf<'claim'>): bigint | undefined =>
   spec?.allocatedResources?.storage === undefined ? undefined : toBytes(spec.allocatedResources.storage)
 
-/** Returns whether no expansion is in progress or due. */
+/** Whether no expansion is in progress or due. */
 const isSettled = (claim: ObjectOf<'claim'>): boolean =>
   claim.status?.allocatedResourceStatuses?.storage === undefined &&
   requestOf(claim) <= capacityOf(claim) &&

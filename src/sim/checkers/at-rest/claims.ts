@@ -91,7 +91,7 @@ const nodeOfPod = (claim: ObjectOf<'claim'>, context: AtRestContext): string | u
     .map(({ spec }) => spec?.nodeName ?? '')
     .find((name) => context.view.nodes.has(name))
 
-/** The claim of an ephemeral volume must have been created for this pod. */
+/** Whether the pod may use the claim. The claim of an ephemeral volume must have been created for this pod. */
 const mayUse = (pod: ObjectOf<'pod'>, claim: ObjectOf<'claim'>, { view }: AtRestContext): boolean =>
   claimsOf(pod, view).some(({ key, isEphemeral }) => key === keyOf(claim) && (!isEphemeral || isOwnedBy(pod, claim)))
 
@@ -265,7 +265,7 @@ function checkSize(
   report('needless wait', `could have ${requestedBytes}, has ${reportedBytes} (${state}), but reports "${reason}"`)
 }
 
-/** A driver that refused to change a volume in use is called again when no pod uses the volume. */
+/** Whether the driver rejected the change because the volume is in use. It is called again when no pod uses the volume. */
 const isHeldByUse = (claim: ObjectOf<'claim'>, message: string | undefined, context: AtRestContext): boolean =>
   /currently in-use|not in use, but pods use/.test(message ?? '') && podsUsing(claim, context).length > 0
 
@@ -307,7 +307,7 @@ function checkAttributes(
     if (actual !== value) report('attributes', `has a volume that records ${name}=${value}, but ${asset} has ${actual}`)
   }
   const requestedClass = claim.spec?.volumeAttributesClassName || currentClass
-  // A rollback that does not know the previous values leaves a condition that says so. The attributes are then uncertain.
+  // A rollback without known previous values leaves a condition that reports it. The attributes are then uncertain.
   const isExplained = context.expectedAttributes.of(asset).uncertainNames.size > 0
   const conditions = (status?.conditions ?? []).filter(
     ({ type, reason }) => type.startsWith('Modify') && !(isExplained && reason === 'PreviousValueUnknown'),
@@ -359,7 +359,7 @@ function checkExpectedAttributes(
   }
 }
 
-/** Returns the status of a class that cannot be applied: one that is missing, of another driver, or with unknown parameters. */
+/** Returns the expected status of a change to a class that is missing, is for another driver, or has unknown parameters. */
 function stateWithoutClass(className: string, driver: DriverName, { view, system }: AtRestContext): string | undefined {
   const attributesClass = view.attributesClasses.get(className)
   if (!attributesClass) return 'Pending'

@@ -18,7 +18,7 @@ import { cpusOf, priorityOf } from '../preemptions.ts'
 import type { AtRestContext } from './index.ts'
 
 const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
-/** The CPUs of every node of the simulation. */
+/** Number of CPUs of every simulated node. */
 const CPUS_MAX = 8
 
 export function podProblems(pod: ObjectOf<'pod'>, context: AtRestContext): Problem[] {
@@ -80,7 +80,7 @@ function canHost(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, context: AtRestCo
   const { name = '', labels = {} } = node.metadata
   if (node.spec?.unschedulable || node.spec?.taints?.some(({ effect }) => effect !== 'PreferNoSchedule')) return false
   if (Object.entries(pod.spec?.nodeSelector ?? {}).some(([key, value]) => labels[key] !== value)) return false
-  // Pods with a node name may use more than the node has. A pod that may preempt needs no space of pods of lower priority.
+  // Pods created with a node name may use more than the node has. A pod that may preempt can have the CPUs of lower priorities.
   const isPreemptable = (other: ObjectOf<'pod'>) =>
     priorityOf(other) < priorityOf(pod) && pod.spec?.preemptionPolicy !== 'Never'
   const podsOnNode = [...view.pods.values()].filter(

@@ -1,5 +1,5 @@
-// Checks stateful sets at rest: the status counts the pods, and no pod is missing, superfluous or outdated that the set's
-// order allows the controller to create or delete.
+// Checks stateful sets at rest: the status counts the pods, and the controller has created, deleted and updated every pod that
+// the set's order allows.
 import { keyOfObject } from '../../../client/index.ts'
 import type { ObjectOf } from '../../engine/view.ts'
 import { isDeleting, type Problem } from '../context.ts'

@@ -30,7 +30,7 @@ export function storageProblems({ system, view, exemptions }: AtRestContext): Pr
   return problems
 }
 
-/** Checks the journals of intents: an entry remains only if an event says what it waits for. */
+/** Checks the journals of intents: an entry remains only if an event reports what it waits for. */
 export function journalProblems({ view, events }: AtRestContext): Problem[] {
   const uids = [...view.leases.values()].flatMap((lease) => [...journaledUids(lease)])
   return uids
@@ -98,7 +98,7 @@ function isStored(system: System, asset: string): boolean {
     : driverVolumeAt(system, asset) !== undefined
 }
 
-/** A claim that got a half-expanded volume has only the condition FileSystemResizePending. */
+/** Whether an expansion is incomplete. A claim bound to a half-expanded volume has only the condition FileSystemResizePending. */
 const isExpanding = ({ status }: ObjectOf<'claim'>): boolean =>
   status?.allocatedResourceStatuses?.storage !== undefined ||
   status?.conditions?.some(({ type }) => type === 'FileSystemResizePending') === true
