@@ -1,7 +1,7 @@
 // Rules about stateful sets, checked at every commit.
 //   identity    the pods of a set use the claims of their ordinal, and no two pods share a claim
 //   order       with OrderedReady, a pod is created only after its predecessors were ready
-//   retention   a claim gets no owner, and is not deleted, unless the retention policy requires it
+//   retention   a claim receives no owner, and is not deleted, unless the retention policy requires it
 import { keyOfObject } from '../../client/index.ts'
 import type { ObjectOf } from '../engine/view.ts'
 import { type CheckContext, claimsOf, hasEnded, isDeleting } from './context.ts'
@@ -17,7 +17,7 @@ export function checkStatefulSets({ system, view, report }: CheckContext): void 
   const readyMs = new Map<string, number>()
   /** When each policy of each set was last `Delete`. */
   const deletePolicyMs = new Map<string, number>()
-  /** The names of claim templates by key of the set, also of deleted sets. */
+  /** Names of claims that the stateful sets of the workload create, such as `data-set0-1`. */
   const claimPattern = /^(data)-(set\d+)-(\d+)$/
 
   const isRecent = (timeMs: number | undefined) => timeMs !== undefined && simulation.nowMs - timeMs <= PROPAGATION_MS

@@ -25,7 +25,7 @@ const WATCHED_KINDS: readonly Kind[] = [
   volumeAttachmentKind,
   resourceQuotaKind,
 ] as unknown as Kind[]
-/** Kinds that are watched with sendInitialEvents, as our caches do; the others are listed and then watched. */
+/** Kinds that are watched with sendInitialEvents, as the caches do; the others are listed and then watched. */
 const STREAMED_KINDS: readonly Kind[] = [persistentVolumeClaimKind, podKind, volumeAttachmentKind] as unknown as Kind[]
 /** The kinds that the workload `cache` writes most. */
 const RELISTED_KINDS: readonly Kind[] = [configMapKind, persistentVolumeClaimKind] as unknown as Kind[]

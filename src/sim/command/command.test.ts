@@ -63,7 +63,7 @@ describe('npm run sim', () => {
     const startedFlags: string[] = []
     const startWorker: SimProgram['startWorker'] = (workerFlags) => {
       startedFlags.push(workerFlags.join(' '))
-      return workerOf(workerFlags)
+      return fakeWorker(workerFlags)
     }
     const { out } = await sim(`--seeds 1 --from 13 --workers 1 ${flags}`, { startWorker })
     expect(startedFlags).toEqual([flags])
@@ -75,7 +75,7 @@ describe('npm run sim', () => {
   it('SYS-14 --minutes runs seeds until the time is up, starting with a seed from the clock', async () => {
     const clock = manualClock(1_700_000_123_000)
     const slowWorker: SimProgram['startWorker'] = (flags) => {
-      const worker = workerOf(flags)
+      const worker = fakeWorker(flags)
       return {
         ...worker,
         run: async (seed) => {
@@ -84,7 +84,7 @@ describe('npm run sim', () => {
         },
       }
     }
-    const program = { clock, startWorker: slowWorker, generatePlan: (seed: number) => planOf(seed % 10) }
+    const program = { clock, startWorker: slowWorker, generatePlan: (seed: number) => fakePlan(seed % 10) }
     const { out } = await sim('--minutes 1 --workers 1', program)
     expect(out).toContain('Seeds from 700000123, 1 at once.')
     expect(out).toMatch(/^seeds +6$/m)
@@ -93,7 +93,7 @@ describe('npm run sim', () => {
   it('SYS-14 --twice prints the first line that differs between two runs of a seed', async () => {
     let lines = 0
     const run = async (plan: Plan): Promise<SimulationRun> => ({
-      ...runOf(plan),
+      ...fakeRun(plan),
       log: ['1.000s same', `2.000s ${lines++}`],
     })
     const { code, out } = await sim('--seed 3 --twice', { run })
@@ -108,7 +108,7 @@ describe('npm run sim', () => {
     let startCount = 0
     const startWorker: SimProgram['startWorker'] = (flags) => {
       startCount++
-      const worker = workerOf(flags)
+      const worker = fakeWorker(flags)
       return { ...worker, run: (seed) => (seed === 2 ? Promise.reject(new Error('out of memory')) : worker.run(seed)) }
     }
     const { code, out } = await sim('--seeds 4 --from 1 --workers 1', { startWorker })
@@ -146,27 +146,27 @@ async function sim(line: string, overrides: Partial<SimProgram> = {}): Promise<{
 
 function programWith(overrides: Partial<SimProgram>): SimProgram {
   return {
-    generatePlan: planOf,
-    run: async (plan) => runOf(plan),
+    generatePlan: fakePlan,
+    run: async (plan) => fakeRun(plan),
     clock: manualClock(),
     cores: 2,
     regressionsDir: dir,
-    startWorker: workerOf,
+    startWorker: fakeWorker,
     print: () => {},
     progress: () => {},
     ...overrides,
   }
 }
 
-function workerOf(flags: readonly string[]) {
+function fakeWorker(flags: readonly string[]) {
   const command = readFlags(flags, { cores: 1 })
   if (command.do !== 'many') throw new Error('not flags of a worker')
-  const program = { generatePlan: planOf, run: async (plan: Plan) => runOf(plan) }
+  const program = { generatePlan: fakePlan, run: async (plan: Plan) => fakeRun(plan) }
   return { run: (seed: number) => runSeed(seed, command, program), stop: () => {} }
 }
 
 /** A fake run: multiples of 13 leak while their plan has the claim c2, and seed 17 throws. */
-function runOf(plan: Plan): SimulationRun {
+function fakeRun(plan: Plan): SimulationRun {
   if (plan.seed === 17) throw new Error('a bug of the simulator')
   const hasC2 = JSON.stringify(plan.steps).includes('"c2"')
   const leak = { atMs: 3_600_000, rule: 'leak', text: `claim team-a/c2 of seed ${plan.seed} leaks` }
@@ -181,7 +181,7 @@ function runOf(plan: Plan): SimulationRun {
   }
 }
 
-function planOf(seed: number, { operations = 8 } = {}): Plan {
+function fakePlan(seed: number, { operations = 8 } = {}): Plan {
   return {
     seed,
     minutes: 60,

@@ -31,7 +31,7 @@ export interface SimProgram {
 /** Budgets of shrinking: with --shrink or --save, and for failures among many seeds. */
 const REQUESTED_SHRINK_BUDGET: ShrinkBudget = { runs: 2_000, ms: 600_000 }
 const FAILURE_SHRINK_BUDGET: ShrinkBudget = { runs: 400, ms: 90_000 }
-/** Failures that are shrunk, each of another rule. The table lists all failures. */
+/** Number of failures that are shrunk, each of a different rule. The table lists all failures. */
 const SHRUNK_FAILURES_MAX = 3
 const PROGRESS_INTERVAL_MS = 5_000
 

@@ -1,4 +1,4 @@
-// The flags of `npm run sim`. Pure: arguments in, a command or an error out.
+// Parses the flags of `npm run sim`. Pure: arguments in, a command or an error out.
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import type { PlanOptions } from '../workload/generate.ts'
 import { WORKLOAD_NAMES, type WorkloadName } from '../workload/workloads.ts'

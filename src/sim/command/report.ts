@@ -22,7 +22,7 @@ export interface Totals {
   readonly failures: SeedResult[]
 }
 
-/** Later violations of one seed add little. */
+/** Later violations of one seed mostly follow from the first ones. */
 const VIOLATIONS_MAX = 5
 const SHOWN_FAILURES_MAX = 40
 

@@ -1,5 +1,5 @@
-// Both sides of a worker process that runs one seed after another: the parent's and its own. A seed that exhausts memory
-// or never ends affects its worker only.
+// Implements both sides of a worker process that runs one seed after another: the parent and the worker. A seed that exhausts
+// memory or never ends affects its worker only.
 import { type ChildProcess, fork } from 'node:child_process'
 import process from 'node:process'
 import type { Clock } from '../../base/clock.ts'

@@ -90,7 +90,7 @@ export interface ChangesOptions {
   readonly component: string
   /** Creates the kinds of change that the process runs. */
   changesOf(deps: ExpandingDeps & { readonly driver: ModificationDriver }): VolumeChange[]
-  /** How many claims are processed at once. Default: the controllers' own. */
+  /** How many claims are processed at once. Default: the default of the controllers. */
   readonly workers?: number
 }
 

@@ -172,7 +172,7 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
 export interface Ending {
   /** The final state of the run without a crash; undefined if this is that run. */
   readonly expected: string | undefined
-  /** Returns the present state. */
+  /** Returns the current state. */
   end(): string
   /** Whether all users have completed their steps. */
   isDone(): boolean

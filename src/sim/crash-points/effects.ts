@@ -145,7 +145,7 @@ function changedFields(body: object): string[] {
     .map((name) => (name.startsWith('$') ? `without ${name.slice(name.indexOf('/') + 1)}` : name))
 }
 
-/** Returns the volume that a call concerns; calls without one, as far as the simulation makes them, change nothing. */
+/** Returns the volume that a call concerns. The calls of the simulation without a volume change nothing. */
 function subjectOf(request: Message): string | undefined {
   const { name, volumeId } = request as unknown as { name?: string; volumeId?: string }
   return volumeId || name || undefined

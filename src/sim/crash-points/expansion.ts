@@ -15,7 +15,7 @@ import {
 
 const SEED = 5
 const END_MS_MAX = 1_200_000
-/** Longer than the backoff after a refused size. */
+/** Longer than the backoff after a rejected size. */
 const REST_MS = 600_000
 const SLOW_SIZE = '6Gi'
 const NAMES = ['plain', 'twice', 'brave', 'again', 'slow', 'timid']
@@ -87,7 +87,7 @@ function stepsOf({ claim, driver }: CrashSystem): Record<string, Step[]> {
   const stateOfClaim = (name: string) => claim(name)?.status?.allocatedResourceStatuses?.storage
   const capacityOf = (name: string) => Number(quantityToBytes(claim(name)?.status?.capacity?.storage ?? '0'))
   const immediateStep = (size: string): Step => ({ size, isDue: () => true })
-  const stepAfterRefusal = (name: string, size: string): Step => ({
+  const stepAfterRejection = (name: string, size: string): Step => ({
     size,
     isDue: () => stateOfClaim(name) === 'ControllerResizeInfeasible',
   })
@@ -105,10 +105,10 @@ function stepsOf({ claim, driver }: CrashSystem): Record<string, Step[]> {
   return {
     plain: [immediateStep('3Gi')],
     twice: [immediateStep('3Gi'), stepAfterExpansion('twice', gi(3), '5Gi')],
-    brave: [immediateStep('50Gi'), stepAfterRefusal('brave', '2Gi')], // case 1
-    again: [immediateStep('50Gi'), stepAfterRefusal('again', '2Gi'), stepAfterExpansion('again', gi(2), '60Gi')], // case 2
+    brave: [immediateStep('50Gi'), stepAfterRejection('brave', '2Gi')], // case 1
+    again: [immediateStep('50Gi'), stepAfterRejection('again', '2Gi'), stepAfterExpansion('again', gi(2), '60Gi')], // case 2
     slow: [immediateStep(SLOW_SIZE), stepAfterCall('slow', '2Gi')], // case 3
-    timid: [immediateStep('50Gi'), stepAfterRefusal('timid', '1Gi')], // cancelled
+    timid: [immediateStep('50Gi'), stepAfterRejection('timid', '1Gi')], // cancelled
   }
 }
 

@@ -13,7 +13,7 @@ import type { SimDriver } from '../environment/driver.ts'
 import { createBoundClaims, handleOf, runChanges } from './bound-claims.ts'
 import { DRIVER, NAMESPACE } from './crash-point.ts'
 
-/** Parameters by class name. The driver refuses `odd`, because it does not support `colour`. */
+/** Parameters by class name. The driver rejects `odd`, because it does not support `colour`. */
 const CLASSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   silver: { iops: '500', tier: 'silver' },
   gold: { iops: '1000' },
@@ -25,7 +25,7 @@ const CLASSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** The number of workers, less than the number of claims. */
 export const WORKERS = 2
 
-/** Creates claims that have the class `silver`, every class but `late`, and the quotas. */
+/** Creates the claims with the class `silver`, every class except `late`, and the quotas. */
 export async function createModifiableClaims(client: Client, driver: SimDriver, names: readonly string[]) {
   await createBoundClaims(client, driver, names, '40Gi')
   for (const name of Object.keys(CLASSES)) if (name !== 'late') await createClass(client, name)

@@ -1,4 +1,4 @@
-// Crash scenario: users change classes, amounts and sizes of claims, some of which the driver refuses, and revert some, while
+// Crash scenario: users change classes, amounts and sizes of claims, the driver rejects some changes, and users revert some, while
 // one process crashes at one point. The final state includes the driver, volumes, claims and quotas.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -22,7 +22,7 @@ import { createClass, createModifiableClaims, runChanger, WORKERS } from './modi
 
 const SEED = 6
 const END_MS_MAX = 1_200_000
-/** Longer than the backoff after refused attributes. */
+/** Longer than the backoff after rejected attributes. */
 const REST_MS = 400_000
 const CHANGE_METHODS = ['ControllerModifyVolume', 'ControllerExpandVolume']
 const NAMES = ['plain', 'undone', 'refused', 'stubborn', 'patient', 'larger']
@@ -118,7 +118,7 @@ export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<M
   }
 }
 
-/** Reports if one incarnation makes more changes at once than it has workers. */
+/** Reports an incarnation that makes more changes at once than it has workers. */
 function checkConcurrency({ system, report }: CrashSystem): void {
   const openCalls = new Map<string, number>()
   system.onCall(({ process, incarnation, method }, phase) => {

@@ -1,4 +1,4 @@
-// Injects the faults of a plan into the system. A fault that lasts ends after its duration, or when everything is healed.
+// Injects the faults of a plan into the system. A lasting fault ends after its duration, or when the system is healed.
 
 import { OUT_OF_SERVICE_TAINT } from '../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -185,7 +185,7 @@ export function createFaultInjector(system: System): FaultInjector {
       .catch(() => {}) // the server is down, or the node was deleted
   }
 
-  /** Freezes a process. If it is the server or a driver, its callers get no answer. */
+  /** Freezes a process. If it is the server or a driver, its callers receive no response. */
   function freeze(name: string, ms: number): void {
     const driver = DRIVERS.find((driverName) => name === `driver ${driverName}`)
     if (driver) {

@@ -27,7 +27,7 @@ const existingIsTransient: PlantedBug = {
   }),
 }
 
-/** A watch starts only after its initial state has been read, so that events in between are lost. */
+/** A watch starts only after its initial state has been read. The events in between are lost. */
 const lateWatch: PlantedBug = {
   wrapServer: (client, store) => ({
     ...client,
@@ -95,7 +95,7 @@ const underratedPods: PlantedBug = {
   },
 }
 
-/** Watches and lists show no volume in use: a volume may be detached while a node that was cut off or runs has it mounted. */
+/** Watches and lists show no volume in use: a volume may be detached while a node has it mounted. */
 const noVolumesInUse: PlantedBug = {
   wrapServer: (client) => {
     const withoutUse = <T extends KubeObject>(object: T): T => {
@@ -119,7 +119,7 @@ const noVolumesInUse: PlantedBug = {
 }
 
 const FIRST_SEED = 1_000
-/** Any change of the number of watches changes what a seed does, and few seeds reach the late watch. */
+/** Few seeds reach the late watch, and every change in the number of watches changes what each seed does. */
 const SEEDS_MAX = 60
 const TIMEOUT_MS = 900_000
 
@@ -132,7 +132,7 @@ describe('a planted bug', { timeout: TIMEOUT_MS }, () => {
     expect(await findViolations('cache', lateWatch)).toContain('watch')
   })
 
-  it('SYS-27 is found by "wrong preemption" if the scheduler reads too low priorities', async () => {
+  it('SYS-27 is found by "wrong preemption" if the scheduler reads priorities that are too low', async () => {
     expect(await findViolations('priority', underratedPods)).toContain('wrong preemption')
   })
 

@@ -1,6 +1,6 @@
 // Runs production code as simulated processes: gives each incarnation its clock, its client and its
 // connections to the drivers, records every driver call, and restarts processes that exit.
-// Which processes there are is in processes.ts (the whole system) and in ../crash-points (a few controllers).
+// processes.ts adds the processes of the whole system, ../crash-points those of a few controllers.
 import { setMaxListeners } from 'node:events'
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../../api/feature-gates.ts'
@@ -26,7 +26,7 @@ export interface HostDeps {
   readonly drivers: ReadonlyMap<DriverName, SimDriver>
   readonly machines: ReadonlyMap<string, Machine>
   readonly setup: Setup
-  /** Given if the server answers as a stock API server does. */
+  /** Present if the server responds like a stock API server. */
   readonly stockAnswers?: StockAnswers
   gates(): FeatureGates
   /** Wraps the client above the commit mode, for checkers. */

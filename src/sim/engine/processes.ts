@@ -73,7 +73,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     (name !== 'stateful-sets' || setup.statefulSets === true)
 
   for (let nth = 1; nth <= setup.controlReplicas; nth++) add(`control-${nth}`, (context) => runControl(context))
-  // A server without transactions maintains its quotas itself; here our quota controller does, with transactions.
+  // A server without transactions maintains its quotas itself; here the quota controller does, with transactions.
   if (setup.commits === 'one by one') add('quotas', (context) => runControl(context, ['quota']), { isAtomic: true })
   if (setup.secondBinder) add('second-binder', (context) => runControl(context, ['binding', 'protection'], false))
   if (setup.driverControllers === 'sidecars') for (const name of DRIVERS) addSidecars(name)

@@ -1,4 +1,4 @@
-// Runs a plan: users act and faults occur as it says, then all faults end, and once the system is at rest the checkers
+// Runs a plan: users act and faults occur as planned, then all faults end, and once the system is at rest the checkers
 // verify the whole state. Returns the violations and the trace.
 import type { Client } from '../../client/index.ts'
 import { createCheckers } from '../checkers/index.ts'

@@ -78,7 +78,7 @@ describe('secrets', () => {
     const write = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
     const log: Logger = { debug: write, info: write, warn: write, error: write }
     const simulation = createSimulation(1, { log, linesMax: 100_000 })
-    /** A process masks what it has sent itself: it cannot know what others have sent. */
+    /** A process masks the secrets that it has sent itself. It cannot know those of other processes. */
     const quotedByProcess = new Map<string, Set<string>>()
     const failures = new Map<string, number>()
     const system = await createSystem(simulation, SETUP, {

@@ -21,7 +21,7 @@ import { addProcesses } from './processes.ts'
 export interface System {
   readonly setup: Setup
   readonly cluster: Cluster
-  /** Given if the server answers as a stock API server does. */
+  /** Present if the server responds like a stock API server. */
   readonly stockAnswers?: StockAnswers
   readonly drivers: ReadonlyMap<DriverName, SimDriver>
   readonly nodes: ReadonlyMap<string, SystemNode>

@@ -110,7 +110,7 @@ describe('users', () => {
     expect(deletedClaim).toMatchObject({ uid: newClaim?.uid, isDeleted: false }) // its finalizer keeps it
   })
 
-  it('SYS-14 get no response if the server crashes during the request, and "no server" while it is down', async () => {
+  it('SYS-14 receive no response if the server crashes during the request, and "no server" while it is down', async () => {
     const { simulation, cluster, users, perform } = await createFixture()
     const previousCount = users.acknowledgedWrites.length
     let answer: string | undefined

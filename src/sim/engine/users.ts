@@ -112,7 +112,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     return 'done'
   }
 
-  /** Returns a volume by its own name, or the present or last volume of a claim. */
+  /** Returns a volume by its own name, or the current or last volume of a claim. */
   function volumeOf({ namespace, name }: Ref): Ref | undefined {
     if (!namespace) return { name }
     const volumesOfClaim = [...view.volumes.values()].filter(
@@ -176,7 +176,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     return create(client, 'volume', action.object)
   }
 
-  /** Restarts every process that uses gates; controllers stop before the server, as the operations guide says. */
+  /** Restarts every process that uses gates; controllers stop before the server, as the operations guide requires. */
   function setGate(gate: string, isOn: boolean): string {
     system.setGate(gate, isOn)
     const servers = [...system.processes].filter(([name]) => name === 'server')

@@ -146,7 +146,7 @@ export function createView(cluster: Cluster): View {
   return view
 }
 
-/** Creates a view that gets its contents by `apply` instead of from a store. */
+/** Creates a view that receives its contents through `apply` instead of from a store. */
 export function createViewWithoutStore({
   nowMs,
 }: {

@@ -37,11 +37,11 @@ export interface Cluster {
   directClient(): Client | undefined
   /** Returns such a client of any API server that is up. */
   anyDirectClient(): Client | undefined
-  /** Returns how the server answers a node's agent: with the node's rights only. Requires `identities`. */
+  /** Returns a function that limits a client of the server to the rights of a node's agent. Requires `identities`. */
   answersToNode(nodeName: string): (server: Client) => Client
   /** Returns the store, for checkers; undefined while the server is down. */
   store(): Store | undefined
-  /** Calls `listener` with the store of every incarnation of the server, first with the present one. */
+  /** Calls `listener` with the store of every incarnation of the server, starting with the current one. */
   follow(listener: (store: Store) => void): void
   /** Adds and starts a component that reaches the server over the network only. `answers`: how the server answers it. */
   add(name: string, main: (env: Env, client: Client) => void, answers?: (server: Client) => Client): SimProcess

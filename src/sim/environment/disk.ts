@@ -1,10 +1,10 @@
-// A disk under the store that can be slow, refuse writes, or lose unsynced writes. Acknowledged writes survive every
+// A disk under the store that can be slow, reject writes, or lose unsynced writes. Acknowledged writes survive every
 // crash; of the writes in progress at a crash a random prefix survives, each write completely or not at all.
 import { AppendRejectedError, type Medium, type MediumBatch, memoryMedium } from '../../store/index.ts'
 import type { Simulation } from './simulation.ts'
 
 interface DiskFaults {
-  /** Probability that a write is refused without an effect. */
+  /** Probability that a write is rejected without an effect. */
   refuse: number
   latencyMs: number
 }
@@ -48,7 +48,7 @@ export function createDisk(simulation: Simulation, name: string): SimDisk {
             const pendingWrite = { batch, mount }
             pendingWrites.push(pendingWrite)
             simulation.schedule(faults.latencyMs * random(), () => {
-              if (mount !== currentMount) return // disconnected: no one receives the result
+              if (mount !== currentMount) return // disconnected: no caller receives the result
               pendingWrites = pendingWrites.filter((other) => other !== pendingWrite)
               if (random() < faults.refuse) {
                 simulation.tally('disk refused')
