@@ -43,7 +43,7 @@ export interface Cluster {
   store(): Store | undefined
   /** Calls `listener` with the store of every incarnation of the server, starting with the current one. */
   follow(listener: (store: Store) => void): void
-  /** Adds and starts a component that reaches the server over the network only. `answers`: how the server answers it. */
+  /** Adds and starts a component that reaches the server over the network only. `answers` changes how the server answers it. */
   add(name: string, main: (env: Env, client: Client) => void, answers?: (server: Client) => Client): SimProcess
   /** Starts every process that is down, ends all faults, and waits until the server answers. */
   heal(): Promise<void>
@@ -61,9 +61,9 @@ export interface ClusterOptions {
   readonly wrapServer?: (client: Client, store: Store) => Client
 }
 
-/** Denies what the node authorizer does not grant, because a simulated cluster has no roles. */
+/** Denies every request that the node authorizer does not allow: a simulated cluster has no RBAC roles. */
 const DENY: Authorizer = { authorize: () => ({ allowed: false }) }
-/** The longest delay of a change on its way to another server's copy of the store. */
+/** The longest delay until a change reaches another server's copy of the store, and of a request from that server to the store. */
 const COPY_LATENCY_MS = 100
 
 export async function createCluster(

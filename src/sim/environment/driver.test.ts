@@ -85,7 +85,7 @@ describe('the simulated driver', () => {
     })
   }
 
-  it('SYS-14 gives the same run for the same seed', async () => {
+  it('SYS-14 repeats a run exactly for the same seed', async () => {
     const firstRun = await runWithFaults(7)
     const secondRun = await runWithFaults(7)
     expect(secondRun.simulation.fingerprint).toBe(firstRun.simulation.fingerprint)
@@ -118,7 +118,7 @@ describe('the simulated driver', () => {
     expect(Object.keys(driver.state().volumes).length).toBe(1)
   })
 
-  it('SYS-14 keeps its volumes across a crash, and loses them only when its state is lost', async () => {
+  it('SYS-14 keeps its volumes across a crash, and loses them only with its state', async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     const creator = startVolumeCreator(simulation, driver, ['a'])

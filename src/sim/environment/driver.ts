@@ -55,7 +55,7 @@ export interface SimDriver {
   readonly script: Script
   /** The driver's process; a crash keeps its volumes. */
   readonly process: SimProcess
-  /** Returns the present state of the storage. */
+  /** Returns the current state of the storage. */
   state(): FakeState
   /** Deletes all volumes; call while the driver is down. */
   loseState(): void
@@ -76,9 +76,9 @@ interface ScriptedCall {
 }
 
 export interface SimDriverHooks {
-  /** Called when the node's part of a call is done, even if the reply is lost. */
+  /** Called after each successful call of the node service, even if the reply is lost. */
   onNode?(nodeId: string, method: string, request: Message): void
-  /** Returns a number that each power cut of the node increments: a call that was in progress then has no effect. */
+  /** Returns a number that each power cut of the node increments. A call during which it changes has no effect. */
   bootOf?(nodeId: string): number
 }
 
@@ -103,7 +103,7 @@ export function createSimDriver(
   let state = emptyState()
   let currentRun: { readonly fake: FakeDriver; readonly env: Env } | undefined
   const openCalls = new Set<OpenCall>()
-  /** The attributes last requested, by volume. */
+  /** The attributes of the latest ControllerModifyVolume request, by volume ID. */
   const requestedAttributes = new Map<string, Readonly<Record<string, string>>>()
 
   const instance = createProcess(simulation, name, (env) => {
@@ -275,7 +275,7 @@ export function clearNode(state: FakeState, nodeId: string): void {
   for (const volume of Object.values(state.volumes)) delete volume.onNodes[nodeId]
 }
 
-/** The reason of every cancelled call, created once because an error per call would be costly. */
+/** The abort reason of every ended call, created once because an error per call would be costly. */
 const CALL_ENDED = new Error('the call is over')
 
 interface OpenCall {

@@ -49,7 +49,7 @@ describe('the network', () => {
     }
   })
 
-  it('SYS-14 can lose the replies to writes only: the writes are executed', async () => {
+  it('SYS-14 loses only the replies to writes if onlyReplies is set, and the server executes the writes', async () => {
     const { simulation, cluster, deaf } = await createFixture()
     cluster.network.lossesByProcess.set('deaf', { share: 1, onlyReplies: true })
     const write = deaf.create(configMapKind, aConfigMap('a') as never).catch((error: ApiError) => error.code)

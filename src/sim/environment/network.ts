@@ -61,7 +61,7 @@ export interface Network {
   readonly lossesByProcess: Map<string, Losses>
   /**
    * For `ms`, the watches of one process or all, of one kind or all, deliver nothing. Then they break, and resuming them
-   * fails with 410, so that everything must be listed again.
+   * fails with 410, so clients must list everything again.
    */
   cutHistory(ms: number, selector?: StreamSelector): void
 }
@@ -74,7 +74,7 @@ interface StreamSelector {
 
 /** An open watch. */
 interface OpenStream {
-  /** The process's name. */
+  /** The name of the process. */
   readonly name: string
   readonly plural: string
   /** Called when the connection breaks, while the watch waits for its next event. */
@@ -92,7 +92,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
   const lossesByProcess = new Map<string, Losses>()
   /** Active cuts. */
   let cuts: (StreamSelector & { readonly untilMs: number })[] = []
-  /** By process and kind: how many resumed watches still get 410. */
+  /** How many resumed watches still fail with 410, by process and kind. */
   const expiredByStream = new Map<string, number>()
   const delay = () => new Promise<void>((resolve) => void simulation.schedule(faults.latencyMs * random(), resolve))
   const wait = (ms: number) => new Promise<void>((resolve) => void simulation.schedule(ms, resolve))

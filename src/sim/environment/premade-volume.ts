@@ -1,4 +1,4 @@
-// Puts a volume into the simulated driver without a CreateVolume call.
+// Adds a volume to the simulated driver without a CreateVolume call.
 import type { SimDriver } from './driver.ts'
 
 export function addPremadeVolume(driver: SimDriver, id: string, capacityBytes: number): void {

@@ -34,7 +34,7 @@ export interface SimProcess {
   /** Shifts the clock of this and all later incarnations. */
   jumpClock(byMs: number): void
   /**
-   * Ends the process with its simulation. Node.js keeps signals derived from the process's signal, with all their
+   * Ends the process when its simulation ends. Node.js keeps signals derived from the process's signal, with all their
    * listeners, until it fires: without this, many simulations in one Node.js process would exhaust its memory.
    */
   dispose(): void

@@ -1,5 +1,5 @@
-// The store of one of several API servers that share a store, as on etcd: the production transactor decides on a copy that
-// lags behind, and a commit succeeds only if every key it read is unchanged. `sharedStore` stands for etcd.
+// The store of an API server that shares its data with other API servers, as on etcd: the production transactor decides on a
+// copy that lags behind, and a commit succeeds only if every key it read is unchanged. `sharedStore` stands for etcd.
 
 import type { CommitResult, ConditionalWrite } from '../../store/etcd/commit-queue.ts'
 import { Transactor } from '../../store/etcd/transactor.ts'
@@ -98,9 +98,9 @@ export async function shareStore({ simulation, env, sharedStore, latencyMs }: Sh
   }
 }
 
-/** etcd's default of --max-txn-ops. */
+/** The default of etcd's --max-txn-ops. */
 const OPERATIONS_MAX = 128
 
-/** A chain (store/etcd/chain.ts) writes each total once already, and etcd keeps every revision that the chain writes. */
+/** A chain (store/etcd/chain.ts) already writes each total only once, and etcd keeps every revision that the chain writes. */
 const disableCoalescing = (write: Write): Write =>
   'put' in write && write.isCoalescable ? { put: write.put, value: write.value } : write

@@ -1,8 +1,8 @@
-// A simulation: virtual time, random streams, and the order of everything that happens. Production code runs in it
-// unmodified and waits only for steps that the simulation schedules, so that a seed gives the same run every time.
+// A simulation provides virtual time and random streams, and decides the order of all events. Production code runs in it
+// unmodified and waits only for steps that the simulation schedules, so a seed always produces the same run.
 //
 // A step is one scheduled callback and every microtask that it releases. Steps due at the same moment run in a random
-// order, so that some seed tries each order of concurrent operations.
+// order: across many seeds, concurrent operations run in many different orders.
 import type { Clock, Random } from '../../base/clock.ts'
 import { type Logger, silentLog } from '../../base/log.ts'
 import { hashText, mixSeed, seededRandom } from '../../base/seeded-random.ts'
@@ -10,9 +10,9 @@ import { hashText, mixSeed, seededRandom } from '../../base/seeded-random.ts'
 export interface Simulation {
   readonly seed: number
   readonly log: Logger
-  /** One random stream per purpose, so that a further draw for one purpose does not change the others. */
+  /** Returns the random stream for a purpose. Streams are separate: a further draw from one does not change the others. */
   random(purpose: string): Random
-  /** The true time; processes get their own clocks from process.ts. */
+  /** The true time. Each process has its own clock (process.ts). */
   readonly clock: Clock
   readonly nowMs: number
   /** Runs `step` after `ms`; the returned function cancels it. */
@@ -48,7 +48,7 @@ const STEPS_MAX = 5_000_000
 interface Step {
   readonly atMs: number
   readonly order: number
-  /** Undefined after it was cancelled. */
+  /** Undefined if the step is cancelled. */
   run: (() => void) | undefined
 }
 

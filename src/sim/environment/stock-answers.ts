@@ -8,17 +8,17 @@ import type { Simulation } from './simulation.ts'
 export type StockVerb = StockRequest['verb']
 
 export interface StockAnswers {
-  /** Returns the server's client with a stock server's responses. */
+  /** Returns a client of the server whose responses are those of a stock API server. */
   wrap(server: Client): Client
   /** Denies verbs on a resource and its subresources. The returned function ends the denial. */
   deny(plural: string, verbs: readonly StockVerb[]): () => void
-  /** Answers requests for a kind with 404. The returned function ends that. */
+  /** Answers requests for a kind with 404. The returned function serves the kind again. */
   stopServing(plural: string): () => void
   /** Ends all denials, serves all kinds and rejects nothing. Watches still end, and forms still vary. */
   heal(): void
 }
 
-/** The share of requests that get 429. */
+/** The share of requests that the server rejects with 429. */
 const REJECTION_RATE = 0.005
 /** The longest life of a watch. A stock server ends watches after 30 minutes or more, but also whenever it restarts. */
 const WATCH_MS_MAX = 8 * 60_000

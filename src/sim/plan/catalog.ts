@@ -101,7 +101,7 @@ export const MEMORY_PLUGIN_PATH = '/memory/'
 /** The driver part of the asset names of the plugin's volumes. */
 export const MEMORY_PLUGIN_ASSETS = 'memory'
 
-/** More classes for setups with the in-process plugin: one of the plugin, and one that packs volumes with two copies. */
+/** Additional classes in setups with the in-process plugin: one for the plugin, and one that packs volumes with two copies. */
 export const EXTRA_CLASSES: Readonly<Record<string, object>> = {
   memory: { provisioner: MEMORY_PLUGIN, volumeBindingMode: 'Immediate', reclaimPolicy: 'Delete' },
   'local-mirrored': {

@@ -1,5 +1,5 @@
-// Describes an action in a few words for timelines: `alice creates claim team-a/c1 (4Gi, net-now, silver)`. Works for any
-// object, even after shrinking removed parts of it.
+// Describes an action in a few words for timelines: `alice creates claim team-a/c1 (4Gi, net-now, silver)`. Accepts any
+// object, because shrinking may have removed parts of it.
 
 import { NAMESPACES } from './catalog.ts'
 import type { Action, Fault, KindName, Manifest, Ref, UserAction } from './plan.ts'
@@ -75,7 +75,7 @@ function parenthesize(facts: Facts): string {
   return presentFacts.length > 0 ? ` (${presentFacts.join(', ')})` : ''
 }
 
-/** Returns the facts of an object that a reader needs first. */
+/** Returns the most important fields of an object. */
 function factsOf(kind: KindName, object: Manifest): Facts {
   const spec = fieldOf(object, 'spec')
   switch (kind) {

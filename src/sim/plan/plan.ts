@@ -1,5 +1,5 @@
 // A plan describes one run as JSON data: setup, fault rates and steps. workload/generate.ts generates it from a seed,
-// engine/run.ts runs it, shrink.ts makes it smaller. Steps name the objects and processes they concern, so that the others
+// engine/run.ts runs it, shrink.ts makes it smaller. A step names the objects and processes that it concerns: the other steps
 // stay valid if one is removed.
 import type { ExpansionQuota } from '../../api/kind.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
@@ -12,13 +12,13 @@ export interface Plan {
   readonly seed: number
   /** The workload that generated the plan. Default `mixed`. */
   readonly workload?: string
-  /** How long users act and faults occur; healing comes after. */
+  /** How long users act and faults occur. Then all faults end. */
   readonly minutes: number
   readonly setup: Setup
   readonly faultRates: FaultRates
   /** Ordered by time. */
   readonly steps: readonly Step[]
-  /** The steps after the system has come to rest; it is checked again after each. */
+  /** The steps after the system has come to rest. The checkers run again after each of them. */
   readonly atRest?: readonly AtRestStep[]
 }
 
@@ -38,15 +38,15 @@ export interface Setup {
   /** API servers that share the store; users reach any of them. Default 1. */
   readonly apiServers?: number
   /**
-   * Whether each agent acts as the user of its node, which the node authorizer and NodeRestriction limit to the objects that its
-   * pods use, so that it reads claims, volumes and attachments by name. The service account controllers run too.
+   * Whether each agent acts as the user of its node. The node authorizer and NodeRestriction limit this user to the objects that
+   * the node's pods use, so the agent reads claims, volumes and attachments by name. The service account controllers run too.
    */
   readonly identities?: boolean
   /** Adds a process whose watched caches are compared with the store. */
   readonly cacheFollower?: boolean
   /** Adds the in-process plugin and EXTRA_CLASSES. */
   readonly memoryPlugin?: boolean
-  /** Runs the stateful set controller. Other plans do without, so that saved regressions do not change. */
+  /** Runs the stateful set controller. Off by default, because it would change the runs of saved regressions. */
   readonly statefulSets?: boolean
   /** Adds a binder that works on the same claims without leader election. */
   readonly secondBinder?: boolean
@@ -106,7 +106,7 @@ export type UserAction =
   | { readonly do: 'revert'; readonly ref: Ref }
   /** Server and controllers restart with a feature gate on or off. */
   | { readonly do: 'set gate'; readonly gate: string; readonly isOn: boolean }
-  /** Creates a volume in the driver itself, and its PersistentVolume. */
+  /** Creates a volume directly in the driver, and a PersistentVolume for it. */
   | { readonly do: 'import'; readonly driver: DriverName; readonly name: string; readonly object: Manifest }
 
 export type KindName =
@@ -123,7 +123,7 @@ export type KindName =
   | 'capacity'
   | 'stateful set'
 
-/** A volume may also be named by its present or last claim: with that claim's namespace and name. */
+/** The name of an object. A volume can also be identified by the namespace and name of its current or last claim. */
 export interface Ref {
   readonly namespace?: string
   readonly name: string
@@ -134,7 +134,7 @@ export type Manifest = Readonly<Record<string, unknown>>
 
 export type Fault =
   | { readonly do: 'crash'; readonly process: string; readonly downMs: number }
-  /** The process stops at its next await and continues after `ms`; by then another may lead. */
+  /** The process stops at its next await and continues after `ms`; by then another replica may lead. */
   | { readonly do: 'freeze'; readonly process: string; readonly ms: number }
   | { readonly do: 'jump clock'; readonly process: string; readonly byMs: number }
   /** `isOutOfService`: an administrator taints the node meanwhile. */
@@ -165,7 +165,7 @@ export type Fault =
   /** The driver loses all its volumes. */
   | { readonly do: 'lose state'; readonly driver: DriverName }
   | { readonly do: 'report late'; readonly driver: DriverName; readonly ms: number }
-  /** RBAC denies these verbs on a resource. Without stock answers nothing is denied. */
+  /** The server denies these verbs on a resource, as RBAC does. Only with stock answers. */
   | { readonly do: 'deny'; readonly plural: string; readonly verbs: readonly StockVerb[]; readonly ms: number }
   /** The server does not serve a kind: 404 for every request. Only with stock answers. */
   | { readonly do: 'stop serving'; readonly plural: string; readonly ms: number }

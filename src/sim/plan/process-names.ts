@@ -18,7 +18,7 @@ const SIDECARS: Readonly<Record<DriverName, readonly string[]>> = {
   'basic.sim': ['provisioner'],
 }
 
-/** Returns the replicas of all controllers, including those without leader election. */
+/** Returns the names of all controller processes, including those without leader election. */
 export function controlProcesses(setup: Setup): string[] {
   const { controlReplicas, driverControllers, secondBinder, secondProvisioner } = setup
   const replicas = Array.from({ length: controlReplicas }, (_, index) => index + 1)
@@ -43,7 +43,7 @@ export const processesOf = (setup: Setup): string[] => [
 export const clientsOf = (setup: Setup): string[] =>
   processesOf(setup).filter((name) => name !== 'server' && !name.startsWith('driver '))
 
-/** Returns all replicas that do this work for a driver: its sidecars, or else the control processes. */
+/** Returns the processes that have a role for a driver: its sidecars, or else the control processes. */
 export function workersOf(setup: Setup, role: string, driver?: DriverName): string[] {
   const replicas = Array.from({ length: setup.controlReplicas }, (_, index) => index + 1)
   const isSidecar = setup.driverControllers === 'sidecars' && driver !== undefined && SIDECARS[driver].includes(role)

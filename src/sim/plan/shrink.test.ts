@@ -21,7 +21,7 @@ describe('shrinking a failing plan', () => {
   })
 
   it('SYS-14 finds three causes among 250 steps in under 100 runs', async () => {
-    const plan = planOf(250)
+    const plan = fakePlan(250)
     const fails = (candidate: Plan) => ['c20', 'c101', 'c230'].every((name) => claimNames(candidate).includes(name))
     const shrunk = (await shrink(plan, createRunner(fails), AMPLE_BUDGET))!
     expect(claimNames(shrunk.plan)).toEqual(['c20', 'c101', 'c230'])
@@ -36,7 +36,7 @@ describe('shrinking a failing plan', () => {
       steps.some(({ action }) => action.do === 'create' && JSON.stringify(action.object).includes('gold'))
     const crash: Step = { atMs: 1_234_567, action: { do: 'crash', process: 'server', downMs: 90_000 } }
     const { plan } = (await shrink(
-      { ...planOf(4), steps: [...planOf(4).steps, crash] },
+      { ...fakePlan(4), steps: [...fakePlan(4).steps, crash] },
       createRunner(fails),
       AMPLE_BUDGET,
     ))!
@@ -73,10 +73,10 @@ describe('shrinking a failing plan', () => {
   it('SYS-14 does not shrink to a violation of another rule', async () => {
     const run: RunPlan = async (plan) => {
       const has = (name: string) => claimNames(plan).includes(name)
-      if (has('c1') && has('c2')) return runOf(plan, 'leak')
-      return has('c1') ? runOf(plan, 'quota') : runOf(plan)
+      if (has('c1') && has('c2')) return fakeRun(plan, 'leak')
+      return has('c1') ? fakeRun(plan, 'quota') : fakeRun(plan)
     }
-    const shrunk = (await shrink(planOf(6), run, AMPLE_BUDGET))!
+    const shrunk = (await shrink(fakePlan(6), run, AMPLE_BUDGET))!
     expect(claimNames(shrunk.plan)).toEqual(['c1', 'c2'])
   })
 
@@ -87,7 +87,7 @@ describe('shrinking a failing plan', () => {
       runs++
       return createRunner(fails)(plan)
     }
-    const limitedResult = (await shrink(planOf(64), countingRunner, {
+    const limitedResult = (await shrink(fakePlan(64), countingRunner, {
       ...AMPLE_BUDGET,
       budget: { runs: 5, ms: 1_000 },
     }))!
@@ -102,12 +102,12 @@ describe('shrinking a failing plan', () => {
       nowMs += 400
       return createRunner(fails)(plan)
     }
-    const timeLimitedResult = (await shrink(planOf(64), slowRunner, { clock, budget: { runs: 1_000, ms: 1_000 } }))!
+    const timeLimitedResult = (await shrink(fakePlan(64), slowRunner, { clock, budget: { runs: 1_000, ms: 1_000 } }))!
     expect(timeLimitedResult).toMatchObject({ runs: 4, isSmallest: false })
   })
 
   it('SYS-14 does not shrink a plan without a violation', async () => {
-    expect(await shrink(planOf(3), async (plan) => runOf(plan), AMPLE_BUDGET)).toBeUndefined()
+    expect(await shrink(fakePlan(3), async (plan) => fakeRun(plan), AMPLE_BUDGET)).toBeUndefined()
   })
 })
 
@@ -121,14 +121,14 @@ const claimNames = (plan: Plan): string[] =>
 const createRunner =
   (fails: (plan: Plan) => boolean): RunPlan =>
   async (plan) =>
-    fails(plan) ? runOf(plan, 'leak') : runOf(plan)
+    fails(plan) ? fakeRun(plan, 'leak') : fakeRun(plan)
 
-function runOf(plan: Plan, rule?: string): SimulationRun {
+function fakeRun(plan: Plan, rule?: string): SimulationRun {
   const violations = rule ? [{ atMs: plan.minutes * 60_000, rule, text: 'it happened' }] : []
   return { plan, violations, log: [], fingerprint: 0, virtualMs: 0, operations: {}, faults: {} }
 }
 
-function planOf(steps: number): Plan {
+function fakePlan(steps: number): Plan {
   return {
     seed: 7,
     minutes: 60,
@@ -170,7 +170,7 @@ function failingPlans() {
       fc.boolean(),
     )
     .map(([length, sets, isEven]) => {
-      const plan = planOf(length)
+      const plan = fakePlan(length)
       const requiredSets = sets.map((set) => [...new Set(set.map((index) => `c${index % length}`))])
       const requiredNames = new Set(requiredSets.flat())
       const fails = (candidate: Plan): boolean => {

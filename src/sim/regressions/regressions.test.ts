@@ -1,4 +1,4 @@
-// Every plan in this folder failed once. `npm run sim -- --plan src/sim/regressions/<file>` prints its run.
+// Runs the plans of this folder, each of which failed before a bug was fixed. `npm run sim -- --plan src/sim/regressions/<file>` prints its run.
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { runPlan } from '../engine/run.ts'

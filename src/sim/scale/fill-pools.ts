@@ -1,7 +1,7 @@
 // The scale test of the storage capacity KEP: every node has a pool for a number of volumes, and there are as many pods as
-// all pools can take, each with an ephemeral volume, created as fast as the server accepts them. The driver's capacity
-// reports lag behind, and its two classes share the pools. Every pod must get a node; with capacity reservation no
-// CreateVolume may fail.
+// the pools have room for, each with an ephemeral volume, created as fast as the server accepts them. The driver's capacity
+// reports lag behind, and its two classes share the pools. The scheduler must bind every pod; with capacity reservation no
+// CreateVolume call may fail.
 import { callDriver } from '../../csi/driver.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver } from '../../csi/index.ts'

@@ -1,5 +1,5 @@
-// The processes of a cluster that schedules pods by the capacity of their volumes: scheduler, claim controllers, and the
-// provisioner and capacity producer of a CSI driver. All of it is production code.
+// Runs the processes of a cluster that schedules pods by storage capacity: the scheduler, the claim controllers, and the
+// provisioner and capacity producer of a CSI driver. All of them are production code.
 import { setMaxListeners } from 'node:events'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -25,7 +25,7 @@ export function runScheduler(env: Env, client: Client, options: { readonly capac
   return scheduler
 }
 
-/** Creates the claims of ephemeral volumes, binds claims, and deletes the claims of deleted pods. */
+/** Runs the controllers that create claims for ephemeral volumes, bind and protect claims, and delete the claims of deleted pods. */
 export function runClaimControllers(env: Env, client: Client): void {
   const deps = depsOf(env, client)
   void createBindingControllers({ ...deps, inProcessProvisioners: [] }).run(env.signal)
