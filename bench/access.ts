@@ -65,7 +65,7 @@ async function measureAccess({ dir, profileDir, isLong, progress }: PartOptions)
     progress(`creating ${formatCount(BINDINGS)} bindings`)
     await createBindings(admin)
     progress(`${rounds} rounds of creates`)
-    // Both servers get as many claims and as many Secrets, because creates become slower as a store grows.
+    // Both servers receive the same number of claims and Secrets, because creates become slower as a store grows.
     const requests = [
       { ...CLAIM, endpoint: admin },
       { ...CLAIM, endpoint: viewer },
@@ -90,7 +90,7 @@ async function measureAccess({ dir, profileDir, isLong, progress }: PartOptions)
   }
 }
 
-/** Returns the indexes of the requests in a random order, so that none always follows the same other one. */
+/** Returns the indexes of the requests in a random order: no request always follows the same other request. */
 function shuffleIndexes(requests: number): number[] {
   const order = Array.from({ length: requests }, (_, index) => index)
   for (let lastIndex = requests - 1; lastIndex > 0; lastIndex--) {
@@ -100,7 +100,7 @@ function shuffleIndexes(requests: number): number[] {
   return order
 }
 
-/** Grants the viewer creates in one namespace, with bindings of other users in the same namespace. */
+/** Allows the viewer to create claims and Secrets in one namespace, which also has bindings of other users. */
 async function createBindings(admin: Endpoint): Promise<void> {
   const rules = [{ apiGroups: [''], resources: ['persistentvolumeclaims', 'secrets'], verbs: ['create'] }]
   await post(admin, `${RBAC}/namespaces/${NAMESPACE}/roles`, { metadata: { name: 'creator' }, rules })

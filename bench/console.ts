@@ -1,5 +1,5 @@
 // Measures the console in headless chromium on a server with many claims: the time until the table has its rows, the memory of
-// the tab, and the longest task of its main thread while it scrolls, filters and receives changes.
+// the tab, and the longest task of its main thread while it loads, scrolls and filters.
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { CDPSession, Page } from 'playwright-core'
@@ -44,7 +44,7 @@ async function measureClaims(count: number, { dir, progress }: PartOptions): Pro
   const browser = await launchBrowser()
   try {
     progress(`opening the console with ${formatCount(count)} claims`)
-    const { page: firstPage } = await openPage(browser, console.url) // gets the session
+    const { page: firstPage } = await openPage(browser, console.url) // starts the session
     await firstPage.getByRole('heading', { name: 'Overview' }).waitFor()
     const page = await firstPage.context().newPage()
     await firstPage.close()
@@ -103,7 +103,7 @@ async function measurePage(page: Page, session: CDPSession, count: number): Prom
 const longestTask = async (page: Page): Promise<number> =>
   Number(await page.evaluate('Math.max(0, ...window.longTasks.splice(0))'))
 
-/** The compressed size of all files that the page can load. */
+/** Returns the compressed size of all files that the page can load. */
 function bundleKb(): number {
   const pageDir = join(dirname(process.argv[1]!), 'console')
   const files = readdirSync(pageDir).filter((name) => name.endsWith('.gz'))

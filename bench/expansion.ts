@@ -107,7 +107,7 @@ async function measureExpansion({ dir, profileDir, isLong, progress, note }: Par
 interface Round {
   readonly idle: BurstResult
   readonly result: BurstResult
-  /** Of claims and volumes, including the user's edit. */
+  /** The number of writes to claims and volumes, including the user's edits. */
   readonly writes: number
   readonly cpuMs: number
 }

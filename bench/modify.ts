@@ -1,7 +1,7 @@
 // Measures the modification of volume attributes: bursts of edits sent over HTTPS to `stowage up` on a durable store,
 // with a driver that responds at once, each timed from its edit to the event that shows the new class; the writes per
 // modification, without events; and the cost of an attributes class when volumes are provisioned.
-//   claims    claims that get another attributes class at once
+//   claims    claims that change their attributes class at once
 //   creates   claims provisioned with and without an attributes class, alternately
 //   stress    the test of KEP-3751: 500 volumes, 5 per second and all at once, by `stowage resizer` alone
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ const ROUNDS = { short: { 250: 2, 1000: 2, 3000: 1 }, long: { 250: 5, 1000: 5, 4
 const FIGURE_CLAIMS_MIN = 1_000
 
 const STRESS_VOLUMES = 500
-/** The number of them that are modified at 5 per second. */
+/** How many of these volumes are modified at 5 per second. */
 const SLOW_VOLUMES = { short: 40, long: 500 }
 const STRESS_PER_SECOND = 5
 /** From the graduation tests of the upstream external-resizer. */
@@ -68,7 +68,7 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
   const figures: Figure[] = []
   const points: GrowthPoint[] = []
   let rounds = 0
-  /** Each round gives the same claims a class that none has had. */
+  /** Each round changes the same claims to a new attributes class. */
   async function change(claims: number): Promise<Round> {
     const round = ++rounds
     // The limit: as many durable edits to the same claims by the same clients, to which no controller reacts.
@@ -108,7 +108,7 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
 interface Round {
   readonly idle: BurstResult
   readonly result: BurstResult
-  /** Of claims and volumes, including the user's edit. */
+  /** The number of writes to claims and volumes, including the user's edits. */
   readonly writes: number
 }
 
@@ -130,8 +130,8 @@ function burstFigures(claims: number, rounds: readonly Round[]): Figure[] {
 }
 
 /**
- * Small batches with and without a class alternate, so that both see the same load and the same number of claims, and a
- * short stall changes neither median.
+ * Alternates small batches with and without a class. Both see the same load and the same number of claims, and a short stall
+ * changes neither median.
  */
 async function measureCreates(options: PartOptions): Promise<Figure[]> {
   const bench = await openBench(options, { drivesInProcess: true })
@@ -250,7 +250,7 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
         request: createRequest(className),
         until: IS_BOUND,
       }),
-    /** Creates a batch of claims at once, one per connection; resolves to the seconds until all are Bound. */
+    /** Opens the connections for batches of claims. `run` creates one claim per connection and resolves to the seconds until all are Bound. */
     async openBatches(size: number) {
       let [createdCount, missingCount] = [0, 0]
       let startMs = 0

@@ -1,5 +1,5 @@
-// Finds the objects that a violation is about: those named in its text, and those related to them by the final objects
-// (a claim's volume, a volume's claim, attachments, owners). Other trace lines can be omitted.
+// Finds the objects that a violation is about: those named in its text, and those that the final objects relate to them
+// (a claim's volume, a volume's claim, attachments, owners). Trace lines about other objects can be omitted.
 
 import type { SimulationRun, Violation } from '../engine/run.ts'
 import type { Plan } from '../plan/plan.ts'

@@ -94,7 +94,7 @@ export function changeConfigMap(draft: Draft): UserAction {
   }
 }
 
-/** The prefix of the names of capacity objects that users write. */
+/** The name prefix of capacity objects that users create. */
 export const MANUAL_CAPACITY = 'manual-'
 
 /** Creates a capacity object as a user, with figures that no driver reported, and deletes it later. */

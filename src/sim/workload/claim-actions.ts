@@ -54,7 +54,7 @@ function createClaimOf(draft: Draft, classes: Weights<string>): UserAction {
   return { do: 'create', kind: 'claim', object: { ...object, spec: { ...spec, storageClassName: className } } }
 }
 
-/** Creates several claims in one transaction, which a quota accepts or refuses as a whole. */
+/** Creates several claims in one transaction, which a quota accepts or rejects as a whole. */
 export function createClaimsTogether(draft: Draft): UserAction {
   const { rng, claims } = draft
   const namespace = someNamespace(rng)

@@ -1,5 +1,5 @@
-// The state of plan generation: the objects that probably exist, so that most actions have a target, and follow-up actions.
-// Plans are generated without a running system; the run shows whether an action finds its target.
+// The state of plan generation: the objects that probably exist, from which most actions choose a target, and follow-up
+// actions. Plans are generated without a running system; only the run shows whether an action finds its target.
 
 import { NAMESPACES } from '../plan/catalog.ts'
 import type { Ref, Setup, UserAction } from '../plan/plan.ts'
@@ -31,7 +31,7 @@ interface LikelyClaim {
   sizeGi: number
 }
 
-/** Numbers of names. With few names, actions often concern the same object. */
+/** How many names there are per kind. With few names, actions often concern the same object. */
 const CLAIM_NAME_COUNT = 8
 const POD_NAME_COUNT = 6
 const STATIC_VOLUME_NAME_COUNT = 4

@@ -1,4 +1,4 @@
-// Generates the fault rates of a plan. About a sixth of the seeds have none, so that planned faults act alone.
+// Generates the fault rates of a plan. For about a sixth of the seeds all rates are zero, and only planned faults occur.
 
 import type { DriverFaults } from '../environment/driver.ts'
 import type { NetworkFaults } from '../environment/network.ts'
@@ -9,7 +9,7 @@ import type { Rng } from './rng.ts'
 
 const NO_FAULT_RATES: FaultRates = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }
 
-/** `severity`: the factor for every rate. */
+/** `severity` multiplies every probability. */
 export function generateFaultRates(rng: Rng, setup: Setup, severity = 1): FaultRates {
   const kind = rng.below(6)
   if (kind === 0) return NO_FAULT_RATES
@@ -46,5 +46,5 @@ const generateDriverFaults = (rng: Rng, severity: number): Partial<DriverFaults>
   slowMs: 20_000,
 })
 
-/** Rounds a rate, so that timelines and saved regressions are easy to read. */
+/** Rounds a rate to two digits, which keeps timelines and saved regressions readable. */
 const round = (rate: number): number => Number(rate.toPrecision(2))

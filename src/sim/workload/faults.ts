@@ -55,7 +55,7 @@ export function generateFault(rng: Rng, setup: Setup): Fault {
   return generate()
 }
 
-/** Makes a driver lose its state. Very few plans contain this fault, because lost state exempts much from checking. */
+/** Makes a driver lose its state. Very few plans contain this fault, because the checkers exempt many objects after it. */
 export const loseState = (rng: Rng): Fault => ({ do: 'lose state', driver: rng.pick(DRIVERS) })
 
 /** Restarts an agent, which registers its node again. */
@@ -99,7 +99,7 @@ const WATCHED_PLURALS = [
   'storageclasses',
 ]
 
-/** Cuts the history for less time than the checkers give a process to receive a change. */
+/** Cuts the history for less time than the checkers allow a process to receive a change. */
 const cutHistory = (rng: Rng, setup: Setup): Fault => ({
   do: 'cut history',
   ...(rng.chance(0.4) ? {} : { process: rng.pick(clientsOf(setup)) }),

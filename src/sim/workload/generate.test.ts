@@ -44,7 +44,7 @@ const actionsOfType = <D extends Action['do']>(type: D) =>
   actions.filter((action): action is Extract<Action, { readonly do: D }> => action.do === type)
 
 describe('targeted faults', () => {
-  it('SYS-14 add steps to a plan, the same for the same seed, and leave the other steps unchanged', () => {
+  it('SYS-14 add the same steps to a plan for the same seed, and leave the other steps unchanged', () => {
     for (const seed of [1, 2, 3]) {
       const [plainPlan, targetedPlan] = [
         generatePlan(seed, { targetedFaults: 0 }),
@@ -122,7 +122,7 @@ describe('a plan', () => {
     for (const plan of plans.slice(0, 20)) expect(JSON.parse(JSON.stringify(plan))).toEqual(plan)
   })
 
-  it('SYS-14 has 50 minutes with 220 to 420 operations and at least 24 faults, ordered by time', () => {
+  it('SYS-14 lasts 50 minutes, and has 220 to 420 operations and at least 24 faults, ordered by time', () => {
     for (const { seed, minutes, steps } of plans) {
       const operations = steps.filter(({ action }) => isUserAction(action)).length
       expect(operations, `operations of seed ${seed}`).toBeGreaterThanOrEqual(220)
@@ -183,7 +183,7 @@ describe('a plan', () => {
 describe('a plan with stock answers', () => {
   const isDenial = ({ action }: Step) => action.do === 'deny' || action.do === 'stop serving'
 
-  it('SYS-29 commits one by one, requests no iops, and denies rights', () => {
+  it('SYS-29 commits one by one, requests no iops, and contains at least two denials', () => {
     for (const { setup, steps } of stockPlans) {
       expect(setup).toMatchObject({ answers: 'stock', commits: 'one by one' })
       expect(steps.filter(isDenial).length).toBeGreaterThanOrEqual(2)
@@ -191,7 +191,7 @@ describe('a plan with stock answers', () => {
     }
   })
 
-  it('SYS-14 differs only by its denials from a plan of the same seed that commits one by one', () => {
+  it('SYS-14 differs only in its denials from a plan of the same seed that commits one by one', () => {
     for (const plan of [...plans, ...focusedPlans]) {
       expect(plan.setup).not.toHaveProperty('answers')
       expect(plan.steps.filter(isDenial)).toEqual([])
@@ -206,7 +206,7 @@ describe('a plan with stock answers', () => {
 })
 
 describe('all plans together', () => {
-  it('SYS-14 contain every action, delete every kind, and create every kind but nodes', () => {
+  it('SYS-14 contain every action, delete every kind, and create every kind except nodes', () => {
     const allActions = [...plans, ...focusedPlans, ...stockPlans].flatMap(({ steps }) =>
       steps.map(({ action }) => action),
     )
@@ -344,7 +344,7 @@ describe('all plans together', () => {
     expect(namespaceShare).toBeLessThan(0.25)
   })
 
-  it('SYS-14 turn on again every gate that they turn off', () => {
+  it('SYS-14 turn every feature gate that they turn off on again', () => {
     // Gate changes are rare: more seeds are needed to see all of them.
     const gates = new Set<string>()
     for (let seed = SEEDS; gates.size < FEATURE_GATES.length && seed < 5_000; seed++) {

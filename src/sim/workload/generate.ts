@@ -1,5 +1,5 @@
-// Generates the plan of a seed: setup, fault rates, user actions and faults. The same seed and options give the same plan.
-// Each purpose draws from its own random stream, so that a change in one part does not change the others.
+// Generates the plan of a seed: setup, fault rates, user actions and faults. The same seed and options always produce the same plan.
+// Each purpose draws from its own random stream: a change in one part does not change the others.
 // User actions are in *-actions.ts, faults in faults.ts, targeted-faults.ts and fault-rates.ts.
 
 import { createSimulation } from '../environment/simulation.ts'
@@ -27,7 +27,7 @@ export interface PlanOptions {
 }
 
 const MINUTE_MS = 60_000
-/** The share of a plan that is calm, at its end, and the share of all actions that happen then. */
+/** The share of a plan's time that belongs to its calm final period, and the share of all actions in that period. */
 const CALM_SHARE = 0.13
 const CALM_OPERATIONS_SHARE = 0.05
 /** Probabilities that a plan contains these rare events, and that it restores deleted objects at its end. */
@@ -233,7 +233,7 @@ function burstsOf(rng: Rng, count: number, untilMs: number): number[] {
 
 /** Most faults follow a user action within this time, while its effects are in progress. */
 const SOON_MS = 4_000
-/** No fault starts in the last part of the calm, so that some work completes before everything is healed. */
+/** No random fault starts after this share of the plan, which lets some work complete before all faults end. */
 const LAST_FAULT_SHARE = 0.95
 
 interface FaultRngs {

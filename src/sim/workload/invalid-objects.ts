@@ -1,5 +1,5 @@
-// Generates objects that the server must reject. Each contains a marker value that occurs nowhere else, so that an accepted
-// one is recognised.
+// Generates objects that the server must reject. Each contains a marker value that occurs nowhere else: isInvalid recognizes
+// an accepted one by it.
 
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import type { Rng } from './rng.ts'

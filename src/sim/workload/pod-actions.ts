@@ -1,4 +1,4 @@
-// Actions of users on pods: create pods with up to three claims and some ephemeral volumes, on any node or a certain one, and
+// Actions of users on pods: create pods with up to three claims and some ephemeral volumes, on any node or a given one, and
 // delete them with or without a grace period.
 
 import { PRIORITY_CLASSES } from '../plan/catalog.ts'

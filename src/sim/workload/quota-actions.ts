@@ -1,4 +1,4 @@
-// Actions of administrators on quotas and limit ranges: generous limits, and some below the present usage.
+// Actions of administrators on quotas and limit ranges: generous limits, and some below the current usage.
 
 import { ATTRIBUTES_CLASSES, CLASSES } from '../plan/catalog.ts'
 import type { UserAction } from '../plan/plan.ts'

@@ -66,7 +66,7 @@ const NOWHERE = 'sim.example/nowhere'
 export const changeTemplate = ({ rng }: Draft): UserAction =>
   editSet(someSet(rng), templatePatch(`v${rng.below(3)}`, { [NOWHERE]: null }), 'template')
 
-/** Rolls out a template whose pods fit no node, and reverts it later. With OrderedReady, a user then deletes the pod. */
+/** Rolls out a template whose pods fit no node, and reverts it later. Users then delete most pods, as OrderedReady requires. */
 export function breakTemplate(draft: Draft): UserAction {
   const { rng } = draft
   const ref = someSet(rng)

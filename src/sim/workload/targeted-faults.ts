@@ -1,5 +1,5 @@
-// Generates targeted faults: a fault and the actions it affects, on the same object within seconds. In an hour of random work
-// such coincidences are too rare. Each uses claims and pods of its own.
+// Generates targeted faults: a fault and the actions it affects, on the same object within seconds. Random actions and faults
+// coincide too rarely. Each targeted fault uses its own claims and pods.
 import type { CsiFailureCode } from '../../csi/index.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES } from '../plan/catalog.ts'
 import type { Action, Fault, Manifest, Ref, Setup, Step, UserAction } from '../plan/plan.ts'
@@ -14,16 +14,16 @@ const TARGETED_MS = 5 * 60 * SECOND_MS
 
 interface TargetedFault {
   add(target: Target): void
-  /** Whether it applies to this setup. Default: always. */
+  /** Whether the fault applies to this setup. Default: always. */
   fits?(setup: Setup): boolean
-  /** Whether it makes controllers crash or lose their lease, after which a new leader lists everything. */
+  /** Whether the fault makes controllers crash or lose their lease, after which a new leader lists everything. */
   readonly isDisruptive?: boolean
 }
 
 interface Target {
   readonly rng: Rng
   readonly setup: Setup
-  /** A claim of its own for every targeted fault. */
+  /** Each targeted fault has its own claim. */
   readonly claim: Ref
   readonly pod: Ref
   addStep(ms: number, action: Action): void
@@ -290,7 +290,7 @@ const lateClassCreation: TargetedFault = {
   },
 }
 
-/** Objects are deleted while watches are silent, so that only a relist shows it. */
+/** Objects are deleted while watches are silent: only a relist shows the deletions. */
 const silentDeletion: TargetedFault = {
   add({ rng, setup, claim, pod, addStep }) {
     const secondClaim = { ...claim, name: `${claim.name}-1` }
@@ -345,7 +345,7 @@ const controllerFailure: TargetedFault = {
   },
 }
 
-/** The last one is included twice, because it varies most. */
+/** `controllerFailure` is included twice, because it varies most. */
 const TARGETED_FAULTS: readonly TargetedFault[] = [
   unansweredDeletion,
   unansweredRevert,

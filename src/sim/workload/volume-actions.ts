@@ -6,7 +6,7 @@ import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import { SELECTED_LABELS, STATIC_CLASS } from './claim-actions.ts'
 import { type Draft, isBlockName, pickObject, someClaim, someVolumeName } from './draft.ts'
 
-/** The prefix of handles of imported volumes. */
+/** The handle prefix of imported volumes. */
 export const IMPORT_PREFIX = 'imported-'
 
 export function importVolume(draft: Draft): UserAction {

@@ -1,5 +1,5 @@
 // The workloads of the simulator: what users do, for how long, and how many faults occur. `mixed` combines features; the
-// others load one, with shorter plans and higher fault rates. generate.ts turns a workload into a plan.
+// others focus on one, with shorter plans and higher fault rates. generate.ts turns a workload into a plan.
 import type { AtRestStep, Setup, UserAction } from '../plan/plan.ts'
 import { changeAttributesClass, changeClass, changeConfigMap, changeNode, reportCapacity } from './admin-actions.ts'
 import {
@@ -50,7 +50,7 @@ type Range = readonly [least: number, most: number]
 type Actions = readonly (readonly [weight: number, generate: (draft: Draft) => UserAction])[]
 
 export interface Workload {
-  /** How long users act and faults occur; healing comes after. */
+  /** How long users act and faults occur. Then all faults end. */
   readonly minutes: number
   readonly operations: Range
   readonly faults: Range
