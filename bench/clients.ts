@@ -29,7 +29,7 @@ const ETCD_CALLERS = {
 }
 const COMMIT_MS = 400
 const FOLLOWED_CLAIMS = 2_000
-/** A burst that fits into the watch backlog of the server, so that reconnects are not measured. */
+/** Fits into the watch backlog of the server: a larger burst would also measure reconnects. */
 const BURST_CHANGES = 4_000
 const BURSTS = 3
 /** Claims in a cache. Memory is measured for the last number. */

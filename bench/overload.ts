@@ -16,7 +16,7 @@ import { formatCount } from './lib/text.ts'
 const CLAIMS = 8_000
 const PROBES = 300
 const PROBE_PAUSE_MS = 5
-/** A slow server gets fewer probes. */
+/** Ends the probes of a slow server before PROBES are sent. */
 const PROBE_MS_MAX = 5_000
 const SETTLE_MS = 2_000
 const P99_MS_MAX = 100
@@ -30,7 +30,7 @@ const post = (path: string, headers: string) => `POST ${path} HTTP/1.1\r\nhost: 
 const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
 const YAML_LINES = 12_000
 
-/** The user may only read. */
+/** The attacker may only read. */
 const ATTACKS: Readonly<Record<string, Attack & { readonly name: string }>> = {
   bodies: {
     name: '2,000 unfinished bodies',
@@ -155,11 +155,11 @@ async function measureAttack({ dir, profileDir, progress, note }: PartOptions, p
 
 interface Probe {
   readonly p99Ms: number
-  /** The most anonymous memory of the process during the probe: without the store, which is a mapped file. */
+  /** The peak of the server's anonymous memory during the probe. It excludes the store, which is a mapped file. */
   readonly mb: number
 }
 
-/** Reads one object again and again, as the administrator. */
+/** Reads one object repeatedly as the administrator. */
 async function probe(server: ServerProcess, endpoint: Endpoint): Promise<Probe> {
   const connection = await openConnection(endpoint, () => {})
   const request = Buffer.from(get('/api/v1/namespaces/default'))

@@ -29,7 +29,7 @@ import type { PartOptions, Suite } from './lib/suite.ts'
 const WARM_UP_PODS = 30
 /** The first rounds take more CPU time, until the code of the server and the agent is compiled. */
 const LOOP = { short: { pods: 70, rounds: 3, warmUpRounds: 3 }, long: { pods: 100, rounds: 5, warmUpRounds: 3 } }
-/** Pods at once; the last is the figure. */
+/** Pods created at once. The last number is reported as a figure. */
 const DIRECTORY_PODS = [40, 120, 360]
 /** Number of volumes for the measurement of the agent's memory. */
 const MEMORY_PODS = 500
@@ -95,7 +95,7 @@ async function measureLoop(options: PartOptions): Promise<Figure[]> {
     }
     await bench.measureDriverAlone(pods)
     const [byPods, byDriver, p50Ms]: [number[], number[], number[]] = [[], [], []]
-    // Alternately, so that both see the same load of the machine.
+    // The rounds alternate: both see the same load of the machine.
     for (let round = 1; round <= rounds; round++) {
       options.progress(`${pods} pods, ${pods} volumes by the driver alone; round ${round} of ${rounds}`)
       const burst = await bench.runPods(pods)
@@ -161,7 +161,7 @@ async function measureDirectory(options: PartOptions): Promise<Figure[]> {
 interface Bench {
   /** Creates this many claims, then times as many pods that use them. */
   runPods(count: number): Promise<BurstResult>
-  /** Volumes per second with this many calls at once. */
+  /** Returns the volumes per second that the driver alone publishes, with this many at once. */
   measureDriverAlone(count: number): Promise<number>
   /** Deletes pods and claims, and waits until their volumes are deleted. */
   clear(): Promise<void>

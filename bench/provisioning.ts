@@ -51,7 +51,7 @@ const VOLUMES = '/api/v1/persistentvolumes'
 
 type Targets = typeof BINDING
 
-/** Of the volume controller and external-provisioner in stock clusters, limited by client-side rate limits. */
+/** Figures of the volume controller and external-provisioner in stock clusters, limited by client-side rate limits. */
 const PUBLISHED = {
   binding: {
     perSecond: { value: 30, of: 'the ceiling of binding in a stock cluster, kubernetes#140721' },
@@ -130,10 +130,10 @@ async function measureAlone(options: PartOptions): Promise<Figure[]> {
 }
 
 /**
- * Servers with the journal and without it get the same bursts in turns. The CPU time of a round lasts until the next one, so
- * that it includes what a server does later, such as merging its journal. The time of two processes of the same program
- * can differ by some percent for as long as they run, because V8 optimizes them differently; so there are several pairs, and
- * each has a second server without the journal, whose ratio to the first shows how exact the measurement is.
+ * Servers with and without the journal receive the same bursts in turns. The CPU time of a round is measured until the next
+ * round, and includes later work such as merging the journal. Two processes of the same program can differ by some percent for
+ * as long as they run, because V8 optimizes them differently. Therefore several pairs are measured, and each pair has a second
+ * server without the journal: its ratio to the first shows how exact the measurement is.
  */
 async function measureJournal(options: PartOptions): Promise<Figure[]> {
   const { pairs, rounds } = options.isLong ? JOURNAL.long : JOURNAL.short

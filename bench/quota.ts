@@ -1,6 +1,6 @@
 // Measures the cost of quotas: durable creates of claims over HTTPS in namespaces with no, one and ten quotas, and with
-// one quota and thousands of claims. The namespaces alternate, so that all are measured with the same load and store.
-// A new quota counts existing objects at the first write after it, which is measured separately. On etcd, compares no quota with one.
+// one quota and thousands of claims. The namespaces alternate: all are measured with the same load and store. The first write
+// after a new quota counts the existing objects, and is measured separately. On etcd, the suite compares no quota with one.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'
@@ -47,7 +47,7 @@ const NAMESPACES = {
 type Name = keyof typeof NAMESPACES
 const NAMES = Object.keys(NAMESPACES) as Name[]
 const LAST = NAMESPACES.fullest
-/** The namespaces of the growth figure. Each gets thousands of further claims while it is measured. */
+/** The namespaces of the growth figure. Each receives thousands of further claims while it is measured. */
 const GROWTH_NAMESPACES = ['full', 'fuller', 'fullest'] as const
 
 export const quotaSuite: Suite = { parts: { creates: measureQuota, etcd: measureQuotaOnEtcd } }
@@ -90,7 +90,7 @@ async function measureQuota({ dir, profileDir, isLong, progress }: PartOptions):
   }
 }
 
-/** Measures what one quota costs on etcd, where the writes of a quota that wait at the same time are one transaction. */
+/** Measures the cost of one quota on etcd, where the writes that wait for a quota at the same time form one transaction. */
 async function measureQuotaOnEtcd({
   dir,
   profileDir,
@@ -139,7 +139,7 @@ async function measureQuotaOnEtcd({
 /** A Latin square: over six rounds each namespace has every position once, and follows each of the others once. */
 const orderOf = (round: number): number[] => [0, 1, 5, 2, 4, 3].map((position) => (position + round) % NAMES.length)
 
-/** `countedMs` is of the last namespace. */
+/** `countedMs` is the time of the first create in the last namespace. */
 function figuresOf(rates: TurnsResult['rates'], countedMs: number): Figure[] {
   const rateOf = (name: Name) => medianOf(rates[NAMES.indexOf(name)]!)
   const withoutQuota = { value: rateOf('none'), of: 'the same without a quota' }

@@ -132,8 +132,8 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
 }
 
 /**
- * Two clusters, one with capacity tracking; small bursts alternate, so that both see the same load and the same number of
- * claims, and a short stall changes neither median.
+ * Compares two clusters, one of them with capacity tracking. Small bursts alternate: both see the same load and the same number
+ * of claims, and a short stall changes neither median.
  */
 async function measureTracking(options: PartOptions): Promise<Figure[]> {
   const { warmUpPods, trackedPairs, trackedClaims } = options.isLong ? LONG : SHORT
@@ -183,7 +183,7 @@ async function measureClaimRate(bench: Bench, claims: number): Promise<number> {
   return claims / seconds
 }
 
-/** Waits until tracking has written everything, so that its writes do not fall into the other cluster's turn. */
+/** Waits until tracking has written everything: its writes must not fall into the other cluster's turn. */
 async function waitUntilQuiet(bench: Bench): Promise<void> {
   for (let previousWrites = -1, currentWrites = 0; previousWrites !== currentWrites; ) {
     previousWrites = currentWrites

@@ -38,7 +38,7 @@ const ROUNDS = 2
 const ROUNDS_LONG = 5
 const CLIENTS = 64
 const LIMIT_MS = 5_000
-/** Waits for the last events until none was created for this long. */
+/** A round ends when no event has been created for this long. */
 const QUIET_MS = 3_000
 const ROUND_MS_MAX = 120_000
 const POLL_MS = 100
@@ -67,7 +67,7 @@ interface RoundResult {
   readonly memoryMb: Readonly<Record<string, number>>
 }
 
-/** With the flags of each. Required is the first; without the others, its rate is measured alone. */
+/** The upstream programs and their flags. Only csi-provisioner is required; without the others, it is measured alone. */
 const UPSTREAM_FLAGS: Readonly<Record<string, readonly string[]>> = {
   'csi-provisioner': [`--worker-threads=${WORKERS}`],
   'csi-resizer': [`--workers=${WORKERS}`],

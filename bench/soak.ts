@@ -2,7 +2,7 @@
 // is idle. Anonymous memory (heap, stacks, buffers) and mapped files are reported separately.
 //
 // The memory after the load is compared with that of two idle servers: the same one after its start, when it has not yet
-// compiled the code that handles claims, and a second one that has provisioned and deleted a few claims and was then left alone.
+// compiled the code that handles claims, and a second one that has provisioned and deleted a few claims and has been idle since.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

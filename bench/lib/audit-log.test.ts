@@ -25,7 +25,7 @@ async function readLines(...lines: string[]) {
   return readAuditLog(path)
 }
 
-it('reads user, verb, resource, code and time of every request', async () => {
+it('readAuditLog returns the user, verb, resource, code and time of every request', async () => {
   expect(await readLines(line('patch', 'persistentvolumeclaims', 'status'))).toEqual([
     {
       user: 'stowage',
@@ -36,7 +36,7 @@ it('reads user, verb, resource, code and time of every request', async () => {
   ])
 })
 
-it('counts requests by verb and resource, the most frequent first', async () => {
+it('countRequests counts requests by verb and resource, the most frequent first', async () => {
   const requests = await readLines(line('create', 'events'), line('create', 'pods'), line('create', 'pods'))
   expect([...countRequests(requests)]).toEqual([
     ['create pods', 2],
@@ -44,7 +44,7 @@ it('counts requests by verb and resource, the most frequent first', async () => 
   ])
 })
 
-it('excludes leases, lists, watches and paths without a resource from the requests per volume', async () => {
+it('isPerVolume excludes leases, lists, watches and paths without a resource', async () => {
   const discovery = JSON.stringify({ verb: 'get', user: { username: 'stowage' }, requestURI: '/apis' })
   const requests = await readLines(
     line('create', 'persistentvolumes'),

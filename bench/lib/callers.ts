@@ -1,4 +1,4 @@
-// Concurrent callers that each repeat a call for a given time.
+// Runs concurrent callers, each of which repeats a call for a given time.
 
 export interface CallersOptions {
   readonly callers: number

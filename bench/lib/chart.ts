@@ -1,6 +1,6 @@
 // Draws the figures of a suite as an SVG for light and dark pages: bars that compare each figure with its target, its limit
 // and published figures, and a small plot of how each cost grows with the amount of work. The layout follows the estimated
-// width of the text (svg.ts), so that no label is cut off or overlaps another.
+// width of the text (svg.ts): labels are not cut off and do not overlap.
 import { type Figure, passes, peerRatioOf, ratioOf } from './figure.ts'
 import { drawGrowthPlots } from './growth-plot.ts'
 import type { SuiteReport } from './report.ts'
