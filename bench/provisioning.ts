@@ -29,7 +29,7 @@ const BURSTS = { short: { 250: 2, 1000: 3, 3000: 1 }, long: { 250: 5, 1000: 5, 4
 const FIGURE_CLAIMS_MIN = 1_000
 const WARM_UP_CLAIMS = 1_500
 const CLIENTS = 128
-/** The targets are for this size. */
+/** The size of the burst to which the targets apply. */
 const TARGET_BURST = 1_000
 const BINDING = { perSecondMin: 1_000, p99MsMax: 1_200 }
 const PROVISIONING = { perSecondMin: 500, p99MsMax: 2_500 }

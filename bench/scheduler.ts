@@ -211,10 +211,10 @@ interface Bench {
   /** `1,000 nodes × 10 classes` */
   readonly sizeText: string
   progress(text: string): void
-  /** A new namespace with a claim for every pod of the burst. */
+  /** Creates a namespace, and a claim for every pod of the burst unless `withClaims` is false. */
   nextBurst(count: number, options?: { withClaims: boolean }): Promise<Burst>
   run(burst: Burst, request: { create: RequestText; watch: string; until: string }): Promise<BurstResult>
-  /** The limit: as many durable creates of the same pods, for a scheduler that does not exist. */
+  /** Measures the limit: as many durable creates of the same pods, for a scheduler that does not exist. */
   measureCreatesAlone(count: number): Promise<Comparison>
   /** Returns the number of writes of capacity objects since the server started. */
   countCapacityWrites(): Promise<number>

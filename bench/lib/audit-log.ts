@@ -33,6 +33,6 @@ export function countRequests(requests: readonly AuditedRequest[]): Map<string, 
   return new Map([...counts].sort(([, a], [, b]) => b - a))
 }
 
-/** Whether a request is counted as a request per volume: leases, lists and watches are not. */
+/** Whether a request counts as a request per volume: leases, lists, watches and paths without a resource do not. */
 export const isPerVolume = ({ request }: AuditedRequest): boolean =>
   !/^(list|watch) /.test(request) && !request.endsWith(' leases') && !request.includes(' /')

@@ -59,7 +59,7 @@ interface Box {
   readonly bottom: number
 }
 
-/** The estimated box of every text, in the coordinates of the canvas. */
+/** Returns the estimated box of every text, in the coordinates of the canvas. */
 function textBoxes(svg: string): Box[] {
   const boxes: Box[] = []
   let origin = { x: 0, y: 0 }

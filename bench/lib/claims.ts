@@ -1,4 +1,4 @@
-// Claims and volumes for measurements, as a client sends them and as the store keeps them, and data directories with them.
+// Builds claims and volumes for measurements, as a client sends them and as the store keeps them, and fills data directories.
 import { join } from 'node:path'
 import { encodeStored } from '../../src/apiserver/objects/stored-object.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'

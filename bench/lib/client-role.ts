@@ -1,8 +1,8 @@
-// Runs a client of the library in a separate process. The process either runs the API server itself, so that the client
-// calls it directly, or connects to another process.
+// Runs a client of the library in a separate process. The process either runs the API server itself, which the client then
+// calls directly, or connects to another process.
 //   serve               runs the API server on a store with claims
 //   connect             connects to the process that runs the server
-//   create              callers create claims, each the next after the response to the last
+//   create              callers create claims, each caller one after the other
 //   put                 callers write values to the store of this process
 //   change              changes claims in the store of this process as fast as possible
 //   follow              a watched cache counts the changes it receives
@@ -32,7 +32,7 @@ export type ClientJob =
     }
   | { readonly do: 'connect'; readonly to: ServerAddress }
   | ({ readonly do: 'create' } & CallersOptions)
-  /** The store alone, with values of the size of created claims. */
+  /** Writes to the store alone, with values as large as the created claims. */
   | ({ readonly do: 'put' } & CallersOptions)
   | { readonly do: 'change'; readonly changes: number }
   /** `inThisProcess`: this process also makes the changes. */
@@ -61,7 +61,7 @@ export interface ClientResults {
 
 const USER = { name: 'system:bench', groups: ['system:masters'] }
 const NAMESPACE = 'default'
-const CREATED_NAMESPACE = 'kube-public' // caches watch the other one
+const CREATED_NAMESPACE = 'kube-public' // not watched by the caches
 const CLAIMS_PER_TRANSACTION = 500
 const clock = systemClock()
 
@@ -202,7 +202,7 @@ async function fillCache(kind: Kind = claimKind): Promise<Cache<KubeObject>> {
   return cache
 }
 
-/** Measures a cache after one list, so that internal caches of the client and the server are already filled. */
+/** Measures a cache after a complete list, which fills the internal caches of the client and the server. */
 async function measureMemory(): Promise<ClientResults['measureMemory']> {
   for (let page = await client.list(claimKind, { namespace: NAMESPACE, limit: CLAIMS_PER_TRANSACTION }); ; ) {
     if (!page.continueToken) break

@@ -8,7 +8,7 @@ const report = (value: number | undefined, unit: Unit = 'ms', name = 'bind') =>
 const compare = (pairs: readonly (readonly [number | undefined, number | undefined])[], unit: Unit = 'ms') =>
   compareReports(pairs.map(([before, after]) => ({ before: report(before, unit), after: report(after, unit) })))
 
-it("returns the median and the range of the rounds' ratios", () => {
+it("compareReports returns the median and the range of the rounds' ratios", () => {
   expect(
     compare([
       [100, 50],
@@ -49,7 +49,7 @@ it.each<[string, Unit, readonly (readonly [number, number])[], string]>([
   expect(compare(pairs, unit)).toMatchObject([{ change }])
 })
 
-it('leaves out a figure that a build did not measure in every round', () => {
+it('compareReports omits a figure that a build did not measure in every round', () => {
   expect(
     compare([
       [100, 50],

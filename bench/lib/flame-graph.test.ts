@@ -55,7 +55,7 @@ describe('folding profiles', () => {
     expect(flameAt(root, 'main', 'list')).toMatchObject({ self: 9 })
   })
 
-  it('leaves out idle time', () => {
+  it('omits idle time', () => {
     const root = foldProfiles(
       [
         profile([
@@ -126,7 +126,7 @@ describe('the page of a flame graph', () => {
     expect(page).toContain('<td>&lt;/script&gt;&lt;b&gt;<td>90.0 %')
   })
 
-  it('leaves out bars too narrow to see', () => {
+  it('omits bars that are too narrow to see', () => {
     const root = foldProfiles(
       [
         profile([

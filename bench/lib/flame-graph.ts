@@ -17,7 +17,7 @@ interface ProfileNode {
 export interface CallFrame {
   readonly functionName: string
   readonly url: string
-  /** From zero. */
+  /** Zero-based. */
   readonly lineNumber: number
   readonly columnNumber: number
 }

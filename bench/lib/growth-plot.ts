@@ -1,4 +1,5 @@
-// Small plots of time by size on logarithmic axes, on which a power is a straight line. Dashed: the limit.
+// Draws small plots of time by size on logarithmic axes, on which a power function is a straight line. A dashed line shows the
+// limit.
 import type { Figure } from './figure.ts'
 import { passes } from './figure.ts'
 import { escapeXml, lineHeight, textWidth, wrapText } from './svg.ts'

@@ -25,21 +25,21 @@ describe('the growth exponent', () => {
     expect(exponentOf([small!, { ...middle!, ms: middle!.ms * 1.1 }, large!])).toBeCloseTo(1)
   })
 
-  it('passes if linear, and fails with an exponent of 1.3', () => {
+  it('passes for linear growth, and fails if it is 1.3', () => {
     const growth = (exponent: number) =>
       growthOfAll('lists', { of: 'claims', points: points((size) => size ** exponent) })
     expect(passes(growth(1))).toBe(true)
     expect(passes(growth(1.3))).toBe(false)
   })
 
-  it('per operation, passes only if almost constant', () => {
+  it('of the time per operation passes only if the time is almost constant', () => {
     const growth = (exponent: number) =>
       growthOfEach('one', { of: 'claims', points: points((size) => size ** exponent) })
     expect(passes(growth(0.05))).toBe(true)
     expect(passes(growth(0.5))).toBe(false)
   })
 
-  it('names the measured points', () => {
+  it('lists the measured points', () => {
     const figure = growthOfAll('lists', { of: 'claims', points: points((size) => size / 2) })
     expect(figure.limit?.of).toBe('linear in claims: 250 in 125 ms, 1,000 in 500 ms, 4,000 in 2,000 ms')
   })

@@ -3,7 +3,7 @@
 import type { Figure, Growth, GrowthPoint } from './figure.ts'
 import { formatAmount, formatCount } from './text.ts'
 
-/** Exceeds 1 by so much that one point with an error of 20 % does not fail. */
+/** Above 1, because one point with an error of 20 % must not fail. */
 const LINEAR_MAX = 1.1
 const FLAT_MAX = 0.15
 

@@ -1,5 +1,5 @@
 // A keep-alive HTTPS connection that sends prepared requests and parses just enough of the responses to count them. The
-// HTTP client of Node.js takes longer per request than the server, and would measure itself.
+// HTTP client of Node.js takes longer per request than the server: the benchmarks would measure the client.
 import { connect, type TLSSocket } from 'node:tls'
 
 export interface Endpoint {
@@ -18,7 +18,7 @@ export interface ResponseSummary {
 export interface Connection {
   /** Sends one request; the next may follow after its response. */
   send(request: Uint8Array, onResponse: (response: ResponseSummary) => void): void
-  /** Sends a watch request; `onLines` gets the number of new lines. Resolves when the response headers arrive. */
+  /** Sends a watch request; `onLines` receives the number of new lines. Resolves when the response headers arrive. */
   follow(request: Uint8Array, onLines: (count: number) => void): Promise<void>
   /** Like `follow`, but passes the text of each line. */
   read(request: Uint8Array, onLine: (line: string) => void): Promise<void>
@@ -26,7 +26,7 @@ export interface Connection {
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n')
-/** The end of a body of chunks: a JSON text has no such line. */
+/** The end of a chunked body. JSON text does not contain it. */
 const LAST_CHUNK = '\r\n0\r\n\r\n'
 const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
@@ -55,8 +55,8 @@ function sendOn(socket: TLSSocket): Connection['send'] {
   let partialHead: Buffer | undefined // the beginning of an incomplete head
   let status = 0
   let bodyBytes = 0
-  let missingBytes = -1 // of the body; below zero while the head is awaited, infinite in a body of chunks
-  let tail = '' // the last bytes of a body of chunks
+  let missingBytes = -1 // of the body; negative before the head is complete, infinite for a chunked body
+  let tail = '' // the last bytes of a chunked body
 
   const onData = (data: Buffer) => {
     let remainingBytes = data

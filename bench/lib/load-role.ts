@@ -15,12 +15,12 @@ export interface RequestsJob {
 
 export interface TurnsJob {
   readonly do: 'turns'
-  /** Per endpoint. */
+  /** The number of clients per endpoint. */
   readonly clients: number
   readonly requests: readonly (RequestText & { readonly endpoint: Endpoint })[]
   /** The sequence of turns, as indexes of `requests`. */
   readonly order: readonly number[]
-  /** With the first request. */
+  /** The warm-up sends the request of the first turn. */
   readonly warmUpMs: number
   readonly turnMs: number
 }
@@ -51,11 +51,11 @@ export interface LoadResult {
   /** Responses, or delivered events. */
   readonly count: number
   readonly seconds: number
-  /** Of one response; 0 for a fan-out. */
+  /** The body size of one response; 0 for a fan-out. */
   readonly bodyBytes: number
 }
 
-/** Ten digits wide, so that every request has the same length. */
+/** Replaced by a number of ten digits: every request has the same length. */
 export const NUMBER = '@@@@@@@@@@'
 
 export async function runLoad(job: RequestsJob | TurnsJob | FanOutJob): Promise<LoadResult | TurnsResult> {
@@ -70,10 +70,10 @@ export async function runLoad(job: RequestsJob | TurnsJob | FanOutJob): Promise<
 }
 
 async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: RequestsJob): Promise<LoadResult> {
-  const failure = createSignal<never>()
+  const failure = createDeferred<never>()
   const connections = await openAll(endpoint, clients, failure.reject)
   const nextRequest = uniqueRequests(request)
-  const result = createSignal<LoadResult>()
+  const result = createDeferred<LoadResult>()
   let bodyBytes = 0
   let count = 0
   const startMs = performance.now() + warmUpMs
@@ -109,7 +109,7 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
 }
 
 async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob): Promise<TurnsResult> {
-  const failure = createSignal<never>()
+  const failure = createDeferred<never>()
   const connections = new Map<string, Connection[]>()
   for (const { endpoint } of requests) {
     if (connections.has(endpointKey(endpoint))) continue
@@ -117,7 +117,7 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
   }
   const nextRequests = requests.map(uniqueRequests)
   const rates: number[][] = requests.map(() => [])
-  const result = createSignal<TurnsResult>()
+  const result = createDeferred<TurnsResult>()
   const restingConnections = new Set<Connection>()
   let turn = -1
   let endMs = 0
@@ -177,11 +177,11 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
 const endpointKey = ({ port, cert }: Endpoint): string => `${port} ${cert}`
 
 async function runFanOut({ endpoint, watchers, watch, create, creates }: FanOutJob): Promise<LoadResult> {
-  const failure = createSignal<never>()
+  const failure = createDeferred<never>()
   const connections = await openAll(endpoint, watchers, failure.reject)
   const writer = await openConnection(endpoint, failure.reject)
   const nextCreate = uniqueRequests(create)
-  const delivery = createSignal<void>()
+  const delivery = createDeferred<void>()
   let missingCount = watchers * creates
   const onLines = (count: number) => {
     missingCount -= count
@@ -250,15 +250,15 @@ export function numberedRequest({ method, path, body }: RequestText): (number: n
   }
 }
 
-interface Signal<T> {
+interface Deferred<T> {
   readonly promise: Promise<T>
   readonly resolve: (value: T) => void
   readonly reject: (error: Error) => void
 }
 
-function createSignal<T>(): Signal<T> {
-  let resolve: Signal<T>['resolve'] = () => {}
-  let reject: Signal<T>['reject'] = () => {}
+function createDeferred<T>(): Deferred<T> {
+  let resolve: Deferred<T>['resolve'] = () => {}
+  let reject: Deferred<T>['reject'] = () => {}
   const promise = new Promise<T>((settle, fail) => {
     resolve = settle
     reject = fail

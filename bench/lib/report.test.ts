@@ -8,7 +8,7 @@ const unmetFigure = { name: 'bad', unit: 'ms', value: 10, target: { valueMax: 5 
 const untargetedFigure = { name: 'plain', unit: 'ms', value: 10 } as const
 
 describe('a report', () => {
-  it('counts the targets and those met', () => {
+  it('counts its targets and how many of them are met', () => {
     expect(
       targetsOf([aSuiteReport('api', [metFigure, unmetFigure]), aSuiteReport('quota', [untargetedFigure, metFigure])]),
     ).toEqual({
@@ -23,7 +23,7 @@ describe('a report', () => {
     expect(suite.figures[0]).toMatchObject({ name: 'good', ratio: 0.5, peerRatio: 5, pass: true })
   })
 
-  it('of one suite replaces the earlier one, in the given order', () => {
+  it('of one suite replaces the earlier figures of that suite, in the given order', () => {
     const earlierReport = aReport([aSuiteReport('api', [unmetFigure]), aSuiteReport('quota', [untargetedFigure])])
     const mergedReport = mergeReports(earlierReport, aReport([aSuiteReport('api', [metFigure])]), [
       'quota',

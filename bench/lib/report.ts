@@ -49,7 +49,7 @@ export function targetsOf(suites: readonly SuiteReport[]): { readonly met: numbe
   return { met: results.filter((pass) => pass).length, all: results.length }
 }
 
-/** Suites of the later run replace those of the earlier one; the others stay. */
+/** Merges two reports. Suites of the later run replace those of the earlier one; the others stay. */
 export function mergeReports(earlierReport: Report | undefined, laterReport: Report, order: readonly string[]): Report {
   const suites = new Map([...(earlierReport?.suites ?? []), ...laterReport.suites].map((suite) => [suite.suite, suite]))
   return { ...laterReport, suites: order.flatMap((name) => suites.get(name) ?? []) }

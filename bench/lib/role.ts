@@ -1,5 +1,5 @@
 // Roles are parts of a measurement that run in a separate process: the program forks itself with the name of a role, and
-// exchanges messages with it, one job and one result at a time.
+// exchanges messages with the child, one job and one result at a time.
 import { fork } from 'node:child_process'
 
 /** Runs a job of a role. Each role has a file in this folder; main.ts lists them. */

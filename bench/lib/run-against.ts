@@ -23,7 +23,7 @@ export interface AgainstOptions {
 
 export interface AgainstResult {
   readonly figures: readonly ComparedFigure[]
-  /** The table and what was compared, for people. */
+  /** The table, and a summary of what was compared. */
   readonly text: string
 }
 
@@ -39,7 +39,7 @@ export async function runAgainst(options: AgainstOptions): Promise<AgainstResult
         log(`Round ${round + 1} of ${roundCount}: ${side}`)
         return runBenchmarks(path, args, join(dir, `${side}-${round}.json`))
       }
-      // The order alternates, so that a machine that becomes slower or faster favours neither build.
+      // The order alternates: a machine that becomes slower or faster then favors neither build.
       if (round % 2 === 0) {
         const before = await measure('before', built.program)
         rounds.push({ before, after: await measure('after', program) })
@@ -56,7 +56,7 @@ export async function runAgainst(options: AgainstOptions): Promise<AgainstResult
   }
 }
 
-/** Runs the benchmarks as a child process and returns their report. Missed targets do not matter here. */
+/** Runs the benchmarks as a child process and returns their report. Ignores the exit code, because missed targets change it. */
 async function runBenchmarks(program: string, args: readonly string[], file: string): Promise<Report> {
   const child = spawn(process.execPath, [program, ...args, '--json', file], { stdio: ['ignore', 'ignore', 'inherit'] })
   const code = await new Promise<number | null>((resolve, reject) => {

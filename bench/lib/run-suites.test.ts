@@ -46,7 +46,7 @@ describe('running suites', () => {
     expect(suites[0]?.figures).toEqual([figure('b')])
   })
 
-  it('keeps the other figures when a part fails, and reports why', async () => {
+  it('keeps the other figures when a part fails, and reports the cause', async () => {
     const { suites, hasFailed } = await run({
       creates: async () => {
         throw new Error('no port')
@@ -86,7 +86,7 @@ describe('running suites', () => {
     })
   })
 
-  it('gives every part its own directory and removes it, even after a failure', async () => {
+  it('runs every part in its own directory, and removes the directory even after a failure', async () => {
     const dirs: string[] = []
     const fail = async ({ dir }: PartOptions) => {
       dirs.push(dir)

@@ -11,7 +11,7 @@ import { numberedRequest } from './load-role.ts'
 import { type StockProgram, startStockProgram } from './stock-program.ts'
 
 export interface StockCluster {
-  /** With an administrator's certificate. */
+  /** The endpoint of the API server, with an administrator's certificate. */
   readonly admin: Endpoint
   readonly auditLog: string
   readonly programs: { readonly etcd: StockProgram; readonly apiserver: StockProgram }
@@ -35,7 +35,7 @@ export async function startStockCluster({ dir, binDir, users }: StockClusterOpti
   const pki = await loadOrCreatePki({ dir: pkiDir, clock: systemClock() })
   const [clientPort, peerPort, apiPort] = [await freePort(), await freePort(), await freePort()]
   const auditLog = join(dir, 'audit.log')
-  const fileOf = async (name: string, content: string): Promise<string> => {
+  const writeConfig = async (name: string, content: string): Promise<string> => {
     const path = join(dir, name)
     await writeFile(path, content, { mode: 0o600 })
     return path
@@ -60,25 +60,25 @@ export async function startStockCluster({ dir, binDir, users }: StockClusterOpti
       '--bind-address=127.0.0.1',
       `--secure-port=${apiPort}`,
       `--cert-dir=${join(dir, 'certs')}`,
-      `--tls-cert-file=${await fileOf('serving.crt', pki.servingCert)}`,
-      `--tls-private-key-file=${await fileOf('serving.key', pki.servingKey)}`,
-      `--client-ca-file=${await fileOf('ca.crt', pki.caCert)}`,
-      `--token-auth-file=${await fileOf('tokens.csv', users.map((user) => `token-of-${user},${user},${user},system:masters\n`).join(''))}`,
+      `--tls-cert-file=${await writeConfig('serving.crt', pki.servingCert)}`,
+      `--tls-private-key-file=${await writeConfig('serving.key', pki.servingKey)}`,
+      `--client-ca-file=${await writeConfig('ca.crt', pki.caCert)}`,
+      `--token-auth-file=${await writeConfig('tokens.csv', users.map((user) => `token-of-${user},${user},${user},system:masters\n`).join(''))}`,
       '--authorization-mode=RBAC',
       '--service-account-issuer=https://kubernetes.default.svc',
-      `--service-account-signing-key-file=${await fileOf('accounts.key', privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())}`,
-      `--service-account-key-file=${await fileOf('accounts.pub', publicKey.export({ type: 'spki', format: 'pem' }).toString())}`,
+      `--service-account-signing-key-file=${await writeConfig('accounts.key', privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())}`,
+      `--service-account-key-file=${await writeConfig('accounts.pub', publicKey.export({ type: 'spki', format: 'pem' }).toString())}`,
       '--service-cluster-ip-range=10.0.0.0/24',
-      // Pods without service accounts, and claims and volumes that can be deleted without controllers.
+      // Allows pods without service accounts, and the deletion of claims and volumes without controllers.
       '--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection',
-      `--audit-policy-file=${await fileOf('audit.json', auditPolicy(users))}`,
+      `--audit-policy-file=${await writeConfig('audit.json', auditPolicy(users))}`,
       `--audit-log-path=${auditLog}`,
     ],
     log: join(dir, 'kube-apiserver.log'),
   })
   const admin: Endpoint = { port: apiPort, ca: pki.caCert, cert: pki.admin.cert, key: pki.admin.key }
   await whenReady(admin)
-  for (const user of users) await fileOf(`${user}.kubeconfig`, kubeconfig(user, apiPort, pki.caCert))
+  for (const user of users) await writeConfig(`${user}.kubeconfig`, kubeconfig(user, apiPort, pki.caCert))
   return {
     admin,
     auditLog,
@@ -127,7 +127,7 @@ async function whenReady(admin: Endpoint): Promise<void> {
       connection.close()
       if (status === 200) return
     } catch {
-      // It does not listen yet.
+      // kube-apiserver does not listen yet.
     }
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
