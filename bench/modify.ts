@@ -250,7 +250,7 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
         request: createRequest(className),
         until: IS_BOUND,
       }),
-    /** Opens the connections for batches of claims. `run` creates one claim per connection and resolves to the seconds until all are Bound. */
+    /** Opens connections. `run` creates a claim on each of them and resolves to the seconds until all are Bound. */
     async openBatches(size: number) {
       let [createdCount, missingCount] = [0, 0]
       let startMs = 0

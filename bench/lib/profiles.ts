@@ -15,7 +15,7 @@ import { escapeXml } from './svg.ts'
 const PROFILE = '.cpuprofile'
 let profileCount = 0
 
-/** Returns the flags of Node.js that write CPU profiles. Each process has its own directory, because its threads write profiles too. */
+/** Returns flags of Node.js. Each process has its own directory, because its threads write profiles too. */
 export const profileFlags = (dir: string | undefined, program: string): string[] =>
   dir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', join(dir, `${program}-${++profileCount}`)]
 

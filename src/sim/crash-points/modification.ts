@@ -1,5 +1,5 @@
-// Crash scenario: users change classes, amounts and sizes of claims, the driver rejects some changes, and users revert some, while
-// one process crashes at one point. The final state includes the driver, volumes, claims and quotas.
+// Crash scenario: users change classes, amounts and sizes of claims, the driver rejects some changes, and users revert some,
+// while one process crashes at one point. The final state includes the driver, volumes, claims and quotas.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'

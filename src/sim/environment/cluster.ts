@@ -63,7 +63,7 @@ export interface ClusterOptions {
 
 /** Denies every request that the node authorizer does not allow: a simulated cluster has no RBAC roles. */
 const DENY: Authorizer = { authorize: () => ({ allowed: false }) }
-/** The longest delay until a change reaches another server's copy of the store, and of a request from that server to the store. */
+/** The longest delay between the store and another server's copy, for changes and for requests. */
 const COPY_LATENCY_MS = 100
 
 export async function createCluster(

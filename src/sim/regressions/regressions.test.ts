@@ -1,4 +1,5 @@
-// Runs the plans of this folder, each of which failed before a bug was fixed. `npm run sim -- --plan src/sim/regressions/<file>` prints its run.
+// Runs the plans of this folder, each of which failed before a bug was fixed.
+// `npm run sim -- --plan src/sim/regressions/<file>` prints the run of a plan.
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { runPlan } from '../engine/run.ts'

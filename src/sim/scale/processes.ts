@@ -25,7 +25,7 @@ export function runScheduler(env: Env, client: Client, options: { readonly capac
   return scheduler
 }
 
-/** Runs the controllers that create claims for ephemeral volumes, bind and protect claims, and delete the claims of deleted pods. */
+/** Creates claims for ephemeral volumes, binds and protects claims, and deletes the claims of deleted pods. */
 export function runClaimControllers(env: Env, client: Client): void {
   const deps = depsOf(env, client)
   void createBindingControllers({ ...deps, inProcessProvisioners: [] }).run(env.signal)

@@ -1,5 +1,5 @@
-// Generates the plan of a seed: setup, fault rates, user actions and faults. The same seed and options always produce the same plan.
-// Each purpose draws from its own random stream: a change in one part does not change the others.
+// Generates the plan of a seed: setup, fault rates, user actions and faults. The same seed and options always produce the same
+// plan. Each purpose draws from its own random stream: a change in one part does not change the others.
 // User actions are in *-actions.ts, faults in faults.ts, targeted-faults.ts and fault-rates.ts.
 
 import { createSimulation } from '../environment/simulation.ts'
