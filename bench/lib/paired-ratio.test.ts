@@ -15,10 +15,13 @@ it.each([
   [6, 1, 6],
   [10, 2, 9],
   [20, 6, 15],
-])('compareRounds bounds the median of %d rounds by the ranks of the binomial distribution', (count, lowRank, highRank) => {
-  const { low, high } = compareRounds(rounds(Array.from({ length: count }, (_, index) => index + 1)))
-  expect([low, high]).toEqual([lowRank, highRank])
-})
+])(
+  'compareRounds bounds the median of %d rounds by the ranks of the binomial distribution',
+  (count, lowRank, highRank) => {
+    const { low, high } = compareRounds(rounds(Array.from({ length: count }, (_, index) => index + 1)))
+    expect([low, high]).toEqual([lowRank, highRank])
+  },
+)
 
 it('compareRounds returns no bounds for fewer than six rounds', () => {
   expect(compareRounds(rounds([1, 1, 1, 1, 1]))).toMatchObject({ low: Number.NaN, high: Number.NaN })

@@ -50,9 +50,15 @@ export function followRetries(): Retries {
       return {
         ...client,
         create: (kind, object, ...options) =>
-          countRejections(() => describeWrite('create', kind, object.metadata), client.create(kind, object, ...options)),
+          countRejections(
+            () => describeWrite('create', kind, object.metadata),
+            client.create(kind, object, ...options),
+          ),
         update: (kind, object, ...options) =>
-          countRejections(() => describeWrite('update', kind, object.metadata), client.update(kind, object, ...options)),
+          countRejections(
+            () => describeWrite('update', kind, object.metadata),
+            client.update(kind, object, ...options),
+          ),
         patch: (kind, ref, ...options) =>
           countRejections(() => describeWrite('patch', kind, ref), client.patch(kind, ref, ...options)),
         delete: (kind, ref, ...options) =>
