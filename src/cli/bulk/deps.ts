@@ -3,7 +3,7 @@ import type { ProgramDeps } from '../command.ts'
 import type { Progress } from './progress-line.ts'
 
 export interface BulkDeps extends ProgramDeps {
-  /** Called with the number of claims when they are selected. The result is notified instead of a display on the terminal. */
+  /** Called with the number of selected claims. The returned Progress replaces the display on the terminal. */
   readonly observe?: (claims: number) => Progress
   readonly env: Readonly<Record<string, string | undefined>>
   /** Undefined if standard output is not a terminal. */

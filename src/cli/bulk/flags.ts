@@ -1,6 +1,6 @@
 // Parses the flags of the bulk commands: those that grow and migrate share, and the sizes, durations and rates of their
 // own flags. An invalid value causes a UsageError that names the flag. Commands import this file directly, not
-// index.ts, so that `--help` does not load the code that runs.
+// index.ts, so that `--help` does not load the code that runs the command.
 import { canonicalQuantity, isQuantity, quantitySign } from '../../api/quantity.ts'
 import { parseLabelSelector } from '../../api/selectors.ts'
 import { parseDuration } from '../../base/duration.ts'
@@ -28,7 +28,7 @@ export interface BulkRequest {
   readonly claimsInProgressMax: number
   /** Minimum time between two starts. */
   readonly intervalMs: number
-  /** A claim that takes longer has failed. */
+  /** A claim that takes longer counts as failed. */
   readonly timeoutMs: number
   /** After more failures than this, no further claim is started. */
   readonly failuresMax: number

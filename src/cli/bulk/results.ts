@@ -14,7 +14,7 @@ export interface ClaimResult {
 export const countResults = (results: readonly ClaimResult[], ...kinds: readonly ClaimResult['is'][]): number =>
   results.filter(({ is }) => kinds.includes(is)).length
 
-/** Returns whether every claim has what the command requests. */
+/** Returns whether every claim has reached the requested state. */
 export const isComplete = (results: readonly ClaimResult[]): boolean =>
   countResults(results, 'done', 'nothing') === results.length
 

@@ -152,7 +152,7 @@ async function startWithRetries(
 export const isTransient = ({ code }: ApiError): boolean => code === 429 || code >= 500
 
 interface Changes {
-  /** Resolves on the next change to the claim or on abort. Must be called before the claim is read, to miss no change. */
+  /** Resolves on the next change to the claim or on abort. Call it before reading the claim, so that no change is missed. */
   waitForNext(key: ObjectKey, signal: AbortSignal): Promise<void>
   stop(): void
 }

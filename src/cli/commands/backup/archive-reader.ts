@@ -7,7 +7,7 @@ import { createWorkProgress, standardError } from '../../output/work-progress.ts
 export interface ArchiveReader {
   /** Returns the chunks of an archive. The file is opened when the first is read. `-` is standard input. */
   read(path: string): AsyncIterable<Buffer>
-  /** Removes the progress from a terminal, until more is read. */
+  /** Clears the progress on a terminal. It reappears when more is read. */
   finish(): void
 }
 

@@ -66,7 +66,7 @@ export async function writeArchive(options: ArchiveOptions): Promise<Archive> {
     }
   }
   const { manifest, damagedRecords, bytes } =
-    typeof target === 'string' ? await writeToFile(resolve(target), write) : await write(sinkOf(target))
+    typeof target === 'string' ? await writeToFile(resolve(target), write) : await write(createSink(target))
   return {
     archive: typeof target === 'string' ? resolve(target) : '-',
     id,
@@ -100,8 +100,8 @@ async function writeToFile<T>(path: string, write: (sink: ArchiveSink) => Promis
   }
 }
 
-/** Returns a sink that waits while the reader of the stream is slower. */
-function sinkOf(stream: Writable): ArchiveSink {
+/** Creates a sink that waits for the stream to drain when its buffer is full. */
+function createSink(stream: Writable): ArchiveSink {
   let failure: Error | undefined
   stream.on('error', (error) => {
     failure = error
@@ -112,7 +112,7 @@ function sinkOf(stream: Writable): ArchiveSink {
   }
 }
 
-/** Returns the backup that --since names. Verifies it if it is an archive, because nothing can be restored without it. */
+/** Returns the backup that --since names. Verifies an archive, because the incremental one cannot be restored without it. */
 async function findBase(since: string, clock: Clock): Promise<{ revision: number } | Manifest> {
   if (/^\d{1,15}$/.test(since)) return { revision: Number(since) }
   const reader = await createArchiveReader([since], { title: 'Verifying', clock })
@@ -120,7 +120,7 @@ async function findBase(since: string, clock: Clock): Promise<{ revision: number
   return manifest
 }
 
-/** Reads a whole archive after those that the inspector has read before. Throws if its own checksums do not match. */
+/** Reads a complete archive as the next one of the inspector. Throws if the archive's own checksums do not match. */
 export async function inspectArchiveFile(
   inspector: ArchiveInspector,
   path: string,
@@ -132,7 +132,7 @@ export async function inspectArchiveFile(
   return inspector.inspect({ name: path, chunks: reader.read(path) })
 }
 
-/** Verifies archives in order: their own checksums, those of their records, and that incremental ones continue the one before. */
+/** Verifies the checksums of archives and of their records, and that each incremental archive continues its predecessor. */
 export async function* verifyArchives(paths: readonly string[], clock: Clock): AsyncGenerator<InspectedArchive> {
   const inspector = new ArchiveInspector()
   const reader = await createArchiveReader(paths, { title: 'Verifying', clock })

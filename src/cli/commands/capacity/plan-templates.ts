@@ -63,7 +63,7 @@ function templateOf(
   }
 }
 
-/** Throws a UsageError for a group whose capacity no autoscaler would find, or that the scheduler would use for an existing node. */
+/** Throws a UsageError if an autoscaler would not find the capacity, or if the scheduler would use it for an existing node. */
 export function checkGroup({ name, node, capacities }: NodeGroup, { nodes, classes }: Snapshot): void {
   if (capacities.length === 0)
     throw new UsageError(

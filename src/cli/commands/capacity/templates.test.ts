@@ -52,7 +52,7 @@ const publish = (flags: Partial<PublishFlags>) =>
     { clock: server.clock, random: () => 0, signal: new AbortController().signal, env: {}, write() {} },
   )
 
-const templates = async () =>
+const readTemplates = async () =>
   (await server.client().list(csiStorageCapacityKind, { labelSelector: 'capacity.stowage.dev/template' })).items.map(
     ({ metadata, nodeTopology, capacity, maximumVolumeSize }) => ({
       key: `${metadata.namespace}/${metadata.name}`,
@@ -62,8 +62,8 @@ const templates = async () =>
     }),
   )
 
-/** Writes the file of a group with one capacity object. */
-async function groupFile(group: { capacity?: string; value?: string; className?: string; label?: string } = {}) {
+/** Writes a node group file with one capacity object, and returns its path. */
+async function writeGroupFile(group: { capacity?: string; value?: string; className?: string; label?: string } = {}) {
   const { capacity = '50Gi', value = 'large', className = 'local', label = value } = group
   const path = join(dir, 'group.json')
   const items = [
@@ -81,39 +81,39 @@ async function groupFile(group: { capacity?: string; value?: string; className?:
 }
 
 describe('stowage capacity templates', () => {
-  it('PLUS-17 publishes the capacity of a group like an existing node, and prints its labels', async () => {
+  it('PLUS-17 publishes the capacity of a group modelled on an existing node, and prints its labels', async () => {
     expect(await publish({ group: 'workers', like: 'n1' })).toBe(
       `created workers: 10Gi of class local for nodes with ${TOPOLOGY}=workers\n` +
         `The node template of the autoscaler needs these labels:\n  ${TOPOLOGY}: workers\n`,
     )
     const template = { key: 'kube-system/template-workers-1', topology: { [TOPOLOGY]: 'workers' }, capacity: '10Gi' }
-    expect(await templates()).toEqual([template])
+    expect(await readTemplates()).toEqual([template])
     expect(await publish({ group: 'workers', like: 'n1' })).toMatch(/^kept workers/)
   })
 
   it('PLUS-17 updates the capacity of a changed group, and replaces objects whose topology changed', async () => {
-    await publish({ nodeGroup: await groupFile() })
-    await publish({ nodeGroup: await groupFile({ capacity: '60Gi' }) })
-    expect(await templates()).toMatchObject([{ topology: { [TOPOLOGY]: 'large' }, capacity: '60Gi' }])
-    const output = JSON.parse(await publish({ nodeGroup: await groupFile({ value: 'larger' }), output: 'json' }))
+    await publish({ nodeGroup: await writeGroupFile() })
+    await publish({ nodeGroup: await writeGroupFile({ capacity: '60Gi' }) })
+    expect(await readTemplates()).toMatchObject([{ topology: { [TOPOLOGY]: 'large' }, capacity: '60Gi' }])
+    const output = JSON.parse(await publish({ nodeGroup: await writeGroupFile({ value: 'larger' }), output: 'json' }))
     expect(output.changes.map(({ change }: { change: string }) => change)).toEqual(['create', 'delete'])
-    expect(await templates()).toMatchObject([{ topology: { [TOPOLOGY]: 'larger' }, capacity: '50Gi' }])
+    expect(await readTemplates()).toMatchObject([{ topology: { [TOPOLOGY]: 'larger' }, capacity: '50Gi' }])
   })
 
   it('PLUS-17 changes nothing in a dry run', async () => {
     expect(await publish({ group: 'workers', like: 'n1', dryRun: true })).toMatch(/^would create workers/)
-    expect(await templates()).toEqual([])
+    expect(await readTemplates()).toEqual([])
   })
 
   it('PLUS-17 lists and removes only the objects of a group', async () => {
     await publish({ group: 'workers', like: 'n1' })
-    await publish({ nodeGroup: await groupFile() })
+    await publish({ nodeGroup: await writeGroupFile() })
     expect(await listWith(client, { output: 'text' })).toBe(
       `large: 50Gi of class local for nodes with ${TOPOLOGY}=large\nworkers: 10Gi of class local for nodes with ${TOPOLOGY}=workers\n`,
     )
     expect(await removeWith(client, 'workers', { output: 'text', dryRun: true })).toMatch(/^would delete workers/)
     expect(await removeWith(client, 'workers', { output: 'text' })).toMatch(/^deleted workers/)
-    expect((await templates()).map(({ key }) => key)).toEqual(['kube-system/template-large-1'])
+    expect((await readTemplates()).map(({ key }) => key)).toEqual(['kube-system/template-large-1'])
     expect((await server.client().list(csiStorageCapacityKind)).items).toHaveLength(2)
     await expect(removeWith(client, 'workers', { output: 'text' })).rejects.toThrow(
       'The group workers has no templates.',
@@ -144,8 +144,8 @@ describe('stowage capacity templates', () => {
     ],
     [{ label: 'other' }, 'does not select the Node large of the group: add the label to it.'],
   ])('PLUS-17 rejects the group %j', async (group, message) => {
-    await expect(groupFile(group).then((nodeGroup) => publish({ nodeGroup }))).rejects.toThrow(message)
-    expect(await templates()).toEqual([])
+    await expect(writeGroupFile(group).then((nodeGroup) => publish({ nodeGroup }))).rejects.toThrow(message)
+    expect(await readTemplates()).toEqual([])
   })
 
   it('PLUS-17 rejects flags that name no group or no existing node', async () => {

@@ -122,7 +122,7 @@ function requireRights({ missingRights }: Snapshot): void {
   )
 }
 
-/** Deletes first: a changed topology is a deleted and a created object, which may have the same name. */
+/** Deletes first: a changed topology replaces the object, and the new one may have the same name. */
 async function applyPlan(client: Client, plan: TemplatePlan): Promise<void> {
   for (const object of plan.delete) await deleteObject(client, object)
   for (const { object, template } of plan.update) {
@@ -180,7 +180,7 @@ const describeChange = (change: keyof typeof DONE, object: Readonly<CSIStorageCa
 const formatRow = (row: TemplateRow): string =>
   `${row.group}: ${row.capacity || 'unknown capacity'} of class ${row.class} for nodes with ${row.topology}`
 
-/** Returns the labels of the template's node that its capacity objects select. */
+/** Returns the labels by which the capacity objects select the group's node. */
 function labelsOf({ node, capacities }: NodeGroup): Record<string, string> {
   const keys = new Set(capacities.flatMap(({ nodeTopology }) => Object.keys(nodeTopology?.matchLabels ?? {})))
   return Object.fromEntries(Object.entries(node.metadata.labels ?? {}).filter(([key]) => keys.has(key)))

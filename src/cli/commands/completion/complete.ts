@@ -5,7 +5,7 @@ import { OBJECT_KIND_NAMES } from '../retry/object-kinds.ts'
 import { TARGET_KIND_NAMES } from '../why/parse-target.ts'
 import { SCRIPT_NAMES } from './script.ts'
 
-/** Names of objects in the cluster. An unreachable server has none. */
+/** Names of objects in the cluster. The lists are empty if the server is unreachable. */
 export interface ObjectNames {
   namespaces(): Promise<readonly string[]>
   /** Returns the claims in the namespace. Default: the kubeconfig's namespace. */
@@ -14,7 +14,7 @@ export interface ObjectNames {
   csiDrivers(): Promise<readonly string[]>
   /** IDs of bootstrap tokens. */
   tokens(): Promise<readonly string[]>
-  /** Names of objects as KIND/NAME, of a kind of `stowage retry`. */
+  /** Returns the objects of a kind that `stowage retry` accepts, as KIND/NAME. */
   objects(kind: string, namespace: string | undefined): Promise<readonly string[]>
 }
 
@@ -23,7 +23,7 @@ export type Completion = { readonly is: 'values'; readonly values: readonly stri
 export interface CommandLine {
   /** The words after `stowage`. The last one is incomplete and may be empty. */
   readonly words: readonly string[]
-  /** Returns the names that the server of the kubeconfig flag has. */
+  /** Returns the names of objects in the cluster of the kubeconfig. */
   objectNames(kubeconfig: string | undefined): ObjectNames
 }
 

@@ -17,7 +17,7 @@ import type { ObjectNames } from './complete.ts'
 const TIMEOUT_MS = 2_000
 
 export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps): ObjectNames {
-  const namesOf = async (
+  const listNames = async (
     kind: Kind,
     namespaceOf: (configuredNamespace: string) => string | undefined,
   ): Promise<readonly string[]> => {
@@ -35,20 +35,20 @@ export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps):
     }
   }
   return {
-    namespaces: () => namesOf(namespaceKind, () => undefined),
+    namespaces: () => listNames(namespaceKind, () => undefined),
     claims: (namespace) =>
-      namesOf(persistentVolumeClaimKind, (configuredNamespace) => namespace ?? configuredNamespace),
-    attributesClasses: () => namesOf(volumeAttributesClassKind, () => undefined),
-    csiDrivers: () => namesOf(csiDriverKind, () => undefined),
+      listNames(persistentVolumeClaimKind, (configuredNamespace) => namespace ?? configuredNamespace),
+    attributesClasses: () => listNames(volumeAttributesClassKind, () => undefined),
+    csiDrivers: () => listNames(csiDriverKind, () => undefined),
     async tokens() {
       const prefix = secretNameOf('')
-      const names = await namesOf(secretKind, () => BOOTSTRAP_TOKEN_NAMESPACE)
+      const names = await listNames(secretKind, () => BOOTSTRAP_TOKEN_NAMESPACE)
       return names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length))
     },
     async objects(kindName, namespace) {
       const kind = Object.hasOwn(OBJECT_KINDS, kindName) ? OBJECT_KINDS[kindName] : undefined
       if (!kind) return []
-      const names = await namesOf(kind, (configuredNamespace) =>
+      const names = await listNames(kind, (configuredNamespace) =>
         kind.namespaced ? (namespace ?? configuredNamespace) : undefined,
       )
       return names.map((name) => `${kindName}/${name}`)

@@ -4,7 +4,7 @@ import { UsageError } from '../../../base/usage-error.ts'
 
 export const SCRIPT_NAMES = ['bash', 'zsh', 'fish', 'kubectl'] as const
 
-/** The line that stands for the names of files. No command, flag or object has this name. */
+/** The line that makes the shell complete file names. No command, flag or object has this name. */
 export const FILE_DIRECTIVE = ':file'
 
 export function completionScript(name: string): string {

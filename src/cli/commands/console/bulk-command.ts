@@ -1,5 +1,5 @@
-// Reads a request of the page for grow or migrate as the command line reads its flags, with the same checks and defaults, and
-// formats the command that does the same.
+// Parses the page's requests for grow and migrate like command line flags, with the same checks and defaults, and formats the
+// equivalent command.
 import { badRequest } from '../../../api/status-error.ts'
 import { quoteShellWord } from '../../../base/shell-word.ts'
 import type { BulkRequest } from '../../../console/index.ts'
@@ -47,7 +47,7 @@ export function readBulkCommand(request: BulkRequest, { isDryRun }: { readonly i
   throw badRequest('kind must be grow or migrate')
 }
 
-/** Returns the command that takes back a run. `output` is the report of the run. */
+/** Returns the command that undoes a run. `output` is the report of the run. */
 export function undoCommandOf(command: BulkCommand, output: string): BulkCommand {
   if (command.is === 'migrate') {
     const { namespace } = command.request
@@ -89,7 +89,7 @@ function checkTypes(request: object): void {
   }
 }
 
-/** Returns flags as the command line has them: text, with the command's defaults. */
+/** Returns flags as text, as on a command line, with the command's defaults. */
 function toText<D extends Readonly<Record<string, string>>>(
   flags: Readonly<Record<string, string | number | boolean | undefined>>,
   defaults: D,

@@ -1,5 +1,5 @@
-// Runs grow and migrate for the console with the engine of the commands. A run's state is on its claims, so a paused run is
-// resumed by running it again, as with the commands; a run that the console forgets can be continued by them.
+// Runs grow and migrate for the console with the code of the commands. The state of a run is recorded on its claims: a paused
+// run resumes when it is started again, and the commands can continue a run that the console has forgotten.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { ApiError, badRequest } from '../../../api/status-error.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
@@ -22,11 +22,11 @@ export interface BulkRunsOptions {
   readonly random: Random
 }
 
-/** The oldest runs that have ended are forgotten. */
+/** Beyond this number, the console forgets the oldest run that has ended. */
 const RUNS_MAX = 50
 /** Further runs are rejected with 429. */
 const RUNNING_MAX = 4
-/** Claims in progress or failed that a run lists. */
+/** The number of claims that a run lists. Further claims are only counted. */
 const CLAIMS_LISTED_MAX = 200
 
 interface Run {
@@ -41,7 +41,7 @@ interface Run {
   total?: number
   results: Map<string, ClaimResult>
   working: Map<string, string>
-  /** What the command printed: a report as JSON. */
+  /** The command's output: a report as JSON. */
   output: string
   controller: AbortController
 }
@@ -148,7 +148,7 @@ export function createBulkRuns({ client, clock, random }: BulkRunsOptions): Bulk
           }),
         )
       } catch (error) {
-        if (!(error instanceof ExitError)) throw error // some claims would be rejected; the report names them
+        if (!(error instanceof ExitError)) throw error // an ExitError means that some claims would be rejected; the report names them
       }
       return JSON.parse(output)
     },

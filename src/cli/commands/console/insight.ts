@@ -94,7 +94,7 @@ export function createInsight(options: InsightOptions): Insight {
   }
 }
 
-/** The commands throw Errors with a message for the user, which the page must get as such and not as a failure of the console. */
+/** Converts an Error with a message for the user to a 400 response. The page would show another status as a console failure. */
 async function explainErrors<T>(run: () => Promise<T> | T): Promise<T> {
   try {
     return await run()

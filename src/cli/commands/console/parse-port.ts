@@ -1,4 +1,4 @@
-// Parses the value of a flag with a port.
+// Parses the value of a port flag.
 import { checkPort } from '../../../base/listen-address.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 

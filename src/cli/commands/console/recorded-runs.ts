@@ -1,5 +1,5 @@
-// Finds the runs of grow and migrate that are recorded on claims, with how far each is. Runs of other processes and machines are
-// among them.
+// Finds the grow and migrate runs that are recorded on claims, with their progress. They include runs of other processes and
+// machines.
 import { compareQuantities } from '../../../api/quantity.ts'
 import type { RecordedRun } from '../../../console/index.ts'
 import type { Claim } from '../../bulk/index.ts'

@@ -1,11 +1,11 @@
-// Runs the console in the `stowage up` process. It listens before the server starts, so that a port in use ends the
-// command. The rest is loaded, and the kubeconfig that the server has written is read, with the first request or some time
-// after the start.
+// Runs the console in the `stowage up` process. It listens before the server starts, so that the command fails early if the
+// port is in use. It loads the rest of the code and reads the server's kubeconfig on the first request, or some time after
+// the start.
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { type ConsoleListener, listenConsole } from '../../../console/index.ts'
 
-/** The console is loaded this long after the start even if it is not opened, so that it has the history when it is. */
+/** Without a request, the console is loaded this long after the start, so that it has a history when it is opened. */
 const LOAD_MS = 30_000
 
 export interface UpConsoleOptions {
@@ -17,7 +17,7 @@ export interface UpConsoleOptions {
 }
 
 export interface UpConsole extends ConsoleListener {
-  /** Requests of the page wait for it. */
+  /** Requests of the page wait for this call. */
   setReady(server: { readonly kubeconfig: string }): void
 }
 

@@ -1,5 +1,5 @@
-// Creates the manifests for the question "what would fit": pods with one new claim of a class and size each, and nothing else
-// to schedule.
+// Creates the manifests for the question "what would fit": pods that each use one new claim of a class and size, and request
+// nothing else.
 import { isQuantity, quantitySign } from '../../../api/quantity.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import type { SimulateRequest } from '../../../console/index.ts'

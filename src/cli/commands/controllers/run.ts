@@ -59,7 +59,7 @@ function parseLeaseName(name = CONTROLLERS_LEASE): string {
   throw new UsageError(`--leader-election-name ${JSON.stringify(name)}: ${problem}`)
 }
 
-/** auto-growing runs in an API server process only, which knows the usage of volumes. */
+/** auto-growing runs only in an API server process, because it needs the usage of volumes, which only the server has. */
 type RemoteController = Exclude<ControllerName, 'auto-growing'>
 const REMOTE_CONTROLLERS = CONTROLLERS.filter((name): name is RemoteController => name !== 'auto-growing')
 /** The scheduler is off by default, because most clusters already have one. */

@@ -14,7 +14,7 @@ const TOPOLOGY_KEY = `${DRIVER}/node`
 const GIB = 2 ** 30
 const MIB = 2 ** 20
 
-/** A bearer token is its user's name; other requests are those of an administrator. */
+/** A bearer token authenticates the user with that name; other requests are those of an administrator. */
 const SERVER: ServerFixtureOptions = {
   usesRbac: true,
   authenticator: {
@@ -193,7 +193,7 @@ describe('stowage df', () => {
     expect(names).toEqual(['orders', 'carts', 'archive'])
   })
 
-  it('PLUS-16 counts no volume for a claim that names one and is not bound', async () => {
+  it('PLUS-16 shows no volume for an unbound claim that names one', async () => {
     await post('/api/v1/namespaces/bank/persistentvolumeclaims', {
       metadata: { name: 'named' },
       spec: { accessModes: ['ReadWriteOnce'], volumeName: 'none', resources: { requests: { storage: '1Gi' } } },

@@ -47,11 +47,11 @@ export function findPools({ capacities, classes, nodes }: PoolSources): readonly
   return [...pools.values()]
 }
 
-/** Returns the largest amount of a class, or undefined if the driver reports none. */
+/** Returns the largest amount that the driver reports for a class, or undefined if it reports none. */
 export const freeBytesOf = ({ freeBytesByClass }: Pool): number | undefined =>
   freeBytesByClass.size === 0 ? undefined : Math.max(...freeBytesByClass.values())
 
-/** Returns the pool of a volume of the driver that these nodes can reach. Undefined nodes are all nodes. */
+/** Returns the pool of a volume by its driver and the nodes that can reach it. `undefined` stands for all nodes. */
 export type PoolOfVolume = (driver: string | undefined, nodes: readonly string[] | undefined) => Pool | undefined
 
 /** The function returns undefined unless exactly one pool has all nodes of the volume. */

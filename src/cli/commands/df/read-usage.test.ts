@@ -70,7 +70,7 @@ describe('usage of volumes', () => {
     expect(report).not.toHaveProperty('missingRule')
   })
 
-  it('PLUS-16 names the missing rule, without which no further nodes are queried', async () => {
+  it('PLUS-16 is unknown without permission: the report names the missing rule, and no further nodes are queried', async () => {
     const nodes = Array.from({ length: 50 }, (_, index) => `node-${index}`)
     const answers = Object.fromEntries(nodes.map((node) => [summaryPath(node), { status: 403, text: '{}' }]))
     const deps = depsOf(answers)

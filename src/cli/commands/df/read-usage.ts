@@ -1,6 +1,6 @@
-// Reads the measured usage of mounted volumes: from the metrics of a Stowage server, which cover the nodes in its
-// process and the reports of other nodes, and on other servers from the kubelets through nodes/proxy. A failed read is a problem in the result, not an
-// error.
+// Reads the measured usage of mounted volumes: from the metrics of a Stowage server, which cover the nodes in its process and
+// the reports of other nodes, and on other servers from the kubelets through nodes/proxy. A failed read is a problem in the
+// result, not an error.
 import { operationKind } from '../../../api/kinds/operation/operation.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import type { HttpResponse, Transport } from '../../../client/http/transport.ts'
@@ -15,7 +15,7 @@ export interface UsageReport {
   readonly nodeProblems: ReadonlyMap<string, string>
   /** Why nothing is known about any volume. */
   readonly problem?: string
-  /** The missing rule that reading the usage requires: `get nodes/proxy`. */
+  /** The rule that reading the usage requires and the user lacks: `get nodes/proxy`. */
   readonly missingRule?: string
 }
 

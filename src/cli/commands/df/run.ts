@@ -35,7 +35,7 @@ export interface DfDeps extends BulkDeps {
 export interface SpaceReport {
   readonly by: DfRequest['by']
   readonly items: readonly SpaceEntry[] | readonly SpaceGroup[]
-  /** The rules that are missing, without which some amounts are not known. */
+  /** The rules that the user lacks. Without them, some amounts are unknown. */
   readonly missingRules: readonly string[]
 }
 

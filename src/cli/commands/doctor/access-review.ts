@@ -1,5 +1,5 @@
-// Asks the API server whether a user has a right: with a SelfSubjectAccessReview for the kubeconfig's user, otherwise with
-// a SubjectAccessReview, which needs permission to create one.
+// Checks with the API server whether a user has a right: with a SelfSubjectAccessReview for the kubeconfig's user, otherwise
+// with a SubjectAccessReview, which the kubeconfig's user must be allowed to create.
 import { selfSubjectAccessReviewKind, subjectAccessReviewKind } from '../../../api/kinds/reviews/reviews.ts'
 import { parseResource } from '../../../apiserver/rbac/component-roles.ts'
 import type { Client } from '../../../client/index.ts'

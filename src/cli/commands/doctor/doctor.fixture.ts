@@ -46,7 +46,7 @@ export function aContext({
   }
 }
 
-/** An error as an API server returns it to a user without the right. */
+/** The error that an API server returns to a user without permission. */
 export const createForbiddenError = (plural: string): ApiError =>
   new ApiError(403, 'Forbidden', `${plural} is forbidden: User "viewer" cannot list resource "${plural}"`)
 

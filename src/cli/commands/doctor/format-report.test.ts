@@ -12,7 +12,7 @@ const aReport = (findings: readonly Finding[]): Report => ({
   counts: { ok: 1, warning: 1, error: 2, unknown: 0 },
 })
 
-it('PLUS-9 prints a symbol per finding, the remedy once for consecutive findings, and no empty check', () => {
+it('PLUS-9 formatReport prints a symbol per finding, the remedy once for consecutive findings, and no empty check', () => {
   const findings: Finding[] = [
     { status: 'ok', message: 'Fine.' },
     { status: 'error', object: 'Lease a', message: 'Bad.', remedy: 'do this' },
@@ -26,12 +26,12 @@ it('PLUS-9 prints a symbol per finding, the remedy once for consecutive findings
   )
 })
 
-it('PLUS-9 colors only the symbols', () => {
+it('PLUS-9 formatReport colors only the symbols', () => {
   const text = formatReport(aReport([{ status: 'error', message: 'Bad.' }]), { hasColors: true })
   expect(text).toContain('  \x1b[31m✖\x1b[0m Bad.\n')
 })
 
-it('PLUS-9 prints at most 20 findings of a check', () => {
+it('PLUS-9 formatReport prints at most 20 findings of a check', () => {
   const findings = Array.from({ length: 23 }, (_, index): Finding => ({ status: 'warning', message: `${index}` }))
   const text = formatReport(aReport(findings), { hasColors: false })
   expect(text).toContain('  ! 19\n  … and 3 more, with -o json\n')

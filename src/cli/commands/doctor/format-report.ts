@@ -7,7 +7,7 @@ import type { CheckReport, Report } from './report.ts'
 const SYMBOLS: Readonly<Record<FindingStatus, string>> = { ok: '✔', warning: '!', error: '✖', unknown: '?' }
 const COLORS: Readonly<Record<FindingStatus, Color>> = { ok: 'green', warning: 'yellow', error: 'red', unknown: 'cyan' }
 
-/** Bounds the findings of one check in the text. JSON has all of them. */
+/** The text shows at most this many findings per check. JSON has all of them. */
 const SHOWN_FINDINGS_MAX = 20
 
 export function formatReport(report: Report, { hasColors }: { readonly hasColors: boolean }): string {

@@ -23,7 +23,7 @@ const STORAGE = '/apis/storage.k8s.io/v1'
 const DAY_MS = 86_400_000
 const PAGE = new URL('../../../../docs/how-to/doctor.md', import.meta.url)
 
-/** A server with RBAC, on which a bearer token is the name of its user, and other requests are those of an administrator. */
+/** A server with RBAC. The bearer token `viewer` authenticates the user viewer; other requests are those of an administrator. */
 const SERVER: ServerFixtureOptions = {
   usesRbac: true,
   authenticator: {
@@ -76,7 +76,7 @@ async function startCluster(driver: Partial<FakeSettings> = {}) {
         metadata: { name },
         spec: { holderIdentity, leaseDurationSeconds: 3_600, renewTime: microTimestamp(systemClock().nowMs()) },
       }),
-    aCapacity: (name: string, storageClassName: string) =>
+    createCapacity: (name: string, storageClassName: string) =>
       post(`${STORAGE}/namespaces/csi/csistoragecapacities`, {
         metadata: { name, labels: { 'csi.storage.k8s.io/drivername': DRIVER } },
         storageClassName,
@@ -144,7 +144,7 @@ describe('stowage doctor', () => {
   it('PLUS-9 finds no problem in a healthy cluster, and exits with 0', async () => {
     const cluster = await startCluster()
     await cluster.grant()
-    await cluster.aCapacity('used', 'fast')
+    await cluster.createCapacity('used', 'fast')
     const flags = ['--csi-address', cluster.endpoint, '--component', 'sidecar', '--as', ACCOUNT, '-o', 'json']
     const result = await cluster.doctor(...flags)
     expect(result.problems()).toEqual([])
@@ -234,7 +234,7 @@ describe('stowage doctor', () => {
 
   it('PLUS-9 reports orphaned capacity objects, and finalizers of a driver that is not installed', async () => {
     const cluster = await startCluster()
-    await cluster.aCapacity('left', 'deleted-class')
+    await cluster.createCapacity('left', 'deleted-class')
     const attachment = `${STORAGE}/volumeattachments/csi-1`
     await cluster.post(`${STORAGE}/volumeattachments`, {
       metadata: { name: 'csi-1', finalizers: ['external-attacher/removed-example-com'] },
@@ -282,7 +282,7 @@ describe('stowage doctor', () => {
     expect(result.code).toBe(1)
   })
 
-  it('PLUS-9 reports the expired certificate of a server that therefore cannot be used', async () => {
+  it('PLUS-9 reports an expired server certificate, which prevents all requests', async () => {
     const { privateKey } = generateKeys()
     const cert = issueSelfSigned(privateKey, 'server', systemClock().nowMs() - DAY_MS)
     const server = createServer({ key: pemOf(privateKey), cert }).listen(0, '127.0.0.1')
@@ -302,7 +302,7 @@ describe('stowage doctor', () => {
     expect(result.code).toBe(1)
   })
 
-  it('PLUS-9 exits with 2 if the server cannot be reached, and for contradictory flags', async () => {
+  it('PLUS-9 exits with 2 if the server cannot be reached or the flags are invalid', async () => {
     const { dir, kubeconfig } = await startProgramFixture()
     const text = await readFile(kubeconfig, 'utf8')
     const unreachableConfig = join(dir, 'unreachable.kubeconfig')
@@ -332,7 +332,7 @@ describe('stowage doctor', () => {
     await cluster.grant(features)
     await cluster.createNode('node-2', {})
     await cluster.holdLease('external-resizer-fake-stowage-example', 'csi-resizer-0')
-    await cluster.aCapacity('csisc-vj7q2', 'deleted-class')
+    await cluster.createCapacity('csisc-vj7q2', 'deleted-class')
     const flags = ['--component', 'sidecar', '--features', 'leader-election,topology,transactions,attributes']
     const { out: output, code } = await cluster.doctor('--csi-address', cluster.endpoint, ...flags, '--as', ACCOUNT)
     const text = output

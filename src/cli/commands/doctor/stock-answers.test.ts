@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.store.close())
 
-/** Creates objects with which most checks have findings. */
+/** Creates objects that cause findings in most checks. */
 async function addBrokenObjects(): Promise<void> {
   const post = async (path: string, body: object) => {
     const { status, json } = await server.post(path, body)

@@ -17,7 +17,7 @@ export interface Rotation {
   readonly oldKeys: readonly string[]
 }
 
-/** In a dry run the file is read and checked, and not changed. */
+/** A dry run checks the file and does not change it. */
 export async function rotateKey(file: string, { isDryRun }: { readonly isDryRun: boolean }): Promise<Rotation> {
   const text = await readTextIfPresent(file)
   if (text === undefined) {
@@ -43,7 +43,7 @@ export async function rotateKey(file: string, { isDryRun }: { readonly isDryRun:
   return { file, key: name, oldKeys: [...oldKeys] }
 }
 
-/** Returns the lists of keys that encrypt: of the first provider of each entry, if it is aesgcm. */
+/** Returns the keys that the server encrypts with: those of the first provider of each entry, if it is aesgcm. */
 function keyLists(configuration: JsonValue): JsonValue[][] {
   const entries = isRecord(configuration) && Array.isArray(configuration.resources) ? configuration.resources : []
   return entries.flatMap((entry: JsonValue) => {

@@ -205,7 +205,7 @@ describe('stowage grow', () => {
     expect((await secondRun).code).toBe(0)
   })
 
-  it('PLUS-13 lowers requests that did not succeed with --undo, and no others', async () => {
+  it('PLUS-13 lowers only requests that did not succeed with --undo', async () => {
     for (const name of ['a', 'b']) await createClaim(name)
     const infeasibleStatus = (storage: string) => ({
       allocatedResources: { storage },
@@ -297,7 +297,7 @@ describe('stowage grow', () => {
     })
   })
 
-  it('PLUS-13 fails a claim after --timeout with its latest warning', async () => {
+  it('PLUS-13 reports a claim as failed after --timeout, with its latest warning', async () => {
     await createClaim('a')
     controller = () => undefined
     const { uid } = (await getClaim('a')).metadata
@@ -350,7 +350,7 @@ describe('stowage grow', () => {
     )
   })
 
-  it('PLUS-13 fails a claim whose earlier expansion waits for a pod', async () => {
+  it('PLUS-13 reports a claim as failed if its earlier expansion waits for a pod', async () => {
     await createClaim('idle')
     controller = () => ({
       allocatedResources: { storage: '15Gi' },
@@ -412,7 +412,7 @@ describe('stowage grow', () => {
     expect(output).toMatch(/unchanged|already requests 30Gi/)
   })
 
-  it('PLUS-13 fails a claim that is deleted', async () => {
+  it('PLUS-13 reports a deleted claim as failed', async () => {
     await createClaim('a')
     controller = () => undefined
     const runPromise = grow({ names: ['a'], to: '20Gi' })

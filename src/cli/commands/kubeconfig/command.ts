@@ -1,4 +1,4 @@
-// `stowage kubeconfig`: flags, help and output. print.ts creates a kubeconfig, merge.ts changes the one of the user.
+// `stowage kubeconfig`: flags, help and output. print.ts creates a kubeconfig, merge.ts changes the user's.
 import { Option } from 'commander'
 import { UsageError } from '../../../base/usage-error.ts'
 import type { AddCommand } from '../../command.ts'

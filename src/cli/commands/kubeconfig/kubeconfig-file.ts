@@ -8,18 +8,18 @@ import { loadYaml, type Yaml } from '../../../api/load-yaml.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'
 
-/** The lists of a kubeconfig, and the field of their entries that has the content. */
+/** The kind of an entry. Its list is named by the plural, and its content is in the field with this name. */
 export type EntryKind = 'cluster' | 'user' | 'context'
 
 export interface KubeconfigDocument {
-  /** Returns the content of an entry, or undefined if there is no entry of this name. */
+  /** Returns the content of an entry, or undefined if there is no entry with this name. */
   find(kind: EntryKind, name: string): Readonly<Record<string, unknown>> | undefined
   /** Adds or replaces an entry. */
   set(kind: EntryKind, name: string, content: Readonly<Record<string, string>>): void
   remove(kind: EntryKind, name: string): void
   /** The current context, or '' if there is none. */
   currentContext: string
-  /** Whether it has no cluster, user and context. */
+  /** Whether it has no clusters, users or contexts. */
   readonly isEmpty: boolean
 }
 
@@ -56,7 +56,7 @@ export async function updateKubeconfig<T>(
     const text = (await readTextIfPresent(path)) ?? ''
     const yaml = await loadYaml()
     const document = parseKubeconfig(text, { yaml, file })
-    const view = viewOf(document, yaml)
+    const view = createView(document, yaml)
     const oldText = String(document)
     const result = await change(view)
     if (isDryRun) return result
@@ -99,7 +99,7 @@ function parseKubeconfig(text: string, { yaml, file }: { readonly yaml: Yaml; re
   return document
 }
 
-function viewOf(document: Document, { isMap, isSeq }: Yaml): KubeconfigDocument {
+function createView(document: Document, { isMap, isSeq }: Yaml): KubeconfigDocument {
   const listOf = (kind: EntryKind): YAMLSeq | undefined => {
     const list = document.get(`${kind}s`, true)
     return isSeq(list) ? list : undefined

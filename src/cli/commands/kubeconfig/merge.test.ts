@@ -93,7 +93,7 @@ describe('mergeContext', () => {
     expect(contexts).toEqual([{ name: 'stowage', context: { cluster: 'stowage', user: 'stowage', namespace: 'shop' } }])
   })
 
-  it('SYS-25 refuses a name that another server has, and changes nothing', async () => {
+  it('SYS-25 rejects a name that another server has, and changes nothing', async () => {
     await writeOtherConfig()
     await expect(merge({ context: 'prod' })).rejects.toThrow(
       'already has the cluster and the user and the context "prod" of another server',
@@ -123,7 +123,7 @@ describe('mergeContext', () => {
     expect(await readFile(file, 'utf8')).toBe(OTHER_CONFIG)
   })
 
-  it('SYS-25 writes through a link', async () => {
+  it('SYS-25 writes to the target of a symbolic link', async () => {
     await writeOtherConfig()
     await rm(file)
     await writeFile(join(dir, 'real'), OTHER_CONFIG)
@@ -137,7 +137,7 @@ describe('mergeContext', () => {
 describe('removeAddedContexts', () => {
   const remove = () => removeAddedContexts(dir, { clock })
 
-  it('SYS-25 leaves the kubeconfig as it was before', async () => {
+  it('SYS-25 restores the earlier content of the kubeconfig', async () => {
     await writeOtherConfig()
     const oldConfig = await readConfig()
     await merge()
@@ -149,7 +149,7 @@ describe('removeAddedContexts', () => {
     expect(await remove()).toEqual([])
   })
 
-  it('SYS-25 deletes a kubeconfig that merge created, unless something was added', async () => {
+  it('SYS-25 deletes a kubeconfig that merge created, unless it has other entries', async () => {
     await merge()
     await remove()
     await expect(stat(file)).rejects.toThrow('ENOENT')
@@ -187,7 +187,7 @@ describe('removeAddedContexts', () => {
   })
 })
 
-it('SYS-25 chooses the kubeconfig as kubectl does', async () => {
+it('SYS-25 chooseKubeconfig chooses the same file as kubectl', async () => {
   await writeOtherConfig()
   expect(await chooseKubeconfig({ HOME: dir })).toBe(file)
   expect(await chooseKubeconfig({ HOME: dir, KUBECONFIG: '/missing/a' })).toBe('/missing/a')

@@ -67,7 +67,7 @@ export const createAdoptedVolume = (
   { dryRun, signal }: { readonly dryRun: boolean; readonly signal: AbortSignal },
 ) => client.create(persistentVolumeKind, volume, { dryRun, signal })
 
-/** The handle if it is a valid name. Different handles have different names, and repeated adoption the same one. */
+/** Returns the handle if it is a valid name, otherwise a name derived from it, which is the same for repeated adoption. */
 function nameOf(driver: string, handle: string): string {
   if (dns1123SubdomainProblems(handle).length === 0) return handle
   return `adopted-${createHash('sha256').update(`${driver} ${handle}`).digest('hex').slice(0, 16)}`

@@ -39,10 +39,10 @@ const CHANGED_REASONS: Readonly<Record<ChangeAction, ReadonlySet<Leak['reason']>
   delete: new Set(['VolumeWithoutPV', 'SnapshotWithoutContent']),
 }
 
-/** A check that ended earlier is repeated before the next change. */
+/** A check that is older than this is repeated before the next change. */
 const LOOK_AGE_MS_MAX = 1_000
 
-/** Returns why the action leaves the leak, or undefined. */
+/** Returns why the action skips the leak, or undefined if it does not. */
 const leaveReasonOf = ({ leftBecause, notDeletedBecause }: Leak, action: ChangeAction): string | undefined =>
   leftBecause ?? (action === 'delete' ? notDeletedBecause : undefined)
 
@@ -127,7 +127,7 @@ async function adoptVolume(leak: Leak, { request, deps, look }: ChangeContext): 
   }
 }
 
-/** A deletion that takes longer has failed; the driver may still complete it. */
+/** A deletion that takes longer counts as failed; the driver may still complete it. */
 const DELETE_TIMEOUT_MS = 120_000
 
 async function deleteLeak(leak: Leak, { deps, look }: ChangeContext): Promise<Change> {

@@ -1,5 +1,5 @@
-// Asks the driver about the volumes of PVs that it did not list: with ControllerGetVolume, or without that capability with
-// ValidateVolumeCapabilities if the driver lists no volumes at all.
+// Checks with the driver whether the volumes of PVs that it did not list exist: with ControllerGetVolume, or without that
+// capability with ValidateVolumeCapabilities if the driver lists no volumes at all.
 
 import { create } from '@bufbuild/protobuf'
 import { VolumeCapability_AccessMode_Mode as Mode, VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
@@ -32,7 +32,7 @@ export async function checkUnlisted(
   const { driver, processes } = inventory
   const answers = await mapConcurrently(unlisted, CONCURRENT_CALLS_MAX, async (entry) => ({
     entry,
-    answer: await askProcesses(entry, processes, inventory.volumes !== undefined, options),
+    answer: await queryProcesses(entry, processes, inventory.volumes !== undefined, options),
   }))
   const failures = answers.flatMap(({ entry, answer }) =>
     answer.is === 'failed' ? [`the PV ${entry.volume.metadata.name} was not checked: ${answer.message}`] : [],
@@ -59,7 +59,7 @@ export async function checkUnlisted(
 }
 
 /** The volume is missing only if no process of the driver has it. */
-async function askProcesses(
+async function queryProcesses(
   entry: UnlistedVolume,
   processes: readonly DriverProcess[],
   hasList: boolean,
@@ -67,14 +67,14 @@ async function askProcesses(
 ): Promise<Answer> {
   let result: Answer = { is: 'missing' }
   for (const process of processes) {
-    const answer = await askProcess(entry, process, hasList, options)
+    const answer = await queryProcess(entry, process, hasList, options)
     if (answer.is === 'present') return answer
     if (answer.is === 'failed') result = answer
   }
   return result
 }
 
-async function askProcess(
+async function queryProcess(
   { volume, handle }: UnlistedVolume,
   { driver, facts }: DriverProcess,
   hasList: boolean,

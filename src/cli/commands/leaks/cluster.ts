@@ -40,9 +40,9 @@ export interface Cluster {
   readonly attachments: Objects<VolumeAttachment>
   readonly classes: Objects<StorageClass>
   readonly csiNodes: Objects<CSINode>
-  /** The rules that are missing for the other lists. */
+  /** The rules that the user lacks for the other lists. */
   readonly missingRules: readonly string[]
-  /** Those without which volumes that are in use or in provisioning cannot be recognised. */
+  /** The missing rules without which volumes that are in use or being provisioned cannot be recognized. */
   readonly missingOwnerRules: readonly string[]
 }
 

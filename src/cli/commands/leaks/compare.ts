@@ -1,6 +1,6 @@
 // Compares a driver's inventory with the objects in the API server, and returns the differences as findings. Pure: the
 // inventory was read before the cluster, so an object that was created meanwhile is never reported as an orphan.
-// check-volumes.ts asks the driver about volumes that it did not list.
+// check-volumes.ts checks with the driver whether volumes that it did not list exist.
 import { createHash } from 'node:crypto'
 import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
@@ -70,9 +70,9 @@ export interface Comparison {
   readonly leaks: readonly Leak[]
   /** PVs that the driver has not listed, which must be confirmed with the driver. */
   readonly unlisted: readonly UnlistedVolume[]
-  /** PVs of nodes from which no driver process was read. */
+  /** The number of PVs on nodes whose driver process was not read. */
   readonly unreachable: number
-  /** PVs of the driver. */
+  /** The number of the driver's other PVs. */
   readonly checked: number
 }
 
@@ -110,8 +110,8 @@ export function compareDriver(
 }
 
 /**
- * Whether one of the processes lists this volume if it exists. A process that lists only volumes of its own node serves
- * that node alone.
+ * Returns whether one of the processes would list this volume. A process that lists only volumes of its own node serves that
+ * node alone.
  */
 function isInScope(volume: Readonly<PersistentVolume>, { processes, volumes }: Inventory): boolean {
   return processes.some((process) => {
@@ -232,7 +232,7 @@ function findWrongFields(
   return leaks
 }
 
-/** Whether the sizes may differ because an expansion is in progress. */
+/** Returns whether the sizes may differ because an expansion is in progress. */
 function isExpanding({ spec, metadata }: Readonly<Stored<PersistentVolume>>, { claims, operations }: Cluster): boolean {
   const claim = claims.find(({ metadata: { uid } }) => uid === spec?.claimRef?.uid)
   const uids = [metadata.uid, ...(claim ? [claim.metadata.uid] : [])]
@@ -398,7 +398,7 @@ function findMachineLeaks(
 /** Drivers need not list inline volumes. */
 const INLINE_HANDLE = /^csi-[0-9a-f]{64}$/
 
-/** Whether the driver is about to delete the volume of a PV, or has done so. */
+/** Returns whether the driver is about to delete the volume of a PV, or has done so. */
 export function isBeingDeleted(volume: Readonly<Stored<PersistentVolume>>): boolean {
   const { spec, status, metadata } = volume
   const isReleased = status?.phase === 'Released' || status?.phase === 'Failed'

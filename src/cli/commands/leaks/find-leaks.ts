@@ -35,11 +35,11 @@ export interface DriverSummary {
 export interface LeakReport {
   readonly drivers: readonly DriverSummary[]
   readonly leaks: readonly Leak[]
-  /** What could not be found out, and why. */
+  /** What could not be checked, and why. */
   readonly unknown: readonly string[]
 }
 
-/** What one check has read, for adoption and deletion. */
+/** The report of one check, and the objects that it read. Adoption and deletion use them. */
 export interface Look {
   readonly report: LeakReport
   readonly inventories: readonly Inventory[]
@@ -65,7 +65,7 @@ export function confirmLeaks(earlier: readonly Leak[], look: Look): Look {
 export const keyOfLeak = ({ reason, driver, handle = '', object = '', node = '', path = '' }: Leak): string =>
   JSON.stringify([reason, driver, handle, object, node, path])
 
-/** Reads the drivers first: a volume created after the list is not in it, and its claim or PV is harmless. */
+/** Reads the drivers before the cluster, so that a new volume is not listed without its claim or PV. */
 export async function lookOnce({ client, processes, clock, signal }: FindDeps, options: FindOptions): Promise<Look> {
   const call = { timeoutMs: CALL_TIMEOUT_MS, signal }
   const inventories = await readInventories(processes, call)

@@ -45,7 +45,7 @@ export interface DriverSnapshot {
   readonly process: DriverProcess
 }
 
-/** What all processes of one driver have. */
+/** The volumes and snapshots of all processes of one driver. */
 export interface Inventory {
   readonly driver: string
   readonly processes: readonly DriverProcess[]
@@ -107,13 +107,13 @@ async function readEach<T extends { readonly handle: string }>(
 const listVolumes = (process: DriverProcess, { timeoutMs, signal }: ReadDriverOptions): Promise<DriverVolume[]> =>
   readPages('ListVolumes', process, async (startingToken) => {
     const { entries, nextToken } = await process.driver.controller.listVolumes({ startingToken }, { timeoutMs, signal })
-    const saysNodes = process.facts.controller.has('LIST_VOLUMES_PUBLISHED_NODES')
+    const listsNodes = process.facts.controller.has('LIST_VOLUMES_PUBLISHED_NODES')
     const items = entries.flatMap(({ volume, status }) =>
       volume?.volumeId
         ? [
             {
               ...describeVolume(volume, process),
-              ...(saysNodes && status ? { publishedNodeIds: status.publishedNodeIds } : {}),
+              ...(listsNodes && status ? { publishedNodeIds: status.publishedNodeIds } : {}),
             },
           ]
         : [],
@@ -155,9 +155,9 @@ function describeSnapshot(snapshot: Snapshot, process: DriverProcess): DriverSna
   }
 }
 
-/** More pages fail the command: a driver that returns them repeats its pages. */
+/** The command fails after this many pages: the driver repeats them. */
 const PAGES_MAX = 100_000
-/** A list with an invalid token is restarted this often before it fails. */
+/** The number of times that a list is restarted after its token became invalid. */
 const RESTARTS_MAX = 3
 
 /** Reads all pages. The driver chooses their size, because some reject max_entries. */

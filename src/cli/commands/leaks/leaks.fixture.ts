@@ -84,7 +84,7 @@ export function connectFake(fake: FakeDriver, onCall: (method: string) => Promis
   })
 }
 
-/** Returns a process of another driver or node that shares no directories. */
+/** Returns the process as if it ran on a node with this topology. */
 export const withSegments = (process: DriverProcess, segments: Readonly<Record<string, string>>): DriverProcess => ({
   ...process,
   segments,

@@ -38,7 +38,7 @@ async function change(fixture: Fixture, request: Partial<ChangeRequest> & Pick<C
   return (await changes).map(({ leak, result, pv, message }) => ({ handle: leak.handle, result, pv, message }))
 }
 
-/** Lets the driver list a volume with another handle. */
+/** Makes the driver list a volume with another handle. */
 function renameVolume({ driver }: Fixture, handle: string, listedHandle: string): void {
   const { listVolumes } = driver.controller
   Object.assign(driver.controller, {
@@ -240,7 +240,7 @@ describe('findLeaks', () => {
     expect(failed.unknown).toContain('the PV kept was not checked: broken')
   })
 
-  it('PLUS-8 does not call the PVs of other nodes missing if the driver serves one node', async () => {
+  it('PLUS-8 does not report PVs of other nodes if the driver serves one node', async () => {
     const fixture = await createLeaksFixture()
     const terms = (zone: string) => ({
       required: {
@@ -255,7 +255,7 @@ describe('findLeaks', () => {
     expect(report.unknown).toEqual([expect.stringMatching(/^1 PVs of .* are on other nodes/)])
   })
 
-  it('PLUS-8 needs permission to list PVs, and names the other missing rules', async () => {
+  it('PLUS-8 requires permission to list PVs, and names the other missing rules', async () => {
     const fixture = await createLeaksFixture()
     const handle = await fixture.createVolume('orphan')
     const deny = (...plurals: string[]) => ({
@@ -296,7 +296,7 @@ describe('compareDriver', () => {
   })
 })
 
-describe('owners of volumes without a PV', () => {
+describe('stowage leaks on storage that may have an owner', () => {
   const leftBecause = async (fixture: Fixture, options: FindOptions = OPTIONS) =>
     (await find(fixture, options)).report.leaks[0]?.leftBecause
   const named = (handle: string): FindOptions => ({ ...OPTIONS, namedHandles: new Set([handle]) })
@@ -334,7 +334,7 @@ describe('owners of volumes without a PV', () => {
     expect(await leftBecause(fixture)).toBeUndefined()
   })
 
-  it('PLUS-8 leaves a volume while any provisioner has a claim, unless the user names the volume', async () => {
+  it('PLUS-8 leaves a volume while a claim is assigned to the driver, unless the user names the volume', async () => {
     const fixture = await createLeaksFixture()
     const handle = await fixture.createVolume('orphan')
     const claim = await fixture.createClaim('orders', { annotations: { [PROVISIONER]: DRIVER } })
@@ -461,7 +461,7 @@ describe('changeLeaks', () => {
     expect(await leaksOf(fixture)).toEqual([])
   })
 
-  it('PLUS-8 looks again before a deletion if the earlier one took long', async () => {
+  it('PLUS-8 checks again before a deletion if the earlier one took long', async () => {
     const fixture = await createLeaksFixture()
     const handles = [await fixture.createVolume('a'), await fixture.createVolume('b')]
     const { deleteVolume } = fixture.driver.controller

@@ -113,7 +113,7 @@ async function describeFile(path: string): Promise<PoolFile> {
 async function readTimes(path: string): Promise<{ sizeBytes: number; createdAtMs: number } | undefined> {
   const found = await stat(path).catch(() => undefined)
   if (!found) return undefined
-  // Some file systems have no time of birth.
+  // Some file systems do not record the birth time.
   return { sizeBytes: found.blocks * 512, createdAtMs: found.birthtimeMs > 0 ? found.birthtimeMs : found.mtimeMs }
 }
 
@@ -137,6 +137,6 @@ async function readNodeVolumes(root: string): Promise<NodeVolume[]> {
   return volumes
 }
 
-/** Whether the record of a staged or published volume still exists. */
+/** Returns whether the record of a staged or published volume still exists. */
 export const isStillRecorded = async ({ path }: NodeVolume): Promise<boolean> =>
   (await readTextIfPresent(join(path, '..', VOL_DATA)).catch(() => undefined)) !== undefined

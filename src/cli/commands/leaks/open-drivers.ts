@@ -22,7 +22,7 @@ export interface OpenDrivers {
   close(): void
 }
 
-/** Another process may have left the socket. */
+/** Bounds the wait for a process that listens on the socket but does not answer. */
 const IDENTIFY_TIMEOUT_MS = 10_000
 
 /** Throws UsageError if no driver answers, or if one that the user named does not. */

@@ -59,7 +59,7 @@ export function findProvisioningClaims(driver: string, cluster: Cluster): Owners
 
 const INTENT_CHARACTERS_MAX = 63
 
-/** Whether a finalizer is a provisioner's intent for this driver. It may contain only part of the driver's name. */
+/** Returns whether a finalizer is a provisioner's intent for this driver. It may contain only part of the driver's name. */
 function isIntentOf(driver: string, finalizer: string): boolean {
   if (!finalizer.startsWith(INTENT_PREFIX)) return false
   const name = finalizer.slice(INTENT_PREFIX.length)
@@ -113,7 +113,7 @@ export function findVolumeOwner(
 /** Provisioners may shorten the UID in a volume's name. Fewer characters than this do not identify a claim. */
 const UID_CHARACTERS_MIN = 8
 
-/** Whether the volume was created for the claim with this UID. */
+/** Returns whether the volume was created for the claim with this UID. */
 function relationOf({ driver, handle, name }: OwnedVolume, uid: string): 'same' | 'other' | 'unknown' {
   if (handle.includes(uid) || name?.includes(uid)) return 'same'
   if (driver === DRIVER_NAME && handle === volumeIdOf(`pvc-${uid}`)) return 'same'
@@ -121,7 +121,7 @@ function relationOf({ driver, handle, name }: OwnedVolume, uid: string): 'same' 
   return name.replaceAll('-', '').includes(uid.replaceAll('-', '').slice(0, UID_CHARACTERS_MIN)) ? 'unknown' : 'other'
 }
 
-/** A PV that does not exist any more, and to which an object still refers. Its volume may be an orphan. */
+/** A PV that no longer exists, but to which an object still refers. Its volume may be an orphan. */
 export interface LostVolume {
   readonly pvName: string
   /** The UID of the claim that is bound to the PV. */
@@ -152,7 +152,7 @@ export function findLostVolumes(driver: string, { claims, attachments, classes, 
   ]
 }
 
-/** Returns why the volume may be that of a lost PV, or undefined. If that is not known, a volume that the user has named is none. */
+/** Returns why the volume may be that of a lost PV, or undefined. An unknown relation does not count for a named handle. */
 export function findLostOwner(
   volume: OwnedVolume,
   lostVolumes: readonly LostVolume[],

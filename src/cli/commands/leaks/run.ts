@@ -135,7 +135,7 @@ async function applyChanges(
   })
 }
 
-/** Leaks that remain are exit code 1. */
+/** Exits with 1 if leaks remain. */
 function exitWith(leaks: number): void {
   if (leaks > 0) throw new ExitError(1)
 }

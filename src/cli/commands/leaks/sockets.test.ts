@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { findSockets } from './sockets.ts'
 
-it('PLUS-8 finds the sockets of drivers that stowage up has started on its nodes', async () => {
+it('PLUS-8 findSockets finds the sockets of drivers that stowage up has started on its nodes', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'stowage-sockets-'))
   onTestFinished(() => rm(dataDir, { recursive: true }))
   const node = join(dataDir, 'nodes', 'node-1')

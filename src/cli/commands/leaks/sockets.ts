@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path'
 import { socketPathOf } from '../../../csi/socket-path.ts'
 import { stateIn } from '../../../driver/pool/pool-layout.ts'
 
-/** Where a driver may be, and the directories beside its socket. */
+/** The address of a driver's socket, and the directories that belong to it. */
 export interface SocketPlace {
   readonly address: string
   readonly pool?: string
@@ -41,7 +41,7 @@ export async function describeSocket(address: string, kubeletRoot = KUBELET_ROOT
   const nodeRoot = hasAgent && hasPool ? agent : isStarted ? nodeAgent : isPlugin ? kubeletRoot : undefined
   return {
     address,
-    // The kernel reports backing files of loop devices without links.
+    // The kernel reports the backing files of loop devices with symbolic links resolved.
     ...(hasPool ? { pool: await realpath(pool) } : {}),
     ...(nodeRoot === undefined ? {} : { nodeRoot }),
   }

@@ -1,4 +1,4 @@
-// Test support: builds claims with a class and a record of `stowage migrate`.
+// Test fixture: builds claims with a class and a record of `stowage migrate`.
 import type { Claim } from '../../bulk/index.ts'
 import { encodeRecord, MIGRATE_RECORD, type MigrateRecord } from './record.ts'
 

@@ -120,7 +120,7 @@ describe('checkMove', () => {
     expect(statusOf(modify('Infeasible'), '', '')).toEqual({ is: 'done', message: 'no class is in effect' })
   })
 
-  it('PLUS-4 fails a claim that was deleted or changed by another client', () => {
+  it('PLUS-4 fails for a claim that was deleted or changed by another client', () => {
     expect(checkMove(undefined, 'gold')).toEqual({ is: 'failed', message: 'it was deleted' })
     expect(statusOf({}, 'bronze')).toMatchObject({
       is: 'failed',

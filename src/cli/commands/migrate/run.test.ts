@@ -72,7 +72,7 @@ const setStatus = async (name: string, status: object) => {
   expect(response.status, response.text).toBe(200)
 }
 
-async function aClaim(name: string, { className = 'silver', labels = { app: 'db' }, driver = 'd.example.com' } = {}) {
+async function createClaim(name: string, { className = 'silver', labels = { app: 'db' }, driver = 'd.example.com' } = {}) {
   await fixture.post('/api/v1/persistentvolumes', {
     metadata: { name: `pv-${name}` },
     spec: {
@@ -92,7 +92,7 @@ async function aClaim(name: string, { className = 'silver', labels = { app: 'db'
   await setStatus(name, { phase: 'Bound', ...(className ? { currentVolumeAttributesClassName: className } : {}) })
 }
 const createClaims = async (count: number) => {
-  for (let index = 0; index < count; index++) await aClaim(`db-${index}`)
+  for (let index = 0; index < count; index++) await createClaim(`db-${index}`)
 }
 const getClaim = async (name: string) => (await fixture.get(`${CLAIMS}/${name}`)).json
 const classOf = async (name: string) => (await getClaim(name)).spec.volumeAttributesClassName
@@ -148,7 +148,7 @@ const FORWARD = { from: 'silver', to: 'gold' }
 describe('stowage migrate', () => {
   it('PLUS-4 moves all claims of a class and waits until the new one is in effect', async () => {
     await createClaims(3)
-    await aClaim('other', { className: 'bronze' })
+    await createClaim('other', { className: 'bronze' })
     const { code, out: output } = await migrate(FORWARD)
     expect(code, output).toBe(0)
     expect([await listClasses(3), await classOf('other')]).toEqual([['gold', 'gold', 'gold'], 'bronze'])
@@ -180,7 +180,7 @@ describe('stowage migrate', () => {
 
   it('PLUS-4 selects claims by label and in all namespaces', async () => {
     await createClaims(1)
-    await aClaim('web', { labels: { app: 'web' } })
+    await createClaim('web', { labels: { app: 'web' } })
     expect((await migrate({ ...FORWARD, selector: 'app=db' })).code).toBe(0)
     expect([await classOf('db-0'), await classOf('web')]).toEqual(['gold', 'silver'])
     expect((await migrate({ ...FORWARD, allNamespaces: true })).code).toBe(0)
@@ -240,7 +240,7 @@ describe('stowage migrate', () => {
 
   it('PLUS-4 moves back only the claims it moved with --undo, and removes all records', async () => {
     await createClaims(4)
-    await aClaim('already-gold', { className: 'gold' })
+    await createClaim('already-gold', { className: 'gold' })
     controller = (name, className) =>
       name === 'db-2' && className === 'gold' ? infeasibleStatus(className, 'no') : modifiedStatus(className)
     expect((await migrate(FORWARD)).code).toBe(1)
@@ -294,7 +294,7 @@ describe('stowage migrate', () => {
     for (let index = 0; index < 6; index++) expect(await recordOf(`db-${index}`)).toBeNull()
   })
 
-  it('PLUS-4 fails a claim after --timeout with its latest status and warning', async () => {
+  it('PLUS-4 reports a claim as failed after --timeout, with its latest status and warning', async () => {
     await createClaims(1)
     controller = (_, className) => ({
       modifyVolumeStatus: { status: 'InProgress', targetVolumeAttributesClassName: className },
@@ -354,7 +354,7 @@ describe('stowage migrate', () => {
 
   it('PLUS-4 changes nothing if more claims than --max-failures cannot be moved', async () => {
     await createClaims(2)
-    await aClaim('foreign', { driver: 'other.example.com' })
+    await createClaim('foreign', { driver: 'other.example.com' })
     const { code, out: output } = await migrate({ ...FORWARD, maxFailures: '0' })
     expect(code).toBe(1)
     expect(output).toContain(
@@ -431,8 +431,8 @@ describe('stowage migrate', () => {
     fixture = await createServerFixture({ medium })
     await setUp()
     await fixture.post(CLASSES, { metadata: { name: 'gold' }, driverName: 'd.example.com', parameters: { a: 'b' } })
-    await aClaim('classed')
-    await aClaim('plain', { className: '' })
+    await createClaim('classed')
+    await createClaim('plain', { className: '' })
     await tearDown()
     fixture = await createServerFixture({ medium, gates: 'VolumeAttributesClass=false' })
     await setUp()

@@ -205,7 +205,7 @@ describe('the check of driver capabilities', () => {
     ])
   })
 
-  it('PLUS-9 reports a driver that is not published to nodes, a missing CSIDriver, and another driver', async () => {
+  it('PLUS-9 reports volumes that are not published to nodes, a missing CSIDriver, and another driver', async () => {
     const detachedDrivers = [createObject(DRIVER, { spec: { attachRequired: false } })]
     expect(
       await run(driverCapabilities, { objects: { csidrivers: detachedDrivers }, ...createSocketOptions() }),
@@ -232,7 +232,7 @@ describe('the check of drivers on nodes', () => {
   const csidrivers = [createObject(DRIVER, { spec: {} }), createObject('absent.example', { spec: {} })]
   const objects = { nodes, csidrivers, csinodes: [aCsiNode('n1', DRIVER), aCsiNode('removed', DRIVER)] }
 
-  it('PLUS-9 reports drivers without nodes, and rows without a node', async () => {
+  it('PLUS-9 reports drivers that are registered on no node, and CSINodes without a node', async () => {
     expect(await run(csiNodes, { objects })).toEqual([
       `ok ${DRIVER} is registered on 1 node.`,
       'warning CSIDriver absent.example: It is not registered on 2 of 2 nodes: n1, n2. Its volumes cannot be used there.',

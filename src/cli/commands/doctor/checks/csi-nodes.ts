@@ -1,4 +1,4 @@
-// Checks that CSI drivers are registered on nodes: each node has a CSINode with a row for each driver that runs on it.
+// Checks that CSI drivers are registered on nodes: each node has a CSINode with an entry for each driver that runs on it.
 import { csiDriverKind } from '../../../../api/kinds/csi-driver/csi-driver.ts'
 import { csiNodeKind } from '../../../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../../../api/kinds/node/node.ts'
@@ -9,14 +9,14 @@ export const csiNodes: Check = {
   id: 'csi-nodes',
   title: 'Drivers on nodes',
   async run({ cluster, driver: selectedDriver }) {
-    const [nodes, rows, drivers] = await Promise.all([
+    const [nodes, registrations, drivers] = await Promise.all([
       cluster.list(nodeKind),
       cluster.list(csiNodeKind),
       cluster.list(csiDriverKind),
     ])
     const nodeNames = nodes.map(({ metadata }) => metadata.name)
     const nodesOf = (driver: string) =>
-      rows.filter(({ spec }) => spec.drivers.some(({ name }) => name === driver)).map(({ metadata }) => metadata.name)
+      registrations.filter(({ spec }) => spec.drivers.some(({ name }) => name === driver)).map(({ metadata }) => metadata.name)
     const names = selectedDriver ? [selectedDriver] : drivers.map(({ metadata }) => metadata.name)
     const findings = names.flatMap((driver): Finding[] => {
       const registeredNodes = new Set(nodesOf(driver))
@@ -27,7 +27,7 @@ export const csiNodes: Check = {
         return [describeRegistered(driver, nodeNames.length - missingNodes.length)]
       return [describeUnregistered(driver, missingNodes, nodeNames.length)]
     })
-    const orphans = rows.filter(({ metadata }) => !nodeNames.includes(metadata.name))
+    const orphans = registrations.filter(({ metadata }) => !nodeNames.includes(metadata.name))
     return [...findings, ...orphans.map(({ metadata }) => describeOrphan(metadata.name))]
   },
 }

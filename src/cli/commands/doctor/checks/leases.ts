@@ -29,7 +29,7 @@ interface HeldLease {
   readonly id: string
   readonly name: string
   readonly holder: string
-  /** The time since the lease has expired, or undefined if it is renewed. */
+  /** The time since the lease expired, or undefined if it is renewed. */
   readonly expiredMs?: number
 }
 
@@ -112,7 +112,7 @@ const describeExpiredLease = ({ id, holder, expiredMs = 0 }: HeldLease): Finding
   remedy: `kubectl describe lease ${id.split('/')[1]} --namespace ${id.split('/')[0]}`,
 })
 
-/** Both programs bind claims, unless --controllers of Stowage names other controllers. */
+/** Both programs run the same controllers unless --controllers selects others. */
 function describeControllers(heldLeases: readonly HeldLease[]): Finding[] {
   const findHeldLease = (name: string) =>
     heldLeases.find((lease) => lease.id === `kube-system/${name}` && isRenewed(lease))

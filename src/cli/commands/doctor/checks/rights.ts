@@ -25,7 +25,7 @@ interface Right {
   readonly feature?: string
 }
 
-/** The namespace that `stowage rbac print` assumes too. */
+/** Also the default of `stowage rbac print`. */
 const NAMESPACE_DEFAULT = 'kube-system'
 
 export const rights: Check = {
@@ -55,7 +55,7 @@ export const rights: Check = {
   },
 }
 
-/** Returns each right once. Omits rights on resources that the server does not serve, and on transactions if it has none. */
+/** Returns each right once. Omits rights on resources that are not served, and those for transactions if there are none. */
 async function findRightsInUse(context: DoctorContext, subject: Subject, componentNamespace: string): Promise<Right[]> {
   const rightsByKey = new Map<string, Right>()
   const hasTransactions = await context.client.commitsAtomically()

@@ -10,19 +10,19 @@ export const topology: Check = {
   async run({ cluster, driver: selectedDriver }) {
     const [nodes, csiNodes] = await Promise.all([cluster.list(nodeKind), cluster.list(csiNodeKind)])
     const nodesByName = new Map(nodes.map((node) => [node.metadata.name, node]))
-    const rows = csiNodes.flatMap(({ metadata, spec }) =>
+    const registrations = csiNodes.flatMap(({ metadata, spec }) =>
       spec.drivers
         .filter(({ name }) => selectedDriver === undefined || name === selectedDriver)
         .map(({ name, topologyKeys = [] }) => ({ driver: name, node: metadata.name, keys: [...topologyKeys].sort() })),
     )
-    if (rows.length === 0) return []
-    const findings = rows.flatMap(({ driver, node, keys }): Finding[] => {
+    if (registrations.length === 0) return []
+    const findings = registrations.flatMap(({ driver, node, keys }): Finding[] => {
       const labels = nodesByName.get(node)?.metadata.labels
       const missingKeys = nodesByName.has(node) ? keys.filter((key) => labels?.[key] === undefined) : []
       return missingKeys.map((key) => describeMissingLabel(node, key, driver))
     })
     const keysByDriver = new Map<string, Map<string, string>>()
-    for (const { driver, node, keys } of rows) {
+    for (const { driver, node, keys } of registrations) {
       const nodesByKeys = keysByDriver.get(driver) ?? new Map<string, string>()
       keysByDriver.set(driver, nodesByKeys.set(keys.join(', ') || 'none', node))
     }
@@ -30,7 +30,7 @@ export const topology: Check = {
       if (nodesByKeys.size > 1) findings.push(describeDifferentKeys(driver, nodesByKeys))
     }
     if (findings.length > 0) return findings
-    const keys = [...new Set(rows.flatMap((row) => row.keys))]
+    const keys = [...new Set(registrations.flatMap((registration) => registration.keys))]
     const message =
       keys.length === 0
         ? 'No driver has topology keys: its volumes are accessible from every node.'
