@@ -63,7 +63,7 @@ describe('stowage provisioner flags', () => {
     expect(gates.enabled('VolumeAttributesClass') && gates.enabled('VolumeProvisionedIO')).toBe(true)
   })
 
-  it('PROV-9 accept the syntax of upstream deployments', () => {
+  it('PROV-9 are accepted in the syntax of upstream deployments', () => {
     const settings = parse(
       ...['--csi-address=/csi/csi.sock', '--timeout=1m30s', '--leader-election', '--strict-topology=true'],
       ...[
@@ -108,7 +108,7 @@ describe('stowage provisioner flags', () => {
     [['--feature-gates', 'AllAlpha=true'], 'unknown feature gate "AllAlpha"'],
     [['--leader-election-labels', 'team'], 'expected labels such as a:b,c:d'],
     [['--leader-election', '--leader-election-renew-deadline=20s'], 'the lease must be longer than the deadline'],
-  ])('SYS-12 reject %j with the expected value', (args, message) => {
+  ])('SYS-12 are rejected with the expected value: %j', (args, message) => {
     expect(() => parse(...args)).toThrowError(
       expect.objectContaining({ name: 'UsageError', message: expect.stringContaining(message) }),
     )
@@ -121,7 +121,7 @@ describe('stowage provisioner flags', () => {
     [['--leader-election', '--enable-capacity', 'central'], '--enable-capacity: set $NAMESPACE'],
     [['--master', 'http://127.0.0.1:1', '--node-deployment'], 'set $NODE_NAME'],
     [['--leader-election-resource-lock', 'endpoints'], "unknown option '--leader-election-resource-lock'"],
-  ])('SYS-12 exit with code 2 for %j', async (args, message) => {
+  ])('SYS-12 cause exit code 2: %j', async (args, message) => {
     let errorOutput = ''
     const code = await runCommandLine(['node', 'stowage', 'provisioner', '--log-level', 'silent', ...args], {
       ...deps,
@@ -133,7 +133,7 @@ describe('stowage provisioner flags', () => {
     expect(errorOutput).toContain(message)
   })
 
-  it('SYS-29 accept repeated gates, labels, and the flags and gates of upstream that have no effect', () => {
+  it('SYS-29 may repeat gates, set labels, and include upstream flags and gates without effect', () => {
     const { gates, leaderElectionLabels } = parse(
       ...['--feature-gates=VolumeAttributesClass=false', '--feature-gates=HonorPVReclaimPolicy=true'],
       ...['--feature-gates=ContextualLogging=false,ReleaseLeaderElectionOnExit=false'],
@@ -144,7 +144,7 @@ describe('stowage provisioner flags', () => {
     expect(leaderElectionLabels).toEqual({ team: 'storage', app: 'csi' })
   })
 
-  it('SYS-29 name the flags and gates of upstream that have no effect', () => {
+  it('SYS-29 are reported if they or their gates have no effect', () => {
     const flags = {
       logtostderr: true,
       log_dir: '/tmp',

@@ -47,16 +47,16 @@ async function startCluster({ driver = {}, flags = {}, log = silentLog, env = {}
 }
 
 type Api = Awaited<ReturnType<typeof startCluster>>['api']
-const aClass = (api: Api, name: string, parameters: object = {}) =>
+const postClass = (api: Api, name: string, parameters: object = {}) =>
   api.post(CLASSES, { metadata: { name }, provisioner: DRIVER, parameters })
 async function createClassWithSecret(api: Api, name: string, password = 'x-y-z'): Promise<void> {
   await api.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'creds' }, stringData: { password } })
-  await aClass(api, name, {
+  await postClass(api, name, {
     'csi.storage.k8s.io/secret-name': 'creds',
     'csi.storage.k8s.io/secret-namespace': 'default',
   })
 }
-const aClaim = (api: Api, name: string, storageClassName: string, spec: object = {}) =>
+const postClaim = (api: Api, name: string, storageClassName: string, spec: object = {}) =>
   api.post(CLAIMS, {
     metadata: { name },
     spec: {
@@ -82,10 +82,10 @@ describe('stowage provisioner', () => {
       { name: 'tape', capacityBytes: 2 ** 40 },
     ]
     const { api, fake } = await startCluster({ driver: { pools } })
-    await aClass(api, 'fast', { pool: 'ssd' })
-    await aClass(api, 'slow', { pool: 'tape' })
-    await aClaim(api, 'a', 'fast')
-    await aClaim(api, 'b', 'slow')
+    await postClass(api, 'fast', { pool: 'ssd' })
+    await postClass(api, 'slow', { pool: 'tape' })
+    await postClaim(api, 'a', 'fast')
+    await postClaim(api, 'b', 'slow')
     const [a] = await Promise.all([waitUntilBound(api, 'a'), waitUntilBound(api, 'b')])
     expect(
       Object.values(fake.state.volumes)
@@ -121,7 +121,7 @@ describe('stowage provisioner', () => {
       }) as const
     fake.script.setRules([leakSecret('CreateVolume'), leakSecret('DeleteVolume')])
     await createClassWithSecret(api, 'fast', secret)
-    await aClaim(api, 'orders', 'fast')
+    await postClaim(api, 'orders', 'fast')
     const claim = await waitUntilBound(api, 'orders')
     const volumePath = `/api/v1/persistentvolumes/${claim.spec.volumeName}`
     const { json: volume } = await api.get(volumePath)
@@ -150,7 +150,7 @@ describe('stowage provisioner', () => {
   it('PROV-16 reports that the class with the credentials is missing, and continues when it is recreated', async () => {
     const { api, fake } = await startCluster({ driver: { secretKeys: ['password'] } })
     await createClassWithSecret(api, 'fast')
-    await aClaim(api, 'orders', 'fast')
+    await postClaim(api, 'orders', 'fast')
     const { spec } = await waitUntilBound(api, 'orders')
     await api.delete(`${CLASSES}/fast`)
     await api.delete(`${CLAIMS}/orders`)
@@ -174,8 +174,8 @@ describe('stowage provisioner', () => {
       driver: { secretKeys: ['password'] },
       flags: { provisionerSecretDir: dir },
     })
-    await aClass(api, 'fast')
-    await aClaim(api, 'orders', 'fast')
+    await postClass(api, 'fast')
+    await postClaim(api, 'orders', 'fast')
     const { spec } = await waitUntilBound(api, 'orders')
     await api.delete(`${CLASSES}/fast`)
     await api.delete(`${CLAIMS}/orders`)
@@ -191,8 +191,8 @@ describe('stowage provisioner', () => {
       flags: { leaderElection: 'true', httpEndpoint: '127.0.0.1:0' },
       env: { POD_NAMESPACE: 'kube-system' },
     })
-    await aClass(api, 'fast')
-    await aClaim(api, 'orders', 'fast')
+    await postClass(api, 'fast')
+    await postClaim(api, 'orders', 'fast')
     await waitUntilBound(api, 'orders')
     const lease = await api.get('/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/fake-stowage-example')
     expect(lease.json.spec.holderIdentity).not.toBe('')

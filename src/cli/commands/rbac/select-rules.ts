@@ -17,7 +17,7 @@ export const PRINTED_COMPONENTS = [
 ] as const
 export type PrintedComponent = (typeof PRINTED_COMPONENTS)[number]
 
-/** The processes that run several components, which are features of the process too. */
+/** The processes that run several components. Each of these components is also a feature of the process. */
 const COMPONENTS_OF_PROCESS: Readonly<Partial<Record<PrintedComponent, readonly Component[]>>> = {
   controllers: CONTROLLERS,
   sidecar: ['provisioner', 'resizer', 'attacher', 'health-monitor'],

@@ -77,7 +77,7 @@ async function deleteEntries(dir: string, isDeleted: (path: string) => boolean):
   for (const path of paths.filter(isDeleted)) await removeTree(path)
 }
 
-/** Leaves a directory that has entries, is a mount point, or is in a directory that this user may not change. */
+/** Keeps a directory that has entries, is a mount point, or is in a directory that this user may not change. */
 async function removeIfEmpty(dir: string): Promise<void> {
   await rmdir(dir).catch((error: NodeJS.ErrnoException) => {
     if (!['ENOENT', 'ENOTEMPTY', 'EEXIST', 'EBUSY', 'EACCES', 'EPERM'].includes(error.code ?? '')) throw error

@@ -1,5 +1,6 @@
-// Finds the processes that a server left on the machine: those of pods (`--run-commands`), drivers that it started (`--driver`), and
-// programs such as mkfs that the killed server was running. Every process is identified by what the kernel reports about it, not by its name alone.
+// Finds the processes that a server left on the machine: those of pods (`--run-commands`), drivers that it started
+// (`--driver`), and programs such as mkfs that the killed server was running. A process is identified by what the kernel
+// reports about it, not by its name alone.
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { parseMountInfo } from '../../../host/mountinfo.ts'
 import { identifyProcess, type ProcessIdentity } from '../../../host/process-identity.ts'
@@ -13,7 +14,7 @@ export interface LeftProcess extends ProcessIdentity {
 }
 
 export interface ProcessMarks {
-  /** Directory of the nodes, without links. */
+  /** Directory of the nodes, with symbolic links resolved. */
   readonly nodesDir: string
   readonly podUids: ReadonlySet<string>
   /** Loop devices of the data directory. */
@@ -59,7 +60,7 @@ export async function findLeftProcesses(marks: ProcessMarks): Promise<LeftProces
 
 /**
  * A process of a pod is in the cgroup of the pod, or its root file system has its writable layer in the directory of the
- * container, or it is the shell that supervises the container and got the container's files as arguments.
+ * container, or it is the shell that supervises the container and has the container's files as arguments.
  */
 export function isPodProcess(view: ProcessView, { nodesDir, podUids }: ProcessMarks): boolean {
   const uid = podUidOf(view.cgroup)

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { parseMountInfo } from '../../../host/mountinfo.ts'
 import { selectMounts } from './machine-state.ts'
 
-it('SYS-25 selects the mounts of nodes, innermost first, and separately those of other programs', () => {
+it('SYS-25 selectMounts returns the mounts of nodes, innermost first, and separately those of other programs', () => {
   const mount = (id: number, deviceNumber: string, target: string) =>
     `${id} 1 ${deviceNumber} / ${target} rw - xfs source rw\n`
   const agent = '/data/nodes/node-1/agent'

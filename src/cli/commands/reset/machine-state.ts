@@ -22,7 +22,7 @@ export interface MachineState {
   readonly outerDirs: readonly string[]
 }
 
-/** `dataDir` must not contain links: the kernel reports paths without them. */
+/** `dataDir` must not contain symbolic links: the kernel reports resolved paths. */
 export async function readMachineState(dataDir: string): Promise<MachineState> {
   const nodesDir = join(dataDir, 'nodes')
   const nodes = await readdir(nodesDir).catch(() => [])

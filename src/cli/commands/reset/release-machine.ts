@@ -16,7 +16,7 @@ export interface ReleaseCounts {
   readonly cgroups: number
 }
 
-/** After this time a mount or device that cannot be released is an error. */
+/** A mount or device that cannot be released within this time is an error. */
 const RELEASE_MS_MAX = 60_000
 /** Time for the processes of pods to exit after SIGTERM, and for the programs of a killed server to complete. */
 const GRACE_MS = { pod: 2_000, tool: 10_000 }
@@ -62,9 +62,9 @@ async function endProcesses(processes: readonly LeftProcess[], clock: Clock): Pr
     const endMs = clock.monotonicMs() + ms
     while (isWaiting() && clock.monotonicMs() < endMs) await clock.sleep(POLL_MS)
   }
-  const findEnded = () => [...findRunning('pod'), ...findRunning('driver')]
-  for (const process of findEnded()) signalProcess(process, 'SIGTERM')
-  await waitWhile(() => findEnded().length > 0, GRACE_MS.pod)
+  const findStoppable = () => [...findRunning('pod'), ...findRunning('driver')]
+  for (const process of findStoppable()) signalProcess(process, 'SIGTERM')
+  await waitWhile(() => findStoppable().length > 0, GRACE_MS.pod)
   await waitWhile(() => findRunning('tool').length > 0, GRACE_MS.tool)
   for (const process of findRunning()) signalProcess(process, 'SIGKILL')
   await waitWhile(() => findRunning().length > 0, KILL_MS_MAX)

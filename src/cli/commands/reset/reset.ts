@@ -24,7 +24,7 @@ export interface ResetOptions {
 }
 
 export interface ResetPlan {
-  /** Path without links. */
+  /** Path with symbolic links resolved. */
   readonly dataDir: string
   /** Whether there is nothing to stop, release or delete. */
   readonly isEmpty: boolean

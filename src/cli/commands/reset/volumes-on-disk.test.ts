@@ -108,7 +108,7 @@ describe('deleteData', () => {
     await deleteData(dataDir, new Set())
   })
 
-  it('SYS-25 keeps volumes with their records, and files of others', async () => {
+  it('SYS-25 keeps volumes with their records, and files that Stowage did not create', async () => {
     for (const name of ['pv-a', 'pv-b']) await addVolume(name)
     for (const file of [...FILES, 'notes.txt', 'volumes/.stowage-volumes', 'volumes/pv-c/x', 'volumes/pv-d/x'])
       await write(file)

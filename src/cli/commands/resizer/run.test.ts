@@ -120,7 +120,7 @@ describe('stowage resizer', () => {
     expect(status).toBe(200)
   })
 
-  it('REX-1 changes only volumes of its node, with a lease per node, with --node-deployment', async () => {
+  it('REX-1 changes only volumes of its node, and holds a lease per node, with --node-deployment', async () => {
     const segments = { zone: 'a' }
     const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
     const flags = { nodeDeployment: 'true', leaderElection: 'true' }

@@ -26,7 +26,7 @@ async function retry(object: string, flags: { dryRun?: boolean; output?: 'json' 
   return out
 }
 
-const annotation = async () =>
+const readAnnotation = async () =>
   (await server.client().get(persistentVolumeClaimKind, { namespace: 'default', name: 'orders' })).metadata
     .annotations?.['stowage.dev/retry-requested']
 
@@ -53,7 +53,7 @@ describe('stowage retry', () => {
       'persistentvolumeclaim/orders in namespace default: retry requested\n' +
         '  Provision by provisioner (Retrying, ResourceExhausted): the pool is full\n',
     )
-    expect(await annotation()).toBe(new Date(server.clock.nowMs()).toISOString())
+    expect(await readAnnotation()).toBe(new Date(server.clock.nowMs()).toISOString())
   })
 
   it('PLUS-15 prints JSON, and changes nothing in a dry run', async () => {
@@ -65,14 +65,14 @@ describe('stowage retry', () => {
       isDryRun: true,
       operations: [{ operation: 'Provision', phase: 'Retrying' }],
     })
-    expect(await annotation()).toBe(undefined)
+    expect(await readAnnotation()).toBe(undefined)
   })
 
   it('PLUS-15 reports that nothing waits', async () => {
     expect(await retry('pvc/orders')).toContain('No operation of this object is in progress or waiting.')
   })
 
-  it('PLUS-15 names similar objects if there is none of this name', async () => {
+  it('PLUS-15 names similar objects if none has this name', async () => {
     await expect(retry('pvc/order')).rejects.toThrow(
       'There is no persistentvolumeclaim "order" in namespace "default". Similar names: orders.',
     )

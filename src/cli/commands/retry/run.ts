@@ -62,7 +62,7 @@ export interface RetryResult {
   readonly name: string
   readonly requestedAt: string
   readonly isDryRun: boolean
-  /** Undefined if the server does not list operations, or not to this user. */
+  /** Undefined if the server does not serve operations, or the user may not list them. */
   readonly operations: readonly Operation[] | undefined
 }
 
@@ -84,7 +84,7 @@ export async function annotateForRetry(
   return { kind: kind.kind, namespace, name, requestedAt, isDryRun, operations }
 }
 
-/** Returns undefined if the server does not list operations, or not to this user. */
+/** Returns undefined if the server does not serve operations, or the user may not list them. */
 async function readOperations(
   client: Client,
   { kind, name, namespace }: { readonly kind: string; readonly name: string; readonly namespace: string | undefined },

@@ -61,7 +61,7 @@ const ATTACHER = [
 ]
 
 describe('stowage sidecar flags', () => {
-  it('PLUS-5 of the three upstream sidecars are accepted, and set the controllers', () => {
+  it('PLUS-5 of the three upstream sidecars are accepted, and configure the controllers', () => {
     const settings = parse(...PROVISIONER, ...RESIZER, ...ATTACHER)
     expect(settings).toMatchObject({
       csiAddress: '/csi/csi.sock',

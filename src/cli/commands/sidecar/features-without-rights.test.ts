@@ -55,13 +55,13 @@ it('PLUS-9 features without their rights are out of service and logged once each
     allowVolumeExpansion: true,
     allowedTopologies,
   })
-  const aClaim = (name: string, storageClassName: string) =>
+  const createClaim = (name: string, storageClassName: string) =>
     post(CLAIMS, {
       metadata: { name },
       spec: { accessModes: ['ReadWriteOnce'], storageClassName, resources: { requests: { storage: '1Gi' } } },
     })
-  await aClaim('waits', 'anywhere')
-  await aClaim('orders', 'zonal')
+  await createClaim('waits', 'anywhere')
+  await createClaim('orders', 'zonal')
 
   const lines: string[] = []
   const write = (level: string) => (_fields: object, message: string) => void lines.push(`${level} ${message}`)

@@ -128,7 +128,7 @@ function mergeGates(settings: readonly FlagSetting[], notes: string[]): string {
   return [...gates].map(([name, { value }]) => `${name}=${value}`).join()
 }
 
-/** Parses `A=true,B=false`. The last value of a gate counts. */
+/** Parses `A=true,B=false`. The last value of a gate wins. */
 const parseGates = (text: string): FlagValues =>
   new Map(
     text.split(',').map((gate): [string, string] => {

@@ -6,7 +6,7 @@ import { SIDECAR_FLAGS } from './flags.ts'
 import { replaceContainers } from './replace-containers.ts'
 import { readSidecarSettings } from './settings.ts'
 
-/** A deployment in the manner of upstream drivers. */
+/** A deployment like those of upstream drivers. */
 const DEPLOYMENT = `# The controller of the driver.
 apiVersion: v1
 kind: ServiceAccount
@@ -153,7 +153,7 @@ describe('stowage sidecar --print-replacement', () => {
     expect(replaceContainers(aPod('[]'), 'stowage:1')).toContain('# Without --leader-election, let no pod of the old')
   })
 
-  it('PLUS-5 merges feature gates, also of a repeated flag', () => {
+  it('PLUS-5 merges feature gates, including those of a repeated flag', () => {
     expect(
       argsOfReplacement(aPod('[--feature-gates=Topology=true, --feature-gates=VolumeAttributesClass=false]')),
     ).toContain('--feature-gates=Topology=true,VolumeAttributesClass=false')

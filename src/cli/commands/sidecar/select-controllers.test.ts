@@ -48,7 +48,7 @@ describe('the controllers of a driver', () => {
     expect(listSelected('*', monitoredDriver)).toEqual(['attacher', 'health-monitor'])
   })
 
-  it('SYS-10 fail the start if the driver lacks a capability of a named one, or has none at all', () => {
+  it('SYS-10 prevent the start if the driver lacks a capability for a named one, or has none at all', () => {
     expect(() => listSelected('provisioner', aDriver(['EXPAND_VOLUME']))).toThrow(
       /^--controllers provisioner: the CSI driver disks\.example\.com cannot create volumes.*CREATE_DELETE_VOLUME/,
     )

@@ -4,7 +4,7 @@ import type { SimulationResult } from '../../../diagnosis/index.ts'
 import { formatTable } from '../../output/table.ts'
 import { formatTree } from '../why/format-tree.ts'
 
-/** Bounds the rows of each table. JSON and YAML have all of them. */
+/** The maximum number of rows per table. JSON and YAML have all of them. */
 const ROWS_MAX = 20
 
 export function formatResult(result: SimulationResult, options: { readonly hasColors: boolean }): string {
@@ -93,7 +93,7 @@ function formatQuotas({ quotas }: SimulationResult): string {
   return formatRows(['QUOTA', 'RESOURCE', 'USED', 'LIMIT'], rows)
 }
 
-/** Returns an empty text without rows. */
+/** Returns an empty string if there are no rows. */
 function formatRows(header: readonly string[], rows: readonly (readonly string[])[]): string {
   if (rows.length === 0) return ''
   const omittedCount = Math.max(0, rows.length - ROWS_MAX)

@@ -82,7 +82,7 @@ export async function runSimulate(flags: SimulateFlags, deps: SimulateDeps): Pro
   }
 }
 
-/** Only reads: `client` needs no other verb than list. */
+/** Only reads: `client` lists objects and discovers which kinds are served. */
 export async function simulateWith(
   client: Pick<Client, 'list' | 'serves'>,
   flags: Omit<SimulateFlags, 'output'> & { readonly namespace: string },
@@ -134,7 +134,7 @@ const UNCHECKED: Partial<Record<SnapshotList, string>> = {
   attributesClasses: 'attributes classes',
 }
 
-/** Shows each round as work of its own. */
+/** Shows the progress of each round separately. */
 function createProgress({ clock, progressOutput: output }: Pick<SimulateDeps, 'clock' | 'progressOutput'>) {
   let round = 0
   let progress: WorkProgress | undefined

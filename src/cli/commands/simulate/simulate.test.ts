@@ -1,4 +1,4 @@
-// Runs the commands of docs/how-to/simulate.md on a server, and compares their output with the page. SIMULATE_PAGE=write writes it.
+// Runs the commands of docs/how-to/simulate.md on a server, and compares their output with the page. SIMULATE_PAGE=write updates it.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { formatAge, formatBytes, formatStatus } from './format-status.ts'
 import { parseFailedChecks, sampleOf } from './query-server.ts'
 
-it('prints problems, nodes that are not ready and expired certificates', () => {
+it('formatStatus prints problems, nodes that are not ready and expired certificates', () => {
   const text = formatStatus({
     dataDir: '/data',
     isRunning: true,
@@ -23,7 +23,7 @@ it('prints problems, nodes that are not ready and expired certificates', () => {
   expect(text).toContain('certificate  ca expired at 2026-01-01T00:00:00Z\n')
 })
 
-it('reads the failed checks of /readyz and the values of metrics', () => {
+it('parseFailedChecks and sampleOf read the failed checks of /readyz and the values of metrics', () => {
   expect(parseFailedChecks({ status: 200, text: 'ok' })).toEqual([])
   expect(parseFailedChecks({ status: 503, text: '[+]ping ok\n[-]store failed: full\n' })).toEqual([
     'store failed: full',
@@ -33,7 +33,7 @@ it('reads the failed checks of /readyz and the values of metrics', () => {
   expect([sampleOf(metrics, 'a_b'), sampleOf(metrics, 'a_b_c'), sampleOf(metrics, 'a')]).toEqual([2000, 1, undefined])
 })
 
-it('formats ages and sizes', () => {
+it('formatAge and formatBytes format ages and sizes', () => {
   expect([5, 65, 3_600, 90_000].map(formatAge)).toEqual(['5s', '1m5s', '1h0m', '1d1h'])
   expect([0, 1_023, 1_536, 300 * 1024 ** 2].map(formatBytes)).toEqual(['0 B', '1023 B', '1.5 KiB', '300 MiB'])
 })

@@ -78,7 +78,7 @@ export async function drainNode(
 
 const describePod = ({ namespace, name }: Pick<DrainPod, 'namespace' | 'name'>): string => `${namespace}/${name}`
 
-/** Evicts the pod unless it is being deleted. Returns whether it is deleted. A disruption budget may refuse the eviction for now. */
+/** Evicts the pod unless it is being deleted. Returns whether it is gone. A PodDisruptionBudget may reject the eviction for now. */
 async function evictPod(
   client: Client,
   pod: DrainPod,
@@ -88,7 +88,7 @@ async function evictPod(
   const { namespace, name, uid } = pod
   try {
     const current = await client.get(podKind, { namespace, name })
-    if (current.metadata.uid !== uid) return true // a new pod of the same name
+    if (current.metadata.uid !== uid) return true // a new pod with the same name
     if (current.metadata.deletionTimestamp) return false
     const deleteOptions = {
       preconditions: { uid },

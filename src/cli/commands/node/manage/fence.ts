@@ -1,5 +1,5 @@
-// Marks a node as out of service once its machine is off, so that its pods are removed and its volumes detached by force.
-// Removes the mark when the node has returned and no longer uses the volumes of removed pods.
+// Adds the out-of-service taint to a node whose machine is off: its pods are then removed and its volumes detached by force.
+// Removes the taint when the node has returned and no longer uses the volumes of removed pods.
 import { isFenced, isOutOfService, OUT_OF_SERVICE_TAINT, QUARANTINE_TAINT } from '../../../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../../../api/kinds/node/node.ts'
 import { UsageError } from '../../../../base/usage-error.ts'

@@ -191,7 +191,7 @@ describe('stowage node drain', () => {
 describe('stowage node fence', () => {
   const taints = async () => ((await readNode('a')).spec?.taints ?? []).map(({ key }: { key: string }) => key)
 
-  it('PLUS-11 refuses a node that is ready or whose machine may be on', async () => {
+  it('PLUS-11 rejects a node that is ready or whose machine may be on', async () => {
     expect(await run('fence', 'a', '--confirm-off')).toMatchObject({
       code: 2,
       err: expect.stringContaining('Power the machine off first.'),
@@ -201,7 +201,7 @@ describe('stowage node fence', () => {
     expect(await taints()).toEqual([])
   })
 
-  it('PLUS-11 marks the node, and puts it back when it has unmounted the volumes of removed pods', async () => {
+  it('PLUS-11 taints the node until it has returned and unmounted the volumes of removed pods', async () => {
     await createVolume('shared')
     await setReady('a', 'Unknown')
     expect((await run('fence', 'a', '--confirm-off', '--dry-run')).out).toContain('would be out of service')

@@ -16,7 +16,7 @@ export type StoredVolume = Snapshot['volumes'][number]
  *   OutOfService   an administrator has confirmed that the machine is off
  *   Lost           the same, and none of its pods and attachments is left
  *   Cleaned        the same, and its lease and capacity objects are gone
- *   Quarantined    the fenced node has returned and has not unmounted what is no longer its own
+ *   Quarantined    the fenced node has returned, but still has volumes mounted that its pods no longer use
  */
 export type NodeState = 'Ready' | 'NotReady' | 'Unreachable' | 'OutOfService' | 'Lost' | 'Cleaned' | 'Quarantined'
 
@@ -34,7 +34,7 @@ export function readNodeState(node: StoredNode): NodeState {
   return ready === 'False' ? 'NotReady' : 'Unreachable'
 }
 
-/** Whether the agent reports that the node works. */
+/** Returns whether the agent reports the node as ready. */
 export const isReady = ({ status }: StoredNode): boolean =>
   status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
 
