@@ -92,7 +92,7 @@ describe('--dry-run', () => {
     })
   })
 
-  it('SYS-12 of `stop` says that no server runs', async () => {
+  it('SYS-12 of `stop` reports that no server runs', async () => {
     expect(await run('stop', '--data-dir', dir, '--dry-run')).toMatchObject({
       code: 0,
       out: `No server runs on ${dir}.\n`,

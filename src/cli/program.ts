@@ -107,7 +107,7 @@ export function createProgram(deps: ProgramDeps): Command {
 export const listCommandsBelow = (command: Command): Command[] =>
   command.commands.flatMap((child) => [child, ...listCommandsBelow(child)])
 
-/** Adds what all commands have: the hint after an error, --no-color if they print a result, and the exit codes in the help. */
+/** Adds the parts that all commands have: the hint after an error, --no-color if they print a result, and the exit codes in the help. */
 function addConventions(command: Command): void {
   command.showHelpAfterError(`(${fullName(command)} --help lists its flags)`)
   const hasFlag = (flag: string) => command.options.some(({ long }) => long === flag)

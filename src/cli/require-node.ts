@@ -1,4 +1,4 @@
-// Checks the name of a node that a flag names.
+// Checks that the node that a flag names exists.
 import { UsageError } from '../base/usage-error.ts'
 import { findSimilarNames, type Snapshot } from '../diagnosis/index.ts'
 

@@ -61,7 +61,7 @@ const ROLES: Readonly<Record<string, Role>> = {
   ),
 }
 
-/** A server that knows a user for each command, whose bearer token is the name of the command, and records denied requests. */
+/** Creates a server with a user per command, whose bearer token is the command's name. The server records denied requests. */
 function createRoleServer(hasCommits: boolean): { options: ServerFixtureOptions; denied: Record<string, Set<string>> } {
   const deniedRequests: Record<string, Set<string>> = {}
   const options: ServerFixtureOptions = {

@@ -11,7 +11,7 @@ export interface Flag<T> {
   readonly flag: string
   readonly doc: string
   readonly default: string
-  /** Whether the values of a repeated flag are joined with commas. By default the last one counts. */
+  /** Whether the values of a repeated flag are joined with commas. By default the last one wins. */
   readonly isJoined?: boolean
   read(text: string, name: string): T
 }

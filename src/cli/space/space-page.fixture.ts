@@ -1,4 +1,4 @@
-// Test fixture: compares the outputs of a command with those in docs/how-to/space.md. SPACE_PAGE=write writes them there.
+// Test fixture: compares the outputs of a command with those in docs/how-to/space.md. SPACE_PAGE=write updates the page.
 import { readFile, writeFile } from 'node:fs/promises'
 import { expect } from 'vitest'
 

@@ -45,7 +45,7 @@ interface StagedVolume {
 }
 
 /** Creates a claim that is bound to a volume on a node. */
-async function createBound({ namespace, name, size, node, volumeMode, capacity = {} }: StagedVolume): Promise<void> {
+async function createBoundClaim({ namespace, name, size, node, volumeMode, capacity = {} }: StagedVolume): Promise<void> {
   const common = { accessModes: ['ReadWriteOnce'], storageClassName: 'local', ...(volumeMode ? { volumeMode } : {}) }
   const volumeName = `pv-${name}`
   const claims = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
@@ -96,16 +96,16 @@ async function stage(): Promise<void> {
       capacity,
     })
   }
-  await createBound({
+  await createBoundClaim({
     namespace: 'shop',
     name: 'orders',
     size: '2Gi',
     node: 'node-1',
     capacity: { iops: '500', throughput: '50Mi' },
   })
-  await createBound({ namespace: 'shop', name: 'carts', size: '1Gi', node: 'node-1' })
-  await createBound({ namespace: 'shop', name: 'archive', size: '1Gi', node: 'node-2' })
-  await createBound({ namespace: 'bank', name: 'ledger', size: '1Gi', node: 'node-2', volumeMode: 'Block' })
+  await createBoundClaim({ namespace: 'shop', name: 'carts', size: '1Gi', node: 'node-1' })
+  await createBoundClaim({ namespace: 'shop', name: 'archive', size: '1Gi', node: 'node-2' })
+  await createBoundClaim({ namespace: 'bank', name: 'ledger', size: '1Gi', node: 'node-2', volumeMode: 'Block' })
   await post('/api/v1/namespaces/bank/persistentvolumeclaims', {
     metadata: { name: 'pending' },
     spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', resources: { requests: { storage: '4Gi' } } },

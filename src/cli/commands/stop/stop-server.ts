@@ -1,5 +1,5 @@
 // Stops the server of a data directory with SIGTERM and waits until its process has exited. Only the process that the
-// server record identifies gets the signal.
+// server record identifies receives the signal.
 import type { Clock } from '../../../base/clock.ts'
 import { isRunning, type ProcessIdentity, signalProcess } from '../../../host/process-identity.ts'
 import { storeDirOf } from '../../../processes/open-store.ts'

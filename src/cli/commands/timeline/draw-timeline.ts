@@ -10,7 +10,7 @@ const LABEL_WIDTH = 560
 const CHART_WIDTH = WIDTH - LABEL_WIDTH - 40
 const ROW_HEIGHT = 22
 const HEADER_HEIGHT = 92
-/** Further rows, the oldest, are omitted from the picture. */
+/** Older rows beyond this number are omitted from the picture. */
 const ROWS_MAX = 200
 const LABEL_LENGTH_MAX = 76
 const COLORS = {
@@ -52,7 +52,7 @@ function subtitleOf({ source, entries }: ShownTimeline, omitted: number): string
 const startOf = ({ time }: TimelineEntry): number => Date.parse(time)
 const endOf = (entry: TimelineEntry): number => startOf(entry) + (entry.durationMs ?? 0)
 
-/** Returns the position of a moment. Each pause between two moments has a width of the logarithm of its milliseconds. */
+/** Returns a function that maps a time to its x position. The width of a pause is the logarithm of its milliseconds. */
 function scaleOf(moments: readonly number[]): (ms: number) => number {
   const ordered = [...new Set(moments)].sort((a, b) => a - b)
   const offsets = new Map<number, number>()
@@ -64,7 +64,7 @@ function scaleOf(moments: readonly number[]): (ms: number) => number {
   return (ms) => LABEL_WIDTH + ((offsets.get(ms) ?? 0) / (offset || 1)) * CHART_WIDTH
 }
 
-/** A bar from each step to the next, with the name of the step that ends it and its duration. */
+/** Draws a bar from each step to the next, with the name of the step that ends it and its duration. */
 function drawSteps(
   steps: readonly { name: string; ms: number }[],
   xOf: (ms: number) => number,

@@ -144,7 +144,7 @@ const refOf = ({ kind }: Kind, { namespace, name, uid }: Readonly<Stored>['metad
   uid,
 })
 
-/** Returns the creation, the last write of each manager, and the mark for deletion. */
+/** Returns the creation, the last write of each manager, and the request for deletion. */
 function changesOf(kind: Kind, { metadata }: Readonly<Stored>): TimelineEntry[] {
   const object = refOf(kind, metadata)
   const managed = (metadata.managedFields ?? []).flatMap(

@@ -123,8 +123,8 @@ describe('the picture of a timeline', () => {
   })
 })
 
-describe('the target of `stowage timeline`', () => {
-  it('is a claim in a namespace, or a volume', () => {
+describe('parseTarget', () => {
+  it('returns a claim in a namespace, or a volume', () => {
     expect(parseTarget('pvc/a', {}, 'shop')).toEqual({ kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'a' })
     expect(parseTarget('persistentvolumes/a', { uid: 'u', namespace: 'x' }, 'shop')).toEqual({
       kind: 'PersistentVolume',
@@ -138,7 +138,7 @@ describe('the target of `stowage timeline`', () => {
   })
 })
 
-describe('reading a timeline', () => {
+describe('readShownTimeline', () => {
   let server: ServerFixture
   beforeEach(async () => {
     server = await createServerFixture({ journal: 'own', answers: 'stowage' })

@@ -8,7 +8,7 @@ export interface UnusedReport {
   readonly items: readonly UnusedObject[]
   /** The known bytes that all commands free together. */
   readonly freedBytes: number
-  /** The rules that are missing, without which some objects are not found. */
+  /** The rules that the user lacks. Without them, some objects are not found. */
   readonly missingRules: readonly string[]
 }
 

@@ -66,6 +66,6 @@ async function createReport(
   }
 }
 
-/** Sorts the object that frees the most first. */
+/** Sorts by freed bytes, the largest amount first. */
 const byFreedBytes = (a: UnusedObject, b: UnusedObject): number =>
   (b.freedBytes ?? 0) - (a.freedBytes ?? 0) || a.name.localeCompare(b.name)

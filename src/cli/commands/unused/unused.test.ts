@@ -45,7 +45,7 @@ async function createVolume({ name, policy, claimRef, phase }: StagedVolume): Pr
 }
 
 /** Creates a claim that is bound to a volume of 2Gi. */
-async function createBound(name: string, policy: 'Delete' | 'Retain', status: object = {}): Promise<void> {
+async function createBoundClaim(name: string, policy: 'Delete' | 'Retain', status: object = {}): Promise<void> {
   const claims = '/api/v1/namespaces/shop/persistentvolumeclaims'
   const { metadata } = await post(claims, {
     metadata: { name },
@@ -76,7 +76,7 @@ async function runPod(name: string, claimName: string, phase: string): Promise<v
   await patchStatus(`/api/v1/namespaces/shop/pods/${name}`, { phase })
 }
 
-/** Stages objects of every reason, 40 days before the current time of the fixture. */
+/** Creates an object for every reason, 40 days before the current time of the fixture. */
 async function stage(): Promise<void> {
   await post('/api/v1/namespaces', { metadata: { name: 'shop' } })
   for (const name of ['local', 'fast'])
@@ -84,10 +84,10 @@ async function stage(): Promise<void> {
   const parameters = { iops: '100' }
   await post(`${STORAGE}/volumeattributesclasses`, { metadata: { name: 'gold' }, driverName: DRIVER, parameters })
   const lastTransitionTime = new Date(program.api.clock.nowMs() + 5 * DAY_MS).toISOString()
-  await createBound('used', 'Delete')
-  await createBound('report', 'Delete')
-  await createBound('invoices', 'Delete', { conditions: [{ type: 'Unused', status: 'True', lastTransitionTime }] })
-  await createBound('ledger', 'Retain')
+  await createBoundClaim('used', 'Delete')
+  await createBoundClaim('report', 'Delete')
+  await createBoundClaim('invoices', 'Delete', { conditions: [{ type: 'Unused', status: 'True', lastTransitionTime }] })
+  await createBoundClaim('ledger', 'Retain')
   await runPod('web', 'used', 'Running')
   await runPod('job', 'report', 'Succeeded')
   const claimRef = { namespace: 'shop', name: 'deleted', uid: '00000000-0000-4000-8000-000000000000' }

@@ -12,7 +12,7 @@ export interface DriverFlags {
   readonly driverSocket?: readonly string[]
 }
 
-/** Returns the drivers in the order of the flags. A driver that is given twice is one driver. */
+/** Returns the drivers in the order of the flags. A socket that is given twice is one driver. */
 export function parseDriverFlags({ driver = [], driverSocket = [] }: DriverFlags): DriverSource[] {
   const sources = [...driver.map(parseDriver), ...driverSocket.map((text) => parseSocket('--driver-socket', text))]
   return sources.filter(

@@ -208,7 +208,7 @@ export function reportNodes(
 
 interface ReadyText extends ReadyServer {
   readonly consoleUrl: string | undefined
-  /** Number of drivers of the user that are starting. */
+  /** Number of the user's drivers that are starting. */
   readonly drivers: number
 }
 

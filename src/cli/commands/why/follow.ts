@@ -16,7 +16,7 @@ export interface FollowOptions {
 }
 
 const INTERVAL_MS_MIN = 2_000
-/** A read of a large cluster takes long: the pause is this many times as long, so that following costs the server little. */
+/** The pause is this many times as long as the read, which bounds the load on the server of a large cluster. */
 const PAUSES_PER_READ = 5
 
 /**

@@ -10,7 +10,7 @@ const COLORS: Readonly<Record<DiagnosisState, Color>> = {
   unknown: 'cyan',
 }
 
-/** Bounds the children of one cause in the text, such as nodes. JSON and YAML have all of them. */
+/** The text shows at most this many children of a cause, such as nodes. JSON and YAML have all of them. */
 const SHOWN_CHILDREN_MAX = 10
 
 const SHORT_KINDS: Readonly<Record<string, string>> = {

@@ -9,7 +9,7 @@ import { startProgramFixture } from '../../program.fixture.ts'
 import { runCommandLine } from '../../run.ts'
 import { explain } from './run.ts'
 
-/** A server with RBAC. A bearer token is the name of its user; requests without a token are sent as an administrator. */
+/** A server with RBAC. A bearer token authenticates the user viewer or guest; other requests are those of an administrator. */
 const SERVER: ServerFixtureOptions = {
   answers: 'stowage',
   usesRbac: true,
