@@ -64,23 +64,23 @@ describe('an attached volume', () => {
       fixture.server.patch(`/api/v1/nodes/${NODE}`, {
         spec: { taints: [{ key: QUARANTINE_TAINT, value, effect: 'NoSchedule' }] },
       })
-    const released = async () =>
+    const readReleasedFence = async () =>
       (await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.metadata.annotations?.[RELEASED_FENCE]
     await fence('fence-1')
     fixture.setRules([
       { method: 'NodeUnpublishVolume', times: 2, effect: { do: 'fail', code: 'UNAVAILABLE', message: 'busy' } },
     ])
     fixture.start()
-    let unpublishedCount = 0
+    let unstagedCount = 0
     await fixture.waitUntil(async () => {
-      const isReleased = (await released()) === 'fence-1'
-      unpublishedCount += fixture.calls().filter((call) => call.includes('NodeUnstageVolume')).length
-      if (isReleased) expect(unpublishedCount).toBeGreaterThan(0)
+      const isReleased = (await readReleasedFence()) === 'fence-1'
+      unstagedCount += fixture.calls().filter((call) => call.includes('NodeUnstageVolume')).length
+      if (isReleased) expect(unstagedCount).toBeGreaterThan(0)
       return isReleased
     }, 'the release of the fence')
     // A later fence is released again, with nothing to unmount.
     await fence('fence-2')
-    await fixture.waitUntil(async () => (await released()) === 'fence-2', 'the release of the second fence')
+    await fixture.waitUntil(async () => (await readReleasedFence()) === 'fence-2', 'the release of the second fence')
   })
 
   it('SYS-18 is reported as in use before it is staged', async () => {

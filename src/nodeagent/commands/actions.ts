@@ -15,7 +15,7 @@ export type Action = Pick<Probe, 'exec' | 'httpGet' | 'tcpSocket' | 'grpc'> & Pi
 
 export interface ActionResult {
   readonly isSuccess: boolean
-  /** What the action printed, or why it failed. */
+  /** The output of the action, or why it failed. */
   readonly output: string
 }
 

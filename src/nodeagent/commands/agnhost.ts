@@ -1,5 +1,5 @@
 // The program /agnhost in containers with the agnhost image: a script with the subcommands that the Kubernetes storage
-// tests use. It prints what these tests compare: quoted paths, modes such as `drwxrwxrwx`, numbers of file systems.
+// tests use. It prints what these tests compare: quoted paths, modes such as `drwxrwxrwx`, numbers of file system types.
 
 export const AGNHOST_SCRIPT = `#!/bin/bash
 # Stands in for the test program agnhost.

@@ -42,7 +42,7 @@ export async function openPodCgroups(): Promise<PodCgroups & { readonly message?
   }
 }
 
-/** Removes the cgroups of these pods, whose processes have exited, and their parent if it is empty. Returns their number. */
+/** Removes the cgroups of these pods, whose processes have exited, and an empty parent. Returns the number of removed pods. */
 export async function removePodCgroups(uids: readonly string[]): Promise<number> {
   const limits = await detectLimits()
   if (limits.version === 'none') return 0

@@ -17,9 +17,9 @@ export interface AttachOptions {
   readonly stdin?: boolean
 }
 
-/** Output that waits for a slow client. Beyond this the container waits, for at most SLOW_CLIENT_MS_MAX. */
+/** Output that is buffered for a slow client. Beyond this, the container blocks for at most SLOW_CLIENT_MS_MAX. */
 const ATTACHED_BYTES_MAX = 256 * 1024
-/** After this the attachment of a client that does not read is closed, so that it cannot stop the container. */
+/** A client that does not read for this long is detached, so that it cannot block the container. */
 const SLOW_CLIENT_MS_MAX = 10_000
 
 export interface ContainerInputs {

@@ -97,7 +97,7 @@ describe.skipIf(skipMessage)(`the life of containers${skipMessage ? ` (${skipMes
   }
   const readVolume = (name: string) => readFile(join(volume, name), 'utf8')
 
-  it('SYS-26 starts a sidecar before the main container, and stops it last, also after the pod object is gone', async () => {
+  it('SYS-26 starts a sidecar before the main container, and stops it last, even after the pod object is deleted', async () => {
     const life = (name: string) =>
       `trap "echo ${name} ended >> /d/order; exit 0" TERM; echo ${name} >> /d/order; touch /d/${name}; while :; do sleep 0.05; done`
     const startupProbe = { exec: { command: ['test', '-e', '/d/two'] }, periodSeconds: 1 }
@@ -203,7 +203,7 @@ describe.skipIf(skipMessage)(`the life of containers${skipMessage ? ` (${skipMes
     expect(await disk.kindOf(join(volume, 'alive'))).toBeUndefined()
   })
 
-  it('SYS-26 runs the command that stands in for an image, and refuses an image without one', async () => {
+  it('SYS-26 runs the command that stands in for an image, and rejects an image without one', async () => {
     const pod = aPod({
       containers: [
         aContainer('greeter', '', {
@@ -238,7 +238,7 @@ describe.skipIf(skipMessage)(`the life of containers${skipMessage ? ` (${skipMes
     await expect.poll(() => readWholeLog(containers, pod, 'mount')).toBe(lines.join('\n'))
   })
 
-  it('SYS-26 mounts a subPath with the value of a variable, and refuses one that leads out of the volume', async () => {
+  it('SYS-26 mounts a subPath with the value of a variable, and rejects one that leads out of the volume', async () => {
     const mountAt = (mount: object) => ({
       env: [{ name: 'POD', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }],
       volumeMounts: [{ name: 'data', mountPath: '/d', ...mount }],
@@ -309,7 +309,7 @@ describe.skipIf(skipMessage)(`the life of containers${skipMessage ? ` (${skipMes
   const isDone = ({ init, main }: PodView) => [...init, ...main].every(({ is }) => is === 'ended')
 })
 
-/** Returns a disk whose operations never settle from the write on for which `isKilled` returns true. */
+/** Returns a disk whose operations never settle once `isKilled` has returned true for a write. */
 function killableDisk(disk: NodeDisk, isKilled: () => boolean): NodeDisk {
   const writes = new Set(['makeDirectory', 'writeText', 'writeFile', 'bindSubPath', 'removeTree'])
   let hasEnded = false

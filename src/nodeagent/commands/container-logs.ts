@@ -11,7 +11,7 @@ import type { LogLimits } from './logs/log-writer.ts'
 import { createRateLimit } from './logs/rate-limit.ts'
 import { type RunFiles, runFiles } from './run-records.ts'
 
-/** Output of all containers together. A container that writes faster waits, so that logs cannot occupy the agent. */
+/** The rate of all containers together. Beyond it, containers block, so that logs cannot saturate the agent. */
 const LOG_BYTES_PER_SECOND_MAX = 16 * 1024 * 1024
 
 export interface ContainerLogsDeps {
@@ -52,8 +52,8 @@ export function createContainerLogs({ paths, disk, clock, log, limits }: Contain
       for (const name of await disk.list(paths.containers(uid))) {
         for (const run of await disk.list(paths.container(uid, name))) {
           const files = runFiles(join(paths.container(uid, name), run))
-          const hasPipes = [files.stdout, files.stderr].map((path) => disk.kindOf(path))
-          if (captures.has(files.directory) || (await Promise.all(hasPipes)).includes(undefined)) continue
+          const pipeKinds = [files.stdout, files.stderr].map((path) => disk.kindOf(path))
+          if (captures.has(files.directory) || (await Promise.all(pipeKinds)).includes(undefined)) continue
           await capture(files).catch((error: Error) =>
             log.warn({ path: files.log, reason: error.message }, 'cannot capture the output of a container'),
           )

@@ -1,5 +1,5 @@
-// Prepares what is mounted in a container: its volumes and devices with their subPaths, the file for its termination message,
-// and the files and the shell of its image. launch.ts mounts them.
+// Prepares the mounts of a container: its volumes and devices with their subPaths, the file for its termination message, and
+// the files and the shell of its image. launch.ts mounts them.
 import { join, normalize } from 'node:path'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import { type NodeDisk, SubPathError } from '../disk/disk.ts'

@@ -39,8 +39,8 @@ export interface Containers {
   /** Starts a command in a running container of the pod. Throws ContainerNotRunningError. */
   exec(pod: Readonly<Stored<Pod>>, containerName: string, options: ExecOptions): Promise<ContainerProcess>
   /**
-   * Attaches to a running container of the pod: to its output from now on and, with `stdin`, to its input. Its exit code is that
-   * of the attachment, and it keeps running when it is killed. Throws ContainerNotRunningError.
+   * Attaches to a running container of the pod: to its output from now on and, with `stdin`, to its input. The returned process
+   * is the attachment: killing it detaches, and the container keeps running. Throws ContainerNotRunningError.
    */
   attach(pod: Readonly<Stored<Pod>>, containerName: string, options: AttachOptions): Promise<ContainerProcess>
   /** Returns the log of the latest or the previous run of a container. Undefined if it was not started. */

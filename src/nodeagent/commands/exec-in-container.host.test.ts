@@ -31,7 +31,7 @@ describe.skipIf(skipMessage)(`commands in a running container${skipMessage ? ` (
   let pod: Stored<Pod>
   let replacedFile: string
 
-  /** Creates programs that would run instead of those of the machine if the PATH of the container decided. */
+  /** Creates programs that would run instead of those of the machine if the container's PATH were searched. */
   async function createReplacements(directory: string, names: readonly string[], file: string): Promise<void> {
     await mkdir(directory)
     for (const name of names)
@@ -131,7 +131,7 @@ describe.skipIf(skipMessage)(`commands in a running container${skipMessage ? ` (
     })
   }
 
-  it('SYS-26 reports a signal as 128 and its number', async () => {
+  it('SYS-26 reports a signal as 128 plus its number', async () => {
     expect(await outcomeOf(await exec('kill -TERM $$'))).toMatchObject({ code: 143 })
   })
 

@@ -118,7 +118,7 @@ function toContainerProcess(child: ChildProcess, tty: boolean): ContainerProcess
   }
 }
 
-/** Waits until the container has its own root directory. Before, a command would run in the machine's root. */
+/** Waits until the container has its own root directory. Until then, a command would run in the machine's root. */
 async function waitForRoot({ pid }: RunningContainer, clock: Clock): Promise<void> {
   const machineRoot = await stat('/')
   for (const deadlineMs = clock.monotonicMs() + SETUP_MS_MAX; ; await clock.sleep(SETUP_POLL_MS)) {

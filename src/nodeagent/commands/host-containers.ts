@@ -51,8 +51,8 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   const knownPods = new Map<string, Readonly<Stored<Pod>>>()
   /** Runs whose postStart hook is running. */
   const postStarts = new Set<string>()
-  /** Runs that must be ended and started again, with the event's message. */
-  const condemnedRuns = new Map<string, { readonly message: string; readonly graceSeconds?: number }>()
+  /** Runs whose probe or postStart hook has failed and that must be ended, with the message of the event. */
+  const failedRuns = new Map<string, { readonly message: string; readonly graceSeconds?: number }>()
   /** Monotonic time at which the grace period of a pod that is being stopped ends. */
   const deadlinesMs = new Map<string, number>()
   const logs = createContainerLogs({ paths, disk, clock, log, limits: deps.logLimits ?? DEFAULT_LOG_LIMITS })
@@ -127,10 +127,10 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   }
 
   /**
-   * Marks the runs as lost whose process has not written its PID. An earlier agent was killed when it started them. The process,
-   * if it exists, finds the file and exits, so that the next run is the only one.
+   * Marks runs whose process has not written its PID as lost: an earlier agent was killed while it started them. If such a
+   * process exists after all, it finds the PID file and exits, so that it does not run beside the next run.
    */
-  async function claimLostRuns(pod: Readonly<Stored<Pod>>): Promise<void> {
+  async function markLostRuns(pod: Readonly<Stored<Pod>>): Promise<void> {
     for (const { name } of listContainers(pod)) {
       for (const number of await disk.list(paths.container(pod.metadata.uid, name))) {
         const { started, pid } = runFiles(join(paths.container(pod.metadata.uid, name), number))
@@ -151,7 +151,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     if (latestRun?.state.is === 'ended') {
       probes.stop(runKey)
       stopper.forget(runKey)
-      condemnedRuns.delete(runKey)
+      failedRuns.delete(runKey)
     }
     const isInPostStart = postStarts.has(runKey)
     if (latestRun?.state.is === 'running' && !isInPostStart) {
@@ -159,10 +159,10 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       probes.start(runKey, { pod, container }, { startedMs, initial: findEarlierResults(pod, container, startedMs) })
     }
     const { isStarted, isReady, failed } = probes.read(runKey)
-    if (failed && !condemnedRuns.has(runKey)) {
+    if (failed && !failedRuns.has(runKey)) {
       const kind = failed.kind.toLowerCase()
       const message = `Container ${container.name} failed ${kind} probe, will be restarted`
-      condemnedRuns.set(runKey, { message, graceSeconds: failed.graceSeconds })
+      failedRuns.set(runKey, { message, graceSeconds: failed.graceSeconds })
     }
     return {
       container,
@@ -220,36 +220,36 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
         if (!isSuccess) {
           const message = `PostStartHook failed: ${output}`
           recordEvent(target, { type: 'Warning', reason: 'FailedPostStartHook', message })
-          condemnedRuns.set(runKey, { message: 'FailedPostStartHook' })
+          failedRuns.set(runKey, { message: 'FailedPostStartHook' })
         }
         notifyChange(uid)
       })
   }
 
-  /** Ends the runs that a probe or hook condemned, also those of an earlier agent. */
-  async function endCondemnedRuns(pod: Readonly<Stored<Pod>>, states: readonly ContainerState[]): Promise<void> {
+  /** Ends the runs whose probe or hook has failed, including those that an earlier agent recorded. */
+  async function endFailedRuns(pod: Readonly<Stored<Pod>>, states: readonly ContainerState[]): Promise<void> {
     const uid = pod.metadata.uid
     for (const { container, latestRun } of states) {
       if (latestRun?.state.is !== 'running') continue
       const key = runKeyOf(uid, container.name, latestRun.run)
       const files = filesOf(uid, container.name, latestRun.run)
       const record = await disk.readText(files.killed)
-      const condemned = condemnedRuns.get(key) ?? (record === undefined ? undefined : { message: record.trim() })
-      if (!condemned) continue
-      if (record === undefined) await disk.writeText(files.killed, `${condemned.message}\n`)
-      const graceSeconds = condemned.graceSeconds ?? graceSecondsOf(pod)
+      const failedRun = failedRuns.get(key) ?? (record === undefined ? undefined : { message: record.trim() })
+      if (!failedRun) continue
+      if (record === undefined) await disk.writeText(files.killed, `${failedRun.message}\n`)
+      const graceSeconds = failedRun.graceSeconds ?? graceSecondsOf(pod)
       stopper.stop({
         key,
         uid,
         pid: latestRun.state.pid,
         target: { pod, container },
         graceSeconds,
-        message: condemned.message,
+        message: failedRun.message,
       })
     }
   }
 
-  /** Stops the running ones of these containers. Returns whether none runs. */
+  /** Stops those of these containers that run. Returns whether none runs. */
   function stopContainers(uid: string, states: readonly StoppableContainer[], graceSeconds: number): boolean {
     const running = states.filter(({ latestRun }) => latestRun && latestRun.state.is !== 'ended')
     for (const { name, target, latestRun } of running) {
@@ -311,12 +311,12 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     async advance(pod, volumes): Promise<PodView> {
       const uid = pod.metadata.uid
       knownPods.set(uid, pod)
-      await claimLostRuns(pod)
+      await markLostRuns(pod)
       const errors = new Map<string, StartError>()
       for (;;) {
         const states = await readStates(pod, errors)
         const all = [...states.init, ...states.main, ...states.ephemeral]
-        await endCondemnedRuns(pod, all)
+        await endFailedRuns(pod, all)
         const plan = planContainers(pod, states, clock.nowMs())
         if (plan.start) {
           const error = await start(pod, plan.start, volumes)
@@ -404,7 +404,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       timers.delete(uid)
       deadlinesMs.delete(uid)
       knownPods.delete(uid)
-      for (const key of [...condemnedRuns.keys()]) if (key.startsWith(`${uid}/`)) condemnedRuns.delete(key)
+      for (const key of [...failedRuns.keys()]) if (key.startsWith(`${uid}/`)) failedRuns.delete(key)
       await Promise.all([logs, inputs].map(({ close }) => close(paths.containers(uid))))
       await disk.removeTree(paths.containers(uid))
     },

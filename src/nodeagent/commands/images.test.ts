@@ -10,14 +10,14 @@ describe('findImage', () => {
     expect(findImage(image, [])?.args).toEqual([argument])
   })
 
-  it('SYS-26 does not know other images, and says how to add one', () => {
+  it('SYS-26 returns undefined for other images, whose description names the flag to add one', () => {
     expect(findImage('my/app:1', [])).toBeUndefined()
     expect(findImage('', [])).toBeUndefined()
     expect(findImage('constructor', [])).toBeUndefined()
     expect(describeUnknownImage('reg:5000/my/app:1', 'web')).toContain("--image-command 'reg:5000/my/app=COMMAND'")
   })
 
-  it('SYS-26 prefers commands of the operator, the last one first', () => {
+  it('SYS-26 prefers the commands of --image-command, the last one first', () => {
     const commands = [
       { image: 'app', command: 'sleep 1' },
       { image: 'my/app', command: 'sleep 2' },

@@ -1,5 +1,5 @@
-// The images that containers can name. A node runs no images: a container runs its own command, and one without a command runs the command
-// that stands in for its image. Also gives the containers of test images a shell and programs that their scripts expect.
+// The images that containers can name. A node runs no images: a container runs its own command or, without one, the command
+// that stands in for its image. Containers of test images also have the shell and the programs that their scripts expect.
 import { AGNHOST_SCRIPT } from './agnhost.ts'
 
 export interface ImageEntry {
@@ -69,7 +69,7 @@ export function findImage(image: string, imageCommands: readonly ImageCommand[])
   return { ...known, command: ['/bin/sh', '-c', `exec ${match.command} "$@"`, 'sh'], args: [] }
 }
 
-/** Whether the text names the image: all of it, or from any `/` on, and with or without the tag. */
+/** Returns whether the text names the image: completely or from any `/` on, with or without the tag. */
 function isNamedBy(image: string, text: string): boolean {
   return [image, withoutTag(image)].some((name) => name === text || name.endsWith(`/${text}`))
 }

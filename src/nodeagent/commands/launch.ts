@@ -13,7 +13,7 @@ export interface LaunchMount {
   /** Absolute path in the container. */
   readonly target: string
   readonly readOnly: boolean
-  /** Whether to mount also /proc, /sys and /dev below the target. For the root directory of the machine. */
+  /** Whether to also mount /proc, /sys and /dev below the target. For the root directory of the machine. */
   readonly hasKernelMounts?: boolean
 }
 
@@ -44,8 +44,9 @@ export interface LaunchOptions {
 
 // If the machine's root cannot be overlaid as a whole, e.g. without root privileges, each top-level directory is
 // overlaid, or shown read-only. If the PID file exists and has another PID, the run is lost: the agent that started it was
-// killed, and another agent starts the next run. Each argument list ends with an empty argument. If a step fails, the command is not started,
-// and the log or the start file contains the error. The script uses its own PATH; the command gets that of the container.
+// killed, and another agent starts the next run. Each argument list ends with an empty argument. If a step fails, the command
+// is not started, and the log or the start file contains the error. The script uses its own PATH, the command that of the
+// container.
 //
 // `enter` resolves mount paths and the working directory inside the new root, part by part: a link such as /var/run -> /run, or one
 // that a pod created in a volume, would otherwise lead to the machine. The shell's working directory is the open

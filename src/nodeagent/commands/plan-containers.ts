@@ -124,7 +124,7 @@ export function planContainers(pod: Readonly<Pod>, { init, main, ephemeral }: Po
   }
 }
 
-/** Whether no main container runs or will run again. */
+/** Returns whether no main container runs or will run again. */
 function isComplete(pod: Readonly<Pod>, { init, main }: Pick<PodStates, 'init' | 'main'>): boolean {
   const hasInitFailed = init.some(({ container, latestRun }) => {
     const hasFailed = latestRun?.state.is === 'ended' && latestRun.state.code !== 0
@@ -138,7 +138,7 @@ function isComplete(pod: Readonly<Pod>, { init, main }: Pick<PodStates, 'init' |
   })
 }
 
-/** Whether the agent starts a container again that it has ended because of a probe or a hook. */
+/** Returns whether the agent restarts a container that it has ended because of a probe or a hook. */
 const mayRestart = ({ spec }: Readonly<Pod>, { restartPolicy = spec?.restartPolicy }: Readonly<Container>): boolean =>
   restartPolicy !== 'Never'
 

@@ -72,7 +72,7 @@ describe('probes', () => {
     expect(checks).toHaveLength(2) // no further checks of a container that is being ended
   })
 
-  it('SYS-26 count results in a row only, and ignore checks that could not be run', async () => {
+  it('SYS-26 count only consecutive results, and ignore checks that could not be run', async () => {
     const { clock, outcomes, events, read } = await startProbes({
       livenessProbe: probe('liveness', { periodSeconds: 1 }),
     })

@@ -5,7 +5,7 @@
 //   containers/<name>/<run>/start            `ok` once the command runs, or the reason why it cannot
 //   containers/<name>/<run>/killed           why the agent ended the run, if it must be restarted whatever its exit code
 //   containers/<name>/<run>/exit             exit code and wall-clock time
-//   containers/<name>/<run>/termination-log  the message of the command about its end
+//   containers/<name>/<run>/termination-log  the termination message of the command
 //   containers/<name>/<run>/stdout, stderr   named pipes for the output, while it is captured; stdin: for the input
 //   containers/<name>/<run>/log              the output, in the log format of CRI
 import { join } from 'node:path'

@@ -15,7 +15,7 @@ interface TerminalCommand {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** A terminal without TERM is of no use to an editor. Container runtimes set the same value. */
+/** Editors need TERM. Container runtimes set the same value. */
 const DEFAULT_TERM = 'xterm'
 
 /** Returns the command with a terminal. If it has a pipe as descriptor 3, readTerminalPath can read from it. */

@@ -81,7 +81,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
   const lockVolume: KeyedLock = keyedLock()
 
   return async (published, signal) => {
-    const record = recordOf(published)
+    const record = getOrCreateRecord(published)
     const plan = planNodeExpansion(published.volume, { mountedSize: record.size, isPodStarting: record.isPodStarting })
     // Without the driver, the expansion waits for its registration.
     if (drivers.get(published.volume.driver)) record.isPodStarting = false
@@ -97,7 +97,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     }
   }
 
-  function recordOf({ volume, publication }: PublishedVolume): VolumeRecord {
+  function getOrCreateRecord({ volume, publication }: PublishedVolume): VolumeRecord {
     const key = `${publication.uid}/${publication.volumeName}`
     const existingRecord = volumeRecords.get(key)
     if (existingRecord) return existingRecord

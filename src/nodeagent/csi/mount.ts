@@ -85,7 +85,7 @@ export async function mountCsiVolume(
 
   return deps.lock(volumeKey(volume), async () => {
     checkExclusiveUse(pod, volume, deps)
-    const attachment = attachmentOf(volume, csiDriver, deps)
+    const attachment = requireAttachment(volume, csiDriver, deps)
     const publication = publicationOf(pod, volume, attachment?.metadata.name ?? '', deps)
     const metric = volume.mode === 'Block' ? 'map_volume' : 'volume_mount'
     return deps.metrics.measure(volume.driver, metric, async () => {
@@ -188,8 +188,8 @@ function checkExclusiveUse({ metadata }: Readonly<Stored<Pod>>, volume: CsiVolum
   )
 }
 
-/** Returns undefined if the driver requires no attachment. A driver without a CSIDriver object requires one. */
-function attachmentOf(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, deps: MountDeps) {
+/** Returns undefined if the driver requires no attachment; without a CSIDriver, it requires one. Throws until it is attached. */
+function requireAttachment(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, deps: MountDeps) {
   if (volume.isInline || csiDriver?.spec.attachRequired === false) return undefined
   const { driver, handle } = volume
   const name = attachmentNameOf({ driver, handle, nodeName: deps.nodeName })

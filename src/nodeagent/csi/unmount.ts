@@ -85,7 +85,7 @@ async function unstage(staging: Staging, deps: UnmountDeps, signal: AbortSignal)
   await records.removeStaging(staging)
 }
 
-/** Whether the volume was deleted in the driver. If it is not mounted either, there is nothing to undo. */
+/** Returns whether the driver has deleted the volume. If it is not mounted either, there is nothing to undo. */
 const isVolumeNotFound = (error: unknown) => error instanceof CsiError && error.codeName === 'NOT_FOUND'
 
 const messageOf = (error: unknown) => (error instanceof CsiError ? error.rpcText : (error as Error).message)

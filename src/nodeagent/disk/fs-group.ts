@@ -1,5 +1,6 @@
-// Applies fsGroup to a volume: sets the group, the permissions of the owner and the group, and setgid on directories. Changes every file
-// through an open descriptor, because a pod that uses the volume could replace a file with a link to a file of the host.
+// Applies fsGroup to a volume: sets the group, the permissions of the owner and the group, and setgid on directories. Changes
+// every file through an open descriptor, because a pod that uses the volume could replace a file with a link to a file of the
+// host.
 import { constants, type Stats } from 'node:fs'
 import { chmod, chown, type FileHandle, open } from 'node:fs/promises'
 import { descriptorPath, openEntry } from '../../base/trees/open-entry.ts'

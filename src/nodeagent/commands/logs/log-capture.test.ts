@@ -43,7 +43,7 @@ describe('the capture of a run whose pipes another process keeps open', () => {
     expect(capture.isEnded).toBe(false)
   })
 
-  it('does not wait for a process that goes on writing', async () => {
+  it('does not wait for a process that keeps writing', async () => {
     let isWriting = true
     const writeOn = async () => {
       while (isWriting) await pipes.stdout.write(LINE)

@@ -1,6 +1,6 @@
 // Reads the output of one container run and writes its log. The container writes to named pipes and holds them open itself,
 // so it survives a restart of the agent: the next agent opens the pipes again. While no agent reads, the container blocks
-// when a pipe is full (64 KiB); it never gets SIGPIPE.
+// when a pipe is full (64 KiB); it never receives SIGPIPE.
 import { execFile } from 'node:child_process'
 import { EventEmitter, setMaxListeners } from 'node:events'
 import { constants, openSync } from 'node:fs'
