@@ -16,7 +16,7 @@ export interface DiscoverCaOptions {
 
 const PIN = /^sha256:[0-9a-f]{64}$/i
 
-/** Returns the hash of the public key of a CA certificate in PEM, in the format of `--ca-cert-hash`. */
+/** Hashes the public key of a CA certificate in PEM, in the format of `--ca-cert-hash`. */
 export const caPinOf = (pem: string): string =>
   `sha256:${createHash('sha256')
     .update(new X509Certificate(pem).publicKey.export({ type: 'spki', format: 'der' }))

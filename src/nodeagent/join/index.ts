@@ -1,4 +1,4 @@
-// Entry point of the code with which a node joins a cluster and keeps its credentials.
+// Entry point for joining a node to a cluster and keeping its credentials.
 export { caPinOf } from './discover-ca.ts'
 export { joinCluster } from './join-cluster.ts'
 export { loadCredentials, type NodeCredentials, nodeKubeconfigPath } from './node-credentials.ts'

@@ -1,5 +1,5 @@
 // Joins a cluster: verifies the server by the pinned CA, requests a certificate with the bootstrap token, and saves both in the
-// root directory of the agent.
+// agent's root directory.
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'

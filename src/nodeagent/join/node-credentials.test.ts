@@ -16,7 +16,7 @@ import { requestCertificate } from './request-certificate.ts'
 const HOUR_MS = 3_600_000
 const LIFETIME_MS = 10 * HOUR_MS
 
-/** Creates a directory with the credentials of a node, and a client of a fake server that issues certificates valid for ten hours. */
+/** Creates a directory with a node's credentials, and a client of a fake server that issues certificates valid for ten hours. */
 async function createCredentialsFixture() {
   const clock = manualClock()
   const root = await mkdtemp(join(tmpdir(), 'stowage-credentials-'))
@@ -75,7 +75,7 @@ function startRenewal(
 const waitUntil = (condition: () => Promise<boolean>) => vi.waitUntil(condition, { timeout: 20_000, interval: 5 })
 
 describe("a node's credentials", () => {
-  it('SYS-19 are private files with the certificate and its key', async () => {
+  it('SYS-19 are stored in private files that contain the certificate and its key', async () => {
     const { root, clock } = await createCredentialsFixture()
     const credentials = await loadCredentials(root, clock)
     expect(credentials?.nodeName).toBe('n1')
@@ -120,13 +120,13 @@ describe("a node's credentials", () => {
     expect(state.requests).toBe(3)
   })
 
-  it('SYS-19 cannot be loaded after they expire, with an error that names the remedy', async () => {
+  it('SYS-19 cannot be loaded after they expire; the error names the remedy', async () => {
     const { root, clock } = await createCredentialsFixture()
     await clock.advance(LIFETIME_MS + 1_000)
     await expect(loadCredentials(root, clock)).rejects.toThrow(/The certificate of node "n1" expired at .* join again/)
   })
 
-  it('SYS-19 are not issued for a denied request, and the error has the reason', async () => {
+  it('SYS-19 are not issued for a denied request; the error contains the reason', async () => {
     const { request, state } = await createCredentialsFixture()
     state.denial = 'unknown machine'
     await expect(request()).rejects.toThrow('"csr-1" was not granted (Denied): unknown machine')

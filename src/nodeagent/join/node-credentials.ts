@@ -1,5 +1,5 @@
-// The credentials of a node that has joined, in the root directory of its agent. The certificate is renewed before it expires;
-// requests use the new one at once.
+// Stores the credentials of a joined node in the agent's root directory, and renews the certificate before it expires.
+// Requests use the new certificate at once.
 //   ROOT/kubeconfig      server and CA, with the path of the certificate
 //   ROOT/pki/node.pem    certificate and private key, in one file, so that they are replaced together
 import { X509Certificate } from 'node:crypto'
@@ -14,7 +14,7 @@ import { type KeyAndCertificate, requestCertificate } from './request-certificat
 export interface NodeCredentials {
   readonly nodeName: string
   readonly connection: Connection
-  /** Renews the certificate before it expires, until the signal is aborted. The client uses the connection. */
+  /** Renews the certificate before it expires, until the signal is aborted. The client must use `connection`. */
   renew(options: RenewOptions): Promise<void>
 }
 
@@ -38,7 +38,7 @@ const SLEEP_MS_MAX = 24 * 60 * 60 * 1_000
 
 export const nodeKubeconfigPath = (root: string): string => join(root, 'kubeconfig')
 
-/** Writes the credentials of a node that joins. The kubeconfig is last: without it, the node has not joined. */
+/** Writes the credentials of a node that joins. Writes the kubeconfig last, because a node without one has not joined. */
 export async function saveCredentials(
   root: string,
   { server, ca, nodeName }: { server: string; ca: string; nodeName: string },

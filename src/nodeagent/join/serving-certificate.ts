@@ -1,5 +1,5 @@
-// The serving certificate of a node agent, with which API servers verify that they reach this node. It is requested from the
-// server, and kept in the root directory of the agent.
+// Provides the agent's serving certificate, by which API servers verify that they have reached this node. The agent requests
+// the certificate from the server and stores it in its root directory.
 //   ROOT/pki/serving.pem    certificate and private key
 import { X509Certificate } from 'node:crypto'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ export interface ServingCertificateOptions {
   readonly log: Logger
 }
 
-/** A stored certificate with less of its lifetime left is replaced. */
+/** A stored certificate is replaced when less than this fraction of its lifetime is left. */
 const LIFETIME_LEFT_MIN = 0.3
 
 /** Returns the stored certificate, or requests a new one and stores it. */

@@ -66,7 +66,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   const leaseRef = { namespace: NODE_LEASES, name: nodeName }
   let isReady = false
   let volumesInUse: readonly string[] = []
-  let port = 0 // the agent serves no logs and commands
+  let port = 0 // 0: the agent does not serve logs or commands
   let statusWrittenMs = Number.NEGATIVE_INFINITY
   let lastWrite: Promise<void> = Promise.resolve()
 

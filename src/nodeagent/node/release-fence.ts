@@ -1,6 +1,6 @@
-// The agent's part of the return of a fenced node (api/kinds/node/fencing.ts). While its Node has the quarantine taint, the agent compares its
-// mounts with the pods that the server lists for the node. When no mount is left of a pod that was removed meanwhile, it writes the
-// value of the taint to an annotation, and the node lifecycle controllers put the node back into service.
+// Releases the fence of a returning node (api/kinds/node/fencing.ts). While the Node has the quarantine taint, the agent
+// compares its mounts with the pods that the server lists for the node. When no mount of a removed pod is left, the agent
+// writes the taint's value to an annotation, and the node lifecycle controllers put the node back into service.
 import { quarantineOf, RELEASED_FENCE } from '../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
@@ -54,7 +54,7 @@ export async function releaseFences(deps: ReleaseFenceDeps, signal: AbortSignal)
   }
 }
 
-/** Returns the fence that the agent has not released yet. */
+/** Returns the node's fence if the agent has not released it yet. */
 function pendingFence(node: Readonly<Node> | undefined): string | undefined {
   const fence = quarantineOf(node)
   return fence === undefined || node?.metadata.annotations?.[RELEASED_FENCE] === fence ? undefined : fence
@@ -63,10 +63,10 @@ function pendingFence(node: Readonly<Node> | undefined): string | undefined {
 async function release(fence: string, { client, nodeName, records }: ReleaseFenceDeps): Promise<boolean> {
   // Read from the server: the cache may still have pods that were removed while the node was cut off.
   const { items } = await client.list(podKind, { fieldSelector: `spec.nodeName=${nodeName}` })
-  const ownUids = new Set(
+  const activeUids = new Set(
     items.filter(({ metadata }) => !metadata.deletionTimestamp).map(({ metadata }) => metadata.uid),
   )
-  const hasStalePods = records.uids().some((uid) => !ownUids.has(uid))
+  const hasStalePods = records.uids().some((uid) => !activeUids.has(uid))
   const hasStaleStagings = records.stagings().some((staging) => records.publicationsOfVolume(staging).length === 0)
   if (hasStalePods || hasStaleStagings) return false
   const body = { metadata: { annotations: { [RELEASED_FENCE]: fence } } }

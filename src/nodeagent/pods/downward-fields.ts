@@ -16,7 +16,7 @@ const FIELDS: Readonly<Record<string, (pod: Readonly<Pod>) => string | undefined
   'status.podIPs': ({ status }) => joinAddresses(status?.podIPs),
 }
 
-/** Returns a field of the pod as text; a map as lines `key="value"`. Throws an Error for a field that is not supported. */
+/** Returns a pod field as text. A map has one line `key="value"` for each entry. Throws an Error for a field that is not supported. */
 export function formatPodField(pod: Readonly<Pod>, path: string): string {
   const match = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path)
   if (match) return pod.metadata[match[1] as 'labels' | 'annotations']?.[match[2]!] ?? ''
@@ -33,7 +33,7 @@ const formatMap = (entries: Readonly<Record<string, string>> = {}): string =>
 const joinAddresses = (addresses: readonly { readonly ip: string }[] = []): string =>
   addresses.map(({ ip }) => ip).join(',')
 
-/** The resources of the node, which are the limits of a container without limits. */
+/** The node's resources, which `formatResourceField` returns as the limits of a container without limits. */
 export interface NodeResources {
   readonly cpus: number
   readonly memoryBytes: number

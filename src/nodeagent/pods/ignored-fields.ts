@@ -20,10 +20,10 @@ export function findIgnoredFields({ spec = { containers: [] } }: Readonly<Pod>):
     'securityContext.seccompProfile': securityContext.seccompProfile,
     'securityContext.sysctls': securityContext.sysctls?.length,
   }
-  const listsOfContainers = ['initContainers', 'containers'] as const
+  const containerLists = ['initContainers', 'containers'] as const
   return [
-    ...namesOfSet(podFields).map((name) => `spec.${name}`),
-    ...listsOfContainers.flatMap((list) =>
+    ...namesOfSetFields(podFields).map((name) => `spec.${name}`),
+    ...containerLists.flatMap((list) =>
       (spec[list] ?? []).flatMap((container) =>
         ignoredFieldsOf(container).map((field) => `spec.${list}[${container.name}].${field}`),
       ),
@@ -32,7 +32,7 @@ export function findIgnoredFields({ spec = { containers: [] } }: Readonly<Pod>):
 }
 
 function ignoredFieldsOf({ resources, securityContext = {} }: Readonly<Container>): string[] {
-  return namesOfSet({
+  return namesOfSetFields({
     'resources.limits': resources?.limits && Object.keys(resources.limits).length,
     'securityContext.allowPrivilegeEscalation': securityContext.allowPrivilegeEscalation === false,
     'securityContext.appArmorProfile': securityContext.appArmorProfile,
@@ -43,5 +43,5 @@ function ignoredFieldsOf({ resources, securityContext = {} }: Readonly<Container
   })
 }
 
-const namesOfSet = (fields: Readonly<Record<string, unknown>>): string[] =>
+const namesOfSetFields = (fields: Readonly<Record<string, unknown>>): string[] =>
   Object.keys(fields).filter((name) => fields[name])

@@ -1,4 +1,4 @@
-// The controller of the pods on this node. Keys are UIDs, so that a deleted pod's volumes are unmounted.
+// The controller of the pods on this node. Keys are UIDs, because the volumes of a deleted pod are found by its UID.
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -42,14 +42,14 @@ export interface PodControllerDeps {
 const NAME = 'node-pods'
 const WORKERS = 32 // pods that are started or stopped concurrently; most of the time is spent in driver calls
 
-const uidOf = ({ metadata }: Readonly<Pod>): string[] => (metadata.uid ? [metadata.uid] : [])
+const uidsOf = ({ metadata }: Readonly<Pod>): string[] => (metadata.uid ? [metadata.uid] : [])
 
 export function createPodController(deps: PodControllerDeps): Controller {
   const { nodeName, pods, watched, csiDrivers, nodes, reconcile } = deps
   const { clock, random, log, metrics } = deps
-  pods.addIndex(BY_UID, uidOf)
+  pods.addIndex(BY_UID, uidsOf)
   pods.addIndex(BY_CLAIM, claimsOfPod)
-  const podsOfClaim = (key: string) => pods.byIndex(BY_CLAIM, key).flatMap(uidOf)
+  const podsOfClaim = (key: string) => pods.byIndex(BY_CLAIM, key).flatMap(uidsOf)
   const podsOfVolume = (volume: Readonly<PersistentVolume> | undefined) => {
     const { namespace, name } = volume?.spec?.claimRef ?? {}
     return name ? podsOfClaim(keyOfRef({ namespace: namespace ?? '', name })) : []
@@ -80,7 +80,7 @@ export function createPodController(deps: PodControllerDeps): Controller {
     },
     onRetry: deps.onRetry,
     sources: [
-      source({ cache: pods, keysOf: uidOf }),
+      source({ cache: pods, keysOf: uidsOf }),
       ...(watched ? volumeSources(watched) : []),
       source({ cache: csiDrivers, keysOf: () => unfinishedPods(controller) }),
       source({ cache: nodes, keysOf: () => unfinishedPods(controller), matters: hasAttachedVolumesChanged }),

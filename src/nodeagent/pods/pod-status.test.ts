@@ -88,7 +88,7 @@ describe("a pod's status", () => {
     expect(laterStatus.containerStatuses?.[0]?.state?.running?.startedAt).toBe('2026-01-01T00:00:00Z')
   })
 
-  it('SYS-7 has no reason in a condition that has become true, and has a new transition time', () => {
+  it('SYS-7 drops the reason of a condition that becomes true, and sets a new transition time', () => {
     const pod = aPod('Always')
     const firstStatus = statusOf(pod, viewOfAll(pod, CREATING), NOW)
     expect(firstStatus.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({

@@ -50,10 +50,10 @@ export interface PodView {
   /** The init containers in the order of the spec. */
   readonly init: readonly ContainerView[]
   readonly main: readonly ContainerView[]
-  /** The ephemeral containers, which have no influence on the phase. Default: none. */
+  /** The ephemeral containers, which do not affect the phase. Default: none. */
   readonly ephemeral?: readonly ContainerView[]
   readonly hostIP?: string
-  /** Commands share the network of the machine, so this is its address. */
+  /** The address of the machine, because commands share its network. */
   readonly podIP?: string
 }
 
@@ -69,7 +69,7 @@ export function phaseOf(pod: Readonly<Pod>, { init, main }: PodView): Phase {
   const { initContainers = [], containers = [] } = pod.spec ?? {}
   const hasStarted = main.some((view) => view.is !== 'waiting' || (view.restarts ?? 0) > 0)
   const activePhase = hasStarted ? 'Running' : 'Pending'
-  // A terminal phase says that nothing runs any more, so it waits for the sidecars to exit.
+  // A terminal phase means that no container runs, so a running sidecar delays it.
   if (initContainers.some((container, index) => isSidecar(container) && init[index]?.is === 'running')) {
     return activePhase
   }
@@ -136,7 +136,7 @@ export function statusOf(
     specs.map((container, index) => {
       const containerView = views[index]!
       const status = containerStatusOf(container, containerView, previousStatusOf(list, container.name), now)
-      // An init container is ready when it has completed, and not while it runs, unless it is a sidecar.
+      // An init container that is not a sidecar becomes ready when it completes.
       const isInit = list === 'initContainerStatuses' && !isSidecar(container)
       return isInit ? { ...status, ready: hasSucceeded(containerView) } : status
     })
@@ -236,7 +236,7 @@ function containerStatusOf(
   }
 }
 
-/** Returns the last termination that the containers report, or otherwise the one in the previous status. */
+/** Returns the last termination that the view reports, or else the one in the previous status. */
 function lastStateOf(
   view: ContainerView,
   old: ContainerStatus | undefined,

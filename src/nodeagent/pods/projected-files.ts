@@ -1,5 +1,5 @@
-// Reads the files of configMap, secret, downwardAPI and projected volumes from the API. Tokens of ServiceAccounts are requested
-// again before they expire.
+// Reads the files of configMap, secret, downwardAPI and projected volumes from the API, and requests
+// ServiceAccount tokens again before they expire.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Volume } from '../../api/kinds/pod/pod-volumes-schema.ts'
 import { serviceAccountKind } from '../../api/kinds/service-account/service-account.ts'
@@ -42,7 +42,7 @@ const FILE_MODE = 0o644
 /** Mode of a token that only one user or the fsGroup may read. */
 const TOKEN_MODE = 0o600
 const TOKEN_LIFETIME_SECONDS = 3_600
-/** A token is renewed after this fraction of its lifetime, at the latest at the maximum age. */
+/** A token is renewed after this fraction of its lifetime, or at the maximum age if that is earlier. */
 const RENEWAL_FRACTION = 0.8
 const TOKEN_AGE_MS_MAX = 24 * 60 * 60 * 1_000
 
@@ -99,7 +99,7 @@ export async function readProjectedFiles(
   return { files, tokens }
 }
 
-/** A token is private if the group of the volume or the user of all containers can read it then. */
+/** Makes a token private if the pod has an fsGroup, or if all containers run as one user, which then owns the token. */
 function tokenOwnerOf({ spec }: Readonly<Pod>): { readonly mode?: number; readonly user?: number } {
   const { fsGroup, runAsUser } = spec?.securityContext ?? {}
   if (fsGroup !== undefined) return { mode: TOKEN_MODE }
@@ -148,10 +148,10 @@ async function requestToken(
       boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name, uid },
     },
   }
-  // With this subresource, the body and the answer are a TokenRequest.
+  // For this subresource, the request body and the response are a TokenRequest.
   const body = request as unknown as ServiceAccount
-  const answer = (await client.create(serviceAccountKind, body, { subresource: 'token' })) as unknown as TokenRequest
-  const { token, expirationTimestamp } = answer.status!
+  const response = (await client.create(serviceAccountKind, body, { subresource: 'token' })) as unknown as TokenRequest
+  const { token, expirationTimestamp } = response.status!
   const nowMs = clock.nowMs()
   const lifetimeMs = Date.parse(expirationTimestamp) - nowMs
   return { token, renewAtMs: nowMs + Math.min(lifetimeMs * RENEWAL_FRACTION, TOKEN_AGE_MS_MAX) }

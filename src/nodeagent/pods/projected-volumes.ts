@@ -1,6 +1,6 @@
-// Writes the files of projected volumes so that a reader sees all files of one version: they are in a separate directory, to
-// which the link `..data` points, and the visible names are links through `..data`. A new version is a new directory, and
-// replaces the old one when `..data` is replaced. If the agent has root privileges, a volume with Secrets is kept in memory.
+// Writes the files of projected volumes. Each version is a separate directory. The link `..data` points to the current one,
+// and the visible names are links through `..data`, so replacing `..data` switches all files at once. If the agent has root
+// privileges, a volume with Secrets is kept in memory.
 //   ..2026_01_31_10_20_30.123/  key, dir/key
 //   ..data -> ..2026_01_31_10_20_30.123
 //   key -> ..data/key           dir -> ..data/dir
@@ -27,7 +27,7 @@ export interface ProjectedVersion {
   readonly fsGroup?: number
 }
 
-/** Returns the volume's path. `previous` are the files that an earlier call of this agent has written, if any. */
+/** Returns the volume's path. `previous` contains the files that this agent last wrote to it, if any. */
 export async function writeProjectedVolume(
   uid: string,
   name: string,
@@ -52,7 +52,7 @@ export async function writeProjectedVolume(
   await disk.link(version, join(root, DATA))
   const visibleNames = new Set([...files.keys()].map((path) => splitSubPath(path)[0]!))
   for (const visibleName of visibleNames) {
-    // An agent of an earlier version wrote directories instead of links.
+    // Earlier releases of the agent wrote directories instead of links.
     if ((await disk.kindOf(join(root, visibleName))) === 'directory') await disk.removeTree(join(root, visibleName))
     await disk.link(join(DATA, visibleName), join(root, visibleName))
   }
@@ -64,7 +64,7 @@ export async function writeProjectedVolume(
   return root
 }
 
-/** Another version can have the same time, after the clock was set back. */
+/** Adds a number to the time if a version of that time exists, e.g. after the clock was set back. */
 async function findUnusedName(
   root: string,
   { disk, clock }: Pick<ProjectedVolumeDeps, 'disk' | 'clock'>,

@@ -55,7 +55,7 @@ export interface MountedVolume extends VolumePath {
   readonly publishedMs: number
   /** The limit of an emptyDir on disk. */
   readonly sizeLimit?: string
-  /** The labels and annotations of the pod that the files of a projected volume were made from. */
+  /** The pod's labels and annotations when the files of a projected volume were read. */
   readonly podMetadata?: string
   /** The files and tokens of a projected volume. */
   readonly files?: ReadonlyMap<string, ProjectedFile>
@@ -75,7 +75,7 @@ const PROJECTION_REFRESH_MS = 60_000
 const EMPTY_DIR_CHECK_MS = 10_000
 /** Grace period of the containers of an evicted pod. */
 const EVICTION_GRACE_SECONDS = 1
-/** Retry delay after an unexpected error of an expansion. */
+/** Retry delay after an expansion fails unexpectedly. */
 const EXPAND_RETRY_MS = 5_000
 const DEFAULT_GRACE_SECONDS = 30
 
@@ -98,7 +98,7 @@ function deadlineInMs({ spec, status }: Readonly<Stored<Pod>>, nowMs: number): n
   return Date.parse(status.startTime) + activeDeadlineSeconds * 1_000 - nowMs
 }
 
-/** Limits the delay of a timed retry, and retries a pod that is done or stuck after this time. Keeps a backoff. */
+/** Limits the delay of a timed retry, and retries a pod that is done or stuck after this time. Does not change a backoff. */
 export function retryWithin(outcome: Outcome, ms: number, message: string): Outcome {
   if (ms === Number.POSITIVE_INFINITY) return outcome
   if (outcome.is === 'done') return checkAfter(ms, message)
@@ -124,7 +124,7 @@ const DEADLINE_EXCEEDED: PodFailure = {
 /** The reason of the condition DisruptionTarget of a pod that the agent evicts. */
 const TERMINATION_BY_KUBELET = 'TerminationByKubelet'
 
-/** Returns the eviction that the agent has begun, also before it was restarted. */
+/** Returns the eviction that the agent has begun, possibly before a restart. */
 function findEviction({ status }: Readonly<Stored<Pod>>): PodFailure | undefined {
   const condition = status?.conditions?.find(
     ({ type, status: value, reason }) =>
@@ -199,7 +199,7 @@ async function measureEmptyDirs(
   return undefined
 }
 
-/** Records the eviction in the status first, so that an agent that is restarted completes it. */
+/** Records the eviction in the status first, so that a restarted agent completes it. */
 async function evictPod(pod: Readonly<Stored<Pod>>, message: string, deps: PodDeps): Promise<Outcome> {
   const { name, namespace, uid } = pod.metadata
   const now = timestamp(deps.clock.nowMs())
@@ -210,7 +210,7 @@ async function evictPod(pod: Readonly<Stored<Pod>>, message: string, deps: PodDe
   return retryAfter(EMPTY_DIR_CHECK_MS, message)
 }
 
-/** Names the fields of the pod that have no effect for commands that run on the machine. */
+/** Records an event with the fields of the pod that have no effect on commands that run on the machine. */
 function recordIgnoredFields(pod: Readonly<Stored<Pod>>, { events }: PodDeps): void {
   const fields = findIgnoredFields(pod)
   if (fields.length === 0) return
@@ -335,7 +335,7 @@ async function mountProjected(
   }
 }
 
-/** Expands the volume if necessary. Records an event on failure, because the volume stays usable. */
+/** Expands the volume if necessary. A failure only records an event, because the volume stays usable. */
 async function tryExpand(published: PublishedVolume, deps: PodDeps, signal: AbortSignal): Promise<number | undefined> {
   try {
     return await deps.expand(published, signal)
@@ -380,7 +380,6 @@ async function waitForVolumes(
   return retryAfter(retryInMs, problems, detailsOf(unmounted[0]!.problem))
 }
 
-/** The details of the error of the first volume that is not mounted. */
 const detailsOf = (problem: VolumeError): OperationDetails => ({
   reason: problem.isWaiting ? 'WaitingForVolume' : problem.reason,
   isFailure: !problem.isWaiting,

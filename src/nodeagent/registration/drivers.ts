@@ -34,7 +34,7 @@ export interface Drivers {
   unregister(driver: { readonly name: string; readonly endpoint: string }): Promise<void>
   /** Registers a function that is called after a driver was registered or unregistered, and after the first scan. */
   onChange(listener: () => void): void
-  /** Whether the first scan is complete, so that a driver that is not registered is missing. */
+  /** Whether the first scan is complete. Before that, an unregistered driver may still be found. */
   readonly isSettled: boolean
   settle(): void
   close(): void
@@ -57,7 +57,7 @@ interface ConnectedDriver extends RegisteredDriver {
 
 export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }: DriversDeps): Drivers {
   const driversByName = new Map<string, ConnectedDriver>()
-  const registrationErrors = new Map<string, string>() // by driver
+  const registrationErrors = new Map<string, string>() // by driver name
   const listeners: (() => void)[] = []
   let isSettled = false
 

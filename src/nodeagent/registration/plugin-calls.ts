@@ -7,7 +7,7 @@ import { socketPathOf } from '../../csi/socket-path.ts'
 
 export interface PluginCalls {
   getInfo(socket: string): Promise<Pick<PluginInfo, 'type' | 'name' | 'endpoint' | 'supportedVersions'>>
-  /** Calls NotifyRegistrationStatus. Without an error, the plugin is registered. */
+  /** Calls NotifyRegistrationStatus, which reports success if there is no error. */
   notify(socket: string, error?: string): Promise<void>
 }
 

@@ -5,7 +5,7 @@ import type { Drivers } from './drivers.ts'
 import type { PluginSocket } from './plugin-directory.ts'
 import { createRegistrar } from './registrar.ts'
 
-/** Runs a registrar whose plugins have the name of their socket. Calls fail as long as `failures` names them. */
+/** Runs a registrar. Each plugin is named after its socket. A call fails while `failures` contains it. */
 function startRegistrar(initialPaths: readonly string[]) {
   const clock = manualClock()
   const stop = new AbortController()
@@ -54,7 +54,7 @@ function startRegistrar(initialPaths: readonly string[]) {
     registeredNames,
     failures,
     sockets,
-    /** Scans because the directory has changed. */
+    /** Reports a change of the directory, which triggers a scan. */
     async scan() {
       wake()
       await clock.advance(0)
@@ -69,7 +69,7 @@ function startRegistrar(initialPaths: readonly string[]) {
 }
 
 describe('the registrar', () => {
-  it('CAP-3 still unregisters and registers other drivers if one cannot be unregistered, and retries it', async () => {
+  it('CAP-3 keeps registering and unregistering other drivers while one cannot be unregistered, and retries that one', async () => {
     const { registrar, registeredNames, failures, sockets, scan, advance, stop } = startRegistrar(['a', 'b'])
     await scan()
     expect([...registeredNames]).toEqual(['a', 'b'])

@@ -144,7 +144,7 @@ export function createRegistrar(deps: RegistrarDeps) {
   }
 
   return {
-    /** Returns the errors of the sockets that are not registered. */
+    /** Returns the last error of each socket that could not be registered or unregistered. */
     problems: (): Record<string, string> =>
       Object.fromEntries(
         [...states].flatMap(([path, { message }]) => (message === undefined ? [] : [[path, message]])),

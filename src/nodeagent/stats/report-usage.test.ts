@@ -21,7 +21,7 @@ function startReports({ isServed = true } = {}) {
   return { clock, volumes, reports, create, stop, ended }
 }
 
-it('PLUS-16 reports changed usage within five seconds, unchanged usage once per minute, and none after the end', async () => {
+it('PLUS-16 reportUsage sends changed usage within five seconds, unchanged usage once per minute, and an empty list when it stops', async () => {
   const { clock, volumes, reports, stop, ended } = startReports()
   await clock.advance(20_000)
   expect(reports).toEqual([])
@@ -39,7 +39,7 @@ it('PLUS-16 reports changed usage within five seconds, unchanged usage once per 
   expect(reports).toEqual([[usage], [usage], []])
 })
 
-it('PLUS-16 sends no report to a server that does not serve reports', async () => {
+it('PLUS-16 reportUsage sends nothing to a server that does not serve reports', async () => {
   const { clock, volumes, create, stop, ended } = startReports({ isServed: false })
   volumes.set('shop/orders', { labels, stats: { usedBytes: 1 } })
   await clock.advance(200_000)

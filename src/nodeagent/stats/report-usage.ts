@@ -1,5 +1,5 @@
-// Reports the usage of mounted volumes to a Stowage API server, for `stowage df`. Other servers ask the kubelet itself, and get no
-// reports.
+// Reports the usage of mounted volumes to a Stowage API server, for `stowage df`. Other API servers do not
+// serve these reports and receive none.
 import { operationReportKind, REPORTED_VOLUMES_MAX } from '../../api/kinds/operation/operation-report.ts'
 import type { VolumeUsage } from '../../api/kinds/operation/volume-usage-schema.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -45,7 +45,7 @@ export async function reportUsage(options: UsageReportOptions, signal: AbortSign
     }
     await clock.sleep(delayMs, signal).catch(() => {}) // rejects when the signal is aborted
   }
-  if (reportedText !== '[]') await sendUsage([], options).catch(() => {}) // the server drops it anyway after a while
+  if (reportedText !== '[]') await sendUsage([], options).catch(() => {}) // on failure, the server drops the usage later
 }
 
 /** Returns whether the server accepts reports. */

@@ -1,4 +1,4 @@
-// Tests of the volume stats that the agent exports as metrics.
+// Tests the volume stats that the agent exports as metrics.
 import { describe, expect, it } from 'vitest'
 import { createAgentFixture, PODS } from '../agent.fixture.ts'
 
@@ -59,7 +59,7 @@ describe('the stats of a volume', () => {
     expect(await growth()).toMatch(/\{namespace="default",persistentvolumeclaim="orders"\} 0$/)
   })
 
-  it('PIO-8 take provisioned IO from the attributes class, if the volume has none', async () => {
+  it('PIO-8 use the provisioned IO of the attributes class if the volume has none', async () => {
     const rates = { readIops: 10, writeIops: 30, readBps: 1_000, writeBps: 2_000 }
     const fixture = await createAgentFixture({ agent: { ratesAt: async () => rates } })
     await fixture.server.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {

@@ -6,7 +6,7 @@ import type { TerminalSize } from '../commands/terminal.ts'
 import type { CommandStreams } from './command-streams.ts'
 import { runRemoteCommand } from './remote-command.ts'
 
-/** A session whose client reads nothing, with a command that runs until it is killed. */
+/** Starts a session with a client that reads nothing and a command that runs until it is killed. */
 function startSession() {
   const clock = manualClock()
   const stop = new AbortController()
@@ -84,7 +84,7 @@ describe('runRemoteCommand', () => {
     await session.ended
   })
 
-  it('SYS-26 disconnects a client that does not read, so that it does not block the stop of the agent', async () => {
+  it('SYS-26 disconnects a client that does not read, so that the agent can stop', async () => {
     const session = startSession()
     await turn()
     session.stop()

@@ -11,17 +11,17 @@ export interface RemoteCommand {
   /** `size` is the initial size of the terminal, if the client has sent one. */
   start(size: TerminalSize | undefined): Promise<ContainerProcess>
   readonly hasTerminal: boolean
-  /** Whether the client gets the exit code. An attachment ends with success. */
+  /** Whether the client receives the exit code. An attach session ends with success instead. */
   readonly reportsExitCode: boolean
   readonly clock: Clock
   /** Ends the session when it is aborted. */
   readonly signal: AbortSignal
 }
 
-/** A session without any bytes in both directions is closed after this time. */
+/** A session that transfers no bytes in either direction is closed after this time. */
 const IDLE_MS_MAX = 4 * 60 * 60 * 1_000
 const IDLE_CHECK_MS = 60_000
-/** After a command has exited, processes that it started may keep its output open. Their output is sent until this long pause. */
+/** After a command has exited, processes that it started may keep its output open. Their output is sent until it pauses for this long. */
 const OUTPUT_PAUSE_MS = 250
 /** Time for the client to send the size of its terminal. Some clients never do. */
 const FIRST_SIZE_MS_MAX = 500
@@ -41,7 +41,7 @@ export async function runRemoteCommand({
   clock,
   signal,
 }: RemoteCommand): Promise<void> {
-  const isGone = streams.closed.then(() => 'gone' as const)
+  const disconnected = streams.closed.then(() => 'gone' as const)
   let process: ContainerProcess
   try {
     const size = hasTerminal ? await waitForSize(streams, clock) : undefined
@@ -54,7 +54,7 @@ export async function runRemoteCommand({
   const stop = () => end.abort()
   signal.addEventListener('abort', stop, { once: true })
   void watchIdle(streams, clock, end)
-  const isStopped = new Promise<'stopped'>((resolve) => {
+  const stopped = new Promise<'stopped'>((resolve) => {
     if (signal.aborted) resolve('stopped')
     else end.signal.addEventListener('abort', () => resolve('stopped'), { once: true })
   })
@@ -65,11 +65,11 @@ export async function runRemoteCommand({
     copyOutput(process.stdout, streams.stdout),
     ...(process.stderr ? [copyOutput(process.stderr, streams.stderr)] : []),
   ]
-  const isFinished = process.exitCode.then(async (code) => {
+  const finished = process.exitCode.then(async (code) => {
     await Promise.all(outputs.map((output) => output.drain(clock)))
     return code
   })
-  const outcome = await Promise.race([isFinished, isGone, isStopped])
+  const outcome = await Promise.race([finished, disconnected, stopped])
   signal.removeEventListener('abort', stop)
   if (typeof outcome === 'number') {
     end.abort()
@@ -93,7 +93,7 @@ async function finish(
   cancelTimer()
 }
 
-/** Runs one call at a time, and afterwards only the latest of those that came meanwhile: each starts a process. */
+/** Runs one call at a time, then only the latest of the calls that arrived meanwhile, because each starts a process. */
 function runLatest<T>(run: (value: T) => Promise<void>): (value: T) => void {
   let next: { readonly value: T } | undefined
   let isRunning = false
@@ -112,7 +112,7 @@ function runLatest<T>(run: (value: T) => Promise<void>): (value: T) => void {
   }
 }
 
-/** Clients send the size of their terminal first, so that the command starts with it. */
+/** Waits for the terminal size, which clients send first, so that the command starts with it. */
 function waitForSize(streams: CommandStreams, clock: Clock): Promise<TerminalSize | undefined> {
   return new Promise((resolve) => {
     const cancelTimer = clock.after(FIRST_SIZE_MS_MAX, () => resolve(undefined))
@@ -143,12 +143,12 @@ async function watchIdle(streams: CommandStreams, clock: Clock, end: AbortContro
 }
 
 function copyInput(source: Readable, target: Writable): void {
-  target.on('error', () => source.resume()) // the command does not read its input any more
+  target.on('error', () => source.resume()) // the command no longer reads its input
   target.on('close', () => source.resume())
   source.pipe(target)
 }
 
-/** Copies output; without a target it is dropped. `drain` resolves when it has ended or pauses. */
+/** Copies the output, or drops it if there is no target. `drain` resolves when the output has ended or pauses. */
 function copyOutput(source: Readable, target: Writable | undefined) {
   let bytes = 0
   source.on('data', (chunk: Buffer) => {

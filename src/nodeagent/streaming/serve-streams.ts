@@ -26,7 +26,7 @@ export interface ServeStreamsDeps extends Pick<StreamServerOptions, 'containers'
   onListening(port: number): void
 }
 
-/** The part of its lifetime after which a certificate is renewed, and how far this is spread over nodes. */
+/** A certificate is renewed at a random time in this part of its lifetime, so that nodes do not all renew at the same time. */
 const RENEWAL_START = 0.7
 const RENEWAL_SPREAD = 0.2
 const RETRY_MS = 10_000

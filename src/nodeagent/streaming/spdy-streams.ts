@@ -44,7 +44,7 @@ export async function spdyStreams(
       const type = stream.headers.get('streamtype') ?? ''
       if (!missingTypes.delete(type)) return false
       streams.set(type, stream)
-      if (type !== 'stdin' && type !== 'resize') stream.resume() // the client sends nothing
+      if (type !== 'stdin' && type !== 'resize') stream.resume() // the client sends no data on it
       if (missingTypes.size === 0) onOpened()
       return true
     },

@@ -50,7 +50,7 @@ export interface StreamServer {
   stop(): Promise<void>
 }
 
-/** Open sessions and logs of a node. Further requests get 429. */
+/** Maximum number of open sessions and logs of a node. Further requests are rejected with 429. */
 const SESSIONS_MAX = 256
 const HEADER_BYTES_MAX = 256 * 1024 // the command is part of the URL
 const HEADERS_TIMEOUT_MS = 10_000
@@ -227,8 +227,8 @@ const toTlsOptions = ({ cert, key, ca }: StreamTls) => ({
 })
 
 /**
- * Any other client of the cluster has a certificate of the same CA. Compares the whole subject: a certificate with a further
- * name belongs to another user.
+ * Compares the whole subject, because other clients of the cluster have certificates from the same CA. A subject with
+ * further names belongs to another user.
  */
 function isApiServer(socket: TLSSocket): boolean {
   if (!socket.authorized) return false

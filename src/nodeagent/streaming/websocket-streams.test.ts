@@ -41,11 +41,11 @@ async function connect(protocol?: string) {
 }
 
 describe('WebSocket streams of a command', () => {
-  it('SYS-26 open the stdout channel, and send the status after the output with a normal close', async () => {
+  it('SYS-26 open the stdout channel, send the status after the output, and close normally', async () => {
     const { client, messages, closed, streams: opened } = await connect('v5.channel.k8s.io')
-    const answer = once(client, 'pong')
+    const pong = once(client, 'pong')
     client.ping('alive')
-    expect(String((await answer)[0])).toBe('alive')
+    expect(String((await pong)[0])).toBe('alive')
     opened.stdout!.write('out')
     opened.stderr!.write('err')
     await opened.finish(exitResult(7))
@@ -61,7 +61,7 @@ describe('WebSocket streams of a command', () => {
     })
   })
 
-  it('SYS-26 end stdin with the close signal of v5', async () => {
+  it('SYS-26 end stdin when a v5 client sends the close signal', async () => {
     const { client, streams: opened } = await connect('v5.channel.k8s.io')
     client.send(Buffer.from('\u0000input'))
     client.send(Buffer.from([0xff, 0]))
@@ -80,7 +80,7 @@ describe('WebSocket streams of a command', () => {
     await expect.poll(() => messages.map(String)).toContain(`1${Buffer.from('out').toString('base64')}`)
   })
 
-  it('SYS-26 send failures as plain text in the first version of the protocol', async () => {
+  it('SYS-26 send no status for a success in the first version of the protocol', async () => {
     const { messages, streams: opened } = await connect()
     await opened.finish(successResult)
     expect(messages.map(String)).toEqual(['\u0001'])
@@ -96,7 +96,7 @@ describe('WebSocket streams of a command', () => {
     expect(client.bufferedAmount).toBeGreaterThan(0)
   })
 
-  it('SYS-26 survive hostile messages', async () => {
+  it('SYS-26 ignore invalid messages, and close the connection after an invalid close signal', async () => {
     const { client, streams: opened } = await connect('v5.channel.k8s.io')
     opened.stdin!.resume()
     const messages = fc.oneof(fc.uint8Array({ maxLength: 50 }), fc.string({ maxLength: 50 }))

@@ -14,10 +14,10 @@ const NORMAL_CLOSURE = 1000
 const PROTOCOL_ERROR = 1002
 const STDIN_BYTES_MAX = 256 * 1024
 const OUTPUT_BYTES_MAX = 64 * 1024
-/** Time for the client to answer the close of the connection. */
+/** Time for the client to respond to the close frame. */
 const CLOSE_MS_MAX = 5_000
 
-/** The subprotocols, most preferred first. A client without one gets the first version. */
+/** The subprotocols, most preferred first. A client that requests none uses the first version of the protocol. */
 export const COMMAND_PROTOCOLS = [
   'v5.channel.k8s.io',
   'v4.channel.k8s.io',
@@ -121,10 +121,10 @@ export function websocketStreams(socket: WebSocket, request: StreamRequest, cloc
   }
 }
 
-/** The protocols before v4 have only the text of a failure. */
+/** Returns the result for protocols before v4, which send only the text of a failure. */
 export const textOf = (result: CommandResult): string => (result.status === 'Success' ? '' : (result.message ?? ''))
 
-/** Resolves when all bytes are written, or cannot be written any more. */
+/** Resolves when all bytes are written, or can no longer be written. */
 export const finishWriting = (stream: Writable): Promise<void> =>
   new Promise((resolve) => {
     if (stream.destroyed || stream.writableFinished) return resolve()

@@ -13,7 +13,7 @@ import {
 } from './frames.ts'
 import { createHeaderBlocks } from './header-blocks.ts'
 
-/** A connection whose client side is written and read directly. */
+/** Creates a connection. Tests write and read its client side directly. */
 function connect(onStream: (stream: SpdyStream) => boolean = () => true) {
   const [toServer, toClient] = [new PassThrough(), new PassThrough()]
   const socket = Duplex.from({ readable: toServer, writable: toClient })
@@ -35,7 +35,7 @@ function connect(onStream: (stream: SpdyStream) => boolean = () => true) {
 }
 
 describe('SPDY connection', () => {
-  it('SYS-26 passes data of a stream on until it ends', async () => {
+  it('SYS-26 delivers the data of a stream until the stream ends', async () => {
     const streams: SpdyStream[] = []
     const client = connect((stream) => streams.push(stream) > 0)
     await client.openStream(1, 'stdin')
@@ -48,7 +48,7 @@ describe('SPDY connection', () => {
     expect(await client.connection.ended).toBeUndefined()
   })
 
-  it('SYS-26 answers a stream before it sends data', async () => {
+  it('SYS-26 replies to a stream before it sends data', async () => {
     const streams: SpdyStream[] = []
     const client = connect((stream) => streams.push(stream) > 0)
     const received: Buffer[] = []
@@ -78,22 +78,22 @@ describe('SPDY connection', () => {
     client.connection.destroy()
   })
 
-  it('SYS-26 refuses a stream that is not accepted', async () => {
+  it('SYS-26 resets a stream that onStream does not accept', async () => {
     const client = connect(() => false)
     await client.openStream(1, 'other')
-    const answer = await new Promise<Buffer>((resolve) => client.toClient.once('data', resolve))
-    expect(decodeFrameHeader(answer)).toMatchObject({ is: 'control', type: FRAME_TYPES.rstStream })
+    const reply = await new Promise<Buffer>((resolve) => client.toClient.once('data', resolve))
+    expect(decodeFrameHeader(reply)).toMatchObject({ is: 'control', type: FRAME_TYPES.rstStream })
     client.connection.destroy()
   })
 
-  it('SYS-26 closes the connection of a client that reads no answers to its pings', async () => {
+  it('SYS-26 closes if the client does not read the replies to its pings', async () => {
     const client = connect()
     const pings = Array.from({ length: 10_000 }, (_, id) => encodeControlFrame(FRAME_TYPES.ping, encodeNumbers(id)))
     client.toServer.write(Buffer.concat(pings))
     expect((await client.connection.ended)?.message).toContain('does not read the answers')
   })
 
-  it('SYS-26 closes the connection of a client that reads no answers to the streams it opens', async () => {
+  it('SYS-26 closes if the client does not read the replies to the streams it opens', async () => {
     const client = connect(() => false)
     client.toServer.on('error', () => {}) // the connection is closed while the client writes
     let error: Error | undefined

@@ -43,7 +43,7 @@ export interface SpdyOptions {
 const CONTROL_BYTES_MAX = 64 * 1024
 /** Open streams of a connection. Further ones are refused. */
 const STREAMS_MAX = 1_024
-/** Bytes of answers to control frames (pings, refused streams) that the client has not read. Beyond this the connection is closed. */
+/** Bytes of replies to control frames (pings, refused streams) that the client has not read. Beyond this the connection is closed. */
 const PENDING_CONTROL_BYTES_MAX = 64 * 1024
 const DATA_FRAME_BYTES_MAX = 64 * 1024
 /** Bytes of a stream that wait for its reader. Beyond this, reading from the connection pauses. */
@@ -192,7 +192,7 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
     }
   }
 
-  socket.on('error', () => {}) // the loop below ends
+  socket.on('error', () => {}) // readFrames ends with this error
   const ended = readFrames()
     .then(
       () => undefined,

@@ -16,7 +16,7 @@ const aLength = fc.integer({ min: 0, max: 0xffffff })
 const flags = fc.integer({ min: 0, max: 255 })
 
 describe('SPDY frames', () => {
-  it('SYS-26 decode to what was encoded', () => {
+  it('SYS-26 decode to the encoded values', () => {
     fc.assert(
       fc.property(anId, aLength, flags, (stream, length, flag) => {
         expect(decodeFrameHeader(encodeDataHeader(stream, length, flag))).toEqual({
@@ -49,7 +49,7 @@ describe('SPDY frames', () => {
     expect(encodeDataHeader(3, 2, 1).toString('hex')).toBe('0000000301000002')
   })
 
-  it('SYS-26 reject only payloads that are too short', () => {
+  it('SYS-26 are rejected only if their payload is too short', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 20 }), flags, fc.uint8Array({ maxLength: 16 }), (type, flag, payload) => {
         try {
@@ -63,7 +63,7 @@ describe('SPDY frames', () => {
     )
   })
 
-  it('SYS-26 reject another version', () => {
+  it('SYS-26 are rejected if their version is not 3', () => {
     expect(() => decodeFrameHeader(Buffer.from('8002000600000004', 'hex'))).toThrow(/version 2/)
   })
 })

@@ -1,4 +1,4 @@
-// The frames of SPDY/3.1 that kubectl uses: encodes them, and decodes their headers and control frames. Header blocks are
+// Encodes the SPDY/3.1 frames that kubectl uses, and decodes frame headers and control frames. Header blocks are
 // compressed over the whole connection (header-blocks.ts); connection.ts reads and writes the frames.
 //   control frame   1 bit 1, 15 bits version, 16 bits type, 8 bits flags, 24 bits length
 //   data frame      1 bit 0, 31 bits stream, 8 bits flags, 24 bits length
@@ -69,7 +69,7 @@ export function decodeControlFrame(type: number, flags: number, payload: Buffer)
     case FRAME_TYPES.synStream:
       return { is: 'synStream', stream, isFinal, headerBlock: payload.subarray(10) }
     case FRAME_TYPES.headers:
-    case FRAME_TYPES.synReply: // the other end never accepts a stream, but its header block changes the compression
+    case FRAME_TYPES.synReply: // this end opens no streams, but must decode the header block to keep the compression state
       return { is: 'headers', stream, isFinal, headerBlock: payload.subarray(4) }
     case FRAME_TYPES.rstStream:
       return { is: 'rstStream', stream }

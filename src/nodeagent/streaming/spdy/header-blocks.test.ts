@@ -26,13 +26,13 @@ describe('header blocks', () => {
     )
   })
 
-  it('SYS-26 have a dictionary of 1423 bytes, whose checksum zlib sends', () => {
+  it('SYS-26 use the dictionary of the specification, which has 1423 bytes and a known checksum', () => {
     expect(SPDY_DICTIONARY.length).toBe(1423)
     const bytes = deflateSync(formatHeaders(new Map()), { dictionary: SPDY_DICTIONARY })
     expect(bytes.subarray(2, 6).toString('hex')).toBe('e3c6a7c2')
   })
 
-  it('SYS-26 reject any invalid bytes with an error', async () => {
+  it('SYS-26 reject invalid bytes with a SpdyError', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 100 }), async (bytes) => {
         expect(() => parseHeaders(Buffer.concat([Buffer.from(bytes), Buffer.from('x')]))).toThrow(SpdyError)
@@ -44,7 +44,7 @@ describe('header blocks', () => {
     )
   })
 
-  it('SYS-26 reject a block that decompresses to more than 64 KiB, and the connection with it', async () => {
+  it('SYS-26 reject a block that decompresses to more than 64 KiB, and all later blocks', async () => {
     const deflate = createDeflate({ dictionary: SPDY_DICTIONARY })
     const chunks: Buffer[] = []
     deflate.on('data', (chunk) => chunks.push(chunk))
