@@ -70,7 +70,7 @@ export interface AgentFixture {
   stopDriver(): void
   startDriver(): void
   setRules(rules: readonly FakeRule[]): void
-  /** Returns the calls that stage, publish or expand a volume, or undo that, since the previous call of this function. */
+  /** Returns the stage, unstage, publish, unpublish and expand calls since the previous call of this function. */
   calls(): string[]
   /** Creates a volume in the driver, and a PV and a claim that are bound to each other. */
   createVolume(
@@ -341,7 +341,7 @@ interface AgentRun {
   readonly stopped: Promise<Error | undefined>
 }
 
-/** Wraps an object so that calls, except of `watch`, have no effect and never settle after the process is killed. */
+/** Wraps an object so that calls, except `watch`, have no effect and never settle after the process is killed. */
 function stopAtKill<T extends object>(object: T, process: Process): T {
   return new Proxy(object, {
     get(target, key) {

@@ -200,7 +200,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   async function loadRecords(): Promise<string[]> {
     for (const path of [paths.registry, paths.plugins, paths.pods]) await disk.makeDirectory(path, 0o755)
     await records.load()
-    // The record of an orphaned staging does not contain whether the volume is attached. Report it as in use: this can only
+    // The record of an orphaned staging does not state whether the volume is attached. Report it as in use: this can only
     // delay a detach, whereas omitting it would allow the detach of a mounted volume.
     const attachedPublications = records
       .uids()

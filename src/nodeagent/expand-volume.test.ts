@@ -1,4 +1,4 @@
-// Tests of NodeExpandVolume through the agent: when it is called, the status of the claim, and failures.
+// Tests NodeExpandVolume through the agent: when it is called, the claim status, and failures.
 import { describe, expect, it } from 'vitest'
 import type { CsiFailureCode } from '../csi/index.ts'
 import { type AgentFixtureOptions, CLAIMS, createAgentFixture, PODS, VOLUMES } from './agent.fixture.ts'

@@ -1,4 +1,4 @@
-// Tests of the agent with failures of the server, the driver, the node and the agent itself.
+// Tests the agent when the server, the driver, the node or the agent itself fails.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Kind } from '../api/kind.ts'

@@ -1,5 +1,4 @@
-// Tests of volumes whose files come from the API: configMap, secret, downwardAPI, and projected with the token of a
-// ServiceAccount.
+// Tests volumes with files from the API: configMap, secret, downwardAPI, and projected with a ServiceAccount token.
 import { describe, expect, it } from 'vitest'
 import { type AgentFixture, createAgentFixture, PODS, ROOT } from './agent.fixture.ts'
 
@@ -89,7 +88,7 @@ describe('a projected volume', () => {
   it.each([
     ['configMap', { configMap: { name: 'conf' } }, { data: { a: '1' } }, 'configmaps', 'conf'],
     ['secret', { secret: { secretName: 'key' } }, { stringData: { a: '1' } }, 'secrets', 'key'],
-  ])('SYS-7 of a %s waits with an event until the object exists', async (_source, volume, content, plural, name) => {
+  ])('SYS-7 of a %s records an event and waits until the object exists', async (_source, volume, content, plural, name) => {
     const fixture = await createAgentFixture()
     const uid = await startPod(fixture, volume)
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
@@ -112,7 +111,7 @@ describe('a projected volume', () => {
     expect(filesOf(fixture, uid)).toMatchObject({ name: 'shop', labels: expect.any(String) })
   })
 
-  it("SYS-26 follows the pod's labels, and contains its containers' resources, from the downward API", async () => {
+  it("SYS-26 contains the pod's current labels and its containers' resources from the downward API", async () => {
     const fixture = await createAgentFixture()
     const items = [
       { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },

@@ -35,7 +35,7 @@ export interface NodeAgentOptions extends PodOptions {
   readonly streams?: StreamOptions
   /** The sockets of drivers without node-driver-registrar. */
   readonly driverSockets?: readonly string[]
-  /** URL of the API server for the environment of containers. Default: they have no such variables. */
+  /** URL of the API server, for the environment variables of containers. Default: the variables are not set. */
   readonly serverUrl?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly podsMax?: number
@@ -61,7 +61,7 @@ export interface RunningNodeAgent {
   readonly stopped: Promise<void>
 }
 
-/** Resolves when the node is registered and ready, or when the agent was stopped before. */
+/** Resolves when the node is registered and ready, or when the agent stops before that. */
 export async function startNodeAgent(options: NodeAgentOptions): Promise<RunningNodeAgent> {
   const { client, nodeName, clock, random, log, signal } = options
   await mkdir(options.root, { recursive: true, mode: 0o750 })

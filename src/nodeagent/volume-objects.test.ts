@@ -1,4 +1,4 @@
-// Tests of an agent with a node's rights: it reads claims, volumes and attachments by name.
+// Tests an agent with a node's rights, which reads claims, volumes and attachments by name.
 import { describe, expect, it } from 'vitest'
 import type { Stored } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
@@ -79,7 +79,7 @@ describe('readVolumeObjectsByName', () => {
 })
 
 describe("an agent with a node's rights", () => {
-  it('SYS-29 starts and removes a pod whose volume is attached, without a request that is denied', async () => {
+  it('SYS-29 starts and removes a pod whose volume is attached, without a denied request', async () => {
     const node = await startNode({ csiDriver: { attachRequired: true } })
     await node.createVolume('orders')
     await node.createPod('shop', ['orders'])

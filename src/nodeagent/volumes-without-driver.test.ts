@@ -1,4 +1,4 @@
-// Tests of volumes that the agent mounts without a CSI driver: emptyDir, hostPath and subPath.
+// Tests volumes that the agent mounts without a CSI driver: emptyDir, hostPath and subPath.
 import { describe, expect, it } from 'vitest'
 import { createAgentFixture, PODS, ROOT } from './agent.fixture.ts'
 
@@ -138,7 +138,7 @@ describe('the agent, for volumes without a CSI driver', () => {
     expect(await fixture.disk.kindOf(path)).toBeUndefined()
   })
 
-  it('SYS-26 gives emptyDir volumes to the fsGroup of the pod', async () => {
+  it("SYS-26 applies the pod's fsGroup to emptyDir volumes", async () => {
     const fixture = await createAgentFixture()
     const fields = podFields([{ name: 'scratch', emptyDir: {} }], [{ name: 'scratch', mountPath: '/s' }])
     const spec = { ...fields.spec, securityContext: { fsGroup: 4_242 } }

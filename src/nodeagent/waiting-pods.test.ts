@@ -1,9 +1,9 @@
-// Tests of pods whose volumes are not ready yet.
+// Tests pods whose volumes are not ready yet.
 import { describe, expect, it } from 'vitest'
 import { CLAIMS, createAgentFixture } from './agent.fixture.ts'
 
 describe('a pod whose volume is not ready', () => {
-  it('SYS-7 waits for an unbound claim, with an event after two minutes', async () => {
+  it('SYS-7 waits for an unbound claim, and has an event after two minutes', async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders', { claimStatus: { phase: 'Pending' } })
     await fixture.createPod('shop', ['orders'])
