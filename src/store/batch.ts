@@ -74,7 +74,7 @@ export class Batch {
       const storedBytes = isDeleted ? NO_VALUE : encode(key, value)
       version.checksum = checksumOf(storedBytes)
       version.valueBytes = storedBytes.length
-      // The entry is no longer coalescable, so watchers get a plain entry with these bytes.
+      // The entry is no longer coalescable, so watchers receive a plain entry with these bytes.
       if (entry?.coalescablePut) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
       const { checksum, valueBytes } = version
       return { key, revision, createRevision, expiresAtMs, isDeleted, checksum, valueBytes, value: storedBytes }

@@ -39,7 +39,7 @@ export class CheckedValues {
     }
   }
 
-  /** Keeps the damage of a record. Returns the error that was kept first. */
+  /** Stores the damage of a record. Returns the error of the first report. */
   report(damage: { readonly key: string; readonly revision: Revision; readonly reason: string }): DamagedRecordError {
     const knownError = this.#damage.get(damage.revision)
     if (knownError) return knownError

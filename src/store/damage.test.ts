@@ -119,7 +119,7 @@ describe('a damaged store file', () => {
       )
       throw new Error(`seed ${seed}, ${places.join(', ')}: ${(error as Error).message}`, { cause: error })
     } finally {
-      // Every commit changes a meta page. Without one, only the damaged bytes have to be written again.
+      // Every commit changes a meta page. If there was no commit, restoring the damaged bytes is enough.
       if (!readAt(0, metaPages.length).equals(metaPages)) await writeFile(path, intactFile)
       else
         writeAt(
@@ -149,8 +149,8 @@ describe('a damaged store file', () => {
   }
 
   /**
-   * Tries damages together. If the store is refused, it tries them without those on the pages that are named, until the store
-   * opens. If none of them is named, as for a pointer to another page, it tries each half.
+   * Applies the damages together. If the store does not open, removes those on pages that the error names, until the store
+   * opens. If the error names none of their pages, e.g. for a pointer to another page, tries each half separately.
    */
   async function tryTogether(damages: readonly Damage[], counts: Counts): Promise<void> {
     for (let remainingDamages = damages; remainingDamages.length > 0; ) {
@@ -173,8 +173,8 @@ describe('a damaged store file', () => {
   }
 
   /**
-   * Returns the pages that the error of a refused file names, those with the headers of the records that it names, and, as
-   * the error lists only some, those that `stowage store check` lists.
+   * Returns the pages that the error names, the pages with the headers of the records that it names, and, if it lists only
+   * some of the damage, the pages that `stowage store check` lists.
    */
   function findNamedPages(message: string): Set<number> {
     const namedPages = [...message.matchAll(/page (\d+)/g)].map((match) => Number(match[1]))

@@ -46,7 +46,7 @@ export class History {
     this.#logOf(version.key).append(version, nowMs)
   }
 
-  /** Adds a version read from the medium, unless it is the oldest version of its key, at or below the floor, and no tombstone. */
+  /** Adds a version read from the medium. Skips one at or below the floor that supersedes no version and is not a tombstone. */
   restore(version: Version, nowMs: number): void {
     const log = this.#logOf(version.key)
     if (version.revision > log.floor || version.previous || version.isDeleted) log.append(version, nowMs)

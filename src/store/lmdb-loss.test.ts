@@ -168,7 +168,7 @@ describe('the path of an open store', () => {
     const dir = join(scratch, 'store')
     const alias = join(scratch, 'alias')
     const program = await bundleChild('hold-child.ts')
-    const clock = manualClock() // the store of this process does not notice the loss
+    const clock = manualClock() // the store of this process does not detect the loss
     const store = await openLmdbStore({ dir, clock })
     rmSync(dir, { recursive: true })
     mkdirSync(dir)

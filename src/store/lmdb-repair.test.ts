@@ -89,7 +89,7 @@ describe('inspectStore of a store with damaged pages', () => {
     await writeFile(path, bytes)
   }
 
-  it('SYS-20 names the revisions of lost headers by their values, and reports no missing record', async () => {
+  it('SYS-20 finds the revisions of lost headers by their values, and reports no missing record', async () => {
     await writeToStore((store) =>
       store.transact(() => Array.from({ length: 400 }, (_, n) => ({ put: `k/${n}.`, value: Buffer.from('x') }))),
     )
@@ -101,7 +101,7 @@ describe('inspectStore of a store with damaged pages', () => {
     expect(missingRecords).toEqual({ countMax: 0, revisions: [] })
   })
 
-  it('SYS-20 gives a range of revisions that contains the lost deletes, which have no value', async () => {
+  it('SYS-20 returns a range of revisions that contains the lost deletes, which have no value', async () => {
     await writeToStore(async (store) => {
       await store.transact(() => Array.from({ length: 400 }, (_, n) => ({ put: `k/${n}.`, value: Buffer.from('x') })))
       await store.transact(() => Array.from({ length: 400 }, (_, n) => ({ delete: `k/${n}.` })))

@@ -1,4 +1,4 @@
-// Carries out the repair of a store that records/repair-store.ts has planned: writes the records to a new file and
+// Carries out a repair that records/repair-store.ts has planned: writes the records to a new file and
 // replaces the damaged one, which is kept under another name. A crash leaves either file in place.
 import { existsSync } from 'node:fs'
 import { link, rename, rm } from 'node:fs/promises'
@@ -29,7 +29,7 @@ export async function repairStore(dir: string, { records, floors }: RepairPlan):
     const damagedPath = unusedPath(`${path}.damaged`)
     await link(path, damagedPath)
     await rename(join(newDir, STORE_FILE), path)
-    await rm(`${path}-lock`, { force: true }) // the readers of the damaged file
+    await rm(`${path}-lock`, { force: true }) // the table of readers of the damaged file
     await rm(newDir, { recursive: true, force: true })
     await syncDirectory(dir)
     return damagedPath

@@ -64,7 +64,7 @@ import type { Revision, Store } from './store.ts'
 const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
 
-/** LMDB crashes if the disk gets full while it opens a file. */
+/** LMDB crashes if the disk becomes full while it opens a file. */
 const OPEN_BYTES_MIN = 2 ** 20
 
 /** Values are written as bytes. A range returns headers, which are decoded directly from LMDB's memory. */

@@ -173,7 +173,7 @@ describe('a store that is writing a batch', () => {
     ])
   })
 
-  it('settles a transaction that has read from the batch after the batch is durable', async () => {
+  it('settles a transaction that reads from the batch only after the batch is durable', async () => {
     const { control, batches, store } = await setUp()
     const gate = createGate()
     control.beforeWrite = gate.wait

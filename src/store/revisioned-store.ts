@@ -121,10 +121,10 @@ class RevisionedStore implements Store {
   #cancelExpiry = () => {}
   #cancelCheck = () => {}
   #isExpiring = false
-  /** The error of all calls after the store is closed or has failed. */
+  /** The error with which all calls fail after the store is closed or has failed. */
   #closedError: StoreClosedError | undefined
   #closeRun: Promise<void> | undefined
-  /** What happened to the medium, if it was lost. */
+  /** The error if the medium was lost. */
   #mediumLoss: MediumLostError | undefined
 
   constructor(options: RevisionedStoreOptions) {
@@ -243,7 +243,7 @@ class RevisionedStore implements Store {
     if (this.#mediumLoss) return this.#mediumLoss.publicMessage
     if (this.#closedError) return 'the store is closed'
     if (this.#rejectedAtMs === undefined) return undefined
-    // Probe with an empty write: a server that is not ready gets no requests, so without a probe the store would not detect
+    // Probe with an empty write: a server that is not ready receives no requests, so without a probe the store would not detect
     // that the disk has recovered.
     if (this.#clock.monotonicMs() - this.#rejectedAtMs >= PROBE_AFTER_MS) {
       this.#isProbeDue = true
@@ -529,8 +529,8 @@ function settle(transaction: PendingTransaction, outcome: Outcome): void {
 }
 
 /**
- * Reads the headers of all records. This is a function of its own because the closures of the constructor live as long as the
- * store, and would keep the map of all keys with them.
+ * Reads the headers of all records. This is a separate function because closures in the constructor live as long as the
+ * store and would keep the map of all keys in memory.
  */
 function scanMedium(medium: Medium): { versions: Version[]; index: KeyIndex; floors: Floors } {
   const versions: Version[] = []

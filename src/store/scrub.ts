@@ -1,5 +1,5 @@
 // Scrub: reads all records in the background, in slices and pass after pass, to find damage before a request does. The first
-// pass after the start is fast; later passes have the rate of the options.
+// pass after the start is fast; later passes run at the configured rate.
 import type { Clock } from '../base/clock.ts'
 import type { VerifiedSlice, VerifyOptions } from './medium.ts'
 import type { Revision, ScrubStats } from './store.ts'
@@ -8,7 +8,7 @@ const SLICE_BYTES = 256 * 1024
 const SLICE_RECORDS_MAX = 500
 const FIRST_PASS_BYTES_PER_SECOND = 64 * 2 ** 20
 const PAUSE_MS_MIN = 1
-const PASS_PAUSE_MS = 60_000 // between two passes, so that a small store is not read without pause
+const PASS_PAUSE_MS = 60_000 // between two passes, so that a small store is not read continuously
 
 export interface ScrubOptions {
   readonly clock: Clock

@@ -21,8 +21,8 @@ const aVersion = (index: number, revision = index + 1) => ({
   previous: undefined,
 })
 
-describe('shared entries', () => {
-  it('SYS-19 returns the entries of another list in use that have not changed', () => {
+describe('SharedEntries', () => {
+  it('SYS-19 returns the unchanged entries of another list that is in use', () => {
     const sharedEntries = new SharedEntries()
     const entries = Array.from({ length: 200 }, (_, index) => anEntry(index))
     sharedEntries.share('a/', entries)
@@ -55,7 +55,7 @@ describe('shared entries', () => {
     expect(sharedEntries.prefixes).toBeLessThan(200)
   })
 
-  it('SYS-19 keeps no lists that are short, and no shorter list in place of a longer one', () => {
+  it('SYS-19 ignores short lists, and does not replace a longer list with a shorter one', () => {
     const sharedEntries = new SharedEntries()
     const shortList = [anEntry(0)]
     sharedEntries.share('a/', shortList)

@@ -17,7 +17,7 @@ export class SharedEntries {
     return this.#listByPrefix.size
   }
 
-  /** Returns a function that returns the entry of a version if it is in memory. It must be called in the order of keys. */
+  /** Returns a function that finds the entry of a version in memory. The function must be called in key order. */
   reader(prefix: string): (version: Version) => Entry | undefined {
     const entries = this.#listByPrefix.get(prefix)?.deref() ?? []
     let index = 0
