@@ -214,8 +214,8 @@ export function storeContract(
         readValue(),
       ])
       const states = [undefined, 'a', undefined, 'new']
-      for (const { observed: observedEvents, revision } of [firstRead, secondRead, thirdRead])
-        expect(observedEvents).toBe(states[revision])
+      for (const { observed: observedValue, revision } of [firstRead, secondRead, thirdRead])
+        expect(observedValue).toBe(states[revision])
       if (isOrdered) expect([firstRead, secondRead, thirdRead].map(({ revision }) => revision)).toEqual([1, 2, 3])
     })
 

@@ -42,7 +42,7 @@ export interface Put {
    */
   readonly isCoalescable?: boolean
   /**
-   * Whether a coalescable put that creates its key may be dropped, too. Watchers then receive the creation with the revision and
+   * Whether a coalescable put that creates its key may also be dropped. Watchers then receive the creation with the revision and
    * value of the last put. Default: false, because the revision of the creation may have been returned to a client.
    */
   readonly isCreationCoalescable?: boolean
@@ -147,8 +147,8 @@ export interface Store {
   /** Values for /metrics. */
   stats(): StoreStats
   /**
-   * Resolves within seconds with the reason why the store cannot write or etcd does not respond, if any. The text is public: no
-   * paths or addresses.
+   * Resolves within seconds with the reason why the store cannot write or etcd does not respond, if any. The text is public
+   * and contains no paths or addresses.
    */
   problem?(): Promise<string | undefined>
   /** Returns the damaged records that are known. */
@@ -201,7 +201,7 @@ export interface HistoryOptions {
     readonly prefixes: readonly string[]
     readonly keepMs: number
     readonly entriesMax: number
-    /** Default: the size of the other history. */
+    /** Default: the limit for other keys. */
     readonly bytesMax?: number
   }
 }

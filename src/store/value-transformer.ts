@@ -1,5 +1,5 @@
 // ValueTransformer: the seam for encryption at rest. Stores pass every value through it on the way to storage and back, so
-// that storage, its history and its backups contain the transformed bytes, and readers and watchers get plain values.
+// that storage, its history and its backups contain the transformed bytes, and readers and watchers receive plain values.
 import type { Clock } from '../base/clock.ts'
 import { DamagedEntry } from './damaged-entry.ts'
 
@@ -16,7 +16,7 @@ export interface ValueTransformer {
   isStale(key: string, stored: Uint8Array): boolean
 }
 
-/** A stored value cannot be decoded. The message names the key of the store and the reason, but never contains the value. */
+/** Thrown if a stored value cannot be decoded. The message names the key of the store and the reason, but never contains the value. */
 export class UndecryptableError extends Error {
   override readonly name = 'UndecryptableError'
   constructor(key: string, reason: string) {
@@ -51,7 +51,7 @@ export function decodedLength(entry: Entry): number {
 const DECODED_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop after this many entries
 const DECODED_BYTES_PER_TURN = 4 * 1024 * 1024 // a larger list yields to the event loop after this many bytes
 
-/** Decodes the values of a list in slices, one per turn of the event loop, so that its readers need not decode them at once. */
+/** Decodes the values of a list in slices, one per turn of the event loop, so that readers do not decode all of them in one turn. */
 export async function decodeEntries(entries: readonly Entry[], clock: Pick<Clock, 'nextTurn'>): Promise<void> {
   let [count, bytes] = [0, 0]
   for (const entry of entries) {

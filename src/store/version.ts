@@ -12,7 +12,7 @@ export interface Version {
   readonly isDeleted: boolean
   /** The checksum of the stored value (checksum.ts). 0 until the version is written, and on etcd. */
   checksum: number
-  /** Size of the stored value. 0 until the version is written, and of a tombstone. */
+  /** Size of the stored value. 0 until the version is written, and for a tombstone. */
   valueBytes: number
   /** The version that this one superseded, until it is compacted. */
   previous: Version | undefined

@@ -1,4 +1,4 @@
-// The format of a backup archive, which docs/reference/backup-format.md describes: encoding and decoding of its frames.
+// Encodes and decodes the frames of a backup archive. docs/reference/backup-format.md describes the format.
 // write-archive.ts and read-archive.ts process whole archives.
 import { crc32 } from 'node:zlib'
 

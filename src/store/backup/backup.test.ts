@@ -58,7 +58,7 @@ async function contentOfDir(name: string): Promise<{ revision: number; content: 
 }
 
 describe('a backup archive', () => {
-  it('SYS-20 restores the state of one revision, even though a client writes during the backup', async () => {
+  it('SYS-20 restores the state of one revision, even if a client writes during the backup', async () => {
     const store = await openLmdbStore({ dir: pathOf('store'), clock: systemClock() })
     for (let index = 0; index < 500; index++) await put(store, `k/${index % 200}`, `value ${index}`.repeat(100))
     await remove(store, 'k/7')
@@ -107,7 +107,7 @@ describe('a backup archive', () => {
     expect((await stat(pathOf('third'))).size).toBeLessThan((await stat(pathOf('full'))).size)
   })
 
-  it('SYS-20 is refused if archives are missing, in another order, or do not belong together', async () => {
+  it('SYS-20 is rejected if archives are missing, in the wrong order, or do not belong together', async () => {
     const store = await openLmdbStore({ dir: pathOf('store'), clock: manualClock() })
     await put(store, 'a')
     const fullManifest = await dump('store', 'full')
@@ -135,7 +135,7 @@ describe('a backup archive', () => {
     await expect(restore('store', 'full')).rejects.toThrow('store.mdb exists: a restore does not overwrite a store')
   })
 
-  it('SYS-20 is refused if one of its bits is flipped or its end is missing', async () => {
+  it('SYS-20 is rejected if one of its bits is flipped or its end is missing', async () => {
     const store = await openLmdbStore({ dir: pathOf('store'), clock: manualClock() })
     for (let index = 0; index < 20; index++) await put(store, `k/${index}`, 'value '.repeat(30))
     await store.close()

@@ -1,4 +1,4 @@
-// Restores a store from the directory of another one, such as a backup that is a directory. An interrupted copy starts over.
+// Restores a store by copying the directory of another store, such as a backup directory. An interrupted copy starts over.
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ensureDirectory, syncDirectory } from '../../base/files.ts'
@@ -7,7 +7,7 @@ import { copyLmdbStore, STORE_FILE, type StoreCopy } from '../files/lmdb-copy.ts
 import { requireNoStore } from './restore-store.ts'
 
 export interface RestoreCopyOptions {
-  /** The store's directory to copy. */
+  /** The directory of the store to copy. */
   readonly sourceDir: string
   /** The directory of the new store, which is created if it does not exist. It must not contain a store. */
   readonly dir: string
@@ -20,7 +20,7 @@ export const COPYING_DIR = 'copy.restoring'
 
 export async function restoreCopy({ sourceDir, dir, writeFiles }: RestoreCopyOptions): Promise<StoreCopy> {
   await ensureDirectory(dir)
-  const lock = await lockDirectory(dir) // no server starts on the directory meanwhile
+  const lock = await lockDirectory(dir) // prevents a server from starting on the directory
   try {
     await requireNoStore(dir)
     const copyDir = join(dir, COPYING_DIR)

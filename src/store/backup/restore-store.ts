@@ -1,6 +1,6 @@
 // Creates an LMDB store from a full backup archive and the incremental ones that continue it. The store is built in a file with
-// another name, which is renamed when it is complete and verified. Every commit records what was applied, so that a restore
-// that is interrupted continues after its last commit when it runs again with the same archives.
+// another name, which is renamed when it is complete and verified. Every commit records what was applied. An interrupted
+// restore that runs again with the same archives continues after its last commit.
 import { chmod, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describeDiskSpace, requireWritableSpace } from '../../base/disk-space.ts'
@@ -17,7 +17,7 @@ import { checkSequence } from './archive-sequence.ts'
 import { encodeName, openRawDb, PROGRESS_ENTRY, type RawDb, revisionOf } from './raw-entries.ts'
 import { ArchiveError, type ArchiveSource, readArchive } from './read-archive.ts'
 
-const OPEN_BYTES_MIN = 2 ** 20 // LMDB crashes if the disk gets full while it opens a file
+const OPEN_BYTES_MIN = 2 ** 20 // LMDB crashes if the disk becomes full while it opens a file
 const COMMIT_BYTES = 8 * 1024 * 1024 // entries of this size are committed together
 
 export interface RestoreOptions {
@@ -51,7 +51,7 @@ export const RESTORING_FILE = `${STORE_FILE}.restoring`
 
 export async function restoreStore({ dir, archives, writeFile, onCommit }: RestoreOptions): Promise<RestoreResult> {
   await ensureDirectory(dir)
-  const lock = await lockDirectory(dir) // no server starts on the directory meanwhile
+  const lock = await lockDirectory(dir) // prevents a server from starting on the directory
   try {
     const target = join(dir, STORE_FILE)
     await requireNoStore(dir)
@@ -89,7 +89,7 @@ async function removeFiles(path: string): Promise<void> {
   for (const file of [path, lockFileOf(path)]) await rm(file, { force: true })
 }
 
-/** Returns an error that names the file and the available space, for errors of LMDB, which have a number as code. */
+/** Adds the file and the available space to an LMDB error, which has a numeric code. Returns other errors unchanged. */
 async function describeError(error: unknown, path: string): Promise<unknown> {
   const { code, message } = error as { code?: unknown; message?: string }
   if (typeof code !== 'number') return error
@@ -199,7 +199,7 @@ class StoreRestore {
     if (isPut === false) throw new ArchiveError('The entries of a full archive are not in order.')
   }
 
-  /** Deletes the records in the range that the store no longer had. Throws if a record is missing that the store had. */
+  /** Deletes the records in the range that the store no longer had. Throws if a record that the store had is missing. */
   #dropUnkept({ afterRevision, upToRevision, revisions }: KeptRevisions): void {
     const missingRevisions = new Set(revisions)
     const range = { start: encodeName(HEADER, afterRevision + 1), end: encodeName(HEADER, upToRevision + 1) }

@@ -79,8 +79,8 @@ export class Chain<Link extends ChainLink> implements ConditionalWrite {
   }
 
   /**
-   * Adds a transaction that has read uncommitted totals of this chain. Returns false if the chain is sent, if etcd would reject
-   * its size, or if the transaction has read another revision of a key than the chain, so that they cannot both commit.
+   * Adds a transaction that has read uncommitted totals of this chain. Returns false if the chain was sent, if etcd would
+   * reject its size, or if the transaction and the chain have read different revisions of a key and cannot both commit.
    */
   add(link: Link): boolean {
     const isSameRevision = ([key, revision]: [string, Revision]) => (this.#reads.get(key) ?? revision) === revision
@@ -101,7 +101,7 @@ export class Chain<Link extends ChainLink> implements ConditionalWrite {
     this.links.push(link)
     for (const [key, revision] of link.reads) this.#reads.set(key, revision)
     for (const write of link.writes) {
-      this.#writes.delete(keyOfWrite(write)) // a total gets the revision of its last write
+      this.#writes.delete(keyOfWrite(write)) // a total has the revision of its last write
       this.#writes.set(keyOfWrite(write), write)
     }
   }

@@ -94,7 +94,7 @@ export class EtcdStore implements Store {
   #isExpiring = false
   #cancelCompaction = () => {}
   #compactedRevision: Revision = 0
-  /** The error of all calls after the store is closed or has failed. */
+  /** The error with which all calls fail after the store is closed or has failed. */
   #closedError: StoreClosedError | undefined
   #closeRun: Promise<void> | undefined
 

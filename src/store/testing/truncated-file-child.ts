@@ -9,7 +9,7 @@ const [dir = ''] = process.argv.slice(2)
 const path = join(dir, 'store.mdb')
 const clock = manualClock()
 const VALUES = 300
-/** Some values are stored within pages of others, and some have pages of their own. */
+/** Some values share pages with others, and some have their own pages. */
 const sizeOf = (n: number) => (n % 3 === 0 ? 9_000 : 700)
 
 const writtenStore = await openLmdbStore({ dir, clock })
