@@ -12,7 +12,7 @@ import { openEtcdStore } from './index.ts'
 const skipReason = etcdSkipReason()
 const clock = systemClock()
 
-describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${skipReason})` : ''}`, () => {
+describe.skipIf(skipReason)(`an etcd store during failures${skipReason ? ` (skipped: ${skipReason})` : ''}`, () => {
   const cleanups: (() => unknown)[] = []
   afterEach(async () => {
     for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()

@@ -15,7 +15,7 @@ import { RevisionMapping, SUB_REVISIONS } from './revision-mapping.ts'
 const skipReason = etcdSkipReason()
 const clock = systemClock()
 
-describe.skipIf(skipReason)(`groups of transactions on etcd${skipReason ? ` (skipped: ${skipReason})` : ''}`, () => {
+describe.skipIf(skipReason)(`group commit on etcd${skipReason ? ` (skipped: ${skipReason})` : ''}`, () => {
   let etcd: RunningEtcd
   let client: EtcdClient
   let prefix = ''

@@ -13,7 +13,7 @@ import { SUB_REVISIONS } from './revision-mapping.ts'
 
 const skipReason = etcdSkipReason()
 
-describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skipReason})` : ''}`, () => {
+describe.skipIf(skipReason)(`an etcd store that several servers share${skipReason ? ` (skipped: ${skipReason})` : ''}`, () => {
   let etcd: RunningEtcd
   let storeCount = 0
   let prefix = ''
@@ -39,7 +39,7 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
     return [await openStore(), await openStore()]
   }
 
-  it('SYS-1 reads on one server the writes that another has acknowledged', async () => {
+  it('SYS-1 returns the writes that another server has acknowledged', async () => {
     const [a, b] = await openTwoStores()
     for (let n = 1; n <= 100; n++) {
       const [writer, reader] = n % 2 ? [a, b] : [b, a]
@@ -57,7 +57,7 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
     }
   })
 
-  it('runs a transaction again that threw because of outdated state', async () => {
+  it('reruns a transaction that threw because of outdated state', async () => {
     const [a, b] = await openTwoStores()
     for (let n = 1; n <= 50; n++) {
       const revision = await put(a, 'k', String(n))

@@ -18,7 +18,7 @@ export function identifyFile(path: string): FileIdentity {
   return { path, device: dev, inode: ino, size }
 }
 
-/** Returns what happened to the file since it was identified, such as `was removed`, or undefined if nothing did. */
+/** Returns how the file has changed since it was identified, such as `was removed or renamed`, or undefined if it has not. */
 export function changeOfFile(file: FileIdentity): string | undefined {
   let currentStats: BigIntStats | undefined
   try {

@@ -7,7 +7,7 @@ import type { PageMap } from './page-map.ts'
 
 export type FreePagesCheck = Omit<TreeCheck, 'readKey' | 'keyBytes' | 'onNode'>
 
-/** Call it after the main tree was checked, so that its pages are marked. */
+/** Must be called after the check of the main tree, which marks the pages in use. */
 export function checkFreePages(check: FreePagesCheck): void {
   const lists: { page: number; list: Buffer }[] = []
   checkTree({

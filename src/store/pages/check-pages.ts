@@ -103,7 +103,7 @@ export function newestMeta(reader: PageReader, onProblem: (problem: PageProblem)
   return meta
 }
 
-/** Returns the meta page at a position, or why it cannot be read. */
+/** Returns the meta page at a position, or the reason why it cannot be read. */
 function readMeta(reader: PageReader, position: number): Meta | string {
   try {
     const bytes = reader.readBytes(position, META_BYTES)

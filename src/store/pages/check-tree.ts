@@ -1,5 +1,5 @@
 // Walks a tree of an LMDB file, or a range of its keys, page by page, checks the bounds, pointers and counts that LMDB relies
-// on, and passes the nodes of intact leaf pages on. A page that is damaged or cannot be read is reported and skipped with all
+// on, and passes the nodes of intact leaf pages to `onNode`. A page that is damaged or cannot be read is reported and skipped with all
 // pages below it.
 import {
   BIG_DATA_BYTES,
@@ -147,7 +147,7 @@ function checkPage(check: RangeCheck, counts: Counts, subtree: Subtree): undefin
     checkLeaf(check, counts, { ...subtree, bytes, nodes })
   } else {
     counts.branchPages++
-    checkBranch(check, counts, { ...subtree, bytes: Buffer.from(bytes), nodes }) // the children replace the block
+    checkBranch(check, counts, { ...subtree, bytes: Buffer.from(bytes), nodes }) // reading the children overwrites the block
   }
 }
 
@@ -267,7 +267,7 @@ const reporterOf =
   (problem: string): undefined =>
     void onProblem({ page, problem, keys: { lower, upper } })
 
-/** Returns what was read, or why it cannot be read. */
+/** Returns the bytes, or the reason why they cannot be read. */
 function tryRead(readBytes: () => Buffer): Buffer | string {
   try {
     return readBytes()
@@ -276,7 +276,7 @@ function tryRead(readBytes: () => Buffer): Buffer | string {
   }
 }
 
-/** Returns the offsets of the nodes in the page, or what is wrong with them. */
+/** Returns the offsets of the nodes in the page, or a description of the problem. */
 function nodeOffsets(bytes: Buffer): number[] | string {
   const lower = bytes.readUInt16LE(20)
   const upper = bytes.readUInt16LE(22)

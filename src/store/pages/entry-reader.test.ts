@@ -22,7 +22,7 @@ function aRecord(revision: number, value: Buffer): MediumRecord {
 }
 
 describe('EntryReader', () => {
-  it('SYS-20 returns what was committed, also while the next commit is written', async () => {
+  it('SYS-20 returns the committed entries, even while the next commit is written', async () => {
     const random = seededRandom(7)
     const randomBelow = (limit: number) => Math.floor(random() * limit)
     const medium = await openLmdbMedium(dir)

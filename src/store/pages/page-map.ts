@@ -1,5 +1,5 @@
-// PageMap: which pages of an LMDB file are in use. A page that is used twice shows damage: one of its users refers to a page
-// of the other.
+// PageMap: which pages of an LMDB file are in use. A page that is used twice indicates damage: one of its users refers to a
+// page of the other.
 
 export class PageMap {
   readonly #isUsed: Uint8Array

@@ -13,7 +13,7 @@ export class HeaderCollector {
   #headers: NamedHeader[] | undefined = []
 
   /**
-   * Returns the headers in revision order, and does not keep them. Undefined if one of them has a format that this version
+   * Returns the headers in revision order and releases them. Returns undefined if one of them has a format that this version
    * does not know.
    */
   releaseHeaders(): readonly NamedHeader[] | undefined {

@@ -15,7 +15,7 @@ export interface StoreInspection extends RecordsInspection {
   readonly missingRecords: MissingRecords
 }
 
-/** Records of which neither header nor value was found, because both were on damaged pages, or a delete has no value. */
+/** Records of which neither header nor value was found. Both were on damaged pages, or the record is a delete without a value. */
 export interface MissingRecords {
   /** The upper bound of their number, from the number of entries in the meta page. 0 if no page is damaged. */
   readonly countMax: number

@@ -1,6 +1,6 @@
 // Migrates the records of a store on LMDB from format 2 to format 3, which has checksums. Each batch is one commit, and the
-// description has migratingFrom until all batches are committed, so that a migration that was interrupted continues at the
-// next start. Values stay where they are; a new header has the checksum of its value.
+// description has migratingFrom until all batches are committed. An interrupted migration therefore continues at the next
+// start. Values stay where they are; a new header has the checksum of its value.
 
 import type { RecordHeader } from '../medium.ts'
 import type { Revision } from '../store.ts'

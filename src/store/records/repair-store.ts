@@ -3,7 +3,7 @@
 //
 // A damaged record that the backup has at the same revision is restored. Otherwise the newest earlier state of the
 // object, in the store or in the backup, becomes a new revision. The history then starts at the newest revision, so
-// that clients with a watch list again.
+// clients that watch must list again.
 import { type Floors, type MediumRecord, NO_FLOORS } from '../medium.ts'
 import type { Revision } from '../store.ts'
 import { copyOf, type InspectOptions, inspectStore, isDamaged, type StoreInspection } from './inspect-store.ts'

@@ -1,5 +1,5 @@
-// Verifies records of an open store in revision order, for the scrub. It reads the file with system calls: a page that the device
-// cannot read is reported here, and ends the process if it is read through the memory map.
+// Verifies records of an open store in revision order, for the scrub. It reads the file with system calls and reports a page
+// that the device cannot read. Reading such a page through the memory map would end the process.
 import type { RecordHeader, VerifiedSlice, VerifyOptions } from '../medium.ts'
 import { newestMeta } from '../pages/check-pages.ts'
 import { checkRange, type LeafNode, type PageProblem, type RangeCheck } from '../pages/check-tree.ts'
@@ -31,7 +31,7 @@ export interface VerifyRecordsOptions extends VerifyOptions {
 /** Verifies a slice. The caller holds an LMDB read transaction, so that pages of the newest state are not reused meanwhile. */
 export function verifyRecords(options: VerifyRecordsOptions): VerifiedSlice {
   const slice = new SliceReader(options).read()
-  // A meta page may have been read while a commit wrote it, so report only what a second read finds too.
+  // A meta page may have been read while a commit wrote it, so report only damage that a second read also finds.
   const isIntact = slice.damagedRecords.length === 0 && slice.damagedRanges.length === 0
   return isIntact ? slice : new SliceReader(options).read()
 }
