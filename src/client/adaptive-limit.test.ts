@@ -63,7 +63,7 @@ describe('the adaptive limit', () => {
     expect(limit.inFlightMax).toBe(50)
   })
 
-  it('SYS-29 raises the limit after accepted requests, but not after errors of the server and requests without a response', async () => {
+  it('SYS-29 raises the limit after accepted requests, but not after server errors or requests without a response', async () => {
     const { limit, respond, reject, lines } = createFixture()
     await reject()
     for (const code of [0, 499, 500, 503, 504]) for (let i = 0; i < 1_000; i++) respond(code)
@@ -104,7 +104,7 @@ describe('the adaptive limit', () => {
     await Promise.all(requests)
   })
 
-  it('SYS-29 sends a background write, even though other requests always wait', async () => {
+  it('SYS-29 sends a background write even if other requests are always waiting', async () => {
     const { send, sendBackground, inFlight, reject } = createFixture()
     await reject()
     const requests = [...send(8), ...sendBackground(2)]

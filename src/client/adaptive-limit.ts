@@ -1,5 +1,5 @@
-// Limits the requests of a client that are in flight, and adapts the limit to the API server: a response 429 or a slow
-// one halves it, at most once a second, and other responses raise it again. Requests beyond the limit wait in call
+// Limits a client's requests in flight, and adapts the limit to the API server: a 429 response or a slow response halves
+// the limit, at most once a second, and other responses raise it again. Requests beyond the limit wait in call
 // order. Watches are not limited. Background writes, such as events, have a lower priority: one of them is in flight at
 // a time while many other requests are.
 import { requestAborted } from '../api/status-error.ts'
@@ -28,7 +28,7 @@ const REDUCTION_INTERVAL_MS = 1_000
 /** Background writes are limited to BACKGROUND_MIN while more than this number of other requests are in flight. */
 const BUSY_MIN = 8
 const BACKGROUND_MIN = 1
-/** A response that takes this long is slow, except that of a list, which depends on the number of objects, or of a watch. */
+/** A response that takes this long is slow. Watches, and lists, which depend on the number of objects, are exempt. */
 const SLOW_SECONDS = 5
 
 export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; readonly log: Logger }): AdaptiveLimit {

@@ -91,7 +91,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect((await client.get(storageClassKind, { name: 'fast' })).provisioner).toBe('example.com/p')
     })
 
-    it('get a name from generateName', async () => {
+    it('receive a generated name if they have generateName', async () => {
       const createdMap = await client.create(configMapKind, { metadata: { namespace: 'default', generateName: 'm-' } })
       expect(createdMap.metadata.name).toMatch(/^m-.{5}$/)
       expect((await client.get(configMapKind, inDefault(createdMap.metadata.name!))).metadata.uid).toBe(
@@ -373,7 +373,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(await errorOf(client.get(secretKind, inDefault('b')))).toMatchObject({ code: 404 })
     })
 
-    it('SYS-3 gives each object its own version, so that a watch can resume between two of them', async () => {
+    it('SYS-3 assigns each object its own version, so that a watch can resume between two of them', async () => {
       const writes = ['a', 'b', 'c'].map(
         (name) => ({ do: 'create', kind: configMapKind, object: aConfigMap(name) }) as const,
       )

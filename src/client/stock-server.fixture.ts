@@ -5,8 +5,8 @@
 //   commits   there is no commit endpoint: a commit is a sequence of single writes
 //   watches   there is no WatchList, and the server may close a watch
 //   kinds     some are not served
-//   rights    requests get 403 if no rule of a role grants them
-//   load      some requests get 429
+//   rights    requests fail with 403 if no rule of a role grants them
+//   load      some requests fail with 429
 //   amounts   iops and throughput are rejected in fields in which a stock server accepts storage only
 //
 // The objects pass through decodeResponse, as those of the HTTP client do.
@@ -34,11 +34,11 @@ export interface StockOptions {
   readonly allows?: (request: StockRequest) => boolean
   /** Whether the server has the commit endpoint, as Stowage does. It checks the right of each write first. Default: false. */
   readonly hasCommits?: boolean
-  /** Returns whether the request gets 429. Default: none does. Not called for watches. */
+  /** Returns whether the request fails with 429. Default: none does. Not called for watches. */
   readonly rejects?: (request: StockRequest) => boolean
   /** The server closes each watch after this time. Default: only if the request has a timeout. */
   readonly closesWatchesAfterMs?: number | (() => number)
-  /** Needed by closesWatchesAfterMs. */
+  /** Required by closesWatchesAfterMs. */
   readonly clock?: Clock
   /** Selects the form of each response. Default: one form after another. */
   readonly random?: Random

@@ -1,4 +1,4 @@
-// Gets credentials from the exec plugin of a kubeconfig and caches them until shortly before they expire.
+// Obtains credentials from the exec plugin of a kubeconfig and caches them until shortly before they expire.
 import { execFile } from 'node:child_process'
 import { resolve as resolvePath } from 'node:path'
 import type { Clock } from '../../base/clock.ts'

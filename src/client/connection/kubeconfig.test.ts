@@ -16,7 +16,7 @@ async function createDirectory(): Promise<string> {
   return dir
 }
 
-async function aKubeconfig(user: object, cluster: object = {}) {
+async function writeKubeconfig(user: object, cluster: object = {}) {
   const dir = await createDirectory()
   const path = join(dir, 'config')
   const config = {
@@ -51,7 +51,7 @@ describe('kubeconfigConnection', () => {
   })
 
   it('reads inline certificates and the server name', async () => {
-    const { path } = await aKubeconfig(
+    const { path } = await writeKubeconfig(
       { 'client-certificate-data': base64('CERT'), 'client-key-data': base64('KEY') },
       { 'certificate-authority-data': base64('CA'), 'tls-server-name': 'kube', 'insecure-skip-tls-verify': true },
     )
@@ -67,7 +67,7 @@ describe('kubeconfigConnection', () => {
   })
 
   it('reads files relative to the kubeconfig, and a token file again after a minute if it still exists', async () => {
-    const { dir, path } = await aKubeconfig({ tokenFile: 'token' }, { 'certificate-authority': 'ca.crt' })
+    const { dir, path } = await writeKubeconfig({ tokenFile: 'token' }, { 'certificate-authority': 'ca.crt' })
     await writeFile(join(dir, 'ca.crt'), 'CA')
     await writeFile(join(dir, 'token'), 'one\n')
     const clock = manualClock()
@@ -85,7 +85,7 @@ describe('kubeconfigConnection', () => {
 
   it('caches the credentials of an exec plugin until shortly before they expire or until they are invalidated', async () => {
     const clock = manualClock()
-    const { dir, path } = await aKubeconfig({
+    const { dir, path } = await writeKubeconfig({
       exec: {
         apiVersion: 'client.authentication.k8s.io/v1',
         command: './login',
@@ -111,7 +111,7 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
   })
 
   it('reports a failed exec plugin without its output', async () => {
-    const { path } = await aKubeconfig({ exec: { command: 'sh', args: ['-c', 'echo hunter2; exit 3'] } })
+    const { path } = await writeKubeconfig({ exec: { command: 'sh', args: ['-c', 'echo hunter2; exit 3'] } })
     const { credentials } = await kubeconfigConnection({ path, clock: manualClock() })
     const error: Error = await credentials().then(
       () => expect.fail('the plugin succeeded'),
@@ -121,7 +121,7 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
   })
 
   it('rejects an unsupported user field, and a context or user that does not exist', async () => {
-    const { path } = await aKubeconfig({ 'auth-provider': { name: 'gcp' } })
+    const { path } = await writeKubeconfig({ 'auth-provider': { name: 'gcp' } })
     const connect = (context?: string) => kubeconfigConnection({ path, context, clock: manualClock() })
     await expect(connect()).rejects.toThrow('user field "auth-provider" is not supported')
     await expect(connect('nope')).rejects.toThrow('has no context "nope"; it has "main", "other"')

@@ -48,7 +48,7 @@ export interface RequestObserver {
 }
 
 export interface HttpClient extends Client {
-  /** Returns the number of sockets with the current client certificate, in use or idle. */
+  /** Returns the number of sockets, in use or idle. */
   countSockets(): number
   close(): void
 }

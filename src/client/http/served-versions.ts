@@ -1,4 +1,4 @@
-// Finds a kind's version to use: the first one of the kind that the server's discovery lists.
+// Finds the version of a kind to use: the first of the kind's versions that the server's discovery lists.
 import type { Kind } from '../../api/kind.ts'
 import { isNotServed } from '../../api/status-error.ts'
 import type { Transport } from './transport.ts'

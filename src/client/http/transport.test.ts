@@ -15,7 +15,7 @@ beforeEach(async () => {
 })
 afterEach(() => void server.close())
 
-it('counts and closes the sockets of an earlier client certificate', async () => {
+it('the transport counts and closes the sockets of an earlier client certificate', async () => {
   let cert = 'first'
   const { port } = server.address() as AddressInfo
   const transport = createTransport({
