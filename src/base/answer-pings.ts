@@ -1,14 +1,14 @@
-// Answers the pings of a WebSocket client. The library `ws` answers every ping at once and queues the answers of a client that
-// does not read, without a bound: servers set `autoPong: false` and use this instead.
+// Answers the pings of a WebSocket client. The `ws` library answers every ping at once, and queues pongs without a limit for a
+// client that does not read. Servers therefore set `autoPong: false` and use this function.
 
-/** What is used of a WebSocket of the library `ws`. */
+/** The part of a `ws` WebSocket that is used here. */
 interface PingedSocket {
   on(event: 'ping', listener: (data: Buffer) => void): unknown
   pong(data: Buffer, mask: boolean, done: () => void): void
   terminate(): void
 }
 
-/** Bytes of answers that the client has not read. Beyond this the connection is closed. */
+/** Bytes of pongs that the client has not read. Beyond this the connection is closed. */
 const PENDING_PONG_BYTES_MAX = 64 * 1024
 /** The header of a frame with up to 125 bytes. */
 const HEADER_BYTES = 2

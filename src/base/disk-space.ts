@@ -23,8 +23,8 @@ export async function requireDiskSpace(path: string, neededBytes: number): Promi
 }
 
 /**
- * Throws unless `neededBytes` can be written in the existing directory `dir`, which it tries with a file that it then deletes:
- * the space that a file system reports does not show quotas.
+ * Throws unless `neededBytes` can be written in the existing directory `dir`. Writes a file of this size and deletes it,
+ * because the space that a file system reports does not reflect quotas.
  */
 export async function requireWritableSpace(dir: string, neededBytes: number): Promise<void> {
   await requireDiskSpace(dir, neededBytes)

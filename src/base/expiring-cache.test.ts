@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { ExpiringCache } from './expiring-cache.ts'
 import { manualClock } from './manual-clock.ts'
 
-it('SYS-20 evicts entries that were not used for two intervals, and keeps those that are used', async () => {
+it('SYS-20 ExpiringCache evicts entries that were not used for two intervals, and keeps those that are used', async () => {
   const clock = manualClock()
   const cache = new ExpiringCache<string, number>({ clock, intervalMs: 1_000, max: 100 })
   cache.set('used', 1)
@@ -16,7 +16,7 @@ it('SYS-20 evicts entries that were not used for two intervals, and keeps those 
   expect(cache.size).toBe(0)
 })
 
-it('SYS-20 has no timer while it is empty', async () => {
+it('SYS-20 ExpiringCache has no timer while it is empty', async () => {
   const clock = manualClock()
   let timers = 0
   const countingClock = {
@@ -33,7 +33,7 @@ it('SYS-20 has no timer while it is empty', async () => {
   expect(timers).toBe(3)
 })
 
-it('SYS-20 evicts the least recently used entries beyond its maximum weight', () => {
+it('SYS-20 ExpiringCache evicts the least recently used entries beyond its maximum weight', () => {
   const cache = new ExpiringCache<string, number>({
     clock: manualClock(),
     intervalMs: 1_000,

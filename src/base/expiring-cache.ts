@@ -1,5 +1,5 @@
-// An LruCache that evicts an entry when it was not used for one to two intervals, so that the memory of a busy time is
-// returned. The timer runs only while there are entries.
+// An LruCache that evicts an entry that was not used for one to two intervals, which releases memory after a busy period.
+// The timer runs only while there are entries.
 import type { Clock } from './clock.ts'
 import { LruCache } from './lru-cache.ts'
 

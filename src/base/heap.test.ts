@@ -19,7 +19,7 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual([4, 7])
   })
 
-  it('SYS-20 collects a second time, with compaction, when caches have released what they do not use', async () => {
+  it('SYS-20 collects once more, with compaction, after a longer idle period', async () => {
     const clock = manualClock()
     const shares = [0.5]
     let checks = 0
@@ -32,7 +32,7 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual([false, true])
   })
 
-  it('SYS-20 returns the memory of a busy period', async () => {
+  it('SYS-20 releases the objects of a busy period', async () => {
     const shares = [1, 0]
     const clock = manualClock()
     let objects: object[] | undefined = Array.from({ length: 500_000 }, (_, index) => ({ index }))

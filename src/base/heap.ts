@@ -6,7 +6,7 @@ import type { Clock } from './clock.ts'
 
 /** A flag of V8 that every supported release of Node.js has. */
 export const HEAP_GROWTH_FLAG = '--heap-growing-percent'
-/** The same. Without it, V8 leaves most pages of a heap that has shrunk where they are, half empty. */
+/** Another such flag. Without it, V8 keeps most pages of a heap that has shrunk, half empty. */
 export const COMPACTION_FLAG = '--compact-on-every-full-gc'
 const HEAP_GROWTH_PERCENT = 50
 
@@ -20,7 +20,7 @@ export function limitHeapGrowth(): void {
 }
 
 const CHECK_MS = 30_000
-/** Idle checks before the second collection after a busy period: caches and the history of the store have then released what they do not use. */
+/** Idle checks before the second collection after a busy period. By then, caches and the store's history have released unused objects. */
 const SECOND_COLLECTION_CHECKS = 12
 /** Shares of the time during which the event loop was busy. */
 const BUSY_UTILIZATION = 0.1

@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { buildSync } from 'esbuild'
 import { expect, it } from 'vitest'
 
-/** Runs a module of this folder's imports in its own process, and returns its exit code and output. */
+/** Runs a module, which can import files of this folder, in its own process. Returns its exit code and output. */
 async function runModule(code: string): Promise<{ code: number; out: string }> {
   const { outputFiles } = buildSync({
     stdin: { contents: code, resolveDir: import.meta.dirname, loader: 'ts' },
@@ -27,7 +27,7 @@ const WAIT = `
   const wait = new Promise((resolve) => systemClock().after(50, resolve))
 `
 
-it('SYS-10 keeps a process alive whose only handle is a timer that does not, and ends with the promise', async () => {
+it('SYS-10 keepAliveUntil keeps the process alive until the promise settles, even if only an unreferenced timer is pending', async () => {
   expect(await runModule(`${WAIT} await wait; console.log('done')`)).toEqual({ code: 13, out: '' })
   expect(await runModule(`${WAIT} await keepAliveUntil(wait); console.log('done')`)).toEqual({ code: 0, out: 'done\n' })
   expect(await runModule(`${WAIT} await keepAliveUntil(Promise.reject(1)).catch(() => console.log('failed'))`)).toEqual(

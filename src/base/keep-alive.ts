@@ -1,5 +1,5 @@
-// Keeps the process alive until a promise settles. Timers of Clock.after do not keep it alive, so a command whose connections are all
-// down while it waits for the next attempt would otherwise exit in between.
+// Keeps the process alive until a promise settles. Timers of Clock.after do not keep it alive, so a command that has no open
+// connection while it waits for its next attempt would otherwise exit.
 
 const INTERVAL_MS = 2 ** 30
 

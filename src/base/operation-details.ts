@@ -32,7 +32,7 @@ export interface OperationDetails {
   readonly reason?: string
   /** Whether the attempt failed although its outcome sets the time of the next one. Implied by `driverAnswer`. */
   readonly isFailure?: boolean
-  /** Whether the attempt only waits for another one of this process to end. It is listed, and not recorded as an activity. */
+  /** Whether the attempt only waits for another one of this process to end. It is listed, but not recorded as an activity. */
   readonly isBlockedByOwnWork?: boolean
   readonly driverAnswer?: DriverAnswer
   readonly waitsFor?: AwaitedObject

@@ -1,5 +1,4 @@
-// A process's names: its identity in leader election, which is unique across restarts, and its human-readable
-// name.
+// The names of a process: its identity in leader election, which is unique across restarts, and a human-readable name.
 import { hostname } from 'node:os'
 import type { Random } from './clock.ts'
 import { randomUuid } from './identifiers.ts'

@@ -1,4 +1,4 @@
-// Random streams that a seed determines, for the simulator and for verifications of drivers.
+// Random streams that a seed determines, for the simulator and the verification of drivers.
 import type { Random } from './clock.ts'
 
 /** Creates a deterministic random stream (mulberry32). */

@@ -1,4 +1,4 @@
-// Bytes with memory of their own. Node.js places small buffers into shared blocks of 8 KiB, and a single buffer that is kept,
+// Creates buffers with their own memory. Node.js places small buffers into shared blocks of 8 KiB, and a single buffer that is kept,
 // such as a value in a cache, keeps its whole block in memory.
 
 export function bytesOfText(text: string): Buffer {

@@ -21,7 +21,7 @@ export async function watchFiles({ paths, clock, onChange }: WatchFilesOptions):
   async function poll(): Promise<void> {
     const state = await stateOf(paths)
     if (state !== lastState && !isStopped) {
-      lastState = state // before the files are read, so that a later change is noticed
+      lastState = state // before the files are read, so that a later change is detected
       await onChange()
     }
     if (!isStopped) schedule()

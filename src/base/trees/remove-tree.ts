@@ -10,7 +10,7 @@ const DEPTH_MAX = 32
 /** Maximum number of passes over a directory. If another program keeps adding files, the deletion fails. */
 const PASSES_MAX = 10_000
 
-/** The permissions of the owner that the deletion of the entries of a directory needs, unless the owner is root. */
+/** The owner's permissions that are required to delete the entries of a directory, except for root. */
 const OWNER_BITS = 0o700
 
 /**
