@@ -1,4 +1,4 @@
-// Runs a shell command as the leader of its own process group, so that the command and what it started can be ended together.
+// Runs a shell command as the leader of its own process group, so that the command and the processes that it starts can be ended together.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
 
@@ -13,7 +13,7 @@ export interface ChildGroup {
   signal(name: NodeJS.Signals): SignalResult
   /** Whether this process may not signal the group: all its processes belong to another user, e.g. because sudo(8) started them. */
   isForbidden(): boolean
-  /** Lets this process exit, and exits without the group, although the group still runs. */
+  /** Lets this process exit while the group still runs, without killing the group. */
   abandon(): void
 }
 
@@ -30,7 +30,7 @@ export function spawnGroup(command: string, env: Readonly<Record<string, string 
   const child = spawn('/bin/sh', ['-c', command], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true, // its own process group, which gets no Ctrl-C of the terminal
+    detached: true, // its own process group, which does not receive Ctrl-C from the terminal
   })
   const exit = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(`could not be started: ${error.message}`))

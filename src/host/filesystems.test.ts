@@ -21,8 +21,8 @@ const filesystems = createFilesystems({
   mounts: {} as Mounts,
 })
 
-describe('the format of a device that is not blank', () => {
-  it('SYS-6 fails with a message that says that nothing was written', async () => {
+describe('formatting a device that is not blank', () => {
+  it('SYS-6 fails with the message that nothing was written', async () => {
     const formatRun = filesystems.format(device, 'ext4', { keepReservation: false })
     await expect(formatRun).rejects.toThrow('it has several conflicting signatures. Nothing was written. Save')
   })

@@ -1,4 +1,4 @@
-// Formats, grows and freezes file systems, and gives copies a new UUID. Only blank devices, and the remains of an interrupted
+// Formats, grows and freezes file systems, and assigns new UUIDs to copies. Only blank devices, and the remains of an interrupted
 // format, are formatted. The check is done here, because without a terminal mkfs.ext4 overwrites an existing file system
 // without confirmation.
 import { mkdir, open, rmdir } from 'node:fs/promises'

@@ -128,7 +128,7 @@ export interface Filesystems {
   /** Thaws a file system that a killed driver left frozen. Has no effect if it is not frozen. */
   thaw(mountpoint: string): Promise<void>
   /**
-   * Gives a copied xfs a new UUID, because two xfs with the same UUID cannot be mounted at the same time. Mounts it once at
+   * Assigns a new UUID to a copied xfs, because two xfs with the same UUID cannot be mounted at the same time. Mounts it once at
    * `scratch`, a directory that is created and removed, to replay its log. Has no effect for ext4.
    */
   assignNewUuid(device: string, type: FilesystemType, scratch: string): Promise<void>

@@ -130,7 +130,7 @@ describe('attach', () => {
     expect(commands.at(-1)).toBe('blockdev --setrw /dev/loop4')
   })
 
-  it("SYS-6 fails with a missing file's path", async () => {
+  it('SYS-6 fails for a missing file, and names its path', async () => {
     const { run, commands } = createFakeRun(() => '/dev/loop4\n')
     await expect(createTestLoops(run).attach(join(pool, 'gone'))).rejects.toThrow(
       `Cannot attach ${pool}/gone: the file does not exist`,

@@ -87,7 +87,7 @@ export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostF
   }
 }
 
-/** Unique, because other drivers may probe in the same directory for their own pools. */
+/** Returns a prefix that is unique for the pool, because other drivers may probe in the same directory for their pools. */
 const memoryPrefixOf = ({ dev, ino }: { readonly dev: number; readonly ino: number }) => `${PROBE_PREFIX}${dev}-${ino}-`
 
 /** Returns the directories outside the pool that a killed probe has left. */

@@ -30,7 +30,7 @@ describe('createRun', () => {
     await expect(failedRun).rejects.toMatchObject({ code: 4, program: 'sh' })
   })
 
-  it('SYS-6 fails with the package of a missing program', async () => {
+  it('SYS-6 fails for a missing program, and names its package', async () => {
     await expect(run('mkfs.missing', [])).rejects.toThrow(MissingToolError)
     expect(new MissingToolError('mkfs.xfs').message).toBe(
       'The program "mkfs.xfs" is not installed on this node. Install the package "xfsprogs".',

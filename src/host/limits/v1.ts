@@ -1,4 +1,4 @@
-// IO limits with the blkio controller of cgroup v1. It is not hierarchical: a limit applies only to processes directly in the
+// Sets IO limits with the blkio controller of cgroup v1. It is not hierarchical: a limit applies only to processes directly in the
 // cgroup, so it is written to the cgroup of every workload. It is also written to the root, where write-back of buffered data
 // runs. Limits are per device, so other workloads are not affected.
 import { deviceNumberOf, undefinedIfMissing } from '../device-number.ts'

@@ -58,7 +58,7 @@ describe('watchCgroups', () => {
       await mkdir(join(root, name))
       await pendingCall
     }
-    expect(count).toBe(2) // of the two directories
+    expect(count).toBe(2) // one for each directory
   })
 
   it('PIO-10 returns undefined for a root that does not exist', async () => {
