@@ -88,7 +88,7 @@ describe('a projected volume', () => {
   it.each([
     ['configMap', { configMap: { name: 'conf' } }, { data: { a: '1' } }, 'configmaps', 'conf'],
     ['secret', { secret: { secretName: 'key' } }, { stringData: { a: '1' } }, 'secrets', 'key'],
-  ])('SYS-7 of a %s records an event and waits until the object exists', async (_source, volume, content, plural, name) => {
+  ])('SYS-7 of a %s waits with an event until the object exists', async (_source, volume, content, plural, name) => {
     const fixture = await createAgentFixture()
     const uid = await startPod(fixture, volume)
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')

@@ -13,7 +13,7 @@ import { SUB_REVISIONS } from './revision-mapping.ts'
 
 const skipReason = etcdSkipReason()
 
-describe.skipIf(skipReason)(`an etcd store that several servers share${skipReason ? ` (skipped: ${skipReason})` : ''}`, () => {
+describe.skipIf(skipReason)(`a shared etcd store${skipReason ? ` (skipped: ${skipReason})` : ''}`, () => {
   let etcd: RunningEtcd
   let storeCount = 0
   let prefix = ''

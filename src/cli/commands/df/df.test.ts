@@ -45,7 +45,14 @@ interface StagedVolume {
 }
 
 /** Creates a claim that is bound to a volume on a node. */
-async function createBoundClaim({ namespace, name, size, node, volumeMode, capacity = {} }: StagedVolume): Promise<void> {
+async function createBoundClaim({
+  namespace,
+  name,
+  size,
+  node,
+  volumeMode,
+  capacity = {},
+}: StagedVolume): Promise<void> {
   const common = { accessModes: ['ReadWriteOnce'], storageClassName: 'local', ...(volumeMode ? { volumeMode } : {}) }
   const volumeName = `pv-${name}`
   const claims = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`

@@ -72,7 +72,10 @@ const setStatus = async (name: string, status: object) => {
   expect(response.status, response.text).toBe(200)
 }
 
-async function createClaim(name: string, { className = 'silver', labels = { app: 'db' }, driver = 'd.example.com' } = {}) {
+async function createClaim(
+  name: string,
+  { className = 'silver', labels = { app: 'db' }, driver = 'd.example.com' } = {},
+) {
   await fixture.post('/api/v1/persistentvolumes', {
     metadata: { name: `pv-${name}` },
     spec: {

@@ -16,7 +16,9 @@ export const csiNodes: Check = {
     ])
     const nodeNames = nodes.map(({ metadata }) => metadata.name)
     const nodesOf = (driver: string) =>
-      registrations.filter(({ spec }) => spec.drivers.some(({ name }) => name === driver)).map(({ metadata }) => metadata.name)
+      registrations
+        .filter(({ spec }) => spec.drivers.some(({ name }) => name === driver))
+        .map(({ metadata }) => metadata.name)
     const names = selectedDriver ? [selectedDriver] : drivers.map(({ metadata }) => metadata.name)
     const findings = names.flatMap((driver): Finding[] => {
       const registeredNodes = new Set(nodesOf(driver))
