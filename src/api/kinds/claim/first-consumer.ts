@@ -1,10 +1,9 @@
 // The condition ReadyForFirstConsumer of claims whose class has the binding mode WaitForFirstConsumer. Tools that create claims
-// wait for it, because such a claim is not bound before a pod uses it. It stays True when the claim is bound, so that a later
-// run of the same tool does not wait forever.
+// wait for it, because such a claim is not bound before a pod uses it. The write that binds the claim removes it: clients expect
+// a bound claim without conditions unless its volume is being expanded or modified.
 //
 //   status   reason                 when
 //   True     WaitForFirstConsumer   the volume is provisioned or bound when a pod uses the claim
-//   True     Bound                  the claim is bound
 //   False    StorageClassNotFound   the class was deleted
 //   False    ImmediateBinding       the class was recreated with immediate binding: no consumer is needed
 //
