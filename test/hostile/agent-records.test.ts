@@ -30,7 +30,7 @@ it('SYS-10 the node agent changes nothing outside its root for hostile records',
   const clock = systemClock()
   const run = createRun({ clock })
   const disk = createHostDisk({ mounts: createMounts({ run }), run })
-  const cgroups = { create: async () => [], processes: async () => [], remove: async () => {} }
+  const cgroups = { create: async () => [], processes: async () => [], remove: async () => true }
   await createSurroundings(join(top, 'outside'))
   const surroundingsBefore = await readSurroundings(top, ['agent'])
 

@@ -95,9 +95,9 @@ export const EXCEPTIONS: readonly Exception[] = [
     message: AMOUNTS,
     tests: [
       "attributes of created volumes > PIO-1 passes iops and throughput of the claim and records them in the volume's capacity",
-      'attributes of created volumes > PIO-2 PIO-4 records iops and throughput from on-create defaults in the capacity of the volume',
-      'attributes of created volumes > PIO-2 PIO-4 records iops and throughput from storage class parameters in the capacity of the volume',
-      'attributes of created volumes > PIO-2 PIO-4 records iops and throughput from an attributes class in the capacity of the volume',
+      "attributes of created volumes > PIO-2 PIO-4 records iops and throughput from on-create defaults in the volume's capacity",
+      "attributes of created volumes > PIO-2 PIO-4 records iops and throughput from storage class parameters in the volume's capacity",
+      "attributes of created volumes > PIO-2 PIO-4 records iops and throughput from an attributes class in the volume's capacity",
     ],
   },
   {

@@ -10,7 +10,8 @@ export interface PodCgroups {
   create(uid: string): Promise<string[]>
   /** Returns the PIDs in the cgroup. */
   processes(uid: string): Promise<number[]>
-  remove(uid: string): Promise<void>
+  /** Returns false if a process that was killed has not left the cgroup yet. */
+  remove(uid: string): Promise<boolean>
 }
 
 const PARENT = 'stowage-pods'
@@ -18,7 +19,7 @@ const PARENT = 'stowage-pods'
 export async function openPodCgroups(): Promise<PodCgroups & { readonly message?: string }> {
   const limits: DetectedLimits = await detectLimits()
   if (limits.version === 'none') {
-    return { create: async () => [], processes: async () => [], remove: async () => {}, message: limits.message }
+    return { create: async () => [], processes: async () => [], remove: async () => true, message: limits.message }
   }
   const parent = join(limits.root, PARENT)
   const directory = (uid: string) => join(parent, `pod${uid}`)
@@ -35,9 +36,15 @@ export async function openPodCgroups(): Promise<PodCgroups & { readonly message?
       return text.split('\n').filter(Boolean).map(Number)
     },
     async remove(uid) {
-      await rmdir(directory(uid)).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== 'ENOENT') throw error
-      })
+      try {
+        await rmdir(directory(uid))
+        return true
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException
+        if (code === 'EBUSY') return false
+        if (code === 'ENOENT') return true
+        throw error
+      }
     },
   }
 }

@@ -364,11 +364,11 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       const states = await readStoppable(uid)
       if (!states.some(({ latestRun }) => latestRun && latestRun.state.is !== 'ended')) {
         for (const pid of await cgroups.processes(uid)) sendSignal(pid, 'SIGKILL') // processes that outlived their command
-        if ((await cgroups.processes(uid)).length > 0) {
+        // A process disappears from the list of a cgroup shortly before it leaves the cgroup.
+        if ((await cgroups.processes(uid)).length > 0 || !(await cgroups.remove(uid))) {
           notifyAfter(uid, KILL_POLL_MS)
           return false
         }
-        await cgroups.remove(uid)
         deadlinesMs.delete(uid)
         return true
       }

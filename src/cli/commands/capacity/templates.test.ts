@@ -128,7 +128,11 @@ describe('stowage capacity templates', () => {
     const fitsOn = (labels: Record<string, string>, storage: string) => {
       const node = { metadata: { name: 'simulated', uid: 'u', resourceVersion: '1', labels } }
       const claim = aClaim('a', storage, spec)
-      const cluster = createCluster({ ...snapshot, nodes: [node], claims: [claim] })
+      const csiNodes = snapshot.csiNodes.map((csiNode) => ({
+        ...csiNode,
+        metadata: { ...csiNode.metadata, name: 'simulated' },
+      }))
+      const cluster = createCluster({ ...snapshot, nodes: [node], csiNodes, claims: [claim] })
       return cluster.evaluate(aPod('p', ['a'])).message === undefined
     }
     expect(fitsOn({ [TOPOLOGY]: 'workers' }, '10Gi')).toBe(true)
