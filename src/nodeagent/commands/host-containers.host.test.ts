@@ -13,6 +13,7 @@ import { createMounts } from '../../host/mounts.ts'
 import { createRun } from '../../host/run.ts'
 import { createHostDisk } from '../disk/host-disk.ts'
 import { agentPaths } from '../paths.ts'
+import type { PodCgroups } from './cgroup.ts'
 import { type Containers, type VolumePath, withoutNewContainers } from './containers.ts'
 import { HOST_DEFAULTS } from './host-containers.fixture.ts'
 import { createHostContainers } from './host-containers.ts'
@@ -47,9 +48,10 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
   })
 
   const UID = '11111111-2222-3333-4444-555555555555'
-  async function createContainers(): Promise<Containers> {
+  async function createContainers(options: { cgroups?: PodCgroups } = {}): Promise<Containers> {
     const hostContainers = await createHostContainers({
       ...HOST_DEFAULTS,
+      ...options,
       paths: agentPaths(root),
       disk,
       clock,
@@ -85,6 +87,21 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
       await change
     }
   }
+
+  it('SYS-7 stops a pod once its cgroup can be removed, even though no process is listed in it before', async () => {
+    const removals = [false, false, true]
+    const remove = async () => removals.shift()!
+    containers = await createContainers({ cgroups: { create: async () => [], processes: async () => [], remove } })
+    const results = []
+    for (const _ of [1, 2, 3]) {
+      const change = nextChange()
+      const isStopped = await containers.stop(UID, 0)
+      results.push(isStopped)
+      if (!isStopped) await change
+    }
+    expect(results).toEqual([false, false, true])
+    removals.push(true) // for the cleanup
+  })
 
   it("SYS-7 resolves links of the machine in a mount path inside the container's root", async () => {
     await writeFile(join(volume, 'token'), 'secret')
