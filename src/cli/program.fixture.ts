@@ -41,7 +41,7 @@ export async function startProgramFixture(options: ServerFixtureOptions = {}) {
     dir,
     kubeconfig,
     /** Writes the kubeconfig of a user whose bearer token is the user's name. */
-    async kubeconfigOf(user: string): Promise<string> {
+    async writeKubeconfig(user: string): Promise<string> {
       const path = join(dir, `${user}.kubeconfig`)
       const caData = Buffer.from(pki.caCert).toString('base64')
       const config = {

@@ -149,7 +149,7 @@ async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = f
     leaderElectionRenewDeadline: '40s',
   }
   const [provisioner, resizer, attacher, sidecar, scheduler] = await Promise.all(
-    ['provisioner', 'resizer', 'attacher', 'sidecar', 'scheduler'].map(program.kubeconfigOf),
+    ['provisioner', 'resizer', 'attacher', 'sidecar', 'scheduler'].map(program.writeKubeconfig),
   )
   const capacity = { enableCapacity: 'central', capacityOwnerrefLevel: '-1', capacityPollInterval: '1s' }
   const flags = { ...sidecarFlags, ...capacity }
@@ -167,7 +167,7 @@ async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = f
   const election = { leaderElection: true, leaderElectionLeaseDuration: LEASE_DURATION }
   program.track(runScheduler({ kubeconfig: scheduler, ...election }, deps('scheduler')))
   for (const name of CONTROLLER_NAMES) {
-    const kubeconfig = await program.kubeconfigOf(name)
+    const kubeconfig = await program.writeKubeconfig(name)
     const flags = { kubeconfig, controllers: name, ...election, leaderElectionName: `stowage-${name}` }
     program.track(runRemoteControllers(flags, deps(name)))
   }
@@ -369,7 +369,7 @@ describe('the commands with the rights of the upstream roles', () => {
     const {
       deps,
       dir,
-      kubeconfigOf,
+      writeKubeconfig,
       track,
       post,
       waitUntil,
@@ -378,7 +378,7 @@ describe('the commands with the rights of the upstream roles', () => {
       denied: deniedRequests,
       problems,
     } = await startCluster(POOLS)
-    const kubeconfig = await kubeconfigOf('node')
+    const kubeconfig = await writeKubeconfig('node')
     const flags = { kubeconfig, nodeName: 'left', rootDir: join(dir, 'left'), runCommands: false, maxPods: '10' }
     track(runNode(flags, { ...deps('node'), onReady: () => {} }))
     const container = { name: 'main', image: 'none', volumeMounts: [{ name: 'scratch', mountPath: '/s' }] }

@@ -1,5 +1,5 @@
 // Keeps the last hour of rates and latencies: a sample every ten seconds from the metrics of a Stowage server, in a ring. Other
-// servers have no such metrics; what is not available is null, with the reason.
+// servers have no such metrics: values that a server does not provide are null, and `sources` gives the reason.
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Transport } from '../../client/http/transport.ts'
@@ -29,7 +29,7 @@ export interface HistoryOptions {
 const INTERVAL_MS = 10_000
 /** One hour. The oldest sample is dropped. */
 const SAMPLES_MAX = 360
-/** After a failure that another request would not change, such as a missing right, the server is asked this rarely. */
+/** The interval while no source is available, for example because the user lacks permission or the server is down. */
 const UNAVAILABLE_INTERVAL_MS = 60_000
 
 const STEP_HISTOGRAM = 'stowage_claim_step_duration_seconds'
@@ -54,7 +54,7 @@ interface Scrape {
 
 export function createHistory({ transport, clock }: HistoryOptions): History {
   const samples: HistorySample[] = []
-  const notYet: Feature = { available: false, reason: 'the first sample is not taken yet' }
+  const notYet: Feature = { available: false, reason: 'no sample has been taken yet' }
   const sources: Record<HistorySource, Feature> = { claims: notYet, operations: notYet, metrics: notYet }
   let previous: Scrape | undefined
 
@@ -64,9 +64,9 @@ export function createHistory({ transport, clock }: HistoryOptions): History {
     return response.text
   }
 
-  async function read<T>(source: HistorySource, run: () => Promise<T>): Promise<T | null> {
+  async function fetchSource<T>(source: HistorySource, fetch: () => Promise<T>): Promise<T | null> {
     try {
-      const value = await run()
+      const value = await fetch()
       sources[source] = { available: true }
       return value
     } catch (error) {
@@ -107,10 +107,10 @@ export function createHistory({ transport, clock }: HistoryOptions): History {
   }
 
   async function sample(signal: AbortSignal): Promise<void> {
-    const operations = await read('operations', () => countOperations(signal))
+    const operations = await fetchSource('operations', () => countOperations(signal))
     // The metrics of other servers do not cover volumes, and may be large.
     const isStowage = sources.operations.available
-    const scraped = isStowage ? await read('metrics', () => scrape(signal)) : null
+    const scraped = isStowage ? await fetchSource('metrics', () => scrape(signal)) : null
     if (!isStowage) sources.metrics = sources.operations
     sources.claims =
       scraped && !scraped.claims

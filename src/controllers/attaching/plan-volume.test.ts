@@ -58,7 +58,7 @@ describe('planVolume', () => {
   it('SYS-18 waits for an attachment that is being deleted', () => {
     const deletedView = anAttachmentView('left', { attachment: anAttachment('left', true) })
     expect(plan({ desiredAttachments: [aDesiredAttachment('left')], attachments: [deletedView] })).toMatchObject([
-      { do: 'wait', message: 'the volume is being detached from node left and is attached again afterwards' },
+      { do: 'wait', message: 'the volume is being detached from node left and will be attached again afterwards' },
     ])
     expect(plan({ desiredAttachments: [aDesiredAttachment('right')], attachments: [deletedView] })).toMatchObject([
       { do: 'wait' },

@@ -3,7 +3,7 @@
 //
 //   no pod on the node needs the volume   unmounted → detach
 //                                         mounted   → wait; force-detach if the node is out of service, or was deleted
-//                                                     for longer than the timeout
+//                                                     longer ago than the timeout
 //   a pod on the node needs the volume    not attached → attach, unless it is a single-node volume attached to another
 //                                                     node, the node is missing or full, or the old attachment is being deleted
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -84,7 +84,7 @@ function planDetach({ attachment, node, isMounted, deletedForMs }: AttachmentVie
       return { do: 'detach', attachment, force: 'out-of-service' }
     case 'ready':
       return { do: 'wait', message: `node ${nodeName} still has the volume mounted`, target: waitTarget }
-    case 'lost': // its pods may still run and write, however long it is silent
+    case 'lost': // its pods may still be running and writing, no matter how long the node has been silent
       return {
         do: 'wait',
         message: `node ${nodeName} is not ready and may still have the volume mounted; once its machine is off: stowage node fence ${nodeName} --confirm-off`,
@@ -95,7 +95,12 @@ function planDetach({ attachment, node, isMounted, deletedForMs }: AttachmentVie
       const message = `node ${nodeName} was deleted and may still have the volume mounted`
       if (!Number.isFinite(forceAfterMs)) return { do: 'wait', message, target: waitTarget }
       const afterMs = forceAfterMs - deletedForMs
-      return { do: 'wait', message: `${message}; it is force-detached after the timeout`, target: waitTarget, afterMs }
+      return {
+        do: 'wait',
+        message: `${message}; the volume will be force-detached after the timeout`,
+        target: waitTarget,
+        afterMs,
+      }
     }
   }
 }
@@ -110,7 +115,7 @@ function planDesired({ name, isSingleNode, desiredAttachments, attachments }: Vo
     if (existing && isBeingDeleted(existing.attachment)) {
       steps.push({
         do: 'wait',
-        message: `the volume is being detached from node ${nodeName} and is attached again afterwards`,
+        message: `the volume is being detached from node ${nodeName} and will be attached again afterwards`,
       })
     } else if (existing) {
       // attached, or being attached by the attacher

@@ -813,7 +813,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([])
     fixture.put(quota('1Gi'))
     expect(fixture.problems()).toEqual([
-      'needless wait: claim team-a/a has no class, even though there is a default class: it says "Warning ExceededQuota: because"',
+      'needless wait: claim team-a/a has no class, although there is a default class: it says "Warning ExceededQuota: because"',
     ])
   })
 
@@ -1032,8 +1032,8 @@ describe('checkers of the state at rest', () => {
       `finalizers: claim team-a/a has a volume, but still has the finalizer ${INTENT}`,
       'no reason: claim team-a/a is being deleted, and no event says what it waits for',
       'not deleted: pod team-a/p is stuck in deletion on undefined, held by no finalizer',
-      'not deleted: namespace team-b is still being deleted, even though it is empty',
-      'not deleted: attributes class gold is still being deleted, even though it is unused',
+      'not deleted: namespace team-b is still being deleted, although it is empty',
+      'not deleted: attributes class gold is still being deleted, although it is unused',
     ])
   })
 

@@ -69,7 +69,7 @@ describe('checkStatefulSets', () => {
     fixture.put(['set', createSet()], ['claim', createClaim()])
     fixture.put(['claim', createClaim([owner])])
     expect(fixture.violations).toEqual([
-      'retention: claim team-a/data-set0-0 got an owner of kind StatefulSet, even though whenDeleted is Retain',
+      'retention: claim team-a/data-set0-0 got an owner of kind StatefulSet, although whenDeleted is Retain',
     ])
     const deleted = start()
     deleted.put(['set', createSet()], ['claim', createClaim()])

@@ -35,9 +35,9 @@ export interface Cluster {
   readonly replicas: ReadonlyMap<string, SimProcess>
   /** Returns a client that bypasses the network, for users and checkers; undefined while the server is down. */
   directClient(): Client | undefined
-  /** Returns such a client of any API server that is up. */
+  /** Returns a direct client of a randomly chosen API server; undefined if that server is not ready. */
   anyDirectClient(): Client | undefined
-  /** Returns a function that limits a client of the server to the rights of a node's agent. Requires `identities`. */
+  /** Returns a function that replaces a client with one that has the permissions of the node's agent. Requires `identities`. */
   answersToNode(nodeName: string): (server: Client) => Client
   /** Returns the store, for checkers; undefined while the server is down. */
   store(): Store | undefined
@@ -45,7 +45,7 @@ export interface Cluster {
   follow(listener: (store: Store) => void): void
   /** Adds and starts a component that reaches the server over the network only. `answers` changes how the server answers it. */
   add(name: string, main: (env: Env, client: Client) => void, answers?: (server: Client) => Client): SimProcess
-  /** Starts every process that is down, ends all faults, and waits until the server answers. */
+  /** Starts every process that is down, sets all fault rates to 0, and waits until the server is up. */
   heal(): Promise<void>
 }
 
@@ -149,7 +149,7 @@ export async function createCluster(
     }
     return replica
   }
-  const randomServer = apiServers > 1 ? simulation.random('api servers') : () => 0
+  const serverRandom = apiServers > 1 ? simulation.random('api servers') : () => 0
 
   const network = createNetwork(simulation, () => (server.alive ? currentServer?.client : undefined))
 
@@ -175,7 +175,7 @@ export async function createCluster(
         cluster.directClient(),
         ...replicas.filter(({ process }) => process.alive).map(({ client }) => client),
       ]
-      return clients[Math.floor(randomServer() * clients.length)]
+      return clients[Math.floor(serverRandom() * clients.length)]
     },
     answersToNode: (nodeName) => (client) => currentServer?.clientOf(nodeName) ?? client,
     store: () => (server.alive ? currentServer?.store : undefined),

@@ -264,7 +264,7 @@ describe('stowage df', () => {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'claims' },
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'ann' }],
     })
-    const kubeconfig = await program.kubeconfigOf('ann')
+    const kubeconfig = await program.writeKubeconfig('ann')
     const run = (...flags: string[]) => runDf(...flags, '--kubeconfig', kubeconfig)
     await program.api.waitUntil(async () => (await run('-n', 'shop')).code === 0, 'the role to be in effect')
     const { out } = await run('-n', 'shop')

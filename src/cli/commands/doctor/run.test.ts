@@ -154,7 +154,7 @@ describe('stowage doctor', () => {
 
   it("PLUS-9 runs with a viewer's rights, and reports the rights of other users as unknown", async () => {
     const cluster = await startCluster()
-    const kubeconfig = await cluster.kubeconfigOf('viewer')
+    const kubeconfig = await cluster.writeKubeconfig('viewer')
     const flags = ['--csi-address', cluster.endpoint, '--component', 'sidecar', '--as', ACCOUNT, '-o', 'json']
     const result = await runDoctor('--kubeconfig', kubeconfig, ...flags)
     expect(result.problems()).toEqual([

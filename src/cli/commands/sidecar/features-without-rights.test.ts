@@ -68,7 +68,7 @@ it('PLUS-9 features without their rights are out of service and logged once each
   const log = { debug: () => {}, info: write('info'), warn: write('warn'), error: write('error') }
   const settings = readSidecarSettings({
     csiAddress: endpoint,
-    kubeconfig: await program.kubeconfigOf('sidecar'),
+    kubeconfig: await program.writeKubeconfig('sidecar'),
     leaderElection: 'true',
     enableCapacity: 'central',
     capacityOwnerrefLevel: '-1',

@@ -76,7 +76,7 @@ async function startCluster({
     const namespace = metadata.namespace ? `/namespaces/${metadata.namespace}` : ''
     await post(`${prefix}${namespace}/${kind.toLowerCase()}s`, { apiVersion, kind, metadata, ...object })
   }
-  const kubeconfig = await program.kubeconfigOf(TOKEN)
+  const kubeconfig = await program.writeKubeconfig(TOKEN)
   const allFlags = { csiAddress: endpoint, kubeconfig, retryIntervalStart: '10ms', ...flags }
 
   function startSidecar(ownFlags: Readonly<Record<string, string>> = {}) {

@@ -47,7 +47,7 @@ async function startCluster() {
   api.operations.applyLocal({ changed: [failedProvision(nowMs)], removed: [] })
   await api.waitUntil(async () => (await program.client.list(operationKind)).items.length === 1, 'the operation')
   const why = async (user: 'viewer' | 'guest', object: string, ...flags: string[]) => {
-    const kubeconfig = await program.kubeconfigOf(user)
+    const kubeconfig = await program.writeKubeconfig(user)
     let out = ''
     let err = ''
     const code = await runCommandLine(['node', 'stowage', 'why', object, '--kubeconfig', kubeconfig, ...flags], {

@@ -66,7 +66,7 @@ describe('clone of a claim', () => {
     expect(await finalizersOf(apiServer)).toContain('provisioner.storage.kubernetes.io/cloning-protection')
   })
 
-  it('PROV-9 allows a larger volume than the source', async () => {
+  it('PROV-9 allows a larger volume than the source, and rejects a reply that is smaller than requested', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await createSource(apiServer)
     const claim = aClaim({ ...CLAIM_SOURCE, resources: { requests: { storage: '200' } } })
@@ -79,7 +79,7 @@ describe('clone of a claim', () => {
     expect(messageOf(await provision({ claim }))).toContain('capacity 100 less than requested capacity 200')
   })
 
-  it('PROV-9 deletes a volume whose reply has no content source', async () => {
+  it('PROV-9 deletes the new volume if the CreateVolume reply has no content source', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await createSource(apiServer)
     driver.setReplies({ createVolume: async () => ({ volume: { volumeId: 'empty', capacityBytes: 100n } }) })
@@ -98,8 +98,18 @@ describe('clone of a claim', () => {
     ['of another driver', { driver: 'other.example.com' }, {}, 'handled by the driver other.example.com'],
     ['that is bound to another claim', { boundTo: 'another-uid' }, {}, 'not bound to default/source'],
     ['with a volume that is not bound', { volumePhase: 'Released' }, {}, 'is Released and not Bound'],
-    ['of volume mode Block', { mode: 'Block' }, {}, 'Source is Block, but new PVC requested Filesystem'],
-    ['of volume mode Filesystem', {}, { volumeMode: 'Block' }, 'Source is Filesystem, but new PVC requested Block'],
+    [
+      'of volume mode Block for a Filesystem claim',
+      { mode: 'Block' },
+      {},
+      'Source is Block, but new PVC requested Filesystem',
+    ],
+    [
+      'of volume mode Filesystem for a Block claim',
+      {},
+      { volumeMode: 'Block' },
+      'Source is Filesystem, but new PVC requested Block',
+    ],
     [
       'that a claim without a class requests',
       {},

@@ -331,7 +331,7 @@ describe('the check of finalizers', () => {
   it('PLUS-9 reports a finalizer of a driver that is not installed', async () => {
     const volumeattachments = [createDeletedObject('csi-1', attacherFinalizer, 1_000, { attacher: DRIVER })]
     expect(await run(finalizers, { objects: { volumeattachments } })).toEqual([
-      `error VolumeAttachment csi-1: It is deleted, but nothing removes the finalizer ${attacherFinalizer}: the driver ${DRIVER} is not installed.`,
+      `error VolumeAttachment csi-1: It is being deleted, but nothing removes the finalizer ${attacherFinalizer}: the driver ${DRIVER} is not installed.`,
     ])
     const csinodes = [aCsiNode('n1', DRIVER)]
     expect(await run(finalizers, { objects: { volumeattachments, csinodes } })).toEqual([
@@ -419,7 +419,7 @@ describe('the check of leases', () => {
 describe('the check of clocks', () => {
   const createServerAnswer = (dateMs: number) => ({ dateMs, sentMs: NOW_MS, receivedMs: NOW_MS })
 
-  it('PLUS-9 reports the direction of a difference to the API server', async () => {
+  it('PLUS-9 reports whether the local clock is ahead of or behind the API server', async () => {
     expect(await run(clocks, { server: createServerAnswer(NOW_MS + 60_000) })).toEqual([
       'warning The clock of this machine is 60 s behind that of the API server.',
     ])
@@ -429,7 +429,7 @@ describe('the check of clocks', () => {
     expect(await run(clocks, { server: createServerAnswer(NOW_MS - 5_900) })).toEqual([expect.stringMatching(/^ok /)])
   })
 
-  it('PLUS-9 reports holders that renew their lease in the future', async () => {
+  it('PLUS-9 reports leases whose renewTime is in the future', async () => {
     const spec = { holderIdentity: 'node-7', renewTime: microTimestamp(NOW_MS + 31_000) }
     expect(await run(clocks, { objects: { leases: [createObject('node-7', { spec })] } })).toEqual([
       'warning Leases are renewed up to 30 s in the future, so the clocks of their holders are ahead: node-7.',
@@ -449,7 +449,7 @@ describe('the check of the disk', () => {
     expect(statusOfUsage({ availableBytes: 99 * MIB })).toBe('error')
     expect(statusOfUsage({ availableFiles: 999 })).toBe('warning')
     expect(describeUsage({ ...usage, availableBytes: 5_000 * MIB })[0]!.message).toBe(
-      'The file system of /data has 4.9 GiB available, and the store has 4.0 MiB.',
+      'The file system of /data has 4.9 GiB available, and the store uses 4.0 MiB.',
     )
   })
 

@@ -45,7 +45,7 @@ async function readUsage(dataDir: string): Promise<DiskUsage | undefined> {
 }
 
 export function describeUsage({ dataDir, availableBytes, availableFiles, storeBytes }: DiskUsage): Finding[] {
-  const store = storeBytes === undefined ? '' : `, and the store has ${formatBytes(storeBytes)}`
+  const store = storeBytes === undefined ? '' : `, and the store uses ${formatBytes(storeBytes)}`
   const message = `The file system of ${dataDir} has ${formatBytes(availableBytes)} available${store}.`
   const remedy = `df -h ${dataDir}`
   if (availableBytes < AVAILABLE_BYTES_MIN)

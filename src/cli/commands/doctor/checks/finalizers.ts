@@ -98,7 +98,7 @@ function describeObject(
       {
         status: 'error',
         object: id,
-        message: `It is deleted, but nothing removes the finalizer ${driverFinalizer}: the driver ${driver} is not installed.`,
+        message: `It is being deleted, but nothing removes the finalizer ${driverFinalizer}: the driver ${driver} is not installed.`,
         remedy: `Install the driver again, or, if its storage no longer exists: kubectl patch ${target} --type merge -p '{"metadata":{"finalizers":null}}'`,
       },
     ]

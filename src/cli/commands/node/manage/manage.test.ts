@@ -241,7 +241,7 @@ describe('stowage node forget', () => {
       code: 0,
       out:
         'To be removed:\n  Node a\n  CSINode a\n  Pod default/web-0\n  CSIStorageCapacity default/of-a\n' +
-        'To be kept, even though no other node can reach them (remove them with --delete-volumes):\n' +
+        'To be kept, although no other node can reach them (remove them with --delete-volumes):\n' +
         '  PersistentVolume only-a (1Gi, claim default/only-a)\n',
     })
     expect(await run('forget', 'a', '--yes')).toMatchObject({ code: 2, err: expect.stringContaining('is ready') })
