@@ -50,12 +50,23 @@ export function etcdSkipReason(): string | undefined {
   }
 }
 
-export async function startEtcd({
+/** Another process may take a port between its choice and the start of etcd: other ports are chosen then. */
+export async function startEtcd(options: EtcdOptions = {}): Promise<RunningEtcd> {
+  for (let retries = 3; ; retries--) {
+    try {
+      return await startEtcdOnFreePorts(options)
+    } catch (error) {
+      if (retries === 0 || !/address already in use/.test((error as Error).message)) throw error
+    }
+  }
+}
+
+async function startEtcdOnFreePorts({
   members: count = 1,
   flags = [],
   dir: parent = tmpdir(),
   tls,
-}: EtcdOptions = {}): Promise<RunningEtcd> {
+}: EtcdOptions): Promise<RunningEtcd> {
   const dir = await mkdtemp(join(parent, 'stowage-etcd-'))
   const ports = await freePorts(3 * count)
   const names = Array.from({ length: count }, (_, index) => ({
@@ -90,7 +101,17 @@ export async function startEtcd({
       ...flags,
     ])
   })
-  await Promise.all(members.map((member) => member.start()))
+  const remove = async () => {
+    await Promise.all(members.map((member) => member.kill()))
+    await peerNetwork.close()
+    await rm(dir, { recursive: true, force: true })
+  }
+  try {
+    await Promise.all(members.map((member) => member.start()))
+  } catch (error) {
+    await remove()
+    throw error
+  }
   return {
     endpoints: members.map(({ endpoint }) => endpoint),
     members,
@@ -100,11 +121,7 @@ export async function startEtcd({
         await pause()
       }
     },
-    async remove() {
-      await Promise.all(members.map((member) => member.kill()))
-      await peerNetwork.close()
-      await rm(dir, { recursive: true, force: true })
-    },
+    remove,
   }
 }
 
