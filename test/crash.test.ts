@@ -10,7 +10,7 @@ import { seedFrom } from './helpers/seed.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { type ReceivedEvent, watchFrom } from './helpers/watch.ts'
 
-const KILLS = Number(process.env.CRASH_KILLS ?? 50)
+const KILLS = Number(process.env.CRASH_KILLS ?? 30)
 const WRITERS = 16
 /** Writes that are acknowledged before a kill. */
 const LOAD_WRITES = { min: 1, max: 100 }

@@ -13,7 +13,7 @@ import { seedFrom } from './helpers/seed.ts'
 
 const facts = await probeThisMachine()
 const skipMessage = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4', 'limits'])
-const CYCLES = Number(process.env.DRIVER_CYCLES ?? (process.env.CI ? 200 : 40))
+const CYCLES = Number(process.env.DRIVER_CYCLES ?? (process.env.CI ? 100 : 40))
 const CALLERS = 12
 /** Bounds of the time from ready to the next kill: answered calls plus milliseconds. */
 const UPTIME = { callsMax: 40, delayMsMax: 60 }
