@@ -130,8 +130,8 @@ function burstFigures(claims: number, rounds: readonly Round[]): Figure[] {
 }
 
 /**
- * Alternates small batches with and without a class. Both see the same load and the same number of claims, and a short stall
- * changes neither median.
+ * Alternates small batches with and without a class. Both run under the same load with the same number of claims, and a short stall changes
+ * neither median.
  */
 async function measureCreates(options: PartOptions): Promise<Figure[]> {
   const bench = await openBench(options, { drivesInProcess: true })

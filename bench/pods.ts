@@ -1,7 +1,7 @@
 // Measures pods with a volume each, from create to Running, on one node: server, driver and agent are separate
 // processes. The limit is the same driver in the same run, called directly for as many volumes at once.
 //   loop        volumes with real devices and file systems
-//   directory   volumes that cost the driver almost nothing, which leaves the cost of stowage; and the agent's memory
+//   directory   volumes that cost the driver almost nothing, which leaves the cost of Stowage; and the agent's memory
 import { join } from 'node:path'
 import type { Kind } from '../src/api/kind.ts'
 import { persistentVolumeClaimKind as claimKind } from '../src/api/kinds/claim/claim.ts'
@@ -95,7 +95,7 @@ async function measureLoop(options: PartOptions): Promise<Figure[]> {
     }
     await bench.measureDriverAlone(pods)
     const [byPods, byDriver, p50Ms]: [number[], number[], number[]] = [[], [], []]
-    // The rounds alternate: both see the same load of the machine.
+    // The rounds alternate, so that both run under the same load of the machine.
     for (let round = 1; round <= rounds; round++) {
       options.progress(`${pods} pods, ${pods} volumes by the driver alone; round ${round} of ${rounds}`)
       const burst = await bench.runPods(pods)

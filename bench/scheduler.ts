@@ -132,8 +132,8 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
 }
 
 /**
- * Compares two clusters, one of them with capacity tracking. Small bursts alternate: both see the same load and the same number
- * of claims, and a short stall changes neither median.
+ * Compares two clusters, one of them with capacity tracking. Small bursts alternate: both run under the same load with the same number of
+ * claims, and a short stall changes neither median.
  */
 async function measureTracking(options: PartOptions): Promise<Figure[]> {
   const { warmUpPods, trackedPairs, trackedClaims } = options.isLong ? LONG : SHORT

@@ -1,8 +1,8 @@
 // Measures the memory of `stowage up` under churn: claims are provisioned and deleted at a constant rate, and then the server
 // is idle. Anonymous memory (heap, stacks, buffers) and mapped files are reported separately.
 //
-// The memory after the load is compared with that of two idle servers: the same one after its start, when it has not yet
-// compiled the code that handles claims, and a second one that has provisioned and deleted a few claims and has been idle since.
+// The memory after the load is compared with that of two idle servers: the same server after its start, when it has not yet compiled the
+// code that handles claims, and a second one that has provisioned and deleted a few claims and has been idle since.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

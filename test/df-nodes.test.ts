@@ -67,7 +67,7 @@ describe('stowage df with nodes in other processes', { timeout: TIMEOUT_MS }, ()
       expect(code, stderr).toBe(0)
       const [claim] = JSON.parse(stdout).items
       if (isExpected(claim)) return claim
-      if (attempt === POLLS_MAX) throw new Error(`timed out; the last answer is ${stdout}`)
+      if (attempt === POLLS_MAX) throw new Error(`timed out; the last output is ${stdout}`)
     }
   }
 

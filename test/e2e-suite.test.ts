@@ -25,7 +25,11 @@ describe.skipIf(skipMessage)(`the external storage tests${skipMessage ? ` (${ski
 
   beforeAll(async () => {
     dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-e2e-')))
-    server = await startServer({ dataDir: join(dir, 'data'), nodes: 1, flags: ['--pool-size', '1Gi'] })
+    server = await startServer({
+      dataDir: join(dir, 'data'),
+      nodes: 1,
+      flags: ['--pool-size', '1Gi', '--max-volumes-per-node', '8'],
+    })
     kubectl = createKubectl({
       program: kubectlProgram!,
       kubeconfig: server.kubeconfig,
@@ -76,7 +80,7 @@ describe.skipIf(skipMessage)(`the external storage tests${skipMessage ? ` (${ski
       onlineExpansion: facts.expansion.has('ONLINE'),
       pvcDataSource: facts.controller.has('CLONE_VOLUME'),
       readWriteOncePod: facts.controller.has('SINGLE_NODE_MULTI_WRITER'),
-      volumeLimits: registered.allocatable !== undefined,
+      volumeLimits: registered.allocatable?.count === 8,
     }).toEqual({
       capacity: described.capacity,
       topology: described.topology,

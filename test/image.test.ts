@@ -1,5 +1,5 @@
 // Tests the image: `npm run image` assembles it from a copy of the sources, and the program in it runs in a chroot with a
-// read-only root. The tests have no container engine, so they only compare the Dockerfile with the image.
+// read-only root. The tests have no container engine, so they compare the Dockerfile with the image instead of building it.
 import { execFile, execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chown, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'

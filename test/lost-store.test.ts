@@ -1,5 +1,5 @@
 // Removes, renames or hides the directory of the store under a running server.
-// docs/how-to/operations.md#failures describes what an operator sees.
+// docs/how-to/operations.md#failures describes the symptoms.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'

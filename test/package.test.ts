@@ -52,7 +52,7 @@ describe('scripts/build.mjs', () => {
   const markAsOld = () => utimes(join(copy, 'dist', 'stowage.js'), 1, 1)
 
   it(
-    'SYS-1 builds changed, new and generated sources, and leaves an up-to-date dist/ alone',
+    'SYS-1 builds changed, new and generated sources, and does not rebuild an up-to-date dist/',
     async () => {
       await restoreTime(join(copy, 'src', 'main.ts'))
       await build()

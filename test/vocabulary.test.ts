@@ -1,4 +1,4 @@
-// Keeps invented vocabulary out of code and prose: where Kubernetes, CSI or the trade has a word, that word is used.
+// Keeps invented vocabulary out of code and prose: if Kubernetes, CSI or common usage has a word, that word is used.
 // CONTRIBUTING.md describes the voice; these tests only catch words and names that had to be replaced everywhere.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

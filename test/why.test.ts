@@ -1,5 +1,5 @@
-// Produces common causes of objects that are not ready on `stowage up`, and checks what `stowage why` reports about each: the
-// JSON here, and the text in docs/how-to/why.md. WHY_PAGE=print prints the text for the page.
+// Creates objects that are not ready, for common causes, on `stowage up`, and checks the report of `stowage why` about each: the JSON here,
+// and the text in docs/how-to/why.md. WHY_PAGE=print prints the text for the page.
 import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
 // The objects of the comparison with upstream's sidecars: the class of csi-driver-host-path, bound claims with their volumes,
-// pods, and new claims as the binder of kube-controller-manager hands them to a provisioner.
+// pods, and new claims as the binder of kube-controller-manager prepares them for a provisioner.
 import { get } from 'node:https'
 import type { Endpoint } from './http-connection.ts'
 import { numberedRequest, openAll, type RequestText } from './load-role.ts'

@@ -164,7 +164,7 @@ function toNanos({ digits, decimalCount, suffix }: { digits: bigint; decimalCoun
   const scaledDigits = suffix.base === 2 ? digits << BigInt(suffix.power) : digits
   const power = NANO_DIGITS - decimalCount + (suffix.base === 10 ? suffix.power : 0)
   if (power >= 0) return scaledDigits * 10n ** BigInt(power)
-  if (-power > 2 * QUANTITY_LENGTH_MAX) return 1n // less than a billionth, whatever the digits are; rounds up
+  if (-power > 2 * QUANTITY_LENGTH_MAX) return 1n // less than a billionth for any digits; rounds up
   return divideAwayFromZero(scaledDigits, 10n ** BigInt(-power))
 }
 

@@ -141,7 +141,7 @@ describe('the turn of a request', () => {
     for (const close of closes) close()
   })
 
-  it('SYS-19 is not used by a client that has closed its connection', async () => {
+  it('SYS-19 is not given to a client that has closed its connection', async () => {
     await createCrowdedServer()
     const lists = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList()))
     const closedRequest = api.server.handle({ ...request(MAPS, 'ann'), isClosed: () => true })

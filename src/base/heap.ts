@@ -6,7 +6,7 @@ import type { Clock } from './clock.ts'
 
 /** A flag of V8 that every supported release of Node.js has. */
 export const HEAP_GROWTH_FLAG = '--heap-growing-percent'
-/** Another such flag. Without it, V8 keeps most pages of a heap that has shrunk, half empty. */
+/** A flag of V8 that every supported release of Node.js has. Without it, V8 keeps most pages of a heap that has shrunk, half empty. */
 export const COMPACTION_FLAG = '--compact-on-every-full-gc'
 const HEAP_GROWTH_PERCENT = 50
 

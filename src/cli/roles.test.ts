@@ -29,7 +29,7 @@ const GI = 1024 ** 3
 /** Longer than the default, so that no process loses its lease on a busy machine. */
 const LEASE_DURATION = '60s'
 
-/** The roles of each controller of `stowage controllers`. capacity-cleanup is not tested, because upstream has no counterpart. */
+/** The roles of each controller of `stowage controllers`. capacity-cleanup and lost-volumes are not tested, because upstream has no counterparts. */
 const CONTROLLER_ROLES: Readonly<Partial<Record<ControllerName, readonly string[]>>> = {
   attaching: ['attachdetach-controller'],
   binding: ['persistent-volume-binder'],

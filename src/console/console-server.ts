@@ -1,5 +1,5 @@
-// Handles the console's requests: every request passes the checks of Host, Origin, body type and session before its route.
-// protocol.ts has the messages; listener.ts listens and loads this file with the first request.
+// Handles the console's requests: checks Host, Origin, body type and session, then calls the route. protocol.ts defines the
+// messages; listener.ts loads this file on the first request.
 import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -39,7 +39,7 @@ export interface ConsoleServerOptions {
   readonly pageDir?: string
 }
 
-/** What the listener knows. */
+/** Values that the listener provides. */
 export interface ConsoleAddress {
   readonly port: number
   /** The secret part of the printed URL. */
@@ -72,7 +72,7 @@ export function createConsoleServer(options: ConsoleServerOptions, { port, token
     ...{ kubeconfig: options.kubeconfig, context: options.context },
   })
   setMaxListeners(0, stop.signal) // every request adds a listener
-  history.run(stop.signal).catch((error: unknown) => log.error({ err: error }, 'The console takes no more samples'))
+  history.run(stop.signal).catch((error: unknown) => log.error({ err: error }, 'The console stopped taking samples'))
 
   async function route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     checkHost(incoming, port)

@@ -1,5 +1,5 @@
-// Test fixture: a console for an API server on an HTTPS port, and a browser's view of it: requests with cookie and Origin, and
-// the WebSocket of a tab.
+// Test fixture: a console for an API server on an HTTPS port, and a browser client with cookie, Origin and the WebSocket of a
+// tab.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ import type { WatchCommand, WatchMessage } from './protocol.ts'
 
 const WAIT = { timeout: 20_000, interval: 10 }
 
-/** Options of a server that authenticates by the token: `viewer` may read, `stranger` has no rights, `wrong` is rejected. */
+/** Options of a server that authenticates tokens: `viewer` may read, `stranger` has no permissions, `wrong` is rejected. */
 export const withUsers = (): ServerFixtureOptions => ({
   authenticator: {
     authenticate({ authorization = '' }) {
@@ -32,7 +32,7 @@ export const withUsers = (): ServerFixtureOptions => ({
   authorizer: {
     authorize(attributes) {
       const { user, verb } = attributes
-      // All users may read discovery and ask for their own rights.
+      // All users may read discovery and review their own access.
       const isOpen = attributes.path !== undefined || attributes.resource.startsWith('selfsubject')
       const isRead = ['get', 'list', 'watch'].includes(verb)
       return { allowed: user.name === 'admin' || isOpen || (user.name === 'viewer' && isRead) }
@@ -162,7 +162,7 @@ async function openTab(port: number, headers: Record<string, string>) {
     get closeCode() {
       return closeCode
     },
-    /** Waits for a message, and removes it and all before it. */
+    /** Waits for a message, and discards it and all earlier ones. */
     async until(matches: (message: WatchMessage) => boolean): Promise<WatchMessage> {
       return vi.waitFor(() => {
         const index = messages.findIndex(matches)
@@ -173,7 +173,7 @@ async function openTab(port: number, headers: Record<string, string>) {
   }
 }
 
-/** A connection through an API server without the group stowage.dev, as stock servers are. */
+/** A connection to an API server without the group stowage.dev, like a stock server. */
 export async function withoutStowageGroup(connection: Connection): Promise<Connection> {
   const transport = createTransport({ connection, clock: systemClock() })
   const server = createServer(async (incoming, response) => {

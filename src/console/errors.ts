@@ -1,7 +1,7 @@
 // The errors of the console's own routes. Errors of the API server are passed on unchanged.
 import { ApiError } from '../api/status-error.ts'
 
-/** The page must send the token again. The reason distinguishes it from a 401 of the API server. */
+/** Makes the page send the token again. The reason distinguishes the error from a 401 of the API server. */
 export const sessionRequired = (): ApiError =>
   new ApiError(401, 'SessionRequired', 'There is no session, or it has ended. Open the URL that the console printed.')
 
@@ -9,7 +9,7 @@ export const wrongToken = (): ApiError =>
   new ApiError(
     401,
     'SessionRequired',
-    'The token is wrong: it is that of another console, or of an earlier start. Open the URL that the console printed last.',
+    'The token is wrong: it belongs to another console, or to an earlier start. Open the URL that the console printed last.',
   )
 
 export const wrongHost = (host: string | undefined, allowed: readonly string[]): ApiError =>

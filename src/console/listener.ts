@@ -1,5 +1,5 @@
-// Listens for the console on the loopback address, and loads the rest of it with the first request: a console that is not
-// opened costs a socket. The token of the URL is created here.
+// Listens on the loopback address and creates the URL with its token. Loads the rest of the console on the first request, so that
+// an unused console costs only a socket.
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { UsageError } from '../base/usage-error.ts'
@@ -10,7 +10,7 @@ export interface ConsoleListener {
   readonly port: number
   /** The URL with the token. */
   readonly url: string
-  /** Loads the console before the first request, so that it takes samples. */
+  /** Loads the console before the first request, so that it starts to take samples. */
   load(): void
   close(): Promise<void>
 }
@@ -18,9 +18,9 @@ export interface ConsoleListener {
 export interface ListenOptions {
   /** 0 for a free port. Undefined for DEFAULT_PORT, or a free one if it is in use. */
   readonly port: number | undefined
-  /** The flag of the port, for errors. */
+  /** The flag that sets the port, for error messages. */
   readonly portFlag: string
-  /** Called with the first request. */
+  /** Called on the first request. */
   loadOptions(): Promise<ConsoleServerOptions>
 }
 
@@ -39,7 +39,7 @@ export async function listenConsole({ port, portFlag, loadOptions }: ListenOptio
       const [{ createConsoleServer }, options] = await Promise.all([import('./console-server.ts'), loadOptions()])
       return createConsoleServer(options, { port: listeningPort, token })
     })()
-    // Loading fails if the kubeconfig cannot be read; the next request tries it again.
+    // Loading fails if the kubeconfig cannot be read; the next request retries it.
     loading.catch(() => {
       loading = undefined
     })

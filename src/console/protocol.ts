@@ -50,7 +50,7 @@ export interface ConsoleObject {
 }
 
 export type WatchMessage =
-  /** The objects of the watch are sent again: forget those of before. The page may keep showing them until SYNCED. */
+  /** The objects of the watch are sent again: discard the previous ones. The page may keep showing them until SYNCED. */
   | { readonly id: number; readonly type: 'RESET' }
   /** At most 500 objects of the list. */
   | { readonly id: number; readonly type: 'ITEMS'; readonly objects: readonly ConsoleObject[] }
@@ -88,13 +88,13 @@ export interface Feature {
 export interface ConsoleInfo {
   readonly server: {
     readonly url: string
-    /** Absent if the server does not tell. */
+    /** Absent if the server does not report it. */
     readonly version?: string
     readonly isStowage: boolean
     /** Set if the server cannot be reached or rejects the credentials; all features are then unavailable. */
     readonly problem?: string
   }
-  /** The user as the API server names it. Absent if the server does not tell. */
+  /** The user as the API server names it. Absent if the server does not report it. */
   readonly user?: string
   readonly groups?: readonly string[]
   /** The namespace of the kubeconfig's context. */
@@ -125,7 +125,7 @@ export interface WhyLine {
   readonly namespace: string
   readonly name: string
   readonly state: DiagnosisState
-  /** Reason and message of the deepest cause that has no other beside it. */
+  /** Reason and message of the deepest cause without siblings. */
   readonly reason: string
   readonly message: string
 }
@@ -167,7 +167,7 @@ interface MeasuredUsage {
   readonly growthBytesPerDay?: number
 }
 
-/** A claim. Amounts that are not known are absent. */
+/** A claim. Unknown amounts are absent. */
 export interface DfClaim extends MeasuredUsage {
   readonly namespace?: string
   readonly claim?: string
@@ -229,9 +229,9 @@ export interface LeaksAnswer {
     readonly message: string
     readonly leftBecause?: string
   }[]
-  /** What could not be found out, and why. */
+  /** What could not be determined, and why. */
   readonly unknown: readonly string[]
-  /** Why nothing is known, for example because the driver has no socket on the machine of the console. */
+  /** Why there is no result, for example because the driver has no socket on the console's machine. */
   readonly problem?: string
 }
 
@@ -385,7 +385,7 @@ export type BulkState = 'running' | 'paused' | 'done' | 'failed'
 export interface BulkRun {
   readonly id: string
   readonly request: BulkRequest
-  /** Whether the run takes back what another run has changed. */
+  /** Whether the run reverts the changes of another run. */
   readonly isUndo: boolean
   readonly state: BulkState
   /** Why the run has failed. */
@@ -408,7 +408,7 @@ export interface BulkClaim {
   readonly message: string
 }
 
-/** A run that is recorded on claims, also of another process. */
+/** A run that is recorded on claims, possibly by another process. */
 export interface RecordedRun {
   readonly kind: 'grow' | 'migrate'
   /** The id of the operation or run. */
@@ -421,7 +421,7 @@ export interface RecordedRun {
   readonly claims: number
   /** Claims that have the new class or size. */
   readonly completed: number
-  /** Whether all claims have it and the record is closed. */
+  /** Whether all claims have the new class or size and the record is closed. */
   readonly isClosed: boolean
   readonly isUndo: boolean
 }

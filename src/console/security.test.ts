@@ -1,4 +1,4 @@
-// Who may use the console: Host, Origin, body type, token and session, and the headers of every response.
+// Tests the access control of the console (Host, Origin, body type, token and session) and the headers of every response.
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
@@ -12,7 +12,7 @@ const ROUTES = ['/', '/app-1.js', '/session', '/k8s/api/v1/pods', '/data/info', 
 const nowhere = { server: 'http://127.0.0.1:1', credentials: async () => ({}) }
 
 describe('the console', () => {
-  it.each(ROUTES)('SYS-13 rejects another host than that of the loopback address on %s', async (path) => {
+  it.each(ROUTES)('SYS-13 rejects a host other than the loopback address on %s', async (path) => {
     const console = await startConsole(nowhere)
     for (const host of ['evil.example', `evil.example:${console.listener.port}`, '127.0.0.1', '127.0.0.1:1']) {
       const answer = await console.send(path, { headers: { host } })
@@ -57,7 +57,7 @@ describe('the console', () => {
     expect((await console.request('/k8s/version')).status).toBe(503) // the session is valid; there is no API server
   })
 
-  it('SYS-13 answers 401 without a session, after it was ended and after 12 hours', async () => {
+  it('SYS-13 returns 401 without a session, after its end and after 12 hours', async () => {
     const clock = manualClock()
     const console = await startConsole(nowhere, { clock: { ...clock, after: clock.after, sleep: clock.sleep } })
     for (const path of ['/k8s/api/v1/pods', '/data/info']) {
@@ -75,7 +75,7 @@ describe('the console', () => {
     expect((await console.request('/data/nothing')).status).toBe(401)
   })
 
-  it('SYS-13 accepts writes only from its own origin, and reads not from other sites', async () => {
+  it('SYS-13 accepts writes only from its own origin, and rejects reads from other sites', async () => {
     const { console } = await createConsoleFixture()
     const path = '/k8s/api/v1/namespaces'
     const body = { metadata: { name: 'shop' } }
@@ -123,7 +123,7 @@ describe('the console', () => {
     await console.openTab()
   })
 
-  it('serves the page compressed, and lets browsers keep only files with a hash in their name', async () => {
+  it('serves the page compressed, and allows browsers to cache only files with a hash in their name', async () => {
     const console = await startConsole(nowhere)
     expect(await console.send('/')).toMatchObject({ status: 200, headers: { 'cache-control': 'no-cache' } })
     const script = await console.send('/app-1.js', { headers: { 'accept-encoding': 'gzip, br' } })
@@ -135,7 +135,7 @@ describe('the console', () => {
     expect((await console.send('/', { method: 'POST' })).status).toBe(405)
   })
 
-  it('SYS-13 names a port that is in use, and what to do', async () => {
+  it('SYS-13 reports a port that is in use, and what to do', async () => {
     const { listener } = await startConsole(nowhere)
     const loadOptions = () => Promise.reject(new Error('not needed'))
     await expect(listenConsole({ port: listener.port, portFlag: '--port', loadOptions })).rejects.toThrow(
@@ -143,7 +143,7 @@ describe('the console', () => {
     )
   })
 
-  it('explains why it cannot start, and tries again with the next request', async () => {
+  it('explains why it cannot start, and retries with the next request', async () => {
     let attempts = 0
     const listener = await listenConsole({
       port: 0,

@@ -2,7 +2,7 @@
 import { claimsOfPod } from '../volumes/claims-of-pod.ts'
 import type { Cluster, StoredPod } from './cluster.ts'
 import { type Diagnosis, fix, type Subject } from './diagnosis.ts'
-import { currentOperation, diagnoseAnswer, lastFailure } from './last-answer.ts'
+import { currentOperation, diagnoseFailure, lastFailure } from './last-failure.ts'
 import { diagnoseNodeHealth } from './node-health.ts'
 
 /** Diagnoses each volume of the pod that is not attached to the node although its driver requires attachment. */
@@ -23,7 +23,7 @@ export function diagnoseAttachments(pod: StoredPod, nodeName: string, cluster: C
       return [diagnoseOtherNode(subject, key, other.spec.nodeName, nodeName, cluster)]
     const attachment: Subject | undefined = own && { kind: 'VolumeAttachment', name: own.metadata.name }
     const error = own?.status?.attachError?.message
-    const condition = error && attachment ? diagnoseAnswer(error, 'attach', { subject: attachment }) : undefined
+    const condition = error && attachment ? diagnoseFailure(error, 'attach', { subject: attachment }) : undefined
     const failure = attachment && lastFailure(cluster, attachment, 'attach', { reasons: [], condition })
     if (failure) {
       const message = `the volume could not be attached to ${nodeName}`

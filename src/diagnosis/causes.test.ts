@@ -95,6 +95,30 @@ describe('the diagnosis of a pending claim that names its volume', () => {
   })
 })
 
+describe('the diagnosis of a pod whose claim does not exist', () => {
+  const rejection = (namespace: string, claimName: string) => ({
+    metadata: { namespace, name: `web.${claimName}` },
+    type: 'Warning',
+    reason: 'FailedCreate',
+    involvedObject: { kind: 'StatefulSet', namespace, name: 'web' },
+    message: `create Claim ${claimName} failed: persistentvolumeclaims "${claimName}" is forbidden: exceeded quota: storage`,
+  })
+  const diagnoseWith = (...events: readonly object[]) => diagnoseIn({ pods: [podWith('web', 'data')], events }, pod)
+
+  it('PLUS-1 reports the rejection of the claim by a quota', () => {
+    expect(JSON.stringify(diagnoseWith(rejection('shop', 'data')))).toContain('exceeded quota')
+  })
+
+  it('PLUS-1 ignores a rejection in another namespace, and one of a claim with a longer name', () => {
+    const diagnosis = diagnoseWith(
+      rejection('other', 'data'),
+      rejection('shop', 'data-1'),
+      rejection('shop', 'old-data'),
+    )
+    expect(JSON.stringify(diagnosis)).not.toContain('exceeded quota')
+  })
+})
+
 describe('the diagnosis of a pod without a node', () => {
   it('PLUS-1 reports a node on which the driver has reached its volume limit', () => {
     const diagnosis = diagnoseIn(
@@ -301,5 +325,44 @@ describe('the diagnosis of a pending claim on a stock cluster', () => {
       fixes: [{ command: 'kubectl -n shop delete pvc data' }],
       children: [{ reason: 'LastAnswer', numbers: { code: 'OutOfRange', attempts: 7 } }],
     })
+  })
+})
+
+describe('diagnose, for a claim whose volume existed on a lost node only', () => {
+  const lostNode = {
+    metadata: { name: 'a', labels: { 'topology.example/node': 'a' } },
+    spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] },
+    status: {
+      conditions: [
+        { type: 'Ready', status: 'Unknown' },
+        { type: 'Lost', status: 'True', message: 'the machine is off', lastTransitionTime: at(60) },
+      ],
+    },
+  }
+  const localVolume = () => {
+    const { metadata, spec, status } = volume('pv', 'data')
+    const matchExpressions = [{ key: 'topology.example/node', operator: 'In', values: ['a'] }]
+    const nodeAffinity = { required: { nodeSelectorTerms: [{ matchExpressions }] } }
+    return { metadata, spec: { ...spec, storageClassName: 'fast', nodeAffinity }, status }
+  }
+  const lists = { claims: [boundClaim('data', 'pv')], volumes: [localVolume()] }
+
+  it('PLUS-1 PLUS-11 names the node and the policy of the class, and nothing if the node is not lost', () => {
+    const classes = [
+      {
+        ...storageClass('Immediate'),
+        metadata: { name: 'fast', annotations: { 'stowage.dev/lost-volume-policy': 'mark-lost' } },
+      },
+    ]
+    const lost = diagnoseIn({ ...lists, classes, nodes: [lostNode, node('b')] }, claim)
+    expect(lost).toMatchObject({
+      state: 'failed',
+      reason: 'VolumeLost',
+      message:
+        'the claim is bound to pv, which exists on the node a only, and the node is lost; the policy of the class fast for lost volumes is mark-lost',
+    })
+    expect(lost.children?.[0]).toMatchObject({ subject: { kind: 'Node', name: 'a' }, reason: 'NodeLost' })
+    expect(diagnoseIn({ ...lists, nodes: [lostNode] }, claim).message).toContain('sets no policy for lost volumes')
+    expect(diagnoseIn({ ...lists, classes, nodes: [node('a'), node('b')] }, claim)).toMatchObject({ reason: 'Bound' })
   })
 })

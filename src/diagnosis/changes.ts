@@ -6,7 +6,7 @@ import { resizeCondition, resizeStateOf } from '../volumes/resize-status.ts'
 import { claimCapacity, isLess, requestedStorage } from '../volumes/sizes.ts'
 import { type Claim, type Cluster, claimSubject, keyOf } from './cluster.ts'
 import { type Diagnosis, type DiagnosisState, type Fix, fix } from './diagnosis.ts'
-import { currentOperation, diagnoseAnswer, lastFailure } from './last-answer.ts'
+import { currentOperation, diagnoseFailure, lastFailure } from './last-failure.ts'
 
 type Volume = Readonly<Stored<PersistentVolume>>
 
@@ -32,7 +32,7 @@ export function diagnoseExpansion(claim: Claim, volume: Volume, cluster: Cluster
   const error = resizeCondition(claim, 'ControllerResizeError') ?? resizeCondition(claim, 'NodeResizeError')
   const subject = claimSubject(claim)
   const condition = error?.message
-    ? diagnoseAnswer(error.message, 'expand', { subject: { kind: 'Condition', name: error.type } })
+    ? diagnoseFailure(error.message, 'expand', { subject: { kind: 'Condition', name: error.type } })
     : undefined
   const reasons = ['VolumeResizeFailed', 'FileSystemResizeFailed']
   const answer = lastFailure(cluster, subject, 'expand', { reasons, condition })

@@ -11,6 +11,7 @@ import { diagnoseExpansion, diagnoseModification, diagnoseUnreadExpansion } from
 import { type Claim, type Cluster, claimSubject, keyOf, type StoredPod } from './cluster.ts'
 import { describeUsers, diagnoseClaimDeletion, isBeingDeleted } from './deletion.ts'
 import { type Diagnosis, destructiveFix, type Fix, fix, worstState } from './diagnosis.ts'
+import { diagnoseLostVolume } from './lost-volume.ts'
 import { diagnoseNamedVolume } from './named-volume.ts'
 import { diagnoseOperation, findOperations } from './operations.ts'
 import { describeLastFailure, diagnoseProvisioning } from './provisioning.ts'
@@ -98,6 +99,8 @@ function diagnoseBound(claim: Claim, cluster: Cluster): Diagnosis {
   const changes = [expansion, diagnoseModification(claim, cluster)].filter((change) => change !== undefined)
   const users = describeUsers(claim, cluster)
   const [change] = changes
+  const loss = volume && diagnoseLostVolume(claim, volume, cluster)
+  if (loss) return { ...loss, children: [...(loss.children ?? []), ...changes, users] }
   if (change && changes.length === 1) {
     const message = `the claim is bound to ${volumeName}, and ${change.message}`
     return { ...change, message, children: [...(change.children ?? []), users] }

@@ -11,7 +11,7 @@ import {
 } from '../volumes/names.ts'
 import { ageSeconds, type Claim, type Cluster, claimSubject, keyOf, podSubject } from './cluster.ts'
 import { type Diagnosis, destructiveFix, fix, type Subject } from './diagnosis.ts'
-import { currentOperation, lastFailure } from './last-answer.ts'
+import { currentOperation, lastFailure } from './last-failure.ts'
 
 const ATTACHER_PREFIX = 'external-attacher/'
 

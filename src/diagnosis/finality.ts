@@ -1,4 +1,4 @@
-// Determines from the gRPC code of a CSI call whether the answer is final, by the rules of the controllers.
+// Determines from the gRPC code of a CSI call whether the response is final, by the rules of the controllers.
 import {
   CSI_CODES,
   type CsiCode,

@@ -1,4 +1,4 @@
-// The public names of the diagnosis.
+// Public exports of the diagnosis.
 export { type DiagnoseResult, diagnose, TARGET_KINDS, type Target, type TargetKind } from './diagnose.ts'
 export type { Diagnosis, DiagnosisState, Fix } from './diagnosis.ts'
 export { explainClaims } from './explain-claims.ts'

@@ -77,14 +77,27 @@ const isInNamespaceOf =
   ({ metadata }: KubeObject): boolean =>
     metadata.namespace === namespace
 
-/** Diagnoses the first warning about a rejected creation of the claim, for example on a StatefulSet. */
-function diagnoseRejections({ name }: Subject, { snapshot }: Cluster): Diagnosis[] {
+/** Diagnoses the first warning about a rejected creation of the claim, for example on a StatefulSet in its namespace. */
+function diagnoseRejections({ namespace: claimNamespace, name }: Subject, { snapshot }: Cluster): Diagnosis[] {
   const isRejection = /exceeded quota|failed quota|forbidden|(maximum|minimum) .* usage/
   const rejection = snapshot.events.find(
-    ({ type, message = '' }) => type === 'Warning' && message.includes(name) && isRejection.test(message),
+    ({ type, message = '', involvedObject }) =>
+      type === 'Warning' &&
+      involvedObject.namespace === claimNamespace &&
+      namesObject(message, name) &&
+      isRejection.test(message),
   )
   if (!rejection) return []
   const { kind = '', namespace = '', name: object = '' } = rejection.involvedObject
   const subject: Subject = { kind, ...(namespace ? { namespace } : {}), name: object }
   return [{ subject, state: 'failed', reason: rejection.reason ?? 'Rejected', message: rejection.message ?? '' }]
+}
+
+/** Whether the text contains the name as a whole: `data-web-1` is not part of `data-web-10`. */
+function namesObject(text: string, name: string): boolean {
+  const isNameCharacter = (character: string | undefined) => character !== undefined && /[a-z0-9-]/.test(character)
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+    if (!isNameCharacter(text[at - 1]) && !isNameCharacter(text[at + name.length])) return true
+  }
+  return false
 }

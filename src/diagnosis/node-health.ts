@@ -4,8 +4,8 @@ import type { Cluster } from './cluster.ts'
 import { ageSeconds } from './cluster.ts'
 import { type Diagnosis, type Fix, fix, type Subject } from './diagnosis.ts'
 
-/** The conditions that a lost node passes through, the latest stage first. */
-const LIFE_CONDITIONS = ['Quarantined', 'Cleaned', 'Lost', 'Fenced', 'Unreachable']
+/** The conditions of a lost node (controllers/node-lifecycle/lost-nodes), the last phase first. */
+const LOST_NODE_CONDITIONS = ['Quarantined', 'Cleaned', 'Lost', 'Fenced', 'Unreachable']
 
 export function diagnoseNodeHealth(name: string, cluster: Cluster): Diagnosis {
   const subject: Subject = { kind: 'Node', name }
@@ -26,22 +26,27 @@ export function diagnoseNodeHealth(name: string, cluster: Cluster): Diagnosis {
     }
   }
   const condition = node.status?.conditions?.find(({ type }) => type === 'Ready')
-  const life = LIFE_CONDITIONS.flatMap(
+  const lostCondition = LOST_NODE_CONDITIONS.flatMap(
     (type) =>
       node.status?.conditions?.find((candidate) => candidate.type === type && candidate.status === 'True') ?? [],
   )[0]
-  if (life && isFenced(node)) {
-    const isBack = life.type === 'Quarantined'
+  if (lostCondition && isFenced(node)) {
+    const isBack = lostCondition.type === 'Quarantined'
     return {
       subject,
       state: isBack ? 'waiting' : 'failed',
-      reason: `Node${life.type}`,
-      message: life.message || `the node is ${life.type}`,
+      reason: `Node${lostCondition.type}`,
+      message: lostCondition.message || `the node is ${lostCondition.type}`,
       fixes: isBack
-        ? [fix('wait until its agent has unmounted what is no longer its own', `kubectl get operations | grep ${name}`)]
+        ? [
+            fix(
+              'wait until its agent has unmounted the volumes of removed pods',
+              `kubectl get operations | grep ${name}`,
+            ),
+          ]
         : [
-            fix('start the machine: it returns to service by itself'),
-            fix('if it will not come back, remove what is left of it', `stowage node forget ${name} --dry-run`),
+            fix('start the machine; the node then returns to service automatically'),
+            fix('if it will not return, remove its remaining objects', `stowage node forget ${name} --dry-run`),
           ],
     }
   }

@@ -5,7 +5,7 @@ import { diagnoseClaim } from './claim.ts'
 import { ageSeconds, type Cluster, podSubject, type StoredPod } from './cluster.ts'
 import { isBeingDeleted } from './deletion.ts'
 import { type Diagnosis, destructiveFix, fix, worstState } from './diagnosis.ts'
-import { diagnoseAnswer } from './last-answer.ts'
+import { diagnoseFailure } from './last-failure.ts'
 import { diagnoseMissingClaim } from './missing-claim.ts'
 import { diagnoseNodeHealth } from './node-health.ts'
 import { diagnoseOperation, findOperations } from './operations.ts'
@@ -112,8 +112,8 @@ function diagnosePublishing(pod: StoredPod, cluster: Cluster): Diagnosis[] {
     .find(({ type, reason = '' }) => type === 'Warning' && MOUNT_REASONS.includes(reason))
   if (!event) return []
   const component = event.reportingComponent || event.source?.component || 'kubelet'
-  const answer = diagnoseAnswer(event.message ?? '', 'attach', { subject: { kind: 'Component', name: component } })
-  return [{ ...answer, reason: event.reason ?? answer.reason }]
+  const failure = diagnoseFailure(event.message ?? '', 'attach', { subject: { kind: 'Component', name: component } })
+  return [{ ...failure, reason: event.reason ?? failure.reason }]
 }
 
 function diagnoseContainers({ metadata, status }: StoredPod): Diagnosis[] {

@@ -2,7 +2,7 @@
 import { LAST_FAILURE } from '../volumes/names.ts'
 import { ageSeconds, type Claim, type Cluster, claimSubject } from './cluster.ts'
 import { type Diagnosis, fix } from './diagnosis.ts'
-import { currentOperation, diagnoseAnswer, lastFailure } from './last-answer.ts'
+import { currentOperation, diagnoseFailure, lastFailure } from './last-failure.ts'
 
 const FAILURE_REASONS = ['ProvisioningFailed', 'ProvisioningCleanupFailed']
 
@@ -56,5 +56,5 @@ export function describeLastFailure(claim: Claim): Diagnosis | undefined {
   const message = claim.metadata.annotations?.[LAST_FAILURE]
   return message === undefined
     ? undefined
-    : diagnoseAnswer(message, 'create', { subject: { kind: 'Annotation', name: LAST_FAILURE } })
+    : diagnoseFailure(message, 'create', { subject: { kind: 'Annotation', name: LAST_FAILURE } })
 }

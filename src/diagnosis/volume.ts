@@ -5,7 +5,7 @@ import { diagnoseClaim } from './claim.ts'
 import type { Cluster } from './cluster.ts'
 import { diagnoseVolumeDeletion, isBeingDeleted } from './deletion.ts'
 import { type Diagnosis, destructiveFix, fix, type Subject } from './diagnosis.ts'
-import { lastFailure } from './last-answer.ts'
+import { lastFailure } from './last-failure.ts'
 
 type Volume = Readonly<Stored<PersistentVolume>>
 

@@ -7,6 +7,7 @@ import { isVolumeId, type SnapshotId, type VolumeId } from './ids.ts'
 import type { LimitReconciler } from './limits/limit-reconciler.ts'
 import type { Locks } from './locks.ts'
 import type { TargetRoots } from './node/target-roots.ts'
+import type { VolumeLimit } from './node/volume-limit.ts'
 import type { Pool } from './pool/pool.ts'
 import type { Records } from './pool/record-files.ts'
 import {
@@ -28,6 +29,7 @@ export interface DriverContext {
   readonly limits: LimitReconciler
   readonly locks: Locks
   readonly targetRoots: TargetRoots
+  readonly volumeLimit: VolumeLimit
   readonly clock: Clock
   readonly log: Logger
 }

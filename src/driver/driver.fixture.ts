@@ -68,6 +68,7 @@ export interface DriverFixtureOptions {
   readonly backend: BackendName
   readonly poolBytes?: number
   readonly workloadCgroups?: readonly string[]
+  readonly maxVolumesPerNode?: number
   /** Whether volumes can be staged and published only in the directory of the target paths. Default false. */
   readonly hasTargetRoot?: boolean
   /** Puts the pool on a separate disk of this size, which a test can fill. */
@@ -105,6 +106,7 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
       topologyKey: TOPOLOGY_KEY,
       workloadCgroups: options.workloadCgroups ?? [],
       targetRoots: options.hasTargetRoot ? [join(machine.pool, 'targets')] : [],
+      maxVolumesPerNode: options.maxVolumesPerNode,
       version: '1.2.3',
       clock,
       log,

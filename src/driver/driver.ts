@@ -28,6 +28,7 @@ import { createDriverMetrics } from './metrics.ts'
 import { listenMetrics } from './metrics-listener.ts'
 import { createNodeService } from './node/node-service.ts'
 import { createTargetRoots } from './node/target-roots.ts'
+import { createVolumeLimit } from './node/volume-limit.ts'
 import { createPool, type Pool } from './pool/pool.ts'
 import { detectBackend, findUnrecorded, snapshotsIn, stateIn, volumesIn } from './pool/pool-layout.ts'
 import { lockPool } from './pool/pool-lock.ts'
@@ -49,6 +50,8 @@ export interface DriverOptions {
   readonly workloadCgroups: readonly string[]
   /** Directories in which volumes are staged and published. Default: any. */
   readonly targetRoots?: readonly string[]
+  /** Number of volumes that can be staged at the same time. Default: unlimited. */
+  readonly maxVolumesPerNode?: number
   readonly metricsAddress?: { readonly host: string; readonly port: number }
   readonly version: string
   readonly clock: Clock
@@ -180,6 +183,7 @@ async function openDriver(
       limits,
       locks,
       targetRoots,
+      volumeLimit: createVolumeLimit(options.maxVolumesPerNode, mountRecords),
       clock,
       log,
     },

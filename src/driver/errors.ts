@@ -48,6 +48,13 @@ export const insufficientSpace = ({
       'Delete volumes or snapshots, or enlarge the pool.',
   )
 
+export const volumeLimitReached = (id: string, max: number) =>
+  new CsiError(
+    'RESOURCE_EXHAUSTED',
+    `Volume ${id} cannot be staged: this node already has ${max} staged volumes, the maximum of --max-volumes-per-node. ` +
+      'Unstage another volume, or restart the driver with a higher limit.',
+  )
+
 export const notAccessible = (topology: string) =>
   new CsiError(
     'RESOURCE_EXHAUSTED',

@@ -1,6 +1,5 @@
-// Composes the controllers of the cluster: `stowage up` runs them beside its API server (server/components.ts),
-// `stowage controllers` in a separate process. server/server-controllers.ts runs the controllers that need the keys of the
-// server.
+// Composes the cluster's controllers. `stowage up` runs them beside its API server (server/components.ts), `stowage controllers`
+// in a separate process. Controllers that need the server's keys are in server/server-controllers.ts.
 import { setMaxListeners } from 'node:events'
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
@@ -15,6 +14,7 @@ import { createBindingControllers, createBindingMetrics } from '../controllers/b
 import { createCapacityCleaner, createCapacityMetrics } from '../controllers/capacity/index.ts'
 import { createEphemeralController, createEphemeralMetrics } from '../controllers/ephemeral/index.ts'
 import { createGarbageController } from '../controllers/garbage-collection/index.ts'
+import { createLostVolumesController } from '../controllers/lost-volumes/index.ts'
 import { createModifyingMetrics } from '../controllers/modifying/index.ts'
 import { createNamespaceController } from '../controllers/namespaces/index.ts'
 import { createNodeLifecycleControllers, createNodeLifecycleMetrics } from '../controllers/node-lifecycle/index.ts'
@@ -41,6 +41,7 @@ import {
 import type { HealthChecks } from '../runtime/monitoring.ts'
 import { whenAborted } from '../runtime/stop-signal.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
+import type { LostVolumePolicy } from '../volumes/lost-volume-policy.ts'
 import type { Placement } from '../volumes/placement.ts'
 import type { UsageByClaim } from '../volumes/volume-usage.ts'
 import { type Connect, runDriverSocket } from './driver-socket.ts'
@@ -53,6 +54,7 @@ export const CONTROLLERS = [
   'capacity-cleanup',
   'ephemeral',
   'garbage',
+  'lost-volumes',
   'namespaces',
   'node-lifecycle',
   'protection',
@@ -64,31 +66,33 @@ export const CONTROLLERS = [
 ] as const
 export type ControllerName = (typeof CONTROLLERS)[number]
 
-/** Controllers that read metadata of every kind. They are created after the others, whose caches they reuse. */
+/** Controllers that read the metadata of every kind. They are created last, so that they reuse the caches of the others. */
 const CONTROLLERS_OF_ALL_KINDS: readonly ControllerName[] = ['garbage', 'namespaces']
 
 export interface ControllersOptions {
   /** Default: all. */
   readonly names?: readonly ControllerName[]
   readonly gates: FeatureGates
-  /** Whether the scheduler reserves capacity that is assigned to a pod and not yet reported as used. Default: true. */
+  /** Whether the scheduler reserves capacity for assigned pods until the driver reports it as used. Default: true. */
   readonly capacityReservation?: boolean
-  /** The placement policy of classes that set none. */
+  /** The placement policy for classes without one. */
   readonly defaultPlacement?: Placement
+  /** The policy for lost volumes of classes that set none. Default: wait. */
+  readonly lostVolumePolicy?: LostVolumePolicy
   /** How long a driver must be missing on a node before its capacity objects are deleted. Default: 10 min. */
   readonly capacityMissingForMs?: number
   /** Rate limit for changes to the volumes of each driver. Default: no limit. */
   readonly throttle?: ThrottleOptions
   /** The API server's CA as PEM. Without it, root-ca does not run. */
   readonly rootCa?: string
-  /** Returns what nodes have measured of mounted volumes. Without it, auto-growing does not run. */
+  /** Returns the usage of mounted volumes as measured on their nodes. Without it, auto-growing does not run. */
   readonly readUsage?: () => Promise<UsageByClaim>
   /** Provisioners that run in this process. */
   readonly inProcessProvisioners: readonly Provisioner[]
   readonly drivers: readonly DriverEndpoint[]
   /** Default: unix sockets. */
   readonly connect?: Connect
-  /** The client of each controller, which has its own user. Default: all have the process's client. */
+  /** Returns the client of a controller, which acts as that controller's own user. Default: `client` for all. */
   readonly clientOf?: ClientOf
 }
 
@@ -98,22 +102,22 @@ export interface DriverEndpoint {
   readonly address: string
   /** The only node the driver serves. Absent if it serves all nodes. With `role`, the node that the driver runs on. */
   readonly node?: string
-  /** Settles when the driver has started or has failed to start. Absent if it runs in another process. */
+  /** Settles when the driver has started or failed to start. Absent if it runs in another process. */
   readonly started?: Promise<unknown>
   /** Resolves when the driver is ready. Default: `node` if there is a node, otherwise `cluster`. */
   readonly role?: Promise<DriverRole>
-  /** Calls the listener when another version of the driver serves the socket. Returns a function that removes the listener. */
+  /** Registers a listener for when another version of the driver takes over the socket. Returns a function that removes it. */
   onReplaced?(listener: () => void): () => void
 }
 
-/** Which calls of the controllers a driver gets: those for its node's volumes, those for all volumes, or none. */
+/** The volumes whose controllers call this driver: those of its node, all, or none. */
 export type DriverRole = 'node' | 'cluster' | 'none'
 
 /** The lease for leader election among processes that share an API server or a store. */
 export const CONTROLLERS_LEASE = 'stowage-controllers'
 
 export interface RunControllersOptions extends ControllersOptions {
-  /** Used for the shared caches and for leader election, and by controllers without a client of their own. */
+  /** The client of the shared caches, of leader election, and of controllers without a client of their own. */
   readonly client: Client
   readonly registry: Registry
   readonly metrics: ClientMetrics
@@ -132,7 +136,7 @@ export async function runControllers(options: RunControllersOptions): Promise<vo
   const { client, registry, metrics, clock, random, log, signal, isShared, leaseTimes, drivers } = options
   const { createClusterControllers, createDriverRunners } = prepareParts(options, registry)
   const common = { client, clock, random, log, metrics }
-  // A node's driver is reachable only from its machine, so its controllers run there, whichever process leads.
+  // A node's driver is reachable only from its machine, so its controllers run there regardless of which process leads.
   const nodeDrivers = isShared ? drivers.filter(({ node, role }) => node !== undefined || role) : []
   const otherDrivers = drivers.filter((driver) => driver.role || !nodeDrivers.includes(driver))
   const manager = createManager({
@@ -165,9 +169,12 @@ export function prepareControllers(
 }
 
 interface ControllerParts {
-  /** Creates the named controllers and those of the provisioners in this process. */
+  /** Creates the selected controllers and those of in-process provisioners. */
   createClusterControllers(deps: TermDeps): readonly Runnable[]
-  /** Creates a runner for each driver, which runs its controllers when the driver responds, if it has one of the roles. */
+  /**
+   * Creates a runner for each driver. It waits until the driver responds, then runs its controllers if its role is one of
+   * `roles`.
+   */
   createDriverRunners(
     deps: TermDeps,
     drivers: readonly DriverEndpoint[],
@@ -181,6 +188,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
     gates,
     capacityReservation = true,
     defaultPlacement,
+    lostVolumePolicy,
     throttle,
     rootCa,
     readUsage,
@@ -218,6 +226,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
       'capacity-cleanup': (deps) => createCapacityCleaner({ ...deps, missingForMs: options.capacityMissingForMs }),
       ephemeral: (deps) => createEphemeralController({ ...deps, ephemeralMetrics }),
       garbage: (deps) => createGarbageController({ ...deps, kinds: ALL_KINDS }),
+      'lost-volumes': (deps) => createLostVolumesController({ ...deps, defaultPolicy: lostVolumePolicy }),
       namespaces: (deps) => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
       'node-lifecycle': (deps) => createNodeLifecycleControllers({ ...deps, nodeLifecycleMetrics }),
       protection: (deps) => createProtectionControllers({ ...deps, gates }),
@@ -275,7 +284,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
   return { createClusterControllers, createDriverRunners }
 }
 
-/** Runs the work again whenever the driver was replaced, because the work depends on its capabilities. */
+/** Restarts the work whenever the driver is replaced, because the work depends on the driver's capabilities. */
 async function repeatWhenReplaced(
   run: (signal: AbortSignal) => Promise<void>,
   onReplaced: DriverEndpoint['onReplaced'],

@@ -16,13 +16,13 @@ export interface DiscoverDriverOptions {
   readonly signal: AbortSignal
   /** The only node the driver serves. */
   readonly nodeName?: string
-  /** Which failures are retried: only those of a driver that is not running, or all. */
+  /** Whether to retry every failure, or only those of a driver that is not running. */
   readonly retry: 'unavailable' | 'always'
 }
 
 const RETRY_MS = 1_000
 
-/** Rejects when the signal fires, or with a failure that is not retried. */
+/** Rejects when the signal is aborted, or with a failure that is not retried. */
 export async function discoverDriver(driver: CsiDriver, options: DiscoverDriverOptions): Promise<DiscoveredDriver> {
   const { clock, log, signal, nodeName } = options
   let loggedMessage = ''

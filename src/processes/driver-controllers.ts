@@ -1,4 +1,5 @@
-// Creates controllers for one CSI driver: those for which the caller (driver-socket.ts, run-sidecar.ts) passes options.
+// Creates the controllers of one CSI driver. The callers, driver-socket.ts and run-sidecar.ts, select them by passing their
+// options.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { InProcessComponent } from '../apiserver/index.ts'
 import { randomUuid } from '../base/identifiers.ts'
@@ -39,14 +40,17 @@ import type { ClientOf } from './server/component-clients.ts'
 import { createVolumeChanges, type DriverChangeOptions } from './volume-changes.ts'
 
 export interface DriverControllersDeps extends ControllerDeps, DiscoveredDriver {
-  /** Serialises calls about one volume (src/csi/serialize-calls.ts). */
+  /** Serializes calls about one volume (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly gates: FeatureGates
   readonly election?: LeaderElection
-  /** The namespace of the leases of an elected process. Without it, intents are finalizers of claims. */
+  /**
+   * The namespace of the leases if the process takes part in leader election. Without it, the provisioner records its intents as
+   * finalizers on claims.
+   */
   readonly leaseNamespace?: string
   readonly driverMetrics: DriverMetrics
-  /** The client of each controller, which has its own user. Default: `client` for all. */
+  /** Returns the client of a controller, which acts as that controller's own user. Default: `client` for all. */
   readonly clientOf?: ClientOf
 }
 
@@ -57,22 +61,22 @@ export interface DriverMetrics {
   readonly volumeHealth?: VolumeHealthMetrics
 }
 
-/** The controllers to create, with their options. Those that are absent are not created. */
+/** The options of each controller to create. A controller without options is not created. */
 export interface DriverParts {
   readonly provisioning?: ProvisioningOptions & {
     readonly csi?: Partial<CsiProvisionerOptions>
-    /** How the provisioners of several nodes compete for a claim that any of them could provision. */
+    /** How provisioners on different nodes compete for a claim that any of them could provision. */
     readonly nodeRace?: Omit<NodeDeployment, 'name' | 'segments'>
   }
   readonly sourceProtection?: SourceProtectionOptions
   readonly attaching?: AttacherOptions
   readonly volumeChanges?: DriverChangeOptions
   readonly capacity?: CapacityOptions & {
-    /** Client for CSIStorageCapacity objects, which have a separate rate limit. Default: that of the provisioner. */
+    /** The client for CSIStorageCapacity objects, which has a separate rate limit. Default: the provisioner's client. */
     readonly client?: Client
   }
   readonly volumeHealth?: VolumeHealthOptions
-  /** The pod or host in events, if these controllers run in a separate process. */
+  /** The pod or host that events name as their source, if these controllers run in a separate process. */
   readonly instance?: string
 }
 

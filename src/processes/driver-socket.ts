@@ -1,5 +1,5 @@
-// Runs the controllers of a CSI driver for `stowage up` and `stowage controllers`: waits until the driver responds on its
-// socket, then runs the controllers. A missing driver does not block the rest of the process.
+// Waits until a CSI driver responds on its socket, then runs its controllers, for `stowage up` and `stowage controllers`. A
+// missing driver does not block the rest of the process.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import {
@@ -24,7 +24,7 @@ export interface DriverSocketOptions extends ControllerDeps {
   readonly driverMetrics: DriverMetrics
   readonly throttle?: ThrottleOptions
   readonly election?: LeaderElection
-  /** The client of each controller. Default: `client` for all. */
+  /** Returns the client of a controller. Default: `client` for all. */
   readonly clientOf?: ClientOf
   /** Default: a unix socket. */
   readonly connect?: Connect
@@ -37,7 +37,7 @@ export type Connect = (options: ConnectOptions) => CsiConnection
 const NODE_RACE = { immediateBinding: true, baseDelayMs: 200, maxDelayMs: 5_000 }
 const CAPACITY_NAMESPACE = 'kube-system'
 const CAPACITY_WORKERS = 10
-/** Provisioning has the same number of workers. */
+/** The same as the number of provisioning workers. */
 const CHANGE_WORKERS = 100
 
 export async function runDriverSocket(options: DriverSocketOptions, signal: AbortSignal): Promise<void> {

@@ -1,9 +1,9 @@
-// Finds the optional feature of a process that needs a right, in the rules of its components.
+// Finds the optional feature for which a process needs a permission, based on the rules of its components.
 import { type Component, rulesOf } from '../apiserver/rbac/component-rules.ts'
 
 /**
- * Returns a function that returns the feature with a rule for the verb and resource. It returns undefined if a component
- * always needs the right, or if no rule has it.
+ * Returns a function that maps a verb and a resource to the feature that needs them. The function returns undefined if a
+ * component always needs the permission, or if no rule grants it.
  */
 export function createFeatureLookup(
   components: readonly Component[],

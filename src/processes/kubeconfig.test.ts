@@ -49,7 +49,7 @@ describe('buildKubeconfig', () => {
     })
   })
 
-  it('keeps cluster names that are special in YAML', () => {
+  it('quotes cluster names that have a special meaning in YAML', () => {
     for (const clusterName of ['no', '1', 'a: b', '#', '"', "it's", 'line\nbreak'])
       expect(parse(aKubeconfig({ clusterName })).clusters[0].name).toBe(clusterName)
   })
@@ -72,7 +72,7 @@ describe.skipIf(!hasKubectl && !process.env.CI)('kubectl', () => {
     })
   })
 
-  it('SYS-9 authenticates the server and is authenticated by it', async () => {
+  it('SYS-9 authenticates with the server, and verifies its certificate', async () => {
     const server = https.createServer(servingTlsOptions(pki), (request, response) => {
       const socket = request.socket as TLSSocket
       response.end(`${socket.authorized} ${socket.getPeerCertificate().subject.CN}`)

@@ -1,5 +1,4 @@
-// Builds a kubeconfig with one cluster, one user and one context. Certificates and key are inline: save
-// the file with writePrivateFile.
+// Builds a kubeconfig with one cluster, one user and one context. It contains the private key, so save it with writePrivateFile.
 
 export interface KubeconfigOptions {
   /** URL for clients: `https://127.0.0.1:7443`. */
@@ -8,7 +7,7 @@ export interface KubeconfigOptions {
   caCert: string
   /** The user name in the certificate, and the certificate and key as PEM. */
   credential: { user: string; cert: string; key: string }
-  /** Name of the cluster. The context is `USER@CLUSTER`. Default: `stowage`. */
+  /** Name of the cluster; the context is named `USER@CLUSTER`. Default: `stowage`. */
   clusterName?: string
 }
 
@@ -38,7 +37,7 @@ preferences: {}
 `
 }
 
-/** Returns a YAML string: every JSON string is one. */
+/** Quotes a YAML string as JSON, which is valid YAML. */
 const quote = (text: string) => JSON.stringify(text)
 
 const base64 = (text: string) => Buffer.from(text, 'utf8').toString('base64')

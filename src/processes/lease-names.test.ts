@@ -6,7 +6,7 @@ describe('lease names', () => {
     ['hostpath.csi.k8s.io', 'hostpath-csi-k8s-io'],
     ['example.com/nfs', 'example-com-nfs'],
     ['Vendor_Driver.', 'Vendor-Driver-X'],
-  ])('SYS-8 for %s are those of the upstream sidecars, and `stowage sidecar` has its own', (driver, name) => {
+  ])('SYS-8 for %s equal those of the upstream sidecars, and `stowage sidecar` has its own', (driver, name) => {
     expect(provisionerLease(driver)).toBe(name)
     expect(resizerLease(driver)).toBe(`external-resizer-${name}`)
     expect(resizerLease(driver, 'node-1')).toBe(`external-resizer-${name}-node-1`)

@@ -1,6 +1,5 @@
-// The names of the leases of the sidecars and the scheduler. A command that replaces one upstream program uses the lease of
-// that program, so that with leader election the two do not work at the same time, for example during a rolling update from
-// one to the other.
+// Names the leases of the sidecars and the scheduler. A command that replaces an upstream program uses that program's lease, so
+// that only one of them leads during a rolling update from one to the other.
 
 /** The lease of external-provisioner. */
 export const provisionerLease = (driver: string): string => sanitize(driver)
@@ -22,9 +21,9 @@ export const sidecarLease = (driver: string): string => `stowage-sidecar-${sanit
 export const intentLease = (driver: string): string => `stowage-intents-${sanitize(driver)}`
 
 /**
- * The leases of a scheduler: one for each name that it schedules for, so that two processes exclude each other only if both
- * schedule the same pods. The pods of `default-scheduler` belong to kube-scheduler; other schedulers use a lease
- * that is named after them. Sorted, because every process must acquire them in the same order.
+ * Returns one lease for each scheduler name, so that two processes exclude each other only if they schedule the same pods.
+ * `default-scheduler` uses the lease of kube-scheduler; other names use a lease of the same name. Sorted, because every process
+ * must acquire the leases in the same order.
  */
 export function schedulerLeases(names: readonly string[]): [string, ...string[]] {
   const leases = names.map((name) => (name === 'default-scheduler' ? 'kube-scheduler' : sanitize(name).toLowerCase()))
@@ -32,7 +31,7 @@ export function schedulerLeases(names: readonly string[]): [string, ...string[]]
   return [firstLease, ...otherLeases]
 }
 
-/** Replaces characters as in csi-lib-utils: `hostpath.csi.k8s.io` becomes `hostpath-csi-k8s-io`. */
+/** Replaces characters like csi-lib-utils: `hostpath.csi.k8s.io` becomes `hostpath-csi-k8s-io`. */
 function sanitize(name: string): string {
   const text = name.replace(/[^a-zA-Z0-9-]/g, '-')
   return text.endsWith('-') ? `${text}X` : text

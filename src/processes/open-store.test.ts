@@ -35,7 +35,7 @@ describe('explainEtcdError', () => {
     ['self-signed certificate in certificate chain', 'Check --etcd-ca'],
     ['read ECONNRESET', 'Does etcd need TLS (etcds://)?'],
     ['something else', 'something else'],
-  ])('SYS-12 names the endpoint and the problem of %j', (message, problem) => {
+  ])('SYS-12 names the endpoint and explains the error %j', (message, problem) => {
     const text = explainEtcdError(location, new Error(message))
     expect(text).toContain('Cannot use etcd at 127.0.0.1:2379 (--store): ')
     expect(text).toContain(problem)
@@ -49,7 +49,7 @@ describe('warnOfPlainText', () => {
     ['etcds://etcd.example:2379', []],
     ['etcd://etcd.example:2379,127.0.0.1:2379', ['etcd.example:2379']],
     ['etcd://10.0.0.1:2379,127.0.0.1.example:1', ['10.0.0.1:2379', '127.0.0.1.example:1']],
-  ])('SYS-9 warns for the store %s about the endpoints %j', (store, endpoints) => {
+  ])('SYS-9 warns about unencrypted endpoints (store %s: %j)', (store, endpoints) => {
     const warnings: object[] = []
     warnOfPlainText(parseStore(store) as EtcdLocation, { ...silentLog, warn: (fields) => void warnings.push(fields) })
     expect(warnings).toEqual(endpoints.length > 0 ? [{ endpoints }] : [])

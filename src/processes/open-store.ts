@@ -21,7 +21,7 @@ export type StoreLocation = { readonly is: 'embedded' } | EtcdLocation
 export interface EtcdLocation {
   readonly is: 'etcd'
   readonly endpoints: readonly string[]
-  /** Undefined for the default prefix of the store. */
+  /** Default: the default prefix of the etcd store. */
   readonly prefix: string | undefined
   readonly isEncrypted: boolean
 }
@@ -70,7 +70,7 @@ export interface OpenStoreOptions {
   readonly transformer: ValueTransformer
   /** The rate at which an embedded store is read in the background to find damage. 0 for never. */
   readonly scrubBytesPerSecond: number
-  /** Whether to change a store on etcd without checksums to the newest format. */
+  /** Whether to upgrade an etcd store without checksums to the newest format. */
   readonly upgradesEtcdFormat: boolean
   readonly log: Logger
 }
@@ -99,7 +99,7 @@ export async function openStore(options: OpenStoreOptions): Promise<Store> {
   )
 }
 
-/** Returns a message that names the endpoints and explains frequent errors of a first connection. */
+/** Returns a message with the endpoints, and an explanation of common connection errors. */
 export function explainEtcdError({ endpoints, isEncrypted }: EtcdLocation, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   const hosts = endpoints.join(', ')

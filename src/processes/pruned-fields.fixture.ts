@@ -1,5 +1,5 @@
-// Test support: reduces cached objects as pruned-fields.ts does, and throws when any other declared field is read, so
-// that the tests of a controller fail if it needs a field that is not kept.
+// Test support: prunes cached objects like pruned-fields.ts and throws when a pruned field is read, so that a controller's tests
+// fail if the controller needs that field.
 import type { Stored } from '../api/kind.ts'
 import type { ObjectType, Type } from '../api/schema.ts'
 import type { CacheReductions } from '../runtime/index.ts'
@@ -13,7 +13,7 @@ export const GUARDED_CACHES: CacheReductions = new Map(
   ]),
 )
 
-/** Returns a copy in which the declared fields that the tree does not keep throw when they are read. */
+/** Returns a copy of the object that throws when a declared field outside the tree is read. */
 function guardObject(object: object, fields: FieldTree, type: ObjectType, path: string): object {
   const guardedCopy: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(object)) {

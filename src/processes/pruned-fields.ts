@@ -1,5 +1,5 @@
-// Lists the fields that the controllers of a CSI driver read, for each kind of which a cluster has many objects. A process that
-// runs only these controllers (run-sidecar.ts) caches no other fields of these kinds.
+// Lists the fields that a CSI driver's controllers read, for kinds that have many objects in a cluster. A process that runs only
+// these controllers (run-sidecar.ts) caches no other fields of these kinds.
 //
 //   Pod, as the server returns it   20 kB     Pod, as it is cached   { name, namespace, uid, resourceVersion, claims, phase }
 import { isRecord } from '../api/decode.ts'
@@ -13,7 +13,7 @@ import { volumeAttachmentKind } from '../api/kinds/volume-attachment/volume-atta
 import type { CacheReductions } from '../runtime/index.ts'
 import { RETRY_ANNOTATION } from '../runtime/operations/retry-request.ts'
 
-/** The fields of an object, or of each item of a list, to keep: `true` keeps the value, a tree or a function reduces it. */
+/** The fields to keep of an object, or of each item in a list. `true` keeps the whole value; a tree or a function prunes it. */
 export interface FieldTree {
   readonly [field: string]: true | FieldTree | ((value: unknown) => unknown)
 }
@@ -94,7 +94,7 @@ export const KEPT_FIELDS: ReadonlyMap<Kind, FieldTree> = new Map<Kind, FieldTree
   ],
 ])
 
-/** The functions that reduce cached objects to the kept fields. */
+/** The functions that prune cached objects, by kind. */
 export const PRUNED_CACHES: CacheReductions = new Map(
   [...KEPT_FIELDS].map(([kind, fields]) => [
     kind,
@@ -118,20 +118,20 @@ function keepFields(value: unknown, fields: FieldTree): unknown {
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** Keeps the request to retry, which controller.ts reads from every object. */
+/** Keeps the retry annotation, which controller.ts reads on every object. */
 function keepRetryRequest(annotations: unknown): unknown {
   const requestTime = isRecord(annotations) ? annotations[RETRY_ANNOTATION] : undefined
   return requestTime === undefined ? undefined : Object.freeze({ [RETRY_ANNOTATION]: requestTime })
 }
 
-/** Keeps all other annotations, because a class can use annotations of claims in the name of a secret. */
+/** Keeps all other annotations, because the name of a class's secret can refer to annotations of the claim. */
 function removeLastApplied(annotations: unknown): unknown {
   if (!isRecord(annotations) || annotations[LAST_APPLIED] === undefined) return annotations
   const { [LAST_APPLIED]: _, ...otherAnnotations } = annotations
   return Object.freeze(otherAnnotations)
 }
 
-/** Keeps the volumes of a pod that are claims, and of these what claims-of-pod.ts reads. */
+/** Keeps the pod's claim volumes, with the fields that claims-of-pod.ts reads. */
 function keepClaimVolumes(volumes: unknown): unknown {
   const claims = (volumes as readonly Readonly<Record<string, unknown>>[]).filter(
     ({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim || ephemeral,

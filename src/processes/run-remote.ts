@@ -1,5 +1,5 @@
-// Runs controllers in a separate process against any API server: `stowage controllers`, `stowage scheduler` and
-// `stowage capacity-cleanup`.
+// Runs controllers in a separate process against any API server, for `stowage controllers`, `stowage scheduler` and `stowage
+// capacity-cleanup`.
 import type { Registry } from 'prom-client'
 import type { Component } from '../apiserver/rbac/component-rules.ts'
 import { parseListen } from '../base/listen-address.ts'
@@ -17,7 +17,7 @@ import { createFeatureLookup } from './feature-lookup.ts'
 
 export interface RemoteServerFlags {
   readonly kubeconfig?: string
-  /** Address of the API server. Overrides that of the kubeconfig. */
+  /** Address of the API server. Overrides the address in the kubeconfig. */
   readonly server?: string
   readonly httpEndpoint?: string
 }
@@ -30,10 +30,10 @@ export interface RemoteWork {
   readonly userAgent: string
   /** The components that the process runs. */
   readonly components: readonly Component[]
-  /** Names of the leases in kube-system, all of which the leader holds. */
+  /** Names of the leases in kube-system. The leader holds all of them. */
   readonly leases: readonly [string, ...string[]]
   readonly leaseTimes: LeaseTimes
-  /** Fields of the log entry at the start. */
+  /** Fields of the log entry at startup. */
   readonly logFields: object
   /** Registers the metrics and returns a function that creates the controllers of a leadership term. */
   prepare(registry: Registry): (deps: TermDeps) => readonly Runnable[]
@@ -62,7 +62,7 @@ export async function runRemote(work: RemoteWork, flags: RemoteFlags, deps: Proc
 }
 
 export interface RemoteHostOptions {
-  /** The components that the process runs, whose optional features are named when they lack a right. */
+  /** The components that the process runs. A log entry about a missing permission names their feature that needs it. */
   readonly components: readonly Component[]
   /** Default: the configuration of the flags. */
   readonly ownConfig?: ClientConfig
@@ -82,7 +82,7 @@ export async function startRemoteHost(
   return startHost({ server, userAgent, monitoring, featureOf: createFeatureLookup(components) }, deps)
 }
 
-/** Throws if work was abandoned, so that the process exits with an error. */
+/** Throws if work was abandoned, so that the process exits with an error code. */
 export function failIfAbandoned(outcome: 'stopped' | 'abandoned'): void {
   if (outcome === 'abandoned')
     throw new Error('Stopped before all work in progress had finished; the next start resumes it.')

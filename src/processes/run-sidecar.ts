@@ -31,7 +31,7 @@ export interface SidecarSettings {
   readonly timeout: number
   readonly kubeApiQps: number
   readonly kubeApiBurst: number
-  /** Number of objects that all controllers together process concurrently. Default: the limits of the controllers apply alone. */
+  /** Number of objects that all controllers together process concurrently. Default: only the limits of each controller apply. */
   readonly workerBudget?: number
   readonly nodeDeployment: boolean
   readonly gates: FeatureGates
@@ -53,13 +53,13 @@ export interface SidecarRun<Settings extends SidecarSettings = SidecarSettings> 
 
 export interface Sidecar {
   readonly userAgent: string
-  /** The components that the sidecar may run. */
+  /** The components that the sidecar can run. */
   readonly components: readonly Component[]
   createMetrics(registry: Registry): DriverMetrics
   leasesOf(driver: DiscoveredDriver): SidecarLeases
   /** Throws if the sidecar cannot work with this driver. */
   partsFor(driver: DiscoveredDriver, clients: { readonly unlimitedClient: Client }): DriverParts
-  /** Runs once instead of the controllers, without leader election. */
+  /** Replaces the controllers with a single run without leader election. */
   runOnce?(driver: DiscoveredDriver, client: Client): Promise<void>
 }
 

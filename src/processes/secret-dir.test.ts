@@ -21,7 +21,7 @@ describe('readSecretDir', () => {
     expect(readSecretDir(dir)).toEqual({ password: 'hunter2\n', user: 'admin' })
   })
 
-  it('PROV-16 throws an error if the directory does not exist or its files are too large', () => {
+  it('PROV-16 throws if the directory does not exist or its files are too large', () => {
     expect(() => readSecretDir('/nonexistent-stowage')).toThrowError('/nonexistent-stowage (ENOENT)')
     const dir = aDirectory()
     writeFileSync(join(dir, 'image'), Buffer.alloc(1024 * 1024 + 1))

@@ -14,7 +14,7 @@ export function readSecretDir(dir: string): Record<string, string> {
   for (const key of listNames(dir)) {
     const path = join(dir, key)
     const stats = statSync(path)
-    if (key.startsWith('.') || !stats.isFile()) continue // links and directories of the kubelet
+    if (key.startsWith('.') || !stats.isFile()) continue // the kubelet's symlinks and timestamped directories
     bytes += stats.size
     if (bytes > SECRET_BYTES_MAX) {
       throw new UsageError(`The files in ${dir} are larger than ${SECRET_BYTES_MAX} bytes, the limit for a Secret.`)

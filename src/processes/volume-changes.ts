@@ -1,5 +1,5 @@
-// Creates the controllers that change provisioned volumes of a CSI driver: expansion and modification of attributes,
-// depending on the driver's capabilities.
+// Creates the controllers that change a CSI driver's provisioned volumes: expansion and attribute modification, depending on the
+// driver's capabilities.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import {
   canExpand,
@@ -74,6 +74,6 @@ export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControl
 
 const LOCAL_DRIVER = 'local.csi.stowage.dev'
 
-/** Returns zero for the local driver, which treats zero as no limit: the state of a volume without these attributes. */
+/** The attributes that a volume without a VolumeAttributesClass has. The local driver treats zero as no limit. */
 const defaultsOf = ({ name }: DriverFacts): ModifyingOptions =>
   name === LOCAL_DRIVER ? { defaults: { iops: '0', throughput: '0' } } : {}

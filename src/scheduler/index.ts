@@ -1,4 +1,4 @@
-// The public names of the scheduler.
+// Public exports of the scheduler.
 export type { PostFilterResult, ReservedVolume } from './framework/plugin.ts'
 export type { SchedulerCaches } from './framework/scheduler-caches.ts'
 export { createSchedulerMetrics } from './metrics.ts'

@@ -49,7 +49,7 @@ export class CheckedValues {
     return error
   }
 
-  /** Forgets the damage of records that were dropped. */
+  /** Removes the damage of records that were dropped. */
   forget(revisions: readonly Revision[]): void {
     if (this.#damage.size === 0) return
     for (const revision of revisions) this.#damage.delete(revision)

@@ -1,4 +1,4 @@
-// Tests an LMDB store whose device fails with EIO: writes and opening are refused, and no acknowledged write is lost. The
+// Tests an LMDB store whose device fails with EIO: writes fail, the store does not open, and no acknowledged write is lost. The
 // errors come from device-errors.c, which is compiled here and loaded into a child process.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -31,9 +31,9 @@ describe('ExpiryQueue', () => {
           }
           const expiryTimes = [...newest.values()].map((version) => version.expiresAtMs as number).sort((a, b) => a - b)
           expect(queue.nextMs()).toBe(expiryTimes[0])
-          const takenTimes = queue.takeDue({ nowMs, max: 10_000 }).map((version) => version.expiresAtMs)
-          expect(takenTimes).toEqual(expiryTimes.filter((ms) => ms <= nowMs))
-          expect(queue.nextMs()).toBe(expiryTimes[takenTimes.length])
+          const expiredTimes = queue.takeDue({ nowMs, max: 10_000 }).map((version) => version.expiresAtMs)
+          expect(expiredTimes).toEqual(expiryTimes.filter((ms) => ms <= nowMs))
+          expect(queue.nextMs()).toBe(expiryTimes[expiredTimes.length])
         },
       ),
     )

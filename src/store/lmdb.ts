@@ -261,7 +261,7 @@ class LmdbMedium implements Medium {
   }
 
   verify(options: VerifyOptions): VerifiedSlice {
-    const transaction = this.#db.useReadTransaction() // keeps LMDB from reusing pages of the newest state
+    const transaction = this.#db.useReadTransaction() // prevents LMDB from reusing pages of the newest state
     try {
       return verifyRecords({ fd: this.#fd, ...options })
     } finally {

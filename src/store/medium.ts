@@ -56,7 +56,7 @@ export interface Medium {
    * reached. Absent if the medium cannot lose data.
    */
   verify?(options: VerifyOptions): VerifiedSlice
-  /** Throws a MediumLostError if the storage is gone. The store calls it regularly. */
+  /** Throws a MediumLostError if the storage was removed or replaced. The store calls it regularly. */
   check?(): void
   bytesOnDisk(): number
   close(): Promise<void>

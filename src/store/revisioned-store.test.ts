@@ -206,6 +206,55 @@ describe('a store that is writing a batch', () => {
   })
 })
 
+describe('an entry that several transactions read', () => {
+  async function setUpReads() {
+    const memory = memoryMedium()
+    const readRevisions: number[] = []
+    const medium: Medium = {
+      ...memory,
+      read: (revision) => {
+        readRevisions.push(revision)
+        return memory.read(revision)
+      },
+    }
+    const clock = manualClock()
+    const store = await openRevisionedStore({ medium, clock })
+    const readValues: (string | undefined)[] = []
+    const readAndPut = (key: string) =>
+      store.transact((view) => {
+        readValues.push(text(view.get('namespace')))
+        return [{ put: key, value: bytes('value') }]
+      })
+    return { clock, store, readRevisions, readValues, readAndPut }
+  }
+
+  it('is read from the medium once, and again after it has changed', async () => {
+    const { store, readRevisions, readValues, readAndPut } = await setUpReads()
+    await put(store, 'namespace', 'old')
+    for (const key of ['a', 'b', 'c']) await readAndPut(key)
+    await put(store, 'namespace', 'new')
+    for (const key of ['d', 'e']) await readAndPut(key)
+    expect(readValues).toEqual(['old', 'old', 'old', 'new', 'new'])
+    expect(readRevisions).toEqual([1, 5])
+  })
+
+  it('is released after a minute without a transaction that reads it', async () => {
+    const { clock, store, readRevisions, readAndPut } = await setUpReads()
+    await put(store, 'namespace', 'value')
+    await readAndPut('a')
+    await clock.advance(60_000)
+    await readAndPut('b')
+    expect(readRevisions).toEqual([1, 1])
+  })
+
+  it('is not kept in memory if it is large', async () => {
+    const { store, readRevisions, readAndPut } = await setUpReads()
+    await put(store, 'namespace', 'x'.repeat(10_000))
+    for (const key of ['a', 'b']) await readAndPut(key)
+    expect(readRevisions).toEqual([1, 1])
+  })
+})
+
 describe('a store whose medium rejects a write', () => {
   it('discards the write and continues with later ones', async () => {
     const { control, store, open } = await setUp()

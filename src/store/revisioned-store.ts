@@ -41,8 +41,8 @@ import {
   type WatchOptions,
   WriteRejectedError,
 } from './store.ts'
+import { TransactionEntries } from './transaction-entries.ts'
 import { decodedLength, entryOfStored, type ValueTransformer } from './value-transformer.ts'
-
 import { type Version, versionAt, versionBefore } from './version.ts'
 import { WatchHub } from './watch-hub.ts'
 
@@ -101,6 +101,7 @@ class RevisionedStore implements Store {
   readonly #watches: WatchHub
   readonly #recentEvents: RecentEvents
   readonly #sharedEntries = new SharedEntries()
+  readonly #transactionEntries: TransactionEntries
   #revision: Revision = 0
 
   #pendingTransactions: PendingTransaction[] = []
@@ -133,6 +134,7 @@ class RevisionedStore implements Store {
     this.#values = new CheckedValues(medium, onDamage)
     this.#clock = clock
     this.#recentEvents = new RecentEvents(clock)
+    this.#transactionEntries = new TransactionEntries(clock)
     this.#transformer = transformer
     const { versions, index, floors } = scanMedium(medium)
     this.#index = index
@@ -277,7 +279,7 @@ class RevisionedStore implements Store {
     const batch = new Batch({
       index: this.#index,
       revision: this.#revision,
-      readEntry: (version) => this.#read(version),
+      readEntry: (version) => this.#readForTransaction(version),
     })
     const decidedTransactions = this.#decide(batch)
     this.#compact(Math.max(COMPACT_DROPS_PER_BATCH, 2 * batch.changes.length))
@@ -373,6 +375,12 @@ class RevisionedStore implements Store {
     const storedBytes = this.#values.read(version)
     if (storedBytes instanceof DamagedRecordError) return new DamagedEntry(storedBytes, createRevision)
     return entryOfStored({ key, storedBytes, modRevision, createRevision }, this.#transformer)
+  }
+
+  /** Transactions read some entries again and again, such as the namespace of every created object. */
+  #readForTransaction(version: Version): Entry {
+    if (this.#values.damage.has(version.revision)) return this.#read(version)
+    return this.#transactionEntries.entryOf(version, () => this.#read(version))
   }
 
   /** Reports all versions with a revision in the range. */

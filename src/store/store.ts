@@ -147,7 +147,8 @@ export interface Store {
   /** Values for /metrics. */
   stats(): StoreStats
   /**
-   * Resolves within seconds with the reason why the store cannot write or etcd does not respond, if any. The text is public
+   * Resolves within seconds: with the problem if the store cannot write or etcd does not respond, otherwise with undefined. The text is
+   * public
    * and contains no paths or addresses.
    */
   problem?(): Promise<string | undefined>

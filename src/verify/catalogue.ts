@@ -5,7 +5,7 @@ import { changeVolumeChecks } from './checks/change-volume.ts'
 import { createVolumeChecks } from './checks/create-volume.ts'
 import { deleteVolumeChecks } from './checks/delete-volume.ts'
 import { identityChecks } from './checks/identity.ts'
-import { lifeChecks } from './checks/life.ts'
+import { lifecycleChecks } from './checks/lifecycle.ts'
 import { listVolumesChecks } from './checks/list-volumes.ts'
 import { nodeVolumeChecks } from './checks/node-volume.ts'
 import { textChecks } from './checks/secrets.ts'
@@ -19,7 +19,7 @@ export const CHECKS: readonly Check[] = [
   ...changeVolumeChecks,
   ...nodeVolumeChecks,
   ...textChecks,
-  ...lifeChecks,
+  ...lifecycleChecks,
 ]
 
 /** Returns the checks whose id is one of the patterns, in which `*` stands for any text. */

@@ -1,4 +1,4 @@
-// The types of a check: a rule of the CSI specification as data, and a function that tests it. catalogue.ts lists the checks;
+// The Check type: a rule of the CSI specification as data, and a function that tests it. catalogue.ts lists the checks;
 // run-checks.ts runs them.
 import type { Random } from '../base/clock.ts'
 import type { NodeGetInfoResponse } from '../csi/gen/csi_pb.js'
@@ -8,7 +8,7 @@ import type { DriverProfile } from './profile.ts'
 import type { VerifySettings } from './settings.ts'
 
 export interface Check {
-  /** Stable: users select checks by it. */
+  /** Stable, because users select checks by their id. */
   readonly id: string
   readonly title: string
   readonly rule: Rule
@@ -20,13 +20,13 @@ export interface Check {
 interface Rule {
   /** The section of the CSI specification. */
   readonly section: string
-  /** The rule in our words. */
+  /** The rule, paraphrased. */
   readonly text: string
   /** `must` violations fail the verification; `should` violations are advice. */
   readonly level: 'must' | 'should'
 }
 
-/** What a driver must have for a check to apply. */
+/** What a check requires of the driver and the settings. */
 export interface Needs {
   /** Capabilities of the controller service. An empty list requires the service only. */
   readonly controller?: readonly ControllerCapability[]
@@ -39,7 +39,7 @@ export interface Needs {
   readonly otherNode?: boolean
   /** Whether parameters for ControllerModifyVolume are required. */
   readonly attributes?: boolean
-  /** Whether the check runs through controllers and agent, which reject a driver with an invalid name. */
+  /** Whether the check runs the controllers and the agent, which reject a driver with an invalid name. */
   readonly bench?: boolean
   /** Whether the driver can expand only volumes that are not in use. */
   readonly onlyOfflineExpansion?: boolean
@@ -49,23 +49,23 @@ export interface CheckContext {
   readonly profile: DriverProfile
   readonly nodeInfo: NodeGetInfoResponse | undefined
   readonly settings: VerifySettings
-  /** Calls the driver directly. Each call is recorded, and what it creates is removed after the check. */
+  /** Calls the driver directly. Every call is recorded, and everything it creates is removed after the check. */
   readonly csi: CsiDriver
   readonly random: Random
   readonly signal: AbortSignal
-  /** Returns a name that no other check and no other run uses. */
+  /** Returns a name that is unique across checks and runs. */
   uniqueName(): string
   /** Creates a directory for staging and publishing. */
   makeDirectory(): Promise<string>
-  /** Waits in real time, for a driver that completes work after a cancelled call. */
+  /** Waits in real time, while the driver completes a cancelled call. */
   pause(ms: number): Promise<void>
-  /** Starts API server, controllers and node agent with this driver. */
+  /** Starts the API server, the controllers and the node agent with this driver. */
   startBench(options?: BenchOptions): Promise<Bench>
   /** Describes the volumes of this check that still exist in the driver. */
   leftovers(): readonly string[]
   /** Whether a volume may still be staged or published on this node. */
   hasNodeVolumes(): boolean
-  /** Kills and starts the driver. Present if verify started it. */
+  /** Kills and restarts the driver. Present if verify started it. */
   readonly driverProcess: DriverControl | undefined
 }
 
@@ -75,7 +75,7 @@ export interface DriverControl {
   start(): Promise<void>
 }
 
-/** The driver broke the rule of the check. */
+/** The driver violated the check's rule. */
 export class Violation extends Error {
   override readonly name = 'Violation'
 }
@@ -84,7 +84,7 @@ export function violate(message: string): never {
   throw new Violation(message)
 }
 
-/** The check does not apply to this driver for a reason that only a call shows. */
+/** The check turned out not to apply to this driver after a call. */
 export class NotApplicable extends Error {
   override readonly name = 'NotApplicable'
 }

@@ -1,4 +1,4 @@
-// Runs the driver under test from a command, so that verify can kill it between two calls and start it again.
+// Runs the driver under test as a child process, so that verify can kill and restart it.
 import type { Clock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { connectDriver, isUnimplemented } from '../csi/index.ts'
@@ -6,7 +6,7 @@ import { type ChildGroup, spawnGroup } from '../host/child-group.ts'
 import type { DriverControl } from './check.ts'
 
 export interface DriverProcess extends DriverControl {
-  /** The last lines that the driver wrote. */
+  /** The last lines of the driver's output. */
   output(): string
 }
 

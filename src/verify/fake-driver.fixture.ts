@@ -1,4 +1,4 @@
-// Test fixture: verifies a fake driver in this process, whose handlers a test can replace with faulty ones.
+// Test fixture: verifies a fake driver in this process. Tests can replace its handlers with faulty ones.
 import { mkdirSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -95,7 +95,7 @@ export async function verifyFake(verification: FakeVerification = {}): Promise<F
 
 type AnyHandler = (request: Message, call: { readonly signal: AbortSignal }) => Promise<object>
 
-/** Connects to handlers in this process. Calls end with the deadline and the signal of the caller. */
+/** Connects to handlers in this process. Calls end at the caller's deadline or when its signal is aborted. */
 const openServices =
   (services: FakeServices): OpenDriver =>
   () => ({
@@ -118,7 +118,7 @@ const openServices =
         const response = await Promise.race([handler(request, { signal: cancel.signal }), end])
         return create(method.output, response as never)
       } catch (error) {
-        // As a connection over a socket does.
+        // Matches the behavior of a connection over a socket.
         if (error instanceof CsiError && error.message === '')
           throw new CsiError(error.codeName, withoutMessage(method.name))
         throw error

@@ -1,5 +1,5 @@
-// The planted faults: ways in which a driver breaks the CSI specification, and the check that finds each of them. Test
-// support for planted-faults.test.ts and the table in docs/how-to/verify-a-driver.md.
+// The planted faults: violations of the CSI specification to plant into the fake driver, each with the check that must detect it.
+// planted-faults.test.ts and the table in docs/how-to/verify-a-driver.md use them.
 import { create } from '@bufbuild/protobuf'
 import type { FakeDriver } from '../csi/fake/index.ts'
 import { CapacityRangeSchema, CreateVolumeRequestSchema, TopologySchema, type Volume } from '../csi/gen/csi_pb.js'
@@ -8,7 +8,7 @@ import type { FakeServices, FakeVerification } from './fake-driver.fixture.ts'
 
 export interface PlantedFault extends Pick<FakeVerification, 'fakeSettings'> {
   readonly title: string
-  /** The id of a check that finds it. */
+  /** The id of a check that detects the fault. */
   readonly check: string
   plant(services: FakeServices, fake: FakeDriver): void
 }
@@ -47,7 +47,7 @@ const translate =
       }
     })
 
-/** Makes every call after the first success for the same subject fail. */
+/** Makes every call for the same subject fail after the first success. */
 const failRepeated =
   (service: ServiceName, method: string, code: CsiFailureCode) =>
   (services: FakeServices): void => {
@@ -61,7 +61,7 @@ const failRepeated =
     })
   }
 
-/** Makes a call fail with INTERNAL while another one for the same volume is in progress. */
+/** Makes a call fail with INTERNAL while another call for the same volume is in progress. */
 const failWhenBusy =
   (service: ServiceName, method: string) =>
   (services: FakeServices): void => {
@@ -285,7 +285,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     },
   },
   {
-    title: 'a call that was cancelled blocks its volume for ever',
+    title: 'a cancelled call blocks its volume forever',
     check: 'life-cancelled',
     plant(services) {
       const busyNames = new Set<string>()

@@ -1,4 +1,4 @@
-// Plants one fault after the other into the fake driver, and expects the named check to find it.
+// Plants each fault into the fake driver and expects its check to detect it.
 import { describe, expect, it } from 'vitest'
 import { verifyFake } from './fake-driver.fixture.ts'
 import { PLANTED_FAULTS } from './planted-faults.fixture.ts'

@@ -1,4 +1,4 @@
-// Reads a driver's profile: its name, version, services and capabilities, and the reason why a check does not apply to it.
+// Reads a driver's profile (name, version, services and capabilities), and determines why a check does not apply to it.
 import { type CsiDriver, type DriverFacts, isUnimplemented, readDriverFacts } from '../csi/index.ts'
 import type { Needs } from './check.ts'
 import type { VerifySettings } from './settings.ts'
@@ -26,7 +26,7 @@ export async function readProfile(csi: CsiDriver, signal: AbortSignal): Promise<
   }
 }
 
-/** At most 63 characters, letters and digits at both ends, and inside also dashes, dots and underscores. */
+/** At most 63 characters: letters and digits, and dashes, dots and underscores between them. */
 export const isValidDriverName = (name: string): boolean =>
   /^(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(name)
 
@@ -36,7 +36,7 @@ export interface Abilities {
   readonly canRestart: boolean
 }
 
-/** Returns why a check with these needs does not apply, or undefined if it does. */
+/** Returns why a check with these requirements does not apply, or undefined if it does. */
 export function findUnmetNeed(needs: Needs, { profile, settings, canRestart }: Abilities): string | undefined {
   if (needs.controller && !profile.hasController) return 'the socket serves no controller service'
   if (needs.node && !profile.hasNode) return 'the socket serves no node service'

@@ -9,9 +9,9 @@ export type CheckStatus = (typeof CHECK_STATUSES)[number]
 
 export interface CheckResult extends Pick<Check, 'id' | 'title' | 'rule'> {
   readonly status: CheckStatus
-  /** What the driver did wrong, or why the check does not apply or did not run. */
+  /** How the driver violated the rule, or why the check does not apply or did not run. */
   readonly message?: string
-  /** The calls that prove a violation. */
+  /** The calls that are evidence for a violation. */
   readonly calls?: readonly LoggedCall[]
   readonly durationMs: number
 }
@@ -28,7 +28,7 @@ export interface VerifyReport {
   readonly seed: number
   readonly checks: readonly CheckResult[]
   readonly counts: Readonly<Record<CheckStatus, number>>
-  /** What verify could not remove, with the driver's response. */
+  /** Leftovers that verify could not remove, with the driver's response. */
   readonly leftovers: readonly string[]
   /** Why the verification ended early. */
   readonly stopped?: string
@@ -49,7 +49,7 @@ export function countStatuses(checks: readonly CheckResult[]): VerifyReport['cou
   return Object.fromEntries(CHECK_STATUSES.map((status) => [status, count(status)])) as VerifyReport['counts']
 }
 
-/** Calls of a controller or agent at its start, which prove nothing about a volume. */
+/** Calls at the start of a controller or agent, which do not concern a volume. */
 const ROUTINE_METHODS: ReadonlySet<string> = new Set([
   'GetPluginInfo',
   'GetPluginCapabilities',
@@ -60,7 +60,7 @@ const ROUTINE_METHODS: ReadonlySet<string> = new Set([
   'GetCapacity',
   'ListVolumes',
 ])
-/** Bounds the calls of one violation: the last ones are the proof. */
+/** Bounds the calls of one violation. The last calls are the relevant ones. */
 const EVIDENCE_CALLS_MAX = 12
 
 /** Returns the calls to show for a violation. Routine calls are omitted if there are others. */

@@ -10,7 +10,7 @@ export interface VerifySettings {
   /** The parameters of ControllerModifyVolume. Undefined if the driver's keys are not known. */
   readonly attributes: Readonly<Record<string, string>> | undefined
   readonly secrets: Secrets
-  /** A second node that the controller service knows. */
+  /** The id of a second node known to the controller service. */
   readonly otherNodeId: string | undefined
   /** Real time after which a call counts as unanswered. */
   readonly callTimeoutMs: number
@@ -19,7 +19,7 @@ export interface VerifySettings {
   readonly seed: number
 }
 
-/** The keys of the file for `--secrets`, which csi-sanity uses as well. */
+/** The keys of the `--secrets` file, which are the same as for csi-sanity. */
 export const SECRET_KEYS = [
   'CreateVolumeSecret',
   'DeleteVolumeSecret',

@@ -23,7 +23,7 @@ describe('verifyDriver', () => {
     expect(fake.state.volumes).toEqual({})
   })
 
-  it('PLUS-7 skips the checks of capabilities that a driver does not have, with the reason', async () => {
+  it('PLUS-7 skips checks for capabilities that a driver lacks, and gives the reason', async () => {
     const fakeSettings = {
       controller: ['CREATE_DELETE_VOLUME'],
       node: [],
@@ -68,13 +68,13 @@ describe('verifyDriver', () => {
     )
   })
 
-  it('PLUS-7 cannot verify a driver that never answers', async () => {
+  it('PLUS-7 cannot verify a driver that never responds', async () => {
     const plant = (services: FakeServices) => replaceAll(services, () => () => new Promise(() => {}))
     const settings = { callTimeoutMs: 20 }
     await expect(verifyFake({ plant, settings })).rejects.toThrow(CannotVerifyError)
   })
 
-  it('PLUS-7 ends if the driver crashes, and reports what it could not remove', async () => {
+  it('PLUS-7 ends if the driver crashes, and reports the leftovers', async () => {
     let isCrashed = false
     const plant = (services: FakeServices) =>
       replaceAll(services, (method, original) => (request, call) => {

@@ -1,5 +1,5 @@
-// Verifies a driver: reads its profile, runs the checks one after the other, removes what each of them created, and returns
-// the report. It always terminates: calls and checks have deadlines, and a driver that no longer responds ends the run.
+// Verifies a driver: reads its profile, runs the checks one after another, cleans up after each, and returns the report. It
+// always terminates: calls and checks have deadlines, and the run ends if the driver no longer responds.
 import { setMaxListeners } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -155,7 +155,7 @@ async function runCheck(check: Check, index: number, run: Run): Promise<CheckRes
   }
 }
 
-/** A driver that is killed after every call may need seconds for each start. */
+/** A driver that is killed after every call may need seconds for each restart. */
 const RESTART_FACTOR = 5
 
 class TimeLimitReached extends Error {}
@@ -166,7 +166,7 @@ const rejectOnAbort = (signal: AbortSignal) =>
     signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
   )
 
-/** Rethrows errors that are neither a violation nor a driver response: they are defects of verify. */
+/** Rethrows errors that are neither a violation nor a driver response: they are bugs in verify. */
 function describeFailure(error: unknown): string {
   if (error instanceof Violation) return error.message
   if (error instanceof CsiError) return `unexpected answer: ${error.codeName} (${error.message})`
@@ -183,7 +183,7 @@ function createContext(check: Check, index: number, run: Run, signal: AbortSigna
   let nameCount = 0
   let directoryCount = 0
   let usesBench = false
-  /** Components of a bench that was abandoned must not call the driver during a later check. */
+  /** Components of an abandoned bench must not call the driver during a later check. */
   const send: Transport = async (method, request, options) => {
     if (signal.aborted) throw new CsiError('CANCELLED', `${method.name}: the check has ended`)
     return link.send(method, request, { ...options, signal: options.signal ?? signal })
@@ -233,7 +233,7 @@ async function cleanUp({ inventory, link, settings, clock }: Run): Promise<strin
   })
 }
 
-/** Returns a reason if the driver no longer answers. A driver that verify started is restarted. */
+/** Returns a reason if the driver no longer responds. Restarts a driver that verify started. */
 async function findReasonToStop({ link, driverProcess }: Run): Promise<string | undefined> {
   const probe = async () => {
     try {
@@ -256,7 +256,7 @@ async function findReasonToStop({ link, driverProcess }: Run): Promise<string | 
   return probe()
 }
 
-/** Unmounts what is still mounted in the directory and removes it. Returns what could not be removed. */
+/** Unmounts everything below the directory and removes it. Returns the paths that could not be removed. */
 async function removeDirectory({ disk, directory }: VerifyOptions): Promise<string[]> {
   const problems: string[] = []
   for (const path of (await disk.mountsUnder(directory)).reverse()) {

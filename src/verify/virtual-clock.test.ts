@@ -33,7 +33,7 @@ describe('virtual clock', () => {
     expect(await run).toBe(true)
   })
 
-  it('ends after the given time, and with the signal', async () => {
+  it('ends after the given time, or when the signal is aborted', async () => {
     const clock = createVirtualClock({ signal })
     clock.after(2_000, () => {})
     expect(await clock.runUntil(() => false, 1_000)).toBe(false)

@@ -1,19 +1,18 @@
-// A clock that advances only while nothing real is in progress: it stops during calls to the driver and disk operations,
-// and then jumps to the next timer. An hour of backoff takes milliseconds, and a slow driver causes no timeout in the
-// controllers.
+// A clock that advances only while no real work is in progress: it stops during driver calls and disk operations, and then jumps
+// to the next timer. An hour of backoff takes milliseconds, and a slow driver causes no timeout in the controllers.
 import type { Clock } from '../base/clock.ts'
 
 export interface VirtualClock extends Clock {
-  /** Stops the time until the real work has settled. */
+  /** Stops virtual time until the real work has settled. */
   hold<T>(work: Promise<T>): Promise<T>
-  /** Lets time pass until the condition holds. Returns false if it does not hold within this virtual time. */
+  /** Advances virtual time until the condition holds. Returns false if it does not hold within the limit. */
   runUntil(condition: () => boolean | Promise<boolean>, withinMs: number): Promise<boolean>
-  /** Lets time pass until the promise has settled. */
+  /** Advances virtual time until the promise has settled. */
   runUntilSettled<T>(promise: Promise<T>): Promise<T>
 }
 
 const START_MS = Date.UTC(2026, 0, 1)
-/** Turns of the event loop without real work after which the components wait for a timer. */
+/** After this many turns of the event loop without real work, all components are waiting for a timer. */
 const QUIET_TURNS = 3
 /** The time that components have to stop. */
 const STOP_WITHIN_MS = 3_600_000

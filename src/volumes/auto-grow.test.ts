@@ -98,7 +98,7 @@ describe('findPolicy', () => {
     expect(findPolicy(claimOf({}), undefined)).toEqual({ is: 'none' })
     expect(findPolicy(claimOf({}), storageClass('max=x'))).toEqual({
       is: 'invalid',
-      message: `The annotation ${AUTO_GROW} of the class "fast" is invalid: max "x" is not a size such as 100Gi. The claim does not grow by itself.`,
+      message: `The annotation ${AUTO_GROW} of the class "fast" is invalid: max "x" is not a size such as 100Gi. The claim does not grow automatically.`,
     })
   })
 })
@@ -166,14 +166,17 @@ describe('planAutoGrowth', () => {
     expect(planTo('1Gi', '1500Mi')).toMatchObject({ to: '1229Mi' })
   })
 
-  it('PLUS-12 stops if the driver rejects the size that automatic growth requested', () => {
-    const annotations = { [AUTO_GROWN]: `2026-01-01T00:00:00Z ${5 * GIB} 6Gi 10Gi` }
-    expect(plan({ annotations, request: '6Gi', state: 'ControllerResizeInfeasible' })).toEqual({
-      do: 'stop',
-      reason: 'driver',
-      message: 'the driver rejected an expansion from 5Gi to 6Gi with the maximum 10Gi',
+  it('PLUS-12 lowers the request if the driver rejects the size that automatic growth requested', () => {
+    const grown = (rejections = '') => ({ [AUTO_GROWN]: `2025-12-31T00:00:00Z ${5 * GIB} 6Gi 10Gi${rejections}` })
+    const rejected = { request: '6Gi', state: 'ControllerResizeInfeasible' }
+    expect(plan({ annotations: grown(), ...rejected })).toMatchObject({
+      do: 'lower',
+      to: '5Gi',
+      record: expect.stringMatching(/ 6Gi 10Gi 1$/),
+      message: expect.stringContaining('the driver rejected an expansion from 5Gi to 6Gi with the maximum 10Gi'),
     })
-    expect(plan({ annotations, request: '7Gi', state: 'ControllerResizeInfeasible' })).toMatchObject({ do: 'wait' })
+    expect(plan({ annotations: grown(' 1'), ...rejected })).toMatchObject({ record: expect.stringMatching(/ 2$/) })
+    expect(plan({ annotations: grown(), ...rejected, request: '7Gi' })).toMatchObject({ do: 'wait' })
   })
 
   it('PLUS-12 does nothing if the usage is not known', () => {

@@ -13,7 +13,8 @@ import type { VolumeUsage } from './volume-usage.ts'
 export const AUTO_GROW = 'stowage.dev/auto-grow'
 /**
  * Annotation of claims with the last automatic growth: its time, the size of the file system before it in bytes, the requested
- * size and the maximum: `2026-01-01T00:00:00Z 1048576 2Mi 10Mi`.
+ * size and the maximum: `2026-01-01T00:00:00Z 1048576 2Mi 10Mi`. If the driver has rejected the size, a number of consecutive
+ * rejections follows.
  */
 export const AUTO_GROWN = 'stowage.dev/auto-grown'
 
@@ -47,7 +48,7 @@ export function findPolicy(
   if ('problem' in policy)
     return {
       is: 'invalid',
-      message: `The annotation ${AUTO_GROW} of ${place} is invalid: ${policy.problem}. The claim does not grow by itself.`,
+      message: `The annotation ${AUTO_GROW} of ${place} is invalid: ${policy.problem}. The claim does not grow automatically.`,
     }
   return { is: 'policy', policy, from }
 }
@@ -56,13 +57,13 @@ const readAnnotation = ({ annotations }: Readonly<ObjectMeta>): string | undefin
 
 export function parsePolicy(text: string): AutoGrowPolicy | { readonly problem: string } {
   const values: Partial<AutoGrowPolicy>[] = []
-  const seenKeys = new Set<string>()
+  const parsedKeys = new Set<string>()
   for (const part of text.split(',')) {
     const [key = '', value, ...rest] = part.split('=').map((piece) => piece.trim())
     if (value === undefined || rest.length > 0) return { problem: `"${part.trim()}" is not KEY=VALUE` }
     if (!Object.hasOwn(READERS, key)) return { problem: `"${key}" is not one of ${Object.keys(READERS).join(', ')}` }
-    if (seenKeys.has(key)) return { problem: `${key} is set twice` }
-    seenKeys.add(key)
+    if (parsedKeys.has(key)) return { problem: `${key} is set twice` }
+    parsedKeys.add(key)
     const read = READERS[key as keyof typeof READERS](value)
     if (typeof read === 'string') return { problem: `${key} "${value}" is not ${read}` }
     values.push(read)
@@ -106,7 +107,9 @@ export type AutoGrowPlan =
   /** Wait for a pending expansion, a new measurement, or the end of the cooldown. Only the cooldown sets `afterMs`. */
   | { readonly do: 'wait'; readonly afterMs?: number; readonly message: string }
   /** The claim should grow but cannot. */
-  | { readonly do: 'stop'; readonly reason: 'max' | 'class' | 'capacity' | 'driver'; readonly message: string }
+  | { readonly do: 'stop'; readonly reason: 'max' | 'class' | 'capacity'; readonly message: string }
+  /** The driver rejected the size: lower the request to the capacity, which cancels the expansion. */
+  | { readonly do: 'lower'; readonly to: string; readonly record: string; readonly message: string }
   | {
       readonly do: 'grow'
       readonly from: string
@@ -138,35 +141,73 @@ export function planAutoGrowth(situation: AutoGrowSituation): AutoGrowPlan {
   const request = requestedStorage(claim)
   if (isLess(capacity, request) || claim.status.allocatedResourceStatuses?.storage) {
     const isRejected = claim.status.allocatedResourceStatuses?.storage === 'ControllerResizeInfeasible'
-    if (isRejected && last?.to === request)
-      return {
-        do: 'stop',
-        reason: 'driver',
-        message: `the driver rejected an expansion from ${capacity} to ${request} with the maximum ${last.max}`,
-      }
+    if (isRejected && last?.to === request && isLess(capacity, request))
+      return planLowering({ capacity, last, cooldownMs: policy.cooldownMs, nowMs })
     return { do: 'wait', message: `an expansion to ${request} is pending` }
   }
   const sizeBytes = sizeOf(usage)
   if (!usage || sizeBytes === undefined) return { do: 'nothing', message: 'its usage is not known' }
+  const rejections = last?.to && isLess(capacity, last.to) ? last.rejections : 0
   // The node may not have measured the larger file system yet.
-  if (last && sizeBytes <= last.sizeBytes)
+  if (last && rejections === 0 && sizeBytes <= last.sizeBytes)
     return { do: 'wait', message: 'its usage was measured before its last growth' }
   const share = usedShare(usage)
   if (share < policy.threshold)
     return { do: 'nothing', message: `${percent(share)} used, below the threshold of ${percent(policy.threshold)}` }
-  const remainingMs = last ? last.atMs + policy.cooldownMs - nowMs : 0
+  const remainingMs = last ? last.atMs + delayAfter(rejections, policy.cooldownMs) - nowMs : 0
   if (remainingMs > 0)
     return {
       do: 'wait',
       afterMs: remainingMs,
-      message: `${percent(share)} used; its last growth was less than the cooldown ago`,
+      message: `${percent(share)} used; the cooldown after its last growth has not ended`,
     }
-  return planStep(situation, { capacity, share, sizeBytes })
+  return planStep(situation, { capacity, share, sizeBytes, rejections })
+}
+
+/** After each rejection in a row the delay doubles, from the cooldown (at least a minute) to a day. */
+function delayAfter(rejections: number, cooldownMs: number): number {
+  if (rejections === 0) return cooldownMs
+  const firstMs = Math.max(cooldownMs, REJECTED_MS_MIN)
+  return Math.min(firstMs * 2 ** (rejections - 1), Math.max(cooldownMs, REJECTED_MS_MAX))
+}
+
+const REJECTED_MS_MIN = 60_000
+const REJECTED_MS_MAX = 86_400_000
+
+/**
+ * Without it, the larger request would stay: quota would charge it, and every resync would call the driver again. A request that
+ * equals the capacity cancels the expansion (controllers/expanding).
+ */
+function planLowering({ capacity, last, cooldownMs, nowMs }: LoweringBasis): AutoGrowPlan {
+  const rejections = last.rejections + 1
+  return {
+    do: 'lower',
+    to: capacity,
+    record: formatRecord({ ...last, atMs: nowMs, rejections }),
+    message:
+      `the driver rejected an expansion from ${capacity} to ${last.to} with the maximum ${last.max}; ` +
+      `the request is lowered to ${capacity}, and tried again after ${Math.ceil(delayAfter(rejections, cooldownMs) / 60_000)}m`,
+  }
+}
+
+interface LoweringBasis {
+  readonly capacity: string
+  readonly last: GrowthRecord
+  readonly cooldownMs: number
+  readonly nowMs: number
+}
+
+interface StepBasis {
+  readonly capacity: string
+  readonly share: number
+  readonly sizeBytes: number
+  /** How often in a row the driver has rejected a larger size. */
+  readonly rejections: number
 }
 
 function planStep(
   { policy, allowsExpansion, shortageFor, nowMs }: AutoGrowSituation,
-  { capacity, share, sizeBytes }: { readonly capacity: string; readonly share: number; readonly sizeBytes: number },
+  { capacity, share, sizeBytes, rejections }: StepBasis,
 ): AutoGrowPlan {
   const used = `${percent(share)} of ${capacity} used`
   const capacityBytes = quantityToBytes(capacity)
@@ -181,7 +222,7 @@ function planStep(
   const to = format(nextBytes(capacityBytes, policy))
   const shortage = shortageFor(to)
   if (shortage !== undefined) return { do: 'stop', reason: 'capacity', message: `${used}, but ${shortage}` }
-  const record = `${new Date(nowMs).toISOString()} ${sizeBytes} ${to} ${format(policy.maxBytes)}`
+  const record = formatRecord({ atMs: nowMs, sizeBytes, to, max: format(policy.maxBytes), rejections })
   return { do: 'grow', from: capacity, to, record, message: `${used}: growing from ${capacity} to ${to}` }
 }
 
@@ -230,12 +271,18 @@ interface GrowthRecord {
   /** Absent in records of earlier releases. */
   readonly to?: string
   readonly max?: string
+  /** How often in a row the driver has rejected a larger size before or with this growth. */
+  readonly rejections: number
 }
+
+const formatRecord = ({ atMs, sizeBytes, to, max, rejections }: GrowthRecord): string =>
+  `${new Date(atMs).toISOString()} ${sizeBytes} ${to} ${max}${rejections > 0 ? ` ${rejections}` : ''}`
 
 /** Returns undefined if there is no valid record. If a user has damaged it, the claim may grow during its cooldown. */
 function readRecord({ metadata }: Readonly<PersistentVolumeClaim>): GrowthRecord | undefined {
-  const [time = '', size = '', to = '', max = ''] = metadata.annotations?.[AUTO_GROWN]?.split(' ') ?? []
+  const [time = '', size = '', to = '', max = '', count = ''] = metadata.annotations?.[AUTO_GROWN]?.split(' ') ?? []
   const [atMs, sizeBytes] = [Date.parse(time), Number(size)]
   if (!Number.isFinite(atMs) || !Number.isFinite(sizeBytes)) return undefined
-  return { atMs, sizeBytes, ...(isQuantity(to) && isQuantity(max) ? { to, max } : {}) }
+  const rejections = /^\d{1,2}$/.test(count) ? Number(count) : 0
+  return { atMs, sizeBytes, rejections, ...(isQuantity(to) && isQuantity(max) ? { to, max } : {}) }
 }

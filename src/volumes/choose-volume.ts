@@ -68,7 +68,7 @@ export const meetsRequirements = (candidate: VolumeCandidate, requirements: Clai
   (!requirements.selector || matchesLabels(requirements.selector, candidate.volume.metadata.labels))
 
 /**
- * Returns the reason why a volume cannot be bound to the claim, as it appears in events. Does not check the selector,
+ * Returns why a volume cannot be bound to the claim, in the words of the event. Does not check the selector,
  * because a user may name a volume that the selector does not match. For a reserved volume, isReservedClassMismatch
  * compares the classes.
  */

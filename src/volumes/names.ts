@@ -9,7 +9,7 @@ export const PROVISIONER_BETA = 'volume.beta.kubernetes.io/storage-provisioner'
 export const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
 export const SELECTED_NODE_ALPHA = 'volume.alpha.kubernetes.io/selected-node'
 
-/** Annotation of claims with the reason why no volume could be created for them, for the pod's message. */
+/** Annotation of claims with the last failure to create their volume, for the pod's message. */
 export const LAST_FAILURE = 'provisioning.stowage.dev/last-failure'
 /** Longer reasons are truncated. */
 export const LAST_FAILURE_CHARACTERS_MAX = 400
@@ -17,6 +17,9 @@ export const LAST_FAILURE_CHARACTERS_MAX = 400
 /** Annotation of StorageClasses with their placement policy (placement.ts). CAPACITY_PREFERENCE is its former name. */
 export const PLACEMENT = 'stowage.dev/placement'
 export const CAPACITY_PREFERENCE = 'scheduling.stowage.dev/capacity'
+
+/** Annotation of StorageClasses with the policy for volumes whose only copy was on a lost node (lost-volume-policy.ts). */
+export const LOST_VOLUME_POLICY = 'stowage.dev/lost-volume-policy'
 
 /** Annotation of claims whose binding was completed. Only its presence matters; the value is `yes`. */
 export const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed'

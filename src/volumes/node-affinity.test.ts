@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { aVolume } from './claims-and-volumes.fixture.ts'
-import { isReachableFrom } from './node-affinity.ts'
+import { existsOnlyOn, isReachableFrom, namedNodesOf } from './node-affinity.ts'
 
 const NODE = { name: 'n1', labels: { zone: 'a', cores: '8', empty: '' } }
 const isReachable = (...nodeSelectorTerms: object[]) =>
@@ -48,4 +48,29 @@ describe('isReachableFrom', () => {
       expect(isReachable(term)).toBe(expected)
     })
   }
+})
+
+describe('existsOnlyOn', () => {
+  const LOCAL = { name: 'n1', labels: { zone: 'a', 'kubernetes.io/hostname': 'host-1', 'topology.example/node': 'n1' } }
+  const exists = (...nodeSelectorTerms: object[]) =>
+    existsOnlyOn(aVolume({ spec: { nodeAffinity: { required: { nodeSelectorTerms } } } }), LOCAL)
+
+  it('PLUS-11 requires that every term of the node affinity names the node', () => {
+    expect(exists(aTerm('kubernetes.io/hostname', 'In', 'host-1'))).toBe(true)
+    expect(exists(aTerm('topology.example/node', 'In', 'n1'))).toBe(true)
+    expect(exists({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] })).toBe(true)
+    expect(exists(aTerm('zone', 'In', 'a'))).toBe(false)
+    expect(exists(aTerm('topology.example/node', 'Exists'))).toBe(false)
+    expect(exists(aTerm('topology.example/node', 'In', 'n1', 'n2'))).toBe(false)
+    expect(exists(aTerm('topology.example/node', 'In', 'n1'), aTerm('topology.example/node', 'In', 'n2'))).toBe(false)
+    expect(exists(aTerm('topology.example/node', 'In', 'n2'))).toBe(false)
+    expect(exists()).toBe(false)
+    expect(existsOnlyOn(aVolume(), LOCAL)).toBe(false)
+  })
+
+  it('PLUS-11 namedNodesOf returns the values of the node affinity', () => {
+    const nodeSelectorTerms = [aTerm('zone', 'In', 'a'), aTerm('host', 'In', 'n1', 'n2'), aTerm('zone', 'NotIn', 'b')]
+    const volume = aVolume({ spec: { nodeAffinity: { required: { nodeSelectorTerms } } } })
+    expect(namedNodesOf(volume)).toEqual(['a', 'n1', 'n2'])
+  })
 })

@@ -14,6 +14,39 @@ export function isReachableFrom({ spec }: Readonly<PersistentVolume>, node: Node
   return !requiredTerms || requiredTerms.nodeSelectorTerms.some((term) => matchesTerm(term, node))
 }
 
+const HOSTNAME_LABEL = 'kubernetes.io/hostname'
+
+/**
+ * Whether the volume's data exists on this node only: every term of its node affinity requires the name of this node, as
+ * the metadata field, as the label kubernetes.io/hostname, or as the value of a driver's topology label. A volume of a
+ * zone does not exist on one node only, even if the zone has one node.
+ */
+export function existsOnlyOn({ spec }: Readonly<PersistentVolume>, node: NodeIdentity): boolean {
+  const terms = spec?.nodeAffinity?.required?.nodeSelectorTerms ?? []
+  return terms.length > 0 && terms.every((term) => matchesTerm(term, node) && namesNode(term, node))
+}
+
+function namesNode({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm, { name }: NodeIdentity): boolean {
+  const hasOneValue = ({ operator, values }: NodeSelectorRequirement) => operator === 'In' && values?.length === 1
+  return (
+    matchFields.some((requirement) => hasOneValue(requirement) && requirement.key === 'metadata.name') ||
+    matchExpressions.some(
+      (requirement) =>
+        hasOneValue(requirement) && (requirement.key === HOSTNAME_LABEL || requirement.values?.[0] === name),
+    )
+  )
+}
+
+/** Returns the nodes that may be the only node of the volume: the single values that its node affinity requires. */
+export function namedNodesOf({ spec }: Readonly<PersistentVolume>): string[] {
+  const terms = spec?.nodeAffinity?.required?.nodeSelectorTerms ?? []
+  const requirements = terms.flatMap(({ matchExpressions = [], matchFields = [] }) => [
+    ...matchExpressions,
+    ...matchFields,
+  ])
+  return [...new Set(requirements.flatMap(({ operator, values = [] }) => (operator === 'In' ? values : [])))]
+}
+
 function matchesTerm(
   { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
   { name, labels }: NodeIdentity,

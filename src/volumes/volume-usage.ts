@@ -16,7 +16,7 @@ export interface VolumeUsage {
 
 export type UsageByClaim = ReadonlyMap<ObjectKey, VolumeUsage>
 
-/** The field of each metric. Metrics of both directions are added. */
+/** The field of each metric. */
 const METRICS: Readonly<Record<string, keyof VolumeUsage>> = {
   kubelet_volume_stats_used_bytes: 'usedBytes',
   kubelet_volume_stats_available_bytes: 'freeBytes',
@@ -41,29 +41,65 @@ const REPORTED_AMOUNTS: Readonly<Record<string, keyof VolumeUsage>> = {
   [USAGE_AMOUNTS.growthBytesPerDay]: 'growthBytesPerDay',
 }
 
+/** Metrics with a sample for each direction, which are added. */
+const DIRECTED_FIELDS: ReadonlySet<keyof VolumeUsage> = new Set(['iops', 'throughputBytes'])
+
 const SAMPLE = /^(\w+)\{([^}]*)\} (\S+)$/gm
 
 type MutableUsage = Partial<Record<keyof VolumeUsage, number>>
 
-/** Parses the text format of Prometheus. If the server itself has measured a claim, reports of nodes about it are ignored. */
+/**
+ * Parses the text format of Prometheus. If the server itself has measured a claim, reports of nodes about it are ignored. Nodes that
+ * have mounted the same volume measure the same file system: the largest amounts count, and are not added.
+ */
 export function parseMetrics(text: string): UsageByClaim {
-  const usages = new Map<ObjectKey, MutableUsage>()
-  const reportedUsages = new Map<ObjectKey, MutableUsage>()
+  const usages = new Map<ObjectKey, UsageByNode>()
+  const reportedUsages = new Map<ObjectKey, UsageByNode>()
   for (const [, metric = '', labels = '', value] of text.matchAll(SAMPLE)) {
     const isReported = metric === REPORTED_USAGE_METRIC
     const field = isReported ? REPORTED_AMOUNTS[labelOf(labels, 'amount')] : METRICS[metric]
     if (!field || !Number.isFinite(Number(value))) continue
     const key = `${labelOf(labels, 'namespace')}/${labelOf(labels, 'persistentvolumeclaim')}`
-    if (isReported) {
-      // Every node with the volume reports the same file system.
-      reportedUsages.set(key, { ...reportedUsages.get(key), [field]: Number(value) })
-      continue
-    }
-    const usage = usages.get(key) ?? {}
-    usage[field] = (usage[field] ?? 0) + Number(value)
-    usages.set(key, usage)
+    const node = labelOf(labels, 'process') // of a node agent; the agents of the server share one sample
+    addSample(isReported ? reportedUsages : usages, { key, node, field, value: Number(value) })
   }
-  return new Map([...reportedUsages, ...usages])
+  return new Map([...reportedUsages, ...usages].map(([key, byNode]) => [key, mergeNodes(byNode)]))
+}
+
+type UsageByNode = Map<string, MutableUsage>
+
+interface Sample {
+  readonly key: ObjectKey
+  /** Empty if the sample names no node. */
+  readonly node: string
+  readonly field: keyof VolumeUsage
+  readonly value: number
+}
+
+function addSample(usages: Map<ObjectKey, UsageByNode>, { key, node, field, value }: Sample): void {
+  const byNode = usages.get(key) ?? new Map<string, MutableUsage>()
+  const usage = byNode.get(node) ?? {}
+  const previous = usage[field]
+  if (previous === undefined) usage[field] = value
+  else usage[field] = DIRECTED_FIELDS.has(field) ? previous + value : Math.max(previous, value)
+  usages.set(key, byNode.set(node, usage))
+}
+
+/**
+ * Takes the fields of a file system together from the node on which it is largest: after an expansion, other nodes may still report
+ * its size before it. Operations of several nodes are added.
+ */
+function mergeNodes(byNode: UsageByNode): VolumeUsage {
+  const sizeOf = ({ usedBytes = 0, freeBytes = 0 }: MutableUsage) => usedBytes + freeBytes
+  const merged: MutableUsage = {}
+  for (const usage of [...byNode.values()].sort((a, b) => sizeOf(a) - sizeOf(b))) {
+    const sums = [...DIRECTED_FIELDS].flatMap((field): [keyof VolumeUsage, number][] => {
+      const total = (merged[field] ?? 0) + (usage[field] ?? 0)
+      return merged[field] === undefined && usage[field] === undefined ? [] : [[field, total]]
+    })
+    Object.assign(merged, usage, Object.fromEntries(sums))
+  }
+  return merged
 }
 
 const labelOf = (labels: string, name: string): string => new RegExp(`(?:^|,)${name}="([^"]*)"`).exec(labels)?.[1] ?? ''

@@ -213,7 +213,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     await system.kubectl('delete', 'pvc', 'seventh')
   })
 
-  it('SYS-13 asks for the URL with the token if the token is wrong or missing', async () => {
+  it('SYS-13 prompts for the URL with the token if the token is wrong or missing', async () => {
     const { origin } = new URL(console.url)
     for (const fragment of ['', '#token=wrong']) {
       const opened = await openPage(browser, `${origin}/${fragment}`)
@@ -266,7 +266,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
   })
 
   // The last test, because it restarts the server.
-  it('SYS-13 reports that the API server does not answer, and continues without duplicate rows after its restart', async () => {
+  it('SYS-13 reports that the API server does not respond, and continues without duplicate rows after its restart', async () => {
     const opened = await openPage(browser, console.url)
     const { page } = opened
     await show(page, 'Claims')

@@ -1,4 +1,4 @@
-// Manifests of a small company for screenshots: claims of three teams in several states, quotas, and a storage class.
+// Manifests for the screenshots: claims of three teams in several states, quotas, and a storage class.
 import { claimManifest, podManifest } from './console.fixture.ts'
 
 const namespaced = (namespace: string, manifests: string): string =>

@@ -28,7 +28,7 @@ export async function startPeerNetwork(targets: readonly string[]): Promise<Peer
   /** The IDs of the members that have connected to each member. */
   const callers = targets.map(() => new Set<string>())
 
-  /** Returns the index of a member: it connects to all others and never to itself, so only its own proxy has not seen its ID. */
+  /** Returns the index of a member: it connects to all others and never to itself, so only its own proxy has not received its ID. */
   function indexOf(id: string): number | undefined {
     const unseenBy = callers.flatMap((ids, index) => (ids.has(id) ? [] : [index]))
     return unseenBy.length === 1 ? unseenBy[0] : undefined

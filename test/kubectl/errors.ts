@@ -1,4 +1,4 @@
-// Steps that check what kubectl prints if the server rejects a request.
+// Steps that check the output of kubectl if the server rejects a request.
 import { expect } from 'vitest'
 import type { Step } from './step.ts'
 

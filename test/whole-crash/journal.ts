@@ -1,5 +1,5 @@
-// Sends the requests of the workload, records acknowledged writes, and counts the requests that were rejected, failed or
-// not answered. Every acknowledged write must be in the history that the watches recorded.
+// Sends the requests of the workload, records acknowledged writes, and counts the requests that were rejected, failed or received no
+// response. Every acknowledged write must be in the history that the watches recorded.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Reply } from '../helpers/server.ts'
 import type { Cluster } from './cluster.ts'

@@ -56,7 +56,7 @@ describe('the Priority admission plugin', () => {
     expect((await api.get(`${PODS}/p`)).status).toBe(404)
   })
 
-  it('SYS-27 accepts a priority that equals the one of the class', async () => {
+  it('SYS-27 accepts a priority that equals that of the class', async () => {
     await createClass('high')
     expect((await createPod({ priorityClassName: 'high', priority: 1000 })).status).toBe(201)
   })

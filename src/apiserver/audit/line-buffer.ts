@@ -1,6 +1,6 @@
 // Buffers lines as UTF-8 bytes until they are written. Unlike strings, the bytes are not copied by the garbage collector.
 
-/** The lines that a write takes out of the buffer. Exactly one of its functions must be called when the write has ended. */
+/** The lines of one write. Exactly one of its functions must be called when the write has ended. */
 export interface LineBatch {
   readonly chunks: readonly Uint8Array[]
   /** Drops the lines, because they are written. */

@@ -8,11 +8,11 @@ import type { AuditSink } from './audit-log.ts'
 
 export interface RotatingFileOptions {
   readonly path: string
-  /** The file is rotated before a write that would exceed this size, unless it is empty. 0: no limit. */
+  /** The file is rotated before a write that would exceed this size, unless it is empty. 0 means no limit. */
   readonly bytesMax: number
-  /** Number of rotated files to keep. 0: all. */
+  /** Number of rotated files to keep. 0 keeps all. */
   readonly backupsMax: number
-  /** Rotated files that are older are deleted. 0: none. */
+  /** Rotated files that are older than this are deleted. 0 keeps all. */
   readonly ageMsMax: number
   readonly clock: Clock
 }

@@ -1,5 +1,4 @@
-// Walks over the stored values that encryption applies to: rewrites stale ones, and finds those that a configuration cannot
-// decrypt.
+// Iterates over the stored values that encryption applies to, to rewrite stale ones or to find those that a configuration cannot decrypt.
 import { type Entry, type Store, UndecryptableError } from '../../store/index.ts'
 import { BRIEF_HISTORY_PREFIXES } from '../keys.ts'
 import type { Encryption } from './encryption.ts'
@@ -34,8 +33,8 @@ export async function rewriteStaleValues(
 }
 
 /**
- * Returns the error of the first stored value that `candidate` cannot decrypt. Looks at the resources of both
- * configurations, and at Secrets even if neither names them.
+ * Returns the error of the first stored value that `candidate` cannot decrypt. Checks the resources of both configurations, and Secrets
+ * even if neither names them.
  */
 export async function findUndecryptable(
   store: Store,

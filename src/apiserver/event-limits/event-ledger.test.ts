@@ -12,14 +12,14 @@ const anEvent = (index: number, { namespace = 'a', bytes = 10 } = {}) => ({
 })
 
 describe('EventLedger', () => {
-  it('SYS-20 takes no event while all events are within the limits', () => {
+  it('SYS-20 returns no events while all events are within the limits', () => {
     const ledger = new EventLedger(LIMITS)
     for (let index = 0; index < 10; index++) ledger.put(anEvent(index))
     expect(ledger.takeExcess()).toEqual([])
     expect([ledger.events, ledger.bytes]).toEqual([10, 100])
   })
 
-  it('SYS-20 takes the oldest events of a namespace with too many', () => {
+  it('SYS-20 returns the oldest events of a namespace with too many events', () => {
     const ledger = new EventLedger(LIMITS)
     for (let index = 0; index < 12; index++) ledger.put(anEvent(index))
     expect(ledger.takeExcess().map(({ revision, limit }) => [revision, limit])).toEqual([
@@ -30,13 +30,13 @@ describe('EventLedger', () => {
     expect(ledger.takeExcess()).toEqual([])
   })
 
-  it('takes the oldest events of a namespace with too many bytes', () => {
+  it('returns the oldest events of a namespace with too many bytes', () => {
     const ledger = new EventLedger(LIMITS)
     for (let index = 0; index < 3; index++) ledger.put(anEvent(index, { bytes: 400 }))
     expect(ledger.takeExcess().map(({ revision }) => revision)).toEqual([0])
   })
 
-  it('takes the oldest events of all namespaces if there are too many in total', () => {
+  it('returns the oldest events of all namespaces if there are too many in total', () => {
     const ledger = new EventLedger(LIMITS)
     for (let index = 0; index < 16; index++) ledger.put(anEvent(index, { namespace: index % 2 ? 'a' : 'b' }))
     expect(ledger.takeExcess().map(({ key, limit }) => [key, limit])).toEqual([
@@ -53,7 +53,7 @@ describe('EventLedger', () => {
     expect(ledger.takeExcess().map(({ revision }) => revision)).toEqual([1, 2])
   })
 
-  it('keeps every limit after any sequence of changes, and takes only the oldest', () => {
+  it('keeps every limit after any sequence of changes, and returns only the oldest events', () => {
     const change = fc.record({
       name: fc.nat(30),
       namespace: fc.constantFrom('a', 'b', 'c'),
@@ -72,10 +72,12 @@ describe('EventLedger', () => {
             ledger.put({ key, namespace, bytes, revision })
             model.set(key, { namespace, bytes, revision })
           }
-          for (const { key: takenKey, namespace: takenNamespace, limit } of ledger.takeExcess()) {
-            const candidates = [...model].filter(([, event]) => limit === 'total' || event.namespace === takenNamespace)
-            expect(candidates[0]?.[0]).toBe(takenKey)
-            model.delete(takenKey)
+          for (const { key: removedKey, namespace: removedNamespace, limit } of ledger.takeExcess()) {
+            const candidates = [...model].filter(
+              ([, event]) => limit === 'total' || event.namespace === removedNamespace,
+            )
+            expect(candidates[0]?.[0]).toBe(removedKey)
+            model.delete(removedKey)
           }
           const remainingEvents = [...model.values()]
           const sum = (events: typeof remainingEvents) =>

@@ -36,7 +36,7 @@ function setUp(concurrency: Readonly<Record<LevelName, number>>) {
 }
 
 describe('flow control', () => {
-  it('SYS-19 lets waiting users take turns, whatever number of requests each has sent', async () => {
+  it('SYS-19 lets waiting users take turns, regardless of the number of requests that each has sent', async () => {
     const { send, startedUsers, endFirst, ends } = setUp({ system: 0, workload: 0, default: 1 })
     for (let i = 0; i < 5; i++) send('flood')
     send('ann')
@@ -63,7 +63,7 @@ describe('flow control', () => {
     expect(rejections).toEqual([])
   })
 
-  it('SYS-19 keeps a part of each level for its own requests', () => {
+  it('SYS-19 reserves a share of each level for its own requests', () => {
     const { send, startedUsers } = setUp({ system: 4, workload: 4, default: 4 })
     for (let i = 0; i < 100; i++) send(`flood-${i}`)
     expect(startedUsers).toHaveLength(10) // its own 4, and 3 from each other level

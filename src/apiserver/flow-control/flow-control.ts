@@ -20,7 +20,7 @@ export interface FlowRequest {
   readonly group: string
   /** Empty for a path. */
   readonly resource: string
-  /** How many simple requests this one counts for. Default: 1. */
+  /** The number of simple requests that the request counts for. Default: 1. */
   readonly width?: number
 }
 
@@ -32,13 +32,13 @@ export interface FlowControl {
   start(request: FlowRequest): Promise<Turn> | Turn | undefined
   /** Returns a message if requests of the system level were rejected within the last seconds. */
   problem(): string | undefined
-  /** Returns the sum of the widths of the running requests of a level, and the number of waiting ones. */
+  /** Returns the total width of a level's running requests, and the number of its waiting requests. */
   stats(level: LevelName): { readonly running: number; readonly waiting: number }
 }
 
 const CONCURRENCY: Readonly<Record<LevelName, number>> = { system: 64, workload: 128, default: 64 }
-/** Part of its concurrency that an idle level keeps for itself. */
-const RESERVED_PART = 1 / 4
+/** Share of its concurrency that a level does not lend to other levels. */
+const RESERVED_SHARE = 1 / 4
 /** Requests of one user that may wait. */
 export const USER_WAITING_MAX = 200
 /** Requests of all users of a level that may wait. */
@@ -46,10 +46,10 @@ export const LEVEL_WAITING_MAX = 2_000
 const WAIT_MS_MAX = 15_000
 /** How long a rejected request of the system level makes the server not ready. */
 const REJECTION_REPORT_MS = 10_000
-/** Part of the capacity of a level that the requests of one user may occupy, so that other users need not wait for them. */
-const USER_PART_MAX = 3 / 4
-/** A single request counts for at most this part of the concurrency of its level. */
-const WIDTH_PART_MAX = 1 / 4
+/** Share of a level's capacity that the requests of one user may occupy, so that other users need not wait for them. */
+const USER_SHARE_MAX = 3 / 4
+/** A single request counts for at most this share of the concurrency of its level. */
+const WIDTH_SHARE_MAX = 1 / 4
 
 interface WaitingRequest {
   run(): void
@@ -82,19 +82,20 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
     }),
   )
 
-  /** Returns how much the level may run: its own concurrency, and the part that other levels neither use nor reserve. */
+  /** Returns the capacity of the level: its own concurrency, and the capacity that other levels neither use nor reserve. */
   function capacityOf(level: Level): number {
     let capacity = level.concurrency
     for (const otherLevel of levels) {
       if (otherLevel === level || otherLevel.waiting > 0) continue
-      const lentCapacity = otherLevel.concurrency - Math.max(otherLevel.running, otherLevel.concurrency * RESERVED_PART)
+      const lentCapacity =
+        otherLevel.concurrency - Math.max(otherLevel.running, otherLevel.concurrency * RESERVED_SHARE)
       capacity += Math.max(0, lentCapacity)
     }
     return capacity
   }
 
   const hasRoomForUser = (level: Level, user: string, capacity: number): boolean =>
-    (level.runningByUser.get(user) ?? 0) < capacity * USER_PART_MAX
+    (level.runningByUser.get(user) ?? 0) < capacity * USER_SHARE_MAX
 
   function runNext(): void {
     for (const level of levels) {
@@ -178,7 +179,7 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       const name = levelOf(request)
       if (!name) return undefined
       const level = levels.find((candidate) => candidate.name === name)!
-      const width = Math.max(1, Math.min(request.width ?? 1, Math.floor(level.concurrency * WIDTH_PART_MAX)))
+      const width = Math.max(1, Math.min(request.width ?? 1, Math.floor(level.concurrency * WIDTH_SHARE_MAX)))
       const user = request.user.name
       const capacity = capacityOf(level)
       const hasRoom = level.running < capacity && hasRoomForUser(level, user, capacity)

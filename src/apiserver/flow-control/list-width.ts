@@ -4,7 +4,7 @@ import type { ResourceRequest } from '../http/route.ts'
 
 /** A list counts for one more request per this many bytes. */
 const BYTES_PER_WIDTH = 100_000
-/** Maximum number of collections whose size is remembered; beyond this, the least recently used one is forgotten. */
+/** Maximum number of collections whose size is cached. Beyond this, the least recently used one is evicted. */
 const COLLECTIONS_MAX = 10_000
 
 export interface ListWidths {

@@ -107,7 +107,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     if (turn) outgoing.once('close', () => turn.end())
     if (outgoing.destroyed) return void turn?.end()
     const headers = response.headers as Record<string, string | string[]>
-    // The client asked for an upgrade in a header, but not to upgrade the connection.
+    // The request has an Upgrade header, but its Connection header does not name it.
     if (response.tunnel) return void outgoing.writeHead(400, { connection: 'close', 'content-length': 0 }).end()
     if (response.stream) {
       outgoing.writeHead(response.status, headers)

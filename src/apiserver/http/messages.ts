@@ -49,7 +49,7 @@ export interface LongBody {
   next(): Uint8Array | undefined
 }
 
-/** The part of the capacity of the server that a request occupies. */
+/** The share of the server's capacity that a request occupies. */
 export interface Turn {
   /** May be called more than once. */
   end(): void

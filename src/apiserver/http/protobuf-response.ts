@@ -35,7 +35,7 @@ const listTypes = new WeakMap<ObjectType, ObjectType>()
 export const encodeTypedValue = (type: ObjectType, value: TypedValue): Buffer =>
   encodeEnvelope({ apiVersion: value.apiVersion, kind: value.kind, raw: encodeProtobuf(type, value) })
 
-/** The size of the length prefix of each event of a watch. */
+/** The size of the length prefix of a watch event. */
 const FRAME_HEAD_BYTES = 4
 
 /** Encodes one event of a watch: its length in four bytes, and the event without an envelope of its own. */

@@ -232,7 +232,7 @@ describe('the node authorizer', () => {
     expect((await api.get(url, nodeHeaders(''))).json.message).toContain('unknown node for user "system:node:"')
   })
 
-  it('SYS-19 answers access reviews of a node with its reason, and rule reviews as incomplete', async () => {
+  it('SYS-19 gives the reason in access reviews of a node, and marks rule reviews as incomplete', async () => {
     const { send, create } = await openServer()
     await create(PODS, aPod('ours', 'n1', { volumes: [claimVolume('a')] }))
     const review = async (resourceAttributes: object) =>

@@ -1,4 +1,4 @@
-// Keeps the operations that processes report in an in-memory store, which serves lists and watches of them. The operations of a
+// Stores the operations that processes report in memory, and serves lists and watches of them. The operations of a
 // process that reports over the API are removed when it has not reported for too long. Operations of other servers are added,
 // unless a process also reports them here.
 import { FieldErrors } from '../../api/field-errors.ts'

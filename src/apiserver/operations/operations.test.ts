@@ -33,7 +33,7 @@ beforeEach(async () => {
   api = await createServerFixture({ usesRbac: true })
 })
 
-/** Puts operations on the board and waits until they are listed. */
+/** Adds operations to the board and waits until they are listed. */
 async function putOperations(...operations: readonly Operation[]): Promise<void> {
   const { revision } = api.operations.store
   api.operations.applyLocal({ changed: operations, removed: [] })

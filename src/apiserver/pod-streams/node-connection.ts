@@ -21,13 +21,13 @@ export interface NodeRequest {
 }
 
 /** An agent's response: an upgraded connection, or a response with a body that the caller reads. */
-export type NodeAnswer =
+export type NodeResponse =
   | { readonly is: 'upgraded'; readonly response: IncomingMessage; readonly socket: Duplex; readonly head: Buffer }
   | { readonly is: 'response'; readonly response: IncomingMessage }
 
 export interface NodeConnections {
   /** Throws 500 or 503 if the agent cannot be reached. */
-  send(request: NodeRequest): Promise<NodeAnswer>
+  send(request: NodeRequest): Promise<NodeResponse>
 }
 
 export interface NodeConnectionOptions {
@@ -94,7 +94,7 @@ export function createNodeConnections({ pki, clock, localAddressOf }: NodeConnec
           signal,
         })
         const cancelTimer = clock.after(DIAL_MS_MAX, () =>
-          outgoing.destroy(new Error(`no answer within ${DIAL_MS_MAX / 1_000} s`)),
+          outgoing.destroy(new Error(`no response within ${DIAL_MS_MAX / 1_000} s`)),
         )
         outgoing.once('upgrade', (response, socket, head) => {
           cancelTimer()

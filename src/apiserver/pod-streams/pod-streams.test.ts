@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { createServerFixture } from '../server.fixture.ts'
-import type { NodeAnswer } from './node-connection.ts'
+import type { NodeResponse } from './node-connection.ts'
 
 const POD = '/api/v1/namespaces/default/pods/p'
 
 /** A server with a pod on a node. The agent of the node returns this response to all requests. */
-async function startServer(answer: NodeAnswer) {
+async function startServer(answer: NodeResponse) {
   const server = await createServerFixture({ nodeConnections: { send: async () => answer } })
   await server.post('/api/v1/nodes', { metadata: { name: 'node-1' } })
   await server.post('/api/v1/namespaces/default/pods', {

@@ -1,5 +1,5 @@
 // Serves the logs and commands of pods: forwards the request to the agent of the pod's node. For exec and attach, the
-// upgraded connections of client and agent are joined byte by byte; the agent speaks the protocol.
+// upgraded connections of client and agent are joined byte by byte; the agent implements the protocol.
 
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'

@@ -1,4 +1,4 @@
-// Test support: an authorizer with the bootstrap roles and bindings, without a store.
+// Creates an authorizer for tests with the bootstrap roles and bindings, without a store.
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { type ClusterRole, RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
 import { createResources } from '../resources.ts'

@@ -1,5 +1,5 @@
-// Test support: authorizes the requests of a component by its rules (component-rules.ts) alone. It records which rules are
-// used, and the requests that no rule grants; test/component-rules/ fails on a denied request and on an unused rule.
+// Authorizes the requests of a component in tests by its rules (component-rules.ts) alone. Records which rules are used, and the requests
+// that no rule grants; test/component-rules/ fails on a denied request and on an unused rule.
 import type { Kind } from '../../api/kind.ts'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import type { Client, ObjectRef } from '../../client/client.ts'

@@ -22,6 +22,7 @@ const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'schedul
   'driver-setup': 'stowage-driver-setup',
   ephemeral: 'ephemeral-volume-controller',
   garbage: 'generic-garbage-collector',
+  'lost-volumes': 'stowage-lost-volumes',
   namespaces: 'namespace-controller',
   'node-lifecycle': 'node-controller',
   protection: 'stowage-protection-controller',

@@ -73,6 +73,16 @@ const CONTROLLER_RULES = {
     REPORT_OPERATIONS,
   ],
   garbage: [rule('get list watch patch delete', '*'), REPORT_OPERATIONS],
+  'lost-volumes': [
+    rule('get list watch', 'nodes'),
+    rule('get list watch delete', 'persistentvolumeclaims'),
+    rule('patch', 'persistentvolumeclaims/status'),
+    rule('get list watch patch delete', 'persistentvolumes'),
+    rule('list watch', 'storageclasses.storage.k8s.io volumeattachments.storage.k8s.io'),
+    RECORD_EVENTS,
+    COMMIT,
+    REPORT_OPERATIONS,
+  ],
   namespaces: [
     rule('list watch delete', '*'),
     rule('update', 'namespaces/finalize'),

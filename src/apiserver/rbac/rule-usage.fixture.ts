@@ -1,4 +1,4 @@
-// Test support: which rights the components of a test file have used, and which they lacked. test/component-rules/ collects
+// Records which rights the components of a test file have used, and which they lacked. test/component-rules/ collects
 // them over all test files.
 
 export interface RuleUsage {

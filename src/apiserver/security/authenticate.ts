@@ -110,7 +110,7 @@ type CertificateIdentity =
   | { user: UserInfo; notBeforeMs: number; notAfterMs: number; id: CertificateId }
   | { rejection: string }
 
-/** The identity of a certificate with the result of the TLS handshake of its connection. */
+/** The identity of a certificate, with the result of its TLS handshake. */
 type ConnectionIdentity =
   | (Exclude<CertificateIdentity, { rejection: string }> & { trusted: boolean })
   | { rejection: string }

@@ -15,7 +15,7 @@ describe('impersonation', () => {
     expect(await impersonateAsAdmin({ accept: ['*/*'], 'impersonate-user': [''] })).toEqual({ is: 'self', user: ADMIN })
   })
 
-  it('replaces the user and returns the original one as well', async () => {
+  it('replaces the user, and also returns the original one', async () => {
     expect(await impersonateAsAdmin({ 'impersonate-user': ['ann'] })).toEqual({
       is: 'impersonated',
       user: { name: 'ann', groups: ['system:authenticated'] },

@@ -12,7 +12,7 @@ const authenticate = firstTokenAuthenticator(
 )
 
 describe('firstTokenAuthenticator', () => {
-  it('SYS-9 returns the result of the first authenticator that knows the token', () => {
+  it('SYS-9 returns the result of the first authenticator that recognizes the token', () => {
     expect(authenticate('static')).toMatchObject({ user: { name: 'ann' } })
     expect(authenticate('expired')).toEqual({ rejection: 'expired' })
     expect(authenticate('other')).toMatchObject({ user: { name: 'bob' }, audiences: ['api'] })

@@ -11,12 +11,12 @@ export type TokenAuthentication =
   | { readonly rejection: string }
 
 /**
- * Returns undefined for a token of another authenticator and for a forged one. A rejection is sent to the client, so it must
- * reveal nothing that the holder of the token does not know. `audiences` are the accepted ones; the token must have one.
+ * Returns undefined for a token of another authenticator and for a forged one. A rejection is sent to the client, so it must not reveal
+ * anything that the holder of the token does not already know. `audiences` are the accepted ones; the token must have one.
  */
 export type TokenAuthenticator = (token: string, audiences: readonly string[]) => TokenAuthentication | undefined
 
-/** Tries the authenticators in order. The first one that knows the token decides. */
+/** Tries the authenticators in order. The first one that recognizes the token decides. */
 export function firstTokenAuthenticator(
   authenticators: readonly TokenAuthenticator[],
   apiAudiences: readonly string[],

@@ -1,4 +1,4 @@
-// Test support: issues and authenticates ServiceAccount tokens with a key that exists only in memory.
+// Issues and authenticates ServiceAccount tokens in tests, with a key that exists only in memory.
 import { generateKeyPairSync } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'

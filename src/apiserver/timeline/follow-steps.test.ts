@@ -13,7 +13,7 @@ const claimCreated = aRecord('PersistentVolumeClaim', 'create', { step: 'Created
 const volumeCreated = aRecord('PersistentVolume', 'create', { step: 'Provisioned' })
 const deleteCall = { start: '', durationMs: 1, result: 'OK', driver: 'd', method: 'DeleteVolume', volume: 'disk-1' }
 
-it('SYS-20 the step follower forgets a deleted claim when its volume is deleted, and follows driver calls until then', () => {
+it('SYS-20 the step follower drops a deleted claim when its volume is deleted, and follows driver calls until then', () => {
   const steps = createStepFollower()
   const calls: string[] = []
   steps.subscribe({ onCall: ({ name }, { method }) => void calls.push(`${name} ${method}`) })
@@ -27,7 +27,7 @@ it('SYS-20 the step follower forgets a deleted claim when its volume is deleted,
   expect(calls).toHaveLength(1)
 })
 
-it('SYS-20 the step follower forgets a deleted claim if it has no volume or its volume was deleted before it', () => {
+it('SYS-20 the step follower drops a deleted claim that has no volume or whose volume was deleted first', () => {
   const steps = createStepFollower()
   steps.addChanges([claimCreated, aRecord('PersistentVolumeClaim', 'delete')])
   expect(steps.claims).toBe(0)

@@ -276,7 +276,7 @@ describe('the journal after a crash', () => {
     expect(crashes).toBeGreaterThanOrEqual(10)
   })
 
-  /** The objects that exist according to the records, with the fields that the records describe. */
+  /** Returns the objects that exist according to the records, with the fields that the records describe. */
   async function stateOfJournal(): Promise<Record<string, object>> {
     const objects = new Map<string, { changes: number; phase?: string; volume?: string; isDeleted: boolean }>()
     for (const { uid, verb, changes: texts, volume } of await changes()) {

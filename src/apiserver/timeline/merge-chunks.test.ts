@@ -138,13 +138,13 @@ describe('mergeUnmerged', () => {
     expect(await mergeUnmerged(store, chunks, { ...LIMITS, volumeRecords: 8 })).toBe(2)
   })
 
-  it('PLUS-6 forgets chunks that are no longer in the store, so that the others are read from there', async () => {
+  it('PLUS-6 drops chunks from memory that are no longer in the store, and reads the others from there', async () => {
     const chunks = new UnmergedChunks()
     await commit(chunks, namesOf(10))
     await store.transact(() => [{ delete: `${CHUNKS_PREFIX}create-0000` }])
     expect(await mergeUnmerged(store, chunks, LIMITS)).toBe(0)
     expect(chunks.size).toBe(0)
-    expect(chunks.takeForgotten()).toBe(true)
+    expect(chunks.takeDropped()).toBe(true)
     expect(await countOf(CHUNKS_PREFIX)).toBe(9)
   })
 
@@ -152,7 +152,7 @@ describe('mergeUnmerged', () => {
     const chunks = new UnmergedChunks()
     for (let index = 0; index < 10; index++) chunks.add(`k-${index}`, new Uint8Array(1024 * 1024), [])
     expect(chunks.size).toBe(1)
-    expect(chunks.takeForgotten()).toBe(true)
+    expect(chunks.takeDropped()).toBe(true)
   })
 })
 

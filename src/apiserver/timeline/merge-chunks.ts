@@ -77,7 +77,7 @@ export async function maintainJournal(options: MaintainOptions): Promise<void> {
     try {
       if (unmergedChunks) {
         dropped.inc({ limit: 'volume' }, await mergeUnmerged(store, unmergedChunks, limits))
-        readsChunks ||= unmergedChunks.takeForgotten()
+        readsChunks ||= unmergedChunks.takeDropped()
       }
       while (readsChunks && !signal.aborted) {
         const result = await mergeChunks(store, limits)

@@ -6,7 +6,7 @@ export interface UnmergedChunk {
   readonly value: Uint8Array
 }
 
-/** Beyond this size all chunks are forgotten, and merged by reading them from the store. */
+/** Beyond this size all chunks are dropped from memory, and a merge reads them from the store. */
 const BYTES_MAX = 8 * 1024 * 1024
 
 export class UnmergedChunks {
@@ -64,8 +64,8 @@ export class UnmergedChunks {
     this.#hasForgotten = true
   }
 
-  /** Returns whether chunks were forgotten since the last call. */
-  takeForgotten(): boolean {
+  /** Returns whether chunks were dropped since the last call. */
+  takeDropped(): boolean {
     const hasForgotten = this.#hasForgotten
     this.#hasForgotten = false
     return hasForgotten

@@ -1,5 +1,5 @@
-// Opens directories and files that other programs may rename or replace at the same time. A path through an open descriptor
-// (/proc/self/fd) refers to the opened directory or file, whatever has happened to its name. A link at the end of a path is
+// Opens directories and files that other programs may rename or replace at the same time. A path through an open descriptor (/proc/self/fd)
+// refers to the opened directory or file, even if its name has been changed or reused. A link at the end of a path is
 // not followed.
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'

@@ -7,6 +7,11 @@ import { isQuantity, quantitySign, quantityToBytes } from '../../api/quantity.ts
 import { parseDuration } from '../../base/duration.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../../base/log.ts'
 import { UsageError } from '../../base/usage-error.ts'
+import {
+  LOST_VOLUME_POLICY_FORMS,
+  type LostVolumePolicy,
+  parseLostVolumePolicy,
+} from '../../volumes/lost-volume-policy.ts'
 import { PLACEMENT_FORMS, type Placement, parsePlacement } from '../../volumes/placement.ts'
 import { OUTPUT_FORMATS } from '../output/format-output.ts'
 import { leaseTimeOptions } from './lease-times.ts'
@@ -64,6 +69,19 @@ export function parsePlacementFlag(text: string | undefined): Placement | undefi
   return parsed.placement
 }
 
+export const lostVolumePolicyOption = () =>
+  new Option(
+    '--lost-volume-policy <policy>',
+    `policy for volumes that existed on a lost node only, if their class does not set one: ${LOST_VOLUME_POLICY_FORMS} (default: wait)`,
+  )
+
+export function parseLostVolumePolicyFlag(text: string | undefined): LostVolumePolicy | undefined {
+  if (text === undefined) return undefined
+  const parsed = parseLostVolumePolicy(text)
+  if (parsed.is === 'invalid') throw new UsageError(`--lost-volume-policy: ${parsed.message}`)
+  return parsed.policy
+}
+
 /** Adds the options that `controllers`, `scheduler` and `capacity-cleanup` share. */
 export function addControllerProcessOptions(command: Command): Command {
   command.option('--no-leader-election', 'run without a lease, even if another process runs the same controllers')
@@ -91,6 +109,24 @@ export function parsePoolSize(text: string | undefined): number | undefined {
   if (!Number.isSafeInteger(bytes) || bytes < POOL_BYTES_MIN)
     throw new UsageError(`--pool-size ${JSON.stringify(text)}: expected a size of 1Mi or more, such as 10Gi`)
   return bytes
+}
+
+export const maxVolumesOption = (subject: string) =>
+  new Option(
+    '--max-volumes-per-node <number>',
+    `number of volumes that ${subject} can stage at the same time; the scheduler observes it (default: unlimited)`,
+  )
+
+/** CSINode has the limit as an int32. */
+const VOLUMES_PER_NODE_MAX = 2 ** 31 - 1
+
+export function parseMaxVolumes(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const count = Number(text)
+  if (/^\d+$/.test(text) && count > 0 && count <= VOLUMES_PER_NODE_MAX) return count
+  throw new UsageError(
+    `--max-volumes-per-node ${JSON.stringify(text)}: expected a number from 1 to ${VOLUMES_PER_NODE_MAX}; omit the flag for no limit`,
+  )
 }
 
 export function parseDurationFlag(flag: string, text: string): number {

@@ -1,5 +1,5 @@
-// Finds out which rights the user has, with SelfSubjectAccessReviews, so that the page can disable what the API server
-// would reject. The API server still authorizes each request.
+// Checks the user's permissions with SelfSubjectAccessReviews, so that the page can disable actions that the API server would
+// reject. The API server still authorizes each request.
 import { selfSubjectAccessReviewKind } from '../../api/kinds/reviews/reviews.ts'
 import { badRequest } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -8,7 +8,7 @@ import type { AccessAnswer, AccessCheck } from '../protocol.ts'
 
 const CHECKS_MAX = 100
 const KEEP_MS = 30_000
-/** The oldest answers are forgotten. */
+/** Beyond this, the oldest results are dropped. */
 const ANSWERS_MAX = 2_000
 const FIELDS = ['verb', 'group', 'resource', 'subresource', 'namespace', 'name'] as const
 

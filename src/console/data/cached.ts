@@ -1,5 +1,5 @@
-// Caches the result of a costly function. Concurrent callers share one call. A result is kept for a multiple of the time
-// that it took, so that a page that polls does not recompute it continuously; `keepMsMax` limits how old a result can be.
+// Caches the result of a costly function. Concurrent callers share one call. A result is kept for a multiple of its computation
+// time, so that a polling page does not recompute it continuously; `keepMsMax` limits its age.
 import type { Clock } from '../../base/clock.ts'
 
 export interface CacheOptions {

@@ -1,4 +1,4 @@
-// The routes under /data: answers that the console computes with the user's credentials. protocol.ts has their messages.
+// The routes under /data, whose responses the console computes with the user's credentials. protocol.ts defines the messages.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ApiError, badRequest, methodNotAllowed, noSuchPath } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -36,12 +36,12 @@ type Handler = (request: Request) => Promise<object>
 
 const GROUPINGS: readonly string[] = ['claim', 'class', 'node', 'pool', 'namespace']
 
-/** Returns a function that answers a request whose path starts with /data/. */
+/** Returns a function that handles requests to paths below /data/. */
 export function createDataRoutes(options: DataOptions) {
   const { client, clock, insight, history, signal: stopSignal } = options
   const { bulk } = insight
   const checkAccess = createAccess({ client, clock })
-  // Answers that several tabs ask for do not depend on one of them: they end with the console.
+  // Tabs share these responses, so computing one is aborted only when the console stops, not when a tab closes.
   const infoOnce = createCached({ clock, keepMs: 5_000, keepMsMax: 5_000 }, () => readInfo(options))
   const whyLinesOnce = createCached({ clock, keepMs: 2_000, keepMsMax: 30_000 }, () =>
     readWhyLines(client, clock, stopSignal),
@@ -100,7 +100,7 @@ function targetOf(query: URLSearchParams): InsightTarget {
   return { kind, name, ...(namespace ? { namespace } : {}), ...(uid ? { uid } : {}) }
 }
 
-/** A driver without a socket on this machine is not an error of the request. */
+/** Reports a driver without a socket on this machine in the response, because the request is valid. */
 function answerProblem(error: unknown): LeaksAnswer {
   if (!(error instanceof ApiError) || error.code !== 400) throw error
   return { leaks: [], unknown: [], problem: error.message }

@@ -1,4 +1,5 @@
-// The answers under /data, from a Stowage server, from one without the group stowage.dev, and without rights.
+// Tests the responses under /data for a Stowage server, for a server without the group stowage.dev, and for a user without
+// permissions.
 import { describe, expect, it, vi } from 'vitest'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -28,7 +29,7 @@ async function createBoth() {
 }
 
 describe('the data of the console', () => {
-  it('SYS-13 describes the server and the user, and gives the reason for what is not available', async () => {
+  it('SYS-13 describes the server and the user, and explains why features are unavailable', async () => {
     const { console, stock, connection } = await createBoth()
     const { body } = await console.request('/data/info')
     expect(body).toMatchObject({
@@ -59,7 +60,7 @@ describe('the data of the console', () => {
     expect((await denied.request('/data/info')).body.server.problem).toContain('Unauthorized')
   })
 
-  it('SYS-13 names the missing right of a user without rights, and answers the rest', async () => {
+  it('SYS-13 names the permission that a user lacks, and returns the rest', async () => {
     const { connection } = await createConsoleFixture(withUsers())
     const stranger = await startConsole({ ...connection, credentials: async () => ({ token: 'stranger' }) })
     await stranger.signIn()
@@ -76,7 +77,7 @@ describe('the data of the console', () => {
     expect(lines.body.missingRules).toContain('list persistentvolumeclaims in all namespaces')
   })
 
-  it('explains a claim with the tree of `stowage why`, and all claims that are not ready in one line each', async () => {
+  it('explains a claim with the tree of `stowage why`, and every unready claim in one line', async () => {
     const { client, consoles } = await createBoth()
     const { metadata } = await createClaim(client, 'orphan', 'missing')
     for (const console of consoles) {
@@ -99,7 +100,7 @@ describe('the data of the console', () => {
     }
   })
 
-  it('answers the timeline of a claim', async () => {
+  it('returns the timeline of a claim', async () => {
     const { client, consoles } = await createBoth()
     await createClaim(client, 'a')
     for (const console of consoles) {
@@ -114,7 +115,7 @@ describe('the data of the console', () => {
     }
   })
 
-  it('answers the space of claims and groups', async () => {
+  it('returns the space used by claims and groups', async () => {
     const { client, consoles } = await createBoth()
     await createClass(client)
     await createClaim(client, 'a')
@@ -149,7 +150,7 @@ describe('the data of the console', () => {
     }
   })
 
-  it('answers the report of the doctor', async () => {
+  it('returns the report of `stowage doctor`', async () => {
     const { consoles } = await createBoth()
     for (const console of consoles) {
       const { body } = await console.request('/data/doctor')
@@ -163,7 +164,7 @@ describe('the data of the console', () => {
     }
   })
 
-  it('PLUS-8 answers why the leaks of a driver without a socket on this machine are not known', async () => {
+  it('PLUS-8 explains why leaks are unknown for a driver without a socket on this machine', async () => {
     const { consoles } = await createBoth()
     for (const console of consoles) {
       expect((await console.request('/data/leaks')).body.message).toContain('expected the parameter driver')
@@ -215,7 +216,7 @@ describe('the data of the console', () => {
     }
   })
 
-  it('previews, runs and undoes a migration, and lists what is recorded on claims', async () => {
+  it('previews, runs and undoes a migration, and lists the runs recorded on claims', async () => {
     const { client, console } = await createConsoleFixture()
     for (const name of ['silver', 'gold'])
       await client.create(volumeAttributesClassKind, {
@@ -288,7 +289,7 @@ describe('the data of the console', () => {
     await vi.waitFor(async () => expect(await sizeOf()).toBe('1Gi'), WAIT)
   })
 
-  it('answers 404 for an unknown route and 405 for another method', async () => {
+  it('returns 404 for an unknown route and 405 for an unsupported method', async () => {
     const { console } = await createConsoleFixture()
     expect((await console.request('/data/nothing')).status).toBe(404)
     expect((await console.request('/data/toString')).status).toBe(404)

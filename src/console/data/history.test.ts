@@ -43,7 +43,7 @@ const operations = {
 }
 
 describe('createHistory', () => {
-  it('samples counts, rates and latencies between two scrapes, and reads only the metrics that it needs', async () => {
+  it('samples counts, rates and latencies between two scrapes, and reads only the required metrics', async () => {
     let bound = 10
     const { history, paths, sampleAfter } = createFixture((path) =>
       path.startsWith('/metrics') ? { status: 200, text: METRICS(bound) } : operations,
@@ -71,7 +71,7 @@ describe('createHistory', () => {
     expect(paths.find((path) => path.startsWith('/metrics'))).toContain('?name[]=stowage_claim_step_duration_seconds&')
   })
 
-  it('SYS-13 answers null and the reason for a server without the group stowage.dev, and never asks for its metrics', async () => {
+  it('SYS-13 returns null and the reason for a server without the group stowage.dev, and never requests its metrics', async () => {
     const { history, paths, sampleAfter } = createFixture(() => notFound)
     await sampleAfter(0)
     const { samples, sources } = history.read()
@@ -87,7 +87,7 @@ describe('createHistory', () => {
     expect(paths).toEqual(['/apis/stowage.dev/v1/operations?limit=500'])
   })
 
-  it('answers null for what a server without a journal and without controllers does not measure', async () => {
+  it('returns null for values that a server without a journal and controllers does not measure', async () => {
     const { history, sampleAfter } = createFixture((path) =>
       path.startsWith('/metrics') ? { status: 200, text: '' } : operations,
     )
@@ -102,7 +102,7 @@ describe('createHistory', () => {
     expect(history.read().sources.claims.reason).toContain('binding controller')
   })
 
-  it('keeps one hour, and continues after a server that cannot be reached', async () => {
+  it('keeps one hour of samples, and continues after the server was unreachable', async () => {
     let isDown = false
     const { history, sampleAfter } = createFixture((path) => {
       if (isDown) return { status: 503, text: '{"kind":"Status","code":503,"message":"down"}' }
@@ -138,7 +138,7 @@ describe('histograms', () => {
     expect(quantileOf({ ...counts, count: 0 }, 0.5)).toBe(null)
   })
 
-  it('starts again when the counts of a restarted server are lower', () => {
+  it('starts over when the counters of a restarted server are lower', () => {
     const earlier = parse('x_bucket{le="+Inf"} 20\n')
     const later = parse('x_bucket{le="+Inf"} 5\n')
     expect(subtractHistogram(later, earlier).count).toBe(5)

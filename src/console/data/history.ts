@@ -1,5 +1,5 @@
-// Keeps the last hour of rates and latencies: a sample every ten seconds from the metrics of a Stowage server, in a ring. Other
-// servers have no such metrics: values that a server does not provide are null, and `sources` gives the reason.
+// Keeps the last hour of rates and latencies in a ring: one sample every ten seconds from the metrics of a Stowage server. Values
+// that a server does not provide are null, and `sources` has the reason.
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Transport } from '../../client/http/transport.ts'
@@ -29,7 +29,7 @@ export interface HistoryOptions {
 const INTERVAL_MS = 10_000
 /** One hour. The oldest sample is dropped. */
 const SAMPLES_MAX = 360
-/** The interval while no source is available, for example because the user lacks permission or the server is down. */
+/** The sampling interval while no source is available, for example because the user lacks permission or the server is down. */
 const UNAVAILABLE_INTERVAL_MS = 60_000
 
 const STEP_HISTOGRAM = 'stowage_claim_step_duration_seconds'
@@ -45,9 +45,9 @@ type Histograms = ReadonlyMap<string, HistogramCounts>
 
 interface Scrape {
   readonly atMs: number
-  /** Null if the server keeps no journal, from which it measures the steps. */
+  /** Null if the server has no journal, from which the steps are measured. */
   readonly steps: Histograms | null
-  /** Null if no component of the server process calls drivers. */
+  /** Null if no component in the server process calls drivers. */
   readonly calls: Histograms | null
   readonly claims: Readonly<Record<string, number>> | null
 }
@@ -144,7 +144,7 @@ const countClaims = (metrics: MetricSamples): Record<string, number> =>
     ]),
   )
 
-/** Returns what has happened between two scrapes. Rates need two. */
+/** Returns the sample for the time between two scrapes. Without an earlier scrape, it has no rates. */
 function changesOf(
   scraped: Scrape | null,
   previous: Scrape | undefined,

@@ -1,5 +1,5 @@
-// The interface to the CLI's analyses of a cluster. The CLI implements it with the functions of its commands, so that the
-// console and the commands give the same answers.
+// The interface to the CLI's analyses of a cluster. The CLI implements it with the functions of its commands, so that the console
+// and the commands return the same results.
 import type {
   BulkAnswer,
   BulkRequest,
@@ -17,7 +17,7 @@ import type {
 } from '../protocol.ts'
 
 export interface InsightTarget {
-  /** As the commands accept it: `pvc`, `pod`, `pv`, `node`. */
+  /** In the form that commands accept: `pvc`, `pod`, `pv`, `node`. */
   readonly kind: string
   readonly namespace?: string
   readonly name: string
@@ -44,9 +44,9 @@ export interface BulkRuns {
   /** Returns the report of a dry run. */
   preview(request: BulkRequest, signal: AbortSignal): Promise<object>
   start(request: BulkRequest): BulkRun
-  /** Starts no further claims. Those that were started continue in the cluster. */
+  /** Starts no further claims. Claims that were already started continue in the cluster. */
   pause(id: string): BulkRun
   resume(id: string): BulkRun
-  /** Starts a run that takes back what the run has changed. */
+  /** Starts a run that reverts the changes of this run. */
   undo(id: string): BulkRun
 }

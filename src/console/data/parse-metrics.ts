@@ -1,4 +1,4 @@
-// Parses the text format of Prometheus, and computes quantiles of what histograms have observed between two scrapes.
+// Parses the Prometheus text format, and computes quantiles of histogram observations between two scrapes.
 
 export interface MetricSample {
   readonly labels: Readonly<Record<string, string>>
@@ -50,7 +50,7 @@ export function histogramsOf(samples: MetricSamples, name: string): ReadonlyMap<
   return new Map([...histograms].map(([key, histogram]) => [key, complete(histogram)]))
 }
 
-/** Returns what was observed after `earlier`. Counts that are lower than before belong to a server that has restarted. */
+/** Returns the observations since `earlier`. Lower counts mean that the server has restarted, so all observations are new. */
 export function subtractHistogram(later: HistogramCounts, earlier: HistogramCounts | undefined): HistogramCounts {
   if (!earlier || earlier.count > later.count) return later
   const counts = new Map(earlier.buckets)

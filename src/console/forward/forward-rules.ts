@@ -1,12 +1,12 @@
-// Decides which requests the console forwards to the API server: everything that a page about storage may need, but no
-// secrets, no credentials, and no streams into pods, which a hijacked tab could misuse.
+// Decides which requests the console forwards to the API server: those that the page may need, except requests for Secrets,
+// credentials and streams into pods, which a hijacked tab could misuse.
 import { badRequest } from '../../api/status-error.ts'
 import { notForwarded } from '../errors.ts'
 
 /** The first segments of the paths that are forwarded. */
 const ROOTS: ReadonlySet<string> = new Set(['api', 'apis', 'version', 'openapi', 'readyz', 'livez', 'healthz'])
 const SUBRESOURCES_REFUSED: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy', 'token'])
-/** A commit can contain any object, also a Secret, and answers with it. */
+/** A commit can contain any object, even a Secret, and returns it. */
 const RESOURCES_REFUSED: ReadonlySet<string> = new Set(['secrets', 'commits', 'tokenrequests', 'tokenreviews'])
 
 export interface ApiPath {
@@ -58,7 +58,7 @@ function parseResource(root: string, rest: readonly string[]): Omit<ApiPath, 'pa
   }
 }
 
-/** Throws 400 for a segment that the API server could read as more than one, or as another path. */
+/** Throws 400 for a segment that the API server could interpret as several segments or another path. */
 function decodeSegment(text: string, index: number, all: readonly string[]): string {
   let segment: string
   try {

@@ -47,7 +47,7 @@ describe('forwarding', () => {
     expect(answer.headers.warning).toBe('299 - "old"')
   })
 
-  it('answers 503 if the API server cannot be reached', async () => {
+  it('returns 503 if the API server is unreachable', async () => {
     const console = await startConsole({ server: 'http://127.0.0.1:1', credentials: async () => ({}) })
     await console.signIn()
     const answer = await console.request('/k8s/api/v1/pods')

@@ -1,5 +1,5 @@
-// Forwards requests of the page to the API server with the credentials of the user, and streams the responses back. Only the
-// listed headers pass in either direction: neither cookies nor impersonation reach the API server.
+// Forwards requests of the page to the API server with the user's credentials, and streams the responses back. Only the listed
+// headers are forwarded in either direction, so that neither cookies nor impersonation headers reach the API server.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { methodNotAllowed, tooManyRequests } from '../../api/status-error.ts'
@@ -11,7 +11,7 @@ import { parseApiPath } from './forward-rules.ts'
 const METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
 const REQUEST_HEADERS = ['accept', 'accept-encoding', 'content-type'] as const
 const RESPONSE_HEADERS = ['content-type', 'content-encoding', 'retry-after', 'warning', 'audit-id'] as const
-/** Requests beyond this are answered with 429. Browsers open at most six connections per host. */
+/** Further requests are rejected with 429. Browsers open at most six connections per host. */
 const REQUESTS_IN_FLIGHT_MAX = 64
 /** A larger response is cut off. The page requests lists in pages. */
 const RESPONSE_BYTES_MAX = 64 * 1024 * 1024

@@ -1,5 +1,5 @@
-// Serves the built page: index.html for `/`, and the scripts and styles beside it, compressed as the browser accepts. They
-// contain no data, so they need no session. The files are read once, when the first request arrives.
+// Serves the built page: index.html for `/`, and its scripts and styles, compressed if the browser accepts it. They contain no
+// data, so they need no session. The files are read once, on the first request.
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -23,7 +23,7 @@ const ENCODINGS = [
 const INDEX = 'index.html'
 
 export interface Assets {
-  /** Answers a request for the page or one of its files. Throws 404 for another path. */
+  /** Serves the page or one of its files. Throws 404 for other paths. */
   serve(incoming: IncomingMessage, response: ServerResponse, path: string): Promise<void>
 }
 
@@ -71,7 +71,7 @@ async function readFiles(pageDir: string | undefined): Promise<ReadonlyMap<strin
   return new Map(await Promise.all(entries))
 }
 
-/** Returns dist/console/, seen from dist/stowage.js, dist/chunks/ or src/console/http/. */
+/** Returns the path of dist/console/ relative to dist/stowage.js, dist/chunks/ or src/console/http/. */
 function findPageDir(): string | undefined {
   const candidates = ['./console/', '../console/', '../../../dist/console/']
   return candidates

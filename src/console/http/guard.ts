@@ -1,11 +1,11 @@
-// Rejects requests that did not come from the console's own page: another Host (DNS rebinding), another Origin (CSRF), and
-// bodies in a format that an HTML form can send. session.ts checks who sent the request.
+// Rejects requests that do not come from the console's own page: another Host (DNS rebinding), another Origin (CSRF), and bodies
+// in a format that an HTML form can send. session.ts authenticates the browser.
 import type { IncomingMessage } from 'node:http'
 import { foreignOrigin, jsonRequired, wrongHost } from '../errors.ts'
 
 const HOSTS = ['127.0.0.1', 'localhost', '[::1]'] as const
 const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
-/** `none` is a request that the user caused, such as an address typed into the browser. */
+/** `none` is a request that the user initiated, such as an address typed into the browser. */
 const OWN_SITES: ReadonlySet<string> = new Set(['same-origin', 'none'])
 /** Forms can send only other types. */
 const BODY_TYPE = /^application\/(json|yaml|[\w-]+-patch\+(json|yaml))\s*(;|$)/i
@@ -17,8 +17,8 @@ export function checkHost({ headers }: IncomingMessage, port: number): void {
 }
 
 /**
- * Throws unless the page of the console sent the request. Browsers send no Origin with reads of the same origin, so there only
- * Sec-Fetch-Site can tell; writes and upgrades need an Origin.
+ * Throws unless the console's page sent the request. Browsers send no Origin header with same-origin reads, so these are
+ * recognized by Sec-Fetch-Site; writes and upgrades require an Origin header.
  */
 export function checkOrigin({ headers, method = 'GET' }: IncomingMessage, { isUpgrade = false } = {}): void {
   const { origin, host } = headers
@@ -28,7 +28,7 @@ export function checkOrigin({ headers, method = 'GET' }: IncomingMessage, { isUp
   if (origin === undefined ? needsOrigin : origin !== `http://${host}`) throw foreignOrigin(origin)
 }
 
-/** Throws if the request has a body that a form of another site could have sent. */
+/** Throws if the request has a body that a form on another site could send. */
 export function checkBodyType({ headers }: IncomingMessage): void {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
   if (hasBody && !BODY_TYPE.test(headers['content-type'] ?? '')) throw jsonRequired(headers['content-type'])

@@ -36,10 +36,10 @@ export function sendError(response: ServerResponse, error: unknown, log: Logger)
   )
 }
 
-/** Errors of the user's input and of the API server keep their message; others are logged and answered with 500. */
+/** Errors of the user's input and of the API server keep their message; others are logged and returned as 500. */
 export function toApiError(error: unknown, log: Logger): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof Error && error.name === 'UsageError') return new ApiError(400, 'BadRequest', error.message)
-  log.error({ err: error }, 'The console failed to answer a request')
+  log.error({ err: error }, 'The console failed to handle a request')
   return internalError(error instanceof Error ? error.message : String(error))
 }

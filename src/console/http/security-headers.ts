@@ -1,4 +1,5 @@
-// The security headers of every response: a policy without inline scripts and foreign sources, and no embedding.
+// The security headers of every response: a content security policy without inline scripts and external sources, and no
+// embedding.
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -1,18 +1,18 @@
-// Sessions of browsers: the token of the printed URL opens a session, whose id is in an HttpOnly cookie. The token is valid
-// while the process runs, so that several browsers can open the URL.
+// Browser sessions: the token in the printed URL opens a session, whose id is stored in an HttpOnly cookie. The token remains
+// valid while the process runs, so that several browsers can open the URL.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../../base/clock.ts'
 import { sessionRequired, wrongToken } from '../errors.ts'
 
 const SESSION_MS = 12 * 60 * 60_000
-/** The oldest session ends when another one is opened. */
+/** Beyond this, opening a session ends the oldest one. */
 const SESSIONS_MAX = 1_000
 const SECRET_BYTES = 32
 
 export interface Session {
   readonly id: string
-  /** By the monotonic clock. */
+  /** In monotonic time. */
   readonly expiresAtMs: number
   /** Aborted when the session ends. */
   readonly signal: AbortSignal
@@ -84,7 +84,7 @@ export function createSessions({ clock, port, token }: SessionOptions): Sessions
 
 const newSecret = (): string => randomBytes(SECRET_BYTES).toString('base64url')
 
-/** Compares hashes, so that the time of the comparison depends neither on the content nor on the length. */
+/** Compares hashes, so that the duration of the comparison reveals neither the content nor the length. */
 const isSame = (a: string, b: string): boolean => timingSafeEqual(hashOf(a), hashOf(b))
 
 const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest()

@@ -1,5 +1,5 @@
-// The watched collections of the console: tabs that watch the same path share one watch of the API server. A collection that
-// no tab watches any more is followed a little longer, so that a tab that is shown again can continue.
+// The watched collections of the console. Tabs that watch the same path share one watch of the API server. A collection without
+// subscribers is still watched for some time, so that a tab that is shown again can resume.
 import { ApiError, badRequest } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -25,13 +25,16 @@ export interface CollectionsOptions {
   readonly log: Logger
 }
 
-/** How long a collection without subscribers is followed. Pages of hidden tabs close their socket and open it again. */
+/**
+ * How long a collection without subscribers is still watched. Hidden tabs close their socket and open it again when they are
+ * shown.
+ */
 const LINGER_MS = 60_000
 /** Further collections are rejected with 429. */
 const COLLECTIONS_MAX = 128
-/** The JSON of all objects. A collection that would exceed it is rejected with 413. */
+/** Limit for the JSON of all objects. A collection that would exceed it is rejected with 413. */
 const STATE_BYTES_MAX = 256 * 1024 * 1024
-/** The parameters that select objects. Others, such as `limit`, are those of the console. */
+/** The parameters that select objects. The console sets all others, such as `limit`. */
 const PARAMETERS = ['labelSelector', 'fieldSelector'] as const
 
 interface Entry {
@@ -74,7 +77,7 @@ export function createCollections(options: CollectionsOptions): Collections {
     entries.set(path, entry)
     collection
       .run()
-      .catch((error: unknown) => log.error({ err: error, path }, 'The console cannot follow a collection'))
+      .catch((error: unknown) => log.error({ err: error, path }, 'The console cannot watch a collection'))
       .finally(() => stop(path, entry)) // after a final error, the next subscriber starts again
     return entry
   }

@@ -1,5 +1,5 @@
-// The objects of one watched collection as the console last saw them: the trimmed JSON of each, and the last deletions, so that
-// a tab can continue from the revision it has. watched-collection.ts fills it.
+// The latest state of one watched collection: the trimmed JSON of each object, and the latest deletions, so that a tab can resume
+// from its revision. watched-collection.ts updates it.
 
 export interface ObjectEntry {
   readonly json: string
@@ -7,7 +7,9 @@ export interface ObjectEntry {
   readonly revision: number
 }
 
-/** Deletions beyond this are forgotten, oldest first. A tab whose revision is older than the newest forgotten one starts again. */
+/**
+ * Beyond this, the oldest deletions are dropped. A tab with a revision before a dropped deletion receives the whole list again.
+ */
 const DELETIONS_MAX = 10_000
 
 export interface ObjectState {
@@ -16,14 +18,14 @@ export interface ObjectState {
   readonly bytes: number
   uids(): Iterable<string>
   get(uid: string): ObjectEntry | undefined
-  /** Returns what the change is, or undefined if the object is unchanged. */
+  /** Returns the type of the change, or undefined if the object is unchanged. */
   put(uid: string, entry: ObjectEntry): 'ADDED' | 'MODIFIED' | undefined
   /** `entry` is the last state of the object, with the revision of the deletion. Returns whether the object was known. */
   delete(uid: string, entry: ObjectEntry): boolean
   getDeleted(uid: string): ObjectEntry | undefined
   /** The list is complete at this revision. Earlier deletions are not known. */
   setListed(revision: number): void
-  /** Returns the uids that changed after the revision, or undefined if that is not known. */
+  /** Returns the uids that changed after the revision, or undefined if they are unknown. */
   changedSince(revision: number): { readonly modified: string[]; readonly deleted: string[] } | undefined
 }
 

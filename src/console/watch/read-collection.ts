@@ -1,5 +1,5 @@
-// Reads a collection of the API server as it is on the wire: the pages of a list, and the events of a watch. Errors are
-// ApiErrors. watched-collection.ts decides when to list and when to watch.
+// Reads a collection from the API server as raw JSON: the pages of a list, and the events of a watch. Errors are ApiErrors.
+// watched-collection.ts decides when to list and when to watch.
 import type { IncomingMessage } from 'node:http'
 import { ApiError, timedOut } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -12,7 +12,7 @@ import type { ConsoleObject } from '../protocol.ts'
 export const PAGE_SIZE = 500
 const LINE_BYTES_MAX = 16 * 1024 * 1024
 const ERROR_BYTES_MAX = 1024 * 1024
-/** API servers send a bookmark about once a minute. A watch without data for longer is opened again. */
+/** A watch without data for this long is reopened. API servers send a bookmark about once a minute. */
 const SILENCE_MS = 150_000
 
 export interface ReadOptions {

@@ -3,7 +3,7 @@ import { createObjectState } from './object-state.ts'
 import { createSubscription } from './subscription.ts'
 import type { WatchedCollection } from './watched-collection.ts'
 
-/** A collection that a test changes by hand. */
+/** A collection that the test changes directly. */
 function aCollection() {
   const state = createObjectState()
   const subscribers: WatchedCollection['subscribers'] = new Set()
@@ -85,7 +85,7 @@ describe('createSubscription', () => {
     expect(summary(read())).toEqual(['DELETED|a|5'])
   })
 
-  it('names a revision only when everything up to it was sent', () => {
+  it('sends a revision only after all changes up to it', () => {
     const collection = aCollection()
     collection.setListed()
     const read = subscribe(collection)
@@ -97,7 +97,7 @@ describe('createSubscription', () => {
     ])
   })
 
-  it('continues from a revision, and starts again from one before the list', () => {
+  it('resumes from a revision, and sends the whole list for a revision before it', () => {
     const collection = aCollection()
     collection.put('a')
     collection.put('b')
@@ -122,7 +122,7 @@ describe('createSubscription', () => {
     expect(JSON.parse(subscription.nextMessage()!)).toEqual({ id: 1, type: 'SYNCED', rev: '2' })
   })
 
-  it('forgets old deletions, and then cannot continue from before them', () => {
+  it('drops old deletions, and cannot resume from before them', () => {
     const state = createObjectState()
     state.setListed(0)
     for (let revision = 1; revision <= 10_001; revision++) {

@@ -1,12 +1,12 @@
-// One watch of a tab: remembers which objects the tab has not received yet, and makes the next message for it. Changes of one
-// object between two messages become one. watch-socket.ts decides when the next message is sent.
+// One watch of a tab: tracks the objects that the tab has not received yet, and builds its next message. Several changes to an
+// object between two messages are merged. watch-socket.ts decides when to send the next message.
 import type { ApiError } from '../../api/status-error.ts'
 import { PAGE_SIZE } from './read-collection.ts'
 import type { ChangeType, CollectionError, CollectionSubscriber, WatchedCollection } from './watched-collection.ts'
 
-/** A message ends after the object with which it exceeds this length, so that the socket's buffer stays small. */
+/** A message ends after the object that exceeds this length, so that the socket's buffer remains small. */
 const MESSAGE_BYTES_MAX = 256 * 1024
-/** The revision of a tab that does not have the complete list: it cannot continue from there. */
+/** The revision of a tab without the complete list, from which it cannot resume. */
 const NO_REVISION = '0'
 const CHANGE_TYPES = ['ADDED', 'MODIFIED', 'DELETED'] as const
 
@@ -101,7 +101,7 @@ export function createSubscription(
         return JSON.stringify({ id, type: 'ERROR', ...failure })
       }
       if (needsReset) {
-        if (state.size === 0 && collection.revision === undefined) return undefined // not even the first page is there
+        if (state.size === 0 && collection.revision === undefined) return undefined // the first page has not arrived yet
         needsReset = false
         return JSON.stringify({ id, type: 'RESET' })
       }

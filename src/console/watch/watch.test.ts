@@ -1,4 +1,4 @@
-// The watches of tabs over one socket: list, changes, sharing, resuming, coalescing, errors and a restart of the API server.
+// Tests watches of tabs over one socket: list, changes, sharing, resuming, coalescing, errors and a restart of the API server.
 import { describe, expect, it, vi } from 'vitest'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { createConsoleFixture } from '../console.fixture.ts'
@@ -107,7 +107,7 @@ describe('watches of the console', () => {
     await second.until(hasName('ADDED', 'a', 2))
   })
 
-  it('SYS-13 continues from the revision of a tab that comes back', async () => {
+  it('SYS-13 resumes at the revision of a tab that reconnects', async () => {
     const { console, create, change, remove } = await createFixture()
     await create('a')
     await create('b')
@@ -127,7 +127,7 @@ describe('watches of the console', () => {
     expect(next.messages.filter(isType('RESET', 7))).toEqual([])
   })
 
-  it('starts again for a tab whose revision is too old', async () => {
+  it('sends the whole list to a tab with an expired revision', async () => {
     const { console, create } = await createFixture()
     await create('a')
     const tab = await console.openTab()
@@ -136,7 +136,7 @@ describe('watches of the console', () => {
     await tab.until(isType('SYNCED'))
   })
 
-  it('reports a missing right, a missing kind and a path that is not forwarded as final errors of that watch', async () => {
+  it('reports a missing permission, a missing kind and a path that is not forwarded as final errors of that watch', async () => {
     const { console, create } = await createFixture()
     const tab = await console.openTab()
     tab.send({ op: 'watch', id: 1, path: PATH })
@@ -152,7 +152,7 @@ describe('watches of the console', () => {
     await tab.until(hasName('ADDED', 'a'))
   })
 
-  it('SYS-13 reports an API server that goes away, and continues without a reset when it is back', async () => {
+  it('SYS-13 reports an unavailable API server, and continues without a reset when it is available again', async () => {
     const { console, listener, restart, create, api } = await createFixture()
     await create('a')
     const tab = await console.openTab()
@@ -167,7 +167,7 @@ describe('watches of the console', () => {
     expect(tab.messages.filter(isType('RESET'))).toEqual([])
   })
 
-  it('closes the socket when the session ends, and on commands that it does not know', async () => {
+  it('closes the socket when the session ends, and on unknown commands', async () => {
     const { console } = await createFixture()
     const tab = await console.openTab()
     tab.socket.send('{"op":"dance","id":1}')

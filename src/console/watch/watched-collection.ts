@@ -1,6 +1,6 @@
-// Follows one collection of the API server for all tabs that watch it: lists it in pages, watches from the revision of the list,
-// watches again when the watch ends, and lists again when its revision has expired. Subscribers are notified of changed uids
-// and read the objects from the state, so that a slow subscriber costs a set of uids and no queue of objects.
+// Watches one collection of the API server for all tabs that subscribe to it: lists it in pages, watches from the revision of the
+// list, watches again when the watch ends, and lists again when its revision has expired. Subscribers are notified of changed
+// uids and read the objects from the state, so that a slow subscriber costs a set of uids and no queue of objects.
 import { ApiError, isExpired, isUnauthorized } from '../../api/status-error.ts'
 import type { Random } from '../../base/clock.ts'
 import type { ConsoleObject } from '../protocol.ts'
@@ -22,7 +22,7 @@ export interface CollectionError {
   readonly code: number
   readonly reason: string
   readonly message: string
-  /** Absent if the collection is not tried again. */
+  /** Absent if the collection is not retried. */
   readonly retryAfterMs?: number
 }
 
@@ -30,7 +30,7 @@ export interface WatchedCollection {
   readonly state: ObjectState
   /** The revision of the state. Undefined until the first list is complete. */
   readonly revision: string | undefined
-  /** The reason why the collection is not followed at the moment. */
+  /** The reason why the collection is not being watched now. */
   readonly error: CollectionError | undefined
   readonly subscribers: Set<CollectionSubscriber>
   /** Runs until the signal is aborted, or an error is final. */
@@ -47,9 +47,9 @@ export interface CollectionOptions extends ReadOptions {
 
 const RETRY_MS_MIN = 500
 const RETRY_MS_MAX = 15_000
-/** A watch that ends earlier counts as a failure, so that a server that ends all watches at once is not asked in a loop. */
+/** A watch that ends earlier counts as a failure, so that a server that ends all watches immediately is not called in a loop. */
 const WATCH_MS_MIN = 1_000
-/** Responses that another request would not change. 413 is the console's own limit. */
+/** Responses that a retry would not change. 413 is the console's own limit. */
 const FINAL_CODES: ReadonlySet<number> = new Set([400, 403, 404, 405, 413])
 
 export function followCollection(options: CollectionOptions): WatchedCollection {

@@ -303,7 +303,7 @@ describe('a lost node', () => {
     return { instance, registry }
   }
 
-  it('PLUS-11 keeps its volumes however long it is silent, and the queue state names the fence command', async () => {
+  it('PLUS-11 keeps its volumes regardless of how long it is silent, and the queue state names the fence command', async () => {
     const { instance } = await mountAndLoseNode()
     await fixture.deletePod('web')
     await fixture.createPod('next', 'right')

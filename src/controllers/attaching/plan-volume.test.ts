@@ -65,7 +65,7 @@ describe('planVolume', () => {
     ])
   })
 
-  it('PLUS-11 never force-detaches from a node that is not ready, however long it is silent', () => {
+  it('PLUS-11 never force-detaches from a node that is not ready, regardless of how long it is silent', () => {
     const view = anAttachmentView('left', { node: 'lost', isMounted: true, deletedForMs: 3_600_000 })
     const [wait] = plan({ attachments: [view] })
     expect(wait).toMatchObject({

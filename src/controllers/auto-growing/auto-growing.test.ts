@@ -168,6 +168,38 @@ describe('createAutoGrowingController', () => {
     expect(events.filter(({ type }) => type === 'Warning')).toHaveLength(1)
   })
 
+  it('PLUS-12 lowers a request that the driver rejected, and tries again after a delay that doubles', async () => {
+    await stage()
+    start()
+    fill(90, 0.9)
+    await waitForEvent('AutoGrowing')
+    const reject = async () => {
+      await setStatus({ allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } })
+      await pass(30_000)
+      expect(await request()).toBe('100Mi')
+      await setStatus({ allocatedResourceStatuses: null }) // as the expansion controller does
+    }
+    await reject()
+    expect((await waitForEvent('AutoGrowLimitReached')).message).toContain('tried again after 10m')
+    await pass(540_000)
+    expect(await request()).toBe('100Mi')
+    await pass(90_000)
+    expect(await request()).toBe('150Mi')
+    await reject()
+    await pass(1_140_000)
+    expect(await request()).toBe('100Mi')
+    await pass(90_000)
+    expect(await request()).toBe('150Mi')
+    expect(events.filter(({ type }) => type === 'Warning')).toHaveLength(2)
+    await setStatus({ capacity: { storage: '150Mi' } })
+    fill(140, 0.9)
+    await pass(630_000)
+    expect(await request()).toBe('225Mi') // the rejections are forgotten
+    expect(
+      (await server.client().get(persistentVolumeClaimKind, REF)).metadata.annotations?.['stowage.dev/auto-grown'],
+    ).toMatch(/ 225Mi 250Mi$/)
+  })
+
   it('PLUS-12 keeps the cooldown after a restart', async () => {
     await stage()
     start()
@@ -242,7 +274,7 @@ describe('createAutoGrowingController', () => {
     expect(await request()).toBe('150Mi')
   })
 
-  it('PLUS-12 records repeated warnings as one event of the claim', async () => {
+  it('PLUS-12 records repeated warnings as one event on the claim', async () => {
     await stage({ annotations: { [AUTO_GROW]: 'max=100Mi' } })
     start(async () => usage, undefined, { hasOwnRecorder: true })
     const readEvents = async () => (await server.client().list(eventKind)).items

@@ -112,16 +112,15 @@ export function createAutoGrowingController(options: AutoGrowingOptions): AutoGr
       case 'stop':
         warnOnce(claim, 'AutoGrowLimitReached', plan.message)
         return retryAfter(BLOCKED_MS, plan.message, { reason: 'AutoGrowLimitReached' })
+      case 'lower':
       case 'grow':
-        return growClaim(claim, plan)
+        return setRequest(claim, plan)
     }
   }
 
   /** The patch fails if the claim has changed: a size that a user has set meanwhile is not overwritten. */
-  async function growClaim(
-    claim: Claim,
-    { to, record, message }: Extract<AutoGrowPlan, { do: 'grow' }>,
-  ): Promise<Outcome> {
+  async function setRequest(claim: Claim, plan: Extract<AutoGrowPlan, { do: 'grow' | 'lower' }>): Promise<Outcome> {
+    const { to, record, message } = plan
     const { namespace, name, uid, resourceVersion } = claim.metadata
     const body = {
       metadata: { uid, resourceVersion, annotations: { [AUTO_GROWN]: record } },
@@ -140,8 +139,11 @@ export function createAutoGrowingController(options: AutoGrowingOptions): AutoGr
       warnOnce(claim, 'AutoGrowRejected', rejection)
       return retryAfter(BLOCKED_MS, rejection, { reason: 'AutoGrowRejected' })
     }
-    warnings.delete(keyOfObject(claim))
-    events.record(persistentVolumeClaimKind, claim, { type: 'Normal', reason: 'AutoGrowing', message })
+    if (plan.do === 'lower') warnOnce(claim, 'AutoGrowLimitReached', message)
+    else {
+      warnings.delete(keyOfObject(claim))
+      events.record(persistentVolumeClaimKind, claim, { type: 'Normal', reason: 'AutoGrowing', message })
+    }
     return checkAfter(CHECK_MS, message)
   }
 

@@ -22,11 +22,9 @@ export function statusWithoutVolume({ status = {} }: Claim, phase: 'Pending' | '
   return undefinedIfEmpty(patch)
 }
 
-/**
- * Returns a patch that sets the phase Bound, removes the condition ReadyForFirstConsumer, and copies access modes, capacity and
- * attributes class of the volume. The
- * capacity is copied only when the claim becomes bound, and the class only when a pending claim does: later the controllers
- * that expand or modify the volume update them.
+/** Returns a patch that sets the phase Bound, removes the condition ReadyForFirstConsumer, and copies the access modes, capacity and
+ * attributes class of the volume. The capacity is copied only when the claim becomes bound, and the class only when a pending claim becomes
+ * bound: from then on, the controllers that expand or modify the volume update them.
  */
 export function statusWithVolume(claim: Claim, volume: Volume): StatusPatch | undefined {
   const { status = {} } = claim
@@ -46,7 +44,7 @@ export function statusWithVolume(claim: Claim, volume: Volume): StatusPatch | un
   return undefinedIfEmpty(patch)
 }
 
-/** Returns a patch with the condition ReadyForFirstConsumer. If `onlyIfPresent`, a claim without it does not get it. */
+/** Returns a patch with the condition ReadyForFirstConsumer. With `onlyIfPresent`, the condition is not added to a claim without it. */
 export function statusWithReadiness(
   claim: Claim,
   readiness: Readiness | undefined,

@@ -73,7 +73,7 @@ function createHarness() {
 }
 
 describe('the claim waker', () => {
-  it('PROV-6 wakes one claim per free volume: the one that has waited longest of those that the volume satisfies', () => {
+  it('PROV-6 wakes one claim per free volume: of the claims that the volume satisfies, the one that has waited longest', () => {
     const harness = createHarness()
     harness.createClaim({ name: 'young', waitingSince: '2026-01-02' })
     harness.createClaim({ name: 'old', waitingSince: '2026-01-01' })

@@ -5,7 +5,7 @@ import type { CacheHandlers } from '../../runtime/cache.ts'
 import { createClusterSegments } from './cluster-segments.ts'
 
 /** Creates a fake cache that notifies its subscribers. */
-function aCache<T extends KubeObject>() {
+function createFakeCache<T extends KubeObject>() {
   const objects = new Map<string, Stored<T>>()
   const subscribers = new Set<CacheHandlers<T>>()
   return {
@@ -47,9 +47,9 @@ const aCsiNode = (name: string, keys?: readonly string[], driver = 'd') => ({
   },
 })
 
-function aCluster() {
-  const nodes = aCache<ReturnType<typeof aNode>>()
-  const csiNodes = aCache<ReturnType<typeof aCsiNode>>()
+function createCluster() {
+  const nodes = createFakeCache<ReturnType<typeof aNode>>()
+  const csiNodes = createFakeCache<ReturnType<typeof aCsiNode>>()
   const start = () => {
     const segments = createClusterSegments({ driverName: 'd', nodes: nodes.cache, csiNodes: csiNodes.cache })
     const changes: string[] = []
@@ -61,7 +61,7 @@ function aCluster() {
 
 describe('createClusterSegments', () => {
   it('CAP-4 groups nodes with equal labels into one segment, regardless of key order', () => {
-    const { nodes, csiNodes, start } = aCluster()
+    const { nodes, csiNodes, start } = createCluster()
     for (const [name, keys] of [
       ['n1', ['zone', 'rack']],
       ['n2', ['rack', 'zone']],
@@ -73,7 +73,7 @@ describe('createClusterSegments', () => {
   })
 
   it('CAP-4 includes a node as soon as its Node, CSINode and all labels exist, in any order', () => {
-    const { nodes, csiNodes, start } = aCluster()
+    const { nodes, csiNodes, start } = createCluster()
     const { ids, changes, segments } = start()
     csiNodes.put(aCsiNode('n1', ['zone']))
     expect(ids()).toEqual([])
@@ -90,7 +90,7 @@ describe('createClusterSegments', () => {
   it.each(['node.kubernetes.io/out-of-service', 'stowage.dev/quarantine'])(
     'PLUS-11 CAP-4 leaves a node out while it has the taint %s',
     (key) => {
-      const { nodes, csiNodes, start } = aCluster()
+      const { nodes, csiNodes, start } = createCluster()
       const { changes } = start()
       csiNodes.put(aCsiNode('n1', ['zone']))
       nodes.put(aNode('n1', { zone: 'a' }))
@@ -101,7 +101,7 @@ describe('createClusterSegments', () => {
   )
 
   it('CAP-4 returns one segment for a driver without topology keys', () => {
-    const { nodes, csiNodes, start } = aCluster()
+    const { nodes, csiNodes, start } = createCluster()
     for (const name of ['n1', 'n2']) {
       nodes.put(aNode(name, { zone: name }))
       csiNodes.put(aCsiNode(name, name === 'n1' ? undefined : []))
@@ -126,7 +126,7 @@ describe('createClusterSegments', () => {
     )
     fc.assert(
       fc.property(fc.array(stepArbitrary, { maxLength: 30, size: 'max' }), (steps) => {
-        const { nodes, csiNodes, start } = aCluster()
+        const { nodes, csiNodes, start } = createCluster()
         const followedCluster = start()
         for (const step of steps) {
           if (step.do === 'putNode') {

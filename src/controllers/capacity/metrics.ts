@@ -39,7 +39,7 @@ export function createCapacityMetrics(registry: Registry): CapacityMetrics {
       },
     })
   addGauge('desired_goal', 'CSIStorageCapacity objects that should exist.', ({ goal }) => goal)
-  addGauge('desired_current', 'CSIStorageCapacity objects that exist and should.', ({ current }) => current)
+  addGauge('desired_current', 'Desired CSIStorageCapacity objects that exist.', ({ current }) => current)
   addGauge('obsolete', 'CSIStorageCapacity objects that exist and will be deleted.', ({ obsolete }) => obsolete)
   return { producers }
 }

@@ -23,7 +23,7 @@ async function finishNodeExpansion(size: string): Promise<void> {
   await fixture.waitUntil(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
 }
 
-// A step is one transaction with atomic commits, and one write per object without.
+// With atomic commits a step is one transaction; without them it is one write per object.
 for (const isAtomic of [true, false]) {
   describe(`recovery from expansion failure (${isAtomic ? 'atomic commits' : 'single writes'})`, () => {
     /** With atomic commits there is no view between the writes of the volume and the claim. */

@@ -266,7 +266,7 @@ describe('a modification that cannot start', () => {
     expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('silver')
   })
 
-  it('VAC-6 (T2) goes from Infeasible to Pending, keeps the earlier error and stops retrying it', async () => {
+  it('VAC-6 (T2) changes from Infeasible to Pending, keeps the earlier error and stops retrying', async () => {
     await createFixtureWithSilver()
     fixture.failCalls('INVALID_ARGUMENT')
     fixture.start()
@@ -506,7 +506,7 @@ describe('a driver that fails', () => {
       expect(fixture.driverAttributes()).toEqual({ iops: '5', throughput: '50' })
     })
 
-    it(`VAC-7 goes back to the class in effect immediately after ${code}`, async () => {
+    it(`VAC-7 restores the class in effect immediately after ${code}`, async () => {
       await createFixtureWithSilver()
       fixture.failCalls(code, 1)
       fixture.start()

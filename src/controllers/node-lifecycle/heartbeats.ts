@@ -46,7 +46,7 @@ export class Heartbeats {
       record.isMonitored = record.lease !== undefined
       record.reportedMs = this.#clock.monotonicMs()
     } else if (heartbeat !== undefined && heartbeat !== record.heartbeat) {
-      // The first heartbeat may come from the node's creator; a second one comes from an agent.
+      // The creator of the node may have written the first heartbeat; an agent writes the second one.
       if (record.heartbeat !== undefined) record.isMonitored = true
       record.heartbeat = heartbeat
       record.reportedMs = this.#clock.monotonicMs()

@@ -28,7 +28,7 @@ export const provisionFailedEvent = (failure: Failure, message: string): EventDe
       : message,
   )
 
-/** Returns a message for a claim that is being deleted: the reason why it is kept and what an operator can do. */
+/** Returns a message for a claim that is being deleted: why it is kept and what an operator can do. */
 export function explainHeldClaim(message: string, heldClaim: HeldClaim): string {
   const reason = message.length > REASON_CHARACTERS_MAX ? `${message.slice(0, REASON_CHARACTERS_MAX)}…` : message
   return (

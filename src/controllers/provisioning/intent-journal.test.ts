@@ -128,7 +128,7 @@ describe('createIntentJournal', () => {
     expect(journal.has(claim.metadata.uid)).toBe(true)
   })
 
-  it('PROV-12 hands its claims over to the next process and then records no further intent', async () => {
+  it('PROV-12 returns its claims to the next process, and then records no further intents', async () => {
     const first = createJournal('first')
     await first.open()
     const claim = await createClaim('a', { 'example.com/secret': 'gold' })
@@ -167,7 +167,7 @@ describe('createIntentJournal', () => {
     },
   )
 
-  it('PROV-12 gives up an intent that an operator has removed, and keeps the others', async () => {
+  it('PROV-12 drops an intent that an operator has removed, and keeps the others', async () => {
     const journal = createJournal('first')
     await journal.open()
     const [a, b, c] = [await createClaim('a'), await createClaim('b'), await createClaim('c')]

@@ -49,7 +49,7 @@ export interface IntentJournal {
   whenRemoved(uid: string): Promise<void>
   /** Records the removals that have not been recorded yet. Does not throw. */
   close(): Promise<void>
-  /** Returns what an operator must remove to give up the intent. */
+  /** Returns a description of the entry that an operator must remove to abandon the intent. */
   describe(uid: string): string
 }
 
@@ -216,8 +216,7 @@ export function createIntentJournal({ client, clock, log, ref, identity }: Inten
 
   /**
    * Reads the Lease after a conflict or an unknown result. Entries that only the Lease has belong to an update that
-   * failed for its callers; the next update removes them. Entries that an operator has removed from the Lease are given
-   * up.
+   * failed for its callers; the next update removes them. Entries that an operator has removed from the Lease are dropped.
    */
   async function readLease(): Promise<Readonly<Lease>> {
     const current = await find(client, leaseKind, ref)

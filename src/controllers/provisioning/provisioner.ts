@@ -72,7 +72,7 @@ export type Failure = 'final' | 'infeasible' | 'reschedule' | 'unfinished' | 'no
 
 /** The fields of a PersistentVolume that the storage determines. build-volume.ts adds name, claimRef, class and policy. */
 export interface NewVolume {
-  /** The reason why the volume cannot be bound to the claim. The volume is then deleted and provisioned again. */
+  /** Why the volume cannot be bound to the claim. The volume is then deleted and provisioned again. */
   readonly unusableReason?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly annotations?: Readonly<Record<string, string>>

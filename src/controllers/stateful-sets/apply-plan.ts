@@ -86,7 +86,7 @@ async function applyAction(
       const { claim, podName } = action
       const subject = `Claim ${claim.metadata.name}`
       const failure = `create ${subject} for Pod ${podName} in StatefulSet ${setName} failed error`
-      const createdClaim = await reportingFailure(set, context, 'FailedCreate', failure, () =>
+      const createdClaim = await withFailureEvent(set, context, 'FailedCreate', failure, () =>
         client.create(persistentVolumeClaimKind, claim),
       )
       record('SuccessfulCreate', `create ${subject} Pod ${podName} in StatefulSet ${setName} success`)
@@ -96,7 +96,7 @@ async function applyAction(
     case 'create-pod': {
       const { pod } = action
       const subject = `create Pod ${pod.metadata.name} in StatefulSet ${setName}`
-      const createdPod = await reportingFailure(set, context, 'FailedCreate', `${subject} failed error`, () =>
+      const createdPod = await withFailureEvent(set, context, 'FailedCreate', `${subject} failed error`, () =>
         client.create(podKind, pod),
       )
       record('SuccessfulCreate', `${subject} successful`)
@@ -106,8 +106,8 @@ async function applyAction(
     case 'delete-pod': {
       const { namespace, name, uid } = action.pod.metadata
       const subject = `delete Pod ${name} in StatefulSet ${setName}`
-      await reportingFailure(set, context, 'FailedDelete', `${subject} failed error`, async () => {
-        const pod = await ignoreGone(client.delete(podKind, { namespace, name }, { uid }))
+      await withFailureEvent(set, context, 'FailedDelete', `${subject} failed error`, async () => {
+        const pod = await ignoreReplaced(client.delete(podKind, { namespace, name }, { uid }))
         if (pod) pods.applyWriteResult(pod)
       })
       record('SuccessfulDelete', `${subject} successful`)
@@ -117,8 +117,8 @@ async function applyAction(
       const { namespace, name, uid } = action.pod.metadata
       const subject = `update Pod ${name} in StatefulSet ${setName}`
       const body = { metadata: { uid, labels: action.labels } }
-      await reportingFailure(set, context, 'FailedUpdate', `${subject} failed error`, async () => {
-        const pod = await ignoreGone(client.patch(podKind, { namespace, name }, { type: 'merge', body }))
+      await withFailureEvent(set, context, 'FailedUpdate', `${subject} failed error`, async () => {
+        const pod = await ignoreReplaced(client.patch(podKind, { namespace, name }, { type: 'merge', body }))
         if (pod) pods.applyWriteResult(pod)
       })
       record('SuccessfulUpdate', `${subject} successful`)
@@ -138,7 +138,7 @@ async function applyAction(
 }
 
 /** Runs a write. Records an event if it fails, unless the cache was behind: the next reconcile then continues. */
-async function reportingFailure<T>(
+async function withFailureEvent<T>(
   set: StoredSet,
   { events }: StatefulSetContext,
   reason: string,
@@ -156,8 +156,8 @@ async function reportingFailure<T>(
   }
 }
 
-/** Ignores that the pod no longer exists or was replaced by another one of the same name. */
-async function ignoreGone<T>(write: Promise<T>): Promise<T | undefined> {
+/** Returns undefined if the pod no longer exists or was replaced by another pod with the same name. */
+async function ignoreReplaced<T>(write: Promise<T>): Promise<T | undefined> {
   try {
     return await write
   } catch (error) {

@@ -60,7 +60,7 @@ describe('planSet with OrderedReady', () => {
     expect(describePlan(planOf(spec, { 0: {}, 5: {}, 6: {} }))).toEqual(['delete-pod web-0 scale-down'])
   })
 
-  it('SYS-27 deletes a finished pod and recreates it after it is gone', () => {
+  it('SYS-27 deletes a finished pod, and recreates it after it is removed', () => {
     expect(describePlan(planOf({}, { 0: { state: 'failed' } }))).toEqual(['delete-pod web-0 finished'])
     expect(describePlan(planOf({}, { 0: { state: 'failed', isTerminating: true } }))).toEqual([])
   })

@@ -54,7 +54,7 @@ export function planSet(situation: SetSituation): SetPlan {
   return { actions: plan.actions, ...(plan.waitsFor ? { waitsFor: plan.waitsFor } : {}) }
 }
 
-/** The plan under construction. */
+/** The plan being built. */
 class Plan {
   readonly actions: SetAction[] = []
   waitsFor: string | undefined

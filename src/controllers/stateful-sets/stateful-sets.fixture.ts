@@ -1,4 +1,4 @@
-// Test support: stateful sets, pods, claims and revisions for the unit tests of this folder.
+// Builders of stateful sets, pods, claims and revisions for the unit tests of this folder.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'

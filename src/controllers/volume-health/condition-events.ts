@@ -1,4 +1,4 @@
-// Records the condition of volumes as events on their claims, with the reasons and the message of external-health-monitor. An
+// Records the condition of volumes as events on their claims, with the reasons and messages of external-health-monitor. An
 // abnormal condition is recorded when it begins or its message changes, and again before its event expires; a normal one only
 // after an abnormal one.
 
@@ -17,7 +17,7 @@ type Claim = Readonly<Stored<PersistentVolumeClaim>>
 const ABNORMAL = 'VolumeConditionAbnormal'
 const NORMAL = 'VolumeConditionNormal'
 const NORMAL_MESSAGE = 'The Volume returns to the healthy state'
-/** Half of the time for which Kubernetes keeps events. */
+/** Half the time for which Kubernetes keeps events. */
 const REPEAT_MS = 1_800_000
 const EVENTS_PER_PAGE = 500
 

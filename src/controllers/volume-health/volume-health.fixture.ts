@@ -1,4 +1,4 @@
-// A health monitor of a fake driver on a server with a simulated clock.
+// Fixture of the health monitor tests: an API server, a fake CSI driver and a manual clock.
 import { create, type Message } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
 import { onTestFinished } from 'vitest'

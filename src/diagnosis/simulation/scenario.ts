@@ -1,4 +1,4 @@
-// The input of a simulation: a snapshot with the changes that the user asked for, and the objects to create and place.
+// The input of a simulation: a snapshot with the changes that the user requested, and the objects to create and place.
 import type { Claim, StoredPod } from '../cluster.ts'
 import type { Snapshot } from '../snapshot.ts'
 import type { NodeGroup } from './node-group.ts'

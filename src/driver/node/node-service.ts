@@ -20,6 +20,10 @@ export const createNodeService = (driver: DriverContext): ServiceHandlers<typeof
     return { capabilities: CAPABILITIES.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })) }
   },
   async nodeGetInfo() {
-    return { nodeId: driver.nodeId, accessibleTopology: { segments: { ...driver.topology } } }
+    return {
+      nodeId: driver.nodeId,
+      maxVolumesPerNode: BigInt(driver.volumeLimit.max ?? 0), // 0: unlimited
+      accessibleTopology: { segments: { ...driver.topology } },
+    }
   },
 })

@@ -33,7 +33,7 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
     if (existingStaging) checkSameStaging(volume, existingStaging, staging)
     else {
       await requireUndamaged(driver, volume, 'staged')
-      await stage(volume, staging, mountFlags, driver)
+      await driver.volumeLimit.run(id, () => stage(volume, staging, mountFlags, driver))
     }
     if (hasLimits(volume.limits)) await driver.limits.enforce(driver.volumes.get(id)!)
     return {}

@@ -1,5 +1,5 @@
-// Opens the access control of a server: authentication (certificates and tokens), authorization and admission (RBAC and the
-// rules of nodes and service accounts), and the audit log.
+// Wires a server's access control: authentication (certificates and tokens), authorization and admission (RBAC, and the rules for
+// nodes and service accounts), and the audit log.
 import {
   type ApiServer,
   type ApiServerOptions,
@@ -22,7 +22,7 @@ export interface AccessControlOptions {
   readonly store: Store
   readonly dataDir: string
   readonly pkiDir: string
-  /** Hosts of the serving certificate. */
+  /** Host names and addresses in the serving certificate. */
   readonly hosts: readonly string[]
   readonly accountTokens: AccountTokenSettings
   readonly audit: AuditSettings
@@ -64,12 +64,9 @@ export async function openAccessControl(options: AccessControlOptions) {
     nodeIdentity,
     accountTokens,
     auditing,
-    /** Authorizes by roles and bindings only, without the rules of nodes. */
+    /** Authorizes by RBAC only, without the node authorizer. */
     roleAuthorizer: rbac.authorizer,
-    /**
-     * Creates the bootstrap roles, loads the objects that decisions need, and follows their changes until the signal is
-     * aborted.
-     */
+    /** Creates the bootstrap roles, loads the objects that decisions depend on, and watches them until the signal is aborted. */
     async start(server: ApiServer, client: Client, signal: AbortSignal): Promise<void> {
       await nodeIdentity.start(server, signal)
       await createBootstrapRoles(client, server.resources)

@@ -28,7 +28,7 @@ describe('openAccountTokens', () => {
     const serverUrl = () => 'https://127.0.0.1:7443'
     const tokens = await openAccountTokens({ ...SETTINGS, pkiDir, store, clock, log: silentLog, serverUrl })
     await tokens.start(stop.signal)
-    /** Returns the ID of the key that signs. The subject does not exist, so the clock must pass the wait for the index. */
+    /** Returns the ID of the signing key. The subject does not exist, so the clock must advance past the wait for the index. */
     const issueSigningKid = async () => {
       const issuance = tokens.issue({ subject, audiences: ['a'], lifetimeSeconds: 600 })
       await clock.advance(1_000)
@@ -54,7 +54,7 @@ describe('checkAccountTokenSettings', () => {
     expect(() => checkAccountTokenSettings({ ...SETTINGS, issuer })).toThrow(/--service-account-issuer/)
   })
 
-  it('rejects a maximum below one hour', () => {
+  it('rejects a maximum lifetime below one hour', () => {
     expect(() => checkAccountTokenSettings({ ...SETTINGS, lifetimeMsMax: HOUR_MS - 1 })).toThrow(/from 1h/)
   })
 })

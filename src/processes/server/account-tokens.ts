@@ -1,5 +1,5 @@
-// Opens the tokens of ServiceAccounts for a server: the keys in its pki directory, which are reloaded when their files
-// change, and the settings of its flags.
+// Sets up ServiceAccount tokens for a server from its flags and the keys in its pki directory. Reloads the keys when their files
+// change.
 import { join } from 'node:path'
 import { type AccountTokens, createAccountTokens, loadTokenKeys } from '../../apiserver/index.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -38,11 +38,11 @@ export async function openAccountTokens(options: OpenAccountTokensOptions): Prom
         onChange: async () => {
           try {
             accountTokens.setKeys(await loadKeys())
-            log.info({}, 'reloaded the keys of ServiceAccount tokens')
+            log.info({}, 'reloaded the keys for ServiceAccount tokens')
           } catch (error) {
             log.error(
               { reason: (error as Error).message },
-              'cannot load the keys of ServiceAccount tokens; keeping the old ones',
+              'cannot load the keys for ServiceAccount tokens; keeping the old ones',
             )
           }
         },

@@ -1,4 +1,4 @@
-// Opens the audit log of a server: reads the policy, opens the file and registers the metrics.
+// Opens a server's audit log: reads the policy, opens the file and registers the metrics.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Counter, type Registry } from 'prom-client'
@@ -32,7 +32,7 @@ export interface AuditSettings {
 export interface OpenAudit {
   readonly audit: Audit
   registerMetrics(registry: Registry): void
-  /** Writes the last events. */
+  /** Flushes the buffered events and closes the log. */
   close(): Promise<void>
 }
 

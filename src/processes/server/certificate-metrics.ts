@@ -1,11 +1,11 @@
-// Metrics with the expiration times of the server's certificates.
+// Metrics for the expiration times of the server's certificates.
 import { X509Certificate } from 'node:crypto'
 import { Gauge, type Registry } from 'prom-client'
 import type { Pki } from '../../apiserver/index.ts'
 
 type Certificates = Pick<Pki, 'caCert' | 'servingCert' | 'admin' | 'viewer'>
 
-/** Returns a function that sets the metrics again after the certificates were renewed. */
+/** Returns a function that updates the metrics after the certificates are renewed. */
 export function registerCertificateMetrics(registry: Registry, pki: Certificates): (renewed: Certificates) => void {
   const expiration = new Gauge({
     name: 'stowage_certificate_expiration_timestamp_seconds',

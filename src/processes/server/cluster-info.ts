@@ -1,5 +1,5 @@
-// Publishes the CA of the server in the ConfigMap kube-public/cluster-info, which unauthenticated users may read, so that a
-// node that joins can compare the CA with the hash it was given. The names are those of kubeadm.
+// Publishes the server's CA in the ConfigMap kube-public/cluster-info, which unauthenticated users may read, so that a joining
+// node can verify the CA against the hash in its join command. kubeadm uses the same names.
 
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
@@ -13,7 +13,7 @@ const NAMESPACE = 'kube-public'
 const NAME = 'cluster-info'
 const ROLE = 'kubeadm:bootstrap-signer-clusterinfo'
 
-/** Runs at every start, because the CA and the address may be new. */
+/** Called at every start, because the CA and the address may have changed. */
 export async function publishClusterInfo(
   client: Client,
   { server, caCert }: { server: string; caCert: string },

@@ -16,7 +16,7 @@ const PODS = `${NAMESPACES}/shop/pods`
 const VOLUMES = '/api/v1/persistentvolumes'
 const RBAC = '/apis/rbac.authorization.k8s.io/v1'
 
-/** Starts the controllers. With `isShared` they elect a leader, as those of servers that share a store do. */
+/** Starts the controllers. With `isShared` they elect a leader, like the controllers of servers that share a store. */
 async function startControllers({ isShared = false } = {}) {
   const api = await createServerFixture({ usesRbac: true, recordsRuleUse: true, answers: 'stowage' })
   const { clock } = api
@@ -84,7 +84,7 @@ async function createNode(post: (path: string, body: object) => Promise<Json>, r
 
 describe('the controllers in the server process', () => {
   it.each([{ isShared: false }, { isShared: true }])(
-    'SYS-9 do their work with their own roles (leader election: $isShared)',
+    'SYS-9 work with their own roles (leader election: $isShared)',
     async (options) => {
       const {
         post,
@@ -132,7 +132,7 @@ describe('the controllers in the server process', () => {
     },
   )
 
-  it('SYS-9 report a rule that a controller lacks, and continue after the rule is granted', async () => {
+  it('SYS-9 report a permission that a controller lacks, and continue after it is granted', async () => {
     const {
       post,
       delete: remove,
@@ -152,18 +152,18 @@ describe('the controllers in the server process', () => {
     expect(
       (await patch(role, { rules: rulesWithoutPatch.filter(({ verbs }: Json) => verbs.length > 0) }, 'merge')).status,
     ).toBe(200)
-    // The service account also has the role of the Kubernetes binder.
+    // The service account is also bound to the role of the upstream binder.
     await remove(`${RBAC}/clusterrolebindings/system:controller:persistent-volume-binder`)
     await createNode(post, new Date(clock.nowMs()).toISOString())
     const volume = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/v' } }
     await post(VOLUMES, { metadata: { name: 'v' }, spec: { ...volume, storageClassName: '' } })
     await post(CLAIMS, { ...aClaim('data'), spec: { ...aClaim('data').spec, storageClassName: '' } })
-    await waitUntil(async () => (await cluster.missingRights()).length > 0, 'the missing right to be counted')
+    await waitUntil(async () => (await cluster.missingRights()).length > 0, 'the missing permission to be counted')
     expect(cluster.problems[0]).toMatch(/^missing right: cannot patch persistentvolumes/)
     expect(cluster.problems[0]).toContain('system:serviceaccount:kube-system:persistent-volume-binder')
     await waitUntilReturns('/api/v1/events', ({ items }) => items.some(({ reason }: Json) => reason === 'MissingRight'))
     await patch(role, { rules }, 'merge')
     await waitUntilReturns(`${CLAIMS}/data`, ({ status }) => status?.phase === 'Bound')
-    await waitUntil(async () => (await cluster.missingRights()).length === 0, 'the right to be granted')
+    await waitUntil(async () => (await cluster.missingRights()).length === 0, 'the permission to be granted')
   })
 })

@@ -1,6 +1,6 @@
-// Creates the clients of the components in the API server process. Each client has its own user
-// (apiserver/rbac/component-roles.ts) and is authorized as over HTTP, so that `stowage up` also reports a rule that a component
-// lacks: with a log line, an event and the metric stowage_missing_rights.
+// Creates the clients of the components in the API server process. Each client acts as its own user
+// (apiserver/rbac/component-roles.ts) and is authorized as over HTTP, so that `stowage up` also reports a permission that a
+// component lacks: in the log, in an event and in the metric stowage_missing_rights.
 import {
   type ApiServer,
   type Authorizer,
@@ -24,7 +24,7 @@ export interface ComponentClientsOptions {
   readonly signal: AbortSignal
 }
 
-/** Returns a component's client: the same one for every call. */
+/** Returns a component's client. Calls for the same component return the same client. */
 export type ClientOf = (component: InProcessComponent) => Client
 
 export function createComponentClients(options: ComponentClientsOptions): ClientOf {

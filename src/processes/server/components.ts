@@ -1,5 +1,4 @@
-// Runs the components that share an API server process: the nodes of this machine and the controllers, each with the
-// rights of its own user.
+// Runs the components in the API server process: the nodes of this machine and the controllers, each as its own user.
 import { join } from 'node:path'
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { ApiServer, Journal, OperationBoard } from '../../apiserver/index.ts'
@@ -10,6 +9,7 @@ import type { Provisioner } from '../../controllers/provisioning/index.ts'
 import type { ThrottleOptions } from '../../controllers/volume-changes/index.ts'
 import type { PodOptions } from '../../nodeagent/index.ts'
 import { createClientMetrics, createOperationRegistry } from '../../runtime/index.ts'
+import type { LostVolumePolicy } from '../../volumes/lost-volume-policy.ts'
 import type { Placement } from '../../volumes/placement.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from '../controllers.ts'
 import type { AccessControl } from './access-control.ts'
@@ -24,7 +24,7 @@ import { createUsageReader } from './usage-reader.ts'
 
 export interface ComponentsOptions {
   readonly server: ApiServer
-  /** Lists the operations of the components. */
+  /** Collects the operations of the components. */
   readonly operations: OperationBoard
   /** Records the attempts and driver calls of the components. Undefined if there is no journal. */
   readonly journal: Journal | undefined
@@ -38,9 +38,10 @@ export interface ComponentsOptions {
     readonly nameOf: NodeNames
     readonly dir: string
     readonly poolBytes: number | undefined
+    readonly maxVolumesPerNode: number | undefined
     readonly podOptions: PodOptions
     readonly volumesDirs: readonly string[]
-    /** Names of nodes of an earlier start that do not run now. */
+    /** Names of nodes from an earlier start that are not running now. */
     readonly idle: readonly string[]
   }
   readonly hasControllers: boolean
@@ -48,8 +49,9 @@ export interface ComponentsOptions {
   readonly capacityMissingForMs: number | undefined
   readonly capacityReservation: boolean
   readonly defaultPlacement: Placement | undefined
+  readonly lostVolumePolicy: LostVolumePolicy | undefined
   readonly throttle: ThrottleOptions | undefined
-  /** CSI drivers of the user. */
+  /** The CSI drivers given with --driver. */
   readonly drivers: readonly DriverSource[]
   readonly inProcessProvisioners: readonly Provisioner[]
   readonly clock: Clock
@@ -58,15 +60,16 @@ export interface ComponentsOptions {
   readonly signal: AbortSignal
   /** Called when all nodes are ready. */
   onNodes(nodes: StartedNodes): void
-  /** Called when a driver of the user is ready or has a problem. */
+  /** Called when a driver given with --driver is ready or has a problem. */
   onDriver(report: DriverReport): void
 }
 
 export interface RunningComponents {
-  /** Settles when a component ends, which stops the server. Never settles if there is none. */
+  /** Settles when the first component ends, which stops the server. Never settles if there are no components. */
   readonly firstEnd: Promise<unknown>
   /**
-   * Must be called after the signal is aborted. Returns the promises that a stop waits for, by the name of the part.
+   * Must be called after the signal is aborted. Returns the promises that the server waits for before it exits, by component
+   * name.
    */
   stop(): Readonly<Record<string, Promise<unknown>>>
 }
@@ -96,7 +99,7 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
     drivers.push(...runningNodes.drivers)
     hosts = runningNodes.hosts
   }
-  // On a shared store, `stowage server` runs the controllers that need its keys, because `stowage controllers` cannot.
+  // On a shared store, `stowage server` also runs the controllers that need its keys, because `stowage controllers` cannot.
   if (options.hasControllers || isShared) {
     const { pki } = access.credentials
     const metrics = createClientMetrics(registry, operations)
@@ -130,6 +133,7 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
         gates,
         capacityReservation: options.capacityReservation,
         defaultPlacement: options.defaultPlacement,
+        lostVolumePolicy: options.lostVolumePolicy,
         drivers,
         inProcessProvisioners: options.inProcessProvisioners,
         onHealth: (health) => {

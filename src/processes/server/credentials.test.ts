@@ -17,7 +17,7 @@ async function createDirectory(): Promise<string> {
   return dir
 }
 
-it('SYS-22 a serving certificate that expires soon is renewed and served without a restart', async () => {
+it('SYS-22 renews a serving certificate before it expires, and serves it without a restart', async () => {
   const dir = await createDirectory()
   const baseClock = manualClock()
   let offsetMs = 0
@@ -43,7 +43,7 @@ it('SYS-22 a serving certificate that expires soon is renewed and served without
   expect(Date.parse(new X509Certificate(servedCerts.at(-1)!).validTo)).toBeGreaterThan(clock.nowMs() + 300 * DAY_MS)
 })
 
-it('SYS-22 an invalid list of revoked certificates is rejected with its file and line', async () => {
+it('SYS-22 rejects an invalid list of revoked certificates, and names its file and line', async () => {
   const dir = await createDirectory()
   const credentials = await openCredentials({ dir, hosts: [], clock: manualClock(), log: silentLog })
   await writeFile(join(dir, 'revoked-certificates'), 'ann\n')

@@ -1,5 +1,5 @@
-// Keeps the credentials of a running server current: reloads tokens, certificates and revocations when their files change,
-// ends the watches of credentials that are no longer valid, and renews certificates before they expire.
+// Keeps a running server's credentials current: reloads tokens, certificates and revocations when their files change, closes
+// watches whose credentials are no longer valid, and renews certificates before they expire.
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ import { readTextIfPresent } from '../../base/files.ts'
 import type { Logger } from '../../base/log.ts'
 import { watchFiles } from '../../base/watch-files.ts'
 
-/** The file with revoked client certificates, which the administrator creates. */
+/** The file of revoked client certificates, which an administrator creates. */
 const REVOCATIONS_FILE = 'revoked-certificates'
 const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1_000
 
@@ -31,31 +31,31 @@ const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1_000
 export interface CredentialUsers {
   readonly listener: Pick<HttpsListener, 'setCertificates'>
   readonly server: Pick<ApiServer, 'endUnauthenticatedWatches'>
-  /** Called after certificates were renewed. */
+  /** Called after certificates have been renewed. */
   onRenewed(pki: Pki): Promise<void>
   readonly signal: AbortSignal
 }
 
 export interface OpenCredentials {
   readonly pki: Pki
-  /** Authenticates client certificates, the tokens of tokens.json, and then those of other authenticators. */
+  /** Authenticates client certificates, then tokens in tokens.json, then tokens of the other authenticators. */
   createAuthenticator(
     options: Pick<AuthenticatorOptions, 'tokenAuthenticators' | 'apiAudiences'>,
   ): Promise<Authenticator>
-  /** Resolves when the files are watched. Continues until the signal is aborted. */
+  /** Resolves when the files are being watched. Watches them until the signal is aborted. */
   follow(users: CredentialUsers): Promise<void>
 }
 
 export interface OpenCredentialsOptions {
-  /** The directory of the files. */
+  /** The pki directory. */
   readonly dir: string
-  /** Hosts of the serving certificate. */
+  /** Host names and addresses in the serving certificate. */
   readonly hosts: readonly string[]
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Loads the credentials of a server, and creates or renews them where necessary. */
+/** Loads a server's credentials, and creates or renews them where necessary. */
 export async function openCredentials({ dir, hosts, clock, log }: OpenCredentialsOptions): Promise<OpenCredentials> {
   const load = async (): Promise<Pki> => {
     const loadedPki = await loadOrCreatePki({ dir, hosts, clock })
@@ -116,7 +116,7 @@ async function watchCredentials(options: WatchCredentialsOptions): Promise<void>
   const path = (file: string) => join(dir, file)
   const readText = (file: string) => readFile(path(file), 'utf8')
 
-  /** Applies changed files. An invalid file is logged, and the previous credentials stay valid. */
+  /** Applies changed files. If a file is invalid, logs it and keeps the previous credentials. */
   const watch = async (files: readonly string[], apply: () => Promise<void>) => {
     const onChange = async () => {
       try {
@@ -149,7 +149,7 @@ async function watchCredentials(options: WatchCredentialsOptions): Promise<void>
 }
 
 interface RenewalOptions {
-  /** Renews certificates that expire soon. The changed files are then reloaded. */
+  /** Renews certificates that expire soon; the watch then reloads the changed files. */
   readonly renew: () => Promise<void>
   readonly clock: Clock
   readonly log: Logger

@@ -25,7 +25,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(dataDir, { recursive: true, force: true }))
 
-it('SYS-20 opening a data directory writes nothing but the directory of the store if another server uses the path', async () => {
+it('SYS-20 creates only the store directory if another server uses the data directory', async () => {
   const { store } = await openDataDirectory(options)
   await rm(dataDir, { recursive: true })
   await mkdir(dataDir)
@@ -34,7 +34,7 @@ it('SYS-20 opening a data directory writes nothing but the directory of the stor
   await store.close().catch(() => {})
 })
 
-it('SYS-20 a system error names the directory that caused it and its flag', async () => {
+it('SYS-20 names the directory that caused a system error, and its flag', async () => {
   const file = join(dataDir, 'file')
   await writeFile(file, '')
   await expect(openDataDirectory({ ...options, pkiDir: file })).rejects.toThrow(

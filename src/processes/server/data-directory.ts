@@ -1,5 +1,4 @@
-// Opens the data directory of a server: checks that it can be used, loads the keys of encryption at rest, and opens the
-// store.
+// Opens a server's data directory: checks that it can be used, loads the encryption keys, and opens the store.
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { BRIEF_HISTORY_PREFIXES } from '../../apiserver/index.ts'
@@ -22,9 +21,9 @@ export interface DataDirectoryOptions {
   readonly historyMinutes: number
   /** The rate at which the embedded store is read in the background to find damage. 0 for never. */
   readonly scrubBytesPerSecond: number
-  /** Whether to change a store on etcd without checksums to the newest format. */
+  /** Whether to upgrade an etcd store without checksums to the newest format. */
   readonly upgradesEtcdFormat: boolean
-  /** File with the configuration of encryption at rest. Default: encryption.yaml in pkiDir. */
+  /** The configuration file for encryption at rest. Default: encryption.yaml in pkiDir. */
   readonly encryptionProviderConfig: string | undefined
   readonly clock: Clock
   readonly log: Logger
@@ -41,7 +40,7 @@ const BRIEF_HISTORY_MS = 90_000
 const BRIEF_HISTORY_ENTRIES_MAX = 20_000
 const BRIEF_HISTORY_BYTES_MAX = 16 * 1024 * 1024
 
-/** The file that a server writes when it is ready. */
+/** The kubeconfig that a server writes when it is ready. */
 export const kubeconfigOf = (dataDir: string): string => join(dataDir, 'admin.kubeconfig')
 
 export async function openDataDirectory(options: DataDirectoryOptions): Promise<DataDirectory> {
@@ -90,8 +89,8 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
 }
 
 /**
- * Throws if a restore is incomplete, or if a server was ready here before and its store is missing or empty: a new
- * store would hide the loss. The kubeconfig shows that a server was ready, because it is written then.
+ * Throws if a restore is incomplete, or if the store of an earlier server is missing or empty: a new store would hide the loss.
+ * The kubeconfig proves that a server was ready here before.
  */
 async function checkStoreExists(dataDir: string): Promise<void> {
   const kubeconfig = kubeconfigOf(dataDir)

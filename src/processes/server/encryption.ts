@@ -1,4 +1,4 @@
-// Encryption at rest in a server: loads or creates the configuration, reloads it when the file changes, and rewrites the
+// Manages encryption at rest in a server: loads or creates the configuration, reloads it when the file changes, and rewrites
 // values that are not encrypted with the current key.
 import { randomBytes } from 'node:crypto'
 import { access, readFile, stat } from 'node:fs/promises'
@@ -19,7 +19,7 @@ import { UsageError } from '../../base/usage-error.ts'
 import { watchFiles } from '../../base/watch-files.ts'
 import { STORE_FILE, type Store } from '../../store/index.ts'
 
-/** The configuration that a server creates with its credentials. */
+/** The configuration file that a server creates beside its credentials. */
 export const ENCRYPTION_FILE = 'encryption.yaml'
 
 export interface LoadEncryptionOptions {
@@ -37,7 +37,7 @@ export interface LoadedEncryption {
   readonly file: string | undefined
 }
 
-/** Loads the configuration before the store is opened. Creates one that encrypts Secrets for a new store. */
+/** Loads the configuration before the store is opened. For a new store, creates one that encrypts Secrets. */
 export async function loadEncryption(options: LoadEncryptionOptions): Promise<LoadedEncryption> {
   const { configFile, pkiDir, log } = options
   const encryption = createEncryption()
@@ -50,7 +50,7 @@ export async function loadEncryption(options: LoadEncryptionOptions): Promise<Lo
   if (!(await exists(file))) {
     if (!(await isNewStore(options))) return { encryption, file: undefined }
     await ensurePrivateDirectory(pkiDir)
-    // Another server that starts on the directory at the same time may have created it: both then use its keys.
+    // Another server that starts with the same directory may have created it meanwhile: both then use its keys.
     const isCreated = await createPrivateFile(file, await formatSecretsConfiguration([generateKey(newKeyName())]))
     if (isCreated) log.info({ file: ENCRYPTION_FILE, reason: 'it did not exist' }, 'credentials written')
   }
@@ -59,17 +59,17 @@ export async function loadEncryption(options: LoadEncryptionOptions): Promise<Lo
   return { encryption, file }
 }
 
-/** Returns a random name: values name the key that encrypts them, so two keys must not share a name. */
+/** Returns a random name. Names must be unique, because each value refers to its key by name. */
 export const newKeyName = (): string => `key-${randomBytes(4).toString('hex')}`
 
 /**
- * An embedded store is new if it has no file. Servers on etcd share their credentials, so a store on etcd is new if
- * there is no CA yet.
+ * An embedded store is new if its file does not exist. Servers on etcd share their credentials, so an etcd store is new if there
+ * is no CA yet.
  */
 const isNewStore = async ({ storeDir, pkiDir }: LoadEncryptionOptions): Promise<boolean> =>
   !(await exists(storeDir === undefined ? join(pkiDir, 'ca.crt') : join(storeDir, STORE_FILE)))
 
-/** Throws if the store has a value that cannot be decrypted: serving the others would hide the loss of a key. */
+/** Throws if a value in the store cannot be decrypted: serving the others would hide the loss of a key. */
 export async function checkStoredValues(store: Store, { encryption, file }: LoadedEncryption): Promise<void> {
   const decryptionError = await findUndecryptable(store, { current: encryption })
   if (!decryptionError) return
@@ -84,7 +84,7 @@ export interface FollowEncryptionOptions extends LoadedEncryption {
   readonly signal: AbortSignal
 }
 
-/** Rewrites stale values now and after each change of the configuration, until the signal is aborted. */
+/** Rewrites stale values at the start and after each configuration change, until the signal is aborted. */
 export async function followEncryption(options: FollowEncryptionOptions): Promise<void> {
   const { encryption, file, store, clock, log, signal } = options
   if (file === undefined) return

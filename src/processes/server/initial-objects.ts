@@ -1,5 +1,5 @@
-// Objects that are created in a new cluster, so that the first claim needs no setup. The directory class is created in a new
-// embedded store. The objects of the local driver are created at a start with nodes or on etcd, unless its CSIDriver exists.
+// The initial objects of a cluster, so that the first claim needs no setup. A new embedded store gets the directory class. A
+// server with nodes or on etcd gets the objects of the local driver, unless its CSIDriver exists.
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { isMarkedDefault } from '../../api/kinds/storage-class/default-class.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
@@ -14,7 +14,7 @@ import { DRIVER_NAME } from '../../driver/index.ts'
 export const IS_DEFAULT = 'storageclass.kubernetes.io/is-default-class'
 const defaultClassMetadata = (isDefault: boolean) => (isDefault ? { annotations: { [IS_DEFAULT]: 'true' } } : {})
 
-/** A class that needs neither root nor a CSI driver. It is the default class if there are neither nodes nor drivers. */
+/** A class that works without root and without a CSI driver. It is the default class if there are neither nodes nor drivers. */
 export const directoryClass = (isDefault: boolean): InitialObject => ({
   kind: storageClassKind,
   object: {
@@ -36,8 +36,8 @@ const localClass = (isDefault: boolean) => ({
 })
 
 /**
- * Creates the class, then the CSIDriver: its existence marks that both were created. The class becomes the default class, unless
- * there is another one or `mayBeDefault` is false, because the class of a driver of the user will be the default class.
+ * Creates the class, then the CSIDriver, whose existence shows that both were created. The class becomes the default class unless
+ * there is another one or `mayBeDefault` is false, which reserves the default for the class of a driver given with --driver.
  */
 export async function createLocalDriverObjects(
   client: Client,

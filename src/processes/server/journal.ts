@@ -1,4 +1,4 @@
-// Starts the background work of a server's journal: merging its records, and exporting traces.
+// Starts the journal's background work: merging its records and exporting traces.
 import { type ApiServer, type Journal, maintainJournal } from '../../apiserver/index.ts'
 import { stowageVersion } from '../../apiserver/version.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -8,14 +8,14 @@ import type { Store } from '../../store/index.ts'
 export interface StartJournalOptions {
   readonly store: Store
   readonly server: ApiServer
-  /** Where to send traces of claims with OTLP. Default: nowhere. */
+  /** The OTLP URL for traces of claims. Default: none are sent. */
   readonly tracesUrl: string | undefined
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
-/** Resolves when the journal's size is known. Runs until the signal is aborted. */
+/** Resolves when the journal's size is known. The work runs until the signal is aborted. */
 export async function startJournal(journal: Journal, options: StartJournalOptions): Promise<void> {
   const { store, server, tracesUrl, clock, log, signal } = options
   const { registry } = server.metrics

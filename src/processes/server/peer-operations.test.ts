@@ -78,13 +78,13 @@ describe('followPeerOperations', () => {
     await waitUntilListed('a own ')
   })
 
-  it('PLUS-15 does not list operations that the other server has received from this one', async () => {
+  it('PLUS-15 does not list operations that the other server received from this one', async () => {
     other.operations.applyPeer('10.0.0.1:7443', { changed: [operation('a')], removed: [] })
     other.operations.applyLocal({ changed: [operation('b')], removed: [] })
     await waitUntilListed('b 10.0.0.2-7443 ')
   })
 
-  it('PLUS-15 lists an operation only once if both servers report it, and prefers the report to this server', async () => {
+  it('PLUS-15 lists an operation that both servers report only once, and prefers its own report', async () => {
     const name = operation('a').metadata.name ?? ''
     other.operations.applyLocal({ changed: [operation('a', 'old')], removed: [] })
     await waitUntilListed('a 10.0.0.2-7443 old')

@@ -1,5 +1,5 @@
-// Adds the operations of the other servers on a shared store to the list of this server. The Endpoints default/kubernetes name
-// those servers; each lists its own operations and those of the processes that report to it, which this server watches.
+// Adds the operations of the other servers on a shared store to this server's list. The other servers are found in the Endpoints
+// default/kubernetes. This server watches the operations of each of them and of the processes that report to it.
 import { readFile } from 'node:fs/promises'
 import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
@@ -27,11 +27,11 @@ export interface PeerOperationsOptions {
   readonly signal: AbortSignal
 }
 
-/** Follows the other servers until the signal is aborted. */
+/** Watches the operations of the other servers until the signal is aborted. */
 export async function followPeerOperations(options: PeerOperationsOptions): Promise<void> {
   const { client, clock, random, log, signal } = options
   const ownAddress = addressOf(options.endpoint.address, options.endpoint.port)
-  /** The function that stops following each server, by address. */
+  /** The functions that stop watching a server, by address. */
   const peers = new Map<string, () => void>()
   const follow = (addresses: readonly string[]) => {
     for (const [address, end] of peers) {
@@ -60,14 +60,14 @@ export async function followPeerOperations(options: PeerOperationsOptions): Prom
   follow([])
 }
 
-/** Returns a function that stops following the server and removes its operations. */
+/** Returns a function that stops watching the server and removes its operations. */
 function followPeer(address: string, { operations, connect, clock, random }: PeerOperationsOptions): () => void {
   const client = connect(`https://${address}`)
   const abort = new AbortController()
   const changed = new Map<string, Operation>()
   const removed = new Map<string, OperationReference>()
   let isScheduled = false
-  /** Applies the changes of this turn of the event loop together, because a list has many operations. */
+  /** Batches the changes of one turn of the event loop, because a list has many operations. */
   const applyLater = () => {
     if (isScheduled) return
     isScheduled = true
@@ -93,7 +93,7 @@ function followPeer(address: string, { operations, connect, clock, random }: Pee
     removed.set(key, reference)
     applyLater()
   }
-  // Errors are not logged: the server may have stopped, and its endpoint then disappears.
+  // Do not log errors: the server may have stopped, and then its endpoint disappears.
   const cache = createCache({
     client,
     kind: operationKind,
@@ -124,8 +124,7 @@ const addressesOf = ({ subsets = [] }: Readonly<Endpoints>): string[] =>
 const addressOf = (ip: string, port: number): string => `${isIPv6(ip) ? `[${ip}]` : ip}:${port}`
 
 /**
- * Connects as the viewer of the shared credentials. Reads the certificate for each request, because it may have been
- * renewed.
+ * Connects with the viewer's certificate of the shared credentials. Reads it for each request, because it may have been renewed.
  */
 export const connectAsViewer =
   ({ pkiDir, caCert, clock }: { readonly pkiDir: string; readonly caCert: string; readonly clock: Clock }) =>

@@ -21,7 +21,7 @@ afterEach(() => rm(dir, { recursive: true, maxRetries: 5 })) // a copy may still
 const clock = manualClock()
 const options = () => ({ pkiSource: sourcePath(), pkiDir: targetPath(), clock, log: silentLog })
 
-it('SYS-8 a server copies the shared credentials, and not the certificates of the server that created them', async () => {
+it('SYS-8 copies the shared credentials, but not the certificates of the server that created them', async () => {
   await writeFile(sourcePath('serving.crt'), 'of another server')
   await copyPkiSource(options())
   expect((await readdir(targetPath())).sort()).toEqual(FILES)
@@ -29,12 +29,12 @@ it('SYS-8 a server copies the shared credentials, and not the certificates of th
   expect((await stat(targetPath('ca.key'))).mode & 0o777).toBe(0o600)
 })
 
-it('SYS-8 a server without a source copies nothing', async () => {
+it('SYS-8 copies nothing without a source', async () => {
   await copyPkiSource({ ...options(), pkiSource: undefined })
   expect(await readdir(dir)).toEqual(['source'])
 })
 
-it('SYS-8 a source without the CA or the token key is rejected with the names of the files', async () => {
+it('SYS-8 rejects a source without the CA or the token key, and names the missing files', async () => {
   await rm(sourcePath('ca.key'))
   await rm(sourcePath('service-account.key'))
   await expect(copyPkiSource(options())).rejects.toThrow(
@@ -43,7 +43,7 @@ it('SYS-8 a source without the CA or the token key is rejected with the names of
   expect(await readdir(dir)).toEqual(['source'])
 })
 
-it('SYS-8 an unreadable source is reported with its file, and an unusable target with --pki-dir', async () => {
+it('SYS-8 names the file of an unreadable source, and --pki-dir for an unusable target', async () => {
   await mkdir(sourcePath('revoked-certificates'))
   await expect(copyPkiSource(options())).rejects.toThrow(
     `--pki-source ${sourcePath()}: ${sourcePath('revoked-certificates')} cannot be read: EISDIR`,
@@ -60,7 +60,7 @@ it('SYS-8 an unreadable source is reported with its file, and an unusable target
   )
 })
 
-it('SYS-8 a server copies a changed file, and keeps its files while a required one is missing', async () => {
+it('SYS-8 copies a changed file, and keeps the previous files while a required one is missing', async () => {
   await copyPkiSource(options())
   const stop = new AbortController()
   await followPkiSource(options(), stop.signal)

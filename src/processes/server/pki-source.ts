@@ -1,5 +1,5 @@
-// Copies the credentials that several servers share from a directory that a server only reads, such as a mounted Secret, into
-// its pki directory: at the start, and again when they change. Each server issues its own certificates from the shared CA.
+// Copies the credentials that several servers share from a read-only directory, such as a mounted Secret, into a server's pki
+// directory, at the start and whenever they change. Each server issues its own certificates from the shared CA.
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { ensurePrivateDirectory, readTextIfPresent, writePrivateFile } from '../../base/files.ts'
@@ -9,7 +9,7 @@ import { watchFiles } from '../../base/watch-files.ts'
 import { ENCRYPTION_FILE } from './encryption.ts'
 import { rethrowUnusablePki } from './unusable-directory.ts'
 
-/** Without one of these, each server would create its own. */
+/** Each server would create these files itself if they were missing. */
 const REQUIRED_FILES = ['ca.key', 'ca.crt', 'tokens.json', 'service-account.key'] as const
 const OPTIONAL_FILES = ['service-account.pub', 'revoked-certificates', ENCRYPTION_FILE] as const
 const SHARED_FILES = [...REQUIRED_FILES, ...OPTIONAL_FILES]
@@ -22,7 +22,7 @@ interface PkiSourceOptions {
   readonly log: Logger
 }
 
-/** Copies the files that differ. Throws UsageError if a required one is missing. */
+/** Copies the files that differ. Throws UsageError if a required file is missing. */
 export async function copyPkiSource({ pkiSource, pkiDir, log }: PkiSourceOptions): Promise<void> {
   if (pkiSource === undefined) return
   const contents = await Promise.all(SHARED_FILES.map((file) => readSourceFile(pkiSource, file)))
@@ -59,7 +59,7 @@ async function writeChangedFiles(
   }
 }
 
-/** Copies the files again when they change, until the signal is aborted. */
+/** Copies the files whenever they change, until the signal is aborted. */
 export async function followPkiSource(options: PkiSourceOptions, signal: AbortSignal): Promise<void> {
   const { pkiSource, clock, log } = options
   if (pkiSource === undefined) return

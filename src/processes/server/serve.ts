@@ -1,4 +1,4 @@
-// The process of `stowage up` and `stowage server`: opens the store, wires the API server, controllers and nodes, and runs
+// Runs the process of `stowage up` and `stowage server`: opens the store, wires the API server, controllers and nodes, and runs
 // until it is stopped.
 
 import { setMaxListeners } from 'node:events'
@@ -35,6 +35,7 @@ import type { ThrottleOptions } from '../../controllers/volume-changes/index.ts'
 import type { PodOptions } from '../../nodeagent/index.ts'
 import { stopWithin } from '../../runtime/stop-within.ts'
 import type { Store } from '../../store/index.ts'
+import type { LostVolumePolicy } from '../../volumes/lost-volume-policy.ts'
 import type { Placement } from '../../volumes/placement.ts'
 import { buildKubeconfig } from '../kubeconfig.ts'
 import { parseStore, type TlsFiles } from '../open-store.ts'
@@ -66,12 +67,12 @@ export interface ServeOptions {
   /** Value of the flag --store. Undefined for the embedded store. */
   readonly store: string | undefined
   readonly etcdTls: TlsFiles
-  /** Directory of keys and certificates. Servers that share a store need the same ones. Default: in dataDir. */
+  /** Directory of keys and certificates. Servers that share a store need the same credentials. Default: in dataDir. */
   readonly pkiDir: string | undefined
-  /** Directory from which the credentials that servers share are copied to pkiDir. */
+  /** Directory from which shared credentials are copied to pkiDir. */
   readonly pkiSource: string | undefined
   readonly listen: ListenAddress
-  /** Hosts of the serving certificate in addition to those that the server finds by itself. */
+  /** Host names and addresses in the serving certificate, in addition to those that the server detects. */
   readonly servingHosts: readonly string[]
   readonly accountTokens: AccountTokenSettings
   readonly featureGates: string
@@ -80,34 +81,36 @@ export interface ServeOptions {
   readonly historyMinutes: number
   /** The rate at which the embedded store is read in the background to find damage. 0 for never. */
   readonly scrubBytesPerSecond: number
-  /** Whether to change a store on etcd without checksums to the newest format. */
+  /** Whether to upgrade an etcd store without checksums to the newest format. */
   readonly upgradesEtcdFormat: boolean
   readonly audit: AuditSettings
-  /** Whether to record the changes to volumes, for timelines, their metrics and traces. */
+  /** Whether to record changes to volumes in the journal, for timelines, metrics and traces. */
   readonly hasJournal: boolean
-  /** Where to send traces of claims with OTLP. Default: nowhere. */
+  /** The OTLP URL for traces of claims. Default: none are sent. */
   readonly tracesUrl: string | undefined
-  /** File with the configuration of encryption at rest. Default: encryption.yaml in pkiDir. */
+  /** The configuration file for encryption at rest. Default: encryption.yaml in pkiDir. */
   readonly encryptionProviderConfig: string | undefined
   /** Whether controllers run in this process. */
   readonly hasControllers: boolean
   /** Directory for the volumes of the class "directory". Default: in dataDir. */
   readonly volumesDir: string | undefined
-  /** CSI drivers of the user, which run here or whose controllers run here. */
+  /** The CSI drivers given with --driver. */
   readonly drivers: readonly DriverSource[]
-  /** Number of nodes to run on this machine beside the controllers, each with its own driver. Default: 3, or 1 on etcd. */
+  /** Number of nodes to run in this process, each with its own driver. Default: 3, or 1 on etcd. */
   readonly nodes: number | undefined
   readonly poolBytes: number | undefined
+  readonly maxVolumesPerNode: number | undefined
   /** Options of the pods on this machine's nodes. */
   readonly podOptions: PodOptions
-  /** Whether the scheduler runs with the controllers. */
+  /** Whether the scheduler runs beside the controllers. */
   readonly hasScheduler: boolean
   /** How long a driver must be missing on a node before its capacity objects are deleted. Default: 10 min. */
   readonly capacityMissingForMs: number | undefined
-  /** Whether the scheduler reserves capacity that is assigned to a pod and not yet reported as used. */
+  /** Whether the scheduler reserves capacity for assigned pods until the driver reports it as used. */
   readonly capacityReservation: boolean
-  /** The placement policy of classes that set none. */
+  /** The placement policy for classes without one. */
   readonly defaultPlacement: Placement | undefined
+  readonly lostVolumePolicy: LostVolumePolicy | undefined
   /** Rate limit for changes to the volumes of each driver. */
   readonly throttle: ThrottleOptions | undefined
   readonly clock: Clock
@@ -118,7 +121,7 @@ export interface ServeOptions {
   onReady(server: ReadyServer): void
   /** Called when all nodes are ready. */
   onNodes(nodes: StartedNodes): void
-  /** Called when a driver of the user is ready or has a problem. */
+  /** Called when a driver given with --driver is ready or has a problem. */
   onDriver(report: DriverReport): void
 }
 
@@ -243,6 +246,7 @@ export async function serve(options: ServeOptions): Promise<void> {
           nameOf,
           dir: nodesDir,
           poolBytes: options.poolBytes,
+          maxVolumesPerNode: options.maxVolumesPerNode,
           podOptions: options.podOptions,
           volumesDirs: volumesRoot ? [volumesRoot.path] : [],
           idle: idleNodes,
@@ -264,13 +268,13 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Nodes run beside controllers only. Servers that share a store run one each by default. */
+/** Nodes run only beside controllers. By default, servers that share a store run one node each. */
 function nodeCountOf({ nodes, hasControllers }: ServeOptions, isShared: boolean): number {
   if (!hasControllers) return 0
   return nodes ?? (isShared ? DEFAULT_NODES_SHARED : DEFAULT_NODES)
 }
 
-/** Returns the nodes of this machine, or the first if there are none: drivers run without nodes too. */
+/** Returns a host for each node of this process. Without nodes, returns one host, because drivers also run without nodes. */
 function listHosts({
   dir,
   count,
@@ -290,7 +294,7 @@ const openVolumesRoot = ({ dataDir, volumesDir, random }: ServeOptions): Promise
 const openDirectoryProvisioner = async (root: Root, { clock, log }: ServeOptions): Promise<Provisioner> =>
   provisionerOf(await openDirectoryPlugin({ root, log }), { clock })
 
-/** Returns the host names for the serving certificate in addition to the built-in ones. */
+/** Returns the additional host names for the serving certificate. */
 const hostsOf = ({ host }: ListenAddress): string[] => (host === '0.0.0.0' || host === '::' ? [] : [host])
 
 /** Resolves when the process is stopped; rejects when the store fails. */
@@ -310,5 +314,5 @@ const waitUntilStopped = (signal: AbortSignal, store: Store) =>
     else signal.addEventListener('abort', stop, { once: true })
   })
 
-/** A prefix that no key has. */
+/** A prefix that matches no key. */
 const NO_KEY = '\u0000'

@@ -1,5 +1,5 @@
-// Runs the controllers that use the keys of the server or serve its authenticators. They run in the process of `stowage up`,
-// and on etcd in that of `stowage server`, without leader election, each as its own service account.
+// Runs the controllers that need the server's keys or its authenticators, in the process of `stowage up` or, on etcd, of `stowage
+// server`. They run without leader election, each as its own service account.
 import { Registry } from 'prom-client'
 import type { AccountTokens, Authorizer, Pki } from '../../apiserver/index.ts'
 import { SERVER_CONTROLLERS, type ServerController } from '../../apiserver/rbac/component-rules.ts'
@@ -24,7 +24,7 @@ import type { ClientOf } from './component-clients.ts'
 
 export interface ServerControllersOptions {
   readonly clientOf: ClientOf
-  /** Decides whether the requester of a certificate has the right to it. */
+  /** Decides whether a requester may have the certificate. */
   readonly authorizer: Authorizer
   readonly pki: Pick<Pki, 'caCert' | 'signCertificate'>
   readonly accountTokens: Pick<AccountTokens, 'createSecretToken'>

@@ -36,7 +36,7 @@ describe('server record', () => {
     expect(await findRunningServer(dataDir)).toBeUndefined()
   })
 
-  it('SYS-25 finds no process if the PID has another start time or the machine was booted again', async () => {
+  it('SYS-25 finds no process if the PID has another start time or the machine was rebooted', async () => {
     await writeRecord()
     const { startTicks } = (await readServerRecord(dataDir))!
     await changeRecord({ startTicks: `${Number(startTicks) + 1}` })
@@ -46,7 +46,7 @@ describe('server record', () => {
     expect(await readServerRecord(dataDir)).toMatchObject({ pid: process.pid })
   })
 
-  it('keeps the record of another process when it removes its own', async () => {
+  it('does not remove the record of another process', async () => {
     const record = await writeRecord()
     await changeRecord({ pid: 1 })
     await record.remove()

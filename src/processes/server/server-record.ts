@@ -1,5 +1,5 @@
 // Records in the data directory which process serves it, so that `stowage status`, `stop` and `reset` find that process. The
-// record of a process that was killed stays, and is recognised as stale.
+// record of a killed process remains, and is recognized as stale.
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stowageVersion } from '../../apiserver/version.ts'
@@ -35,7 +35,7 @@ export interface WrittenServerRecord {
   remove(): Promise<void>
 }
 
-/** With an embedded store, must be called while this process holds the lock of the store. */
+/** With an embedded store, call this only while holding the store's lock. */
 export async function writeServerRecord(options: WriteServerRecordOptions): Promise<WrittenServerRecord> {
   const { dataDir, pkiDir, hasControllers, isShared, clock } = options
   const path = join(dataDir, SERVER_RECORD_FILE)
@@ -52,10 +52,10 @@ export async function writeServerRecord(options: WriteServerRecordOptions): Prom
   return {
     setReady: (url) => write({ ...record, url }),
     async remove() {
-      // Servers on etcd may share a data directory: keep the record of another process.
+      // Servers on etcd may share a data directory: do not remove another process's record.
       const currentRecord = await readServerRecord(dataDir).catch(() => undefined)
       if (currentRecord?.pid === record.pid && currentRecord.startTicks === record.startTicks)
-        await rm(path, { force: true }).catch(() => {}) // a record that stays is recognised as stale
+        await rm(path, { force: true }).catch(() => {}) // a record that remains is recognized as stale
     },
   }
 }

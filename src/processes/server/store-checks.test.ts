@@ -20,7 +20,7 @@ async function readyzOf(
   return { status: response!.status, text: String(response!.body) }
 }
 
-it('SYS-20 readiness fails if records are damaged, and names the first three', async () => {
+it('SYS-20 fails readiness if records are damaged, and names the first three', async () => {
   expect(await readyzOf([])).toMatchObject({ status: 200, text: expect.stringContaining('[+]store-records ok') })
   const { status, text } = await readyzOf(['a', 'b', 'c', 'd'].map((name, index) => damageOf(name, index + 7)))
   expect(status).toBe(503)
@@ -32,13 +32,13 @@ it('SYS-20 readiness fails if records are damaged, and names the first three', a
   )
 })
 
-it('SYS-20 readiness gives the number of damaged records, but no names, without credentials', async () => {
+it('SYS-20 reports only the number of damaged records to unauthenticated clients', async () => {
   const { status, text } = await readyzOf([damageOf('a', 7)], { isAuthenticated: false })
   expect(status).toBe(503)
   expect(text).toContain('[-]store-records failed: 1 record is damaged; authenticate to see which\n')
 })
 
-it('SYS-20 readiness points to a snapshot of etcd, not to `stowage store check`, if the store is etcd', async () => {
+it('SYS-20 suggests an etcd snapshot instead of `stowage store check` if the store is etcd', async () => {
   const { text } = await readyzOf([damageOf('a', 7)], { isShared: true })
   expect(text).toContain('[+]etcd ok')
   expect(text).toContain('"a" in namespace "default" at revision 7; restore etcd from a snapshot\n')

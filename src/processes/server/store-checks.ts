@@ -1,9 +1,9 @@
-// Adds the checks of the store to the health of the server: whether the embedded store can write or etcd responds, and whether
-// records are damaged.
+// Adds store checks to the server's health endpoints: whether the embedded store can write or etcd responds, and whether records
+// are damaged.
 import { describeKey, type Health, type HealthReader } from '../../apiserver/index.ts'
 import type { DamagedRecordError, Store } from '../../store/index.ts'
 
-/** The number of damaged records that the check names to authenticated clients. Others see only how many are damaged. */
+/** How many damaged records the check names for authenticated clients. Other clients see only the number. */
 const NAMED_RECORDS_MAX = 3
 
 /** Registers the checks that the store supports: `store` (or `etcd`) and `store-records`. */

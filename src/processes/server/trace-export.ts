@@ -1,6 +1,5 @@
-// Exports traces of claims to an OpenTelemetry collector with OTLP over HTTP in JSON: a trace per claim, with a span
-// from its creation to its binding, one for each step and one for each driver call. The ID of the trace is the uid of
-// the claim without dashes.
+// Exports traces of claims to an OpenTelemetry collector over OTLP/HTTP in JSON: a trace per claim, with a span from its creation
+// to its binding, one for each step and one for each driver call. The trace ID is the claim's UID without dashes.
 import { createHash } from 'node:crypto'
 import { Counter, type Registry } from 'prom-client'
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
@@ -38,7 +37,7 @@ interface Attribute {
   readonly value: { readonly stringValue: string }
 }
 
-/** How long spans wait for others, to be sent together. */
+/** How long spans are collected before they are sent. */
 const BATCH_MS = 2_000
 const BATCH_SPANS_MAX = 500
 /** Beyond this number of waiting spans, new ones are dropped. */

@@ -1,4 +1,4 @@
-// Explains system errors of the directories that a flag names. Errors without a system call already have a message for users.
+// Explains system errors about directories that are set by flags. Other errors already have a message for users.
 
 interface DirectoryUse {
   readonly path: string

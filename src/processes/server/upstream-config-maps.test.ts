@@ -45,7 +45,7 @@ describe('writeUpstreamConfigMaps', () => {
     ])
   })
 
-  it('replaces a CA of authenticating proxies that expires within a year or is unreadable', async () => {
+  it('replaces a CA for authenticating proxies that expires within a year or is unreadable', async () => {
     const { clock, patch, write, readData } = await createFixture()
     await write('CA')
     const readProxyCa = async () => (await readData(AUTHENTICATION))['requestheader-client-ca-file']

@@ -1,4 +1,4 @@
-// Writes the ConfigMaps that a Kubernetes API server creates in kube-system and that other Kubernetes programs read.
+// Writes the ConfigMaps in kube-system that a Kubernetes API server creates and other Kubernetes components read.
 import { X509Certificate } from 'node:crypto'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import type { ConfigMap } from '../../api/kinds/config-map/config-map-schema.ts'
@@ -10,12 +10,15 @@ import { type Client, find } from '../../client/index.ts'
 
 export interface UpstreamConfigMapsDeps {
   readonly client: Client
-  /** The certificate authority of client certificates. */
+  /** The CA of client certificates, as PEM. */
   readonly caCert: string
   readonly clock: Clock
 }
 
-/** Creates and updates the ConfigMaps. Runs at every start, because the CA may be new and a ConfigMap may be deleted. */
+/**
+ * Creates and updates the ConfigMaps. Called at every start, because the CA may have changed or a ConfigMap may have been
+ * deleted.
+ */
 export async function writeUpstreamConfigMaps(deps: UpstreamConfigMapsDeps): Promise<void> {
   if (!(await deps.client.serves(configMapKind))) return
   await writeAuthenticationConfig(deps)
@@ -26,9 +29,9 @@ const AUTHENTICATION = { name: 'extension-apiserver-authentication', namespace: 
 const PROXY_CA = 'requestheader-client-ca-file'
 
 /**
- * Publishes the CA of client certificates, so that the ports of kube-scheduler, kube-controller-manager and extension
- * servers accept the certificates that this server accepts. They also require a CA of authenticating proxies. This
- * server has no such proxy, so the key of that CA is discarded, and no certificate can be issued with it.
+ * Publishes the CA of client certificates, so that kube-scheduler, kube-controller-manager and extension API servers accept the
+ * certificates that this server accepts. They also require a CA for authenticating proxies. This server has no proxy, so the key
+ * of that CA is discarded and no certificate can be issued with it.
  */
 async function writeAuthenticationConfig({ client, caCert, clock }: UpstreamConfigMapsDeps): Promise<void> {
   const configMap = await find(client, configMapKind, AUTHENTICATION)
@@ -48,7 +51,7 @@ async function writeAuthenticationConfig({ client, caCert, clock }: UpstreamConf
 
 const YEAR_MS = 365 * 24 * 60 * 60 * 1_000
 
-/** Returns whether the CA stays valid for at least a year. */
+/** Returns whether the CA remains valid for at least a year. */
 function isValid(pem: string, nowMs: number): boolean {
   try {
     return Date.parse(new X509Certificate(pem).validTo) - nowMs > YEAR_MS
@@ -59,7 +62,7 @@ function isValid(pem: string, nowMs: number): boolean {
 
 const TOKEN_TRACKING = { name: 'kube-apiserver-legacy-service-account-token-tracking', namespace: 'kube-system' }
 
-/** Records the first start as the start of tracking the use of tokens in Secrets, which kube-controller-manager reads. */
+/** Records the first start as the beginning of legacy token tracking, which kube-controller-manager reads. */
 async function createTokenTracking({ client, clock }: UpstreamConfigMapsDeps): Promise<void> {
   const [since = ''] = timestamp(clock.nowMs()).split('T')
   await createIfAbsent(client, { metadata: TOKEN_TRACKING, data: { since } })

@@ -1,9 +1,9 @@
-// Reads the usage of mounted volumes from this process's metrics: on its own nodes, and on nodes that report to the server.
+// Reads the usage of mounted volumes from this process's metrics, for its own nodes and for nodes that report to the server.
 import type { Registry } from 'prom-client'
 import type { Clock } from '../../base/clock.ts'
 import { parseMetrics, USAGE_METRICS, type UsageByClaim } from '../../volumes/volume-usage.ts'
 
-/** Usage is read at most this often, for all claims together. Nodes measure it once per minute. */
+/** Minimum interval between readings, which cover all claims. Nodes measure usage once per minute. */
 const KEEP_MS = 5_000
 
 export function createUsageReader(registry: Registry, clock: Pick<Clock, 'monotonicMs'>): () => Promise<UsageByClaim> {

@@ -148,7 +148,13 @@ describe('reportOperations', () => {
   it('PLUS-15 needs only the rules of each component that reports', async () => {
     const { clientOf } = server
     const clients = [
-      ...[clientOf('attaching'), clientOf('binding'), clientOf('capacity-cleanup'), clientOf('ephemeral')],
+      ...[
+        clientOf('attaching'),
+        clientOf('binding'),
+        clientOf('capacity-cleanup'),
+        clientOf('ephemeral'),
+        clientOf('lost-volumes'),
+      ],
       ...[clientOf('garbage'), clientOf('namespaces'), clientOf('node-lifecycle'), clientOf('protection')],
       ...[clientOf('quota'), clientOf('root-ca'), clientOf('service-accounts'), clientOf('scheduler')],
       clientOf('stateful-sets'),

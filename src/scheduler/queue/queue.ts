@@ -192,7 +192,7 @@ export class SchedulingQueue {
     this.onChange?.(pod.key)
   }
 
-  /** Adds a pod that all nodes rejected to the unschedulable pods. */
+  /** Adds a pod that was rejected on all nodes to the unschedulable pods. */
   addUnschedulable(pod: QueuedPod, rejection: Rejection, keys: IndexKeys): void {
     pod.message = rejection.message
     if (this.#activateIfChanged(pod)) return

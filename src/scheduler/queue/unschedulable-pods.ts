@@ -1,4 +1,4 @@
-// Stores the pods that all nodes rejected, until an event can make them schedulable. Pods with equal signatures form an
+// Stores the pods that were rejected on all nodes, until an event can make them schedulable. Pods with equal signatures form an
 // equivalence class. After an event, only the class's first pod is tried.
 
 import type { ObjectKey } from '../../client/index.ts'

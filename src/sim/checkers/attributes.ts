@@ -87,7 +87,7 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
     if (className === undefined || reportedClasses.get(involvedObject?.uid ?? '')?.has(className)) return
     report(
       'wrong status',
-      `an event says that claim ${involvedObject?.name} has the class ${className}, which it never had`,
+      `an event reports that claim ${involvedObject?.name} has the class ${className}, which it never had`,
     )
   }
 

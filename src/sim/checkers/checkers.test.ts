@@ -149,8 +149,8 @@ describe('checkers of every commit and driver call', () => {
     fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-a')
     fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-b')
     expect(fixture.violations).toEqual([
-      'no intent: control-1 asks net.sim to create pvc-uid-a, whose intent was removed 60 s ago',
-      'no intent: control-1 asks net.sim to create pvc-uid-b, for which no claim has an intent',
+      'no intent: control-1 calls CreateVolume of net.sim for pvc-uid-a, whose intent was removed 60 s ago',
+      'no intent: control-1 calls CreateVolume of net.sim for pvc-uid-b, for which no claim has an intent',
     ])
   })
 
@@ -177,7 +177,7 @@ describe('checkers of every commit and driver call', () => {
     await fixture.simulation.runFor(60_000)
     fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-a')
     expect(fixture.violations).toEqual([
-      'no intent: control-1 asks net.sim to create pvc-uid-a, whose intent was removed 60 s ago',
+      'no intent: control-1 calls CreateVolume of net.sim for pvc-uid-a, whose intent was removed 60 s ago',
     ])
   })
 
@@ -414,7 +414,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 lost write: reports a restart without a seen object, and an acknowledged write that was never seen', async () => {
+  it('SYS-14 lost write: reports an observed object that is missing after a restart, and an acknowledged write that was never observed', async () => {
     const fixture = createFixture()
     const acknowledgedWrites = [
       { atMs: 0, kind: 'claim', key: 'team-a/a', uid: 'uid-a', resourceVersion: '1', isDeleted: false },
@@ -440,8 +440,8 @@ describe('checkers of every commit and driver call', () => {
     writes.check()
     expect(fixture.violations).toEqual([
       'lost write: core/persistentvolumeclaims/team-a/b is missing after the restart',
-      'lost write: the server restarted at revision 1, but 2 was seen before',
-      'lost write: claim team-a/a was acknowledged at 9, but only 1 was ever seen',
+      'lost write: the server restarted at revision 1, but 2 was observed before',
+      'lost write: claim team-a/a was acknowledged at 9, but only 1 was ever observed',
     ])
   })
 
@@ -467,14 +467,14 @@ describe('checkers of every commit and driver call', () => {
     log.checkEvent('modified', at('b', 8), 8)
     log.checkList([at('b', 7)], 9)
     expect(violations).toEqual([
-      'c/b is shown at 3 after 5: twice, or out of order',
-      'c/a of revision 6 was left out before 7',
-      'c/b is shown as modified at 8, but was not committed that way',
-      'a list of c/ at 9 leaves out a of 6',
+      'c/b was delivered at 3 after 5: twice, or out of order',
+      'c/a of revision 6 was omitted before 7',
+      'c/b was delivered as modified at 8, but was not committed that way',
+      'a list of c/ at 9 omits a of 6',
     ])
     log.recordInterruption()
     commit('a', 12)
-    log.checkEvent('modified', at('a', 11), 11) // committed, and the server crashed before any watcher saw it
+    log.checkEvent('modified', at('a', 11), 11) // committed, and the server crashed before any watcher received it
     expect(violations).toHaveLength(4)
   })
 })
@@ -677,7 +677,7 @@ describe('checker of attributes', () => {
       'external resizer modified volume a with vac silver successfully',
     )
     expect(fixture.violations).toEqual([
-      'wrong status: an event says that claim undefined has the class silver, which it never had',
+      'wrong status: an event reports that claim undefined has the class silver, which it never had',
     ])
   })
 })
@@ -778,17 +778,17 @@ describe('checkers of the state at rest', () => {
   it('SYS-14 PROV-6 no reason, needless wait: reports claims that state no reason or could be bound', () => {
     const fixture = createFixture()
     fixture.put(['class', aClass('net-now', 'net.sim')], ['claim', aClaim('a', { storage: '99Gi' })])
-    expect(fixture.problems()).toEqual(['no reason: claim team-a/a is Pending, and no event says why'])
+    expect(fixture.problems()).toEqual(['no reason: claim team-a/a is Pending without an event that states the reason'])
     fixture.recordEvent('uid-a', 'ProvisioningFailed')
     expect(fixture.problems()).toEqual([])
     fixture.put(['claim', aClaim('a')])
     expect(fixture.problems()).toEqual([
-      'needless wait: claim team-a/a could get a volume from net.sim: it says "Warning ProvisioningFailed: because"',
+      'needless wait: claim team-a/a could get a volume from net.sim: its last event is "Warning ProvisioningFailed: because"',
     ])
     fixture.addDriverVolume('net.sim', 'pv')
     fixture.put(['volume', aVolume('pv')], ['claim', aClaim('a', { className: 'static' })])
     expect(fixture.problems()).toEqual([
-      'needless wait: claim team-a/a could bind to volume pv: it says "Warning ProvisioningFailed: because"',
+      'needless wait: claim team-a/a could bind to volume pv: its last event is "Warning ProvisioningFailed: because"',
     ])
   })
 
@@ -813,7 +813,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([])
     fixture.put(quota('1Gi'))
     expect(fixture.problems()).toEqual([
-      'needless wait: claim team-a/a has no class, although there is a default class: it says "Warning ExceededQuota: because"',
+      'needless wait: claim team-a/a has no class, although there is a default class: its last event is "Warning ExceededQuota: because"',
     ])
   })
 
@@ -1030,7 +1030,7 @@ describe('checkers of the state at rest', () => {
       'not deleted: volume pv is stuck in deletion, held by no finalizer',
       'not deleted: claim team-a/a is stuck in deletion, held by kubernetes.io/pvc-protection',
       `finalizers: claim team-a/a has a volume, but still has the finalizer ${INTENT}`,
-      'no reason: claim team-a/a is being deleted, and no event says what it waits for',
+      'no reason: claim team-a/a is being deleted without an event that states the reason',
       'not deleted: pod team-a/p is stuck in deletion on undefined, held by no finalizer',
       'not deleted: namespace team-b is still being deleted, although it is empty',
       'not deleted: attributes class gold is still being deleted, although it is unused',
@@ -1143,7 +1143,7 @@ describe('checkers of the end of a run', () => {
     expect(retries.problems()).toEqual([])
     await writeRepeatedly(1)
     expect(retries.problems().map(({ rule, text }) => `${rule}: ${text}`)).toEqual([
-      'endless retry: control-1: create persistentvolumes pv was refused 4 times at rest: no',
+      'endless retry: control-1: create persistentvolumes pv was rejected 4 times at rest: no',
     ])
   })
 

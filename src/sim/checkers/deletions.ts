@@ -1,5 +1,5 @@
-// Rule `wrong deletion`: no process calls DeleteVolume while the volume's policy is Retain or a claim is bound to it. What
-// counts is the state that the caller last read, because it cannot know of later changes.
+// Rule `wrong deletion`: no process calls DeleteVolume while the volume's policy is Retain or a claim is bound to it. The rule applies to
+// the state that the caller last read, because the caller may not have received later changes.
 import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'

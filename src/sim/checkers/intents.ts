@@ -46,10 +46,13 @@ export function checkIntents({ system, view, report }: CheckContext): void {
   function checkCall({ process, driver, volume: name }: DriverCall): void {
     const intent = intents.get(name.slice(VOLUME_PREFIX.length))
     if (!name.startsWith(VOLUME_PREFIX) || !intent) {
-      report('no intent', `${process} asks ${driver} to create ${name}, for which no claim has an intent`)
+      report('no intent', `${process} calls CreateVolume of ${driver} for ${name}, for which no claim has an intent`)
     } else if (intent.recordedUntilMs < simulation.nowMs - STALE_MS_MAX) {
       const seconds = Math.round((simulation.nowMs - intent.recordedUntilMs) / 1_000)
-      report('no intent', `${process} asks ${driver} to create ${name}, whose intent was removed ${seconds} s ago`)
+      report(
+        'no intent',
+        `${process} calls CreateVolume of ${driver} for ${name}, whose intent was removed ${seconds} s ago`,
+      )
     }
   }
 }

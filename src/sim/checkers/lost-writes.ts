@@ -1,5 +1,5 @@
 // Rule `lost write`: after every start of the server, everything that could be read before exists unchanged or newer, and
-// writes acknowledged to users were seen in the store.
+// writes acknowledged to users were observed in the store.
 import type { Entry } from '../../store/index.ts'
 import type { AcknowledgedWrite } from '../engine/users.ts'
 import { type KindKey, storeKeyOf } from '../engine/view.ts'
@@ -53,20 +53,20 @@ export function checkWrites(
     if (revision < previousState.newestRevision) {
       report(
         'lost write',
-        `the server restarted at revision ${revision}, but ${previousState.newestRevision} was seen before`,
+        `the server restarted at revision ${revision}, but ${previousState.newestRevision} was observed before`,
       )
     }
     const storedRevisions = new Map(entries.map(({ key, modRevision }) => [key, modRevision]))
-    // Writes in progress at the crash may have been stored unseen; each has its own revision.
+    // Writes in progress at the crash may have been stored without being observed; each has its own revision.
     let unobservedCount = revision - previousState.newestRevision
     for (const modRevision of storedRevisions.values())
       if (modRevision > previousState.newestRevision) unobservedCount--
-    for (const [key, seenRevision] of previousState.presentRevisions) {
+    for (const [key, observedRevision] of previousState.presentRevisions) {
       const storedRevision = storedRevisions.get(key)
-      if (storedRevision !== undefined && storedRevision < seenRevision)
+      if (storedRevision !== undefined && storedRevision < observedRevision)
         report(
           'lost write',
-          `${key} is at revision ${storedRevision} after the restart, but ${seenRevision} was seen before`,
+          `${key} is at revision ${storedRevision} after the restart, but ${observedRevision} was observed before`,
         )
       if (storedRevision === undefined && unobservedCount-- <= 0)
         report('lost write', `${key} is missing after the restart`)
@@ -79,11 +79,11 @@ export function checkWrites(
       const { kind, key, resourceVersion } = acknowledgedWrites[checkedCount]!
       const kindKey = KIND_KEYS[kind]
       if (!kindKey || !resourceVersion) continue
-      const seenRevision = view.revisionOf(storeKeyOf(kindKey, key))?.revision ?? 0
-      if (seenRevision < Number(resourceVersion)) {
+      const observedRevision = view.revisionOf(storeKeyOf(kindKey, key))?.revision ?? 0
+      if (observedRevision < Number(resourceVersion)) {
         report(
           'lost write',
-          `${kind} ${key} was acknowledged at ${resourceVersion}, but only ${seenRevision} was ever seen`,
+          `${kind} ${key} was acknowledged at ${resourceVersion}, but only ${observedRevision} was ever observed`,
         )
       }
     }

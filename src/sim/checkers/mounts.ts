@@ -92,7 +92,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     }
   }
 
-  /** Nothing exempts a volume that is mounted on a second machine that runs: both could write to it. */
+  /** Reports a volume that is mounted on a second running machine, without exemptions: both machines could write to it. */
   function checkSingleWriter(call: DriverCall): void {
     const asset = assetName(call.driver, call.volume)
     const modes = view.volumesOf(call.driver, call.volume)[0]?.spec?.accessModes ?? []

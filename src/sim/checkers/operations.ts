@@ -32,7 +32,7 @@ export function operationProblems(system: System, view: View): Problem[] {
     ...unreadyObjects.flatMap((object) => missingProblems(object, operations, system, view)),
     ...operations
       .filter((operation) => !isExpected(operation, unreadyObjects, view))
-      .map((operation): Problem => ({ rule: 'stale operation', text: `nothing waits for ${describe(operation)}` })),
+      .map((operation): Problem => ({ rule: 'stale operation', text: `no object waits for ${describe(operation)}` })),
   ]
 }
 

@@ -39,7 +39,7 @@ export function followRetries(): Retries {
     },
     problems: () =>
       [...rejections].flatMap(([write, { count, message }]): Problem[] => {
-        const text = `${write} was refused ${count} times at rest: ${message}`
+        const text = `${write} was rejected ${count} times at rest: ${message}`
         return count > REJECTIONS_MAX ? [{ rule: 'endless retry', text }] : []
       }),
     wrapClient: (process, client): Client => {

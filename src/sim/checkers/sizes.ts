@@ -60,7 +60,7 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     if (reportedBytes > driverVolume.capacityBytes) {
       report('wrong status', `claim ${key} reports ${reportedBytes}, but ${asset} has ${driverVolume.capacityBytes}`)
     }
-    // Only after an expansion, because a volume that was just bound has a file system of whatever size a node gave it.
+    // Only after an expansion, because the node decides the size of the file system of a volume that was just bound.
     const fileSystemBytes = isSame && claim.spec?.volumeMode !== 'Block' ? fileSystemBytesOf(asset) : undefined
     if (fileSystemBytes !== undefined && reportedBytes > fileSystemBytes) {
       report(

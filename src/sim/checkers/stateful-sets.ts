@@ -13,7 +13,7 @@ type Reference = NonNullable<ObjectOf<'pod'>['metadata']['ownerReferences']>[num
 
 export function checkStatefulSets({ system, view, report }: CheckContext): void {
   const { simulation } = system.cluster
-  /** When each pod was last seen ready. */
+  /** When each pod was last observed ready. */
   const readyMs = new Map<string, number>()
   /** When each policy of each set was last `Delete`. */
   const deletePolicyMs = new Map<string, number>()

@@ -175,7 +175,7 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
     },
     checkList(items, revision) {
       if (isListed && revision < cursor && !isUnknown(cursor)) {
-        report(`a list of ${prefix} shows revision ${revision}, but ${cursor} was shown before`)
+        report(`a list of ${prefix} has revision ${revision}, but ${cursor} was delivered before`)
       }
       takeCommits(revision)
       isListed = true
@@ -195,14 +195,14 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
       const listedKeys = new Set(items.map((item) => keyOfObject(item)))
       for (const { key, isDeleted, revision: at } of newestCommits.values()) {
         if (!isDeleted && at <= revision && !isUnknown(revision) && !listedKeys.has(key)) {
-          report(`a list of ${prefix} at ${revision} leaves out ${key} of ${at}`)
+          report(`a list of ${prefix} at ${revision} omits ${key} of ${at}`)
         }
       }
     },
     checkEvent(type, object, revision) {
       const key = keyOfObject(object)
       if (revision <= cursor) {
-        report(`${prefix}${key} is shown at ${revision} after ${cursor}: twice, or out of order`)
+        report(`${prefix}${key} was delivered at ${revision} after ${cursor}: twice, or out of order`)
         return
       }
       const passedCommits = takeCommits(revision)
@@ -213,16 +213,16 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
         deliveredCommit.key !== key ||
         deliveredCommit.isDeleted !== (type === 'deleted')
       ) {
-        report(`${prefix}${key} is shown as ${type} at ${revision}, but was not committed that way`)
+        report(`${prefix}${key} was delivered as ${type} at ${revision}, but was not committed that way`)
       }
       for (const { key: omittedKey, revision: at } of passedCommits) {
-        if (at !== revision) report(`${prefix}${omittedKey} of revision ${at} was left out before ${revision}`)
+        if (at !== revision) report(`${prefix}${omittedKey} of revision ${at} was omitted before ${revision}`)
       }
     },
     checkBookmark(revision) {
-      if (revision < cursor) report(`a bookmark of ${prefix} says ${revision} after ${cursor}`)
+      if (revision < cursor) report(`a bookmark of ${prefix} has ${revision} after ${cursor}`)
       for (const { key, revision: at } of takeCommits(revision)) {
-        if (!isUnknown(at)) report(`${prefix}${key} of revision ${at} was left out before the bookmark ${revision}`)
+        if (!isUnknown(at)) report(`${prefix}${key} of revision ${at} was omitted before the bookmark ${revision}`)
       }
     },
   }

@@ -176,7 +176,7 @@ function fakeRun(plan: Plan): SimulationRun {
     log: [],
     fingerprint: 1,
     virtualMs: 3_600_000,
-    operations: { 'create claim: asked': plan.steps.length, 'create claim: done': plan.steps.length },
+    operations: { 'create claim: sent': plan.steps.length, 'create claim: done': plan.steps.length },
     faults: { crash: 1 },
   }
 }

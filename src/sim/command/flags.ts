@@ -86,7 +86,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
   const values = parseFlags(args)
   if (values.help) return { do: 'help' }
   rejectPair(values, 'seed', 'plan', 'A run has one plan')
-  rejectPair(values, 'minutes', 'seeds', 'Each of them says when to stop')
+  rejectPair(values, 'minutes', 'seeds', 'Each of them limits the runs')
   rejectPair(values, 'plan', 'operations', 'A saved plan has its steps')
   rejectPair(values, 'plan', 'faults', 'A saved plan has its steps')
   rejectPair(values, 'plan', 'targeted-faults', 'A saved plan has its steps')

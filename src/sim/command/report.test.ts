@@ -35,10 +35,10 @@ function resultOf(seed: number, overrides: Partial<SeedResult>): SeedResult {
     seed,
     virtualMs: 3_600_000,
     operations: {
-      'create claim: asked': 10,
+      'create claim: sent': 10,
       'create claim: done': 7,
       'create claim: refused 422': 2,
-      'delete pod: asked': 2,
+      'delete pod: sent': 2,
       'delete pod: done': 1,
     },
     faults: { crash: 20 },

@@ -79,22 +79,22 @@ export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }
   return `${lines.join('\n')}\n`
 }
 
-/** Every operation is counted as `asked`, and, if it was answered, also with its outcome. */
-const ASKED_SUFFIX = ': asked'
+/** Every operation is counted as `sent` and, if it received a response, also with its outcome. */
+const SENT_SUFFIX = ': sent'
 
 const countOf = {
   operations: ({ operations }: Pick<SeedResult, 'operations'>): number =>
-    sumOf(Object.fromEntries(Object.entries(operations).filter(([key]) => key.endsWith(ASKED_SUFFIX)))),
+    sumOf(Object.fromEntries(Object.entries(operations).filter(([key]) => key.endsWith(SENT_SUFFIX)))),
   faults: ({ faults }: Pick<SeedResult, 'faults'>): number => sumOf(faults),
 } as const
 
 /** Returns one row per operation, with all its outcomes: `create claim: done` and `create claim: refused 422` share a row. */
 function operationRows(operations: Readonly<Record<string, number>>): string[][] {
-  const requestedEntries = Object.entries(operations).filter(([key]) => key.endsWith(ASKED_SUFFIX))
+  const requestedEntries = Object.entries(operations).filter(([key]) => key.endsWith(SENT_SUFFIX))
   return requestedEntries
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, count]) => {
-      const kind = key.slice(0, -ASKED_SUFFIX.length)
+      const kind = key.slice(0, -SENT_SUFFIX.length)
       return [kind, formatCount(count), outcomesText(outcomesOf(kind, count, operations))]
     })
 }
@@ -106,7 +106,7 @@ function outcomesOf(
 ): Record<string, number> {
   const outcomes: Record<string, number> = {}
   for (const [key, count] of Object.entries(operations))
-    if (key.startsWith(`${kind}: `) && !key.endsWith(ASKED_SUFFIX)) outcomes[key.slice(kind.length + 2)] = count
+    if (key.startsWith(`${kind}: `) && !key.endsWith(SENT_SUFFIX)) outcomes[key.slice(kind.length + 2)] = count
   const unansweredCount = requestedCount - sumOf(outcomes)
   return unansweredCount > 0 ? { ...outcomes, 'no answer': unansweredCount } : outcomes
 }

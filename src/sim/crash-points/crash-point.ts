@@ -15,7 +15,7 @@ import { NAMESPACES } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
 import { createEffects, type Effect, type Effects } from './effects.ts'
 
-/** The process that crashes; `process` is the one that causes the effect. */
+/** The process that crashes. `process` is the process that causes the effect. */
 export const TARGETS = ['process', 'server', 'driver'] as const
 export const MODES = ['transactions', 'one by one'] as const
 export type Mode = (typeof MODES)[number]

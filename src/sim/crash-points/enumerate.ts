@@ -20,11 +20,13 @@ export async function enumerateCrashPoints(
       TARGETS.map((target): CrashPoint => ({ effect: index + 1, when, target })),
     ),
   )
-  const selectedPoints = selectedPoint ? points.filter((at) => selectedPoint === crashPointText(mode, at)) : points
+  const selectedPoints = selectedPoint
+    ? points.filter((point) => selectedPoint === crashPointText(mode, point))
+    : points
   const failures: string[] = []
-  for (const at of selectedPoints) {
-    await run(mode, { at, expected: end }).catch((error: Error) => {
-      failures.push(`${effects[at.effect - 1]}: ${error.message}`)
+  for (const point of selectedPoints) {
+    await run(mode, { at: point, expected: end }).catch((error: Error) => {
+      failures.push(`${effects[point.effect - 1]}: ${error.message}`)
     })
   }
   console.log(`${mode}: ${effects.length} effects, ${selectedPoints.length} crash points, ${failures.length} failed`)

@@ -96,7 +96,7 @@ export function createFaultInjector(system: System): FaultInjector {
       node?.cutPower()
       if (isOutOfService)
         scheduleUnlessStopped(Math.min(TAINT_MS, downMs / 2), () => node?.isOn || setTaint(name, true))
-      // The node boots with the taint: it leaves the quarantine by itself.
+      // The node boots with the taint and leaves the quarantine without further action.
       scheduleUnlessStopped(downMs, () => node?.boot())
     },
     'break watches'() {

@@ -147,7 +147,7 @@ async function runSimulation(
       const key = `${operation}: ${outcome}`
       operations[key] = (operations[key] ?? 0) + 1
     }
-    count('asked')
+    count('sent')
     users.perform(action).then(
       (outcome) => {
         count(outcome)

@@ -124,7 +124,7 @@ export interface View {
   countOf(collection: string, namespace: string): number
   /** Returns the existing keys under a prefix, without the prefix, with their revisions. */
   revisionsUnder(prefix: string): ReadonlyMap<string, number>
-  /** Returns the newest revision at which a key was seen, existing or deleted. */
+  /** Returns the newest revision at which a key was observed, existing or deleted. */
   revisionOf(key: string): { readonly revision: number; readonly isDeleted: boolean } | undefined
 
   /** Claims and volumes only. */

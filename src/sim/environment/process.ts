@@ -123,7 +123,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
       simulation.schedule(ms, () => {
         if (pausedContinuations !== continuations) return // the process crashed meanwhile
         pausedContinuations = undefined
-        simulation.note(`${name} goes on`)
+        simulation.note(`${name} continues`)
         for (const run of continuations) run()
       })
     },

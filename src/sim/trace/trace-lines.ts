@@ -14,7 +14,7 @@ const SOURCE = /^(driver [^\s:]+|[^\s:]+):? (.*)$/s
 /** Slower answers are shown with their duration. */
 const SLOW_MS = 1_000
 /** Lines of a process that are effects of faults; its first start is not. */
-const FAULT_EFFECT = /^(crashes|freezes|goes on|jumps|loses|boots|starts \((?!1\)))/
+const FAULT_EFFECT = /^(crashes|freezes|continues|jumps|loses|boots|starts \((?!1\)))/
 
 export function readLog(run: Pick<SimulationRun, 'log'>): LogLine[] {
   const lines = run.log.map(readLine).filter(({ source }) => source !== 'CHECK') // violations are printed after the timeline

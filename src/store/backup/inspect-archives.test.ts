@@ -116,7 +116,7 @@ describe('ArchiveInspector', () => {
     expect(await inspect({}, 'incomplete', 'second')).toMatchObject({ missingRevisions: [2] })
   })
 
-  it('SYS-20 accepts an incremental archive alone, and refuses it as the first of a sequence', async () => {
+  it('SYS-20 accepts an incremental archive alone, and rejects it as the first of a sequence', async () => {
     await put(store, 'a')
     const fullDump = await dump('full')
     await put(store, 'b')

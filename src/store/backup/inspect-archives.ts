@@ -91,8 +91,7 @@ export class ArchiveInspector {
   }
 
   /**
-   * Forgets the records in the range that the store no longer has, and adds the revisions that no archive contains to
-   * the missing ones.
+   * Removes the records in the range that the store no longer has, and adds the revisions that no archive contains to the missing ones.
    */
   #dropUnkept({ afterRevision, upToRevision, revisions }: KeptRevisions): void {
     const keptRevisions = new Set(revisions)

@@ -8,7 +8,7 @@ export interface FileIdentity {
   readonly path: string
   readonly device: bigint
   readonly inode: bigint
-  /** The largest size seen so far. The store never makes its files smaller. */
+  /** The largest size so far. The store never makes its files smaller. */
   size: bigint
 }
 

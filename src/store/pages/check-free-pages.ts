@@ -29,7 +29,7 @@ export function checkFreePages(check: FreePagesCheck): void {
 function claimFreePages(list: Buffer, pages: PageMap): string | undefined {
   if (list.length < 8 || list.length % 8 !== 0) return `it has ${list.length} bytes`
   const length = list.readBigUInt64LE(0)
-  if (length > BigInt(list.length / 8 - 1)) return `it says that it has ${length} entries`
+  if (length > BigInt(list.length / 8 - 1)) return `it states a length of ${length} entries`
   let runLength = 1
   for (let index = 1; index <= Number(length); index++) {
     const entry = Number(list.readBigInt64LE(index * 8))

@@ -74,14 +74,14 @@ export function newestMeta(reader: PageReader, onProblem: (problem: PageProblem)
   if (typeof firstMeta === 'string') return report(0, firstMeta)
   if (!firstMeta.isMeta || !firstMeta.isKnownVersion) return report(0, 'it is not a meta page of LMDB')
   if (!PAGE_BYTES.includes(firstMeta.pageBytes))
-    return report(0, `it says that pages have ${firstMeta.pageBytes} bytes`)
+    return report(0, `it states a page size of ${firstMeta.pageBytes} bytes`)
   reader.pageBytes = firstMeta.pageBytes
   if (!reader.has(0, 2)) return report(1, 'the file ends before it')
   const secondMeta = readMeta(reader, firstMeta.pageBytes)
   if (typeof secondMeta === 'string') return report(1, secondMeta)
   if (!secondMeta.isMeta || !secondMeta.isKnownVersion) return report(1, 'it is not a meta page of LMDB')
   if (secondMeta.pageBytes !== firstMeta.pageBytes)
-    return report(1, `it says that pages have ${secondMeta.pageBytes} bytes`)
+    return report(1, `it states a page size of ${secondMeta.pageBytes} bytes`)
   // Transactions write the two meta pages in turn: even ones the first page, odd ones the second. A new file and a compact
   // copy start with an empty first page.
   const { transaction: firstTransaction } = firstMeta
@@ -98,16 +98,17 @@ export function newestMeta(reader: PageReader, onProblem: (problem: PageProblem)
     return report(page, 'it has flags that Stowage does not set')
   }
   if (meta.lastPage < 1 || meta.lastPage >= reader.size / reader.pageBytes + FREE_PAGES_AT_END_MAX) {
-    return report(page, `it says that the last page is ${meta.lastPage}`)
+    return report(page, `it states that the last page is ${meta.lastPage}`)
   }
   return meta
 }
 
-/** Returns the meta page at a position, or the reason why it cannot be read. */
+/** Returns the meta page at a position, or why it cannot be read. */
 function readMeta(reader: PageReader, position: number): Meta | string {
   try {
     const bytes = reader.readBytes(position, META_BYTES)
-    return decodeMeta(Buffer.concat([bytes, Buffer.alloc(META_BYTES - bytes.length)])) // the file may be shorter
+    if (bytes.length === META_BYTES) return decodeMeta(bytes)
+    return decodeMeta(Buffer.concat([bytes, Buffer.alloc(META_BYTES - bytes.length)])) // the file is shorter
   } catch (error) {
     return `${UNREADABLE}: ${(error as Error).message}`
   }

@@ -96,7 +96,7 @@ export function checkTree(check: TreeCheck): number {
   if (counts.hasProblem) return counts.entries // the counts cannot match
   for (const count of ['branchPages', 'leafPages', 'overflowPages', 'entries'] as const) {
     if (counts[count] !== tree[count]) {
-      const difference = `${counts[count]} ${count}, but the meta page says ${tree[count]}`
+      const difference = `${counts[count]} ${count}, but the meta page states ${tree[count]}`
       onProblem({ page: tree.root, problem: `the tree has ${difference}` })
     }
   }
@@ -129,7 +129,7 @@ function checkPage(check: RangeCheck, counts: Counts, subtree: Subtree): undefin
   const { reader, pages, tree, transaction } = check
   const { page, depth } = subtree
   const report = reporterOf(check, subtree)
-  if (depth > DEPTH_MAX || depth > tree.depth) return report('the tree is deeper than the meta page says')
+  if (depth > DEPTH_MAX || depth > tree.depth) return report('the tree is deeper than the meta page states')
   if (!pages.claim(page, 1)) return report('a tree refers to it, but it is outside of the file or in use elsewhere')
   if (!reader.has(page)) return report('the file ends before it')
   check.onPage()
@@ -173,7 +173,7 @@ function checkBranch(check: RangeCheck, counts: Counts, branch: LoadedPage): und
     if (key >= upper) return report('it has keys of another page')
     children.push({ child: bytes.readUIntLE(offset, 6), key })
   }
-  if (nodeBytes !== usedBytes(bytes)) return report('its nodes do not fill the space that it says they use')
+  if (nodeBytes !== usedBytes(bytes)) return report('the size of its nodes differs from the used space that it states')
   for (const [index, { child, key }] of children.entries()) {
     const childUpper = children[index + 1]?.key ?? upper
     if (childUpper <= check.firstKey) continue
@@ -215,7 +215,7 @@ function checkLeaf(check: RangeCheck, counts: Counts, leaf: LoadedPage): undefin
     }
   }
   if (previousKey >= upper) return report('it has keys of another page')
-  if (nodeBytes !== usedBytes(bytes)) return report('its nodes do not fill the space that it says they use')
+  if (nodeBytes !== usedBytes(bytes)) return report('the size of its nodes differs from the used space that it states')
 
   counts.entries += nodes.length
   for (const offset of nodes) {
@@ -257,7 +257,7 @@ function checkLeaf(check: RangeCheck, counts: Counts, leaf: LoadedPage): undefin
     if (readNumber(header, 0) !== firstPage) return 'it has the number of another page'
     if (readNumber(header, 8) > transaction) return 'it belongs to a transaction that does not exist'
     if (header.readUInt16LE(18) !== PAGE_OVERFLOW) return 'it is not the page of a value'
-    if (header.readUInt32LE(20) !== pageCount) return 'it has another number of pages than its node says'
+    if (header.readUInt32LE(20) !== pageCount) return 'it has another number of pages than its node states'
     return undefined
   }
 }
@@ -267,7 +267,7 @@ const reporterOf =
   (problem: string): undefined =>
     void onProblem({ page, problem, keys: { lower, upper } })
 
-/** Returns the bytes, or the reason why they cannot be read. */
+/** Returns the bytes, or why they cannot be read. */
 function tryRead(readBytes: () => Buffer): Buffer | string {
   try {
     return readBytes()

@@ -71,11 +71,11 @@ export class EntryReader {
   }
 
   #readMeta(): Meta | UnreadablePageError {
-    let error = new UnreadablePageError(0, UNREADABLE)
+    let error: UnreadablePageError | undefined
     const meta = newestMeta(this.#reader, ({ page, problem }) => {
       error = new UnreadablePageError(page, problem)
     })
-    return meta ?? error
+    return meta ?? error ?? new UnreadablePageError(0, UNREADABLE)
   }
 
   #childOf(page: number, key: number): number {

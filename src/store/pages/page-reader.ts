@@ -1,5 +1,5 @@
-// Reads the pages of an LMDB file with system calls. Unlike a memory map, this cannot crash the process, whatever the file
-// contains.
+// Reads the pages of an LMDB file with system calls. Unlike a memory map, this cannot crash the process, regardless of the content of the
+// file.
 import { fstatSync, readSync } from 'node:fs'
 
 const BLOCK_PAGES = 64 // read at once where pages follow each other in the file

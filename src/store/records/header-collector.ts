@@ -1,4 +1,4 @@
-// HeaderCollector: keeps a file's headers while its pages are checked, so that opening the store does not read them twice.
+// HeaderCollector: collects the headers of a file while its pages are checked, so that opening the store does not read them twice.
 import type { LeafNode } from '../pages/check-tree.ts'
 import type { Revision } from '../store.ts'
 import { decodeHeader, HEADER, nameOfSortKey } from './record-codec.ts'

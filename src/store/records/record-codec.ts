@@ -128,7 +128,7 @@ export function decodeHeader(bytes: Buffer): RecordHeader | DamagedHeader | OldH
   }
 }
 
-/** Returns the reason why the header is not that of the record with this revision, or undefined if it is. */
+/** Returns why the header is not that of the record with this revision, or undefined if it is. */
 export function headerDamageOf(
   revision: Revision,
   header: RecordHeader | DamagedHeader | OldHeader,

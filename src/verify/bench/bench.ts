@@ -1,6 +1,5 @@
 // Runs the production control plane around the driver under test: an API server with an in-memory store, the controllers of
-// `stowage up`, and one node agent on this machine, all on virtual time. life.ts takes volumes through their lifecycle on
-// it.
+// `stowage up`, and one node agent on this machine, all on virtual time. lifecycle.ts runs volumes through their lifecycle on it.
 import { setMaxListeners } from 'node:events'
 import { Registry } from 'prom-client'
 import { allGatesOn } from '../../api/feature-gates.ts'
@@ -26,7 +25,7 @@ import type { VirtualClock } from '../virtual-clock.ts'
 import { type BenchObjects, createBenchObjects } from './objects.ts'
 
 export interface BenchOptions {
-  /** The fault between the driver and the controllers. Default: none. */
+  /** The fault to inject between the driver and the controllers. Default: none. */
   readonly fault?: FaultName
 }
 
@@ -51,7 +50,7 @@ export interface BenchDeps extends Omit<FaultDeps, 'report' | 'clock'> {
   readonly disk: NodeDisk
 }
 
-/** The controllers that take part in a volume's lifecycle. */
+/** The controllers involved in a volume's lifecycle. */
 const CONTROLLERS: readonly ControllerName[] = ['attaching', 'binding', 'node-lifecycle', 'protection', 'scheduler']
 const NODE_NAME = 'verify-node'
 const DRIVER_ADDRESS = 'driver'
@@ -176,7 +175,7 @@ function connect(transport: Transport): CsiConnection {
   }
 }
 
-/** Wraps the disk: every access stops the virtual time. */
+/** Wraps the disk so that virtual time stops during every access. */
 const holdDuringAccess = (disk: NodeDisk, clock: VirtualClock): NodeDisk =>
   new Proxy(disk, {
     get(target, key) {

@@ -1,5 +1,5 @@
-// Creates a bench's objects: the CSIDriver, the classes and Secrets of the driver under test, and claims with pods.
-// CSIDriver and class follow from the driver's capabilities.
+// Creates a bench's objects: the CSIDriver, the classes and Secrets of the driver under test, and claims with pods. The CSIDriver
+// and the class depend on the driver's capabilities.
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
@@ -46,7 +46,7 @@ const NAMESPACE = 'default'
 const CLASS_NAME = 'verify'
 const ATTRIBUTES_CLASS_NAME = 'verify-attributes'
 
-/** The Secrets that a class can name, by the key of the secrets file. */
+/** The Secrets that a class can refer to, by their key in the secrets file. */
 const CLASS_SECRETS: Readonly<Partial<Record<SecretKey, readonly string[]>>> = {
   CreateVolumeSecret: ['provisioner-secret'],
   ControllerPublishVolumeSecret: ['controller-publish-secret'],
@@ -136,7 +136,7 @@ export async function createBenchObjects({ client, profile, settings }: ObjectsD
 const hasBytes = (quantity: string | undefined, bytes: number): boolean =>
   quantity !== undefined && quantityToBytes(quantity) >= BigInt(bytes)
 
-/** Creates a Secret for each purpose, and returns the class parameters that name them. */
+/** Creates a Secret for each purpose, and returns the class parameters that refer to them. */
 async function createSecrets(client: Client, { secrets }: VerifySettings): Promise<Record<string, string>> {
   const parameters: Record<string, string> = {}
   for (const [key, purposes] of Object.entries(CLASS_SECRETS)) {

@@ -1,4 +1,4 @@
-// Captures a driver's responses as values, and checks them against what a check expects.
+// Captures a driver's responses and errors as values, and asserts the codes that a check expects.
 import { type CsiCode, CsiError, type CsiFailureCode } from '../../csi/index.ts'
 import { violate } from '../check.ts'
 

@@ -1,5 +1,5 @@
-// Records every call of a check with its request, response and times, as the evidence for a violation. Secrets are redacted
-// when the record is read.
+// Records every call of a check with its request, response and times, as evidence for a violation. Secrets are redacted when the
+// log is read.
 import type { DescMethod, JsonValue, Message } from '@bufbuild/protobuf'
 import { type CsiCode, createSecretMask, redact, secretsOf } from '../../csi/index.ts'
 
@@ -22,13 +22,13 @@ export interface LoggedCall {
 }
 
 export interface CallLog {
-  /** Starts a new check: drops all calls. */
+  /** Drops all calls at the start of a check. */
   reset(nowMs: number): void
   begin(method: DescMethod, request: Message, nowMs: number): OpenCall
-  /** Adds a fault to the last call of this method. */
+  /** Records an injected fault on the last call of this method. */
   noteFault(request: Message, fault: string): void
   calls(): LoggedCall[]
-  /** Redacts secrets that calls of this run contained. */
+  /** Redacts the secrets of all calls in this run. */
   mask(text: string): string
 }
 
@@ -37,7 +37,9 @@ interface OpenCall {
   fail(code: CsiCode, message: string, nowMs: number): void
 }
 
-/** Calls beyond this number are dropped, oldest first. A check has fewer unless a driver fails for the whole virtual time. */
+/**
+ * Beyond this number, the oldest calls are dropped. A check makes fewer calls unless the driver keeps failing until the timeout.
+ */
 const CALLS_MAX = 2_000
 
 interface Entry {

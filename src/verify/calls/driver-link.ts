@@ -1,5 +1,5 @@
-// Connects the checks to the driver under test: every call has a real deadline and is recorded, and its effects are
-// tracked. Checks call the driver directly, the controllers call it through faults.ts.
+// Connects the checks to the driver under test. Every call has a deadline in real time and is recorded, and its effects are
+// tracked. Checks call the driver directly; the controllers call it through faults.ts.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
@@ -15,7 +15,7 @@ import {
 import type { CallLog } from './call-log.ts'
 import type { Inventory } from './inventory.ts'
 
-/** Opens a connection to the socket. In tests, a driver in this process. */
+/** Opens a connection to the socket. Tests connect to a driver in this process instead. */
 export type OpenDriver = (address: string) => Pick<CsiConnection, 'identity' | 'controller' | 'node' | 'close'>
 
 /** Responses are not redacted here, because verify searches them for secrets. The call log redacts them. */
@@ -28,7 +28,7 @@ export const openSocket =
 
 export interface DriverLink {
   readonly send: Transport
-  /** Whether a call has not been answered within its deadline since the last reset. */
+  /** Whether a call has missed its deadline since the last reset. */
   readonly hasMissedDeadline: boolean
   resetDeadlines(): void
   close(): void
@@ -46,7 +46,7 @@ export interface DriverLinkOptions {
   readonly inventory: Inventory
 }
 
-/** The deadline of a method that has missed its deadline once: a driver that hangs must not delay every check. */
+/** The deadline for a method that has already missed one, so that a hanging driver does not delay every check. */
 const HUNG_METHOD_TIMEOUT_MS = 1_000
 
 export function createDriverLink(options: DriverLinkOptions): DriverLink {

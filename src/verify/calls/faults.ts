@@ -1,6 +1,6 @@
-// Injects faults between the driver and the controllers: lost replies, repeated, concurrent, cancelled and slow calls, and
-// a killed driver. Each fault affects every method that changes a volume once per volume; the controllers' retry runs
-// without a fault.
+// Injects faults between the driver and the controllers: lost replies, repeated, concurrent, cancelled and slow calls, and a
+// killed driver. Each fault affects every method that changes a volume, once per volume; the controllers' retry
+// runs without a fault.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { Random } from '../../base/clock.ts'
 import type { CreateVolumeResponse } from '../../csi/gen/csi_pb.js'
@@ -23,11 +23,11 @@ export interface FaultDeps {
   readonly random: Random
   readonly log: CallLog
   readonly driverProcess: DriverControl | undefined
-  /** The real time for which the driver may return ABORTED or UNAVAILABLE before the virtual time continues. */
+  /** How long, in real time, the driver may return ABORTED or UNAVAILABLE before virtual time continues. */
   readonly patienceMs: number
   /** Waits in real time. */
   pause(ms: number): Promise<void>
-  /** Reports an answer that breaks the rule of the check. */
+  /** Reports a response that violates the check's rule. */
   report(problem: string): void
 }
 
@@ -38,7 +38,7 @@ export type FaultName = keyof typeof FAULTS
 
 /** The default timeout of a connection to a driver. */
 const TIMEOUT_MS = 10_000
-/** The longest real time between sending a call and cancelling it or killing the driver. */
+/** The maximum real time between sending a call and cancelling it or killing the driver. */
 const INTERRUPT_MS_MAX = 5
 
 const FAULTS = {
@@ -110,7 +110,7 @@ const FAULTS = {
   },
 } as const satisfies Record<string, FaultyCall>
 
-/** Returns the transport of the controllers. Without a fault, calls only stop the virtual time. */
+/** Returns the transport for the controllers. Without a fault, it only stops virtual time during calls. */
 export function injectFault(fault: FaultName | undefined, deps: FaultDeps): Transport {
   const affectedCalls = new Set<string>()
   const sendPatiently = createPatientTransport(deps)
@@ -128,8 +128,8 @@ const BUSY_WAIT_MS = 20
 const BUSY_WAIT_MS_MAX = 1_000
 
 /**
- * Waits in real time after ABORTED and UNAVAILABLE: the driver still works on an earlier call or starts, for which the
- * backoff of the controllers on virtual time leaves no time.
+ * Waits in real time after ABORTED and UNAVAILABLE: the driver is still starting or working on an earlier call, and the
+ * controllers' backoff takes no real time.
  */
 function createPatientTransport({ clock, send, pause, patienceMs }: FaultDeps): Transport {
   const waitedMsBySubject = new Map<string, number>()
@@ -161,7 +161,7 @@ interface RepeatedAnswers {
   report(problem: string): void
 }
 
-/** Reports two answers to equal CreateVolume calls that name different volumes. */
+/** Reports equal CreateVolume calls that returned different volumes. */
 function reportDifference({ method, first, second, report }: RepeatedAnswers): void {
   if (method.name !== 'CreateVolume') return
   const [firstId, secondId] = [first, second].map((answer) => (answer as CreateVolumeResponse).volume?.volumeId)
@@ -169,7 +169,7 @@ function reportDifference({ method, first, second, report }: RepeatedAnswers): v
     report(`two CreateVolume calls with the same name returned the volumes ${firstId} and ${secondId}`)
 }
 
-/** Starts the driver after it was killed, and reports if it does not start. */
+/** Restarts the killed driver. Reports a violation if it does not start. */
 async function start(
   driverProcess: DriverControl | undefined,
   moment: string,

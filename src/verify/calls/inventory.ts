@@ -1,12 +1,12 @@
-// Tracks what the calls of a verification create: volumes, attachments, staged and published paths. It sees the driver's
-// responses even if the controllers do not, so that a lost reply leaves nothing behind.
+// Tracks everything that calls create in the driver: volumes, attachments, staged and published paths. It records a response even
+// if a fault hides it from the controllers, so that everything can be removed afterwards.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { CreateVolumeRequest, CreateVolumeResponse } from '../../csi/gen/csi_pb.js'
 import { type CsiDriver, CsiError } from '../../csi/index.ts'
 
 export interface Inventory {
   readonly volumes: ReadonlyMap<string, VolumeEntry>
-  /** CreateVolume calls whose outcome is not known, by name. */
+  /** CreateVolume calls with an unknown outcome, by name. */
   readonly unknownCreations: ReadonlyMap<string, CreateVolumeRequest>
   readonly attachments: ReadonlyMap<string, AttachmentEntry>
   readonly staged: ReadonlyMap<string, PathEntry>
@@ -14,14 +14,14 @@ export interface Inventory {
   begin(method: DescMethod, request: Message): void
   succeed(method: DescMethod, request: Message, response: Message): void
   fail(method: DescMethod, request: Message, error: unknown): void
-  /** Removes an entry that cannot be removed from the driver, so that it is reported once. */
+  /** Drops an entry that cannot be removed from the driver, so that it is reported only once. */
   forget(kind: 'volumes' | 'unknownCreations' | 'attachments' | 'staged' | 'published', key: string): void
   describe(): string[]
 }
 
 interface VolumeEntry {
   readonly volumeId: string
-  /** The name with which it was created. */
+  /** The name in the CreateVolume request. */
   readonly name: string
 }
 
@@ -41,7 +41,7 @@ interface Entry {
   readonly value: object
 }
 
-/** Codes that leave open whether the call had an effect. */
+/** Codes after which the call may have had an effect. */
 const UNCERTAIN_CODES: ReadonlySet<string> = new Set([
   'CANCELLED',
   'DEADLINE_EXCEEDED',
@@ -64,7 +64,7 @@ export function createInventory(): Inventory {
   const unconfirmed = new Set<object>()
   const maps = { volumes, unknownCreations, attachments, staged, published }
 
-  /** What a call adds if it succeeds: the map and the key. */
+  /** The map and the key that a successful call adds. */
   const entryOf = (method: DescMethod, request: Message): Entry | undefined => {
     const fields = request as unknown as Record<string, string>
     const { volumeId = '', nodeId = '', stagingTargetPath = '', targetPath = '' } = fields
@@ -124,7 +124,7 @@ export function createInventory(): Inventory {
       if (method.name === 'CreateVolume') unknownCreations.delete(fields.name ?? '')
       const entry = entryOf(method, request)
       const value = entry?.map.get(entry.key)
-      // An entry of an earlier successful call stays: a final failure of a repeated call does not undo it.
+      // Keep the entry of an earlier successful call: a final failure of a repeated call does not undo it.
       if (entry && value && unconfirmed.has(value)) entry.map.delete(entry.key)
     },
     forget: (kind, key) => void maps[kind].delete(key),
@@ -160,7 +160,7 @@ export async function removeLeftovers(inventory: Inventory, { csi, pause, ...sec
         return true
       } catch (error) {
         if (!(error instanceof CsiError)) throw error
-        if (error.codeName === 'NOT_FOUND') return true // the driver no longer has the volume; mounts are looked for later
+        if (error.codeName === 'NOT_FOUND') return true // the driver no longer has the volume; leftover mounts are found later
         if (attempts < ATTEMPTS_MAX && error.codeName !== 'UNIMPLEMENTED') {
           await pause(RETRY_MS * attempts)
           continue
@@ -196,7 +196,7 @@ export async function removeLeftovers(inventory: Inventory, { csi, pause, ...sec
         await csi.controller.createVolume(request)
       } catch (error) {
         if (!(error instanceof CsiError) || PENDING_CODES.has(error.codeName)) throw error
-        inventory.forget('unknownCreations', name) // a failure that is final: there is no volume
+        inventory.forget('unknownCreations', name) // final failure: the volume does not exist
       }
     })
     if (!isKnown) inventory.forget('unknownCreations', name)

@@ -62,7 +62,7 @@ export const changeVolumeChecks: readonly Check[] = [
     rule: {
       section: 'ControllerExpandVolume',
       level: 'must',
-      text: 'The new size is at least required_bytes. The call is idempotent: repeated, it succeeds with the same size, which CreateVolume data such as lists report as well.',
+      text: 'The new size is at least required_bytes. The call is idempotent: a repeated call succeeds with the same size, which ListVolumes also reports.',
     },
     needs: EXPAND_NEEDS,
     async run(context) {
@@ -269,7 +269,7 @@ export const changeVolumeChecks: readonly Check[] = [
   },
   {
     id: 'modify-unknown-key',
-    title: 'ControllerModifyVolume rejects a parameter that it does not know',
+    title: 'ControllerModifyVolume rejects an unknown parameter',
     rule: {
       section: 'ControllerModifyVolume Errors',
       level: 'must',
@@ -284,7 +284,7 @@ export const changeVolumeChecks: readonly Check[] = [
   },
   {
     id: 'modify-idempotent',
-    title: 'ControllerModifyVolume succeeds, and a repeated call does too',
+    title: 'ControllerModifyVolume succeeds, and so does a repeated call',
     rule: {
       section: 'ControllerModifyVolume',
       level: 'must',
@@ -304,7 +304,7 @@ export const changeVolumeChecks: readonly Check[] = [
     rule: {
       section: 'CreateVolume, mutable_parameters; ControllerModifyVolume',
       level: 'must',
-      text: 'Mutable parameters may be given at creation as well; modifying a volume with the values that it has succeeds.',
+      text: 'Mutable parameters may also be set at creation; modifying a volume with its current values succeeds.',
     },
     needs: { ...MODIFY_NEEDS, attributes: true },
     async run(context) {

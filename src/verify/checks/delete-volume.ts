@@ -34,7 +34,7 @@ export const deleteVolumeChecks: readonly Check[] = [
     rule: {
       section: 'DeleteVolume',
       level: 'must',
-      text: 'A volume that does not exist, or no longer, is deleted: the call succeeds.',
+      text: 'The call succeeds if the volume does not exist or has already been deleted.',
     },
     needs: NEEDS,
     async run(context) {

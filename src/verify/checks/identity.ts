@@ -33,7 +33,7 @@ export const identityChecks: readonly Check[] = [
   },
   {
     id: 'identity-stable',
-    title: 'name and capabilities are the same in every answer',
+    title: 'name and capabilities are the same in every response',
     rule: {
       section: 'GetPluginCapabilities',
       level: 'must',
@@ -48,7 +48,7 @@ export const identityChecks: readonly Check[] = [
         profile.hasNode && expectOk(await attempt(csi.node.nodeGetCapabilities({})), 'NodeGetCapabilities'),
       ]
       const [first, second] = [toText(await ask()), toText(await ask())]
-      if (first !== second) violate(`two rounds of questions got different answers: ${first} and ${second}`)
+      if (first !== second) violate(`two rounds of calls returned different responses: ${first} and ${second}`)
     },
   },
   {
@@ -165,7 +165,7 @@ const TOPOLOGY_KEY = new RegExp(`^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?/)?${NAME}
 async function expectImplemented(capability: string, call: () => Promise<unknown>): Promise<void> {
   const answer = await attempt(call())
   if (answer.code === 'UNIMPLEMENTED')
-    violate(`a call of ${capability} is advertised, but answers UNIMPLEMENTED (${answer.message})`)
+    violate(`a call of ${capability} is advertised, but returns UNIMPLEMENTED (${answer.message})`)
 }
 
 const toText = (value: unknown): string =>

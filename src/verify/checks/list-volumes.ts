@@ -15,7 +15,7 @@ import {
 } from './requests.ts'
 
 const LIST_NEEDS = { controller: ['CREATE_DELETE_VOLUME', 'LIST_VOLUMES'] } as const
-/** Bounds the pages that are read, for a driver whose pages never end. */
+/** Bounds the pages that are read, in case the driver never returns a last page. */
 const PAGES_MAX = 10_000
 const LISTED_VOLUMES = 3
 
@@ -148,7 +148,7 @@ export const listVolumesChecks: readonly Check[] = [
   },
   {
     id: 'capacity-plausible',
-    title: 'GetCapacity returns amounts that can be true',
+    title: 'GetCapacity returns plausible amounts',
     rule: {
       section: 'GetCapacity',
       level: 'must',
@@ -170,7 +170,7 @@ export const listVolumesChecks: readonly Check[] = [
     rule: {
       section: 'GetCapacity',
       level: 'must',
-      text: 'maximum_volume_size is the largest size that CreateVolume accepts with the same parameters; twice of it fails with OUT_OF_RANGE or RESOURCE_EXHAUSTED.',
+      text: 'maximum_volume_size is the largest size that CreateVolume accepts with the same parameters; twice that size fails with OUT_OF_RANGE or RESOURCE_EXHAUSTED.',
     },
     needs: { controller: ['CREATE_DELETE_VOLUME', 'GET_CAPACITY'] },
     async run(context) {
@@ -204,7 +204,7 @@ export const listVolumesChecks: readonly Check[] = [
   },
 ]
 
-/** Returns all volumes. A driver may return pages even if the request limits nothing. */
+/** Returns all volumes. A driver may return pages even without max_entries. */
 async function listAll({ csi }: CheckContext): Promise<Volume[]> {
   const volumes: Volume[] = []
   let startingToken = ''

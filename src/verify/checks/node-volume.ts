@@ -66,7 +66,7 @@ export const nodeVolumeChecks: readonly Check[] = [
   },
   {
     id: 'stage-idempotent',
-    title: 'a repeated NodeStageVolume succeeds, also while the volume is published',
+    title: 'a repeated NodeStageVolume succeeds, even while the volume is published',
     rule: {
       section: 'NodeStageVolume',
       level: 'must',
@@ -363,13 +363,13 @@ export const nodeVolumeChecks: readonly Check[] = [
       expectCode(
         await attempt(node.nodeGetVolumeStats({ volumeId: volume.volumeId, volumePath })),
         'NOT_FOUND',
-        'NodeGetVolumeStats at a path where the volume is not',
+        'NodeGetVolumeStats at a path without the volume',
       )
     },
   },
   {
     id: 'stats-plausible',
-    title: 'NodeGetVolumeStats returns amounts that can be true',
+    title: 'NodeGetVolumeStats returns plausible amounts',
     rule: {
       section: 'NodeGetVolumeStats',
       level: 'must',

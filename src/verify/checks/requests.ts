@@ -1,4 +1,4 @@
-// The requests that checks send: volumes of the configured class and size, and their way to a target path.
+// Builds the requests of checks for volumes of the configured class and size, and mounts a volume at a target path.
 import { join } from 'node:path'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import {
@@ -22,7 +22,7 @@ export const UNKNOWN_ID = 'stowage-verify-unknown-id'
 /** More bytes than any storage system has, and still a valid int64. */
 export const IMPOSSIBLE_BYTES = 2n ** 62n
 
-/** Returns the file system type and mount options of the class in the capability, as the controllers do. */
+/** Returns the capability with the class's file system type and mount options, as the controllers send it. */
 export function classCapability({ settings }: CheckContext, mode: Mode = Mode.SINGLE_NODE_WRITER): Capability {
   const { parameters = {}, mountOptions = [] } = settings.storageClass
   const fsType = parameters['csi.storage.k8s.io/fstype'] ?? ''
@@ -52,7 +52,7 @@ export const driverParameters = ({ settings }: CheckContext): Record<string, str
     Object.entries(settings.storageClass.parameters ?? {}).filter(([key]) => !key.startsWith('csi.storage.k8s.io/')),
   )
 
-/** Requires a volume that the driver's node can use, as a scheduler that chose this node does. */
+/** Requires a volume that is accessible from the driver's node, as if the scheduler had selected that node. */
 function nodeRequirement({
   profile,
   nodeInfo,
@@ -62,7 +62,7 @@ function nodeRequirement({
   return { accessibilityRequirements: { requisite: [{ segments }], preferred: [{ segments }] } }
 }
 
-/** Creates a volume. Throws Violation if the driver does not. */
+/** Creates a volume. Throws Violation if the call fails. */
 export async function createVolume(context: CheckContext, changes: CreateRequest = {}): Promise<Volume> {
   return create(context, createRequest(context, changes), 'CreateVolume with a valid request')
 }
@@ -87,7 +87,7 @@ export const publishRequest = (context: CheckContext, volume: Volume, nodeId: st
   secrets: { ...context.settings.secrets.ControllerPublishVolumeSecret },
 })
 
-/** Attaches the volume to the driver's node, if the driver has attachments. Returns the publish context. */
+/** Attaches the volume to the driver's node if the driver supports it. Returns the publish context. */
 export async function attach(context: CheckContext, volume: Volume): Promise<Record<string, string>> {
   const { csi, profile, nodeInfo } = context
   if (!profile.controller.has('PUBLISH_UNPUBLISH_VOLUME')) return {}
@@ -119,7 +119,7 @@ export interface NodeVolume {
   readonly targetPath: string
 }
 
-/** Creates and attaches a volume, and the directories for it. */
+/** Creates and attaches a volume, and creates its staging and target directories. */
 export async function prepareNodeVolume(context: CheckContext, changes: CreateRequest = {}): Promise<NodeVolume> {
   const volume = await createVolume(context, changes)
   const capability = changes.volumeCapabilities?.[0] ?? classCapability(context)
@@ -176,7 +176,7 @@ export async function mountVolume(context: CheckContext, changes: CreateRequest 
   return node
 }
 
-/** Undoes mountVolume, but keeps the volume. */
+/** Unpublishes and unstages the volume, but does not delete it. */
 export async function unmountVolume(context: CheckContext, node: NodeVolume): Promise<void> {
   await unpublish(context, node)
   await unstage(context, node)

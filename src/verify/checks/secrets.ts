@@ -14,7 +14,7 @@ export const textChecks: readonly Check[] = [
     rule: {
       section: 'Error Scheme',
       level: 'must',
-      text: 'The status of a failed call has a message that people can read.',
+      text: 'The status of a failed call has a human-readable message.',
     },
     needs: NEEDS,
     async run(context) {

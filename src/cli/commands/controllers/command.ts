@@ -6,6 +6,7 @@ import {
   capacityGoneForOption,
   driverSocketOption,
   kubeconfigOption,
+  lostVolumePolicyOption,
 } from '../../flags/common.ts'
 
 export const addControllers: AddCommand = (program, deps) => {
@@ -19,13 +20,14 @@ export const addControllers: AddCommand = (program, deps) => {
     .addOption(kubeconfigOption())
     .option(
       '--controllers <names>',
-      'controllers to run, separated by commas (default: all except scheduler: attaching,binding,capacity-cleanup,ephemeral,garbage,namespaces,node-lifecycle,protection,quota,root-ca,service-accounts,stateful-sets)',
+      'controllers to run, separated by commas (default: all except scheduler: attaching,binding,capacity-cleanup,ephemeral,garbage,lost-volumes,namespaces,node-lifecycle,protection,quota,root-ca,service-accounts,stateful-sets)',
     )
     .option('--feature-gates <gates>', 'enable or disable features, e.g. VolumeAttributesClass=false', '')
     .addOption(driverSocketOption())
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())
     .addOption(capacityGoneForOption())
+    .addOption(lostVolumePolicyOption())
     .option(
       '--leader-election-name <name>',
       'name of the lease in kube-system; processes with different controllers or drivers need different ones (default: stowage-controllers)',

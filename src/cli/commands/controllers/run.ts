@@ -12,7 +12,7 @@ import {
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
 import { type ChangeThrottleFlags, parseChangeThrottle } from '../../flags/change-throttle.ts'
-import { parseDurationFlag } from '../../flags/common.ts'
+import { parseDurationFlag, parseLostVolumePolicyFlag } from '../../flags/common.ts'
 import { type LeaseFlags, parseLeaseTimes } from '../../flags/lease-times.ts'
 
 export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, ChangeThrottleFlags {
@@ -23,6 +23,7 @@ export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, ChangeT
   readonly driverSocket?: readonly string[]
   readonly featureGates?: string
   readonly capacityGoneFor?: string
+  readonly lostVolumePolicy?: string
 }
 
 export async function runRemoteControllers(flags: RemoteControllersFlags, deps: ProcessDeps): Promise<void> {
@@ -36,6 +37,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
     rootCa: names.includes('root-ca') ? (await loadClientConfig(flags.kubeconfig, deps)).connection.ca : undefined,
     inProcessProvisioners: [],
     drivers,
+    lostVolumePolicy: parseLostVolumePolicyFlag(flags.lostVolumePolicy),
     capacityMissingForMs:
       flags.capacityGoneFor === undefined ? undefined : parseDurationFlag('--capacity-gone-for', flags.capacityGoneFor),
   }

@@ -244,7 +244,7 @@ describe('stowage df', () => {
     expect(code).toBe(0)
     expect(out).toBe(
       'NAMESPACE  CLAIM    CAPACITY      USE  WOULD GROW TO  WHY\n' +
-        'shop       archive       1Gi  unknown  invalid        The annotation stowage.dev/auto-grow of the claim is invalid: max "huge" is not a size such as 100Gi. The claim does not grow by itself.\n' +
+        'shop       archive       1Gi  unknown  invalid        The annotation stowage.dev/auto-grow of the claim is invalid: max "huge" is not a size such as 100Gi. The claim does not grow automatically.\n' +
         'shop       carts         1Gi      25%  nothing        25% used, below the threshold of 80%\n' +
         'shop       orders        2Gi      95%  3Gi            95% of 2Gi used: growing from 2Gi to 3Gi\n',
     )

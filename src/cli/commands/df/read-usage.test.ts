@@ -48,6 +48,24 @@ describe('usage of volumes', () => {
     expect([...report.byClaim]).toEqual([['shop/orders', { usedBytes: 1_500, freeBytes: 500, iops: 40 }]])
   })
 
+  it('PLUS-16 counts a volume once if several nodes have mounted it', () => {
+    const sample = (process: string, amount: string, value: number) =>
+      `stowage_reported_volume_usage{namespace="shop",persistentvolumeclaim="orders",process="${process}",amount="${amount}"} ${value}`
+    const reports = [
+      ...[sample('b', 'used_bytes', 900), sample('b', 'available_bytes', 1_100), sample('b', 'iops', 10)],
+      ...[sample('a', 'used_bytes', 950), sample('a', 'available_bytes', 50), sample('a', 'iops', 5)],
+    ]
+    expect([...parseMetrics(reports.join('\n'))]).toEqual([
+      ['shop/orders', { usedBytes: 900, freeBytes: 1_100, iops: 15 }], // the node a has not measured the larger file system yet
+    ])
+    const labels = 'namespace="shop",persistentvolumeclaim="orders"'
+    const twice = [
+      `kubelet_volume_stats_used_bytes{${labels},node="a"} 5`,
+      `kubelet_volume_stats_used_bytes{${labels},node="b"} 6`,
+    ]
+    expect([...parseMetrics(twice.join('\n'))]).toEqual([['shop/orders', { usedBytes: 6 }]])
+  })
+
   it('PLUS-16 is read from the kubelets of other servers, through nodes/proxy', async () => {
     const deps = depsOf({
       [summaryPath('node-1')]: aSummary(

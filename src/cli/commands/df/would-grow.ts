@@ -19,8 +19,8 @@ export interface GrowthEntry {
   readonly used?: number
   /** Where the policy is. Absent if it is invalid. */
   readonly policyFrom?: 'claim' | 'class'
-  readonly action: 'grow' | 'nothing' | 'wait' | 'stop' | 'invalid'
-  /** The size to which the claim would grow. */
+  readonly action: 'grow' | 'lower' | 'nothing' | 'wait' | 'stop' | 'invalid'
+  /** The size that the claim would request. */
   readonly to?: string
   readonly message: string
 }
@@ -54,12 +54,17 @@ export function planGrowth(lists: SpaceLists, usage: UsageReport, nowMs: number)
       shortageFor: (target) => volume && findShortage(volume, target, capacities),
       nowMs,
     })
-    const to = plan.do === 'grow' ? { to: plan.to } : {}
+    const to = plan.do === 'grow' || plan.do === 'lower' ? { to: plan.to } : {}
     return [{ ...common, policyFrom: found.from, action: plan.do, ...to, message: plan.message }]
   })
 }
 
-const COLORS: Readonly<Partial<Record<GrowthEntry['action'], Color>>> = { grow: 'green', stop: 'red', invalid: 'red' }
+const COLORS: Readonly<Partial<Record<GrowthEntry['action'], Color>>> = {
+  grow: 'green',
+  lower: 'red',
+  stop: 'red',
+  invalid: 'red',
+}
 
 export function formatGrowth(entries: readonly GrowthEntry[], hasColors: boolean): string {
   if (entries.length === 0) return 'No claim has the annotation stowage.dev/auto-grow, and no class of one.\n'

@@ -1,7 +1,7 @@
 // `stowage driver`: flags, help and output. run.ts runs the command.
 import { Option } from 'commander'
 import { type AddCommand, createProcessDeps } from '../../command.ts'
-import { collectValues, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
+import { collectValues, logFormatOption, logLevelOption, maxVolumesOption, outputOption } from '../../flags/common.ts'
 import { loadValueFormatter } from '../../output/format-output.ts'
 
 export const addDriver: AddCommand = (program, deps) => {
@@ -30,6 +30,7 @@ export const addDriver: AddCommand = (program, deps) => {
       'directory in which volumes are staged and published; may be repeated (default: any)',
       collectValues,
     )
+    .addOption(maxVolumesOption('this node'))
     .option('--metrics-address <host:port>', 'address on which to serve /metrics')
     .addOption(logLevelOption())
     .addOption(logFormatOption())

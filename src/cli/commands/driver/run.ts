@@ -7,7 +7,7 @@ import type { Logger } from '../../../base/log.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { socketPathOf } from '../../../csi/socket-path.ts'
 import { type RunningDriver, startDriver } from '../../../driver/index.ts'
-import { parsePoolSize } from '../../flags/common.ts'
+import { parseMaxVolumes, parsePoolSize } from '../../flags/common.ts'
 
 export interface DriverFlags {
   readonly endpoint: string
@@ -18,6 +18,7 @@ export interface DriverFlags {
   readonly topologyKey: string
   readonly workloadCgroup: readonly string[]
   readonly targetRoot?: readonly string[]
+  readonly maxVolumesPerNode?: string
   readonly metricsAddress?: string
 }
 
@@ -34,6 +35,7 @@ const TOPOLOGY_KEY = /^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?\/)?(?=[^/]{1,63}$)[A
 
 export async function runDriver(flags: DriverFlags, { clock, log, signal, onReady }: DriverDeps): Promise<void> {
   const poolBytes = parsePoolSize(flags.poolSize)
+  const maxVolumesPerNode = parseMaxVolumes(flags.maxVolumesPerNode)
   checkEndpoint(flags.endpoint)
   if (!TOPOLOGY_VALUE.test(flags.nodeId)) {
     throw new UsageError(
@@ -54,6 +56,7 @@ export async function runDriver(flags: DriverFlags, { clock, log, signal, onRead
     topologyKey: flags.topologyKey,
     workloadCgroups: flags.workloadCgroup,
     targetRoots: (flags.targetRoot ?? []).map((directory) => resolve(directory)),
+    maxVolumesPerNode,
     metricsAddress:
       flags.metricsAddress === undefined ? undefined : parseListen(flags.metricsAddress, '--metrics-address'),
     version: stowageVersion,

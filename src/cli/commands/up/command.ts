@@ -3,7 +3,14 @@ import { Option } from 'commander'
 import { DEFAULT_PORT } from '../../../console/default-port.ts'
 import type { AddCommand } from '../../command.ts'
 import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
-import { capacityGoneForOption, capacityReservationOption, collectValues, placementOption } from '../../flags/common.ts'
+import {
+  capacityGoneForOption,
+  capacityReservationOption,
+  collectValues,
+  lostVolumePolicyOption,
+  maxVolumesOption,
+  placementOption,
+} from '../../flags/common.ts'
 import { addPodFlags } from '../../flags/pod-options.ts'
 import { addServeCommand } from './serve-command.ts'
 
@@ -21,6 +28,7 @@ export const addUp: AddCommand = (program, deps) => {
       'number of nodes to run, each with a driver for local storage (default: 3; 1 with --store)',
     )
     .option('--pool-size <size>', 'storage of each node (default: 10Gi, less on a small disk)')
+    .addOption(maxVolumesOption('the local driver of each node'))
     .option('--volumes-dir <dir>', 'directory for volumes of the class "directory" (default: DATA-DIR/volumes)')
     .addOption(
       new Option(
@@ -40,6 +48,7 @@ export const addUp: AddCommand = (program, deps) => {
     )
     .addOption(capacityReservationOption())
     .addOption(placementOption())
+    .addOption(lostVolumePolicyOption())
     .addOption(capacityGoneForOption())
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())

@@ -21,6 +21,8 @@ import {
   outputOption,
   parseDataDir,
   parseDurationFlag,
+  parseLostVolumePolicyFlag,
+  parseMaxVolumes,
   parsePlacementFlag,
   parsePoolSize,
   pkiDirOption,
@@ -148,10 +150,12 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         drivers,
         nodes: flags.nodes === undefined ? undefined : parseNodeCount(flags.nodes),
         poolBytes: parsePoolSize(flags.poolSize),
+        maxVolumesPerNode: parseMaxVolumes(flags.maxVolumesPerNode),
         podOptions: parsePodFlags(flags),
         hasScheduler: flags.scheduler !== false,
         capacityReservation: flags.capacityReservation !== 'off',
         defaultPlacement: parsePlacementFlag(flags.placement),
+        lostVolumePolicy: parseLostVolumePolicyFlag(flags.lostVolumePolicy),
         capacityMissingForMs:
           flags.capacityGoneFor === undefined
             ? undefined

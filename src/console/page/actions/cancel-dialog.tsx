@@ -1,4 +1,4 @@
-// Cancels the growth of a claim: lowers its request to the size that its volume has.
+// Cancels the expansion of a claim by lowering its request to the size of its volume.
 import { sizeWrite } from '../logic/claim-actions.ts'
 import type { ClaimView } from '../logic/claim-view.ts'
 import { WriteDialog } from './write-dialog.tsx'

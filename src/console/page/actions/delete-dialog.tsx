@@ -12,7 +12,7 @@ export function DeleteDialog({ view, onClose }: { readonly view: ClaimView; onCl
   const { volume } = useRelatives(view)
   const typed = useSignal('')
   const isBound = claim.volumeName !== undefined
-  // Until the volume has been read, the worse case is assumed.
+  // Assume that data is lost until the volume has been read.
   const losesData = isBound && volume?.reclaimPolicy !== 'Retain'
   return (
     <WriteDialog

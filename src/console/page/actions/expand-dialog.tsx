@@ -1,4 +1,4 @@
-// Expands a claim: the new size, the free storage where its volume is, and what quotas leave.
+// The dialog that expands a claim. It shows the free storage for the volume and the remaining quota.
 import { useSignal } from '@preact/signals'
 import { Unavailable } from '../components/meter.tsx'
 import { StatusIcon } from '../components/status.tsx'

@@ -1,4 +1,4 @@
-// Shows what a request leaves of each quota that applies to it.
+// Shows the remainder of each quota that applies to a request.
 import { StatusIcon } from '../components/status.tsx'
 import { formatBytes, formatCount } from '../logic/format.ts'
 import type { QuotaEffect, QuotaLimit } from '../logic/quota-check.ts'

@@ -1,4 +1,4 @@
-// Requests that components retry their work on an object now, as `stowage retry` does.
+// Requests an immediate retry of an object's operations, like `stowage retry`.
 import type { RetryAnswer, RetryRequest } from '../../protocol.ts'
 import { messageOf, request } from '../state/api.ts'
 import { showToast } from '../state/toasts.ts'

@@ -21,13 +21,13 @@ interface Write {
 
 interface WriteDialogProps {
   readonly title: string
-  /** What will happen. */
+  /** Describes the change. */
   readonly children: ComponentChildren
   /** Undefined while the input is incomplete. */
   readonly write: Write | undefined
   readonly confirmLabel: string
   readonly isDangerous?: boolean
-  /** Why the user must still do something, such as type the name. */
+  /** What the user must still do, such as type the name. */
   readonly blocker?: string | undefined
   readonly doneText: string
   onClose(): void

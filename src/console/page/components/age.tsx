@@ -1,4 +1,4 @@
-// Shows an age, which renders itself again every second without rendering its row.
+// Shows an age that updates every second without rendering its row again.
 import { formatAge, formatTime } from '../logic/format.ts'
 import { nowMs } from '../state/now.ts'
 

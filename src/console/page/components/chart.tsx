@@ -1,5 +1,5 @@
-// A line chart over time, drawn by uPlot, which is loaded when the first chart is shown. Below it, a table has the last values, for
-// reading and for screen readers.
+// A line chart over time, drawn by uPlot, which is loaded with the first chart. A table below it has the latest values, also for
+// screen readers.
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { formatClock } from '../logic/format.ts'
@@ -79,7 +79,7 @@ function formatLast(values: ChartSeries['values'], format: (value: number) => st
   return typeof last === 'number' ? format(last) : '–'
 }
 
-/** Formats times in UTC, as the rest of the page, with seconds only if the ticks are close. */
+/** Formats times in UTC, like the rest of the page, with seconds only if the ticks are close together. */
 function formatTimes(ticks: readonly number[]): string[] {
   const hasSeconds = ticks.length > 1 && ticks[1]! - ticks[0]! < 60
   return ticks.map((time) => formatClock(time * 1_000).slice(0, hasSeconds ? 8 : 5))

@@ -1,4 +1,4 @@
-// A modal dialog. Escape and the close button end it, and the focus returns to the element that opened it.
+// A modal dialog. Escape and the close button close it, and the focus returns to the element that opened it.
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { Icon } from './icon.tsx'

@@ -1,4 +1,4 @@
-// Shows why a screen has no rows: nothing exists, nothing matches, the list is loading, or the server denied it.
+// Shows why a screen has no rows: no objects exist, none match, the list is loading, or the server denied it.
 import type { ComponentChildren } from 'preact'
 import type { CollectionState } from '../state/collection.ts'
 import { Command } from './command.tsx'
@@ -42,7 +42,7 @@ export const Skeleton = ({ rows = 8 }: { readonly rows?: number }) => (
   </div>
 )
 
-/** The number of objects beside a title. A list that could not be read has none: 0 would be wrong. */
+/** The number of objects beside a title. Omitted for a list that could not be read, because 0 would be wrong. */
 export const ListCount = ({
   state,
   children,

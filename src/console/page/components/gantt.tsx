@@ -11,7 +11,7 @@ const NAME_PX = 150
 const LANE_PX = 24
 const TOP_PX = 34
 const MARK_PX = 4
-/** The labels of steps alternate between two lines, so that near steps do not overlap. */
+/** The labels of steps alternate between two lines, so that those of close steps do not overlap. */
 const STEP_LINES = 2
 
 export const actorOf = ({ component, user, manager }: Entry): string =>
@@ -116,7 +116,7 @@ function BarShape({ bar: { entry, start, end }, x }: { readonly bar: Bar<Entry>;
   )
 }
 
-/** An attempt that is stuck waits for something else; that is not yet a failure. */
+/** A stuck attempt waits for another change, which is not a failure. */
 export function toneOfResult(result: string | undefined): Tone {
   if (result === undefined || result === 'Done' || result === 'OK' || result === 'Normal') return 'ok'
   if (result === 'Stuck') return 'wait'

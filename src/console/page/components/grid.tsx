@@ -1,5 +1,5 @@
-// A virtual table: rows of a fixed height, of which only the visible ones exist in the document. It is a grid for screen readers
-// and the keyboard: arrows, j and k, Home, End and Enter.
+// A virtual table with rows of fixed height, of which only the visible ones are in the document. It has the ARIA role grid and
+// supports the keys arrow, j, k, Home, End and Enter.
 // biome-ignore-all lint/a11y/useSemanticElements: rows are positioned one by one, which the layout of a table element prevents
 // biome-ignore-all lint/a11y/useFocusableInteractive: the focus moves between whole rows
 import { Component, type ComponentChildren, createRef } from 'preact'
@@ -15,7 +15,7 @@ export interface Column<R> {
   readonly width: string
   readonly isNumber?: boolean
   readonly isSortable?: boolean
-  /** The column is omitted if the table is narrower, in rem. */
+  /** The column is omitted if the table is narrower than this, in rem. */
   readonly minTableRem?: number
   cell(row: R): ComponentChildren
 }
@@ -30,7 +30,7 @@ interface GridProps<R extends Identified> {
   compactCell?(row: R): ComponentChildren
   onSort?(column: string): void
   onOpen?(row: R): void
-  /** A value of the row; when it changes, the row flashes once. */
+  /** Returns a value of the row. When it changes, the row flashes once. */
   flashValue?(row: R): string
   currentRow?(uid: string): R | undefined
 }
@@ -46,7 +46,7 @@ const ROW_REM = 2.125
 const COMPACT_ROW_REM = 4
 const COMPACT_BELOW_REM = 40
 const OVERSCAN_ROWS = 8
-/** First index is rounded down to a multiple, so that scrolling renders once per several rows. */
+/** The first index is rounded down to a multiple of this, so that scrolling does not render for every row. */
 const STEP_ROWS = 4
 
 const remPx = (): number => Number.parseFloat(getComputedStyle(document.documentElement).fontSize)
@@ -101,7 +101,7 @@ export class Grid<R extends Identified> extends Component<GridProps<R>, GridStat
     if (row) this.props.onOpen?.(row)
   }
 
-  /** Puts the focus on the row, after a drawer was closed. */
+  /** Moves the focus to the row after a drawer is closed. */
   focusRow(uid: string | undefined): void {
     const index = this.#rows().findIndex((row) => row.uid === uid)
     if (index >= 0) this.#focusIndex(index)
@@ -120,7 +120,7 @@ export class Grid<R extends Identified> extends Component<GridProps<R>, GridStat
     this.setState({ focusUid: row.uid, firstIndex: this.#firstIndex() })
   }
 
-  /** Scrolls as little as necessary to show the row. */
+  /** Scrolls the row into view with the smallest movement. */
   #scrollTo(index: number): void {
     const scroller = this.#scroller.current
     if (!scroller || index < 0) return
@@ -142,7 +142,7 @@ export class Grid<R extends Identified> extends Component<GridProps<R>, GridStat
     return this.#held.rows
   }
 
-  /** Remembers where the row was, because a search through all rows in each render would be slow. */
+  /** Remembers the index of the row, because searching all rows in each render would be slow. */
   #hasFocusRow(rows: readonly R[]): boolean {
     const { focusUid } = this.state
     if (focusUid === undefined) return false

@@ -9,6 +9,6 @@ it.each([
   ['abc', 'bc', 1],
   ['abc', 'acb', 2],
   ['abc', 'bcd', 2],
-])('from %s to %s are %d changes', (before, after, count) => {
+])('counts the changes from %s to %s as %d', (before, after, count) => {
   expect(countMoved(rows(before), rows(after))).toBe(count)
 })

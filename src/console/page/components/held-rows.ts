@@ -1,5 +1,5 @@
-// Keeps the order of rows while the pointer or the keyboard moves in a table, so that a row does not move away under a click. Rows
-// still change in place; the number of rows that have come, gone or moved is shown instead.
+// Keeps the order of rows while the pointer or the keyboard moves in a table, so that a row does not move away under a click.
+// Rows are still updated in place, and the number of added, removed and moved rows is shown instead.
 import type { Identified } from '../logic/sorted-view.ts'
 
 /** How long after the last movement the order is kept. */
@@ -17,7 +17,7 @@ export class HeldRows<R extends Identified> {
     this.#render = render
   }
 
-  /** Notes a movement in the table. */
+  /** Records a pointer or key movement in the table. */
   touch(): void {
     this.#untilMs = Date.now() + HOLD_MS
   }
@@ -32,7 +32,7 @@ export class HeldRows<R extends Identified> {
     clearTimeout(this.#timer)
   }
 
-  /** Returns how many rows the table would gain, lose or move. Without `currentRow` the order is never kept. */
+  /** Returns the number of rows that would be added, removed or moved. Without `currentRow` the order is never kept. */
   update(source: readonly R[], currentRow?: (uid: string) => R | undefined): { readonly changes: number } {
     const isHeld = currentRow !== undefined && Date.now() < this.#untilMs && this.rows.length > 0
     if (!isHeld || source.length === 0) {

@@ -1,4 +1,4 @@
-// A bar that shows a share, with an optional second share behind it, such as what is promised behind what is used.
+// A bar that shows a share, with an optional second share behind it, such as the promised share behind the used one.
 import { formatPercent } from '../logic/format.ts'
 
 const HIGH_SHARE = 0.75
@@ -13,7 +13,7 @@ interface MeterProps {
   readonly behind?: number | undefined
   /** What the bar shows, for screen readers. */
   readonly label: string
-  /** Whether a large share is as good as a small one, such as progress. */
+  /** Whether a large share is not a warning, as for progress. */
   readonly isNeutral?: boolean
 }
 
@@ -27,7 +27,7 @@ export function Meter({ share, behind, label, isNeutral }: MeterProps) {
   )
 }
 
-/** An amount that is not known, with the reason. It is never shown as zero. */
+/** An unknown amount, with the reason. It is never shown as zero. */
 export const Unavailable = ({ reason, short }: { readonly reason: string; readonly short?: boolean }) => (
   <span class="unavailable" title={reason}>
     {short ? '–' : 'unavailable'}

@@ -1,4 +1,4 @@
-// Asks for the namespace to look at, for users who may not list claims in all namespaces.
+// Lets users who may not list claims in all namespaces choose one namespace.
 import { useSignal } from '@preact/signals'
 import { info } from '../state/data.ts'
 import { scope, setScope } from '../state/scope.ts'

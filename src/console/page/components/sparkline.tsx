@@ -1,4 +1,4 @@
-// A small line without axes. Samples that are missing leave a gap.
+// A small line chart without axes. Missing samples leave a gap.
 
 interface SparklineProps {
   readonly values: readonly (number | null | undefined)[]

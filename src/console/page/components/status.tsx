@@ -1,4 +1,4 @@
-// Shows a status as word, shape and colour, so that it does not depend on colour alone.
+// Shows a status as a word, a shape and a color, so that it does not depend on color alone.
 import type { StatusWord, Tone } from '../logic/claim-status.ts'
 
 const SHAPES: Readonly<Record<Tone, preact.JSX.Element>> = {

@@ -17,7 +17,7 @@ const CHILDREN_MAX = 20
 
 interface WhyTreeProps {
   readonly diagnosis: Diagnosis
-  /** Whether to show what helps. Its commands make no sense for objects that were only simulated. */
+  /** Whether to show the remedies. Their commands make no sense for simulated objects. */
   readonly hasFixes?: boolean
 }
 
@@ -27,7 +27,7 @@ export const WhyTree = ({ diagnosis, hasFixes = true }: WhyTreeProps) => (
   </ul>
 )
 
-/** Consecutive causes, such as nodes, often have the same fixes, which follow the last of them. */
+/** Consecutive causes, such as nodes, often have the same remedies, which are shown once after the last of them. */
 const withoutRepeatedFixes = (causes: readonly Diagnosis[]): Diagnosis[] =>
   causes.map((cause, index) =>
     JSON.stringify(cause.fixes) === JSON.stringify(causes[index + 1]?.fixes) ? { ...cause, fixes: [] } : cause,

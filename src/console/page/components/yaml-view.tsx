@@ -1,4 +1,4 @@
-// Shows an object as YAML, with coloured keys.
+// Shows an object as YAML, with colored keys.
 import { formatYaml } from '../logic/yaml.ts'
 import { CopyButton } from './command.tsx'
 

@@ -6,7 +6,7 @@ const nothing = { claims: [], nodes: [], operations: [], quotas: [], capacities:
 const why = (reason: string) =>
   ({ uid: '', namespace: 'shop', name: '', state: 'failed', reason, message: `because of ${reason}` }) as const
 
-it('SYS-13 failed claims with the same cause are one entry, before warnings', () => {
+it('SYS-13 groups failed claims with the same cause into one entry, before warnings', () => {
   const failed = { fields: { phase: 'Pending' }, why: why('ProvisioningFailed') }
   const items = findAttention({
     ...nothing,

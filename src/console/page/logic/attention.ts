@@ -1,4 +1,5 @@
-// Orders what needs attention: failures before warnings, many before few. Claims with the same cause are one entry.
+// Lists the problems that need attention: failures before warnings, many objects before few. Claims with the same cause are one
+// entry.
 import type { NodeRow, OperationRow, QuotaRow } from '../rows/cluster.ts'
 import { OUT_OF_SERVICE } from '../rows/cluster.ts'
 import type { CapacityRow } from '../rows/storage.ts'
@@ -14,7 +15,7 @@ interface AttentionItem {
   readonly title: string
   readonly cause: string
   readonly href: string
-  /** How many objects are concerned. */
+  /** The number of affected objects. */
   readonly count: number
 }
 
@@ -27,7 +28,7 @@ interface AttentionSources {
 }
 
 const NEARLY_FULL = 0.9
-/** An operation with so many attempts does not succeed by retrying. */
+/** An operation with this many attempts is unlikely to succeed by retrying. */
 const ATTEMPTS_MANY = 10
 
 export function findAttention(sources: AttentionSources): AttentionItem[] {

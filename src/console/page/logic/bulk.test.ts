@@ -51,7 +51,7 @@ it('offers to pause a running run, and to resume or undo a paused one unless it 
   expect(actionsOf({ state: 'done', isUndo: false, counts: { ...counts, done: 0 }, request })).toEqual([])
 })
 
-it('offers to undo grow only for requests that are not fulfilled', () => {
+it('offers to undo a grow run only for unfulfilled requests', () => {
   const counts = { done: 1, unchanged: 0, failed: 0, unfinished: 0 }
   const request = { kind: 'grow', namespace: 'shop', names: ['a'], by: '1Gi' } as const
   expect(actionsOf({ state: 'done', isUndo: false, counts, request })).toEqual([])

@@ -88,7 +88,7 @@ export const STATE_WORDS: Readonly<Record<BulkState, StatusWord>> = {
   failed: { word: 'Failed', tone: 'bad' },
 }
 
-/** What can be done with a run now. Volumes never shrink, so that the undo of grow only lowers requests that are not fulfilled. */
+/** The actions that are possible for a run now. Volumes never shrink, so undoing a grow run only lowers unfulfilled requests. */
 export function actionsOf({
   state,
   isUndo,

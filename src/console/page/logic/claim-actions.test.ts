@@ -24,14 +24,14 @@ const context = {
   isReady: true,
 }
 
-it('SYS-13 allows a viewer no action, and names the missing right', () => {
+it('SYS-13 allows a viewer no action, and names the missing permission', () => {
   for (const action of CLAIM_ACTIONS) {
     const reason = refusalOf(action, { ...context, mayPatch: false, mayDelete: false })
     expect(reason).toMatch(/permission to (patch|delete) persistentvolumeclaims in namespace shop/)
   }
 })
 
-it('allows no action before the rights are known', () => {
+it('allows no action before the permissions are known', () => {
   for (const action of CLAIM_ACTIONS)
     expect(refusalOf(action, { ...context, mayPatch: undefined, mayDelete: undefined })).toBeDefined()
 })
@@ -46,21 +46,21 @@ it('expands only a bound claim of a class that allows it', () => {
   expect(refusalOf('expand', { ...context, claim: aClaim('data', { deletedMs: 1 }) })).toContain('being deleted')
 })
 
-it('changes attributes only if there is another class of the driver', () => {
+it('changes attributes only if the driver has another attributes class', () => {
   expect(refusalOf('attributes', context)).toBeUndefined()
   expect(refusalOf('attributes', { ...context, claim: aClaim('data', { attributesClass: 'gold' }) })).toContain(
     'no other',
   )
 })
 
-it('cancels only a growth that is not finished, and retries only what is not ready', () => {
+it('cancels only an unfinished expansion, and retries only a claim that is not ready', () => {
   expect(refusalOf('cancel', context)).toContain('has the size')
   expect(refusalOf('cancel', { ...context, claim: aClaim('data', { requestBytes: 20 * 1024 ** 3 }) })).toBeUndefined()
   expect(refusalOf('retry', context)).toContain('nothing to retry')
   expect(refusalOf('retry', { ...context, isReady: false })).toBeUndefined()
 })
 
-it('SYS-13 each write has the equal kubectl command', () => {
+it('SYS-13 returns the equivalent kubectl command of each write', () => {
   expect(sizeWrite(context.claim, '20Gi')).toEqual({
     method: 'PATCH',
     path: '/k8s/api/v1/namespaces/shop/persistentvolumeclaims/data',

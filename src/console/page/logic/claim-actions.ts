@@ -1,5 +1,5 @@
-// The actions on a claim: whether each is possible now, and if not, why; the request that it sends; and the equivalent
-// kubectl command. The server makes the final decision; the guards here only explain early.
+// The actions on a claim: why one is not possible now, the request that it sends, and the equivalent kubectl command. The checks
+// here only explain a rejection early; the server decides.
 import type { ClaimRow } from '../rows/claim.ts'
 import type { AttributesClassRow, ClassRow } from '../rows/storage.ts'
 import { isGrowing } from './claim-status.ts'
@@ -24,7 +24,7 @@ interface ActionContext {
   /** Undefined until the server has answered. */
   readonly mayPatch: boolean | undefined
   readonly mayDelete: boolean | undefined
-  /** Whether a cause or an unfinished operation is known that a retry could help. */
+  /** Whether there is a cause or an unfinished operation that a retry could resolve. */
   readonly isReady: boolean
 }
 
@@ -86,7 +86,7 @@ export const sizeWrite = (claim: ClaimName, size: string): ClaimWrite =>
 export const attributesWrite = (claim: ClaimName, name: string): ClaimWrite =>
   patchWrite(claim, { spec: { volumeAttributesClassName: name } })
 
-/** Deletes only the claim that was shown, not a later one with its name. */
+/** Deletes only the claim that was shown, not a later one with the same name. */
 export const deleteWrite = (claim: ClaimName & { readonly uid: string }): ClaimWrite => ({
   method: 'DELETE',
   path: pathOf(claim),

@@ -2,7 +2,9 @@
 import type { WhyLine } from '../../protocol.ts'
 import type { ClaimRow } from '../rows/claim.ts'
 
-/** ok: as desired. busy: a component works on it. wait: something must come first. warn: look at it soon. bad: failed. */
+/**
+ * ok: as desired. busy: a component is working on it. wait: it waits for another change. warn: needs attention soon. bad: failed.
+ */
 export type Tone = 'ok' | 'busy' | 'wait' | 'warn' | 'bad'
 
 export interface StatusWord {

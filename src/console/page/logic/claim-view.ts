@@ -1,5 +1,4 @@
-// Builds a row of the claims table: the claim with its pods, its measured usage and the cause that keeps it from being
-// ready.
+// Builds a row of the claims table: the claim with its pods, its measured usage and the reason why it is not ready.
 import type { DfClaim, WhyLine } from '../../protocol.ts'
 import type { ClaimRow } from '../rows/claim.ts'
 import type { PodRow } from '../rows/pod.ts'

@@ -1,4 +1,4 @@
-// Builds claims as the page keeps them. A test names only what matters.
+// Builds claim rows for tests. A test sets only the fields that matter.
 import type { ConsoleObject } from '../../protocol.ts'
 import { type ClaimRow, projectClaim } from '../rows/claim.ts'
 import { type ClaimSources, type ClaimView, joinClaim } from './claim-view.ts'

@@ -78,7 +78,7 @@ it('averages calls by method over the samples and separates failures', () => {
   ])
 })
 
-it('calls that are not sampled are unknown, not zero', () => {
+it('reports calls that are not sampled as unknown, not as zero', () => {
   expect(totalsOfCalls([{ ...sample, csiCalls: null }], 'csi')).toBeUndefined()
   expect(ratesOfCalls([{ ...sample, csiCalls: null }, sample], 'csi', ({ code }) => code !== 'OK')).toEqual([null, 1])
 })

@@ -9,7 +9,7 @@ interface CallTotal {
   readonly codes: readonly { readonly code: string; readonly perSecond: number }[]
   readonly perSecond: number
   readonly failedPerSecond: number
-  /** The largest of all samples. Undefined if there were no calls. */
+  /** The maximum of all samples. Undefined if there were no calls. */
   readonly p50Ms: number | undefined
   readonly p99Ms: number | undefined
 }
@@ -20,7 +20,7 @@ export interface DriverView {
   readonly driver: DriverRow | undefined
   readonly classes: readonly ClassRow[]
   readonly nodes: readonly string[]
-  /** Volumes that are released or failed: their storage exists, and no claim uses it. */
+  /** Released or failed volumes: their storage exists, but no claim uses it. */
   readonly unclaimed: readonly VolumeRow[]
   readonly volumes: number
 }

@@ -26,7 +26,7 @@ it('formats counts, shares, rates, latencies and ages', () => {
   expect(formatAge(0, 5_000)).toBe('5s')
 })
 
-it('readSize returns the canonical size, or why the text is none', () => {
+it('readSize returns the canonical size, or the reason why the text is not a size', () => {
   expect(readSize(' 0.5Gi ')).toEqual({ size: '512Mi', bytes: 512 * 1024 ** 2 })
   expect(readSize('20 GB')).toHaveProperty('problem')
   expect(readSize('')).toHaveProperty('problem')

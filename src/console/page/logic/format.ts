@@ -1,5 +1,5 @@
-// Formats numbers, sizes, rates and times for the page. Sizes use the binary units of the API; an amount that is not known is
-// never formatted here: callers show why it is unavailable.
+// Formats numbers, sizes, rates and times for the page. Sizes use the binary units of the API. Callers show unknown amounts with
+// the reason instead of formatting them.
 import { shortDuration } from '../../../api/columns.ts'
 
 const BINARY_UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const

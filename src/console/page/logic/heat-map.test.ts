@@ -54,7 +54,7 @@ it('SYS-13 shows the free, promised and used storage of a class in a segment', (
   expect(promisedShare(cell)).toBe(0.4)
 })
 
-it('shows a capacity that is not reported as unknown', () => {
+it('shows a capacity as unknown if it is not reported', () => {
   const { rows } = buildHeatMap({ capacities: [aReport('r2', 'n2')], volumes: [], nodes, usedBytesOf: () => undefined })
   expect(rows[0]!.cells.get('fast')).toMatchObject({ freeBytes: undefined, usedBytes: undefined })
   expect(promisedShare(rows[0]!.cells.get('fast')!)).toBeUndefined()

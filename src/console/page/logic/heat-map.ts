@@ -14,7 +14,7 @@ export interface HeatCell {
   /** Sum over the measured volumes; undefined if none is measured. */
   readonly usedBytes: number | undefined
   readonly measuredVolumes: number
-  /** namespace/name of the claims there. */
+  /** The claims in the segment, as namespace/name. */
   readonly claims: readonly string[]
   /** Names of the capacity reports. */
   readonly reports: readonly string[]
@@ -24,7 +24,7 @@ export interface HeatRow {
   readonly key: string
   readonly name: string
   readonly nodes: readonly string[]
-  /** By class. A class without a report and without volumes there has no cell. */
+  /** By class. A class with neither a report nor volumes in the segment has no cell. */
   readonly cells: ReadonlyMap<string, HeatCell>
 }
 

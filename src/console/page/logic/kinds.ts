@@ -1,4 +1,4 @@
-// Formats object names as kubectl accepts them, with the short names of kinds.
+// Formats object references in the form that kubectl accepts, with short names of kinds.
 
 const SHORT_KINDS: Readonly<Record<string, string>> = {
   PersistentVolumeClaim: 'pvc',

@@ -1,4 +1,4 @@
-// Marks a lost node as out of service, so that its pods are removed and its volumes are detached, and removes the mark.
+// Marks a lost node as out of service, so that its pods are removed and its volumes detached, and removes that taint again.
 import { type NodeRow, OUT_OF_SERVICE } from '../rows/cluster.ts'
 
 const VALUE = 'nodeshutdown'
@@ -23,7 +23,7 @@ export function outOfServiceWrite(node: TaintedNode) {
   }
 }
 
-/** Fails on the server if the taints have changed since they were shown. */
+/** The server rejects it if the taints have changed since they were shown. */
 export function backInServiceWrite(node: TaintedNode) {
   const index = node.taints.findIndex(({ key }) => key === OUT_OF_SERVICE)
   return {

@@ -53,7 +53,7 @@ it('SYS-13 shows the volumes, used slots, free storage and IO of a node', () => 
   expect(view!.claims).toHaveLength(2)
 })
 
-it('shows amounts that are not measured or reported as unknown', () => {
+it('shows amounts as unknown if they are neither measured nor reported', () => {
   const [view] = buildNodeViews({
     nodes: [aNode('n1')],
     csiNodes: [],

@@ -25,7 +25,7 @@ export interface NodeView extends Identified {
   readonly drivers: readonly DriverOnNode[] | undefined
   readonly claims: readonly ClaimView[]
   readonly promisedBytes: number
-  /** Of storage that only this node can reach. Undefined if no driver reports any. */
+  /** Free storage that only this node can access. Undefined if no driver reports any. */
   readonly freeBytes: number | undefined
   /** Sums over the measured volumes; undefined if none is measured. */
   readonly iops: number | undefined
@@ -57,7 +57,7 @@ export function buildNodeViews({ nodes, csiNodes, claims, capacities, driverOf }
       name,
       nodeId,
       slots,
-      // A volume takes a slot while a pod on the node uses it.
+      // A volume occupies a slot while a pod on the node uses it.
       usedSlots: nodeClaims.filter((claim) => claim.pods.length > 0 && driverOf(claim) === name).length,
     }))
     return {
@@ -84,7 +84,7 @@ export function statusOfNode({ ready, isUnschedulable, pressures, taints }: Node
   return { word: 'Ready', tone: 'ok' }
 }
 
-/** Classes of one driver usually share a pool, so that the largest report of a node counts, once per set of equal reports. */
+/** Classes of a driver usually share a pool, so only the largest report of a node counts, and equal reports count once. */
 function freeStorageOf(nodes: readonly NodeRow[], capacities: Iterable<CapacityRow>): Map<string, number> {
   const free = new Map<string, number>()
   for (const { segment, freeBytes } of capacities) {

@@ -18,7 +18,7 @@ const failed = {
   driverAnswer: { driver: 'csi.example.com', method: 'CreateVolume', code: 'Internal' },
 }
 
-it('SYS-13 groups operations by the driver that answered, those with retries first', () => {
+it('SYS-13 groups operations by driver, those with retries first', () => {
   const rows = [anOperation('a'), anOperation('b', failed), anOperation('c', { ...failed, attempts: 9 })]
   expect(
     groupOperations(rows, 'driver').map(({ name, count, retrying, attemptsMax }) => [

@@ -8,7 +8,10 @@ export function bytesOf(quantity: string | number | undefined | null): number | 
     : undefined
 }
 
-/** Returns the canonical size of what a user typed, or why it is not one. A missing `i` is a frequent mistake: 10G is 9.3Gi. */
+/**
+ * Returns the canonical form of a size that the user typed, or the reason why it is not a size. A missing `i` is a common
+ * mistake: 10G is 9.3Gi.
+ */
 export function readSize(
   text: string,
 ): { readonly size: string; readonly bytes: number } | { readonly problem: string } {

@@ -1,4 +1,4 @@
-// Computes what quotas leave for new requests: storage and number of claims in a namespace, in total and by class.
+// Computes the remaining quota for new requests: storage and number of claims in a namespace, in total and by class.
 import type { QuotaRow } from '../rows/cluster.ts'
 import { bytesOf } from './quantity.ts'
 
@@ -13,7 +13,7 @@ export interface QuotaLimit {
   readonly className: string | undefined
   readonly unit: 'bytes' | 'claims'
   readonly hard: number
-  /** Undefined until the quota controller has counted. */
+  /** Undefined until the quota controller has computed it. */
   readonly used: number | undefined
 }
 
@@ -43,7 +43,7 @@ interface QuotaRequest {
 
 export interface QuotaEffect {
   readonly limit: QuotaLimit
-  /** Undefined if what is used is not known. */
+  /** Undefined if the used amount is unknown. */
   readonly after: number | undefined
   readonly fits: boolean | undefined
 }

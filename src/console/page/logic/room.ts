@@ -6,7 +6,7 @@ type Room =
   | { readonly is: 'known'; readonly bytes: number; readonly place: string }
   | { readonly is: 'unknown'; readonly reason: string }
 
-/** Looks for reports of the class that share a node with the volume. Of several, the one with the most free storage counts. */
+/** Finds the reports of the class that share a node with the volume, and returns the one with the most free storage. */
 export function roomForVolume(
   volume: VolumeRow | undefined,
   className: string | undefined,

@@ -9,7 +9,7 @@ interface Row {
 
 const rules = { matches: ({ size }: Row) => size % 3 !== 0, compare: (a: Row, b: Row) => a.size - b.size }
 
-it('SYS-13 applying changes gives the same rows as sorting everything again', () => {
+it('SYS-13 returns the same rows after changes as after a full sort', () => {
   const row = fc.record({ uid: fc.integer({ min: 0, max: 80 }).map(String), size: fc.integer({ min: 0, max: 20 }) })
   const change = fc.record({ row, isDeleted: fc.boolean() })
   fc.assert(
@@ -33,7 +33,7 @@ it('SYS-13 applying changes gives the same rows as sorting everything again', ()
   )
 })
 
-it('replaces only the changed row if its position stays the same', () => {
+it('replaces only the changed row if its position is unchanged', () => {
   const view = new SortedView<Row>(rules)
   const before = { uid: 'b', size: 2 }
   view.rebuild(rules, [{ uid: 'a', size: 1 }, before, { uid: 'c', size: 4 }])

@@ -1,5 +1,5 @@
-// The rows of a table that match a filter, in order. A change of some rows moves only these: 50,000 rows are not sorted again
-// because one of them has changed.
+// The sorted rows of a table that match a filter. A change moves only the changed rows, so that 50,000 rows are not sorted again
+// for one of them.
 
 export interface Identified {
   readonly uid: string
@@ -36,7 +36,7 @@ export class SortedView<R extends Identified> {
     this.rows = matching.sort(this.#compare)
   }
 
-  /** Applies changes. `all` is read only if so many rows have changed that everything is sorted again. */
+  /** Applies changes. `all` is read only if enough rows have changed to make a full sort faster. */
   apply(changes: readonly RowChange<R>[], all: () => Iterable<R>): void {
     if (changes.length > 20 && changes.length > this.rows.length * RESORT_SHARE) {
       this.rebuild(this.#rules, all())

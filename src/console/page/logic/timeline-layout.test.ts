@@ -20,7 +20,7 @@ it('puts the entries of each component into one lane', () => {
   expect(layout?.gaps).toEqual([])
 })
 
-it('shortens a pause of a day, so that the seconds before and after it stay readable', () => {
+it('shortens a pause of a day, so that the seconds before and after it remain readable', () => {
   const layout = layoutTimeline([call(0, 500), call(86_400_000, 500)], { nameOf })!
   const [first, second] = layout.lanes[0]!.bars
   expect(layout.gaps).toHaveLength(1)
@@ -29,7 +29,7 @@ it('shortens a pause of a day, so that the seconds before and after it stay read
   expect(second!.end).toBeCloseTo(1)
 })
 
-it('positions rise with time and stay on the axis', () => {
+it('maps times to increasing positions on the axis', () => {
   const layout = layoutTimeline([call(0, 5), call(10_000, 5), call(10_100, 5), call(900_000, 50)], { nameOf })!
   const positions = [0, 3, 5_000, 10_000, 10_102, 500_000, 900_000, 900_050].map((ms) =>
     layout.positionOf(1_700_000_000_000 + ms),
@@ -39,6 +39,6 @@ it('positions rise with time and stay on the axis', () => {
   expect(positions.at(-1)).toBeCloseTo(1)
 })
 
-it('has no layout without entries', () => {
+it('returns no layout without entries', () => {
   expect(layoutTimeline([], { nameOf })).toBeUndefined()
 })

@@ -41,9 +41,9 @@ interface TimelineLayout<E> {
   positionOf(timeMs: number): number
 }
 
-/** The share of the axis that one shortened pause takes. */
+/** The share of the axis that one shortened pause occupies. */
 const GAP_SHARE = 0.04
-/** A pause is shortened if it is longer than this many times everything else together, and at least this long. */
+/** A pause is shortened if it is at least this long, and longer than this multiple of the remaining time. */
 const GAP_FACTOR = 0.5
 const GAP_MIN_MS = 2_000
 const GAPS_MAX = 6
@@ -112,7 +112,7 @@ function findPauses(sorted: readonly Span[]): Span[] {
   return pauses
 }
 
-/** Chooses the longest pauses, as long as each is long compared with what remains. Returns them by time. */
+/** Selects the longest pauses while each is long compared with the remaining time. Returns them in order of time. */
 function choosePauses(pauses: readonly Span[], totalMs: number): Span[] {
   const chosen: Span[] = []
   let restMs = totalMs

@@ -1,5 +1,5 @@
-// The address of a view: the screen, and its filters, sort order and selection as parameters. It is in the fragment of the URL,
-// such as #/claims?ns=shop&sort=-size, so that a link reproduces the view and the server sees none of it.
+// The route of a view: the screen, with its filters, sort order and selection as parameters. It is stored in the fragment of the
+// URL, such as #/claims?ns=shop&sort=-size, so that a link reproduces the view without sending it to the server.
 
 export const SCREENS = ['overview', 'claims', 'capacity', 'nodes', 'operations', 'quotas', 'drivers', 'bulk'] as const
 export type ScreenName = (typeof SCREENS)[number]
@@ -16,7 +16,7 @@ export function parseRoute(fragment: string): Route {
   return { screen, params: Object.fromEntries(new URLSearchParams(query)) }
 }
 
-/** Leaves out empty parameters, so that a view has one address. */
+/** Omits empty parameters, so that each view has exactly one address. */
 export function formatRoute({ screen, params }: Route): string {
   const entries = Object.entries(params).filter(([, value]) => value !== '')
   const query = new URLSearchParams(entries.sort(([a], [b]) => (a < b ? -1 : 1))).toString()

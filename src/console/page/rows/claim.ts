@@ -1,4 +1,4 @@
-// A claim as the page keeps it: the fields of tables, filters and actions.
+// The row of a claim: the fields that tables, filters and actions use.
 import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from '../../../api/kinds/claim/claim-schema.ts'
 import type { ConsoleObject } from '../../protocol.ts'
 import { bytesOf } from '../logic/quantity.ts'
@@ -15,7 +15,7 @@ export interface ClaimRow extends NamedRow {
   readonly volumeName: string | undefined
   /** The node that the scheduler has selected for a claim that is not bound yet. */
   readonly selectedNode: string | undefined
-  /** As the API has them, for previews and commands. */
+  /** In the format of the API, for previews and commands. */
   readonly request: string | undefined
   readonly capacity: string | undefined
   readonly requestBytes: number | undefined

@@ -1,4 +1,4 @@
-// Nodes, drivers, operations, quotas and events as the page keeps them.
+// The rows of nodes, drivers, operations, quotas and events.
 import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
 import type { Event } from '../../../api/kinds/event/event-schema.ts'

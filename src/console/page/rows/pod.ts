@@ -1,4 +1,4 @@
-// A pod as the page keeps it: where it runs and which claims it uses.
+// The row of a pod: its node and the claims that it uses.
 import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
 import type { ConsoleObject } from '../../protocol.ts'
 import { intern, type NamedRow, timeOf } from './row.ts'

@@ -12,7 +12,7 @@ export interface NamedRow extends Identified {
 const INTERNED_MAX = 20_000
 const interned = new Map<string, string>()
 
-/** Returns one copy of equal strings: the rows of 50,000 claims share the names of few namespaces and classes. */
+/** Returns one shared copy of equal strings: the rows of 50,000 claims have only a few distinct namespaces and classes. */
 export function intern<T extends string | undefined>(text: T): T {
   if (text === undefined) return text
   const known = interned.get(text)

@@ -1,4 +1,4 @@
-// Volumes, attachments, classes and capacity reports as the page keeps them.
+// The rows of volumes, attachments, classes and capacity reports.
 import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'

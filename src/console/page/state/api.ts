@@ -16,7 +16,7 @@ class ApiFailure extends Error {
 
 /** Whether the server accepts the cookie. */
 export const isSignedIn = signal(true)
-/** Whether this page has shown data. It then stays visible when the session ends. */
+/** Whether this page has shown data, which remains visible when the session ends. */
 export const wasSignedIn = signal(false)
 
 interface RequestOptions {

@@ -48,7 +48,10 @@ function touch(uid: string | undefined): void {
   scheduleFlush(flush)
 }
 
-/** Rows joined in one flush. More wait for the next one, so that an answer about 50,000 claims does not block the page. */
+/**
+ * The maximum number of rows joined in one flush; the rest wait for the next flush, so that a response with 50,000 claims does
+ * not block the page.
+ */
 const ROWS_PER_FLUSH = 2_000
 
 function flush(): void {
@@ -133,7 +136,7 @@ effect(() => {
   lines = next
 })
 
-/** How long after a change of claims the causes are read again, so that a burst of changes reads them once. */
+/** Delay between a change of claims and reading the causes, so that they are read once for a burst of changes. */
 const REFRESH_WHY_MS = 400
 
 /** Watches claims and pods, and reads usage and causes, while the component is mounted. */

@@ -1,5 +1,5 @@
-// The objects of one watched path as rows of the page. An object is projected when it arrives and then dropped: rows are small,
-// so that 50,000 claims fit into the memory of a tab.
+// The rows of one watched path. Each object is reduced to a small row on arrival, so that 50,000 claims fit into the memory of a
+// tab.
 import { signal } from '@preact/signals'
 import type { ConsoleObject, WatchMessage } from '../../protocol.ts'
 import type { Identified, RowChange } from '../logic/sorted-view.ts'
@@ -8,7 +8,7 @@ interface CollectionError {
   readonly code: number
   readonly reason: string
   readonly message: string
-  /** Absent if the server does not try again. */
+  /** Absent if the server does not retry. */
   readonly retryAfterMs?: number
 }
 
@@ -75,7 +75,7 @@ export class Collection<R extends Identified> {
     }
   }
 
-  /** Forgets everything, when the last user of the collection has left. */
+  /** Clears the collection when it is no longer used. */
   clear(): void {
     for (const uid of [...this.rows.keys()]) this.#delete(uid)
     this.#listed = undefined

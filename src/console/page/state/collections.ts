@@ -1,5 +1,5 @@
-// The watched collections of the page. A collection is watched while a component uses it, and for a while after, so that going
-// back to a screen shows it at once.
+// The watched collections of the page. A collection is watched while a component uses it and for some time afterwards, so that
+// returning to a screen shows its rows immediately.
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { ConsoleObject } from '../../protocol.ts'
@@ -38,7 +38,7 @@ export const socket = new WatchSocket({
   },
 })
 
-/** How long an unused collection stays watched. */
+/** How long an unused collection is still watched. */
 const LINGER_MS = 60_000
 
 /** The newest revision of any collection, for tests that wait until a change is shown. */
@@ -118,7 +118,7 @@ export const eventsOf = (namespace: string, uid: string) =>
     projectEvent,
   )
 
-/** What useCollections needs of a collection of any rows. */
+/** The part of a collection that useCollections needs, for any row type. */
 type AnyCollection = Pick<WatchedCollection<never>, 'use' | 'version' | 'state'>
 
 /** Watches the collections while the component is mounted, and renders it again when they change. */

@@ -15,7 +15,7 @@ export function startConnection(): void {
     else socket.retryNow()
   })
   addEventListener('online', () => socket.retryNow())
-  // A session that has ended closes the socket too; the request then finds out.
+  // The server also closes the socket when the session ends; a request then detects it.
   socket.state.subscribe(({ is }) => {
     if (is === 'lost') info.refresh()
   })

@@ -23,7 +23,7 @@ export const findings = new Polled<DoctorAnswer>('/data/doctor', 60_000)
 const accessCache = signal<ReadonlyMap<string, boolean>>(new Map())
 const requestedChecks = new Set<string>()
 
-/** Returns whether the user may do it, or undefined until the server has answered. */
+/** Returns whether the user has the permission, or undefined until the server has responded. */
 export function isAllowed(check: AccessCheck): boolean | undefined {
   const key = JSON.stringify(check)
   const known = accessCache.value.get(key)
@@ -34,7 +34,7 @@ export function isAllowed(check: AccessCheck): boolean | undefined {
   return known
 }
 
-/** Sends all checks of one render together. Rights are read again after a minute. */
+/** Sends all checks of one render together. Permissions are read again after a minute. */
 async function sendChecks(): Promise<void> {
   const keys = [...requestedChecks].filter((key) => !sentChecks.has(key)).slice(0, CHECKS_MAX)
   if (keys.length === 0) return
@@ -59,7 +59,7 @@ const CHECKS_MAX = 100
 const CACHED_CHECKS_MAX = 1_000
 const RECHECK_MS = 60_000
 
-/** The known answer stays until the next one has arrived. */
+/** The last result remains until the next one arrives. */
 function forget(keys: readonly string[]): void {
   for (const key of keys) {
     requestedChecks.delete(key)

@@ -4,7 +4,7 @@ import type { DfClaim } from '../../protocol.ts'
 import { usageByClaim } from './data.ts'
 import { usePolled } from './polled.ts'
 
-/** Bounds the samples; older ones are dropped. With a sample every 5 s, these are ten minutes. */
+/** Bounds the samples; older ones are dropped. Ten minutes at one sample every 5 s. */
 const SAMPLES_MAX = 120
 const REFRESH_MS = 5_000
 

@@ -1,4 +1,4 @@
-// The current time as a signal that changes every second, for ages and countdowns. It stands still in a hidden tab.
+// The current time as a signal that changes every second, for ages and countdowns. It does not change in a hidden tab.
 import { signal } from '@preact/signals'
 
 export const nowMs = signal(Date.now())

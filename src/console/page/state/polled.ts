@@ -25,7 +25,7 @@ export class Polled<T> {
     this.#intervalMs = intervalMs
   }
 
-  /** Reads now, or directly after the request that is under way. */
+  /** Reads now, or immediately after the request in flight. */
   refresh(): void {
     if (this.#users === 0) return
     if (this.#isRunning) this.#isRequestedAgain = true

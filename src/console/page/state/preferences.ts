@@ -1,4 +1,4 @@
-// Stores the settings of this browser. A browser that keeps none, as in private windows, uses the defaults.
+// Stores the user's settings in this browser. If the browser does not store them, as in private windows, the defaults apply.
 
 const PREFIX = 'stowage-console.'
 

@@ -1,4 +1,4 @@
-// Short messages about the result of an action. They disappear after some seconds; those about failures stay longer.
+// Short messages about the result of an action. They disappear after a few seconds; failures are shown longer.
 import { signal } from '@preact/signals'
 import type { Tone } from '../logic/claim-status.ts'
 

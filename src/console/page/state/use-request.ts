@@ -1,4 +1,4 @@
-// Reads a path when a component is mounted and whenever a value changes. The last answer stays until the next one arrives.
+// Reads a path when a component is mounted and whenever a value changes. The last response is shown until the next one arrives.
 import { useEffect, useState } from 'preact/hooks'
 import { messageOf, request } from './api.ts'
 

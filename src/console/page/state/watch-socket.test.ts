@@ -75,7 +75,7 @@ it('does not reconnect while it is paused', () => {
   expect(connections).toHaveLength(1)
 })
 
-it('waits longer before each attempt, up to 15 s', () => {
+it('increases the delay before each attempt, up to 15 s', () => {
   expect([0, 1, 2, 10].map((attempt) => reconnectDelayMs(attempt, () => 1))).toEqual([500, 1_000, 2_000, 15_000])
 })
 

@@ -1,5 +1,4 @@
-// The WebSocket that carries all watches of the tab. It reconnects with a growing delay, resumes every watch at its last
-// revision, and is closed while the tab is hidden for a minute.
+// The WebSocket that carries all watches of the tab. It reconnects with backoff and resumes every watch at its last revision.
 import { signal } from '@preact/signals'
 import type { WatchCommand, WatchMessage } from '../../protocol.ts'
 
@@ -26,12 +25,12 @@ interface SocketDeps {
   onSessionEnd(): void
 }
 
-/** The code with which the server closes the socket of a session that has ended. */
+/** The code with which the server closes the socket when the session has ended. */
 const SESSION_ENDED = 4401
 const RETRY_MIN_MS = 500
 const RETRY_MAX_MS = 15_000
 
-/** Returns the delay before the n-th attempt to reconnect, between half of it and all of it. */
+/** Returns the delay before the n-th attempt to reconnect, with a jitter of up to half of it. */
 export const reconnectDelayMs = (attempt: number, random: () => number): number =>
   Math.min(RETRY_MIN_MS * 2 ** attempt, RETRY_MAX_MS) * (0.5 + random() / 2)
 

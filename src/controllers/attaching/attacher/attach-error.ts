@@ -41,12 +41,12 @@ export const driverMismatch = (subject: string, driver: string): AttachError =>
 export const driverNotOnNode = (nodeName: string, driver: string): AttachError =>
   new AttachError(`CSINode ${nodeName} does not contain driver ${driver}`, { kind: 'CSINode', name: nodeName })
 
-/** Takes the volume's attachment to the other node. */
-export const attachedToOtherNode = (volumeName: string, { metadata, spec }: Attachment): AttachError =>
+/** `attachment` is the volume's attachment to the other node. */
+export const attachedToOtherNode = (volumeName: string, attachment: Attachment): AttachError =>
   new AttachError(
-    `volume ${volumeName} can be attached to one node only and may still be published on node ${spec.nodeName}; ` +
+    `volume ${volumeName} can be attached to one node only and may still be published on node ${attachment.spec.nodeName}; ` +
       'it is attached after it has been detached from that node',
-    { kind: 'VolumeAttachment', name: metadata.name },
+    { kind: 'VolumeAttachment', name: attachment.metadata.name },
   )
 
 export const accessModesUnsupported = (message: string): AttachError => new AttachError(message)

@@ -73,7 +73,7 @@ it('PLUS-11 reports each phase of a lost node, removes its own objects, and retu
   expect(await capacities()).toHaveLength(3)
 
   await fence()
-  expect(await phase()).toBe('Fenced') // the attachment is left
+  expect(await phase()).toBe('Fenced') // the attachment still exists
   expect(await fixture.pod('web')).toBeUndefined()
   expect((await capacities()).sort()).toEqual(['of-b', 'of-both'])
   await expect(client.get(leaseKind, { namespace: 'kube-node-lease', name: 'a' })).rejects.toMatchObject({ code: 404 })

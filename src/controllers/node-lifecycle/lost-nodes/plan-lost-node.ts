@@ -6,7 +6,7 @@
 //   Unreachable  its heartbeats are missing                                        Unreachable
 //   Fenced       an administrator has confirmed that the machine is off            Unreachable, Fenced
 //   Lost         no pod and no attachment of the fenced node is left               Unreachable, Fenced, Lost
-//   Cleaned      its lease and its capacity objects are gone                       Unreachable, Fenced, Lost, Cleaned
+//   Cleaned      its lease and its capacity objects are deleted                    Unreachable, Fenced, Lost, Cleaned
 //   Quarantined  the fenced node reports again; its agent has not unmounted the    Fenced, Quarantined
 //                volumes of removed pods
 //
@@ -86,7 +86,7 @@ function choosePhase(facts: LostNodeFacts): Pick<LostNodePlan, 'phase' | 'messag
     if (fence === undefined) return { phase: 'InService', message: 'the node reports' }
     const wait = releaseWait(facts, fence)
     return wait === undefined
-      ? { phase: 'InService', message: 'the node has returned and has unmounted what is no longer its own' }
+      ? { phase: 'InService', message: 'the node has returned and has unmounted the volumes of removed pods' }
       : { phase: 'Quarantined', message: wait }
   }
   if (!isOutOfService(node)) {
@@ -109,8 +109,11 @@ function choosePhase(facts: LostNodeFacts): Pick<LostNodePlan, 'phase' | 'messag
   if (!isConfirmedOff(node))
     return { phase: 'Fenced', message: 'the machine is off; waiting until its heartbeats are missing' }
   return ownObjects > 0
-    ? { phase: 'Lost', message: `the machine is off; ${count(ownObjects, 'own object')} of the node remain` }
-    : { phase: 'Cleaned', message: 'the machine is off, and nothing waits for it' }
+    ? {
+        phase: 'Lost',
+        message: `the machine is off; waiting until ${count(ownObjects, 'object')} of the node are deleted`,
+      }
+    : { phase: 'Cleaned', message: 'the machine is off, and all objects of the node are deleted' }
 }
 
 const count = (amount: number, noun: string): string =>
@@ -121,9 +124,9 @@ function releaseWait({ node, leavingPods, staleVolumes }: LostNodeFacts, fence: 
   if (staleVolumes.length > 0)
     return `the node has returned and still uses volumes of pods that were removed: ${staleVolumes.slice(0, NAMES_MAX).join(', ')}`
   if (leavingPods > 0)
-    return `the node has returned and shuts down ${count(leavingPods, 'pod')} that were deleted meanwhile`
+    return `the node has returned and is shutting down ${count(leavingPods, 'pod')} that were deleted meanwhile`
   if (node.metadata.annotations?.[RELEASED_FENCE] !== fence)
-    return 'the node has returned; waiting until its agent has unmounted what is no longer its own'
+    return 'the node has returned; waiting until its agent has unmounted the volumes of removed pods'
   return undefined
 }
 

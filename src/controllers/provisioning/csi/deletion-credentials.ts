@@ -20,7 +20,7 @@ export interface DeletionSecretDeps {
 
 export interface DeletionCredentials {
   readonly credentials: Credentials
-  /** The reason why there are no credentials, for the message if the driver requires them. */
+  /** Why there are no credentials, for the message if the driver requires them. */
   readonly missingReason?: string
 }
 

@@ -28,7 +28,7 @@ const facts = (capabilities: {
 })
 
 describe('deriveObjects', () => {
-  it('SYS-6 derives each field from its capability alone', () => {
+  it('SYS-6 derives each field from one capability', () => {
     const arbitraryFacts = fc.record({
       plugin: fc.subarray([...PLUGIN]),
       controller: fc.subarray([...CONTROLLER]),

@@ -1,5 +1,5 @@
-// Derives the CSIDriver and the StorageClass of a driver from its capabilities. Every field is set, even to its default, so
-// that write-objects.ts can detect changes by a user. Pure.
+// Derives a driver's CSIDriver and StorageClass from its capabilities. Sets every field, even to its default value, so that
+// write-objects.ts can detect changes by a user. Pure.
 //
 //   PUBLISH_UNPUBLISH_VOLUME                     attachRequired
 //   GET_CAPACITY                                 storageCapacity
@@ -58,7 +58,7 @@ export function deriveObjects({ name, plugin, controller, node }: DriverFacts): 
   }
 }
 
-/** Describes the driver's capabilities in words, for the output. */
+/** Describes the driver's capabilities in words, for the command's output. */
 export function describeCapabilities({ controller, node, expansion }: DriverFacts): string[] {
   const canExpand = controller.has('EXPAND_VOLUME') || node.has('EXPAND_VOLUME')
   const isOffline = expansion.has('OFFLINE') && !expansion.has('ONLINE')

@@ -1,5 +1,5 @@
-// One driver on one node of `stowage up`: starts its process if it has a command, waits for its socket, inspects it, writes its
-// objects and registers it with the node's agent. Repeats this when the driver is replaced, and retries every failure.
+// Runs one driver on one node of `stowage up`: starts its command, if any, waits for its socket, inspects it, writes its objects
+// and registers it with the node agent. Repeats this when the driver is replaced, and retries every failure.
 import type { Clock } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { type CsiConnection, connectDriver, type DriverFacts } from '../../../csi/index.ts'
@@ -17,12 +17,12 @@ import type { DriverObjects } from './write-objects.ts'
 
 export interface DriverInstanceOptions {
   readonly socket: string
-  /** The node's agent. Undefined if no node runs here. */
+  /** The node agent. Undefined if this process runs no nodes. */
   readonly agent: Promise<Pick<NodeAgent, 'registerDriver' | 'unregisterDriver'>> | undefined
-  /** Absent for a driver that runs already. */
+  /** Absent for a driver that the user has started. */
   readonly process?: Pick<DriverProcess, 'pid'>
   readonly driverLog?: Pick<DriverLog, 'path' | 'quoteLines'>
-  /** Creates and updates the objects of the driver. */
+  /** Creates and updates the driver's CSIDriver and StorageClass. */
   writeObjects(facts: DriverFacts): Promise<DriverObjects>
   /** Called when the driver is ready, and again when another version of it becomes ready. */
   onReady(driver: ReadyInstance): void
@@ -40,14 +40,14 @@ export interface ReadyInstance extends InspectedDriver {
 
 export interface InstanceProblem {
   readonly reason: string
-  /** The first and last lines that the driver wrote. */
+  /** The first and last lines of the driver's output. */
   readonly output: readonly string[]
 }
 
-/** The socket of a driver that is starting or was restarted is found within this time. */
+/** Interval at which a starting or restarted driver is checked for its socket. */
 const POLL_MS_MIN = 50
 const POLL_MS_MAX = 1_000
-/** A command that has not created its socket after this time is reported. It is still awaited. */
+/** A command that has not created its socket by then is reported as a problem; the wait continues. */
 const START_MS_MAX = 5_000
 /** Interval at which a ready driver is checked for a recreated socket. */
 const WATCH_MS = 500
@@ -106,7 +106,7 @@ export function createDriverInstance(options: DriverInstanceOptions): DriverInst
     registration = { name, signature }
   }
 
-  /** Resolves when the socket was recreated, or throws the problem of a driver that no longer responds. */
+  /** Resolves when the socket is recreated. Throws if the driver no longer responds. */
   async function watchReady(socketId: string, signal: AbortSignal): Promise<void> {
     let probedMs = clock.monotonicMs()
     for (;;) {
@@ -145,7 +145,9 @@ export function createDriverInstance(options: DriverInstanceOptions): DriverInst
     },
   }
 
-  /** A process that is starting has no socket yet, and one that has exited was reported with its exit code. */
+  /**
+   * Reports a failure, except a missing socket of a process that is still starting, or of one whose exit was already reported.
+   */
   function reportFailure(error: Error, waitedMs: number): void {
     const { process } = options
     const isStarting = process && error instanceof NotListeningError && waitedMs < START_MS_MAX
@@ -153,7 +155,7 @@ export function createDriverInstance(options: DriverInstanceOptions): DriverInst
   }
 }
 
-/** Describes a driver: it differs if the registration or the controllers have to be renewed. */
+/** Returns a signature that changes if the driver must be registered again or its controllers restarted. */
 function describeDriver({ facts, node }: InspectedDriver): string {
   const { name, version, plugin, expansion, controller, node: nodeCapabilities } = facts
   const sets = [plugin, expansion, controller, nodeCapabilities].map((set) => [...set].sort())

@@ -23,7 +23,7 @@ it("SYS-6 keeps a driver's output in two files of bounded size", async () => {
   expect(`${previous}${current}`).toBe(lines.slice(-(previous + current).split('\n').length + 1).join(''))
 })
 
-it('SYS-6 quotes the beginning and the end of a long output', async () => {
+it('SYS-6 quotes the beginning and the end of long output', async () => {
   const log = await openDriverLog(join(dir, 'long'))
   const lines = Array.from({ length: 2_000 }, (_, index) => Buffer.from(`line ${index}\n`))
   await log.follow(Readable.from(lines))

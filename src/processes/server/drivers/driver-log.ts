@@ -1,4 +1,4 @@
-// Writes a driver's output to a file of bounded size, and quotes its first and last lines in messages.
+// Writes a driver's output to a file of bounded size, and returns its first and last lines for messages.
 //   log      current output
 //   log.1    output before it
 import { type FileHandle, open, rename } from 'node:fs/promises'
@@ -7,23 +7,23 @@ import { errorCode } from '../../../base/disk-error.ts'
 
 /** A file that reaches this size becomes `log.1`, and the earlier `log.1` is deleted. */
 const LOG_BYTES_MAX = 8 * 1024 ** 2
-/** The beginning and the end of the output that are quoted. The error is at the beginning of usage texts and stack traces. */
+/** How much output is quoted. Both ends, because usage texts and stack traces have the error at their beginning. */
 const QUOTED_CHARACTERS_MAX = 4_096
 const FIRST_LINES_MAX = 3
 const LAST_LINES_MAX = 5
 const LINE_LENGTH_MAX = 300 // longer lines are truncated in messages
 
-/** Colours and other control characters, which must not reach the terminal of the user. */
+/** Colors and other control characters, which must not reach the user's terminal. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is removed
 const ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]|[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 
 export interface DriverLog {
   readonly path: string
-  /** Copies a stream to the file until the stream ends. Output that the disk does not accept is dropped. */
+  /** Copies a stream to the file until the stream ends. Output that cannot be written is dropped. */
   follow(output: Readable): Promise<void>
-  /** Returns the first and last lines since the last call of `startRun`. */
+  /** Returns the first and last lines since `startRun` was called. */
   quoteLines(): string[]
-  /** Forgets the lines of an earlier process. */
+  /** Discards the lines of the previous process. */
   startRun(): void
   close(): Promise<void>
 }

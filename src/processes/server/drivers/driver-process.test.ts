@@ -68,7 +68,7 @@ const readRecord = async (): Promise<ProcessIdentity> => JSON.parse(await readFi
 const isRecorded = async () => existsSync(recordFile) && (await readRecord()).pid !== undefined
 
 describe('createDriverProcess', () => {
-  it('SYS-6 restarts a process that exits, with growing pauses, and keeps its last output', async () => {
+  it('SYS-6 restarts a process that exits, with exponential backoff, and keeps its last output', async () => {
     const { process, exits, stop } = start('echo "cannot open the disk" >&2; exit 3')
     await waitUntil(() => exits.length === 3)
     expect(exits).toEqual(['exited with code 3, 250 ms', 'exited with code 3, 500 ms', 'exited with code 3, 1000 ms'])
@@ -86,7 +86,7 @@ describe('createDriverProcess', () => {
     expect(driverLog.quoteLines()).toEqual([`unix://${socket}`, expect.stringContaining('missing-driver')])
   })
 
-  it('SYS-6 ends the process and the processes that it started', async () => {
+  it('SYS-6 ends the process and its children', async () => {
     const { process, stop } = start(`sleep 1000 & echo $! > ${dir}/child; wait`)
     await waitUntil(() => existsSync(join(dir, 'child')) && statSync(join(dir, 'child')).size > 0)
     await waitUntil(isRecorded)
@@ -100,7 +100,7 @@ describe('createDriverProcess', () => {
 })
 
 describe('a driver that runs as another user', () => {
-  /** Lets this process signal no other process, as if sudo had started them. */
+  /** Makes signals to other processes fail, as if sudo had started them. */
   function forbidSignals() {
     const kill = vi.spyOn(process, 'kill').mockImplementation(() => {
       throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' })
@@ -108,7 +108,7 @@ describe('a driver that runs as another user', () => {
     onTestFinished(() => kill.mockRestore())
   }
 
-  it('SYS-6 is reported with the command that ends it, and does not block the stop of the server', async () => {
+  it("SYS-6 is reported with the command that ends it, and does not block the server's shutdown", async () => {
     const { process: driver, stop, errors } = start('sleep 1000')
     await waitUntil(isRecorded)
     const { pid } = driver
@@ -119,7 +119,7 @@ describe('a driver that runs as another user', () => {
     expect(existsSync(recordFile)).toBe(true)
   })
 
-  it('SYS-6 is reported by the next server, which starts', async () => {
+  it('SYS-6 is reported by the next server, which starts anyway', async () => {
     const child = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' })
     await once(child, 'spawn')
     onTestFinished(() => void execFileSync('kill', ['-KILL', String(child.pid)]))
@@ -157,7 +157,7 @@ describe('endLeftProcess', () => {
     expect(existsSync(recordFile)).toBe(false)
   })
 
-  it('SYS-6 leaves a process that got the PID of the recorded one', async () => {
+  it('SYS-6 does not end a process that reuses the recorded PID', async () => {
     const { child, identity } = await startLeft()
     await writeFile(recordFile, JSON.stringify({ ...identity, startTicks: '1' }))
     await end()
@@ -165,7 +165,7 @@ describe('endLeftProcess', () => {
     child.kill('SIGKILL')
   })
 
-  it('SYS-6 finds a process whose record was not complete by its environment', async () => {
+  it('SYS-6 finds a process with an incomplete record by its environment', async () => {
     const { child } = await startLeft({ [SOCKET_VARIABLE]: socket })
     const exit = once(child, 'exit')
     const { child: otherChild, identity: otherIdentity } = await startLeft({ [SOCKET_VARIABLE]: `${socket}2` })

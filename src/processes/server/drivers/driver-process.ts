@@ -1,5 +1,5 @@
-// Runs a driver's command as a child process in its own process group: restarts it with backoff when it exits, and ends it
-// with the server. A record of the process lets the next server end it if this one is killed (left-process.ts).
+// Runs a driver's command as a child process in its own process group: restarts it with backoff when it exits, and ends it when
+// the server stops. If the server is killed, the next server finds the process by its record (left-process.ts).
 import { rm } from 'node:fs/promises'
 import type { Clock, Random } from '../../../base/clock.ts'
 import { writePrivateFile } from '../../../base/files.ts'
@@ -23,7 +23,7 @@ export interface DriverProcessOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Called when the process has exited, or could not be started, with the reason. It is restarted after `afterMs`. */
+  /** Called with the reason when the process has exited or could not be started. It is restarted after `afterMs`. */
   onExit(exit: { readonly reason: string; readonly afterMs: number }): void
 }
 
@@ -37,9 +37,9 @@ export interface DriverProcess {
 }
 
 const RESTART_BACKOFF = { baseMs: 500, maxMs: 30_000 }
-/** After a run of this length, the next restart is fast again. */
+/** After a run of this length, the backoff starts again at its minimum. */
 const STABLE_MS = 60_000
-/** Time between SIGTERM and SIGKILL. The stop of the server has a longer limit. */
+/** Time between SIGTERM and SIGKILL. Shorter than the server's own shutdown limit. */
 const STOP_MS_MAX = 5_000
 
 export function createDriverProcess(options: DriverProcessOptions): DriverProcess {
@@ -47,13 +47,13 @@ export function createDriverProcess(options: DriverProcessOptions): DriverProces
   let child: ChildGroup | undefined
   let starts = 0
 
-  /** Resolves with the reason of the exit, or with undefined if the signal ended the process. */
+  /** Resolves with the reason for the exit, or with undefined if the process was ended because the signal was aborted. */
   async function runOnce(signal: AbortSignal): Promise<string | undefined> {
     await removeStaleSocket(socket)
     signal.throwIfAborted()
     driverLog.startRun()
     starts++
-    await writePrivateFile(recordFile, '{}\n') // if this process is killed now, the next one searches for the driver
+    await writePrivateFile(recordFile, '{}\n') // if this process is killed now, the next server searches for the driver
     const startedChild = spawnGroup(replaceShell(command), {
       ...process.env,
       CSI_ENDPOINT: `unix://${socket}`,
@@ -83,7 +83,7 @@ export function createDriverProcess(options: DriverProcessOptions): DriverProces
     }
   }
 
-  /** Ends the process and what it started. Returns false, and logs how to end it, if it belongs to another user. */
+  /** Ends the process group. If it belongs to another user, logs how to end it and returns false. */
   async function endGroup(group: ChildGroup): Promise<boolean> {
     const isExited = async (limitMs: number): Promise<boolean> => {
       const limit = new AbortController()
@@ -129,9 +129,9 @@ export function createDriverProcess(options: DriverProcessOptions): DriverProces
   }
 }
 
-/** Makes the shell become the driver, so that its PID and exit code are those of the driver, if the command is a simple one. */
+/** Adds `exec` to a simple command, so that the PID and the exit code are those of the driver instead of the shell. */
 const replaceShell = (command: string): string =>
   /^[^\s=]+(\s|$)/.test(command) && !/[;&|<>()`\n]/.test(command) ? `exec ${command}` : command
 
-/** How long to wait for the last output of a process that has exited: a process that it started may keep the pipe open. */
+/** How long to wait for the last output of a process that has exited. Bounded, because its children may keep the pipe open. */
 const LAST_OUTPUT_MS = 200

@@ -5,7 +5,7 @@ import { expandCommand, isPerNode, nameCommands } from './driver-source.ts'
 describe('expandCommand', () => {
   const values = { socket: '/data/csi.sock', node: 'node-1', dir: '/data/dir' }
 
-  it('SYS-6 replaces the three placeholders, and leaves other braces', () => {
+  it('SYS-6 replaces the three placeholders, and keeps other braces', () => {
     const command = `d --endpoint unix://{socket} --nodeid={node} --pools '[{"path":"{dir}"}]' {other}`
     expect(expandCommand(command, values)).toBe(
       `d --endpoint unix:///data/csi.sock --nodeid=node-1 --pools '[{"path":"/data/dir"}]' {other}`,

@@ -1,4 +1,4 @@
-// Describes where `stowage up --driver` finds a CSI driver: at a socket, or by a command that starts it. Both may contain
+// Describes a driver given with `stowage up --driver`: a socket, or a command that starts the driver. Both may contain
 // placeholders; with {node} there is one driver per node. ../../../cli/commands/up/driver-flag.ts parses the flag.
 import { basename } from 'node:path'
 import { quoteShellWord } from '../../../base/shell-word.ts'
@@ -22,7 +22,7 @@ export const isPerNode = (source: DriverSource): boolean => textOf(source).inclu
 
 export const textOf = (source: DriverSource): string => (source.is === 'socket' ? source.path : source.command)
 
-/** Replaces the placeholders. Other braces stay, because commands contain JSON. */
+/** Replaces the placeholders. Keeps other braces, because commands may contain JSON. */
 export function expandCommand(command: string, values: PlaceholderValues): string {
   return command.replaceAll(/\{(socket|node|dir)\}/g, (_, name: keyof PlaceholderValues) =>
     quoteShellWord(values[name]),
@@ -31,7 +31,7 @@ export function expandCommand(command: string, values: PlaceholderValues): strin
 
 export const expandSocket = (path: string, node: string): string => path.replaceAll('{node}', node)
 
-/** Words of a command that start another program, whose name identifies the driver better. */
+/** Programs that start another program, whose name identifies the driver better. */
 const LAUNCHERS = new Set([
   'env',
   'exec',
@@ -49,8 +49,8 @@ const LAUNCHERS = new Set([
 const NAME_LENGTH_MAX = 24
 
 /**
- * Returns a directory name for each command: its program's name, such as `hostpathplugin`, so that another driver on the
- * same data directory does not find the data of this one. Later commands of the same program get a number.
+ * Returns a directory name for each command: the name of its program, such as `hostpathplugin`, so that drivers that share a data
+ * directory do not mix their data. Further commands of the same program get a number.
  */
 export function nameCommands(commands: readonly string[]): string[] {
   const counts = new Map<string, number>()

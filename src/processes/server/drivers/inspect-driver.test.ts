@@ -36,7 +36,7 @@ describe('inspectDriver', () => {
     expect([node, notes]).toEqual([{ id: 'a', segments: { 'x/node': 'a' }, maxVolumes: 7 }, []])
   })
 
-  it('SYS-6 notes missing features that CSI requires or that pods need', async () => {
+  it('SYS-6 adds a note for each missing feature that CSI requires or that pods need', async () => {
     await fixture.serve({ identity: { getPluginInfo: async () => ({ name: 'a.b' }) } })
     expect((await inspect()).notes).toEqual([
       expect.stringContaining('no vendor_version'),
@@ -44,7 +44,7 @@ describe('inspectDriver', () => {
     ])
   })
 
-  it('SYS-6 reads an older driver, which implements neither Probe nor GetPluginCapabilities', async () => {
+  it('SYS-6 accepts an older driver without Probe and GetPluginCapabilities', async () => {
     const unimplemented = fail('UNIMPLEMENTED', 'unknown method')
     await fixture.serve({
       identity: { probe: unimplemented, getPluginCapabilities: unimplemented },
@@ -69,7 +69,7 @@ describe('inspectDriver', () => {
     ['that is not ready', { probe: async () => ({ ready: false }) }, /Probe reports that the driver is not ready/],
     ['that fails Probe', { probe: fail('FAILED_PRECONDITION', 'no disk') }, /Probe failed.*no disk/],
   ]
-  it.each(identityProblems)('SYS-6 names the problem of a driver %s', async (_name, identity, message) => {
+  it.each(identityProblems)('SYS-6 explains the problem of a driver %s', async (_name, identity, message) => {
     const served = { getPluginInfo: identity.getPluginInfo }
     if (identity.getPluginInfo) {
       // The fixture reads the name before it listens.
@@ -90,7 +90,7 @@ describe('inspectDriver', () => {
     ['without an ID', { nodeId: '' }, /empty node_id/],
     ['with a long ID', { nodeId: 'x'.repeat(193) }, /node_id of 193 bytes; a CSINode can hold 192/],
     ['with a negative limit', { nodeId: 'a', maxVolumesPerNode: -1n }, /must not be negative/],
-  ])('SYS-6 names the problem of a node %s', async (_name, info, message) => {
+  ])('SYS-6 explains the problem of a node %s', async (_name, info, message) => {
     await fixture.serve({ node: nodeService(info) })
     await expect(inspect()).rejects.toThrow(message)
   })
@@ -130,7 +130,7 @@ describe('a socket that is not a driver', () => {
     return inspectDriver(driver, path, signal).finally(() => driver.close())
   }
 
-  it('SYS-6 names a missing path, a file, and a socket without a process', async () => {
+  it('SYS-6 explains a missing path, a file, and a socket without a process', async () => {
     await expect(readSocketId(path)).rejects.toThrow(NotListeningError)
     await expect(readSocketId(path)).rejects.toThrow(`there is no socket at ${path}`)
     await writeFile(path, '')
@@ -142,12 +142,12 @@ describe('a socket that is not a driver', () => {
   it.each([
     ['answers nonsense', (socket: Socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
     ['closes the connection', (socket: Socket) => void socket.destroy()],
-  ])('SYS-6 names a process that %s', async (_name, onConnection) => {
+  ])('SYS-6 explains a process that %s', async (_name, onConnection) => {
     await listen(onConnection)
     await expect(inspect()).rejects.toThrow(/does not speak gRPC$/)
   })
 
-  it('SYS-6 names a process that accepts connections and does not respond', async () => {
+  it('SYS-6 explains a process that accepts connections but does not respond', async () => {
     await listen(() => {})
     await expect(inspect(50)).rejects.toThrow(/accepts connections, but does not respond to GetPluginInfo/)
   })

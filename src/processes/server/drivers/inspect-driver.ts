@@ -1,5 +1,5 @@
-// Asks a driver for its name, capabilities and node, and checks the responses. Errors say exactly what is wrong with the
-// driver or its socket, and what to do, because the driver's author reads them.
+// Reads a driver's name, capabilities and node info, and validates the responses. The error messages are written for the driver's
+// author: they state what is wrong with the driver or its socket, and what to do.
 import { lstat } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
@@ -14,7 +14,7 @@ import {
 
 export interface InspectedDriver {
   readonly facts: DriverFacts
-  /** The response to NodeGetInfo. Undefined if the driver has no Node service. */
+  /** From NodeGetInfo. Undefined if the driver has no Node service. */
   readonly node: DriverNode | undefined
   /** Notes about features that the driver lacks. */
   readonly notes: readonly string[]
@@ -27,17 +27,17 @@ export interface DriverNode {
   readonly maxVolumes: number
 }
 
-/** Timeout of each call. A driver that needs longer is called again. */
+/** Timeout of each call. A call that times out is retried. */
 export const INSPECT_TIMEOUT_MS = 5_000
 const NAME_LENGTH_MAX = 63
-const NODE_ID_BYTES_MAX = 192 // of CSINode; CSI allows 256
+const NODE_ID_BYTES_MAX = 192 // limit of CSINode; CSI allows 256
 
-/** There is no socket, or no process listens at it: normal for a driver that is starting. */
+/** The socket does not exist, or no process listens on it, which is normal while a driver starts. */
 export class NotListeningError extends Error {
   override readonly name = 'NotListeningError'
 }
 
-/** Returns the ID of the socket, which changes when it is recreated. Throws if there is no socket. */
+/** Returns an ID of the socket that changes when the socket is recreated. Throws if there is no socket. */
 export async function readSocketId(path: string): Promise<string> {
   const stats = await lstat(path, { bigint: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') throw new NotListeningError(`there is no socket at ${path}`)
@@ -88,13 +88,13 @@ async function checkIdentity(driver: CsiDriver, path: string, signal: AbortSigna
   if (problem) throw new Error(problem)
 }
 
-/** Distinguishes a socket without a process from a process that does not speak gRPC. */
+/** Determines whether no process listens on the socket, or one that does not speak gRPC. */
 function explainConnection(path: string): Promise<Error> {
   return new Promise((resolve) => {
     const socket = connect(path)
     socket.once('connect', () => {
       socket.destroy()
-      // Without the text of the library, which contains the time: the same problem is reported once.
+      // Omits the gRPC library's message, which contains the time: the same problem must have the same text to be reported once.
       resolve(new Error(`the process that listens at ${path} does not speak gRPC`))
     })
     socket.once('error', ({ code }: NodeJS.ErrnoException) =>

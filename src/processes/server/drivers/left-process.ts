@@ -1,5 +1,5 @@
-// Ends the driver process of a server that was killed. The record has its PID and start time, because the kernel reuses PIDs.
-// If the recorded process has ended, the other processes of its group are recognised by an environment variable.
+// Ends a driver process that a killed server left running. The record has its PID and its start time, because the kernel reuses
+// PIDs. If the recorded process has ended, the rest of its group is found by an environment variable.
 import { readdir, readFile, rm } from 'node:fs/promises'
 import type { Clock } from '../../../base/clock.ts'
 import { errorCode } from '../../../base/disk-error.ts'
@@ -7,12 +7,12 @@ import { readTextIfPresent } from '../../../base/files.ts'
 import type { Logger } from '../../../base/log.ts'
 import { identifyProcess, isRunning, type ProcessIdentity, signalProcess } from '../../../host/process-identity.ts'
 
-/** Environment variable of driver processes: the socket's path with links resolved, which is unique on the machine. */
+/** Environment variable of driver processes: the socket's resolved path, which is unique on the machine. */
 export const SOCKET_VARIABLE = 'STOWAGE_DRIVER_SOCKET'
 
 export interface LeftProcessOptions {
   readonly recordFile: string
-  /** The socket's path, with links resolved. */
+  /** The socket's resolved path. */
   readonly mark: string
   readonly clock: Clock
   readonly log: Logger
@@ -53,7 +53,7 @@ export async function endLeftProcess({ recordFile, mark, clock, log }: LeftProce
   await rm(recordFile, { force: true })
 }
 
-/** A process of another user, e.g. one that sudo(8) started, is reported at the end. */
+/** Ignores EPERM: a process of another user, such as one started by sudo(8), is reported at the end. */
 function signalIfPermitted(identity: ProcessIdentity, signal: NodeJS.Signals): void {
   try {
     signalProcess(identity, signal)
@@ -67,14 +67,14 @@ async function findMembers(mark: string): Promise<ProcessIdentity[]> {
   const members: ProcessIdentity[] = []
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
-    const identity = await identifyProcess(Number(name)) // before its environment: a reused PID would have another start time
+    const identity = await identifyProcess(Number(name)) // read before the environment: a reused PID would have another start time
     const environment = await readFile(`/proc/${name}/environ`, 'utf8').catch(() => '')
     if (environment.split('\0').includes(`${SOCKET_VARIABLE}=${mark}`) && isRunning(identity)) members.push(identity)
   }
   return members
 }
 
-/** Returns undefined for the record of a process that was about to start. */
+/** Returns undefined if the record was written just before the process started. */
 function parseRecord(text: string): ProcessIdentity | undefined {
   try {
     const { pid, startTicks, bootId } = JSON.parse(text) as Partial<ProcessIdentity>

@@ -1,5 +1,5 @@
-// Runs the drivers of `stowage up --driver`, each on one node or, if its command or socket contains {node}, on every node, and
-// reports when they are ready.
+// Runs the drivers given with `stowage up --driver`, each on one node or, if its command or socket contains {node}, on every
+// node, and reports when they are ready.
 //   DATA/nodes/node-1/drivers/NAME/csi.sock   socket of a command
 //   DATA/nodes/node-1/drivers/NAME/data/      {dir} of a command
 //   DATA/nodes/node-1/drivers/NAME/log        output of a command
@@ -24,17 +24,17 @@ import { writeDriverObjects } from './write-objects.ts'
 export interface DriverHost {
   readonly name: string
   readonly dir: string
-  /** Absent without nodes. */
+  /** Absent if this process runs no nodes. */
   readonly agent?: Promise<Pick<NodeAgent, 'registerDriver' | 'unregisterDriver'>>
 }
 
 export interface StartDriversOptions {
   readonly sources: readonly DriverSource[]
-  /** The nodes of this process, or one host without an agent. */
+  /** The nodes in this process, or one host without an agent. */
   readonly hosts: readonly [DriverHost, ...DriverHost[]]
   /** Whether other servers run nodes of the same cluster. */
   readonly isShared: boolean
-  /** Client for the CSIDriver and the StorageClass of each driver. */
+  /** Client for the CSIDriver and StorageClass objects. */
   readonly client: Client
   readonly clock: Clock
   readonly random: Random
@@ -82,7 +82,10 @@ export interface RunningDrivers {
   stop(): Promise<void>
 }
 
-/** Checks what depends on the data directory only, so that the server does not start with a path that no driver can use. */
+/**
+ * Checks the socket paths, which depend only on the data directory, so that the server does not start with a path that is
+ * unusable for drivers.
+ */
 export function checkDriverSources(
   sources: readonly DriverSource[],
   hosts: readonly Pick<DriverHost, 'name' | 'dir'>[],
@@ -128,7 +131,7 @@ export function startDrivers(options: StartDriversOptions): RunningDrivers {
               log,
               onExit({ reason, afterMs }) {
                 const fields = { command: source.command, node, afterMs, reason, output: driverLog.quoteLines() }
-                log.warn(fields, 'the process of a driver ended; restarting it')
+                log.warn(fields, "the driver's process ended; restarting it")
                 instance.reportExit(`the process ${reason}`)
               },
             })
@@ -156,7 +159,7 @@ export function startDrivers(options: StartDriversOptions): RunningDrivers {
       try {
         await Promise.all([instance.run(signal), processRun])
       } finally {
-        await processRun?.catch(() => {}) // it ends with stopProcesses, even if the instance failed
+        await processRun?.catch(() => {}) // stopProcesses ends it, even if the instance failed
         await driverLog?.close()
       }
     }
@@ -190,10 +193,10 @@ interface InstancePlan {
   /** Index of the source. The class of the first source becomes the default class. */
   readonly index: number
   readonly host: DriverHost
-  /** Whether the host is the first that runs the driver. */
+  /** Whether this is the first host that runs the driver. */
   readonly isFirst: boolean
   readonly socket: string
-  /** Directory of the process. Undefined for a driver that runs already. */
+  /** Directory of the driver. Undefined for a driver that the user has started. */
   readonly directory: string | undefined
 }
 
@@ -217,8 +220,8 @@ async function prepareDirectory(directory: string) {
 }
 
 /**
- * Decides which calls of the controllers go to the driver. If the topology contains the node, the volumes of each node belong to
- * the driver there. Otherwise the first driver gets all calls.
+ * Decides whose volumes the driver serves. If its topology contains the node, each driver serves the volumes of its node.
+ * Otherwise the first driver serves all volumes.
  */
 export function chooseRole({
   plan: { source, host, isFirst },
@@ -238,9 +241,11 @@ export function chooseRole({
   return isFirst ? 'cluster' : 'none'
 }
 
-/** Reports a driver on several nodes once: when each of them is ready or has a problem. Later changes are reported at once. */
+/**
+ * Reports a driver on several nodes once, when it is ready or has a problem on each of them. Reports later changes immediately.
+ */
 function createReporter(source: string, count: number, onReport: (report: DriverReport) => void) {
-  const instances = new Map<string, InstanceReport | undefined>() // by node; undefined for a problem
+  const instances = new Map<string, InstanceReport | undefined>() // by node; undefined if it has a problem
   const reportReady = (readyInstances: readonly InstanceReport[]) => {
     const [first] = readyInstances
     if (first) onReport({ is: 'ready', driver: first.facts.name, source, instances: readyInstances })

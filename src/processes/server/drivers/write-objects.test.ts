@@ -72,7 +72,7 @@ describe('writeDriverObjects', () => {
     expect([isDefaultClass, notes]).toEqual([false, [expect.stringContaining('fast stays the default class')]])
   })
 
-  it('SYS-6 follows changed capabilities, even in immutable fields', async () => {
+  it('SYS-6 updates the objects if the capabilities change, even in immutable fields', async () => {
     await write(facts(['CREATE_DELETE_VOLUME']))
     await client.patch(
       storageClassKind,
@@ -99,7 +99,7 @@ describe('writeDriverObjects', () => {
     expect((await readDriver()).spec.attachRequired).toBe(false)
   })
 
-  it('SYS-6 keeps objects that a user changed, and does not recreate a deleted class', async () => {
+  it('SYS-6 does not update objects that a user changed, nor recreate a deleted class', async () => {
     await write(facts(['CREATE_DELETE_VOLUME']))
     await client.patch(storageClassKind, { name: NAME }, { type: 'merge', body: { allowVolumeExpansion: true } })
     await client.patch(csiDriverKind, { name: NAME }, { type: 'merge', body: { spec: { podInfoOnMount: true } } })
@@ -111,7 +111,7 @@ describe('writeDriverObjects', () => {
     expect(await write(facts(['CREATE_DELETE_VOLUME']))).toMatchObject({ storageClass: undefined })
   })
 
-  it('SYS-6 uses the objects of a user who created them first', async () => {
+  it('SYS-6 uses objects that a user created first', async () => {
     await client.create(csiDriverKind, { metadata: { name: NAME }, spec: { attachRequired: false } } as never)
     await client.create(storageClassKind, { metadata: { name: 'gold' }, provisioner: NAME } as never)
     const { csiDriver, storageClass } = await write(facts(['CREATE_DELETE_VOLUME', 'PUBLISH_UNPUBLISH_VOLUME']))

@@ -1,6 +1,6 @@
-// Creates a driver's CSIDriver and StorageClass, and updates them at later starts if its capabilities have changed. An
-// annotation records what was derived. An object that differs from it was changed by a user and is left unchanged; a
-// deleted class is not recreated.
+// Creates a driver's CSIDriver and StorageClass, and updates them at later starts if its capabilities have changed. An annotation
+// records the derived content: an object that differs from it was changed by a user and is not updated. A deleted class is not
+// recreated.
 import type { Stored } from '../../../api/kind.ts'
 import { csiDriverKind } from '../../../api/kinds/csi-driver/csi-driver.ts'
 import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'
@@ -13,10 +13,10 @@ import type { DriverFacts } from '../../../csi/index.ts'
 import { IS_DEFAULT, isBuiltInClass } from '../initial-objects.ts'
 import { type DerivedClass, type DerivedDriverSpec, deriveObjects } from './derive-objects.ts'
 
-/** The objects of a driver as they are in the API. */
+/** The stored objects of a driver. */
 export interface DriverObjects {
   readonly csiDriver: Readonly<CSIDriver>
-  /** The class that was derived, or another class of the driver. Undefined if there is none. */
+  /** The derived class, or another class of the driver. Undefined if there is none. */
   readonly storageClass: Readonly<StorageClass> | undefined
   readonly isDefaultClass: boolean
   /** Why objects differ from the capabilities. */
@@ -30,7 +30,7 @@ export interface WriteObjectsOptions {
   readonly client: Client
 }
 
-/** What the objects were derived from, as JSON. */
+/** The annotation with the derived content, as JSON. */
 export const DERIVED_ANNOTATION = 'stowage.dev/derived'
 
 export async function writeDriverObjects(options: WriteObjectsOptions): Promise<DriverObjects> {
@@ -38,7 +38,7 @@ export async function writeDriverObjects(options: WriteObjectsOptions): Promise<
   const derived = deriveObjects(facts)
   const existingDriver = await find(client, csiDriverKind, { name: facts.name })
   const { items: classes } = await client.list(storageClassKind)
-  // The class comes first: after a crash between the two, the missing CSIDriver shows that the class was not deleted by a user.
+  // Write the class first: after a crash between the two writes, the missing CSIDriver shows that no user deleted the class.
   const classNote = await writeClass({ ...options, derivedClass: derived.storageClass, existingDriver, classes })
   const driverNote = await writeDriver({ ...options, derivedSpec: derived.csiDriver, existingDriver })
   const { items: currentClasses } = await client.list(storageClassKind)
@@ -63,7 +63,7 @@ export type ObjectAction =
   /** A user changed the object, or created it. */
   | { readonly do: 'leave' }
 
-/** Compares an object's content, without metadata, with what is derived now and what was derived when it was written. */
+/** Compares an object's content without metadata, the content derived now, and the content derived when it was written. */
 export function planObject({
   content,
   recordedContent,
@@ -72,7 +72,7 @@ export function planObject({
 }: {
   /** Undefined if the object does not exist. */
   readonly content: object | undefined
-  /** Value of the annotation. Undefined if the object has none. */
+  /** The value of DERIVED_ANNOTATION. Undefined if the object has none. */
   readonly recordedContent: string | undefined
   readonly derivedContent: object
   readonly immutableFields: readonly string[]
@@ -181,7 +181,7 @@ interface CreateClassOptions extends Pick<WriteObjectsOptions, 'client' | 'becom
   readonly classes: readonly Readonly<Stored<StorageClass>>[]
 }
 
-/** Creates the class. As the default class it replaces `local` and `directory`, but not a default that a user created. */
+/** Creates the class. It replaces `local` or `directory` as the default class, but not a default class that a user created. */
 async function createClass({ name, derivedClass, classes, becomesDefault, client }: CreateClassOptions) {
   const defaultClasses = classes.filter(isMarkedDefault)
   const chosenClass = defaultClasses.find((candidate) => !isBuiltInClass(candidate))
@@ -207,7 +207,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const withoutType = ({ apiVersion: _apiVersion, kind: _kind, ...content }: Fields): Fields => content
 
-/** JSON with sorted keys, without fields that are not set. */
+/** Returns JSON with sorted keys and without undefined fields. */
 const toCanonicalJson = (content: object): string =>
   JSON.stringify(
     Object.fromEntries(

@@ -1,5 +1,5 @@
-// Marks the nodes of an earlier `stowage up` that do not run now, because --nodes is smaller, as not ready. Otherwise the
-// scheduler would place pods on them until the node lifecycle controller detects that they do not run.
+// Marks nodes that are not running because `stowage up` was restarted with a smaller --nodes as not ready. Otherwise the
+// scheduler would place pods on them until the node lifecycle controller detects that they are not running.
 import { readdir } from 'node:fs/promises'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
 import { isNotFound } from '../../../api/status-error.ts'
@@ -12,7 +12,7 @@ import { type NodeNames, numberOfDirectory } from './node-names.ts'
 export interface IdleNodesOptions {
   /** The directory that contains one directory per node. */
   readonly dir: string
-  /** Number of running nodes, which are those with the lowest numbers. */
+  /** Number of running nodes. They have the lowest numbers. */
   readonly count: number
   /** Returns the name of a node by its number. */
   readonly nameOf: NodeNames

@@ -1,6 +1,5 @@
-// Runs the nodes of `stowage up` in this process. Each has an agent and a local CSI driver with its own pool, so that
-// topology and capacity behave as in a cluster of several machines. They start after the API server. The names are
-// node-1, node-2 and so on; on a store that several servers share, they contain the host.
+// Runs the nodes of `stowage up` in this process. Each has an agent and a local CSI driver with its own pool, so that topology
+// and capacity behave as in a cluster of several machines. node-names.ts names them.
 //   DATA/nodes/node-1/agent/     directory of the agent, like that of a kubelet
 //   DATA/nodes/node-1/pool/      volumes of the driver
 import { statfs } from 'node:fs/promises'
@@ -32,12 +31,14 @@ export interface NodesOptions {
   readonly dir: string
   /** Size of each pool. Default: POOL_BYTES_MAX, or less on a small disk. */
   readonly poolBytes: number | undefined
+  /** Number of volumes that each driver can stage at the same time. Default: unlimited. */
+  readonly maxVolumesPerNode: number | undefined
   readonly podOptions: PodOptions
-  /** Directories of volumes that a provisioner of this process creates. Pods may mount them. */
+  /** Directories in which a provisioner in this process creates volumes. Pods may mount them. */
   readonly volumesDirs: readonly string[]
-  /** URL of the API server for the environment of containers. */
+  /** URL of the API server, for the environment of containers. */
   readonly serverUrl: string
-  /** Returns how the agent of a node serves logs and commands. */
+  /** Returns the configuration with which a node's agent serves logs and commands. */
   streamsOf(node: string): StreamOptions
   /** Returns a client with the node's identity. */
   clientOf(node: string): Client
@@ -57,20 +58,22 @@ interface ReadyNodes {
   readonly shortcomings: readonly string[]
 }
 
-/** The running nodes, and the names of nodes of an earlier start that do not run now, as `up --output json` prints them. */
+/**
+ * The running nodes, and the names of nodes from an earlier start that are not running now, as `up --output json` prints them.
+ */
 export type StartedNodes = ReadyNodes & { readonly idle: readonly string[] }
 
 export interface RunningNodes {
   readonly drivers: readonly DriverEndpoint[]
-  /** The nodes as hosts of the drivers of the user. */
+  /** The nodes as hosts for the drivers given with --driver. */
   readonly hosts: readonly DriverHost[]
-  /** Resolves when all nodes are ready. Never settles if a node fails or the signal fires first. */
+  /** Resolves when all nodes are ready. Never settles if a node fails or the signal is aborted first. */
   readonly readyNodes: Promise<ReadyNodes>
   /** Rejects when a node cannot start or fails later. */
   readonly failure: Promise<never>
   /**
-   * Must be called after the signal is aborted. Waits for the agents, then stops the drivers, which serve the agents'
-   * last calls.
+   * Must be called after the signal is aborted. Waits for the agents, then stops the drivers, because the agents' last calls need
+   * them.
    */
   stop(): Promise<void>
 }
@@ -102,6 +105,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
       topologyKey: TOPOLOGY_KEY,
       workloadCgroups: [],
       targetRoots: [join(nodeDir, 'agent')],
+      maxVolumesPerNode: options.maxVolumesPerNode,
       version: stowageVersion,
       clock,
       log,
@@ -163,7 +167,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
   }
 }
 
-/** Uses the size of the disk, not its free space, which changes from one start to the next. */
+/** Based on the disk's size rather than its free space, which changes between starts. */
 const choosePoolBytes = async (dir: string, count: number): Promise<number> =>
   calculatePoolBytes({ dir, count, disk: await statfs(dir) })
 

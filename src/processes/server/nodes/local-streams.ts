@@ -1,6 +1,5 @@
-// Configures how the nodes of `stowage up` serve logs and commands: their agents listen on the loopback interface with a
-// certificate that the server issues directly. On a shared store they listen on the machine's address, for the other
-// servers.
+// Configures how the node agents of `stowage up` serve logs and commands: on the loopback interface, with a certificate that the
+// server issues directly. On a shared store they listen on the machine's address, so that the other servers can reach them.
 import { generateKeyPairSync } from 'node:crypto'
 import { encodeDnsName } from '../../../api/certification-request.ts'
 import { encodeName } from '../../../api/distinguished-name.ts'

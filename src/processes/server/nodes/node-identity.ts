@@ -1,4 +1,4 @@
-// Wires the node authorizer, and the bootstrap tokens with which nodes join, into the API server process.
+// Wires the node authorizer, and the authenticator for the bootstrap tokens of joining nodes, into the API server process.
 import {
   type ApiServer,
   certificateAdmission,
@@ -28,16 +28,13 @@ export function createNodeIdentity({ store, clock, log, next }: NodeIdentityOpti
     authorizer,
     admission: [restriction, certificateAdmission(authorizer)],
     authenticateToken: tokens.authenticate,
-    /**
-     * Loads the objects that the authorizer and the authenticator need, and follows their changes until the signal is
-     * aborted.
-     */
+    /** Loads the objects that the authorizer and the authenticator depend on, and watches them until the signal is aborted. */
     async start(server: ApiServer, signal: AbortSignal): Promise<void> {
       const { objects } = server.objects
       const onRevocation = () => void server.endUnauthenticatedWatches()
       await Promise.all([tokens.start({ objects, signal, onRevocation }), start({ objects, signal })])
     },
-    /** Returns a client with a node's rights. */
+    /** Returns a client that acts as the node. */
     clientOf: ({ objects }: ApiServer, nodeName: string): Client =>
       inProcessClient(objects, nodeUser(nodeName), authorizer),
   }

@@ -11,7 +11,7 @@ describe('the names of nodes', () => {
     expect(sharedNodeNames({ hostname: 'x'.repeat(200), dataDir: '/' })(100).length).toBeLessThanOrEqual(63)
   })
 
-  it('are those of the directories on the embedded store', () => {
+  it('equal the directory names on the embedded store', () => {
     expect([1, 12].map(localNodeNames)).toEqual(['node-1', 'node-12'])
     expect(['node-1', 'node-12', 'node-0', 'node-x', 'other'].map(numberOfDirectory)).toEqual([
       1,

@@ -5,23 +5,23 @@ import { createHash } from 'node:crypto'
 export type NodeNames = (number: number) => string
 
 const DIRECTORY_PREFIX = 'node-'
-/** The value of the label kubernetes.io/hostname, which is the name, has at most 63 characters. */
+/** The node name is also the value of the label kubernetes.io/hostname, which has at most 63 characters. */
 const HOST_LENGTH_MAX = 40
 const DIGEST_LENGTH = 4
 
 export const directoryOf: NodeNames = (number) => `${DIRECTORY_PREFIX}${number}`
 
-/** Returns the number of a node's directory, or undefined for other directories. */
+/** Returns the node number in a directory name, or undefined for other directories. */
 export function numberOfDirectory(name: string): number | undefined {
   return /^node-[1-9]\d*$/.test(name) ? Number(name.slice(DIRECTORY_PREFIX.length)) : undefined
 }
 
-/** Returns the names of the nodes of a server that shares its store with no other: node-1, node-2 and so on. */
+/** Returns the names of the nodes of a single server: node-1, node-2 and so on. */
 export const localNodeNames: NodeNames = directoryOf
 
 /**
- * Returns the names of the nodes of one of several servers, such as `web1-3fa2-1`: the host, four digits that differ between the
- * data directories of a host, and the number.
+ * Returns the names of the nodes of a server that shares its store, such as `web1-3fa2-1`: the host, four digits that distinguish
+ * the data directories on the host, and the number.
  */
 export function sharedNodeNames({
   hostname,

@@ -602,7 +602,7 @@ describe('VolumeBinding', () => {
     expect(fixture.events('direct')[1]).toMatch(
       /^Warning FailedScheduling: The volume of claim "data" is requested on node "n2", .* although the scheduler would not choose the node: .*20Gi.*10Gi/,
     )
-    await fixture.waitUntil(() => fixture.storage.rejectedRequests.includes('data on n2'), 'the driver to be asked')
+    await fixture.waitUntil(() => fixture.storage.rejectedRequests.includes('data on n2'), 'the driver to be called')
     expect(fixture.storage.rejectedRequests).not.toContain('data on n1')
   })
 

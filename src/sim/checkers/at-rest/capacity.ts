@@ -1,5 +1,5 @@
-// Checks capacity at rest: the local driver's capacity objects report the free capacity of its nodes, and no pool is
-// over-full.
+// Checks capacity at rest: the local driver's capacity objects report the free capacity of its nodes, and no pool exceeds
+// its capacity.
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { FakeVolume } from '../../../csi/fake/index.ts'
 import { TOPOLOGY_KEY } from '../../plan/catalog.ts'
@@ -30,7 +30,9 @@ export function capacityProblems({ system, view, exemptions }: AtRestContext): P
       const createdVolumes = Object.values(system.drivers.get(name)!.state().volumes).filter(isCreated)
       const usedBytes = createdVolumes.reduce((sum, { capacityBytes, copies }) => sum + capacityBytes * copies, 0)
       if (usedBytes > pool.capacityBytes)
-        problems.push(`pool ${pool.name} of ${name} is over-full: ${usedBytes} of ${pool.capacityBytes}`)
+        problems.push(
+          `pool ${pool.name} of ${name} exceeds its capacity: ${usedBytes} of ${pool.capacityBytes} bytes are used`,
+        )
     }
   for (const [className, storageClass] of view.classes) {
     const { provisioner, volumeBindingMode } = storageClass

@@ -39,7 +39,8 @@ export function claimProblems(claim: ObjectOf<'claim'>, context: AtRestContext):
       checkBound(claim, context, report)
       break
     case 'Lost':
-      if (context.events.about(claim.metadata.uid).length === 0) report('no reason', 'is Lost, and no event says so')
+      if (context.events.about(claim.metadata.uid).length === 0)
+        report('no reason', 'is Lost without an event that reports it')
       if (volumeOf(claim, context)) report('needless wait', 'is Lost, but its volume exists')
       break
     default:
@@ -68,7 +69,7 @@ function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, repor
     // The cloning protection stays on a source claim for the next clone; only a deleted claim loses it.
     if (!isDeleting(claim)) continue
     if (isIntent && events.about(uid).length === 0)
-      report('no reason', 'is being deleted, and no event says what it waits for')
+      report('no reason', 'is being deleted without an event that states the reason')
     if (isNeeded[finalizer] === false) report('not deleted', `is stuck in deletion, held by ${finalizer}`)
   }
   if (isDeleting(claim) && finalizers.length === 0) report('not deleted', 'is stuck in deletion without a finalizer')
@@ -103,13 +104,13 @@ const volumeOf = ({ metadata, spec }: ObjectOf<'claim'>, { view }: AtRestContext
 function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: Report): void {
   const { view, events, system } = context
   const messages = events.about(claim.metadata.uid)
-  if (messages.length === 0) report('no reason', 'is Pending, and no event says why')
+  if (messages.length === 0) report('no reason', 'is Pending without an event that states the reason')
   const isNamespaceDeleting = view.namespaces.get(claim.metadata.namespace ?? '')?.metadata.deletionTimestamp
   if (isNamespaceDeleting || context.exemptions.hadGatesOff) return
   const className = claimClassName(claim)
   const storageClass = view.classes.get(className ?? '')
   const isDefault = ({ metadata }: ObjectOf<'class'>) => metadata.annotations?.[DEFAULT_CLASS] === 'true'
-  const explanation = `it says "${messages.at(-1) ?? 'nothing'}"`
+  const explanation = `its last event is "${messages.at(-1) ?? 'none'}"`
   const defaultClasses =
     className === undefined && !claim.spec?.volumeName ? [...view.classes.values()].filter(isDefault) : []
   // The newest default class is assigned, unless a quota of that class cannot admit the claim.

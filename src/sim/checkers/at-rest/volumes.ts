@@ -35,7 +35,10 @@ export function journalProblems({ view, events }: AtRestContext): Problem[] {
   const uids = [...view.leases.values()].flatMap((lease) => [...journaledUids(lease)])
   return uids
     .filter((uid) => events.about(uid).length === 0)
-    .map((uid) => ({ rule: 'no reason', text: `the intent of claim ${uid} is recorded, and no event says why` }))
+    .map((uid) => ({
+      rule: 'no reason',
+      text: `the intent of claim ${uid} is recorded without an event that states the reason`,
+    }))
 }
 
 export function volumeProblems(volume: ObjectOf<'volume'>, context: AtRestContext): Problem[] {

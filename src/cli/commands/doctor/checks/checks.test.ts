@@ -13,6 +13,7 @@ import { driverCapabilities } from './driver-capabilities.ts'
 import { finalizers } from './finalizers.ts'
 import { CHECKS } from './index.ts'
 import { leases } from './leases.ts'
+import { lostVolumePolicy } from './lost-volume-policy.ts'
 import { placement } from './placement.ts'
 import { rights } from './rights.ts'
 import { topology } from './topology.ts'
@@ -51,6 +52,7 @@ describe('the checks', () => {
       topology: ['unknown'],
       'capacity-objects': ['unknown'],
       placement: ['unknown'],
+      'lost-volume-policy': ['unknown'],
       finalizers: ['unknown'],
       leases: ['unknown'],
       clocks: ['unknown'],
@@ -287,6 +289,24 @@ describe('the check of placement policies', () => {
     const objects = { storageclasses: [aClass('fast', 'headroom'), aClass('slow')] }
     expect(await run(placement, { objects })).toEqual(['ok The placement policies are valid: fast has headroom=20%.'])
     expect(await run(placement, { objects: { storageclasses: [aClass('slow')] } })).toEqual([])
+  })
+})
+
+describe('the check of policies for lost volumes', () => {
+  const aClass = (name: string, policy?: string) => ({
+    metadata: { name, ...(policy === undefined ? {} : { annotations: { 'stowage.dev/lost-volume-policy': policy } }) },
+    provisioner: DRIVER,
+  })
+
+  it('PLUS-9 PLUS-11 reports a policy that counts as wait, and lists valid ones', async () => {
+    const objects = { storageclasses: [aClass('fast', 'delete-after=3d'), aClass('slow', 'mark-lost'), aClass('none')] }
+    expect(await run(lostVolumePolicy, { objects })).toEqual([
+      'warning StorageClass fast: Its policy for lost volumes is invalid, so it counts as wait: "3d" is not a duration: expected hours, minutes or seconds, e.g. 72h, 90m or 30s.',
+    ])
+    expect(await run(lostVolumePolicy, { objects: { storageclasses: objects.storageclasses.slice(1) } })).toEqual([
+      'ok The policies for lost volumes are valid: slow has mark-lost.',
+    ])
+    expect(await run(lostVolumePolicy, { objects, driver: 'other.example' })).toEqual([])
   })
 })
 

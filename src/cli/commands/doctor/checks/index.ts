@@ -9,6 +9,7 @@ import { disk } from './disk.ts'
 import { driverCapabilities } from './driver-capabilities.ts'
 import { finalizers } from './finalizers.ts'
 import { leases } from './leases.ts'
+import { lostVolumePolicy } from './lost-volume-policy.ts'
 import { placement } from './placement.ts'
 import { rights } from './rights.ts'
 import { topology } from './topology.ts'
@@ -21,6 +22,7 @@ export const CHECKS: readonly Check[] = [
   topology,
   capacityObjects,
   placement,
+  lostVolumePolicy,
   finalizers,
   leases,
   clocks,

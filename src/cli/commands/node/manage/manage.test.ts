@@ -133,6 +133,8 @@ describe('stowage node cordon', () => {
   })
 })
 
+const DRAINED_VOLUMES = Number(process.env.DRAINED_VOLUMES ?? 30)
+
 describe('stowage node drain', () => {
   it('PLUS-11 lists in a dry run which pods move, which stay, and what would be lost', async () => {
     await createVolume('only-a', 'a')
@@ -176,6 +178,36 @@ describe('stowage node drain', () => {
     expect(await run('drain', 'a', '--timeout', '0s')).toMatchObject({ code: 1 })
     await program.api.delete(`${STORAGE}/volumeattachments/va`)
     const { code, out } = await run('drain', 'a', '--force', '--grace-period', '0')
+    expect(code, out).toBe(0)
+    expect(await readNames(PODS)).toEqual([])
+  })
+
+  it('PLUS-11 drains a node with many attached volumes, and continues after an interruption', async () => {
+    const names = Array.from({ length: DRAINED_VOLUMES }, (_, i) => `disk-${String(i).padStart(3, '0')}`)
+    for (const name of names) {
+      await createVolume(name)
+      await createPod(`pod-${name}`, { claim: name })
+      await post(`${STORAGE}/volumeattachments`, {
+        metadata: { name },
+        spec: { attacher: DRIVER, nodeName: 'a', source: { persistentVolumeName: name } },
+      })
+    }
+    const plan = await run('drain', 'a', '--dry-run')
+    expect(plan).toMatchObject({ code: 0 })
+    expect(plan.out.match(/ moves$/gm)).toHaveLength(names.length)
+    expect((await readNode('a')).spec?.unschedulable).toBeUndefined()
+    expect(await run('drain', 'a', '--timeout', '0s')).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('Run the command again to continue.'),
+    })
+    const detached = names.slice(0, Math.floor(names.length / 2))
+    for (const name of detached) {
+      await program.api.delete(`${PODS}/pod-${name}?gracePeriodSeconds=0`)
+      await program.api.delete(`${STORAGE}/volumeattachments/${name}`)
+    }
+    expect((await run('drain', 'a', '--dry-run')).out).not.toContain(`pod-${detached[0]} `)
+    for (const name of names.slice(detached.length)) await program.api.delete(`${STORAGE}/volumeattachments/${name}`)
+    const { code, out } = await run('drain', 'a', '--grace-period', '0')
     expect(code, out).toBe(0)
     expect(await readNames(PODS)).toEqual([])
   })

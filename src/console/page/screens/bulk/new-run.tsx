@@ -1,4 +1,4 @@
-// The form for a new run. A run can be started only after its preview was shown, and only as it was previewed.
+// The form for a new run. A run can be started only with the options that were previewed.
 import { useSignal } from '@preact/signals'
 import type { BulkRequest, BulkRun } from '../../../protocol.ts'
 import { Panel } from '../../components/panel.tsx'

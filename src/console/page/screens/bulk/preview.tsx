@@ -1,7 +1,7 @@
-// Shows what a run would do with each claim, as the command prints it with --dry-run.
+// Shows the effect of a run on each claim, like the output of the command with --dry-run.
 import { countOf } from '../../logic/format.ts'
 
-/** The report of grow has sizes, that of migrate has none. */
+/** The report of grow has sizes; the report of migrate has none. */
 export interface PreviewReport {
   readonly claims: readonly {
     readonly namespace: string

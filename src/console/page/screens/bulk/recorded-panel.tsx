@@ -1,5 +1,5 @@
-// Shows the runs that are recorded on claims, including those of other machines. They can be resumed and undone with the
-// command.
+// Shows the runs that are recorded on claims, including those of other machines. Such runs are resumed and undone with the
+// command line.
 import type { RecordedRun } from '../../../protocol.ts'
 import { Meter } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'

@@ -1,5 +1,5 @@
-// When each capacity report was last changed. The time is in the managed fields, which watches leave out, so that the reports are
-// read every half minute.
+// Reads when each capacity report last changed. The time is in the managed fields, which watches omit, so the reports are polled
+// every half minute.
 import { useEffect, useState } from 'preact/hooks'
 import { request } from '../../state/api.ts'
 

@@ -10,7 +10,7 @@ import { messageOf, request } from '../../state/api.ts'
 import { classes, useCollections } from '../../state/collections.ts'
 
 const COUNT_MAX = 1_000
-/** Bounds the shown reasons; pods are usually rejected for the same one. */
+/** Bounds the shown reasons; pods are usually rejected for the same reason. */
 const REASONS_MAX = 2
 
 export function WhatFits() {

@@ -36,7 +36,7 @@ export function ClaimActions({ view }: { readonly view: ClaimView }) {
     else open.value = action
   }
   useEffect(() => addKeys({ e: () => start('expand') }))
-  // A user without rights, such as a viewer, gets no row of dead buttons.
+  // Show no row of disabled buttons to a user without permissions, such as a viewer.
   if (context.mayPatch === false && context.mayDelete === false)
     return <p class="muted">You may look at this claim, but not change it.</p>
   const close = () => {

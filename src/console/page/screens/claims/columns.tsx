@@ -116,7 +116,7 @@ function NoCause() {
   return problem === undefined ? <span class="muted">…</span> : <Unavailable reason={problem} />
 }
 
-/** What the volume has, and what the claim requests if it is more. */
+/** The size of the volume, and the requested size if it is larger. */
 function Size({ view: { requestBytes, capacityBytes, request, capacity } }: { readonly view: ClaimView['claim'] }) {
   const isDifferent = capacityBytes !== undefined && requestBytes !== undefined && requestBytes > capacityBytes
   if (isDifferent)

@@ -78,7 +78,7 @@ interface ChoiceProps {
   readonly values: readonly string[]
 }
 
-/** More values than these are chosen by typing. */
+/** Above this number of values, the user types the value instead of choosing it. */
 const OPTIONS_MAX = 200
 
 function Choice({ name, label, value = '', values }: ChoiceProps) {

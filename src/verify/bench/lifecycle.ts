@@ -1,14 +1,14 @@
-// Takes volumes through their whole lifecycle on a bench: provision, attach, stage, publish, expand, modify, unpublish,
-// unstage, detach, delete. Throws Violation at the first step that does not complete, and if something is left at the end.
+// Runs volumes through their whole lifecycle on a bench: provision, attach, stage, publish, expand, modify, unpublish, unstage,
+// detach, delete. Throws Violation at the first step that does not complete, or if anything is left at the end.
 import { type CheckContext, violate } from '../check.ts'
 import type { Bench, BenchOptions } from './bench.ts'
 
 export interface LifeOptions extends BenchOptions {
   /** Default: 1. */
   readonly volumes?: number
-  /** Pods of each volume on the node. Default: 1. */
+  /** Number of pods that use each volume. Default: 1. */
   readonly podsPerVolume?: number
-  /** Whether to expand and modify at the same time. Default: one after the other. */
+  /** Whether to expand and modify concurrently. Default: false. */
   readonly changesTogether?: boolean
 }
 
@@ -30,7 +30,7 @@ export async function liveThrough(context: CheckContext, options: LifeOptions = 
   }
   const [leftover] = context.leftovers()
   if (leftover)
-    violate(`after the life of the volume, ${leftover}: the driver reported a result that it did not repeat`)
+    violate(`after the lifecycle of the volume, ${leftover}: the driver reported a result that it did not repeat`)
 }
 
 interface LifePod {

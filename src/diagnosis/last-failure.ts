@@ -34,7 +34,7 @@ export function lastFailure(
   return failure && current ? withAttempts(failure, current, cluster) : failure
 }
 
-/** Returns the operation on the object that a component lists, for callers that have found no failure. */
+/** Returns the operation on the object that a component lists, if no failure was found. */
 export function currentOperation(cluster: Cluster, subject: Subject, operation: CsiOperation): Diagnosis | undefined {
   const [current] = findOperations(cluster, subject, OPERATION_NAMES[operation])
   return current && diagnoseOperation(current, operation, cluster)
@@ -44,14 +44,14 @@ function diagnoseEvent(cluster: Cluster, event: Readonly<Event>, operation: CsiO
   const age = ageSeconds(timeOfEvent(event), cluster.snapshot.nowMs)
   const component = event.reportingComponent || event.source?.component || 'the provisioner'
   const attempts = event.series?.count ?? event.count
-  return diagnoseAnswer(event.message ?? '', operation, {
+  return diagnoseFailure(event.message ?? '', operation, {
     subject: { kind: 'Component', name: component },
     numbers: { ...(age === undefined ? {} : { ageSeconds: age }), ...(attempts ? { attempts } : {}) },
   })
 }
 
 /** Describes the message of a failure. Its gRPC code determines whether the same request can still succeed. */
-export function diagnoseAnswer(
+export function diagnoseFailure(
   message: string,
   operation: CsiOperation,
   { subject, numbers = {} }: { readonly subject: Subject; readonly numbers?: Record<string, string | number> },

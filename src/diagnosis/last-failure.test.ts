@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { diagnoseAnswer } from './last-answer.ts'
+import { diagnoseFailure } from './last-failure.ts'
 
 const subject = { kind: 'Component', name: 'provisioner' }
 
-describe('the last answer of a driver', () => {
+describe('the last failure of a driver call', () => {
   it.each([
     ['DeadlineExceeded', 'create', 'false'],
     ['ResourceExhausted', 'create', 'true'],
@@ -12,12 +12,12 @@ describe('the last answer of a driver', () => {
     ['Unavailable', 'expand', 'false'],
   ] as const)('PLUS-1 has the code %s and, for %s, isFinal %s', (code, operation, isFinal) => {
     const message = `failed to provision volume: rpc error: code = ${code} desc = no`
-    const diagnosis = diagnoseAnswer(message, operation, { subject })
+    const diagnosis = diagnoseFailure(message, operation, { subject })
     expect(diagnosis).toMatchObject({ state: 'failed', reason: 'LastAnswer', numbers: { code, isFinal } })
   })
 
   it('PLUS-1 has no code if the message contains none', () => {
-    expect(diagnoseAnswer('the disk is gone', 'create', { subject })).toMatchObject({
+    expect(diagnoseFailure('the disk is gone', 'create', { subject })).toMatchObject({
       reason: 'LastFailure',
       numbers: {},
     })

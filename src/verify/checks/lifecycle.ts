@@ -1,18 +1,18 @@
 // Checks the whole lifecycle of volumes through the controllers and the node agent, with and without faults.
-import { liveThrough } from '../bench/life.ts'
+import { liveThrough } from '../bench/lifecycle.ts'
 import { type Check, violate } from '../check.ts'
 
 const NEEDS = { controller: ['CREATE_DELETE_VOLUME'], node: [], bench: true } as const
 const MANY_VOLUMES = 6
 /** 4 EiB, which quantities can express. */
 const IMPOSSIBLE_BYTES = 2 ** 62
-/** The virtual time for which a claim must stay pending. */
+/** How long, in virtual time, a claim must remain pending. */
 const PENDING_MS = 10 * 60_000
 
-export const lifeChecks: readonly Check[] = [
+export const lifecycleChecks: readonly Check[] = [
   {
     id: 'life',
-    title: 'a volume lives through provision, publish, expand, modify, unpublish and delete',
+    title: 'a volume completes its lifecycle: provision, publish, expand, modify, unpublish and delete',
     rule: {
       section: 'Volume Lifecycle',
       level: 'must',
@@ -34,7 +34,7 @@ export const lifeChecks: readonly Check[] = [
   },
   {
     id: 'life-sent-twice',
-    title: 'every call of a life succeeds again',
+    title: 'every call of the lifecycle succeeds when it is repeated',
     rule: {
       section: 'Timeouts; idempotency of every call',
       level: 'must',
@@ -78,11 +78,11 @@ export const lifeChecks: readonly Check[] = [
   },
   {
     id: 'life-many',
-    title: 'several volumes live at the same time',
+    title: 'several volumes complete their lifecycle concurrently',
     rule: {
       section: 'Concurrency',
       level: 'must',
-      text: 'Calls for different volumes run at the same time, and each volume completes its life.',
+      text: 'Calls for different volumes run at the same time, and each volume completes its lifecycle.',
     },
     needs: NEEDS,
     run: (context) => liveThrough(context, { volumes: MANY_VOLUMES }),
@@ -144,7 +144,7 @@ export const lifeChecks: readonly Check[] = [
     rule: {
       section: 'Timeouts; idempotency of every call; Supervised Lifecycle Management',
       level: 'must',
-      text: 'A driver may be terminated at any time. What a call reported as done survives, and the repeated call succeeds after the restart.',
+      text: 'A driver may be terminated at any time. The results of completed calls survive, and the repeated call succeeds after the restart.',
     },
     needs: { ...NEEDS, restart: true },
     run: (context) => liveThrough(context, { fault: 'killed after' }),
