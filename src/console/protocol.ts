@@ -117,6 +117,12 @@ export interface ConsoleInfo {
   }
 }
 
+/** The response of why, timeline and leaks to a valid request without a result. */
+export interface Problem {
+  /** Why there is no result, for example because the object was deleted or the driver has no socket on the console's machine. */
+  readonly problem: string
+}
+
 // GET /data/why?kind=pvc|pod|pv|node&namespace=&name= answers the Diagnosis of `stowage why -o json`.
 // GET /data/why-lines
 
@@ -231,8 +237,6 @@ export interface LeaksAnswer {
   }[]
   /** What could not be determined, and why. */
   readonly unknown: readonly string[]
-  /** Why there is no result, for example because the driver has no socket on the console's machine. */
-  readonly problem?: string
 }
 
 // GET /data/doctor[?driver=] answers the report of `stowage doctor -o json`.

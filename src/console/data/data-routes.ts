@@ -6,7 +6,7 @@ import type { Transport } from '../../client/http/transport.ts'
 import type { Client } from '../../client/index.ts'
 import { readJsonObject } from '../http/body.ts'
 import { sendJson } from '../http/respond.ts'
-import type { BulkRequest, DfGrouping, LeaksAnswer, RetryRequest, SimulateRequest } from '../protocol.ts'
+import type { BulkRequest, DfGrouping, Problem, RetryRequest, SimulateRequest } from '../protocol.ts'
 import { createAccess } from './access.ts'
 import { createCached } from './cached.ts'
 import type { History } from './history.ts'
@@ -34,6 +34,8 @@ interface Request {
 
 type Handler = (request: Request) => Promise<object>
 
+const WHY_KINDS: readonly string[] = ['pvc', 'pod', 'pv', 'node']
+const TIMELINE_KINDS: readonly string[] = ['pvc', 'pv']
 const GROUPINGS: readonly string[] = ['claim', 'class', 'node', 'pool', 'namespace']
 
 /** Returns a function that handles requests to paths below /data/. */
@@ -54,14 +56,15 @@ export function createDataRoutes(options: DataOptions) {
   )
 
   const leaksOnce = createCached({ clock, keepMs: 30_000, keepMsMax: 120_000 }, (driver) =>
-    insight.findLeaks(driver, stopSignal).catch(answerProblem),
+    insight.findLeaks(driver, stopSignal).catch(toProblem),
   )
 
   const handlers: Readonly<Record<string, Handler>> = {
     'GET info': () => infoOnce(),
-    'GET why': ({ query, signal }) => insight.diagnose(targetOf(query), signal),
+    'GET why': ({ query, signal }) => insight.diagnose(targetOf(query, WHY_KINDS), signal).catch(toProblem),
     'GET why-lines': () => whyLinesOnce(),
-    'GET timeline': ({ query, signal }) => insight.readTimeline(targetOf(query), signal),
+    'GET timeline': ({ query, signal }) =>
+      insight.readTimeline(targetOf(query, TIMELINE_KINDS), signal).catch(toProblem),
     'GET df': ({ query }) => spaceOnce(groupingOf(query)),
     'GET doctor': ({ query }) => doctorOnce(query.get('driver') ?? ''),
     'GET leaks': ({ query }) => leaksOnce(driverOf(query)),
@@ -93,17 +96,21 @@ export function createDataRoutes(options: DataOptions) {
   }
 }
 
-function targetOf(query: URLSearchParams): InsightTarget {
+function targetOf(query: URLSearchParams, kinds: readonly string[]): InsightTarget {
   const [kind, name] = [query.get('kind'), query.get('name')]
   if (!kind || !name) throw badRequest('expected the parameters kind and name')
+  if (!kinds.includes(kind)) throw badRequest(`kind must be one of ${kinds.join(', ')}`)
   const [namespace, uid] = [query.get('namespace'), query.get('uid')]
   return { kind, name, ...(namespace ? { namespace } : {}), ...(uid ? { uid } : {}) }
 }
 
-/** Reports a driver without a socket on this machine in the response, because the request is valid. */
-function answerProblem(error: unknown): LeaksAnswer {
+/**
+ * Converts an error with a message for the user to a response. The request is valid: another user may have deleted the object since the
+ * page was drawn, and a driver may have no socket on this machine.
+ */
+function toProblem(error: unknown): Problem {
   if (!(error instanceof ApiError) || error.code !== 400) throw error
-  return { leaks: [], unknown: [], problem: error.message }
+  return { problem: error.message }
 }
 
 function driverOf(query: URLSearchParams): string {

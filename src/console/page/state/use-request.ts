@@ -1,5 +1,6 @@
 // Reads a path when a component is mounted and whenever a value changes. The last response is shown until the next one arrives.
 import { useEffect, useState } from 'preact/hooks'
+import type { Problem } from '../../protocol.ts'
 import { messageOf, request } from './api.ts'
 
 interface RequestState<T> {
@@ -12,8 +13,8 @@ export function useRequest<T>(path: string, trigger: unknown): RequestState<T> {
   const [state, setState] = useState<RequestState<T>>({})
   useEffect(() => {
     const controller = new AbortController()
-    request<T>(path, { signal: controller.signal }).then(
-      (value) => setState({ value }),
+    request<T | Problem>(path, { signal: controller.signal }).then(
+      (value) => setState(isProblem(value) ? value : { value }),
       (error: unknown) => {
         if (!controller.signal.aborted) setState({ problem: messageOf(error) })
       },
@@ -22,6 +23,9 @@ export function useRequest<T>(path: string, trigger: unknown): RequestState<T> {
   }, [path, trigger])
   return state
 }
+
+const isProblem = (value: unknown): value is Problem =>
+  typeof value === 'object' && value !== null && 'problem' in value && typeof value.problem === 'string'
 
 /** Returns a query with encoded values. */
 export const queryOf = (params: Readonly<Record<string, string>>): string => `?${new URLSearchParams(params)}`
