@@ -111,7 +111,7 @@ describe('the data of the console', () => {
         source: expect.stringMatching(/journal|objects/),
       })
       const missing = await console.request('/data/timeline?kind=pvc&namespace=default&name=nothing')
-      expect(missing).toMatchObject({ status: 200, body: { problem: expect.stringContaining('There is no timeline') } })
+      expect(missing).toMatchObject({ status: 200, body: { problem: expect.stringContaining('There is no ') } })
     }
   })
 
