@@ -10,7 +10,7 @@ import { type CsiDriver, createCsiDriver } from './driver.ts'
 import { ConnectionError, CsiError, codeNameOf } from './errors.ts'
 import type { CallObserver } from './metrics.ts'
 import { createSecretMask, type SecretMask } from './secret-mask.ts'
-import { socketPathOf } from './socket-path.ts'
+import { parseSocketPath } from './socket-path.ts'
 import { type CallOptions, pathOf } from './transport.ts'
 
 export interface ConnectOptions {
@@ -21,7 +21,7 @@ export interface ConnectOptions {
   readonly metrics?: CallObserver
   /** Timeout of calls that set none themselves. Default: 10 s. */
   readonly timeoutMs?: number
-  /** Masks secrets in texts of the driver. Default: a mask that all connections of this process to the socket share. */
+  /** Masks secrets in the driver's messages. Default: a mask that all connections of this process to the socket share. */
   readonly secretMask?: SecretMask
 }
 
@@ -48,9 +48,9 @@ const TIMEOUT_HEADER_MS_MAX = 99_999_999 // the header allows eight digits
 
 export function connectDriver(options: ConnectOptions): CsiConnection {
   const { address, clock, log, metrics, timeoutMs = 10_000 } = options
-  const path = socketPathOf(address)
+  const path = parseSocketPath(address)
   const client = new Client(`unix:${path}`, credentials.createInsecure(), CHANNEL_OPTIONS)
-  const secretMask = options.secretMask ?? secretMaskOf(path)
+  const secretMask = options.secretMask ?? getSecretMask(path)
   const closeAbort = new AbortController()
   setMaxListeners(0, closeAbort.signal) // every call in flight has a listener
   const availability = createAvailabilityLog({ log, path, isClosed: () => closeAbort.signal.aborted })
@@ -112,7 +112,7 @@ export function connectDriver(options: ConnectOptions): CsiConnection {
  */
 const secretMasks = new LruCache<string, SecretMask>(MASKED_SOCKETS_MAX)
 
-function secretMaskOf(path: string): SecretMask {
+function getSecretMask(path: string): SecretMask {
   const mask = secretMasks.get(path) ?? createSecretMask()
   secretMasks.set(path, mask)
   return mask
@@ -134,7 +134,7 @@ function createAvailabilityLog({
         availability = 'available'
       } else if (availability === 'available' && !isClosed()) {
         log.warn(
-          { socket: path, reason: systemErrorOf(error.details) },
+          { socket: path, reason: extractErrorCode(error.details) },
           'the CSI driver is unavailable; calls fail until it restarts',
         )
         availability = 'unavailable'
@@ -165,7 +165,7 @@ export const withoutMessage = (method: string): string => `${method} failed with
 
 const notConnected = (path: string, details: string) =>
   new ConnectionError(
-    `Cannot connect to the CSI driver at ${path} (${systemErrorOf(details)}). Start the driver, or correct the address of its socket.`,
+    `Cannot connect to the CSI driver at ${path} (${extractErrorCode(details)}). Start the driver, or correct the address of its socket.`,
   )
 const connectionLost = (method: DescMethod, path: string, details: string) =>
   new ConnectionError(
@@ -181,4 +181,4 @@ const cancelled = (method: DescMethod) =>
 const connectionClosed = (method: DescMethod, path: string) =>
   new CsiError('CANCELLED', `${method.name} was cancelled because this process closed the connection to ${path}.`)
 
-const systemErrorOf = (details: string) => /E[A-Z]{3,}/.exec(details)?.[0] ?? details
+const extractErrorCode = (details: string) => /E[A-Z]{3,}/.exec(details)?.[0] ?? details

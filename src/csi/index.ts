@@ -30,7 +30,7 @@ export {
 export { type CallObserver, createCsiMetrics, createCsiPluginMetrics } from './metrics.ts'
 export { waitUntilReady } from './ready.ts'
 export { recordCalls, VOLUME_CHANGES } from './record-calls.ts'
-export { redact, secretsOf } from './redact.ts'
+export { findSecrets, redact } from './redact.ts'
 export { createSecretMask, type SecretMask } from './secret-mask.ts'
 export { serializeCalls, subjectOf } from './serialize-calls.ts'
 export { type ServedDriver, serveDriver } from './serve.ts'

@@ -48,7 +48,7 @@ describe('redact', () => {
   })
 })
 
-describe('the texts of a driver', () => {
+describe("the driver's messages", () => {
   const SECRET = 'correct-horse/battery'
   const FORMS = [SECRET, encodeURIComponent(SECRET), Buffer.from(SECRET).toString('base64')]
   const QUOTE = `login with ${FORMS.join(', ')} failed`

@@ -1,4 +1,4 @@
-// Redacts CSI messages for logs, and masks the secrets of requests in texts of the driver. Secrets are fields marked
+// Redacts CSI messages for logs, and masks the secrets of requests in the driver's messages. Secrets are fields marked
 // csi_secret, service account tokens, and mount flags, which may contain a password. secret-mask.ts finds them in texts.
 import {
   clone,
@@ -36,7 +36,7 @@ export function redact(schema: DescMessage, message: Message, mask?: SecretMask)
 /** Masks the secrets of this and earlier requests in errors and in the `message` fields of responses. */
 export function maskSecrets(send: Transport, mask: SecretMask): Transport {
   return async (method: DescMethod, request: Message, options) => {
-    mask.add(secretsOf(method.input, request))
+    mask.add(findSecrets(method.input, request))
     try {
       const response = await send(method, request, options)
       maskTexts(reflect(method.output, response), mask)
@@ -50,26 +50,26 @@ export function maskSecrets(send: Transport, mask: SecretMask): Transport {
 }
 
 /** Returns the secret values of a request. */
-export function secretsOf(schema: DescMessage, request: Message): string[] {
+export function findSecrets(schema: DescMessage, request: Message): string[] {
   const message = reflect(schema, request)
   return message.fields.flatMap((field) => {
     if (!message.isSet(field)) return []
     if (field.fieldKind === 'map') {
       const map = message.get(field) as ReflectMap
       if (isSecret(field)) return [...map.values()] as string[]
-      return map.has(SERVICE_ACCOUNT_TOKENS) ? tokensIn(map.get(SERVICE_ACCOUNT_TOKENS) as string) : []
+      return map.has(SERVICE_ACCOUNT_TOKENS) ? findTokens(map.get(SERVICE_ACCOUNT_TOKENS) as string) : []
     }
     if (field.fieldKind === 'list' && field.listKind === 'message')
-      return [...(message.get(field) as ReflectList)].flatMap((item) => flagSecretsOf(item as ReflectMessage))
-    return field.fieldKind === 'message' ? flagSecretsOf(message.get(field) as ReflectMessage) : []
+      return [...(message.get(field) as ReflectList)].flatMap((item) => findFlagSecrets(item as ReflectMessage))
+    return field.fieldKind === 'message' ? findFlagSecrets(message.get(field) as ReflectMessage) : []
   })
 }
 
 /** Returns the mount flags with a value, and the value alone if the name says that it is a credential. */
-function flagSecretsOf(message: ReflectMessage): string[] {
+function findFlagSecrets(message: ReflectMessage): string[] {
   return message.fields.flatMap((field) => {
     if (!message.isSet(field)) return []
-    if (field.fieldKind === 'message') return flagSecretsOf(message.get(field) as ReflectMessage)
+    if (field.fieldKind === 'message') return findFlagSecrets(message.get(field) as ReflectMessage)
     if (field.name !== 'mount_flags' || field.fieldKind !== 'list') return []
     return ([...(message.get(field) as ReflectList)] as string[]).flatMap((flag) => {
       const [name = '', value] = splitOnce(flag, '=')
@@ -85,7 +85,7 @@ function splitOnce(text: string, separator: string): [string, string | undefined
 }
 
 /** Returns the text, and the tokens in it if it is `{"audience": {"token": "…", "expirationTimestamp": "…"}}`. */
-function tokensIn(text: string): string[] {
+function findTokens(text: string): string[] {
   try {
     const byAudience = JSON.parse(text) as Readonly<Record<string, { readonly token?: unknown } | null>>
     const tokens = Object.values(byAudience).map((entry) => entry?.token)

@@ -1,4 +1,4 @@
-// Masks secrets in texts of a driver: error messages, volume conditions and logged messages. A driver may quote a secret of
+// Masks secrets in what a driver returns: error messages, volume conditions and logged messages. A driver may quote a secret of
 // any earlier call, for example because it retries a login, so the mask stores the secrets of earlier calls. It replaces
 // whole secrets, single lines of them, and their encodings: base64 at any offset (as in `Basic` credentials),
 // percent-encoding, hexadecimal and JSON escapes.
@@ -51,7 +51,7 @@ export function createSecretMask(): SecretMask {
       if (values.size === 0 || text === '') return text
       return replaceRanges(
         text,
-        [...values.keys()].flatMap((value) => formsOf(value).flatMap((form) => rangesOf(text, form))),
+        [...values.keys()].flatMap((value) => formsOf(value).flatMap((form) => findRanges(text, form))),
       )
     },
   }
@@ -62,7 +62,7 @@ interface Range {
   readonly end: number
 }
 
-function rangesOf(text: string, form: string): Range[] {
+function findRanges(text: string, form: string): Range[] {
   const ranges: Range[] = []
   for (let start = text.indexOf(form); start !== -1; start = text.indexOf(form, start + 1))
     ranges.push({ start, end: start + form.length })
@@ -85,7 +85,7 @@ function replaceRanges(text: string, ranges: readonly Range[]): string {
 function buildForms(value: string): readonly string[] {
   const lines = [value, value.trim(), ...value.split(/\r?\n/).map((line) => line.trim())]
   const plainForms = [...new Set(lines)].filter((line) => line.length >= SECRET_CHARACTERS_MIN)
-  const encodedForms = plainForms.flatMap(encodingsOf).filter((form) => form.length >= ENCODED_CHARACTERS_MIN)
+  const encodedForms = plainForms.flatMap(listEncodings).filter((form) => form.length >= ENCODED_CHARACTERS_MIN)
   const escapedForms = plainForms.flatMap((line) => [escapeJson(line), escapeJson(escapeJson(line))])
   return [...new Set([...plainForms, ...escapedForms, ...encodedForms])]
 }
@@ -93,14 +93,14 @@ function buildForms(value: string): readonly string[] {
 /** Escapes a text as in a JSON string. */
 const escapeJson = (text: string) => JSON.stringify(text).slice(1, -1)
 
-function encodingsOf(text: string): string[] {
+function listEncodings(text: string): string[] {
   const bytes = Buffer.from(text)
   const hex = bytes.toString('hex')
-  return [...percentEncodingsOf(text), ...base64FormsOf(bytes), hex, hex.toUpperCase()]
+  return [...listPercentEncodings(text), ...listBase64Forms(bytes), hex, hex.toUpperCase()]
 }
 
 /** Returns the encodings of JavaScript, of forms and of Go's path and query escapes, with upper- and lower-case digits. */
-function percentEncodingsOf(text: string): string[] {
+function listPercentEncodings(text: string): string[] {
   const component = encodeURIComponent(text.toWellFormed())
   const strict = component.replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
   const path = component.replace(/%(?:24|26|2B|3A|3D|40)/g, decodeURIComponent) // Go keeps $&+:=@ in a path
@@ -112,7 +112,7 @@ function percentEncodingsOf(text: string): string[] {
  * Returns the base64 of the bytes alone, and the part that is the same wherever they stand in a longer value:
  *   hunter2 alone aHVudGVyMg==, in longer values …aHVudGVyM…, …h1bnRlcj… or …odW50ZXIy…
  */
-function base64FormsOf(bytes: Buffer): string[] {
+function listBase64Forms(bytes: Buffer): string[] {
   const base64 = bytes.toString('base64')
   const forms = [base64, base64.replace(/=+$/, '')]
   for (const offset of [0, 1, 2]) {

@@ -14,10 +14,10 @@ import type { ServiceHandlers } from './driver.ts'
 import { type CsiCode, CsiError } from './errors.ts'
 import { Controller, Identity, Node } from './gen/csi_pb.js'
 import type { CallObserver } from './metrics.ts'
-import { redactLazily, secretsOf } from './redact.ts'
+import { findSecrets, redactLazily } from './redact.ts'
 import { removeStaleSocket } from './remove-stale-socket.ts'
 import { createSecretMask, type SecretMask } from './secret-mask.ts'
-import { socketPathOf } from './socket-path.ts'
+import { parseSocketPath } from './socket-path.ts'
 import { pathOf } from './transport.ts'
 
 export interface ServeOptions {
@@ -41,7 +41,7 @@ const MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 
 export async function serveDriver(options: ServeOptions): Promise<ServedDriver> {
   const { endpoint, identity, controller, node, clock, log } = options
-  const path = socketPathOf(endpoint)
+  const path = parseSocketPath(endpoint)
   await removeStaleSocket(path)
 
   const driverName = await readDriverName(identity)
@@ -128,7 +128,7 @@ function createServiceImplementation(
         if (!handle) throw new CsiError('UNIMPLEMENTED', `${driverName} does not implement ${method.name}`)
         return create(method.output, await handle.call(handlers, call.request, { signal: cancellation.signal }))
       }
-      secretMask.add(secretsOf(method.input, call.request))
+      secretMask.add(findSecrets(method.input, call.request))
       log.debug(
         { method: pathOf(method), request: redactLazily(method.input, call.request, secretMask) },
         'serving a CSI call',

@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 const SOCKET_PATH_BYTES_MAX = 107
 
 /** Returns the absolute path of `unix:///run/x/csi.sock`, `unix:x.sock` or a plain path. */
-export function socketPathOf(address: string): string {
+export function parseSocketPath(address: string): string {
   const scheme = /^([a-z][a-z0-9+.-]*):(\/\/)?/i.exec(address)
   if (scheme && scheme[1]?.toLowerCase() !== 'unix') {
     throw new Error(`"${address}" is not a Unix socket. Use unix:///path/to/csi.sock, or just the path.`)

@@ -1,4 +1,4 @@
-// DriverContext: the dependencies that the CSI calls of the driver share, and checks that several calls use.
+// Declares the dependencies and the checks that the driver's CSI calls share.
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Backend } from './backends/backend.ts'

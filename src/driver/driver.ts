@@ -8,7 +8,7 @@ import { readTextIfPresent, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
 import { createCsiPluginMetrics, type ServedDriver, serveDriver } from '../csi/index.ts'
-import { socketPathOf } from '../csi/socket-path.ts'
+import { parseSocketPath } from '../csi/socket-path.ts'
 import { type Host, type HostFacts, openHost, probeHost } from '../host/index.ts'
 import { listCgroups } from '../host/limits/hierarchy.ts'
 import { watchCgroups } from '../host/limits/watch-cgroups.ts'
@@ -261,7 +261,7 @@ async function serve(
   driver: DriverContext,
   registry: Registry,
 ): Promise<ServedDriver> {
-  await mkdir(dirname(socketPathOf(endpoint)), { recursive: true })
+  await mkdir(dirname(parseSocketPath(endpoint)), { recursive: true })
   return serveDriver({
     endpoint,
     identity: createIdentityService(version, driver.backend),

@@ -1,4 +1,4 @@
-// Metrics of the driver, its pool and its volumes.
+// Collects the metrics of the driver, its pool and its volumes.
 import { Gauge, type Registry } from 'prom-client'
 import type { HostFacts } from '../host/index.ts'
 import type { DriverContext } from './context.ts'

@@ -50,7 +50,7 @@ export function parseParameters(parameters: ParameterMap, mutableParameters: Par
 const RESERVED_PREFIX = 'csi.storage.k8s.io/'
 
 /** Returns the driver's parameters. A GetCapacity request also contains those for the sidecars. */
-export function ownParameters(parameters: ParameterMap): ParameterMap {
+export function selectDriverParameters(parameters: ParameterMap): ParameterMap {
   const ownEntries = Object.fromEntries(Object.entries(parameters).filter(([key]) => !key.startsWith(RESERVED_PREFIX)))
   const fsType = parameters[`${RESERVED_PREFIX}fstype`]
   return fsType ? { fsType, ...ownEntries } : ownEntries

@@ -69,7 +69,7 @@ const ERRNO: Readonly<Record<string, { code: CsiFailureCode; description: string
   },
   EEXIST: {
     code: 'FAILED_PRECONDITION',
-    description: 'already exists and is something else',
+    description: 'already exists with another type',
     advice: 'Remove it, or use another path.',
   },
   ENOTDIR: {

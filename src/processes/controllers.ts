@@ -92,7 +92,7 @@ export interface ControllersOptions {
   readonly drivers: readonly DriverEndpoint[]
   /** Default: unix sockets. */
   readonly connect?: Connect
-  /** Returns the client of a controller, which acts as that controller's own user. Default: `client` for all. */
+  /** Returns a controller's client, which authenticates as that controller. Default: `client` for all. */
   readonly clientOf?: ClientOf
 }
 
@@ -117,7 +117,7 @@ export type DriverRole = 'node' | 'cluster' | 'none'
 export const CONTROLLERS_LEASE = 'stowage-controllers'
 
 export interface RunControllersOptions extends ControllersOptions {
-  /** The client of the shared caches, of leader election, and of controllers without a client of their own. */
+  /** Used by the shared caches, by leader election, and by controllers without a separate client. */
   readonly client: Client
   readonly registry: Registry
   readonly metrics: ClientMetrics

@@ -16,7 +16,7 @@ export interface DiscoverDriverOptions {
   readonly signal: AbortSignal
   /** The only node the driver serves. */
   readonly nodeName?: string
-  /** Whether to retry every failure, or only those of a driver that is not running. */
+  /** Whether to retry every failure. Otherwise only UNAVAILABLE is retried, which means that the driver is not running. */
   readonly retry: 'unavailable' | 'always'
 }
 

@@ -50,7 +50,7 @@ export interface DriverControllersDeps extends ControllerDeps, DiscoveredDriver 
    */
   readonly leaseNamespace?: string
   readonly driverMetrics: DriverMetrics
-  /** Returns the client of a controller, which acts as that controller's own user. Default: `client` for all. */
+  /** Returns a controller's client, which authenticates as that controller. Default: `client` for all. */
   readonly clientOf?: ClientOf
 }
 
@@ -83,7 +83,7 @@ export interface DriverParts {
 export function createDriverControllers(deps: DriverControllersDeps, parts: DriverParts): Controllers {
   const { clock, random, log, metrics, driver, facts, node, gates, election, driverMetrics } = deps
   const clientOf: ClientOf = deps.clientOf ?? (() => deps.client)
-  const commonOf = (component: InProcessComponent) => ({
+  const commonDepsFor = (component: InProcessComponent) => ({
     client: clientOf(component),
     caches: deps.caches,
     clock,
@@ -103,7 +103,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
   }
 
   function createChangeControllers(options: DriverChangeOptions): Controllers {
-    const common = commonOf('resizer')
+    const common = commonDepsFor('resizer')
     const events = recorderFor(common.client, `external-resizer ${facts.name}`) // the component name that upstream uses
     return createVolumeChanges({
       ...common,
@@ -122,7 +122,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     ...options
   }: NonNullable<DriverParts['provisioning']>): Controllers {
     const { instance } = parts
-    const common = commonOf('provisioner')
+    const common = commonDepsFor('provisioner')
     const events = instance ? recorderFor(common.client, `${facts.name}_${instance}_${randomUuid(random)}`) : undefined
     const { leaseNamespace: namespace } = deps
     const isJournaled = election !== undefined && namespace !== undefined && node === undefined
@@ -147,7 +147,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
   }
 
   function createCapacity({ client, ...options }: NonNullable<DriverParts['capacity']>) {
-    const common = commonOf('provisioner')
+    const common = commonDepsFor('provisioner')
     return createCapacityControllers({
       ...common,
       ...csi,
@@ -163,7 +163,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     const { client } = deps
     const events = recorderFor(client, `csi-pv-monitor-controller-${facts.name}`) // the component name that upstream uses
     return createVolumeHealth({
-      ...commonOf('provisioner'),
+      ...commonDepsFor('provisioner'),
       client,
       ...csi,
       node,
@@ -176,10 +176,11 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
   // The order of creation is the order in which caches start.
   const changeControllers = parts.volumeChanges && createChangeControllers(parts.volumeChanges)
   const provisioning = parts.provisioning && createProvisioning(parts.provisioning)
-  const protection = parts.sourceProtection && createSourceProtection(commonOf('provisioner'), parts.sourceProtection)
+  const protection =
+    parts.sourceProtection && createSourceProtection(commonDepsFor('provisioner'), parts.sourceProtection)
   const attacher =
     parts.attaching &&
-    createAttacher({ ...commonOf('attacher'), ...csi, options: { nodeName: node?.name, ...parts.attaching } })
+    createAttacher({ ...commonDepsFor('attacher'), ...csi, options: { nodeName: node?.name, ...parts.attaching } })
   const capacity = parts.capacity && createCapacity(parts.capacity)
   const health = parts.volumeHealth && createHealth(parts.volumeHealth)
   const controllers = [provisioning, protection, attacher, changeControllers, capacity, health]

@@ -24,7 +24,7 @@ export interface DriverSocketOptions extends ControllerDeps {
   readonly driverMetrics: DriverMetrics
   readonly throttle?: ThrottleOptions
   readonly election?: LeaderElection
-  /** Returns the client of a controller. Default: `client` for all. */
+  /** Returns a controller's client. Default: `client` for all. */
   readonly clientOf?: ClientOf
   /** Default: a unix socket. */
   readonly connect?: Connect

@@ -4,7 +4,7 @@
 /** The lease of external-provisioner. */
 export const provisionerLease = (driver: string): string => sanitize(driver)
 
-/** The lease of external-resizer. With --node-deployment, which upstream does not have, every node has its own. */
+/** The lease of external-resizer. With --node-deployment, which upstream does not have, every node has a separate lease. */
 export const resizerLease = (driver: string, node?: string): string =>
   `external-resizer-${sanitize(driver)}${node === undefined ? '' : `-${node}`}`
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { silentLog } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { type EtcdLocation, explainEtcdError, parseStore, warnOfPlainText } from './open-store.ts'
+import { type EtcdLocation, explainEtcdError, parseStore, warnAboutPlainText } from './open-store.ts'
 
 describe('parseStore', () => {
   it('returns the embedded store if the flag is not set', () => {
@@ -42,7 +42,7 @@ describe('explainEtcdError', () => {
   })
 })
 
-describe('warnOfPlainText', () => {
+describe('warnAboutPlainText', () => {
   it.each([
     ['etcd://127.0.0.1:2379', []],
     ['etcd://localhost:2379,[::1]:2379,127.8.0.1:1', []],
@@ -51,7 +51,10 @@ describe('warnOfPlainText', () => {
     ['etcd://10.0.0.1:2379,127.0.0.1.example:1', ['10.0.0.1:2379', '127.0.0.1.example:1']],
   ])('SYS-9 warns about unencrypted endpoints (store %s: %j)', (store, endpoints) => {
     const warnings: object[] = []
-    warnOfPlainText(parseStore(store) as EtcdLocation, { ...silentLog, warn: (fields) => void warnings.push(fields) })
+    warnAboutPlainText(parseStore(store) as EtcdLocation, {
+      ...silentLog,
+      warn: (fields) => void warnings.push(fields),
+    })
     expect(warnings).toEqual(endpoints.length > 0 ? [{ endpoints }] : [])
   })
 })

@@ -48,7 +48,7 @@ export function parseStore(text: string | undefined): StoreLocation {
 }
 
 /** Logs a warning if objects, including Secrets, cross a network without TLS. */
-export function warnOfPlainText({ endpoints, isEncrypted }: EtcdLocation, log: Logger): void {
+export function warnAboutPlainText({ endpoints, isEncrypted }: EtcdLocation, log: Logger): void {
   const remoteEndpoints = isEncrypted ? [] : endpoints.filter((endpoint) => !isLoopback(endpoint))
   if (remoteEndpoints.length === 0) return
   log.warn(

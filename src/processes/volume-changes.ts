@@ -35,9 +35,9 @@ export interface DriverChangeOptions extends VolumeChangeOptions {
   readonly expanding?: ExpandingOptions
   readonly modifying?: ModifyingOptions
   readonly throttle?: ThrottleOptions
-  /** Default true. */
+  /** Default: true. */
   readonly isExpansionEnabled?: boolean
-  /** Default true. */
+  /** Default: true. */
   readonly isModificationEnabled?: boolean
 }
 

@@ -16,7 +16,7 @@ import { createScript, type Script } from './script.ts'
 import { type FakeSettings, fakeSettings } from './settings.ts'
 import { snapshotHandlers } from './snapshots.ts'
 import { emptyState, type FakeState } from './state.ts'
-import { volumeByName } from './state-index.ts'
+import { findVolumeByName } from './state-index.ts'
 import { volumeHandlers } from './volumes.ts'
 
 export interface FakeDriverOptions {
@@ -149,6 +149,6 @@ function subjectOf(state: FakeState, method: DescMethod, request: Message): { na
   const id = volumeId || (method.name === 'CreateSnapshot' ? sourceVolumeId : undefined)
   if (id) return { id, name: state.volumes[id]?.name ?? id }
   if (snapshotId) return { id: snapshotId, name: state.snapshots[snapshotId]?.name ?? snapshotId }
-  if (name) return { id: volumeByName(state, name)?.id ?? '', name }
+  if (name) return { id: findVolumeByName(state, name)?.id ?? '', name }
   return undefined
 }

@@ -13,7 +13,7 @@ import { parseRange } from './sizes.ts'
 import { type FakeNodeVolume, type FakeUse, type FakeVolume, isEmpty } from './state.ts'
 
 export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
-  const nodeVolumeOf = (volume: FakeVolume): FakeNodeVolume => {
+  const ensureNodeVolume = (volume: FakeVolume): FakeNodeVolume => {
     volume.onNodes[nodeId] ??= { staged: {}, published: {}, fileSystemBytes: volume.capacityBytes }
     return volume.onNodes[nodeId]
   }
@@ -42,7 +42,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       const use: FakeUse = { capability: formatCapability(volumeCapability), isReadonly: false }
       const volume = getVolume(model, volumeId)
       checkAttached(model, volume)
-      const { staged } = nodeVolumeOf(volume)
+      const { staged } = ensureNodeVolume(volume)
       checkSameUse(staged[stagingTargetPath], use, stagingTargetPath)
       staged[stagingTargetPath] = use
       return {}
@@ -80,7 +80,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       if (hasOtherPath && use.capability.endsWith('SINGLE_NODE_SINGLE_WRITER')) {
         fail('FAILED_PRECONDITION', `volume "${volumeId}" already has its single writer`)
       }
-      nodeVolumeOf(volume).published[targetPath] = use
+      ensureNodeVolume(volume).published[targetPath] = use
       model.targets?.make(targetPath)
       return {}
     },

@@ -29,7 +29,7 @@ export function parsePoolParameters({ settings }: Model, parameters: Readonly<Re
 export const isClaimMetadata = (key: string) => /^csi\.storage\.k8s\.io\/(pvc\/name|pvc\/namespace|pv\/name)$/.test(key)
 
 /** Returns the pools that satisfy the request, in the order of the preferred, then of the requisite topologies. */
-export function candidatePools(
+export function selectPools(
   model: Model,
   parameters: PoolParameters,
   topology: TopologyRequirement | undefined,

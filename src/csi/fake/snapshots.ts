@@ -20,7 +20,7 @@ export const snapshotHandlers: SnapshotHandlers = {
       if (existingSnapshot.sourceVolumeId !== request.sourceVolumeId) {
         fail('ALREADY_EXISTS', `snapshot "${request.name}" exists for another volume`)
       }
-      return { snapshot: snapshotMessage(existingSnapshot) }
+      return { snapshot: toSnapshotMessage(existingSnapshot) }
     }
     const volume = getVolume(model, request.sourceVolumeId)
     const order = ++model.state.sequence
@@ -33,7 +33,7 @@ export const snapshotHandlers: SnapshotHandlers = {
       createdMs: model.clock.nowMs(),
     }
     model.state.snapshots[snapshot.id] = snapshot
-    return { snapshot: snapshotMessage(snapshot) }
+    return { snapshot: toSnapshotMessage(snapshot) }
   },
 
   deleteSnapshot(model, { snapshotId }) {
@@ -51,18 +51,18 @@ export const snapshotHandlers: SnapshotHandlers = {
         (!request.sourceVolumeId || sourceVolumeId === request.sourceVolumeId),
     )
     const { items, nextToken } = paginate(matchingSnapshots, model.state.sequence, request)
-    return { entries: items.map((snapshot) => ({ snapshot: snapshotMessage(snapshot) })), nextToken }
+    return { entries: items.map((snapshot) => ({ snapshot: toSnapshotMessage(snapshot) })), nextToken }
   },
 
   getSnapshot(model, { snapshotId }) {
     requireControllerCapability(model, 'GET_SNAPSHOT')
     requireField(snapshotId, 'snapshot_id')
     const snapshot = model.state.snapshots[snapshotId]
-    return { snapshot: snapshotMessage(snapshot ?? fail('NOT_FOUND', `snapshot "${snapshotId}" does not exist`)) }
+    return { snapshot: toSnapshotMessage(snapshot ?? fail('NOT_FOUND', `snapshot "${snapshotId}" does not exist`)) }
   },
 }
 
-function snapshotMessage(snapshot: FakeSnapshot): MessageInitShape<typeof SnapshotSchema> {
+function toSnapshotMessage(snapshot: FakeSnapshot): MessageInitShape<typeof SnapshotSchema> {
   return {
     snapshotId: snapshot.id,
     sourceVolumeId: snapshot.sourceVolumeId,

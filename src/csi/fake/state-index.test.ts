@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyState, type FakeState, type FakeVolume } from './state.ts'
-import { addVolume, removeVolume, resizeVolume, usedBytesOf, volumeByName } from './state-index.ts'
+import { addVolume, findVolumeByName, removeVolume, resizeVolume, usedBytesOf } from './state-index.ts'
 
 const aVolume = (order: number, name: string, pool: string, capacityBytes: number): FakeVolume => ({
   id: `vol-${order}`,
@@ -35,7 +35,7 @@ describe('the state index', () => {
       fc.property(fc.array(step), (steps) => {
         const state = emptyState()
         for (const { do: operation, name, pool, bytes } of steps) {
-          const existingVolume = volumeByName(state, name)
+          const existingVolume = findVolumeByName(state, name)
           expect(existingVolume).toBe(Object.values(state.volumes).find((volume) => volume.name === name))
           if (!existingVolume && operation === 'add') addVolume(state, aVolume(state.sequence + 1, name, pool, bytes))
           if (!existingVolume && operation === 'add directly') {

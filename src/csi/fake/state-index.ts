@@ -32,7 +32,7 @@ export function resizeVolume(state: FakeState, volume: FakeVolume, capacityBytes
   volume.capacityBytes = capacityBytes
 }
 
-export function volumeByName(state: FakeState, name: string): FakeVolume | undefined {
+export function findVolumeByName(state: FakeState, name: string): FakeVolume | undefined {
   const id = indexOf(state).idByName.get(name)
   return id === undefined ? undefined : state.volumes[id]
 }

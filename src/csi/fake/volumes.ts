@@ -16,16 +16,16 @@ import {
 } from './model.ts'
 import { paginate } from './page.ts'
 import {
-  candidatePools,
   freeBytes,
   isAccessibleFrom,
   isClaimMetadata,
   parsePoolParameters,
   reportedFreeBytes,
+  selectPools,
 } from './pools.ts'
 import { chooseSize, isWithin, parseRange } from './sizes.ts'
 import { type FakeSource, type FakeVolume, isEmpty, isUnused } from './state.ts'
-import { addVolume, removeVolume, resizeVolume, volumeByName } from './state-index.ts'
+import { addVolume, findVolumeByName, removeVolume, resizeVolume } from './state-index.ts'
 
 type VolumeHandlers = Pick<
   Handlers<typeof Controller>,
@@ -50,11 +50,11 @@ export const volumeHandlers: VolumeHandlers = {
     checkMutableParameters(model, request.mutableParameters, request.parameters)
     const source = readSource(model, request)
 
-    const existingVolume = volumeByName(model.state, request.name)
+    const existingVolume = findVolumeByName(model.state, request.name)
     if (existingVolume) {
       const difference = describeDifference(existingVolume, request, capabilities, source)
       if (difference) fail('ALREADY_EXISTS', `volume "${request.name}" exists with ${difference}`)
-      return { volume: volumeMessage(existingVolume) }
+      return { volume: toVolumeMessage(existingVolume) }
     }
 
     const minimumBytes = source ? getSourceBytes(model, source) : 0
@@ -64,7 +64,7 @@ export const volumeHandlers: VolumeHandlers = {
     }
     const defaultBytes = range?.requiredBytes ? 0 : Math.min(model.settings.defaultBytes, range?.limitBytes ?? Infinity)
     const sizeBytes = overrides.sizeBytes ?? chooseSize(model, range, minimumBytes || defaultBytes)
-    const pools = candidatePools(model, poolParameters, request.accessibilityRequirements)
+    const pools = selectPools(model, poolParameters, request.accessibilityRequirements)
     if (pools.length === 0) fail('RESOURCE_EXHAUSTED', 'no pool is accessible from the requested topology')
     const pool = pools.find((candidate) => freeBytes(model, candidate) >= sizeBytes * poolParameters.copies)
     if (!pool) {
@@ -95,7 +95,7 @@ export const volumeHandlers: VolumeHandlers = {
       onNodes: {},
     }
     addVolume(model.state, volume)
-    return { volume: volumeMessage(volume) }
+    return { volume: toVolumeMessage(volume) }
   },
 
   deleteVolume(model, { volumeId }) {
@@ -161,14 +161,14 @@ export const volumeHandlers: VolumeHandlers = {
     requireControllerCapability(model, 'GET_VOLUME')
     requireField(volumeId, 'volume_id')
     const volume = getVolume(model, volumeId)
-    return { volume: volumeMessage(volume), status: statusOf(volume, model) }
+    return { volume: toVolumeMessage(volume), status: statusOf(volume, model) }
   },
 
   listVolumes(model, request) {
     requireControllerCapability(model, 'LIST_VOLUMES')
     const { items, nextToken } = paginate(Object.values(model.state.volumes), model.state.sequence, request)
     return {
-      entries: items.map((volume) => ({ volume: volumeMessage(volume), status: statusOf(volume, model) })),
+      entries: items.map((volume) => ({ volume: toVolumeMessage(volume), status: statusOf(volume, model) })),
       nextToken,
     }
   },
@@ -189,7 +189,7 @@ export const volumeHandlers: VolumeHandlers = {
 function poolsForParameters(model: Model, parameters: Readonly<Record<string, string>>) {
   try {
     const poolParameters = parsePoolParameters(model, parameters)
-    return candidatePools(model, poolParameters, undefined).map((pool) => ({ pool, copies: poolParameters.copies }))
+    return selectPools(model, poolParameters, undefined).map((pool) => ({ pool, copies: poolParameters.copies }))
   } catch {
     return []
   }
@@ -255,7 +255,7 @@ function describeDifference(
   return undefined
 }
 
-function volumeMessage(volume: FakeVolume): MessageInitShape<typeof VolumeSchema> {
+function toVolumeMessage(volume: FakeVolume): MessageInitShape<typeof VolumeSchema> {
   const { source } = volume.createRequest
   return {
     volumeId: volume.id,

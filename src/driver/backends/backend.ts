@@ -1,5 +1,5 @@
-// The Backend interface. loop-backend.ts gives every volume its own device. directory-backend.ts works without root. A
-// backend stores no records.
+// The Backend interface: stores the content of volumes and makes them available on the node. loop-backend.ts gives every volume a
+// device. directory-backend.ts works without root. A backend stores no records.
 import type { Ability, Enforcement, FilesystemType, Growth, IoRates, IoTotals } from '../../host/host.ts'
 import type { SnapshotId, VolumeId } from '../ids.ts'
 import type {

@@ -7,7 +7,7 @@ import { MINIMUM_FREE_BYTES } from '../pool/pool.ts'
 import { imagePathOf, pathIfExists } from '../pool/pool-layout.ts'
 import type { Staging, VolumeRecord } from '../pool/records.ts'
 import type { Backend, Contents } from './backend.ts'
-import { deviceBytesOf, devicesOf } from './loop-devices.ts'
+import { deviceBytesOf, findDevices } from './loop-devices.ts'
 import { createLoopNode } from './loop-node.ts'
 
 export interface LoopBackendDeps {
@@ -79,7 +79,7 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
     if (staging?.accessType === 'mount')
       return filesystems.whileFrozen(staging.path, () => copy(sourceImage, targetImage))
     // Data written to a raw device may still be in the page cache.
-    if (staging) for (const device of await devicesOf(loops, sourceImage)) await files.syncFile(device)
+    if (staging) for (const device of await findDevices(loops, sourceImage)) await files.syncFile(device)
     return copy(sourceImage, targetImage)
   }
 
@@ -101,12 +101,12 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
       const damage = await findDamage(volume)
       if (damage) throw failedPrecondition(`Volume ${volume.id} cannot grow. ${damage}`)
       await resize(volume, toBytes)
-      for (const device of await devicesOf(loops, imagePathOf(pool, volume.id))) await loops.refreshSize(device)
+      for (const device of await findDevices(loops, imagePathOf(pool, volume.id))) await loops.refreshSize(device)
     },
 
     async removeVolume(id) {
       const image = imagePathOf(pool, id)
-      for (const device of await devicesOf(loops, image)) await loops.detach(device, { file: image })
+      for (const device of await findDevices(loops, image)) await loops.detach(device, { file: image })
       await files.remove(`${image}.part`)
       await files.remove(image)
     },

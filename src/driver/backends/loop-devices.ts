@@ -7,7 +7,7 @@ export const deviceBytesOf = (capacityBytes: number): number =>
   Math.ceil(capacityBytes / DEVICE_BYTES_UNIT) * DEVICE_BYTES_UNIT
 
 /** Returns all devices of this image, even if the file was deleted. */
-export const loopsOf = async (loops: Loops, image: string): Promise<LoopDevice[]> =>
+export const findLoops = async (loops: Loops, image: string): Promise<LoopDevice[]> =>
   (await loops.list()).filter((loop) => loop.file === image)
-export const devicesOf = async (loops: Loops, image: string): Promise<string[]> =>
-  (await loopsOf(loops, image)).map((loop) => loop.device)
+export const findDevices = async (loops: Loops, image: string): Promise<string[]> =>
+  (await findLoops(loops, image)).map((loop) => loop.device)

@@ -11,7 +11,7 @@ import { imagePathOf, scratchIn, volumesIn } from '../pool/pool-layout.ts'
 import type { MountRecord, Publication, Staging, VolumeRecord } from '../pool/records.ts'
 import type { NodeOperations, RecoveryResult } from './backend.ts'
 import type { LoopBackendDeps } from './loop-backend.ts'
-import { deviceBytesOf, devicesOf, loopsOf } from './loop-devices.ts'
+import { deviceBytesOf, findDevices, findLoops } from './loop-devices.ts'
 import {
   inspectTarget,
   occupiedError,
@@ -36,7 +36,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
   async function stage(volume: VolumeRecord, staging: Staging, options: StageOptions): Promise<void> {
     const image = imagePathOf(pool, volume.id)
     if (staging.accessType === 'mount') {
-      const target = await inspectTarget(mounts, staging.path, () => devicesOf(loops, image))
+      const target = await inspectTarget(mounts, staging.path, () => findDevices(loops, image))
       if (target.is === 'other') throw occupiedError(staging.path, target.entry, volume.id)
     }
     const device = await loops.attach(image)
@@ -125,7 +125,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
 
   async function unstage(volume: VolumeRecord, path: string): Promise<void> {
     const image = imagePathOf(pool, volume.id)
-    const volumeDevices = await devicesOf(loops, image)
+    const volumeDevices = await findDevices(loops, image)
     await requireNotCovered(mounts, path, { id: volume.id, devices: volumeDevices })
     for (const device of volumeDevices) await limits.clear(device) // so that dirty data is written quickly
     await unmountVolume(mounts, path, { id: volume.id, devices: volumeDevices })
@@ -139,7 +139,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
   async function publish(volume: VolumeRecord, staging: Staging, publication: Publication): Promise<void> {
     const { path, isReadOnly, accessType } = publication
     const image = imagePathOf(pool, volume.id)
-    const target = await inspectTarget(mounts, path, () => devicesOf(loops, image))
+    const target = await inspectTarget(mounts, path, () => findDevices(loops, image))
     if (target.is === 'other') throw occupiedError(path, target.entry, volume.id)
     const isCreated = target.is === 'nothing' && (await prepareTarget(path, accessType))
     try {
@@ -157,7 +157,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
   }
 
   async function undoPublish(volume: VolumeRecord, path: string, isCreated: boolean): Promise<void> {
-    const volumeLoops = await loopsOf(loops, imagePathOf(pool, volume.id))
+    const volumeLoops = await findLoops(loops, imagePathOf(pool, volume.id))
     const volumeDevices = volumeLoops.map(({ device }) => device)
     const { isFree } = await unmountVolume(mounts, path, { id: volume.id, devices: volumeDevices })
     if (isCreated && isFree) await removeTarget(path)
@@ -165,7 +165,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
   }
 
   async function unpublish(volume: VolumeRecord, path: string, publication: Publication | undefined): Promise<void> {
-    const volumeLoops = await loopsOf(loops, imagePathOf(pool, volume.id))
+    const volumeLoops = await findLoops(loops, imagePathOf(pool, volume.id))
     const { unmountedDevices, isFree } = await unmountVolume(mounts, path, {
       id: volume.id,
       devices: volumeLoops.map(({ device }) => device),
@@ -217,7 +217,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
 
     async findMountPaths(volume) {
       const entries = []
-      for (const device of await devicesOf(loops, imagePathOf(pool, volume.id)))
+      for (const device of await findDevices(loops, imagePathOf(pool, volume.id)))
         entries.push(...(await mounts.mountsOf(device)))
       return entries.map((entry) => entry.target)
     },

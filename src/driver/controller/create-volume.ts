@@ -30,7 +30,7 @@ import { requireEnforceable } from '../limits/rates.ts'
 import { type ClassParameters, parseParameters } from '../parameters.ts'
 import { type AccessType, type ContentSource, RECORD_FORMAT, type VolumeRecord } from '../pool/records.ts'
 import { checkName } from './names.ts'
-import { volumeMessage } from './volume-message.ts'
+import { toVolumeMessage } from './volume-message.ts'
 
 export async function createVolume(request: CreateVolumeRequest, driver: DriverContext) {
   checkName(request.name)
@@ -46,7 +46,7 @@ export async function createVolume(request: CreateVolumeRequest, driver: DriverC
       if (existingVolume && (existingVolume.state === 'ready' || existingVolume.state === 'growing')) {
         const difference = describeDifference(existingVolume, volumeRequest, driver)
         if (difference) throw nameTakenError('volume', request.name, difference)
-        return { volume: volumeMessage(existingVolume, driver) }
+        return { volume: toVolumeMessage(existingVolume, driver) }
       }
       if (existingVolume) await discardVolume(existingVolume, driver) // a failed attempt, or an unfinished deletion
       const volume = planVolume(request.name, volumeRequest, driver)
@@ -54,7 +54,7 @@ export async function createVolume(request: CreateVolumeRequest, driver: DriverC
       await requireNoUnrecordedContent(driver, id)
       if (volumeRequest.source) await requireUndamagedSource(volumeRequest.source, driver)
       await create(volume, driver)
-      return { volume: volumeMessage(driver.volumes.get(id)!, driver) }
+      return { volume: toVolumeMessage(driver.volumes.get(id)!, driver) }
     },
   )
 }

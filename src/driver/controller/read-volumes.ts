@@ -10,15 +10,15 @@ import { parseSupportedCapability } from '../capabilities.ts'
 import { type DriverContext, getVolumeRecord, isThisNode } from '../context.ts'
 import { missingField, volumeNotFound } from '../errors.ts'
 import { isVolumeId } from '../ids.ts'
-import { ownParameters, parseParameters } from '../parameters.ts'
+import { parseParameters, selectDriverParameters } from '../parameters.ts'
 import type { AccessType, VolumeRecord } from '../pool/records.ts'
 import { paginate } from './paginate.ts'
-import { conditionOf, volumeMessage } from './volume-message.ts'
+import { describeCondition, toVolumeMessage } from './volume-message.ts'
 
 export async function listVolumes(request: ListVolumesRequest, driver: DriverContext) {
   const createdVolumes = driver.volumes.list().filter(({ state }) => state !== 'creating')
   const { items, nextToken } = paginate(createdVolumes, request, isVolumeId)
-  return { entries: items.map((volume) => ({ volume: volumeMessage(volume, driver) })), nextToken }
+  return { entries: items.map((volume) => ({ volume: toVolumeMessage(volume, driver) })), nextToken }
 }
 
 export async function getVolume({ volumeId }: ControllerGetVolumeRequest, driver: DriverContext) {
@@ -26,10 +26,10 @@ export async function getVolume({ volumeId }: ControllerGetVolumeRequest, driver
   const volume = isVolumeId(volumeId) ? driver.volumes.get(volumeId) : undefined
   if (!volume || volume.state === 'creating') throw volumeNotFound(volumeId)
   return {
-    volume: volumeMessage(volume, driver),
+    volume: toVolumeMessage(volume, driver),
     status: {
       publishedNodeIds: driver.mountRecords.get(volume.id)?.staged ? [driver.nodeId] : [],
-      volumeCondition: await conditionOf(volume, driver),
+      volumeCondition: await describeCondition(volume, driver),
     },
   }
 }
@@ -68,7 +68,7 @@ export async function getCapacity(request: GetCapacityRequest, driver: DriverCon
   if (request.accessibleTopology && !isThisNode(driver, request.accessibleTopology.segments))
     return { availableCapacity: 0n }
   try {
-    const parameters = parseParameters(ownParameters(request.parameters), {})
+    const parameters = parseParameters(selectDriverParameters(request.parameters), {})
     const capabilities = request.volumeCapabilities.map((capability) =>
       parseSupportedCapability(driver.backend, capability, parameters.fsType),
     )

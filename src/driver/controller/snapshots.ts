@@ -1,4 +1,4 @@
-// Snapshots: copies of a volume, which outlive it.
+// Implements the snapshot calls. A snapshot is a copy of its volume and outlives it.
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type {
   CreateSnapshotRequest,
@@ -52,7 +52,7 @@ export async function createSnapshot(request: CreateSnapshotRequest, driver: Dri
       createdAtMs: driver.clock.nowMs(),
       ...(volume.isUnused ? { isUnused: true } : {}),
     }
-    return { snapshot: await snapshotMessage(await create(snapshot, driver), driver) }
+    return { snapshot: await toSnapshotMessage(await create(snapshot, driver), driver) }
   })
 }
 
@@ -64,7 +64,7 @@ async function returnExisting(
 ) {
   if (existingSnapshot.sourceVolumeId !== sourceVolumeId)
     throw nameTakenError('snapshot', name, `it is a snapshot of volume ${existingSnapshot.sourceVolumeId}`)
-  return { snapshot: await snapshotMessage(existingSnapshot, driver) }
+  return { snapshot: await toSnapshotMessage(existingSnapshot, driver) }
 }
 
 async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<SnapshotRecord> {
@@ -129,7 +129,7 @@ export async function listSnapshots(request: ListSnapshotsRequest, driver: Drive
   )
   const { items, nextToken } = paginate(matchingSnapshots, request, isSnapshotId)
   const entries = []
-  for (const snapshot of items) entries.push({ snapshot: await snapshotMessage(snapshot, driver) })
+  for (const snapshot of items) entries.push({ snapshot: await toSnapshotMessage(snapshot, driver) })
   return { entries, nextToken }
 }
 
@@ -137,11 +137,11 @@ export async function getSnapshot({ snapshotId }: GetSnapshotRequest, driver: Dr
   if (snapshotId === '') throw missingField('snapshot_id')
   const snapshot = isSnapshotId(snapshotId) ? driver.snapshots.get(snapshotId) : undefined
   if (!snapshot || snapshot.state === 'creating') throw snapshotNotFound(snapshotId)
-  return { snapshot: await snapshotMessage(snapshot, driver) }
+  return { snapshot: await toSnapshotMessage(snapshot, driver) }
 }
 
 /** Returns the CSI message. A damaged snapshot is not ready to use. */
-const snapshotMessage = async (snapshot: SnapshotRecord, { backend }: DriverContext) => ({
+const toSnapshotMessage = async (snapshot: SnapshotRecord, { backend }: DriverContext) => ({
   snapshotId: snapshot.id,
   sourceVolumeId: snapshot.sourceVolumeId,
   sizeBytes: BigInt(snapshot.sizeBytes),

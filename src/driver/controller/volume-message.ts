@@ -1,11 +1,11 @@
-// Creates the CSI messages Volume and VolumeCondition of a volume record.
+// Creates the CSI messages Volume and VolumeCondition from a volume record.
 import { formatQuantity, quantityFromBytes } from '../../api/quantity.ts'
 import type { DriverContext } from '../context.ts'
 import { withFullStop } from '../errors.ts'
 import { hasLimits } from '../limits/rates.ts'
 import type { VolumeRecord } from '../pool/records.ts'
 
-export const volumeMessage = (volume: VolumeRecord, driver: DriverContext) => ({
+export const toVolumeMessage = (volume: VolumeRecord, driver: DriverContext) => ({
   volumeId: volume.id,
   capacityBytes: BigInt(volume.capacityBytes),
   accessibleTopology: [{ segments: { ...driver.topology } }],
@@ -22,7 +22,7 @@ export const volumeMessage = (volume: VolumeRecord, driver: DriverContext) => ({
 })
 
 /** Returns the condition with problems of the volume and the state of its limits. */
-export async function conditionOf(volume: VolumeRecord, driver: DriverContext) {
+export async function describeCondition(volume: VolumeRecord, driver: DriverContext) {
   if (volume.state === 'deleting') {
     return { abnormal: true, message: 'Its deletion has started and is not complete. Delete it again.' }
   }

@@ -50,13 +50,13 @@ export function createLimitReconciler({
   const outcomes = new Map<VolumeId, Outcome>()
   const explicitCgroups = new Map<VolumeId, readonly string[]>()
 
-  const cgroupsOf = async (id: VolumeId) => {
+  const findCgroups = async (id: VolumeId) => {
     const podUids = (mountRecords.get(id)?.published ?? []).flatMap(({ podUid }) => podUid ?? [])
     return [...new Set([...(explicitCgroups.get(id) ?? []), ...(await cgroups.find(podUids))])].sort()
   }
 
   async function enforce(volume: VolumeRecord): Promise<Enforcement> {
-    const cgroupPaths = await cgroupsOf(volume.id)
+    const cgroupPaths = await findCgroups(volume.id)
     // A failure must not prevent the use of the volume. It is reported and retried at the next scan.
     const enforcement = await node
       .limit(volume, cgroupPaths)
@@ -75,7 +75,7 @@ export function createLimitReconciler({
     let isIncomplete = false
     for (const [id, outcome] of [...outcomes]) {
       const volume = volumes.get(id)
-      if (!volume || isUpToDate(outcome, await cgroupsOf(id))) continue
+      if (!volume || isUpToDate(outcome, await findCgroups(id))) continue
       if (locks.isHeld(id)) {
         isIncomplete = true
         continue
@@ -92,7 +92,7 @@ export function createLimitReconciler({
             return false
           },
         )
-      if (!isEnforced && (await cgroupsOf(id)).length > 0) isIncomplete = true
+      if (!isEnforced && (await findCgroups(id)).length > 0) isIncomplete = true
     }
     return isIncomplete
   }

@@ -25,10 +25,10 @@ export function createWorkloadCgroups({ patterns, list, watch }: WorkloadCgroups
     async find(podUids) {
       const names = podUids.filter(isUid).flatMap((uid) => [`pod${uid}`, `pod${uid.replaceAll('-', '_')}`])
       if (globs.length === 0 && names.length === 0) return exactPaths
-      const isOfPod = (cgroup: string) =>
+      const belongsToPod = (cgroup: string) =>
         cgroup.split('/').some((element) => names.some((name) => isPodElement(element, name)))
       const matchingCgroups = (await list()).filter(
-        (cgroup) => globs.some((glob) => glob.test(cgroup)) || isOfPod(cgroup),
+        (cgroup) => globs.some((glob) => glob.test(cgroup)) || belongsToPod(cgroup),
       )
       return [...new Set([...exactPaths, ...matchingCgroups])]
     },

@@ -137,7 +137,7 @@ export async function unpublishVolume(request: NodeUnpublishVolumeRequest, drive
   await driver.targetRoots.check(path, 'target_path')
   const { volumeId } = request
   if (!isVolumeId(volumeId) || !driver.volumes.get(volumeId)) {
-    if (await isNothingAt(path)) return {} // neither the volume nor the path exists: already unpublished
+    if (await isAbsent(path)) return {} // neither the volume nor the path exists: already unpublished
     throw volumeNotFound(volumeId)
   }
 
@@ -155,7 +155,7 @@ export async function unpublishVolume(request: NodeUnpublishVolumeRequest, drive
   })
 }
 
-const isNothingAt = (path: string): Promise<boolean> =>
+const isAbsent = (path: string): Promise<boolean> =>
   lstat(path).then(
     () => false,
     (error: NodeJS.ErrnoException) => error.code === 'ENOENT',

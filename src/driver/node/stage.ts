@@ -12,7 +12,7 @@ import {
 } from '../context.ts'
 import { alreadyExists, asSentence, failedPrecondition, missingField } from '../errors.ts'
 import { hasLimits } from '../limits/rates.ts'
-import { digestOfFlags, type Staging, type VolumeRecord } from '../pool/records.ts'
+import { hashFlags, type Staging, type VolumeRecord } from '../pool/records.ts'
 import { parseAbsolutePath } from './paths.ts'
 
 export async function stageVolume(request: NodeStageVolumeRequest, driver: DriverContext) {
@@ -28,7 +28,7 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
     const volume = getVolumeRecord(driver, id)
     checkSupported(volume, capability, driver)
     const { accessType, accessMode, mountFlags } = capability
-    const staging: Staging = { path, accessType, accessMode, flagsDigest: digestOfFlags(mountFlags) }
+    const staging: Staging = { path, accessType, accessMode, flagsDigest: hashFlags(mountFlags) }
     const existingStaging = await findStaging(driver, id)
     if (existingStaging) checkSameStaging(volume, existingStaging, staging)
     else {

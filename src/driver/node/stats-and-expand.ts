@@ -3,7 +3,7 @@ import type { NodeExpandVolumeRequest, NodeGetVolumeStatsRequest } from '../../c
 import { VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
 import { parseRange } from '../capacity.ts'
 import { type DriverContext, findStaging, getVolumeRecord } from '../context.ts'
-import { conditionOf } from '../controller/volume-message.ts'
+import { describeCondition } from '../controller/volume-message.ts'
 import { failedPrecondition, formatSize, missingField, notAtPath, outOfRange, withFullStop } from '../errors.ts'
 import type { AccessType, VolumeRecord } from '../pool/records.ts'
 import { cleanPath } from './paths.ts'
@@ -15,12 +15,15 @@ export async function getVolumeStats(request: NodeGetVolumeStatsRequest, driver:
   const location = await findAtPath(volume, request.volumePath, driver)
   const { bytes, inodes } = await driver.backend.node.usage(volume, location)
   return {
-    usage: [usageOf(Unit.BYTES, bytes), ...(inodes ? [usageOf(Unit.INODES, inodes)] : [])],
-    volumeCondition: await conditionOf(volume, driver),
+    usage: [toVolumeUsage(Unit.BYTES, bytes), ...(inodes ? [toVolumeUsage(Unit.INODES, inodes)] : [])],
+    volumeCondition: await describeCondition(volume, driver),
   }
 }
 
-const usageOf = (unit: Unit, { total, used, available }: { total: number; used?: number; available?: number }) => ({
+const toVolumeUsage = (
+  unit: Unit,
+  { total, used, available }: { total: number; used?: number; available?: number },
+) => ({
   unit,
   total: BigInt(total),
   used: BigInt(used ?? 0),

@@ -74,7 +74,7 @@ describe('createTargetRoots', () => {
       '',
       '/\0',
     ]) {
-      expect(await roots.findProblem(mountRecordAt(path))).toContain('not one at which volumes are mounted')
+      expect(await roots.findProblem(mountRecordAt(path))).toContain('is not a path at which volumes may be mounted')
     }
   })
 

@@ -1,5 +1,5 @@
 // Limits how many volumes are staged on the node at the same time (--max-volumes-per-node). NodeGetInfo reports the limit, and the
-// scheduler observes it; the driver enforces it for callers that do not. Each volume counts once, however often it is published.
+// scheduler respects it; the driver enforces it for all callers. Each volume counts once, however often it is published.
 import { volumeLimitReached } from '../errors.ts'
 import type { VolumeId } from '../ids.ts'
 import type { Records } from '../pool/record-files.ts'
@@ -19,7 +19,7 @@ export function createVolumeLimit(
   max: number | undefined,
   mountRecords: Pick<Records<MountRecord>, 'list'>,
 ): VolumeLimit {
-  const stagingIds = new Set<VolumeId>() // a staging has no record yet while another one is checked
+  const stagingIds = new Set<VolumeId>() // volumes that are being staged have no mount record yet
   return {
     max,
     async run(id, stage) {

@@ -87,7 +87,7 @@ export interface Publication {
   readonly podUid?: string
 }
 
-export const digestOfFlags = (flags: readonly string[]): string =>
+export const hashFlags = (flags: readonly string[]): string =>
   flags.length === 0 ? '' : createHash('sha256').update(flags.join('\0')).digest('hex').slice(0, 32)
 
 /** Returns the record or its problem. `id` is from the file name and must match the record. */

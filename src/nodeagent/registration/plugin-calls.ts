@@ -3,7 +3,7 @@ import { create, type DescMethod, fromBinary, type Message, toBinary } from '@bu
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import type { Clock } from '../../base/clock.ts'
 import { type PluginInfo, Registration } from '../../csi/gen/registration_pb.js'
-import { socketPathOf } from '../../csi/socket-path.ts'
+import { parseSocketPath } from '../../csi/socket-path.ts'
 
 export interface PluginCalls {
   getInfo(socket: string): Promise<Pick<PluginInfo, 'type' | 'name' | 'endpoint' | 'supportedVersions'>>
@@ -17,7 +17,7 @@ const NOTIFY_TIMEOUT_MS = 5_000
 export function createPluginCalls({ clock }: { readonly clock: Clock }): PluginCalls {
   function callPlugin(socket: string, method: DescMethod, request: Message, timeoutMs: number): Promise<Message> {
     return new Promise((resolve, reject) => {
-      const client = new Client(`unix:${socketPathOf(socket)}`, credentials.createInsecure(), {
+      const client = new Client(`unix:${parseSocketPath(socket)}`, credentials.createInsecure(), {
         'grpc.default_authority': 'localhost',
         'grpc.use_local_subchannel_pool': 1,
         'grpc.enable_retries': 0,

@@ -1,4 +1,4 @@
-// Metrics for the expiration times of the server's certificates.
+// Registers metrics for the expiration times of the server's certificates.
 import { X509Certificate } from 'node:crypto'
 import { Gauge, type Registry } from 'prom-client'
 import type { Pki } from '../../apiserver/index.ts'

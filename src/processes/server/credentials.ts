@@ -124,7 +124,10 @@ async function watchCredentials(options: WatchCredentialsOptions): Promise<void>
         const watches = server.endUnauthenticatedWatches()
         log.info({ files, ...(watches > 0 ? { endedWatches: watches } : {}) }, 'credentials reloaded')
       } catch (error) {
-        log.error({ files, reason: (error as Error).message }, 'the changed credentials are not used')
+        log.error(
+          { files, reason: (error as Error).message },
+          'cannot use the changed credentials; keeping the previous ones',
+        )
       }
     }
     const stop = await watchFiles({ paths: files.map(path), clock, onChange })

@@ -38,7 +38,7 @@ it('SYS-20 names the directory that caused a system error, and its flag', async 
   const file = join(dataDir, 'file')
   await writeFile(file, '')
   await expect(openDataDirectory({ ...options, pkiDir: file })).rejects.toThrow(
-    `Cannot use ${file} as directory of the credentials: it is a file. Choose another with --pki-dir.`,
+    `Cannot use ${file} as credentials directory: it is a file. Choose another with --pki-dir.`,
   )
   await expect(openDataDirectory({ ...options, dataDir: file })).rejects.toThrow(
     `Cannot use ${file} as data directory: it is a file. Choose another with --data-dir.`,

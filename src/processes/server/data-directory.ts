@@ -8,7 +8,7 @@ import { ensureDirectory } from '../../base/files.ts'
 import type { Logger } from '../../base/log.ts'
 import { COPYING_DIR, RESTORING_FILE } from '../../store/backup/index.ts'
 import { requireUnusedDirectory, STORE_FILE, type Store } from '../../store/index.ts'
-import { openStore, type StoreLocation, storeDirOf, type TlsFiles, warnOfPlainText } from '../open-store.ts'
+import { openStore, type StoreLocation, storeDirOf, type TlsFiles, warnAboutPlainText } from '../open-store.ts'
 import { checkStoredValues, type LoadedEncryption, loadEncryption } from './encryption.ts'
 import { rethrowUnusable, rethrowUnusablePki } from './unusable-directory.ts'
 
@@ -53,7 +53,7 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
     await checkStoreExists(dataDir)
     await ensureDirectory(storeDirOf(dataDir)).catch(throwUnusable)
     await requireUnusedDirectory(storeDirOf(dataDir)) // before anything is written beside the store
-  } else warnOfPlainText(location, log)
+  } else warnAboutPlainText(location, log)
   const encryption = await loadEncryption({
     configFile: options.encryptionProviderConfig,
     pkiDir,

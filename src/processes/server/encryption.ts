@@ -50,7 +50,7 @@ export async function loadEncryption(options: LoadEncryptionOptions): Promise<Lo
   if (!(await exists(file))) {
     if (!(await isNewStore(options))) return { encryption, file: undefined }
     await ensurePrivateDirectory(pkiDir)
-    // Another server that starts with the same directory may have created it meanwhile: both then use its keys.
+    // Another server that starts with the same directory may create the file first: both then use its keys.
     const isCreated = await createPrivateFile(file, await formatSecretsConfiguration([generateKey(newKeyName())]))
     if (isCreated) log.info({ file: ENCRYPTION_FILE, reason: 'it did not exist' }, 'credentials written')
   }
@@ -73,7 +73,7 @@ const isNewStore = async ({ storeDir, pkiDir }: LoadEncryptionOptions): Promise<
 export async function checkStoredValues(store: Store, { encryption, file }: LoadedEncryption): Promise<void> {
   const decryptionError = await findUndecryptable(store, { current: encryption })
   if (!decryptionError) return
-  const location = file ?? `${ENCRYPTION_FILE} in the directory of the credentials`
+  const location = file ?? `${ENCRYPTION_FILE} in the credentials directory`
   throw new Error(`Cannot use the store: ${decryptionError.message}. Restore ${location} from the copy of the keys.`)
 }
 
@@ -110,12 +110,13 @@ export async function followEncryption(options: FollowEncryptionOptions): Promis
     onChange: () =>
       reload(file).catch((error: Error) => {
         if (signal.aborted) return
-        log.error({ file, reason: error.message }, 'the new encryption configuration is not used; the old one stays')
+        log.error({ file, reason: error.message }, 'cannot use the new encryption configuration; keeping the old one')
       }),
   })
   signal.addEventListener('abort', stop, { once: true })
   await rewrite().catch((error: Error) => {
-    if (!signal.aborted) log.error({ reason: error.message }, 'cannot rewrite stored values; the next start retries it')
+    if (!signal.aborted)
+      log.error({ reason: error.message }, 'cannot rewrite stored values; retrying at the next start')
   })
 }
 

@@ -5,7 +5,7 @@ import type { ListenAddress } from '../../base/listen-address.ts'
 import { readMachineInfo } from '../../nodeagent/index.ts'
 
 /** Returns the IP address of the host, or that of the machine if the server listens on all addresses. */
-export async function serverEndpointOf({ host, port }: ListenAddress): Promise<{ address: string; port: number }> {
+export async function findServerEndpoint({ host, port }: ListenAddress): Promise<{ address: string; port: number }> {
   if (host === '0.0.0.0' || host === '::') return { address: (await readMachineInfo()).address, port }
   const address = isIP(host) ? host : (await lookup(host)).address
   return { address, port }

@@ -1,4 +1,4 @@
-// The initial objects of a cluster, so that the first claim needs no setup. A new embedded store gets the directory class. A
+// Creates the initial objects of a cluster, so that the first claim needs no setup. A new embedded store gets the directory class. A
 // server with nodes or on etcd gets the objects of the local driver, unless its CSIDriver exists.
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { isMarkedDefault } from '../../api/kinds/storage-class/default-class.ts'

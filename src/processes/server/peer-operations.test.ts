@@ -56,12 +56,12 @@ afterEach(async () => {
   await own.advanceUntilSettled(following)
 })
 
-const listed = async () =>
+const listOperations = async () =>
   (await own.client().list(operationKind)).items.map(
     ({ object, metadata, message }) => `${object.name} ${metadata.labels?.[SERVER_LABEL] ?? 'own'} ${message ?? ''}`,
   )
 const waitUntilListed = (...rows: string[]) =>
-  own.waitUntil(async () => (await listed()).join() === rows.join(), `operations ${rows.join()}`)
+  own.waitUntil(async () => (await listOperations()).join() === rows.join(), `operations ${rows.join()}`)
 
 describe('followPeerOperations', () => {
   it('PLUS-15 lists the operations of another server until that server stops', async () => {

@@ -30,7 +30,7 @@ export interface PeerOperationsOptions {
 /** Watches the operations of the other servers until the signal is aborted. */
 export async function followPeerOperations(options: PeerOperationsOptions): Promise<void> {
   const { client, clock, random, log, signal } = options
-  const ownAddress = addressOf(options.endpoint.address, options.endpoint.port)
+  const ownAddress = formatAddress(options.endpoint.address, options.endpoint.port)
   /** The functions that stop watching a server, by address. */
   const peers = new Map<string, () => void>()
   const follow = (addresses: readonly string[]) => {
@@ -52,8 +52,8 @@ export async function followPeerOperations(options: PeerOperationsOptions): Prom
     log,
   })
   endpoints.subscribe({
-    added: (object) => follow(addressesOf(object)),
-    updated: (object) => follow(addressesOf(object)),
+    added: (object) => follow(listAddresses(object)),
+    updated: (object) => follow(listAddresses(object)),
     deleted: () => follow([]),
   })
   await endpoints.run(signal)
@@ -116,12 +116,12 @@ const referenceTo = ({ metadata: { namespace = '', name = '' } }: Operation): Op
   name,
 })
 
-const addressesOf = ({ subsets = [] }: Readonly<Endpoints>): string[] =>
+const listAddresses = ({ subsets = [] }: Readonly<Endpoints>): string[] =>
   subsets.flatMap(({ addresses = [], ports = [] }) =>
-    ports.flatMap(({ port }) => addresses.map(({ ip }) => addressOf(ip ?? '', port ?? 0))),
+    ports.flatMap(({ port }) => addresses.map(({ ip }) => formatAddress(ip ?? '', port ?? 0))),
   )
 
-const addressOf = (ip: string, port: number): string => `${isIPv6(ip) ? `[${ip}]` : ip}:${port}`
+const formatAddress = (ip: string, port: number): string => `${isIPv6(ip) ? `[${ip}]` : ip}:${port}`
 
 /**
  * Connects with the viewer's certificate of the shared credentials. Reads it for each request, because it may have been renewed.

@@ -51,12 +51,12 @@ it('SYS-8 names the file of an unreadable source, and --pki-dir for an unusable 
   await rm(sourcePath('revoked-certificates'), { recursive: true })
   await writeFile(targetPath(), 'a file')
   await expect(copyPkiSource(options())).rejects.toThrow(
-    `Cannot use ${targetPath()} as directory of the credentials: it is a file. Choose another with --pki-dir.`,
+    `Cannot use ${targetPath()} as credentials directory: it is a file. Choose another with --pki-dir.`,
   )
   await rm(targetPath())
   await mkdir(targetPath('tokens.json'), { recursive: true })
   await expect(copyPkiSource(options())).rejects.toThrow(
-    new RegExp(`Cannot use ${targetPath()} as directory of the credentials: EISDIR.* Choose another with --pki-dir`),
+    new RegExp(`Cannot use ${targetPath()} as credentials directory: EISDIR.* Choose another with --pki-dir`),
   )
 })
 

@@ -49,7 +49,7 @@ import { kubeconfigOf, openDataDirectory } from './data-directory.ts'
 import type { DriverSource } from './drivers/driver-source.ts'
 import { checkDriverSources, type DriverReport } from './drivers/start-drivers.ts'
 import { followEncryption } from './encryption.ts'
-import { serverEndpointOf } from './endpoint.ts'
+import { findServerEndpoint } from './endpoint.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import { startJournal } from './journal.ts'
 import { markIdleNodes } from './nodes/idle-nodes.ts'
@@ -142,7 +142,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const runtimeConfig = asUsageError(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
   const location = parseStore(options.store)
   const isShared = location.is === 'etcd'
-  const nodeCount = nodeCountOf(options, isShared)
+  const nodeCount = countNodes(options, isShared)
   const hasDrivers = options.drivers.length > 0
   const nameOf = isShared ? sharedNodeNames({ hostname: hostname(), dataDir }) : localNodeNames
   const nodesDir = join(dataDir, 'nodes')
@@ -155,13 +155,13 @@ export async function serve(options: ServeOptions): Promise<void> {
     record = await writeServerRecord({ ...options, pkiDir, isShared })
     // Directory volumes work on one machine only. The root is opened first, so that a missing disk fails the start.
     const volumesRoot = options.hasControllers && !isShared ? await openVolumesRoot(options) : undefined
-    const { address } = await serverEndpointOf(options.listen)
+    const { address } = await findServerEndpoint(options.listen)
     let url = ''
     const access = await openAccessControl({
       ...options,
       store,
       pkiDir,
-      hosts: [...hostsOf(options.listen), address, ...options.servingHosts],
+      hosts: [...listCertificateHosts(options.listen), address, ...options.servingHosts],
       serverUrl: () => url,
     })
     const { pki } = access.credentials
@@ -269,7 +269,7 @@ export async function serve(options: ServeOptions): Promise<void> {
 }
 
 /** Nodes run only beside controllers. By default, servers that share a store run one node each. */
-function nodeCountOf({ nodes, hasControllers }: ServeOptions, isShared: boolean): number {
+function countNodes({ nodes, hasControllers }: ServeOptions, isShared: boolean): number {
   if (!hasControllers) return 0
   return nodes ?? (isShared ? DEFAULT_NODES_SHARED : DEFAULT_NODES)
 }
@@ -295,7 +295,7 @@ const openDirectoryProvisioner = async (root: Root, { clock, log }: ServeOptions
   provisionerOf(await openDirectoryPlugin({ root, log }), { clock })
 
 /** Returns the additional host names for the serving certificate. */
-const hostsOf = ({ host }: ListenAddress): string[] => (host === '0.0.0.0' || host === '::' ? [] : [host])
+const listCertificateHosts = ({ host }: ListenAddress): string[] => (host === '0.0.0.0' || host === '::' ? [] : [host])
 
 /** Resolves when the process is stopped; rejects when the store fails. */
 const waitUntilStopped = (signal: AbortSignal, store: Store) =>

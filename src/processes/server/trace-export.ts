@@ -80,7 +80,7 @@ export function exportTraces({ url, steps, version, registry, clock, log, signal
     while (pending.length > 0 && !signal.aborted) {
       const batch = pending.slice(0, BATCH_SPANS_MAX)
       pending = pending.slice(batch.length)
-      const problem = await send(url, bodyOf(batch, version), signal)
+      const problem = await send(url, formatBody(batch, version), signal)
       counter.inc({ result: problem ? 'dropped' : 'exported' }, batch.length)
       if (!problem || clock.monotonicMs() - loggedAtMs < LOG_INTERVAL_MS) continue
       loggedAtMs = clock.monotonicMs()
@@ -91,10 +91,10 @@ export function exportTraces({ url, steps, version, registry, clock, log, signal
 
   steps.subscribe({
     onStep(step) {
-      add(spanOfStep(step))
-      if (step.step === 'Bound') add(spanOfClaim(step))
+      add(toStepSpan(step))
+      if (step.step === 'Bound') add(toClaimSpan(step))
     },
-    onCall: (claim, call) => add(spanOfCall(claim, call)),
+    onCall: (claim, call) => add(toCallSpan(claim, call)),
   })
 }
 
@@ -115,7 +115,7 @@ async function send(url: string, body: string, signal: AbortSignal): Promise<str
   }
 }
 
-const bodyOf = (spans: readonly Span[], version: string): string =>
+const formatBody = (spans: readonly Span[], version: string): string =>
   JSON.stringify({
     resourceSpans: [
       {
@@ -140,14 +140,14 @@ const attributesOf = ({ namespace, name, uid }: FollowedClaim): Attribute[] => [
 ]
 
 const timesOf = (startMs: number, endMs: number) => ({
-  startTimeUnixNano: nanosecondsOf(startMs),
-  endTimeUnixNano: nanosecondsOf(endMs),
+  startTimeUnixNano: toNanoseconds(startMs),
+  endTimeUnixNano: toNanoseconds(endMs),
 })
 
-/** A number has too few digits for nanoseconds. */
-const nanosecondsOf = (ms: number): string => String(BigInt(Math.round(ms * 1_000)) * 1_000n)
+/** Returns a string, because a number cannot hold nanoseconds since the epoch exactly. */
+const toNanoseconds = (ms: number): string => String(BigInt(Math.round(ms * 1_000)) * 1_000n)
 
-const spanOfClaim = ({ claim, atMs }: ReachedStep): Span => ({
+const toClaimSpan = ({ claim, atMs }: ReachedStep): Span => ({
   traceId: traceIdOf(claim),
   spanId: rootSpanIdOf(claim),
   name: 'claim',
@@ -156,7 +156,7 @@ const spanOfClaim = ({ claim, atMs }: ReachedStep): Span => ({
   attributes: attributesOf(claim),
 })
 
-const spanOfStep = ({ claim, step, sinceMs, atMs }: ReachedStep): Span => ({
+const toStepSpan = ({ claim, step, sinceMs, atMs }: ReachedStep): Span => ({
   traceId: traceIdOf(claim),
   spanId: spanIdOf(claim, step),
   parentSpanId: rootSpanIdOf(claim),
@@ -166,7 +166,7 @@ const spanOfStep = ({ claim, step, sinceMs, atMs }: ReachedStep): Span => ({
   attributes: attributesOf(claim),
 })
 
-function spanOfCall(claim: FollowedClaim, call: Activity): Span {
+function toCallSpan(claim: FollowedClaim, call: Activity): Span {
   const { driver = '', method = '', start, durationMs, result, message = '' } = call
   const startMs = Date.parse(start)
   return {

@@ -2,7 +2,7 @@
 
 interface DirectoryUse {
   readonly path: string
-  readonly purpose: 'data directory' | 'directory of the credentials'
+  readonly purpose: 'data directory' | 'credentials directory'
   /** The flag that chooses another directory. */
   readonly flag: '--data-dir' | '--pki-dir'
 }
@@ -20,7 +20,7 @@ export function rethrowUnusable({ path, purpose, flag }: DirectoryUse): (error: 
 
 /** Returns a function for `catch` around reads and writes in the directory of keys and certificates. */
 export const rethrowUnusablePki = (path: string): ((error: NodeJS.ErrnoException) => never) =>
-  rethrowUnusable({ path, purpose: 'directory of the credentials', flag: '--pki-dir' })
+  rethrowUnusable({ path, purpose: 'credentials directory', flag: '--pki-dir' })
 
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',

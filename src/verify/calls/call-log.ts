@@ -1,7 +1,7 @@
 // Records every call of a check with its request, response and times, as evidence for a violation. Secrets are redacted when the
 // log is read.
 import type { DescMethod, JsonValue, Message } from '@bufbuild/protobuf'
-import { type CsiCode, createSecretMask, redact, secretsOf } from '../../csi/index.ts'
+import { type CsiCode, createSecretMask, redact, findSecrets } from '../../csi/index.ts'
 
 export interface LoggedCall {
   /** The position of the call in its check, starting with 1. */
@@ -79,7 +79,7 @@ export function createCallLog(): CallLog {
       checkStartMs = nowMs
     },
     begin(method, request, nowMs) {
-      secretMask.add(secretsOf(method.input, request))
+      secretMask.add(findSecrets(method.input, request))
       const entry: Entry = { number: ++count, method, request, startMs: nowMs }
       entries.push(entry)
       if (entries.length > CALLS_MAX) entries = entries.slice(-CALLS_MAX / 2)

@@ -5,7 +5,7 @@ import type { Clock } from '../../../base/clock.ts'
 import { parseListen } from '../../../base/listen-address.ts'
 import type { Logger } from '../../../base/log.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { socketPathOf } from '../../../csi/socket-path.ts'
+import { parseSocketPath } from '../../../csi/socket-path.ts'
 import { type RunningDriver, startDriver } from '../../../driver/index.ts'
 import { parseMaxVolumes, parsePoolSize } from '../../flags/common.ts'
 
@@ -72,7 +72,7 @@ export async function runDriver(flags: DriverFlags, { clock, log, signal, onRead
 
 function checkEndpoint(endpoint: string): void {
   try {
-    socketPathOf(endpoint)
+    parseSocketPath(endpoint)
   } catch (error) {
     throw new UsageError(`--endpoint ${(error as Error).message}`)
   }

@@ -2,7 +2,7 @@
 // kubelet. A socket that the user names needs no search.
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { socketPathOf } from '../../../csi/socket-path.ts'
+import { parseSocketPath } from '../../../csi/socket-path.ts'
 import { stateIn } from '../../../driver/pool/pool-layout.ts'
 
 /** The address of a driver's socket, and the directories that belong to it. */
@@ -28,7 +28,7 @@ export async function findSockets(dataDir: string, kubeletRoot = KUBELET_ROOT): 
 
 /** Adds the directories that belong to a socket: those of a `stowage up` node, or of the kubelet that the plugin registers with. */
 export async function describeSocket(address: string, kubeletRoot = KUBELET_ROOT): Promise<SocketPlace> {
-  const path = socketPathOf(address)
+  const path = parseSocketPath(address)
   const [pool, agent] = [join(dirname(path), 'pool'), join(dirname(path), 'agent')]
   const hasPool = await stat(stateIn(pool)).then(
     () => true,

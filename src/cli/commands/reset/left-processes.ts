@@ -4,7 +4,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { parseMountInfo } from '../../../host/mountinfo.ts'
 import { identifyProcess, type ProcessIdentity } from '../../../host/process-identity.ts'
-import { SOCKET_VARIABLE } from '../../../processes/server/drivers/left-process.ts'
+import { SOCKET_VARIABLE } from '../../../processes/server/drivers/orphaned-process.ts'
 
 export interface LeftProcess extends ProcessIdentity {
   readonly kind: 'pod' | 'driver' | 'tool'

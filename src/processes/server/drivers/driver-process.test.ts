@@ -11,7 +11,7 @@ import { manualClock } from '../../../base/manual-clock.ts'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../../../host/process-identity.ts'
 import { type DriverLog, openDriverLog } from './driver-log.ts'
 import { createDriverProcess } from './driver-process.ts'
-import { endLeftProcess, SOCKET_VARIABLE } from './left-process.ts'
+import { endOrphanedProcess, SOCKET_VARIABLE } from './orphaned-process.ts'
 
 const clock = systemClock()
 let dir: string
@@ -127,7 +127,7 @@ describe('a driver that runs as another user', () => {
     forbidSignals()
     const manual = manualClock()
     const errors: string[] = []
-    const ended = endLeftProcess({ recordFile, mark: socket, clock: manual, log: logErrors(errors) })
+    const ended = endOrphanedProcess({ recordFile, mark: socket, clock: manual, log: logErrors(errors) })
     let isEnded = false
     void ended.then(() => {
       isEnded = true
@@ -140,16 +140,16 @@ describe('a driver that runs as another user', () => {
   })
 })
 
-describe('endLeftProcess', () => {
-  const end = () => endLeftProcess({ recordFile, mark: socket, clock, log: silentLog })
-  const startLeft = async (env: Record<string, string> = {}) => {
+describe('endOrphanedProcess', () => {
+  const end = () => endOrphanedProcess({ recordFile, mark: socket, clock, log: silentLog })
+  const startOrphan = async (env: Record<string, string> = {}) => {
     const child = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore', env: { ...process.env, ...env } })
     await once(child, 'spawn')
     return { child, identity: await identifyProcess(child.pid!) }
   }
 
   it('SYS-6 ends the recorded process of a killed server', async () => {
-    const { child, identity } = await startLeft()
+    const { child, identity } = await startOrphan()
     const exit = once(child, 'exit')
     await writeFile(recordFile, JSON.stringify(identity))
     await end()
@@ -158,7 +158,7 @@ describe('endLeftProcess', () => {
   })
 
   it('SYS-6 does not end a process that reuses the recorded PID', async () => {
-    const { child, identity } = await startLeft()
+    const { child, identity } = await startOrphan()
     await writeFile(recordFile, JSON.stringify({ ...identity, startTicks: '1' }))
     await end()
     expect(isRunning(identity)).toBe(true)
@@ -166,9 +166,9 @@ describe('endLeftProcess', () => {
   })
 
   it('SYS-6 finds a process with an incomplete record by its environment', async () => {
-    const { child } = await startLeft({ [SOCKET_VARIABLE]: socket })
+    const { child } = await startOrphan({ [SOCKET_VARIABLE]: socket })
     const exit = once(child, 'exit')
-    const { child: otherChild, identity: otherIdentity } = await startLeft({ [SOCKET_VARIABLE]: `${socket}2` })
+    const { child: otherChild, identity: otherIdentity } = await startOrphan({ [SOCKET_VARIABLE]: `${socket}2` })
     await writeFile(recordFile, '{}\n')
     await end()
     expect(await exit).toEqual([null, 'SIGTERM'])

@@ -1,5 +1,5 @@
 // Runs a driver's command as a child process in its own process group: restarts it with backoff when it exits, and ends it when
-// the server stops. If the server is killed, the next server finds the process by its record (left-process.ts).
+// the server stops. If the server is killed, the next server finds the process by its record (orphaned-process.ts).
 import { rm } from 'node:fs/promises'
 import type { Clock, Random } from '../../../base/clock.ts'
 import { writePrivateFile } from '../../../base/files.ts'
@@ -9,13 +9,13 @@ import { type ChildGroup, spawnGroup } from '../../../host/child-group.ts'
 import { identifyProcess } from '../../../host/process-identity.ts'
 import { backoffMs } from '../../../runtime/backoff.ts'
 import type { DriverLog } from './driver-log.ts'
-import { endLeftProcess, SOCKET_VARIABLE } from './left-process.ts'
+import { endOrphanedProcess, SOCKET_VARIABLE } from './orphaned-process.ts'
 
 export interface DriverProcessOptions {
   /** Command line for the shell, without placeholders. */
   readonly command: string
   readonly socket: string
-  /** The socket's path with links resolved, by which left-process.ts recognises the process. */
+  /** The socket's path with links resolved, by which orphaned-process.ts recognises the process. */
   readonly mark: string
   /** File for the process's record. */
   readonly recordFile: string
@@ -115,7 +115,7 @@ export function createDriverProcess(options: DriverProcessOptions): DriverProces
       return starts
     },
     async run(signal) {
-      await endLeftProcess({ recordFile, mark, clock, log })
+      await endOrphanedProcess({ recordFile, mark, clock, log })
       for (let failures = 0; !signal.aborted; ) {
         const startMs = clock.monotonicMs()
         const reason = await runOnce(signal).catch((error: Error) => (signal.aborted ? undefined : error.message))

@@ -21,7 +21,7 @@ describe('expandCommand', () => {
   )
 })
 
-it('SYS-6 a source with {node} has one driver per node', () => {
+it('SYS-6 isPerNode returns true for a source with {node}', () => {
   expect(isPerNode({ is: 'command', command: 'd --nodeid {node}' })).toBe(true)
   expect(isPerNode({ is: 'command', command: 'd --endpoint {socket}' })).toBe(false)
   expect(isPerNode({ is: 'socket', path: '/run/{node}.sock' })).toBe(true)

@@ -18,9 +18,9 @@ export interface PlaceholderValues {
 }
 
 /** Whether each node has its own driver. Otherwise one driver runs on the first node. */
-export const isPerNode = (source: DriverSource): boolean => textOf(source).includes('{node}')
+export const isPerNode = (source: DriverSource): boolean => describeSource(source).includes('{node}')
 
-export const textOf = (source: DriverSource): string => (source.is === 'socket' ? source.path : source.command)
+export const describeSource = (source: DriverSource): string => (source.is === 'socket' ? source.path : source.command)
 
 /** Replaces the placeholders. Keeps other braces, because commands may contain JSON. */
 export function expandCommand(command: string, values: PlaceholderValues): string {

@@ -53,7 +53,7 @@ export async function inspectDriver(driver: CsiDriver, path: string, signal: Abo
   await checkProbe(driver, signal)
   const notes: string[] = []
   const facts = await readDriverFacts(driver, signal).catch((error) => {
-    throw new Error(`cannot read the capabilities of the driver: ${textOf(error)}`)
+    throw new Error(`cannot read the capabilities of the driver: ${describeError(error)}`)
   })
   if (facts.version === '') notes.push('GetPluginInfo reports no vendor_version, which CSI requires.')
   if (!facts.plugin.has('CONTROLLER_SERVICE') && facts.controller.size > 0)
@@ -74,7 +74,7 @@ async function checkIdentity(driver: CsiDriver, path: string, signal: AbortSigna
     if (isUnimplemented(error))
       throw new Error(
         `the server at ${path} does not implement csi.v1.Identity/GetPluginInfo: it is not a CSI driver, or implements CSI 0.x, ` +
-          'which Stowage does not speak',
+          'which Stowage does not support',
       )
     if (!(error instanceof CsiError)) throw error
     if (error.codeName === 'DEADLINE_EXCEEDED')
@@ -82,7 +82,7 @@ async function checkIdentity(driver: CsiDriver, path: string, signal: AbortSigna
         `the server at ${path} accepts connections, but does not respond to GetPluginInfo within ${INSPECT_TIMEOUT_MS / 1_000} s`,
       )
     if (error instanceof ConnectionError) throw await explainConnection(path)
-    throw new Error(`GetPluginInfo failed: ${textOf(error)}`)
+    throw new Error(`GetPluginInfo failed: ${describeError(error)}`)
   })
   const problem = findNameProblem(name)
   if (problem) throw new Error(problem)
@@ -123,14 +123,14 @@ export function findNameProblem(name: string): string | undefined {
 async function checkProbe(driver: CsiDriver, signal: AbortSignal): Promise<void> {
   const response = await driver.identity.probe({}, { signal }).catch((error) => {
     if (isUnimplemented(error)) return undefined // a driver without Probe is assumed to be ready
-    throw new Error(`Probe failed: ${textOf(error)}`)
+    throw new Error(`Probe failed: ${describeError(error)}`)
   })
   if (response?.ready === false) throw new Error('Probe reports that the driver is not ready')
 }
 
 async function readNode(driver: CsiDriver, { node: capabilities }: DriverFacts, signal: AbortSignal) {
   const info = await driver.node.nodeGetInfo({}, { signal }).catch((error) => {
-    if (!isUnimplemented(error)) throw new Error(`NodeGetInfo failed: ${textOf(error)}`)
+    if (!isUnimplemented(error)) throw new Error(`NodeGetInfo failed: ${describeError(error)}`)
     if (capabilities.size > 0)
       throw new Error(
         'the driver has a Node service without NodeGetInfo, which Stowage needs to register it. Implement NodeGetInfo: it returns the ' +
@@ -149,7 +149,7 @@ async function readNode(driver: CsiDriver, { node: capabilities }: DriverFacts, 
   return { id: info.nodeId, segments: info.accessibleTopology?.segments ?? {}, maxVolumes }
 }
 
-const textOf = (error: unknown): string => {
+const describeError = (error: unknown): string => {
   if (error instanceof CsiError) return error.rpcText
   return error instanceof Error ? error.message : String(error)
 }

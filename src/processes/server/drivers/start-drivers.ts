@@ -11,13 +11,20 @@ import { keyedLock } from '../../../base/keyed-lock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { asUsageError } from '../../../base/usage-error.ts'
 import type { Client } from '../../../client/index.ts'
-import { socketPathOf } from '../../../csi/socket-path.ts'
+import { parseSocketPath } from '../../../csi/socket-path.ts'
 import type { NodeAgent } from '../../../nodeagent/index.ts'
 import type { DriverEndpoint, DriverRole } from '../../controllers.ts'
 import { createDriverInstance, type ReadyInstance } from './driver-instance.ts'
 import { openDriverLog } from './driver-log.ts'
 import { createDriverProcess } from './driver-process.ts'
-import { type DriverSource, expandCommand, expandSocket, isPerNode, nameCommands, textOf } from './driver-source.ts'
+import {
+  type DriverSource,
+  describeSource,
+  expandCommand,
+  expandSocket,
+  isPerNode,
+  nameCommands,
+} from './driver-source.ts'
 import { writeDriverObjects } from './write-objects.ts'
 
 /** A node that can run drivers. */
@@ -90,7 +97,7 @@ export function checkDriverSources(
   sources: readonly DriverSource[],
   hosts: readonly Pick<DriverHost, 'name' | 'dir'>[],
 ): void {
-  for (const { socket } of planInstances(sources, hosts)) asUsageError(() => socketPathOf(socket), '--driver')
+  for (const { socket } of planInstances(sources, hosts)) asUsageError(() => parseSocketPath(socket), '--driver')
 }
 
 export function startDrivers(options: StartDriversOptions): RunningDrivers {
@@ -101,7 +108,7 @@ export function startDrivers(options: StartDriversOptions): RunningDrivers {
 
   const plans = planInstances(sources, hosts)
   const reporters = sources.map((source) =>
-    createReporter(textOf(source), plans.filter((plan) => plan.source === source).length, options.onReport),
+    createReporter(describeSource(source), plans.filter((plan) => plan.source === source).length, options.onReport),
   )
 
   const endpoints = plans.map((plan): DriverEndpoint => {
@@ -165,7 +172,7 @@ export function startDrivers(options: StartDriversOptions): RunningDrivers {
     }
     runs.push(
       run().catch((error: Error) =>
-        log.error({ source: textOf(source), node: host.name, reason: error.message }, 'cannot run a driver'),
+        log.error({ source: describeSource(source), node: host.name, reason: error.message }, 'cannot run a driver'),
       ),
     )
     return {

@@ -54,12 +54,12 @@ describe('writeDriverObjects', () => {
     expect((await readClass()).metadata.resourceVersion).toBe(metadata.resourceVersion) // nothing is written again
   })
 
-  it('SYS-6 a second driver gets a class that is not the default class', async () => {
+  it('SYS-6 does not make the class of a second driver the default class', async () => {
     expect(await write(facts(['CREATE_DELETE_VOLUME']), false)).toMatchObject({ isDefaultClass: false, notes: [] })
     expect(await listDefaults()).toEqual(['local'])
   })
 
-  it('SYS-6 a driver without CREATE_DELETE_VOLUME gets no class', async () => {
+  it('SYS-6 creates no class for a driver without CREATE_DELETE_VOLUME', async () => {
     const { storageClass, notes } = await write(facts(['PUBLISH_UNPUBLISH_VOLUME']))
     expect(storageClass).toBeUndefined()
     expect(notes).toEqual([expect.stringContaining('no CREATE_DELETE_VOLUME')])

@@ -53,7 +53,7 @@ export async function writeDriverObjects(options: WriteObjectsOptions): Promise<
   }
 }
 
-/** What to do with an object. */
+/** The action that brings a stored object up to date. */
 export type ObjectAction =
   | { readonly do: 'create' }
   | { readonly do: 'nothing' }
@@ -117,7 +117,7 @@ async function writeDriver({ facts, client, derivedSpec, existingDriver }: Write
       if (volumes.some(({ spec }) => spec?.csi?.driver === facts.name))
         return (
           `The CSIDriver ${facts.name} has attachRequired ${existingDriver?.spec.attachRequired}, but the driver's capabilities ` +
-          `mean ${derivedSpec.attachRequired}. It stays as it is while volumes of the driver exist: delete them and restart.`
+          `imply ${derivedSpec.attachRequired}. It stays as it is while volumes of the driver exist: delete them and restart.`
         )
       await client.delete(csiDriverKind, ref, { uid: existingDriver!.metadata.uid })
       await client.create(csiDriverKind, { metadata, spec: { ...derivedSpec } })
@@ -141,7 +141,7 @@ async function writeClass(options: WriteClassOptions): Promise<string | undefine
   if (!existingClass) {
     if (classes.some(({ provisioner }) => provisioner === name)) return undefined // a user created a class for the driver
     if (existingDriver?.metadata.annotations?.[DERIVED_ANNOTATION] !== undefined)
-      return `The class ${name} was deleted and is not created again. Delete the CSIDriver ${name} to get both again.`
+      return `The class ${name} was deleted and is not created again. Delete the CSIDriver ${name} to have both created again.`
     return createClass({ name, derivedClass, classes, becomesDefault, client })
   }
   const { metadata, ...content } = existingClass

@@ -1,4 +1,4 @@
-// Marks nodes that are not running because `stowage up` was restarted with a smaller --nodes as not ready. Otherwise the
+// Marks nodes as not ready that `stowage up` no longer runs because it was restarted with a smaller --nodes. Otherwise the
 // scheduler would place pods on them until the node lifecycle controller detects that they are not running.
 import { readdir } from 'node:fs/promises'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
@@ -7,7 +7,7 @@ import type { Clock } from '../../../base/clock.ts'
 import { timestamp } from '../../../base/timestamps.ts'
 import type { Client } from '../../../client/index.ts'
 import { desiredTaints, unknownConditions } from '../../../controllers/node-lifecycle/index.ts'
-import { type NodeNames, numberOfDirectory } from './node-names.ts'
+import { type NodeNames, parseNodeNumber } from './node-names.ts'
 
 export interface IdleNodesOptions {
   /** The directory that contains one directory per node. */
@@ -36,7 +36,7 @@ async function readNodeNumbers(dir: string): Promise<number[]> {
     throw error
   })
   return names
-    .map(numberOfDirectory)
+    .map(parseNodeNumber)
     .filter((number) => number !== undefined)
     .sort((a, b) => a - b)
 }

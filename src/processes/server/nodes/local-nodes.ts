@@ -117,7 +117,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
     return startNodeAgent({
       client: options.clientOf(name),
       nodeName: name,
-      readsByName: true, // as the rights of a node require
+      readsByName: true, // a node is not permitted to list or watch all objects
       root: join(nodeDir, 'agent'),
       driverSockets: [address],
       ...options.podOptions,

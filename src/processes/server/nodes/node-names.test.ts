@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { directoryOf, localNodeNames, numberOfDirectory, sharedNodeNames } from './node-names.ts'
+import { directoryOf, localNodeNames, parseNodeNumber, sharedNodeNames } from './node-names.ts'
 
 describe('the names of nodes', () => {
   it('SYS-8 contain the host and differ between data directories on a shared store', () => {
@@ -13,13 +13,13 @@ describe('the names of nodes', () => {
 
   it('equal the directory names on the embedded store', () => {
     expect([1, 12].map(localNodeNames)).toEqual(['node-1', 'node-12'])
-    expect(['node-1', 'node-12', 'node-0', 'node-x', 'other'].map(numberOfDirectory)).toEqual([
+    expect(['node-1', 'node-12', 'node-0', 'node-x', 'other'].map(parseNodeNumber)).toEqual([
       1,
       12,
       undefined,
       undefined,
       undefined,
     ])
-    expect(numberOfDirectory(directoryOf(7))).toBe(7)
+    expect(parseNodeNumber(directoryOf(7))).toBe(7)
   })
 })

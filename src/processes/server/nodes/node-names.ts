@@ -12,7 +12,7 @@ const DIGEST_LENGTH = 4
 export const directoryOf: NodeNames = (number) => `${DIRECTORY_PREFIX}${number}`
 
 /** Returns the node number in a directory name, or undefined for other directories. */
-export function numberOfDirectory(name: string): number | undefined {
+export function parseNodeNumber(name: string): number | undefined {
   return /^node-[1-9]\d*$/.test(name) ? Number(name.slice(DIRECTORY_PREFIX.length)) : undefined
 }
 

@@ -10,7 +10,7 @@ import { identifyProcess, isRunning, type ProcessIdentity, signalProcess } from 
 /** Environment variable of driver processes: the socket's resolved path, which is unique on the machine. */
 export const SOCKET_VARIABLE = 'STOWAGE_DRIVER_SOCKET'
 
-export interface LeftProcessOptions {
+export interface OrphanedProcessOptions {
   readonly recordFile: string
   /** The socket's resolved path. */
   readonly mark: string
@@ -23,7 +23,7 @@ const END_MS_MAX = 3_000
 const POLL_MS = 20
 
 /** Ends the processes of an earlier run, if there are any. */
-export async function endLeftProcess({ recordFile, mark, clock, log }: LeftProcessOptions): Promise<void> {
+export async function endOrphanedProcess({ recordFile, mark, clock, log }: OrphanedProcessOptions): Promise<void> {
   const text = await readTextIfPresent(recordFile)
   if (text === undefined) return
   const record = parseRecord(text)
@@ -36,7 +36,7 @@ export async function endLeftProcess({ recordFile, mark, clock, log }: LeftProce
   if (running.length > 0)
     log.warn(
       { pids: running.map(({ pid }) => pid), socket: mark },
-      'ending the driver process that a killed server has left',
+      'ending the driver process that a killed server left running',
     )
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     for (const identity of running) signalIfPermitted(identity, signal)
@@ -47,7 +47,7 @@ export async function endLeftProcess({ recordFile, mark, clock, log }: LeftProce
   if (running.length > 0)
     log.error(
       { pids: running.map(({ pid }) => pid), socket: mark },
-      'cannot end the driver process that a killed server has left: it does not react to SIGKILL, or runs as another user. ' +
+      'cannot end the driver process that a killed server left running: it does not react to SIGKILL, or runs as another user. ' +
         `End it with: sudo kill -KILL ${running.map(({ pid }) => pid).join(' ')}`,
     )
   await rm(recordFile, { force: true })
