@@ -1,5 +1,5 @@
 // The Check type: a rule of the CSI specification as data, and a function that tests it. catalogue.ts lists the checks;
-// run-checks.ts runs them.
+// verify-driver.ts runs them.
 import type { Random } from '../base/clock.ts'
 import type { NodeGetInfoResponse } from '../csi/gen/csi_pb.js'
 import type { ControllerCapability, CsiDriver, NodeCapability, PluginService } from '../csi/index.ts'

@@ -99,7 +99,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: (services) => replace(services, 'identity', 'probe', async () => ({ ready: false })),
   },
   {
-    title: 'the controller capabilities change from answer to answer',
+    title: 'the controller capabilities change with every response',
     check: 'identity-stable',
     plant: (services) =>
       replace(services, 'controller', 'controllerGetCapabilities', async (request, original) => {
@@ -222,7 +222,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       }),
   },
   {
-    title: 'CreateVolume answers INTERNAL if the storage is exhausted',
+    title: 'CreateVolume returns INTERNAL if the storage is exhausted',
     check: 'create-impossible-size',
     plant: translate('controller', 'createVolume', 'OUT_OF_RANGE', 'INTERNAL'),
   },
@@ -338,7 +338,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       }),
   },
   {
-    title: 'ValidateVolumeCapabilities answers OK for an unknown volume',
+    title: 'ValidateVolumeCapabilities returns OK for an unknown volume',
     check: 'validate-unknown',
     plant: translate('controller', 'validateVolumeCapabilities', 'NOT_FOUND', 'OK'),
   },
@@ -431,7 +431,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       }),
   },
   {
-    title: 'ControllerGetVolume answers OK for an unknown volume',
+    title: 'ControllerGetVolume returns OK for an unknown volume',
     check: 'get-volume',
     plant: translate('controller', 'controllerGetVolume', 'NOT_FOUND', 'OK'),
   },
@@ -606,7 +606,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       }),
   },
 
-  // Texts, faults and endurance
+  // Messages, faults and concurrency
   {
     title: 'an error message quotes the secrets of the request',
     check: 'secrets-not-echoed',
@@ -678,7 +678,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       }),
   },
   {
-    title: 'NodeStageVolume never answers',
+    title: 'NodeStageVolume never responds',
     check: 'stage-idempotent',
     plant: (services) => replace(services, 'node', 'nodeStageVolume', () => new Promise(() => {})),
   },

@@ -82,7 +82,7 @@ describe('verifyDriver', () => {
         return isCrashed ? unavailable() : original(request, call)
       })
     const { report } = await verifyFake({ plant, only: ['identity-name', 'delete-idempotent', 'life'] })
-    expect(report.stopped).toBe('the driver no longer answers: connection refused')
+    expect(report.stopped).toBe('the driver no longer responds: connection refused')
     expect(report.checks.map(({ status }) => status)).toEqual(['passed', 'violated', 'not run'])
     expect(report.leftovers).toEqual([
       expect.stringMatching(/^volume vol-.* stays: UNAVAILABLE \(connection refused\)$/),

@@ -145,7 +145,7 @@ async function runCheck(check: Check, index: number, run: Run): Promise<CheckRes
     if (signal.aborted) return end({ status: 'not run', message: 'interrupted' })
     if (error instanceof NotApplicable) return end({ status: 'not applicable', message: error.message })
     const message = limit.signal.aborted
-      ? `the check did not end within ${limitMs / 1_000} s: the driver answers too slowly or not at all`
+      ? `the check did not end within ${limitMs / 1_000} s: the driver responds too slowly or not at all`
       : describeFailure(error)
     const calls = selectEvidence(log.calls(), context.usesBench())
     return end({ status: check.rule.level === 'must' ? 'violated' : 'advice', message: log.mask(message), calls })
@@ -213,7 +213,7 @@ function createContext(check: Check, index: number, run: Run, signal: AbortSigna
       return startBench(
         {
           ...{ send, clock: benchClock, random, log, driverProcess, pause },
-          patienceMs: settings.callTimeoutMs,
+          retryForMs: settings.callTimeoutMs,
           ...{ profile, settings, root, disk },
         },
         benchOptions,
@@ -242,7 +242,7 @@ async function findReasonToStop({ link, driverProcess }: Run): Promise<string | 
     } catch (error) {
       if (!(error instanceof CsiError)) throw error
       const isGone = error.codeName === 'UNAVAILABLE' || error.codeName === 'DEADLINE_EXCEEDED'
-      return isGone ? `the driver no longer answers: ${error.message}` : undefined
+      return isGone ? `the driver no longer responds: ${error.message}` : undefined
     }
   }
   const reason = await probe()

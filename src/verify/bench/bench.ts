@@ -36,8 +36,8 @@ export interface Bench {
   reach(goal: string, condition: () => Promise<boolean>): Promise<void>
   /** Advances virtual time. */
   wait(ms: number): Promise<void>
-  /** Returns the warnings that the controllers and the agent recorded about a claim, a volume or a pod, newest last. */
-  warnings(): Promise<string[]>
+  /** Returns the readWarnings that the controllers and the agent recorded about a claim, a volume or a pod, newest last. */
+  readWarnings(): Promise<string[]>
   stop(): Promise<void>
 }
 
@@ -68,9 +68,11 @@ export async function startBench(deps: BenchDeps, { fault }: BenchOptions = {}):
   const objects = await createBenchObjects({ ...deps, client })
   const common = { client, clock, random, log: silentLog, signal: abort.signal }
   const failures: unknown[] = []
-  const runs = [runControllersOf(), runAgent()].map((run) => run.catch((error: unknown) => void failures.push(error)))
+  const runs = [runBenchControllers(), runAgent()].map((run) =>
+    run.catch((error: unknown) => void failures.push(error)),
+  )
 
-  function runControllersOf(): Promise<void> {
+  function runBenchControllers(): Promise<void> {
     const registry = new Registry()
     return runControllers({
       ...common,
@@ -114,7 +116,7 @@ export async function startBench(deps: BenchDeps, { fault }: BenchOptions = {}):
     }
   }
 
-  async function warnings(): Promise<string[]> {
+  async function readWarnings(): Promise<string[]> {
     const { items } = await client.list(eventKind)
     const texts = items
       .filter(({ type }) => type === 'Warning')
@@ -125,7 +127,7 @@ export async function startBench(deps: BenchDeps, { fault }: BenchOptions = {}):
   return {
     client,
     objects,
-    warnings,
+    readWarnings,
     async reach(goal, condition) {
       const isReached = await clock.runUntil(
         async () => problems.length > 0 || failures.length > 0 || (await condition()),
@@ -134,7 +136,7 @@ export async function startBench(deps: BenchDeps, { fault }: BenchOptions = {}):
       if (failures.length > 0) throw failures[0]
       if (problems.length > 0) violate(problems[0] as string)
       if (isReached) return
-      const lastWarnings = await warnings()
+      const lastWarnings = await readWarnings()
       const reasons = lastWarnings.length > 0 ? ` Last events: ${lastWarnings.join('; ')}` : ''
       violate(`${goal}: not reached within ${STEP_MS / 60_000} min of virtual time.${reasons}`)
     },

@@ -3,7 +3,7 @@
 import { type CheckContext, violate } from '../check.ts'
 import type { Bench, BenchOptions } from './bench.ts'
 
-export interface LifeOptions extends BenchOptions {
+export interface LifecycleOptions extends BenchOptions {
   /** Default: 1. */
   readonly volumes?: number
   /** Number of pods that use each volume. Default: 1. */
@@ -12,7 +12,7 @@ export interface LifeOptions extends BenchOptions {
   readonly changesTogether?: boolean
 }
 
-export async function liveThrough(context: CheckContext, options: LifeOptions = {}): Promise<void> {
+export async function runLifecycle(context: CheckContext, options: LifecycleOptions = {}): Promise<void> {
   const { volumes: volumeCount = 1, podsPerVolume = 1 } = options
   const claims = Array.from({ length: volumeCount }, (_, index) => `claim-${index + 1}`)
   const pods = claims.flatMap((claim) =>
@@ -33,7 +33,7 @@ export async function liveThrough(context: CheckContext, options: LifeOptions = 
     violate(`after the lifecycle of the volume, ${leftover}: the driver reported a result that it did not repeat`)
 }
 
-interface LifePod {
+interface LifecyclePod {
   readonly claim: string
   readonly name: string
 }
@@ -42,7 +42,7 @@ async function provision(
   { settings }: CheckContext,
   { objects, reach }: Bench,
   claims: readonly string[],
-  pods: readonly LifePod[],
+  pods: readonly LifecyclePod[],
 ): Promise<void> {
   for (const claim of claims) await objects.createClaim(claim, settings.sizeBytes)
   for (const { name, claim } of pods) await objects.createPod(name, claim)
@@ -63,7 +63,7 @@ async function change(
   context: CheckContext,
   { objects, reach }: Bench,
   claims: readonly string[],
-  { changesTogether = false }: LifeOptions,
+  { changesTogether = false }: LifecycleOptions,
 ): Promise<void> {
   const { profile, settings } = context
   const canModify = profile.controller.has('MODIFY_VOLUME') && settings.attributes !== undefined
@@ -95,7 +95,11 @@ async function expandOffline(context: CheckContext, bench: Bench, claims: readon
   await unpublish(context, bench, pods)
 }
 
-async function unpublish(context: CheckContext, { objects, reach }: Bench, pods: readonly LifePod[]): Promise<void> {
+async function unpublish(
+  context: CheckContext,
+  { objects, reach }: Bench,
+  pods: readonly LifecyclePod[],
+): Promise<void> {
   for (const { name } of pods) await objects.deletePod(name)
   await reach(
     'unpublish and unstage every volume',

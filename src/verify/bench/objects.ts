@@ -33,7 +33,7 @@ export interface BenchObjects {
   /** Whether the volume has this size; its file system may be smaller. */
   hasVolumeSize(claim: string, sizeBytes: number): Promise<boolean>
   hasAttributes(claim: string): Promise<boolean>
-  volumeOf(claim: string): Promise<Readonly<PersistentVolume> | undefined>
+  findVolume(claim: string): Promise<Readonly<PersistentVolume> | undefined>
 }
 
 export interface ObjectsDeps {
@@ -83,14 +83,14 @@ export async function createBenchObjects({ client, profile, settings }: ObjectsD
   const findClaim = (name: string) => find(client, persistentVolumeClaimKind, ref(name))
   const patchClaim = (name: string, spec: object) =>
     client.patch(persistentVolumeClaimKind, ref(name), { type: 'merge', body: { spec } })
-  const volumeOf = async (claim: string) => {
+  const findVolume = async (claim: string) => {
     const { items } = await client.list(persistentVolumeKind)
     return items.find(({ spec }) => spec?.claimRef?.name === claim)
   }
   const hasNoAttachments = async () => (await client.list(volumeAttachmentKind)).items.length === 0
 
   return {
-    volumeOf,
+    findVolume,
     hasNoAttachments,
     async createClaim(name, sizeBytes) {
       await client.create(persistentVolumeClaimKind, {
@@ -122,12 +122,12 @@ export async function createBenchObjects({ client, profile, settings }: ObjectsD
     isRunning: async (pod) => (await find(client, podKind, ref(pod)))?.status?.phase === 'Running',
     isPodDeleted: async (pod) => (await find(client, podKind, ref(pod))) === undefined,
     isReleased: async (claim) =>
-      (await findClaim(claim)) === undefined && (await volumeOf(claim)) === undefined && (await hasNoAttachments()),
+      (await findClaim(claim)) === undefined && (await findVolume(claim)) === undefined && (await hasNoAttachments()),
     async hasSize(claim, sizeBytes) {
       const status = (await findClaim(claim))?.status
       return hasBytes(status?.capacity?.storage, sizeBytes) && (status?.conditions ?? []).length === 0
     },
-    hasVolumeSize: async (claim, sizeBytes) => hasBytes((await volumeOf(claim))?.spec?.capacity?.storage, sizeBytes),
+    hasVolumeSize: async (claim, sizeBytes) => hasBytes((await findVolume(claim))?.spec?.capacity?.storage, sizeBytes),
     hasAttributes: async (claim) =>
       (await findClaim(claim))?.status?.currentVolumeAttributesClassName === ATTRIBUTES_CLASS_NAME,
   }

@@ -24,7 +24,7 @@ export interface FaultDeps {
   readonly log: CallLog
   readonly driverProcess: DriverControl | undefined
   /** How long, in real time, the driver may return ABORTED or UNAVAILABLE before virtual time continues. */
-  readonly patienceMs: number
+  readonly retryForMs: number
   /** Waits in real time. */
   pause(ms: number): Promise<void>
   /** Reports a response that violates the check's rule. */
@@ -88,7 +88,7 @@ const FAULTS = {
     await clock.hold(send(method, request, options))
     log.noteFault(request, 'verify delayed this reply until the caller gave up')
     await clock.sleep(options.timeoutMs ?? TIMEOUT_MS, options.signal).catch(() => {})
-    return failCall('DEADLINE_EXCEEDED', `${method.name} did not answer in time`)
+    return failCall('DEADLINE_EXCEEDED', `${method.name} did not respond in time`)
   },
 
   'killed after': async ({ clock, send, log, driverProcess, report }, method, request, options) => {
@@ -113,7 +113,7 @@ const FAULTS = {
 /** Returns the transport for the controllers. Without a fault, it only stops virtual time during calls. */
 export function injectFault(fault: FaultName | undefined, deps: FaultDeps): Transport {
   const affectedCalls = new Set<string>()
-  const sendPatiently = createPatientTransport(deps)
+  const sendPatiently = createRetryingTransport(deps)
   return (method, request, options) => {
     const subject = subjectOf(method, request)
     const key = `${method.name} ${subject}`
@@ -131,7 +131,7 @@ const BUSY_WAIT_MS_MAX = 1_000
  * Waits in real time after ABORTED and UNAVAILABLE: the driver is still starting or working on an earlier call, and the
  * controllers' backoff takes no real time.
  */
-function createPatientTransport({ clock, send, pause, patienceMs }: FaultDeps): Transport {
+function createRetryingTransport({ clock, send, pause, retryForMs }: FaultDeps): Transport {
   const waitedMsBySubject = new Map<string, number>()
   return (method, request, options) =>
     clock.hold(
@@ -144,7 +144,7 @@ function createPatientTransport({ clock, send, pause, patienceMs }: FaultDeps): 
         } catch (error) {
           if (error instanceof CsiError && (error.codeName === 'ABORTED' || error.codeName === 'UNAVAILABLE')) {
             const waitedMs = waitedMsBySubject.get(subject) ?? 0
-            const waitMs = Math.min(waitedMs + BUSY_WAIT_MS, BUSY_WAIT_MS_MAX, patienceMs - waitedMs)
+            const waitMs = Math.min(waitedMs + BUSY_WAIT_MS, BUSY_WAIT_MS_MAX, retryForMs - waitedMs)
             waitedMsBySubject.set(subject, waitedMs + waitMs)
             await pause(waitMs)
           }

@@ -65,7 +65,7 @@ export function createInventory(): Inventory {
   const maps = { volumes, unknownCreations, attachments, staged, published }
 
   /** The map and the key that a successful call adds. */
-  const entryOf = (method: DescMethod, request: Message): Entry | undefined => {
+  const findEntry = (method: DescMethod, request: Message): Entry | undefined => {
     const fields = request as unknown as Record<string, string>
     const { volumeId = '', nodeId = '', stagingTargetPath = '', targetPath = '' } = fields
     if (!volumeId) return undefined
@@ -83,7 +83,7 @@ export function createInventory(): Inventory {
     begin(method, request) {
       const { name = '' } = request as unknown as Record<string, string>
       if (method.name === 'CreateVolume' && name) unknownCreations.set(name, request as CreateVolumeRequest)
-      const entry = entryOf(method, request)
+      const entry = findEntry(method, request)
       if (!entry || entry.map.has(entry.key)) return
       entry.map.set(entry.key, entry.value)
       unconfirmed.add(entry.value)
@@ -91,7 +91,7 @@ export function createInventory(): Inventory {
     succeed(method, request, response) {
       const fields = request as unknown as Record<string, string>
       const { volumeId = '', nodeId = '', stagingTargetPath = '', targetPath = '', name = '' } = fields
-      const entry = entryOf(method, request)
+      const entry = findEntry(method, request)
       if (entry) {
         unconfirmed.delete(entry.map.get(entry.key) ?? entry.value)
         if (!entry.map.has(entry.key)) entry.map.set(entry.key, entry.value)
@@ -122,7 +122,7 @@ export function createInventory(): Inventory {
       if (!(error instanceof CsiError) || UNCERTAIN_CODES.has(error.codeName)) return
       const fields = request as unknown as Record<string, string>
       if (method.name === 'CreateVolume') unknownCreations.delete(fields.name ?? '')
-      const entry = entryOf(method, request)
+      const entry = findEntry(method, request)
       const value = entry?.map.get(entry.key)
       // Keep the entry of an earlier successful call: a final failure of a repeated call does not undo it.
       if (entry && value && unconfirmed.has(value)) entry.map.delete(entry.key)

@@ -288,7 +288,7 @@ export const changeVolumeChecks: readonly Check[] = [
     rule: {
       section: 'ControllerModifyVolume',
       level: 'must',
-      text: 'The call is idempotent: the same parameters again succeed.',
+      text: 'The call is idempotent: a repeated call with the same parameters succeeds.',
     },
     needs: { ...MODIFY_NEEDS, attributes: true },
     async run(context) {
@@ -300,7 +300,7 @@ export const changeVolumeChecks: readonly Check[] = [
   },
   {
     id: 'modify-keeps-other-parameters',
-    title: 'a volume that was created with attributes can be modified with the same ones',
+    title: 'a volume that was created with attributes can be modified with the same values',
     rule: {
       section: 'CreateVolume, mutable_parameters; ControllerModifyVolume',
       level: 'must',

@@ -206,7 +206,7 @@ export const createVolumeChecks: readonly Check[] = [
     rule: {
       section: 'CreateVolume, TopologyRequirement',
       level: 'must',
-      text: 'With requisite topologies, the volume is accessible from at least one of them, and the answer says from where.',
+      text: 'With requisite topologies, the volume is accessible from at least one of them, and the response contains its topology.',
     },
     needs: { ...NEEDS, node: [], plugin: ['VOLUME_ACCESSIBILITY_CONSTRAINTS'] },
     async run(context) {

@@ -161,7 +161,7 @@ export const deleteVolumeChecks: readonly Check[] = [
     rule: {
       section: 'ValidateVolumeCapabilities',
       level: 'must',
-      text: 'A volume has the capabilities with which it was created, so they are confirmed, and the answer repeats them.',
+      text: 'A volume has the capabilities with which it was created, so they are confirmed, and the response repeats them.',
     },
     needs: NEEDS,
     async run(context) {

@@ -24,7 +24,7 @@ export const identityChecks: readonly Check[] = [
     rule: {
       section: 'Probe',
       level: 'must',
-      text: 'A healthy driver answers Probe with OK; ready is true, or unset.',
+      text: 'A healthy driver returns OK for Probe; ready is true, or unset.',
     },
     async run({ csi }) {
       const { ready } = expectOk(await attempt(csi.identity.probe({})), 'Probe')
@@ -37,7 +37,7 @@ export const identityChecks: readonly Check[] = [
     rule: {
       section: 'GetPluginCapabilities',
       level: 'must',
-      text: 'All instances of one version of a driver return the same capabilities, so two answers are equal.',
+      text: 'All instances of one version of a driver return the same capabilities, so two responses are equal.',
     },
     async run({ csi, profile }) {
       const ask = async () => [
@@ -124,7 +124,7 @@ export const identityChecks: readonly Check[] = [
     rule: {
       section: 'NodeGetInfo',
       level: 'must',
-      text: 'The node id is set and has at most 256 bytes, the volume limit is not negative, and two answers agree.',
+      text: 'The node id is set and has at most 256 bytes, the volume limit is not negative, and two responses agree.',
     },
     needs: { node: [] },
     async run({ csi }) {
@@ -133,7 +133,7 @@ export const identityChecks: readonly Check[] = [
       const bytes = Buffer.byteLength(first.nodeId)
       if (bytes === 0 || bytes > 256) violate(`node_id has ${bytes} bytes; it must have 1 to 256`)
       if (first.maxVolumesPerNode < 0n) violate(`max_volumes_per_node is ${first.maxVolumesPerNode}`)
-      if (toText(first) !== toText(second)) violate('two NodeGetInfo calls got different answers')
+      if (toText(first) !== toText(second)) violate('two NodeGetInfo calls returned different responses')
     },
   },
   {

@@ -1,5 +1,5 @@
 // Checks the whole lifecycle of volumes through the controllers and the node agent, with and without faults.
-import { liveThrough } from '../bench/lifecycle.ts'
+import { runLifecycle } from '../bench/lifecycle.ts'
 import { type Check, violate } from '../check.ts'
 
 const NEEDS = { controller: ['CREATE_DELETE_VOLUME'], node: [], bench: true } as const
@@ -19,7 +19,7 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'A volume is created, published to a node, staged, published to a target, changed, and all of it undone in reverse order; every step completes, if necessary after retries.',
     },
     needs: NEEDS,
-    run: (context) => liveThrough(context),
+    run: (context) => runLifecycle(context),
   },
   {
     id: 'life-reply-lost',
@@ -30,7 +30,7 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'If a reply is lost after the call succeeded, the caller repeats the call, which succeeds with the same result; no volume is created twice or left behind.',
     },
     needs: NEEDS,
-    run: (context) => liveThrough(context, { fault: 'reply lost' }),
+    run: (context) => runLifecycle(context, { fault: 'reply lost' }),
   },
   {
     id: 'life-sent-twice',
@@ -41,7 +41,7 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'A call that succeeded succeeds when it is repeated with the same fields, and CreateVolume returns the same volume.',
     },
     needs: NEEDS,
-    run: (context) => liveThrough(context, { fault: 'sent twice' }),
+    run: (context) => runLifecycle(context, { fault: 'sent twice' }),
   },
   {
     id: 'life-concurrent',
@@ -52,7 +52,7 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'A caller that lost its state may send a call twice at the same time: each succeeds or fails with ABORTED.',
     },
     needs: NEEDS,
-    run: (context) => liveThrough(context, { fault: 'sent concurrently' }),
+    run: (context) => runLifecycle(context, { fault: 'sent concurrently' }),
   },
   {
     id: 'life-cancelled',
@@ -63,7 +63,7 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'A cancelled call may or may not have an effect; the repeated call continues or returns the finished result.',
     },
     needs: NEEDS,
-    run: (context) => liveThrough(context, { fault: 'cancelled' }),
+    run: (context) => runLifecycle(context, { fault: 'cancelled' }),
   },
   {
     id: 'life-slow',
@@ -74,7 +74,7 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'A call may succeed after the caller gave up; the repeated call returns the finished result.',
     },
     needs: NEEDS,
-    run: (context) => liveThrough(context, { fault: 'slow' }),
+    run: (context) => runLifecycle(context, { fault: 'slow' }),
   },
   {
     id: 'life-many',
@@ -85,7 +85,7 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'Calls for different volumes run at the same time, and each volume completes its lifecycle.',
     },
     needs: NEEDS,
-    run: (context) => liveThrough(context, { volumes: MANY_VOLUMES }),
+    run: (context) => runLifecycle(context, { volumes: MANY_VOLUMES }),
   },
   {
     id: 'life-two-pods',
@@ -96,7 +96,7 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'A volume may be published at several targets of one node, and is unstaged only after the last one; Kubernetes does so for several pods with one ReadWriteOnce claim.',
     },
     needs: NEEDS,
-    run: (context) => liveThrough(context, { podsPerVolume: 2 }),
+    run: (context) => runLifecycle(context, { podsPerVolume: 2 }),
   },
   {
     id: 'life-expand-and-modify',
@@ -107,7 +107,7 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'A volume in use can be expanded and modified; one change does not undo or block the other.',
     },
     needs: { ...NEEDS, controller: ['CREATE_DELETE_VOLUME', 'EXPAND_VOLUME', 'MODIFY_VOLUME'], attributes: true },
-    run: (context) => liveThrough(context, { changesTogether: true }),
+    run: (context) => runLifecycle(context, { changesTogether: true }),
   },
   {
     id: 'life-exhausted',
@@ -120,13 +120,13 @@ export const lifecycleChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const bench = await context.startBench()
-      const { objects, reach, wait, warnings } = bench
+      const { objects, reach, wait, readWarnings } = bench
       try {
         await objects.createClaim('large', IMPOSSIBLE_BYTES)
         await objects.createPod('large-pod', 'large')
         await wait(PENDING_MS)
         if (await objects.isBound('large')) violate(`a claim of ${IMPOSSIBLE_BYTES} bytes got a volume`)
-        if ((await warnings()).length === 0) violate('no event says why the claim is pending')
+        if ((await readWarnings()).length === 0) violate('no event says why the claim is pending')
         await objects.deletePod('large-pod')
         await reach('delete the pod of the pending claim', () => objects.isPodDeleted('large-pod'))
         await objects.deleteClaim('large')
@@ -147,7 +147,7 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'A driver may be terminated at any time. The results of completed calls survive, and the repeated call succeeds after the restart.',
     },
     needs: { ...NEEDS, restart: true },
-    run: (context) => liveThrough(context, { fault: 'killed after' }),
+    run: (context) => runLifecycle(context, { fault: 'killed after' }),
   },
   {
     id: 'life-killed-during',
@@ -158,6 +158,6 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'A driver may be terminated during a call. After the restart, the repeated call completes the work.',
     },
     needs: { ...NEEDS, restart: true },
-    run: (context) => liveThrough(context, { fault: 'killed during' }),
+    run: (context) => runLifecycle(context, { fault: 'killed during' }),
   },
 ]

@@ -22,7 +22,7 @@ const LISTED_VOLUMES = 3
 export const listVolumesChecks: readonly Check[] = [
   {
     id: 'list-consistent',
-    title: 'ListVolumes has every created volume until it is deleted',
+    title: 'ListVolumes contains every created volume until it is deleted',
     rule: {
       section: 'ListVolumes; RPC Interactions: CreateVolume, DeleteVolume, ListVolumes',
       level: 'must',
@@ -98,7 +98,7 @@ export const listVolumesChecks: readonly Check[] = [
   },
   {
     id: 'list-published-nodes',
-    title: 'ListVolumes has the nodes of published volumes',
+    title: 'ListVolumes contains the nodes of published volumes',
     rule: {
       section: 'ListVolumes; ControllerGetCapabilities',
       level: 'must',
@@ -131,7 +131,7 @@ export const listVolumesChecks: readonly Check[] = [
     rule: {
       section: 'ControllerGetVolume; ControllerGetVolume Errors',
       level: 'must',
-      text: 'The answer has the id and size of the volume; a volume that does not exist fails with NOT_FOUND.',
+      text: 'The response has the id and size of the volume; a volume that does not exist fails with NOT_FOUND.',
     },
     needs: { controller: ['CREATE_DELETE_VOLUME', 'GET_VOLUME'] },
     async run(context) {

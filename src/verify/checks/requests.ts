@@ -70,7 +70,7 @@ export async function createVolume(context: CheckContext, changes: CreateRequest
 /** Sends the request. Throws Violation if no volume with an id is returned. */
 export async function create({ csi }: CheckContext, request: CreateRequest, situation: string): Promise<Volume> {
   const { volume } = expectOk(await attempt(csi.controller.createVolume(request)), situation)
-  if (!volume?.volumeId) violate(`${situation}: the answer has no volume_id`)
+  if (!volume?.volumeId) violate(`${situation}: the response has no volume_id`)
   return volume
 }
 

@@ -30,7 +30,7 @@ export const textChecks: readonly Check[] = [
   },
   {
     id: 'secrets-not-echoed',
-    title: 'answers and error messages contain no secret',
+    title: 'responses and error messages contain no secret',
     rule: {
       section: 'Secrets Requirements; CreateVolume, volume_context',
       level: 'must',
@@ -56,11 +56,11 @@ export const textChecks: readonly Check[] = [
       )
       expectNoSecret('the error of CreateVolume', rejectedAnswer)
       const createdAnswer = await attempt(csi.controller.createVolume(createRequest(context, { secrets })))
-      expectNoSecret('the answer of CreateVolume', createdAnswer)
+      expectNoSecret('the response of CreateVolume', createdAnswer)
       const { volume } = expectOk(createdAnswer, 'CreateVolume with secrets')
       const deleteSecrets = { ...settings.secrets.DeleteVolumeSecret, ...secrets }
       const request = { volumeId: volume?.volumeId ?? '', secrets: deleteSecrets }
-      expectNoSecret('the answer of DeleteVolume', await attempt(csi.controller.deleteVolume(request)))
+      expectNoSecret('the response of DeleteVolume', await attempt(csi.controller.deleteVolume(request)))
     },
   },
 ]
