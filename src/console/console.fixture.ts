@@ -73,7 +73,7 @@ export async function startConsole(connection: Connection, { clock = systemClock
   const token = listener.url.split('#token=')[1]!
   let cookie: string | undefined
 
-  /** Sends exactly these headers besides Host. An undefined header is omitted. */
+  /** Sends only Host and these headers. An undefined header is omitted. */
   function send(path: string, { method = 'GET', headers = {}, body }: RequestOptions = {}): Promise<Answer> {
     const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined))
     return new Promise((resolve, reject) => {

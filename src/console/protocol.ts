@@ -7,8 +7,8 @@ import type { SimulationResult } from '../diagnosis/simulation/result.ts'
 
 export type { Diagnosis, DiagnosisState, SimulationResult, Status }
 
-// POST /session with SessionRequest sets the cookie and answers SessionAnswer. DELETE /session ends the session. All routes below
-// answer 401 with the reason SessionRequired without a session; a 401 of the API server has the reason Unauthorized.
+// POST /session with SessionRequest sets the cookie and returns SessionAnswer. DELETE /session ends the session. All routes below
+// return 401 with the reason SessionRequired without a session; a 401 of the API server has the reason Unauthorized.
 // /k8s/PATH forwards GET, POST, PUT, PATCH and DELETE to the API server.
 
 export interface SessionRequest {
@@ -123,7 +123,7 @@ export interface Problem {
   readonly problem: string
 }
 
-// GET /data/why?kind=pvc|pod|pv|node&namespace=&name= answers the Diagnosis of `stowage why -o json`.
+// GET /data/why?kind=pvc|pod|pv|node&namespace=&name= returns the Diagnosis of `stowage why -o json`.
 // GET /data/why-lines
 
 export interface WhyLine {
@@ -145,7 +145,7 @@ export interface WhyLines {
   readonly missingRules: readonly string[]
 }
 
-// GET /data/timeline?kind=pvc|pv&namespace=&name=[&uid=] answers the timeline of `stowage timeline -o json`.
+// GET /data/timeline?kind=pvc|pv&namespace=&name=[&uid=] returns the timeline of `stowage timeline -o json`.
 
 export interface TimelineAnswer {
   readonly kind: TimelineKind
@@ -160,7 +160,7 @@ export interface TimelineAnswer {
   readonly entries: NonNullable<Timeline['entries']>
 }
 
-// GET /data/df[?by=claim|class|node|pool|namespace] answers the report of `stowage df -A -o json`.
+// GET /data/df[?by=claim|class|node|pool|namespace] returns the report of `stowage df -A -o json`.
 
 interface MeasuredUsage {
   readonly usedBytes?: number
@@ -209,7 +209,7 @@ export type DfAnswer =
   | { readonly by: 'claim'; readonly items: readonly DfClaim[]; readonly missingRules: readonly string[] }
   | { readonly by: DfGrouping; readonly items: readonly DfGroup[]; readonly missingRules: readonly string[] }
 
-// POST /data/simulate answers the SimulationResult of `stowage simulate -o json`.
+// POST /data/simulate returns the SimulationResult of `stowage simulate -o json`.
 
 export type SimulateRequest =
   /** YAML or JSON documents: pods, claims and workloads. */
@@ -223,7 +223,7 @@ export type SimulateRequest =
       readonly namespace?: string
     }
 
-// GET /data/leaks?driver= answers the report of `stowage leaks -o json` for a driver with a socket on the machine of the console.
+// GET /data/leaks?driver= returns the report of `stowage leaks -o json` for a driver with a socket on the machine of the console.
 
 export interface LeaksAnswer {
   readonly leaks: readonly {
@@ -239,7 +239,7 @@ export interface LeaksAnswer {
   readonly unknown: readonly string[]
 }
 
-// GET /data/doctor[?driver=] answers the report of `stowage doctor -o json`.
+// GET /data/doctor[?driver=] returns the report of `stowage doctor -o json`.
 
 export type FindingStatus = 'ok' | 'warning' | 'error' | 'unknown'
 
@@ -344,7 +344,7 @@ export interface RetryAnswer {
 }
 
 // Runs of grow and migrate. Options have the names and formats of the flags of the commands, and their defaults.
-// GET  /data/bulk                                       answers BulkAnswer
+// GET  /data/bulk                                       returns BulkAnswer
 // POST /data/bulk/preview                BulkRequest →  the report of the command with --dry-run -o json
 // POST /data/bulk/start                  BulkRequest →  BulkRun
 // POST /data/bulk/pause, resume, undo    BulkAction  →  BulkRun

@@ -167,7 +167,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     try {
       const page = await open(viewerConsole.url)
       const drawer = await openClaim(page, 'orders')
-      await drawer.getByText('You may look at this claim, but not change it.').waitFor()
+      await drawer.getByText('You can view this claim, but not change it.').waitFor()
       expect(await drawer.getByRole('button', { name: /Expand|Delete|Retry/ }).count()).toBe(0)
       await drawer.getByRole('tab', { name: 'Why' }).waitFor()
       await page.close() // the page would log failed requests after its console has stopped

@@ -44,7 +44,7 @@ export function createDataRoutes(options: DataOptions) {
   const { bulk } = insight
   const checkAccess = createAccess({ client, clock })
   // Tabs share these responses, so computing one is aborted only when the console stops, not when a tab closes.
-  const infoOnce = createCached({ clock, keepMs: 5_000, keepMsMax: 5_000 }, () => readInfo(options))
+  const readCachedInfo = createCached({ clock, keepMs: 5_000, keepMsMax: 5_000 }, () => readInfo(options))
   const whyLinesOnce = createCached({ clock, keepMs: 2_000, keepMsMax: 30_000 }, () =>
     readWhyLines(client, clock, stopSignal),
   )
@@ -60,24 +60,24 @@ export function createDataRoutes(options: DataOptions) {
   )
 
   const handlers: Readonly<Record<string, Handler>> = {
-    'GET info': () => infoOnce(),
-    'GET why': ({ query, signal }) => insight.diagnose(targetOf(query, WHY_KINDS), signal).catch(toProblem),
+    'GET info': () => readCachedInfo(),
+    'GET why': ({ query, signal }) => insight.diagnose(parseTarget(query, WHY_KINDS), signal).catch(toProblem),
     'GET why-lines': () => whyLinesOnce(),
     'GET timeline': ({ query, signal }) =>
-      insight.readTimeline(targetOf(query, TIMELINE_KINDS), signal).catch(toProblem),
-    'GET df': ({ query }) => spaceOnce(groupingOf(query)),
+      insight.readTimeline(parseTarget(query, TIMELINE_KINDS), signal).catch(toProblem),
+    'GET df': ({ query }) => spaceOnce(parseGrouping(query)),
     'GET doctor': ({ query }) => doctorOnce(query.get('driver') ?? ''),
-    'GET leaks': ({ query }) => leaksOnce(driverOf(query)),
+    'GET leaks': ({ query }) => leaksOnce(parseDriver(query)),
     'GET history': async () => history.read(),
     'POST simulate': ({ body, signal }) => insight.simulate(body as unknown as SimulateRequest, signal),
     'POST access': ({ body }) => checkAccess(body.checks),
-    'POST retry': ({ body, signal }) => insight.retry(retryRequestOf(body), signal),
+    'POST retry': ({ body, signal }) => insight.retry(parseRetryRequest(body), signal),
     'GET bulk': ({ signal }) => bulk.list(signal),
     'POST bulk/preview': ({ body, signal }) => bulk.preview(body as unknown as BulkRequest, signal),
     'POST bulk/start': async ({ body }) => bulk.start(body as unknown as BulkRequest),
-    'POST bulk/pause': async ({ body }) => bulk.pause(textOf(body, 'id')),
-    'POST bulk/resume': async ({ body }) => bulk.resume(textOf(body, 'id')),
-    'POST bulk/undo': async ({ body }) => bulk.undo(textOf(body, 'id')),
+    'POST bulk/pause': async ({ body }) => bulk.pause(parseText(body, 'id')),
+    'POST bulk/resume': async ({ body }) => bulk.resume(parseText(body, 'id')),
+    'POST bulk/undo': async ({ body }) => bulk.undo(parseText(body, 'id')),
   }
 
   return async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -96,7 +96,7 @@ export function createDataRoutes(options: DataOptions) {
   }
 }
 
-function targetOf(query: URLSearchParams, kinds: readonly string[]): InsightTarget {
+function parseTarget(query: URLSearchParams, kinds: readonly string[]): InsightTarget {
   const [kind, name] = [query.get('kind'), query.get('name')]
   if (!kind || !name) throw badRequest('expected the parameters kind and name')
   if (!kinds.includes(kind)) throw badRequest(`kind must be one of ${kinds.join(', ')}`)
@@ -113,24 +113,24 @@ function toProblem(error: unknown): Problem {
   return { problem: error.message }
 }
 
-function driverOf(query: URLSearchParams): string {
+function parseDriver(query: URLSearchParams): string {
   const driver = query.get('driver')
   if (!driver) throw badRequest('expected the parameter driver')
   return driver
 }
 
-function groupingOf(query: URLSearchParams): string {
+function parseGrouping(query: URLSearchParams): string {
   const by = query.get('by') ?? 'claim'
   if (!GROUPINGS.includes(by)) throw badRequest(`by must be one of ${GROUPINGS.join(', ')}`)
   return by
 }
 
-function retryRequestOf(body: Request['body']): RetryRequest {
+function parseRetryRequest(body: Request['body']): RetryRequest {
   const namespace = typeof body.namespace === 'string' ? { namespace: body.namespace } : {}
-  return { kind: textOf(body, 'kind'), name: textOf(body, 'name'), ...namespace, dryRun: body.dryRun === true }
+  return { kind: parseText(body, 'kind'), name: parseText(body, 'name'), ...namespace, dryRun: body.dryRun === true }
 }
 
-function textOf(body: Request['body'], field: string): string {
+function parseText(body: Request['body'], field: string): string {
   const value = body[field]
   if (typeof value !== 'string' || value === '') throw badRequest(`expected the text ${field}`)
   return value

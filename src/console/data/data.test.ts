@@ -21,7 +21,7 @@ const createClass = (client: Client, name = 'fast') =>
   client.create(storageClassKind, { metadata: { name }, provisioner: 'fake.example', allowVolumeExpansion: true })
 
 /** A Stowage server, and the same server without its own group. */
-async function createBoth() {
+async function createBothConsoles() {
   const fixture = await createConsoleFixture()
   const stock = await startConsole(await withoutStowageGroup(fixture.connection))
   await stock.signIn()
@@ -30,7 +30,7 @@ async function createBoth() {
 
 describe('the data of the console', () => {
   it('SYS-13 describes the server and the user, and explains why features are unavailable', async () => {
-    const { console, stock, connection } = await createBoth()
+    const { console, stock, connection } = await createBothConsoles()
     const { body } = await console.request('/data/info')
     expect(body).toMatchObject({
       server: { url: connection.server, isStowage: true, version: expect.stringContaining('stowage') },
@@ -78,7 +78,7 @@ describe('the data of the console', () => {
   })
 
   it('explains a claim with the tree of `stowage why`, and every unready claim in one line', async () => {
-    const { client, consoles } = await createBoth()
+    const { client, consoles } = await createBothConsoles()
     const { metadata } = await createClaim(client, 'orphan', 'missing')
     for (const console of consoles) {
       const { body } = await console.request('/data/why?kind=pvc&namespace=default&name=orphan')
@@ -101,7 +101,7 @@ describe('the data of the console', () => {
   })
 
   it('returns the timeline of a claim', async () => {
-    const { client, consoles } = await createBoth()
+    const { client, consoles } = await createBothConsoles()
     await createClaim(client, 'a')
     for (const console of consoles) {
       const { body } = await console.request('/data/timeline?kind=pvc&namespace=default&name=a')
@@ -116,7 +116,7 @@ describe('the data of the console', () => {
   })
 
   it('returns the space used by claims and groups', async () => {
-    const { client, consoles } = await createBoth()
+    const { client, consoles } = await createBothConsoles()
     await createClass(client)
     await createClaim(client, 'a')
     for (const console of consoles) {
@@ -132,7 +132,7 @@ describe('the data of the console', () => {
   })
 
   it('simulates manifests, and claims of a class and size', async () => {
-    const { client, consoles } = await createBoth()
+    const { client, consoles } = await createBothConsoles()
     await createClass(client)
     for (const console of consoles) {
       const simulate = (body: object) => console.request('/data/simulate', { method: 'POST', body })
@@ -151,7 +151,7 @@ describe('the data of the console', () => {
   })
 
   it('returns the report of `stowage doctor`', async () => {
-    const { consoles } = await createBoth()
+    const { consoles } = await createBothConsoles()
     for (const console of consoles) {
       const { body } = await console.request('/data/doctor')
       expect(body.checks.length).toBeGreaterThan(3)
@@ -165,7 +165,7 @@ describe('the data of the console', () => {
   })
 
   it('PLUS-8 explains why leaks are unknown for a driver without a socket on this machine', async () => {
-    const { consoles } = await createBoth()
+    const { consoles } = await createBothConsoles()
     for (const console of consoles) {
       expect((await console.request('/data/leaks')).body.message).toContain('expected the parameter driver')
       const { status, body } = await console.request('/data/leaks?driver=no.example')
@@ -197,7 +197,7 @@ describe('the data of the console', () => {
   })
 
   it('requests a retry as `stowage retry` does', async () => {
-    const { client, consoles } = await createBoth()
+    const { client, consoles } = await createBothConsoles()
     await createClaim(client, 'a')
     for (const console of consoles) {
       const retry = (body: object) => console.request('/data/retry', { method: 'POST', body })

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
 import type { TransportRequest } from '../../client/http/transport.ts'
 import { createHistory } from './history.ts'
-import { histogramsOf, parseMetricsText, quantileOf, subtractHistogram } from './parse-metrics.ts'
+import { computeQuantile, groupHistograms, parseMetricsText, subtractHistogram } from './parse-metrics.ts'
 
-const METRICS = (bound: number) => `# TYPE stowage_claim_step_duration_seconds histogram
+const formatMetrics = (bound: number) => `# TYPE stowage_claim_step_duration_seconds histogram
 stowage_claim_step_duration_seconds_bucket{le="0.1",step="bound"} ${bound}
 stowage_claim_step_duration_seconds_bucket{le="1",step="bound"} ${bound * 2}
 stowage_claim_step_duration_seconds_bucket{le="+Inf",step="bound"} ${bound * 2}
@@ -46,7 +46,7 @@ describe('createHistory', () => {
   it('samples counts, rates and latencies between two scrapes, and reads only the required metrics', async () => {
     let bound = 10
     const { history, paths, sampleAfter } = createFixture((path) =>
-      path.startsWith('/metrics') ? { status: 200, text: METRICS(bound) } : operations,
+      path.startsWith('/metrics') ? { status: 200, text: formatMetrics(bound) } : operations,
     )
     await sampleAfter(0)
     expect(history.read().samples).toMatchObject([
@@ -106,7 +106,7 @@ describe('createHistory', () => {
     let isDown = false
     const { history, sampleAfter } = createFixture((path) => {
       if (isDown) return { status: 503, text: '{"kind":"Status","code":503,"message":"down"}' }
-      return path.startsWith('/metrics') ? { status: 200, text: METRICS(1) } : operations
+      return path.startsWith('/metrics') ? { status: 200, text: formatMetrics(1) } : operations
     })
     for (let count = 0; count < 365; count++) await sampleAfter(10_000)
     expect(history.read().samples).toHaveLength(360)
@@ -121,7 +121,7 @@ describe('createHistory', () => {
 })
 
 describe('histograms', () => {
-  const parse = (text: string) => [...histogramsOf(parseMetricsText(text), 'x').values()][0]!
+  const parse = (text: string) => [...groupHistograms(parseMetricsText(text), 'x').values()][0]!
 
   it('parses labels with escaped characters', () => {
     const samples = parseMetricsText('x{a="b\\"c,d",e="f\\\\"} 2\nx 3\n')
@@ -133,9 +133,9 @@ describe('histograms', () => {
 
   it('interpolates quantiles, and limits them to the last finite bound', () => {
     const counts = parse('x_bucket{le="1"} 0\nx_bucket{le="2"} 10\nx_bucket{le="+Inf"} 20\n')
-    expect(quantileOf(counts, 0.25)).toBe(1.5)
-    expect(quantileOf(counts, 0.99)).toBe(2)
-    expect(quantileOf({ ...counts, count: 0 }, 0.5)).toBe(null)
+    expect(computeQuantile(counts, 0.25)).toBe(1.5)
+    expect(computeQuantile(counts, 0.99)).toBe(2)
+    expect(computeQuantile({ ...counts, count: 0 }, 0.5)).toBe(null)
   })
 
   it('starts over when the counters of a restarted server are lower', () => {

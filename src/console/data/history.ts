@@ -6,11 +6,11 @@ import type { Transport } from '../../client/http/transport.ts'
 import { parseResponse } from '../../client/http/wire.ts'
 import type { CsiCallSample, Feature, HistoryAnswer, HistorySample, HistorySource, StepLatency } from '../protocol.ts'
 import {
+  computeQuantile,
+  groupHistograms,
   type HistogramCounts,
-  histogramsOf,
   type MetricSamples,
   parseMetricsText,
-  quantileOf,
   subtractHistogram,
 } from './parse-metrics.ts'
 
@@ -85,9 +85,9 @@ export function createHistory({ transport, clock }: HistoryOptions): History {
     const has = (name: string) => text.includes(`# TYPE ${name} `)
     return {
       atMs: clock.monotonicMs(),
-      steps: has(STEP_HISTOGRAM) ? histogramsOf(metrics, STEP_HISTOGRAM) : null,
+      steps: has(STEP_HISTOGRAM) ? groupHistograms(metrics, STEP_HISTOGRAM) : null,
       calls: CALL_HISTOGRAMS.some(has)
-        ? new Map(CALL_HISTOGRAMS.flatMap((name) => [...histogramsOf(metrics, name)]))
+        ? new Map(CALL_HISTOGRAMS.flatMap((name) => [...groupHistograms(metrics, name)]))
         : null,
       claims: has(CLAIM_GAUGES.Bound) ? countClaims(metrics) : null,
     }
@@ -116,7 +116,7 @@ export function createHistory({ transport, clock }: HistoryOptions): History {
       scraped && !scraped.claims
         ? { available: false, reason: 'the binding controller does not run in the process of the API server' }
         : sources.metrics
-    samples.push({ time: new Date(clock.nowMs()).toISOString(), operations, ...changesOf(scraped, previous) })
+    samples.push({ time: new Date(clock.nowMs()).toISOString(), operations, ...buildSample(scraped, previous) })
     if (samples.length > SAMPLES_MAX) samples.shift()
     previous = scraped ?? undefined
   }
@@ -145,7 +145,7 @@ const countClaims = (metrics: MetricSamples): Record<string, number> =>
   )
 
 /** Returns the sample for the time between two scrapes. Without an earlier scrape, it has no rates. */
-function changesOf(
+function buildSample(
   scraped: Scrape | null,
   previous: Scrape | undefined,
 ): Pick<HistorySample, 'claims' | 'provisionedPerSecond' | 'boundPerSecond' | 'steps' | 'csiCalls'> {
@@ -154,41 +154,41 @@ function changesOf(
     return { claims, provisionedPerSecond: null, boundPerSecond: null, steps: null, csiCalls: null }
   }
   const seconds = (scraped.atMs - previous.atMs) / 1_000
-  const steps = scraped.steps && stepsOf(scraped.steps, previous.steps)
+  const steps = scraped.steps && computeStepLatencies(scraped.steps, previous.steps)
   const rateOf = (step: string) => (steps ? (steps[step]?.count ?? 0) / seconds : null)
   return {
     claims,
     provisionedPerSecond: rateOf('Provisioned'),
     boundPerSecond: rateOf('Bound'),
     steps,
-    csiCalls: scraped.calls && callsOf(scraped.calls, previous.calls, seconds),
+    csiCalls: scraped.calls && computeCalls(scraped.calls, previous.calls, seconds),
   }
 }
 
-function stepsOf(current: Histograms, previous: Histograms | null): Record<string, StepLatency> {
+function computeStepLatencies(current: Histograms, previous: Histograms | null): Record<string, StepLatency> {
   const steps: Record<string, StepLatency> = {}
   for (const [key, counts] of current) {
     const delta = subtractHistogram(counts, previous?.get(key))
-    steps[capitalise(counts.labels.step ?? '')] = { count: delta.count, ...latencyOf(delta) }
+    steps[capitalise(counts.labels.step ?? '')] = { count: delta.count, ...computeLatency(delta) }
   }
   return steps
 }
 
-function callsOf(current: Histograms, previous: Histograms | null, seconds: number): CsiCallSample[] {
+function computeCalls(current: Histograms, previous: Histograms | null, seconds: number): CsiCallSample[] {
   const calls: CsiCallSample[] = []
   for (const [key, counts] of current) {
     const delta = subtractHistogram(counts, previous?.get(key))
     if (delta.count === 0) continue
     const { driver_name: driver = '', method_name = '', grpc_status_code: code = '' } = counts.labels
     const method = method_name.split('/').at(-1) ?? ''
-    calls.push({ driver, method, code, perSecond: delta.count / seconds, ...latencyOf(delta) })
+    calls.push({ driver, method, code, perSecond: delta.count / seconds, ...computeLatency(delta) })
   }
   return calls
 }
 
-function latencyOf(counts: HistogramCounts): { readonly p50Ms: number | null; readonly p99Ms: number | null } {
+function computeLatency(counts: HistogramCounts): { readonly p50Ms: number | null; readonly p99Ms: number | null } {
   const inMs = (quantile: number) => {
-    const seconds = quantileOf(counts, quantile)
+    const seconds = computeQuantile(counts, quantile)
     return seconds === null ? null : seconds * 1_000
   }
   return { p50Ms: inMs(0.5), p99Ms: inMs(0.99) }

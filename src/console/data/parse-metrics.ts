@@ -34,7 +34,7 @@ export interface HistogramCounts {
 }
 
 /** Returns the histograms of a metric by the key of their labels. */
-export function histogramsOf(samples: MetricSamples, name: string): ReadonlyMap<string, HistogramCounts> {
+export function groupHistograms(samples: MetricSamples, name: string): ReadonlyMap<string, HistogramCounts> {
   const histograms = new Map<string, { labels: Record<string, string>; buckets: [number, number][] }>()
   for (const { labels, value } of samples.get(`${name}_bucket`) ?? []) {
     const { le = '+Inf', ...others } = labels
@@ -62,7 +62,7 @@ export function subtractHistogram(later: HistogramCounts, earlier: HistogramCoun
  * Returns the quantile in the unit of the bounds, interpolated within its bucket as Prometheus does, or null without
  * observations. A quantile above the last finite bound is that bound.
  */
-export function quantileOf({ buckets, count }: HistogramCounts, quantile: number): number | null {
+export function computeQuantile({ buckets, count }: HistogramCounts, quantile: number): number | null {
   if (count === 0) return null
   const rank = quantile * count
   let lowerBound = 0

@@ -41,7 +41,7 @@ export function createSessions({ clock, port, token }: SessionOptions): Sessions
   const sessions = new Map<string, Session & { stop(): void }>()
 
   const find = (incoming: IncomingMessage) => sessions.get(readCookie(incoming, cookieName) ?? '')
-  const cookieOf = (value: string, seconds: number) =>
+  const formatCookie = (value: string, seconds: number) =>
     `${cookieName}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}`
 
   function endSession(id: string): void {
@@ -64,7 +64,7 @@ export function createSessions({ clock, port, token }: SessionOptions): Sessions
       const session = { id, expiresAtMs: clock.monotonicMs() + SESSION_MS, signal: controller.signal, stop }
       sessions.set(id, session)
       const expiresAt = new Date(clock.nowMs() + SESSION_MS).toISOString()
-      return { session, cookie: cookieOf(id, SESSION_MS / 1_000), expiresAt }
+      return { session, cookie: formatCookie(id, SESSION_MS / 1_000), expiresAt }
     },
     require(incoming) {
       const session = find(incoming)
@@ -74,7 +74,7 @@ export function createSessions({ clock, port, token }: SessionOptions): Sessions
     end(incoming) {
       const session = find(incoming)
       if (session) endSession(session.id)
-      return cookieOf('', 0)
+      return formatCookie('', 0)
     },
     endAll() {
       for (const id of [...sessions.keys()]) endSession(id)

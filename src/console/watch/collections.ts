@@ -84,7 +84,7 @@ export function createCollections(options: CollectionsOptions): Collections {
 
   return {
     subscribe(target, create) {
-      const path = collectionPathOf(target)
+      const path = parseCollectionPath(target)
       const entry = entries.get(path) ?? start(path)
       entry.cancelLinger()
       const { collection } = entry
@@ -107,7 +107,7 @@ export function createCollections(options: CollectionsOptions): Collections {
 }
 
 /** Returns the path with the parameters that select objects. */
-function collectionPathOf(target: string): string {
+function parseCollectionPath(target: string): string {
   const { resource, name, path } = parseApiPath(target)
   if (resource === undefined || name !== undefined) throw badRequest(`${target} is not a collection of objects`)
   const [pathname, query = ''] = path.split('?')

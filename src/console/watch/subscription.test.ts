@@ -4,7 +4,7 @@ import { createSubscription } from './subscription.ts'
 import type { WatchedCollection } from './watched-collection.ts'
 
 /** A collection that the test changes directly. */
-function aCollection() {
+function createCollection() {
   const state = createObjectState()
   const subscribers: WatchedCollection['subscribers'] = new Set()
   let revision = 0
@@ -35,7 +35,7 @@ function aCollection() {
   }
 }
 
-function subscribe(collection: ReturnType<typeof aCollection>, revision?: string) {
+function subscribe(collection: ReturnType<typeof createCollection>, revision?: string) {
   const subscription = createSubscription(collection, { id: 1, revision, onPending() {} })
   collection.subscribers.add(subscription)
   return () => {
@@ -51,7 +51,7 @@ const summary = (messages: ReturnType<ReturnType<typeof subscribe>>) =>
 
 describe('createSubscription', () => {
   it('sends the first page before the list is complete', () => {
-    const collection = aCollection()
+    const collection = createCollection()
     const read = subscribe(collection)
     expect(read()).toEqual([])
     collection.put('a')
@@ -62,7 +62,7 @@ describe('createSubscription', () => {
   })
 
   it('SYS-13 coalesces all changes to an object into its newest state', () => {
-    const collection = aCollection()
+    const collection = createCollection()
     collection.setListed()
     const read = subscribe(collection)
     read()
@@ -73,7 +73,7 @@ describe('createSubscription', () => {
   })
 
   it('does not send an object that was added and deleted between two messages', () => {
-    const collection = aCollection()
+    const collection = createCollection()
     collection.put('a')
     collection.setListed()
     const read = subscribe(collection)
@@ -86,7 +86,7 @@ describe('createSubscription', () => {
   })
 
   it('sends a revision only after all changes up to it', () => {
-    const collection = aCollection()
+    const collection = createCollection()
     collection.setListed()
     const read = subscribe(collection)
     read()
@@ -98,7 +98,7 @@ describe('createSubscription', () => {
   })
 
   it('resumes from a revision, and sends the whole list for a revision before it', () => {
-    const collection = aCollection()
+    const collection = createCollection()
     collection.put('a')
     collection.put('b')
     collection.setListed()
@@ -110,7 +110,7 @@ describe('createSubscription', () => {
   })
 
   it('does not resume before the list is complete, even if an object is deleted while it is sent', () => {
-    const collection = aCollection()
+    const collection = createCollection()
     collection.put('a')
     collection.setListed()
     const subscription = createSubscription(collection, { id: 1, revision: undefined, onPending() {} })

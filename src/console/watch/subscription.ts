@@ -125,5 +125,5 @@ export function createSubscription(
 }
 
 /** Returns the message for a watch that was rejected before it started. */
-export const rejectionOf = (id: number, { code, reason, message }: ApiError): string =>
+export const formatRejection = (id: number, { code, reason, message }: ApiError): string =>
   JSON.stringify({ id, type: 'ERROR', code, reason, message })

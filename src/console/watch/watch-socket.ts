@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws'
 import { ApiError, badRequest, tooManyRequests } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Collections } from './collections.ts'
-import { createSubscription, rejectionOf, type Subscription } from './subscription.ts'
+import { createSubscription, formatRejection, type Subscription } from './subscription.ts'
 
 export interface WatchSocketOptions {
   readonly socket: WebSocket
@@ -85,7 +85,7 @@ export function serveWatchSocket({ socket, collections, clock, signal }: WatchSo
       else watch(command.id, command.path, command.rev)
     } catch (error) {
       const failure = error instanceof ApiError ? error : badRequest(String(error))
-      socket.send(rejectionOf(command.id, failure))
+      socket.send(formatRejection(command.id, failure))
     }
   })
 

@@ -1,7 +1,7 @@
 // Records every call of a check with its request, response and times, as evidence for a violation. Secrets are redacted when the
 // log is read.
 import type { DescMethod, JsonValue, Message } from '@bufbuild/protobuf'
-import { type CsiCode, createSecretMask, redact, findSecrets } from '../../csi/index.ts'
+import { type CsiCode, createSecretMask, findSecrets, redact } from '../../csi/index.ts'
 
 export interface LoggedCall {
   /** The position of the call in its check, starting with 1. */

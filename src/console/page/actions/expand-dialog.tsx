@@ -5,9 +5,9 @@ import { StatusIcon } from '../components/status.tsx'
 import { sizeWrite } from '../logic/claim-actions.ts'
 import type { ClaimView } from '../logic/claim-view.ts'
 import { formatBytes } from '../logic/format.ts'
-import { quantityOfBytes, readSize } from '../logic/quantity.ts'
+import { findFreeStorage } from '../logic/free-storage.ts'
+import { formatQuantity, readSize } from '../logic/quantity.ts'
 import { quotaEffects } from '../logic/quota-check.ts'
-import { roomForVolume } from '../logic/room.ts'
 import { useRelatives } from '../screens/claims/relatives.ts'
 import { capacities, nodes, quotas, useCollections } from '../state/collections.ts'
 import { QuotaEffects } from './quota-effects.tsx'
@@ -33,7 +33,7 @@ export function ExpandDialog({ view, onClose }: { readonly view: ClaimView; onCl
   const { volume } = useRelatives(view)
   const requestBytes = claim.requestBytes ?? 0
   const currentBytes = Math.max(requestBytes, claim.capacityBytes ?? 0)
-  const text = useSignal(quantityOfBytes(roundUp(currentBytes * 1.25)))
+  const text = useSignal(formatQuantity(roundUp(currentBytes * 1.25)))
   const size = readSize(text.value)
   const problem =
     'problem' in size
@@ -49,7 +49,7 @@ export function ExpandDialog({ view, onClose }: { readonly view: ClaimView; onCl
     bytes: Math.max(0, bytes - requestBytes),
     claims: 0,
   })
-  const room = roomForVolume(volume, claim.className, [...capacities.rows.values()], [...nodes.rows.values()])
+  const room = findFreeStorage(volume, claim.className, [...capacities.rows.values()], [...nodes.rows.values()])
   return (
     <WriteDialog
       title={`Expand ${claim.namespace}/${claim.name}`}
@@ -76,7 +76,7 @@ export function ExpandDialog({ view, onClose }: { readonly view: ClaimView; onCl
             type="button"
             class="chip"
             onClick={() => {
-              text.value = quantityOfBytes(roundUp(currentBytes * factor))
+              text.value = formatQuantity(roundUp(currentBytes * factor))
             }}
           >
             {label}

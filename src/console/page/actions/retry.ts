@@ -11,7 +11,7 @@ export async function retryNow(body: RetryRequest): Promise<void> {
       operations === undefined
         ? ''
         : operations.length === 0
-          ? ' No operation of it is in progress or waiting.'
+          ? ' It has no operation in progress or waiting.'
           : ` It concerns ${operations.length === 1 ? '1 operation' : `${operations.length} operations`}.`
     showToast(`Requested a retry of ${label}.${effect}`)
   } catch (error) {

@@ -89,7 +89,7 @@ export function WriteDialog(props: WriteDialogProps) {
             The server accepts it (dry run).
           </p>
         )}
-        {check.is === 'checking' && <p class="muted">Asking the server (dry run)…</p>}
+        {check.is === 'checking' && <p class="muted">Checking with the server (dry run)…</p>}
         {check.is === 'refused' && <Refusal message={check.message} />}
         {problem.value !== undefined && <Refusal message={problem.value} />}
       </div>

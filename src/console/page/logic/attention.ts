@@ -5,7 +5,7 @@ import { OUT_OF_SERVICE } from '../rows/cluster.ts'
 import type { CapacityRow } from '../rows/storage.ts'
 import type { Tone } from './claim-status.ts'
 import type { ClaimView } from './claim-view.ts'
-import { countOf, formatBytes, formatPercent } from './format.ts'
+import { formatBytes, formatPercent, pluralize } from './format.ts'
 import { storageLimits } from './quota-check.ts'
 import { linkTo } from './url.ts'
 
@@ -33,19 +33,19 @@ const ATTEMPTS_MANY = 10
 
 export function findAttention(sources: AttentionSources): AttentionItem[] {
   const items = [
-    ...lostNodes(sources.nodes),
-    ...failedClaims(sources.claims),
-    ...fullVolumes(sources.claims),
-    ...failingOperations(sources.operations),
-    ...fullQuotas(sources.quotas),
-    ...emptyCapacities(sources.capacities),
+    ...findLostNodes(sources.nodes),
+    ...findFailedClaims(sources.claims),
+    ...findFullVolumes(sources.claims),
+    ...findFailingOperations(sources.operations),
+    ...findFullQuotas(sources.quotas),
+    ...findEmptyCapacities(sources.capacities),
   ]
   return items.sort((a, b) => SEVERITY[b.tone] - SEVERITY[a.tone] || b.count - a.count)
 }
 
 const SEVERITY: Readonly<Record<Tone, number>> = { bad: 3, warn: 2, busy: 1, wait: 0, ok: 0 }
 
-function lostNodes(nodes: Iterable<NodeRow>): AttentionItem[] {
+function findLostNodes(nodes: Iterable<NodeRow>): AttentionItem[] {
   const items: AttentionItem[] = []
   for (const { name, ready, readyMessage, readyReason, taints } of nodes) {
     if (ready === 'True') continue
@@ -62,7 +62,7 @@ function lostNodes(nodes: Iterable<NodeRow>): AttentionItem[] {
   return items
 }
 
-function failedClaims(claims: Iterable<ClaimView>): AttentionItem[] {
+function findFailedClaims(claims: Iterable<ClaimView>): AttentionItem[] {
   const groups = new Map<string, { first: ClaimView; count: number; namespaces: Set<string> }>()
   for (const claim of claims) {
     if (claim.status.tone !== 'bad') continue
@@ -79,7 +79,7 @@ function failedClaims(claims: Iterable<ClaimView>): AttentionItem[] {
     title:
       count === 1
         ? `Claim ${first.namespace}/${first.name}: ${first.status.word}`
-        : `${countOf(count, 'claim')} in ${countOf(namespaces.size, 'namespace')}: ${reason}`,
+        : `${pluralize(count, 'claim')} in ${pluralize(namespaces.size, 'namespace')}: ${reason}`,
     cause: first.why?.message ?? first.status.word,
     href:
       count === 1
@@ -89,7 +89,7 @@ function failedClaims(claims: Iterable<ClaimView>): AttentionItem[] {
   }))
 }
 
-function fullVolumes(claims: Iterable<ClaimView>): AttentionItem[] {
+function findFullVolumes(claims: Iterable<ClaimView>): AttentionItem[] {
   let worst: ClaimView | undefined
   let count = 0
   for (const claim of claims) {
@@ -102,7 +102,7 @@ function fullVolumes(claims: Iterable<ClaimView>): AttentionItem[] {
     {
       key: 'full volumes',
       tone: 'warn',
-      title: `${countOf(count, 'volume')} used more than ${formatPercent(NEARLY_FULL)}`,
+      title: `${pluralize(count, 'volume')} used more than ${formatPercent(NEARLY_FULL)}`,
       cause: `${worst.namespace}/${worst.name} is at ${formatPercent(worst.usedShare!)}.`,
       href: linkTo('claims', { sort: '-used' }),
       count,
@@ -110,7 +110,7 @@ function fullVolumes(claims: Iterable<ClaimView>): AttentionItem[] {
   ]
 }
 
-function failingOperations(operations: Iterable<OperationRow>): AttentionItem[] {
+function findFailingOperations(operations: Iterable<OperationRow>): AttentionItem[] {
   const failing = [...operations].filter(({ phase, attempts }) => phase === 'Retrying' && attempts >= ATTEMPTS_MANY)
   if (failing.length === 0) return []
   const worst = failing.sort((a, b) => b.attempts - a.attempts)[0]!
@@ -118,7 +118,7 @@ function failingOperations(operations: Iterable<OperationRow>): AttentionItem[] 
     {
       key: 'operations',
       tone: 'warn',
-      title: `${countOf(failing.length, 'operation')} with ${ATTEMPTS_MANY} attempts or more`,
+      title: `${pluralize(failing.length, 'operation')} with ${ATTEMPTS_MANY} attempts or more`,
       cause: `${worst.operation} of ${worst.objectName}: ${worst.message || worst.reason}`,
       href: linkTo('operations', { phase: 'Retrying', sort: '-attempts' }),
       count: failing.length,
@@ -126,12 +126,13 @@ function failingOperations(operations: Iterable<OperationRow>): AttentionItem[] 
   ]
 }
 
-function fullQuotas(quotas: Iterable<QuotaRow>): AttentionItem[] {
+function findFullQuotas(quotas: Iterable<QuotaRow>): AttentionItem[] {
   const items: AttentionItem[] = []
   for (const quota of quotas)
     for (const { key, hard, used, namespace, className, unit } of storageLimits(quota)) {
       if (used === undefined || hard === 0 || used / hard < NEARLY_FULL) continue
-      const left = unit === 'bytes' ? formatBytes(Math.max(0, hard - used)) : countOf(Math.max(0, hard - used), 'claim')
+      const left =
+        unit === 'bytes' ? formatBytes(Math.max(0, hard - used)) : pluralize(Math.max(0, hard - used), 'claim')
       items.push({
         key: `quota ${namespace}/${quota.name} ${key}`,
         tone: 'warn',
@@ -144,7 +145,7 @@ function fullQuotas(quotas: Iterable<QuotaRow>): AttentionItem[] {
   return items
 }
 
-function emptyCapacities(capacities: Iterable<CapacityRow>): AttentionItem[] {
+function findEmptyCapacities(capacities: Iterable<CapacityRow>): AttentionItem[] {
   const byClass = new Map<string, { empty: number; total: number }>()
   for (const { className, freeBytes } of capacities) {
     if (freeBytes === undefined) continue
@@ -159,7 +160,7 @@ function emptyCapacities(capacities: Iterable<CapacityRow>): AttentionItem[] {
       key: `capacity ${className}`,
       tone: 'warn' as const,
       title: `No free storage of class ${className}`,
-      cause: `${countOf(total, 'segment')} reported, all full.`,
+      cause: `${pluralize(total, 'segment')} reported, all full.`,
       href: linkTo('capacity'),
       count: total,
     }))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { actionsOf, type BulkForm, describeRequest, readBulkForm } from './bulk.ts'
+import { type BulkForm, describeRequest, listActions, readBulkForm } from './bulk.ts'
 
 const form: BulkForm = {
   kind: 'grow',
@@ -38,22 +38,22 @@ it.each([
   [{ parallel: '0' }, '1 or more'],
   [{ maxFailures: '' }, '0 or more'],
   [{ kind: 'migrate', from: 'gold' }, 'the same'],
-] as const)('a form with %o is refused', (fields, text) => {
+] as const)('rejects a form with %o', (fields, text) => {
   expect(readBulkForm({ ...form, ...fields })).toMatchObject({ problem: expect.stringContaining(text) })
 })
 
 it('offers to pause a running run, and to resume or undo a paused one unless it is an undo', () => {
   const counts = { done: 1, unchanged: 0, failed: 0, unfinished: 0 }
   const request = { kind: 'migrate', from: 'silver', to: 'gold' } as const
-  expect(actionsOf({ state: 'running', isUndo: false, counts, request })).toEqual(['pause'])
-  expect(actionsOf({ state: 'paused', isUndo: false, counts, request })).toEqual(['resume', 'undo'])
-  expect(actionsOf({ state: 'done', isUndo: true, counts, request })).toEqual([])
-  expect(actionsOf({ state: 'done', isUndo: false, counts: { ...counts, done: 0 }, request })).toEqual([])
+  expect(listActions({ state: 'running', isUndo: false, counts, request })).toEqual(['pause'])
+  expect(listActions({ state: 'paused', isUndo: false, counts, request })).toEqual(['resume', 'undo'])
+  expect(listActions({ state: 'done', isUndo: true, counts, request })).toEqual([])
+  expect(listActions({ state: 'done', isUndo: false, counts: { ...counts, done: 0 }, request })).toEqual([])
 })
 
 it('offers to undo a grow run only for unfulfilled requests', () => {
   const counts = { done: 1, unchanged: 0, failed: 0, unfinished: 0 }
   const request = { kind: 'grow', namespace: 'shop', names: ['a'], by: '1Gi' } as const
-  expect(actionsOf({ state: 'done', isUndo: false, counts, request })).toEqual([])
-  expect(actionsOf({ state: 'done', isUndo: false, counts: { ...counts, failed: 1 }, request })).toEqual(['undo'])
+  expect(listActions({ state: 'done', isUndo: false, counts, request })).toEqual([])
+  expect(listActions({ state: 'done', isUndo: false, counts: { ...counts, failed: 1 }, request })).toEqual(['undo'])
 })

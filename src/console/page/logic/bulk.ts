@@ -1,7 +1,7 @@
 // Converts the form of a bulk run to a request, or explains why it cannot.
 import type { BulkRequest, BulkRun, BulkState } from '../../protocol.ts'
 import type { StatusWord } from './claim-status.ts'
-import { countOf } from './format.ts'
+import { pluralize } from './format.ts'
 import { readSize } from './quantity.ts'
 
 export interface BulkForm {
@@ -73,7 +73,7 @@ function readCount(text: string, min: number): number | undefined {
 
 /** Describes a run in one line. */
 export function describeRequest(request: BulkRequest): string {
-  const claims = 'names' in request && request.names ? countOf(request.names.length, 'claim') : 'claims'
+  const claims = 'names' in request && request.names ? pluralize(request.names.length, 'claim') : 'claims'
   const selection = request.selector === undefined ? '' : ` with ${request.selector}`
   const place = request.namespace === undefined ? 'all namespaces' : request.namespace
   if (request.kind === 'grow')
@@ -89,7 +89,7 @@ export const STATE_WORDS: Readonly<Record<BulkState, StatusWord>> = {
 }
 
 /** The actions that are possible for a run now. Volumes never shrink, so undoing a grow run only lowers unfulfilled requests. */
-export function actionsOf({
+export function listActions({
   state,
   isUndo,
   counts,

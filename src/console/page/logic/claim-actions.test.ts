@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { ClassRow } from '../rows/storage.ts'
 import { aClaim } from './claim.fixture.ts'
-import { attributesWrite, CLAIM_ACTIONS, deleteWrite, refusalOf, sizeWrite } from './claim-actions.ts'
+import { attributesWrite, CLAIM_ACTIONS, deleteWrite, findRefusal, sizeWrite } from './claim-actions.ts'
 
 const storageClass: ClassRow = {
   uid: 'c',
@@ -26,38 +26,38 @@ const context = {
 
 it('SYS-13 allows a viewer no action, and names the missing permission', () => {
   for (const action of CLAIM_ACTIONS) {
-    const reason = refusalOf(action, { ...context, mayPatch: false, mayDelete: false })
+    const reason = findRefusal(action, { ...context, mayPatch: false, mayDelete: false })
     expect(reason).toMatch(/permission to (patch|delete) persistentvolumeclaims in namespace shop/)
   }
 })
 
 it('allows no action before the permissions are known', () => {
   for (const action of CLAIM_ACTIONS)
-    expect(refusalOf(action, { ...context, mayPatch: undefined, mayDelete: undefined })).toBeDefined()
+    expect(findRefusal(action, { ...context, mayPatch: undefined, mayDelete: undefined })).toBeDefined()
 })
 
 it('expands only a bound claim of a class that allows it', () => {
-  expect(refusalOf('expand', context)).toBeUndefined()
-  expect(refusalOf('expand', { ...context, claim: aClaim('data', { phase: 'Pending' }) })).toContain('Pending')
-  expect(refusalOf('expand', { ...context, storageClass: { ...storageClass, allowsExpansion: false } })).toContain(
+  expect(findRefusal('expand', context)).toBeUndefined()
+  expect(findRefusal('expand', { ...context, claim: aClaim('data', { phase: 'Pending' }) })).toContain('Pending')
+  expect(findRefusal('expand', { ...context, storageClass: { ...storageClass, allowsExpansion: false } })).toContain(
     'does not allow',
   )
-  expect(refusalOf('expand', { ...context, storageClass: undefined })).toContain('could not be read')
-  expect(refusalOf('expand', { ...context, claim: aClaim('data', { deletedMs: 1 }) })).toContain('being deleted')
+  expect(findRefusal('expand', { ...context, storageClass: undefined })).toContain('could not be read')
+  expect(findRefusal('expand', { ...context, claim: aClaim('data', { deletedMs: 1 }) })).toContain('being deleted')
 })
 
 it('changes attributes only if the driver has another attributes class', () => {
-  expect(refusalOf('attributes', context)).toBeUndefined()
-  expect(refusalOf('attributes', { ...context, claim: aClaim('data', { attributesClass: 'gold' }) })).toContain(
+  expect(findRefusal('attributes', context)).toBeUndefined()
+  expect(findRefusal('attributes', { ...context, claim: aClaim('data', { attributesClass: 'gold' }) })).toContain(
     'no other',
   )
 })
 
 it('cancels only an unfinished expansion, and retries only a claim that is not ready', () => {
-  expect(refusalOf('cancel', context)).toContain('has the size')
-  expect(refusalOf('cancel', { ...context, claim: aClaim('data', { requestBytes: 20 * 1024 ** 3 }) })).toBeUndefined()
-  expect(refusalOf('retry', context)).toContain('nothing to retry')
-  expect(refusalOf('retry', { ...context, isReady: false })).toBeUndefined()
+  expect(findRefusal('cancel', context)).toContain('has the size')
+  expect(findRefusal('cancel', { ...context, claim: aClaim('data', { requestBytes: 20 * 1024 ** 3 }) })).toBeUndefined()
+  expect(findRefusal('retry', context)).toContain('nothing to retry')
+  expect(findRefusal('retry', { ...context, isReady: false })).toBeUndefined()
 })
 
 it('SYS-13 returns the equivalent kubectl command of each write', () => {

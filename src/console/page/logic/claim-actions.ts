@@ -29,10 +29,10 @@ interface ActionContext {
 }
 
 /** Returns why the action is not possible now, or undefined if it is. */
-export function refusalOf(action: ClaimActionName, context: ActionContext): string | undefined {
+export function findRefusal(action: ClaimActionName, context: ActionContext): string | undefined {
   const { claim, mayPatch, mayDelete } = context
   const isAllowed = action === 'delete' ? mayDelete : mayPatch
-  if (isAllowed === undefined) return 'Your rights are being checked.'
+  if (isAllowed === undefined) return 'Your permissions are being checked.'
   const verb = action === 'delete' ? 'delete' : 'patch'
   if (!isAllowed) return `You need permission to ${verb} persistentvolumeclaims in namespace ${claim.namespace}.`
   if (claim.deletedMs !== undefined) return action === 'retry' ? undefined : 'The claim is being deleted.'
@@ -49,7 +49,7 @@ const REFUSALS: Readonly<Record<ClaimActionName, (context: ActionContext) => str
   attributes({ claim, attributesClasses }) {
     if (claim.phase !== 'Bound') return `The claim is ${claim.phase}; only the attributes of a bound claim can change.`
     const others = attributesClasses.filter(({ name }) => name !== claim.attributesClass)
-    return others.length === 0 ? 'There is no other VolumeAttributesClass of the driver of this volume.' : undefined
+    return others.length === 0 ? 'The driver of this volume has no other VolumeAttributesClass.' : undefined
   },
   cancel: ({ claim }) =>
     isGrowing(claim) && claim.capacity !== undefined ? undefined : 'The claim has the size that it requests.',

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { projectCsiNode, projectDriver } from '../rows/cluster.ts'
 import { projectClass, projectVolume } from '../rows/storage.ts'
-import { buildDriverViews, ratesOfCalls, totalsOfCalls } from './driver-view.ts'
+import { buildDriverViews, listCallRates, sumCalls } from './driver-view.ts'
 
 const meta = (name: string) => ({ name, uid: name, resourceVersion: '1' })
 const call = (method: string, code: string, perSecond: number, driver = 'csi') => ({
@@ -55,7 +55,7 @@ it("SYS-13 lists a driver's classes, nodes and released volumes, even without a 
 })
 
 it('averages calls by method over the samples and separates failures', () => {
-  expect(totalsOfCalls([sample, { ...sample, csiCalls: [] }, { ...sample, csiCalls: null }], 'csi')).toEqual([
+  expect(sumCalls([sample, { ...sample, csiCalls: [] }, { ...sample, csiCalls: null }], 'csi')).toEqual([
     {
       method: 'GetCapacity',
       codes: [{ code: 'OK', perSecond: 2 }],
@@ -79,6 +79,6 @@ it('averages calls by method over the samples and separates failures', () => {
 })
 
 it('reports calls that are not sampled as unknown, not as zero', () => {
-  expect(totalsOfCalls([{ ...sample, csiCalls: null }], 'csi')).toBeUndefined()
-  expect(ratesOfCalls([{ ...sample, csiCalls: null }, sample], 'csi', ({ code }) => code !== 'OK')).toEqual([null, 1])
+  expect(sumCalls([{ ...sample, csiCalls: null }], 'csi')).toBeUndefined()
+  expect(listCallRates([{ ...sample, csiCalls: null }, sample], 'csi', ({ code }) => code !== 'OK')).toEqual([null, 1])
 })

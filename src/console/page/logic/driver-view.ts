@@ -64,7 +64,7 @@ export function buildDriverViews({ drivers, classes, csiNodes, volumes }: Driver
 }
 
 /** Returns the calls of the driver by method over all samples, the busiest first; undefined if calls are not sampled. */
-export function totalsOfCalls(samples: readonly HistorySample[], driver: string): CallTotal[] | undefined {
+export function sumCalls(samples: readonly HistorySample[], driver: string): CallTotal[] | undefined {
   const sampled = samples.flatMap(({ csiCalls }) => (csiCalls === null ? [] : [csiCalls]))
   if (sampled.length === 0) return undefined
   const methods = new Map<string, CsiCallSample[]>()
@@ -106,7 +106,7 @@ function largest(values: readonly (number | null)[]): number | undefined {
 }
 
 /** Returns the calls per second in each sample; null where calls are not sampled. */
-export const ratesOfCalls = (
+export const listCallRates = (
   samples: readonly HistorySample[],
   driver: string,
   isCounted: (call: CsiCallSample) => boolean,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { countOf, formatAge, formatBytes, formatLatency, formatPercent, formatRate } from './format.ts'
-import { quantityOfBytes, readSize } from './quantity.ts'
+import { formatAge, formatBytes, formatLatency, formatPercent, formatRate, pluralize } from './format.ts'
+import { formatQuantity, readSize } from './quantity.ts'
 
 it.each([
   [0, '0'],
@@ -15,8 +15,8 @@ it.each([
 })
 
 it('formats counts, shares, rates, latencies and ages', () => {
-  expect(countOf(1, 'claim')).toBe('1 claim')
-  expect(countOf(12_408, 'claim')).toBe('12,408 claims')
+  expect(pluralize(1, 'claim')).toBe('1 claim')
+  expect(pluralize(12_408, 'claim')).toBe('12,408 claims')
   expect(formatPercent(0.004)).toBe('0.4%')
   expect(formatPercent(0.934)).toBe('93%')
   expect(formatRate(0.25)).toBe('0.25/s')
@@ -31,5 +31,5 @@ it('readSize returns the canonical size, or the reason why the text is not a siz
   expect(readSize('20 GB')).toHaveProperty('problem')
   expect(readSize('')).toHaveProperty('problem')
   expect(readSize('0')).toHaveProperty('problem')
-  expect(quantityOfBytes(1610612736)).toBe('1536Mi')
+  expect(formatQuantity(1610612736)).toBe('1536Mi')
 })

@@ -29,7 +29,7 @@ const COUNT = new Intl.NumberFormat('en-US')
 export const formatCount = (count: number): string => COUNT.format(Math.round(count))
 
 /** `1 claim`, `12,408 claims`. */
-export const countOf = (count: number, noun: string, plural = `${noun}s`): string =>
+export const pluralize = (count: number, noun: string, plural = `${noun}s`): string =>
   `${formatCount(count)} ${count === 1 ? noun : plural}`
 
 /** Formats a share between 0 and 1: `7%`, `0.4%`. */

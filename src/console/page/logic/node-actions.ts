@@ -41,8 +41,8 @@ export function backInServiceWrite(node: TaintedNode) {
 export const isOutOfService = ({ taints }: TaintedNode): boolean => taints.some(({ key }) => key === OUT_OF_SERVICE)
 
 /** Returns why the node cannot be marked as out of service, or undefined if it can. */
-export function outOfServiceRefusal(node: NodeRow, mayPatch: boolean | undefined): string | undefined {
-  if (mayPatch === undefined) return 'Your rights are being checked.'
+export function findOutOfServiceRefusal(node: NodeRow, mayPatch: boolean | undefined): string | undefined {
+  if (mayPatch === undefined) return 'Your permissions are being checked.'
   if (!mayPatch) return 'You need permission to patch nodes.'
   if (node.ready === 'True')
     return 'The node is ready. Marking it would detach volumes that its pods are writing to, and damage their data.'

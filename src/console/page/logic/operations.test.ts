@@ -29,7 +29,7 @@ it('SYS-13 groups operations by driver, those with retries first', () => {
     ]),
   ).toEqual([
     ['csi.example.com', 2, 2, 9],
-    ['no driver answer', 1, 0, 0],
+    ['no driver response', 1, 0, 0],
   ])
 })
 
@@ -45,6 +45,6 @@ it('sorts operations without a next attempt last', () => {
   expect(names(true)).toEqual(['b', 'c', 'a'])
 })
 
-it("search finds an operation by the driver's code", () => {
+it("finds an operation by the code of the driver's response", () => {
   expect(anOperation('b', failed).searchText).toContain('createvolume: internal')
 })

@@ -10,7 +10,7 @@ export type Grouping = (typeof GROUPINGS)[number]
 export const isGrouping = (text: string | undefined): text is Grouping => GROUPINGS.some((name) => name === text)
 
 const NONE: Readonly<Record<Grouping, string>> = {
-  driver: 'no driver answer',
+  driver: 'no driver response',
   reason: 'no reason',
   component: 'no component',
   operation: 'no operation',

@@ -2,7 +2,7 @@
 import { canonicalQuantity, isQuantity, quantityToBytes } from '../../../api/quantity.ts'
 
 /** Returns undefined for a value that is absent or not a quantity. */
-export function bytesOf(quantity: string | number | undefined | null): number | undefined {
+export function parseBytes(quantity: string | number | undefined | null): number | undefined {
   return quantity !== undefined && quantity !== null && isQuantity(quantity)
     ? Number(quantityToBytes(quantity))
     : undefined
@@ -17,11 +17,11 @@ export function readSize(
 ): { readonly size: string; readonly bytes: number } | { readonly problem: string } {
   const trimmed = text.trim()
   if (trimmed === '') return { problem: 'Enter a size, such as 20Gi.' }
-  const bytes = bytesOf(trimmed)
+  const bytes = parseBytes(trimmed)
   if (bytes === undefined) return { problem: `"${trimmed}" is not a size. Write a number with a unit, such as 20Gi.` }
   if (bytes <= 0) return { problem: 'The size must be greater than zero.' }
   return { size: canonicalQuantity(trimmed), bytes }
 }
 
 /** Returns bytes as a quantity without a fraction: 1610612736 becomes `1536Mi`. */
-export const quantityOfBytes = (bytes: number): string => canonicalQuantity(`${Math.ceil(bytes / 1024)}Ki`)
+export const formatQuantity = (bytes: number): string => canonicalQuantity(`${Math.ceil(bytes / 1024)}Ki`)

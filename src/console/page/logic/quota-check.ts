@@ -1,6 +1,6 @@
 // Computes the remaining quota for new requests: storage and number of claims in a namespace, in total and by class.
 import type { QuotaRow } from '../rows/cluster.ts'
-import { bytesOf } from './quantity.ts'
+import { parseBytes } from './quantity.ts'
 
 const CLASS_SUFFIX = '.storageclass.storage.k8s.io/'
 
@@ -25,10 +25,10 @@ export function storageLimits(quota: QuotaRow): QuotaLimit[] {
       : [undefined, key]
     const unit =
       resource === 'requests.storage' ? 'bytes' : resource === 'persistentvolumeclaims' ? 'claims' : undefined
-    const hard = bytesOf(hardText)
+    const hard = parseBytes(hardText)
     if (!unit || hard === undefined) return []
     return [
-      { namespace: quota.namespace, quota: quota.name, key, className, unit, hard, used: bytesOf(quota.used[key]) },
+      { namespace: quota.namespace, quota: quota.name, key, className, unit, hard, used: parseBytes(quota.used[key]) },
     ]
   })
 }

@@ -11,7 +11,7 @@ it('shows the overview for an unknown screen and an empty fragment', () => {
   expect(parseRoute('').screen).toBe('overview')
 })
 
-it('one view has one address', () => {
+it('formats equal views as one address', () => {
   expect(formatRoute({ screen: 'claims', params: { b: '2', a: '1', empty: '' } })).toBe('#/claims?a=1&b=2')
   expect(linkTo('nodes', { node: undefined })).toBe('#/nodes')
 })

@@ -1,7 +1,7 @@
 // The row of a claim: the fields that tables, filters and actions use.
 import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from '../../../api/kinds/claim/claim-schema.ts'
 import type { ConsoleObject } from '../../protocol.ts'
-import { bytesOf } from '../logic/quantity.ts'
+import { parseBytes } from '../logic/quantity.ts'
 import { intern, type NamedRow, timeOf } from './row.ts'
 
 export interface ClaimRow extends NamedRow {
@@ -49,8 +49,8 @@ export function projectClaim(object: ConsoleObject): ClaimRow {
     selectedNode: intern(metadata.annotations?.['volume.kubernetes.io/selected-node']),
     request: intern(request),
     capacity: intern(capacity),
-    requestBytes: bytesOf(request),
-    capacityBytes: bytesOf(capacity),
+    requestBytes: parseBytes(request),
+    capacityBytes: parseBytes(capacity),
     isBlock: spec.volumeMode === 'Block',
     resizeStatus: intern(status.allocatedResourceStatuses?.storage),
     modifyStatus: intern(status.modifyVolumeStatus?.status),

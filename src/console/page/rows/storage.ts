@@ -5,7 +5,7 @@ import type { StorageClass } from '../../../api/kinds/storage-class/storage-clas
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { ConsoleObject } from '../../protocol.ts'
-import { bytesOf } from '../logic/quantity.ts'
+import { parseBytes } from '../logic/quantity.ts'
 import { intern, type NamedRow, timeOf } from './row.ts'
 
 const namedRow = ({ metadata }: ConsoleObject): NamedRow => ({
@@ -38,7 +38,7 @@ export function projectVolume(object: ConsoleObject): VolumeRow {
     phase: intern(status?.phase ?? 'Pending'),
     driver: intern(spec?.csi?.driver),
     className: intern(spec?.storageClassName || undefined),
-    capacityBytes: bytesOf(spec?.capacity?.storage),
+    capacityBytes: parseBytes(spec?.capacity?.storage),
     reclaimPolicy: intern(spec?.persistentVolumeReclaimPolicy ?? 'Retain'),
     claim: spec?.claimRef ? `${spec.claimRef.namespace}/${spec.claimRef.name}` : undefined,
     segments: terms?.map(({ matchExpressions = [] }) =>
@@ -100,8 +100,8 @@ export function projectCapacity(object: ConsoleObject): CapacityRow {
     namespace: object.metadata.namespace ?? '',
     className: storageClassName ?? '',
     segment: nodeTopology ? [...labels, ...expressions] : undefined,
-    freeBytes: bytesOf(capacity),
-    largestBytes: bytesOf(maximumVolumeSize),
+    freeBytes: parseBytes(capacity),
+    largestBytes: parseBytes(maximumVolumeSize),
   }
 }
 

@@ -1,7 +1,7 @@
 // Announces to screen readers what has changed, as one summary at most every five seconds: `3 claims are now Bound`.
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { countOf } from '../logic/format.ts'
+import { pluralize } from '../logic/format.ts'
 import { onClaimChanges } from '../state/claim-table.ts'
 import { claims } from '../state/collections.ts'
 
@@ -40,5 +40,5 @@ const describe = (counts: ReadonlyMap<string, number>): string =>
   [...counts]
     .sort(([, a], [, b]) => b - a)
     .slice(0, WORDS_MAX)
-    .map(([word, count]) => `${countOf(count, 'claim')} ${count === 1 ? 'is' : 'are'} now ${word}`)
+    .map(([word, count]) => `${pluralize(count, 'claim')} ${count === 1 ? 'is' : 'are'} now ${word}`)
     .join(', ')

@@ -20,8 +20,8 @@ function SessionBanner() {
     <div class="banner banner-bad">
       <StatusIcon tone="bad" />
       <span>
-        The session has ended, or the console was started again. Nothing is updated. Open the address that the console
-        has printed; it contains the token.
+        The session has ended, or the console has restarted. Nothing is updated. Open the address that the console has
+        printed; it contains the token.
       </span>
     </div>
   )

@@ -23,14 +23,14 @@ const LOADED = new Map<ScreenName, ComponentType>([
   ['claims', ClaimsScreen],
 ])
 
-export const Screen = () => <ScreenOf key={route.value.screen} name={route.value.screen} />
+export const Screen = () => <LazyScreen key={route.value.screen} name={route.value.screen} />
 
 interface ScreenState {
   readonly problem?: string
 }
 
 /** Shows the error of a screen instead of an empty page. */
-class ScreenOf extends Component<{ readonly name: ScreenName }, ScreenState> {
+class LazyScreen extends Component<{ readonly name: ScreenName }, ScreenState> {
   override state: ScreenState = {}
 
   static override getDerivedStateFromError(error: unknown): ScreenState {

@@ -1,5 +1,5 @@
 // Data that the console computes on request, such as usage and causes. It is read while a component uses it, at an interval that
-// pauses in a hidden tab; the last answer stays visible when a later request fails.
+// pauses in a hidden tab; the last response stays visible when a later request fails.
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { messageOf, request } from './api.ts'

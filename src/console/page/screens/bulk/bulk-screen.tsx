@@ -1,6 +1,6 @@
-// Runs of grow and migrate: start one after a preview, watch its progress, pause, resume and undo it.
+// Shows the runs of grow and migrate with their progress, and the controls to preview, start, pause, resume and undo them.
 import { Empty } from '../../components/empty.tsx'
-import { countOf } from '../../logic/format.ts'
+import { pluralize } from '../../logic/format.ts'
 import { bulk, info } from '../../state/data.ts'
 import { usePolled } from '../../state/polled.ts'
 import { NewRun } from './new-run.tsx'
@@ -16,7 +16,7 @@ export function BulkScreen() {
       <header class="screen-head">
         <h1 id="bulk-title">Bulk</h1>
         <span class="muted">
-          {value ? countOf(value.runs.length, 'run') : ''}
+          {value ? pluralize(value.runs.length, 'run') : ''}
           {running > 0 && `, ${running} running`}
         </span>
       </header>

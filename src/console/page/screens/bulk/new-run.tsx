@@ -153,7 +153,7 @@ export function NewRun() {
             type="button"
             class="button button-primary"
             disabled={isBusy.value || !preview.value}
-            title={preview.value ? undefined : 'Look at the preview first.'}
+            title={preview.value ? undefined : 'Preview the run first.'}
             onClick={start}
           >
             Start

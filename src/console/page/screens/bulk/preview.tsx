@@ -1,5 +1,5 @@
 // Shows the effect of a run on each claim, like the output of the command with --dry-run.
-import { countOf } from '../../logic/format.ts'
+import { pluralize } from '../../logic/format.ts'
 
 /** The report of grow has sizes; the report of migrate has none. */
 export interface PreviewReport {
@@ -23,7 +23,7 @@ export function Preview({ report: { claims } }: { readonly report: PreviewReport
   return (
     <>
       <p>
-        {countOf(claims.length, 'claim')}, {refused.length} would be refused.
+        {pluralize(claims.length, 'claim')}, {refused.length} would be refused.
       </p>
       <div class="panel-scroll">
         <table class="entries">

@@ -5,7 +5,7 @@ import { Age } from '../../components/age.tsx'
 import { Command } from '../../components/command.tsx'
 import { Panel } from '../../components/panel.tsx'
 import { Status, StatusIcon } from '../../components/status.tsx'
-import { actionsOf, type BulkActionName, describeRequest, STATE_WORDS } from '../../logic/bulk.ts'
+import { type BulkActionName, describeRequest, listActions, STATE_WORDS } from '../../logic/bulk.ts'
 import { formatCount } from '../../logic/format.ts'
 import { linkTo } from '../../logic/url.ts'
 import { messageOf, request } from '../../state/api.ts'
@@ -60,7 +60,7 @@ export function RunPanel({ run }: { readonly run: BulkRun }) {
         </ul>
       )}
       <div class="drawer-actions">
-        {actionsOf(run).map((action) => (
+        {listActions(run).map((action) => (
           <button
             key={action}
             type="button"

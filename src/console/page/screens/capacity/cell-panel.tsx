@@ -3,7 +3,7 @@ import { Age } from '../../components/age.tsx'
 import { Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
 import { Status } from '../../components/status.tsx'
-import { countOf, formatBytes } from '../../logic/format.ts'
+import { formatBytes, pluralize } from '../../logic/format.ts'
 import type { HeatCell, HeatRow } from '../../logic/heat-map.ts'
 import { linkTo } from '../../logic/url.ts'
 import { viewOfClaim } from '../../state/claim-table.ts'
@@ -44,14 +44,14 @@ export function CellPanel({ row, cell, ages }: CellPanelProps) {
         </dd>
         <dt>Promised</dt>
         <dd>
-          {formatBytes(cell.promisedBytes)} to {countOf(cell.volumes, 'volume')}
+          {formatBytes(cell.promisedBytes)} to {pluralize(cell.volumes, 'volume')}
         </dd>
         <dt>Used</dt>
         <dd>
           {cell.usedBytes === undefined ? (
             <Unavailable reason="No volume of this class is measured here." />
           ) : (
-            `${formatBytes(cell.usedBytes)} of ${countOf(cell.measuredVolumes, 'measured volume')}`
+            `${formatBytes(cell.usedBytes)} of ${pluralize(cell.measuredVolumes, 'measured volume')}`
           )}
         </dd>
         <dt>Report changed</dt>

@@ -4,7 +4,7 @@ import type { SimulateRequest, SimulationResult } from '../../../protocol.ts'
 import { Panel } from '../../components/panel.tsx'
 import { StatusIcon } from '../../components/status.tsx'
 import { WhyTree } from '../../components/why-tree.tsx'
-import { countOf } from '../../logic/format.ts'
+import { pluralize } from '../../logic/format.ts'
 import { readSize } from '../../logic/quantity.ts'
 import { messageOf, request } from '../../state/api.ts'
 import { classes, useCollections } from '../../state/collections.ts'
@@ -108,8 +108,8 @@ function Result({ result: { fits, placed, rejected, notes } }: { readonly result
       <p class={`status tone-${fits ? 'ok' : 'bad'}`}>
         <StatusIcon tone={fits ? 'ok' : 'bad'} />
         {fits
-          ? `Everything fits: ${countOf(placed.length, 'pod')} placed.`
-          : `${countOf(placed.length, 'pod')} placed, ${rejected.length} not.`}
+          ? `Everything fits: ${pluralize(placed.length, 'pod')} placed.`
+          : `${pluralize(placed.length, 'pod')} placed, ${rejected.length} not.`}
       </p>
       {nodes.size > 0 && (
         <ul class="chips">

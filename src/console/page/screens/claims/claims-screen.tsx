@@ -4,7 +4,7 @@ import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { Grid } from '../../components/grid.tsx'
 import { ScopeChoice } from '../../components/scope-choice.tsx'
 import { type ClaimFilter, type ClaimView, compareClaims, isSortColumn, matchClaims } from '../../logic/claim-view.ts'
-import { countOf, formatCount } from '../../logic/format.ts'
+import { formatCount, pluralize } from '../../logic/format.ts'
 import { SortedView } from '../../logic/sorted-view.ts'
 import { formatSort, linkTo, parseSort, type SortOrder } from '../../logic/url.ts'
 import { claimViews, claimViewsVersion, onClaimChanges, useClaimTable, viewOfClaim } from '../../state/claim-table.ts'
@@ -41,15 +41,15 @@ export function ClaimsScreen() {
           {is === 'loading'
             ? `loading, ${formatCount(total)} so far`
             : isFiltered
-              ? `${formatCount(rows.length)} of ${countOf(total, 'claim')}`
-              : countOf(total, 'claim')}
+              ? `${formatCount(rows.length)} of ${pluralize(total, 'claim')}`
+              : pluralize(total, 'claim')}
         </ListCount>
         {(whyLines.answer.value.value?.omitted ?? 0) > 0 && (
           <span class="muted">causes of the first 2,000 claims that are not ready</span>
         )}
         {params.ns !== undefined && rows.length > 0 && rows.length <= BULK_MAX && (
           <a class="button button-small actions" href={linkToBulk(params.ns, rows)}>
-            Grow {countOf(rows.length, 'claim')} in bulk…
+            Grow {pluralize(rows.length, 'claim')} in bulk…
           </a>
         )}
       </header>

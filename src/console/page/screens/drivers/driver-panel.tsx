@@ -5,8 +5,8 @@ import { Chart } from '../../components/chart.tsx'
 import { Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
 import { StatusIcon } from '../../components/status.tsx'
-import { type DriverView, ratesOfCalls, totalsOfCalls } from '../../logic/driver-view.ts'
-import { countOf, formatBytes, formatLatency, formatRate } from '../../logic/format.ts'
+import { type DriverView, listCallRates, sumCalls } from '../../logic/driver-view.ts'
+import { formatBytes, formatLatency, formatRate, pluralize } from '../../logic/format.ts'
 import { linkTo } from '../../logic/url.ts'
 import type { DriverRow } from '../../rows/cluster.ts'
 import { route } from '../../state/route.ts'
@@ -28,7 +28,7 @@ export function DriverPanel({ view, history, problem, nodeCount }: DriverPanelPr
   }, [isSelected])
   const unclaimedBytes = unclaimed.reduce((sum, { capacityBytes = 0 }) => sum + capacityBytes, 0)
   return (
-    <Panel title={name} note={countOf(volumes, 'volume')}>
+    <Panel title={name} note={pluralize(volumes, 'volume')}>
       <div class="driver-columns" ref={frame}>
         <dl class="facts">
           <dt>Capabilities</dt>
@@ -36,7 +36,7 @@ export function DriverPanel({ view, history, problem, nodeCount }: DriverPanelPr
             {driver ? (
               <Capabilities driver={driver} />
             ) : (
-              <Unavailable reason="The driver has no CSIDriver object, so that the defaults apply." />
+              <Unavailable reason="The driver has no CSIDriver object, so the defaults apply." />
             )}
           </dd>
           <dt>Classes</dt>
@@ -47,7 +47,7 @@ export function DriverPanel({ view, history, problem, nodeCount }: DriverPanelPr
                   <div key={row.uid}>
                     <a href={linkTo('claims', { class: row.name })}>{row.name}</a>{' '}
                     <span class="muted">
-                      {row.reclaimPolicy}, {row.waitsForConsumer ? 'waits for a pod' : 'binds at once'},{' '}
+                      {row.reclaimPolicy}, {row.waitsForConsumer ? 'waits for a pod' : 'binds immediately'},{' '}
                       {row.allowsExpansion ? 'can expand' : 'cannot expand'}
                       {row.isDefault && ', default'}
                     </span>
@@ -56,7 +56,7 @@ export function DriverPanel({ view, history, problem, nodeCount }: DriverPanelPr
           </dd>
           <dt>Registered on</dt>
           <dd>
-            {nodes.length} of {countOf(nodeCount, 'node')}
+            {nodes.length} of {pluralize(nodeCount, 'node')}
           </dd>
           <dt>Volumes without a claim</dt>
           <dd>
@@ -71,7 +71,7 @@ export function DriverPanel({ view, history, problem, nodeCount }: DriverPanelPr
                   .join(', ')}
               >
                 <StatusIcon tone="warn" />
-                {countOf(unclaimed.length, 'volume')}, {formatBytes(unclaimedBytes)}
+                {pluralize(unclaimed.length, 'volume')}, {formatBytes(unclaimedBytes)}
               </span>
             )}
           </dd>
@@ -99,7 +99,7 @@ function Leaks({ name }: { readonly name: string }) {
   return (
     <span class="status tone-warn" title={details.join('\n')}>
       <StatusIcon tone="warn" />
-      {countOf(value.leaks.length, 'leak')}, {formatBytes(bytes)}; <code>stowage leaks --driver {name}</code>
+      {pluralize(value.leaks.length, 'leak')}, {formatBytes(bytes)}; <code>stowage leaks --driver {name}</code>
     </span>
   )
 }
@@ -140,7 +140,7 @@ interface CallsProps {
 function Calls({ name, history, problem }: CallsProps) {
   if (!history) return <p class="muted">{problem ?? 'Calls are being read.'}</p>
   const source = history.sources.metrics
-  const totals = totalsOfCalls(history.samples.slice(-TABLE_SAMPLES), name)
+  const totals = sumCalls(history.samples.slice(-TABLE_SAMPLES), name)
   if (!source.available || totals === undefined)
     return (
       <p class="note note-plain">
@@ -156,8 +156,8 @@ function Calls({ name, history, problem }: CallsProps) {
         label={`Calls per second to ${name}`}
         timesMs={samples.map(({ time }) => Date.parse(time))}
         series={[
-          { label: 'OK', values: ratesOfCalls(samples, name, ({ code }) => code === 'OK') },
-          { label: 'failed', values: ratesOfCalls(samples, name, ({ code }) => code !== 'OK') },
+          { label: 'OK', values: listCallRates(samples, name, ({ code }) => code === 'OK') },
+          { label: 'failed', values: listCallRates(samples, name, ({ code }) => code !== 'OK') },
         ]}
         format={formatRate}
       />

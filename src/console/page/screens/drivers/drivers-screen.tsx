@@ -2,7 +2,7 @@
 import { useMemo } from 'preact/hooks'
 import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { buildDriverViews } from '../../logic/driver-view.ts'
-import { countOf } from '../../logic/format.ts'
+import { pluralize } from '../../logic/format.ts'
 import { classes, csiNodes, drivers, nodes, useCollections, volumes } from '../../state/collections.ts'
 import { history } from '../../state/data.ts'
 import { usePolled } from '../../state/polled.ts'
@@ -27,7 +27,7 @@ export function DriversScreen() {
     <section class="screen" aria-labelledby="drivers-title">
       <header class="screen-head">
         <h1 id="drivers-title">Drivers</h1>
-        <ListCount state={state}>{countOf(views.length, 'driver')}</ListCount>
+        <ListCount state={state}>{pluralize(views.length, 'driver')}</ListCount>
       </header>
       <div class="screen-scroll">
         <div class="panels">

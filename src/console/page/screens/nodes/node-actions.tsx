@@ -1,9 +1,14 @@
-// The actions for a lost node: mark it as out of service, and remove the mark when it is back.
+// The actions for a lost node: mark it as out of service, and put it back in service when it returns.
 import { useSignal } from '@preact/signals'
 import { WriteDialog } from '../../actions/write-dialog.tsx'
 import { StatusIcon } from '../../components/status.tsx'
-import { countOf } from '../../logic/format.ts'
-import { backInServiceWrite, isOutOfService, outOfServiceRefusal, outOfServiceWrite } from '../../logic/node-actions.ts'
+import { pluralize } from '../../logic/format.ts'
+import {
+  backInServiceWrite,
+  findOutOfServiceRefusal,
+  isOutOfService,
+  outOfServiceWrite,
+} from '../../logic/node-actions.ts'
 import type { NodeView } from '../../logic/node-view.ts'
 import { linkTo } from '../../logic/url.ts'
 import { isAllowed } from '../../state/data.ts'
@@ -17,7 +22,7 @@ export function NodeActions({ view }: { readonly view: NodeView }) {
     ? mayPatch
       ? undefined
       : 'You need permission to patch nodes.'
-    : outOfServiceRefusal(node, mayPatch)
+    : findOutOfServiceRefusal(node, mayPatch)
   const close = () => {
     isOpen.value = false
   }
@@ -75,9 +80,11 @@ function OutDialog({ view: { node, claims }, onClose }: NodeDialogProps) {
       </p>
       <dl class="facts">
         <dt>Pods</dt>
-        <dd>{countOf(pods.size, 'pod')} with claims are deleted at once, without waiting for the node</dd>
+        <dd>{pluralize(pods.size, 'pod')} with claims are deleted at once, without waiting for the node</dd>
         <dt>Volumes</dt>
-        <dd>{countOf(claims.length, 'volume')}: attached ones are detached by force and can be used on other nodes</dd>
+        <dd>
+          {pluralize(claims.length, 'volume')}: attached ones are detached by force and can be used on other nodes
+        </dd>
         <dt>Local volumes</dt>
         <dd>Volumes that only this node can reach stay unavailable until it is back.</dd>
       </dl>
@@ -101,7 +108,7 @@ const BackDialog = ({ view: { node }, onClose }: NodeDialogProps) => (
     title={`Put ${node.name} back in service`}
     write={backInServiceWrite(node)}
     confirmLabel="Back in service"
-    doneText={`Removed the mark of ${node.name}.`}
+    doneText={`Removed the out-of-service taint from ${node.name}.`}
     onClose={onClose}
   >
     <p>The taint is removed. Pods can run on the node again once it is ready.</p>

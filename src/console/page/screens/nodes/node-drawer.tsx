@@ -31,7 +31,7 @@ export function NodeDrawer({ name, view, onClose }: NodeDrawerProps) {
             <Icon name="close" />
           </button>
         </div>
-        {!view && <p class="note">This node does not exist any more.</p>}
+        {!view && <p class="note">This node no longer exists.</p>}
         {view && <NodeActions view={view} />}
       </div>
       {view && (
@@ -75,14 +75,14 @@ function NodeFacts({ view: { node, drivers } }: { readonly view: NodeView }) {
       <dt>Drivers</dt>
       <dd>
         {drivers === undefined
-          ? 'not known: the node has no CSINode object'
+          ? 'unknown: the node has no CSINode object'
           : drivers.length === 0
             ? 'none registered'
             : drivers.map(({ name, nodeId, usedSlots, slots }) => (
                 <div key={name}>
                   {name}{' '}
                   <span class="muted">
-                    as {nodeId}, {slots === undefined ? 'no limit of volumes' : `${usedSlots} of ${slots} slots used`}
+                    as {nodeId}, {slots === undefined ? 'no volume limit' : `${usedSlots} of ${slots} slots used`}
                   </span>
                 </div>
               ))}

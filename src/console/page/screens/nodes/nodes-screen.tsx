@@ -5,7 +5,7 @@ import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { type Column, Grid } from '../../components/grid.tsx'
 import { Meter, Unavailable } from '../../components/meter.tsx'
 import { Status } from '../../components/status.tsx'
-import { countOf, formatBytes, formatRate } from '../../logic/format.ts'
+import { formatBytes, formatRate, pluralize } from '../../logic/format.ts'
 import { buildNodeViews, compareNodes, type NodeView } from '../../logic/node-view.ts'
 import { formatSort, parseSort } from '../../logic/url.ts'
 import { claimViews, claimViewsVersion, useClaimTable } from '../../state/claim-table.ts'
@@ -128,7 +128,7 @@ export function NodesScreen() {
       <header class="screen-head">
         <h1 id="nodes-title">Nodes</h1>
         <ListCount state={state}>
-          {countOf(views.length, 'node')}
+          {pluralize(views.length, 'node')}
           {notReady > 0 && `, ${notReady} not ready`}
         </ListCount>
       </header>
@@ -197,7 +197,7 @@ const compactNode = (view: NodeView) => (
       <Status {...view.status} />
     </span>
     <span class="muted">
-      <span class="truncate">{countOf(view.claims.length, 'volume')}</span>
+      <span class="truncate">{pluralize(view.claims.length, 'volume')}</span>
       <Pool view={view} />
     </span>
   </span>

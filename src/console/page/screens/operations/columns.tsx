@@ -65,7 +65,7 @@ export const OPERATION_COLUMNS: readonly Column<OperationRow>[] = [
   },
   {
     id: 'answer',
-    title: 'Last answer',
+    title: 'Last response',
     width: 'minmax(10rem, 1.2fr)',
     isSortable: true,
     minTableRem: 72,

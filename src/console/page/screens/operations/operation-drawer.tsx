@@ -6,7 +6,7 @@ import { retryNow } from '../../actions/retry.ts'
 import { Age, Until } from '../../components/age.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Status } from '../../components/status.tsx'
-import { refusalOf } from '../../logic/claim-actions.ts'
+import { findRefusal } from '../../logic/claim-actions.ts'
 import { retryKindOf, statusOfOperation } from '../../logic/operations.ts'
 import { linkTo } from '../../logic/url.ts'
 import type { OperationRow } from '../../rows/cluster.ts'
@@ -78,14 +78,14 @@ function Actions({ operation }: { readonly operation: OperationRow }) {
   const noRetry = !kind
     ? `A retry cannot be requested for objects of kind ${objectKind}.`
     : mayPatch === undefined
-      ? 'Your rights are being checked.'
+      ? 'Your permissions are being checked.'
       : mayPatch
         ? undefined
         : `You need permission to patch ${resource!.resource}.`
   const view = objectKind === 'PersistentVolumeClaim' ? viewOfClaim(`${namespace}/${objectName}`) : undefined
   const noCancel = !view
     ? 'Only the growth of a claim can be cancelled.'
-    : refusalOf('cancel', {
+    : findRefusal('cancel', {
         claim: view.claim,
         storageClass: undefined,
         attributesClasses: [],
@@ -151,7 +151,7 @@ const Facts = ({ operation }: { readonly operation: OperationRow }) => (
     <dd>{operation.nextMs === undefined ? 'when something changes' : <Until timeMs={operation.nextMs} />}</dd>
     <dt>Waits for</dt>
     <dd>{operation.waitsFor ?? '–'}</dd>
-    <dt>Last answer</dt>
+    <dt>Last response</dt>
     <dd>{operation.answer === undefined ? '–' : `${operation.answer} from ${operation.driver ?? 'the driver'}`}</dd>
     <dt>Started</dt>
     <dd>

@@ -1,10 +1,10 @@
-// Everything in progress or waiting: attempts, next retry and last answer, grouped by driver, reason or component.
+// Everything in progress or waiting: attempts, next retry and last response, grouped by driver, reason or component.
 import { useMemo } from 'preact/hooks'
 import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { Grid } from '../../components/grid.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { createMatcher } from '../../logic/filter.ts'
-import { countOf, formatCount } from '../../logic/format.ts'
+import { formatCount, pluralize } from '../../logic/format.ts'
 import { compareOperations, GROUPINGS, groupOf, groupOperations, isGrouping } from '../../logic/operations.ts'
 import { formatSort, parseList, parseSort, toggleInList } from '../../logic/url.ts'
 import type { OperationRow } from '../../rows/cluster.ts'
@@ -54,8 +54,8 @@ export function OperationsScreen() {
         <h1 id="operations-title">Operations</h1>
         <ListCount state={state}>
           {rows.length === all.length
-            ? countOf(all.length, 'operation')
-            : `${formatCount(rows.length)} of ${countOf(all.length, 'operation')}`}
+            ? pluralize(all.length, 'operation')
+            : `${formatCount(rows.length)} of ${pluralize(all.length, 'operation')}`}
         </ListCount>
       </header>
       {state.is === 'failed' ? (

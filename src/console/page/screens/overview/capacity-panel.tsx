@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks'
 import { Meter, Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
 import { totalsByClass } from '../../logic/class-totals.ts'
-import { countOf, formatBytes, formatCount } from '../../logic/format.ts'
+import { formatBytes, formatCount, pluralize } from '../../logic/format.ts'
 import { linkTo } from '../../logic/url.ts'
 import { claimViews } from '../../state/claim-table.ts'
 import { capacities } from '../../state/collections.ts'
@@ -50,7 +50,7 @@ export function CapacityPanel({ version }: { readonly version: number }) {
                 {usedBytes === undefined ? (
                   <Unavailable short reason="No volume of this class is measured." />
                 ) : (
-                  <span title={`${countOf(measuredClaims, 'claim')} measured`}>
+                  <span title={`${pluralize(measuredClaims, 'claim')} measured`}>
                     {measuredClaims < claims ? '≥ ' : ''}
                     {formatBytes(usedBytes)}
                   </span>

@@ -4,7 +4,7 @@ import { Refused } from '../../components/empty.tsx'
 import { Figure, Panel } from '../../components/panel.tsx'
 import { ScopeChoice } from '../../components/scope-choice.tsx'
 import type { Tone } from '../../logic/claim-status.ts'
-import { countOf, formatCount } from '../../logic/format.ts'
+import { formatCount, pluralize } from '../../logic/format.ts'
 import { linkTo } from '../../logic/url.ts'
 import { claimTallies, claimViewsVersion } from '../../state/claim-table.ts'
 import { claims } from '../../state/collections.ts'
@@ -61,7 +61,7 @@ export function ClaimsPanel() {
                 key={tone}
                 class={`fill-${tone}`}
                 style={{ flexGrow: count }}
-                title={`${countOf(count, 'claim')} ${label}`}
+                title={`${pluralize(count, 'claim')} ${label}`}
               />
             ))}
         </div>

@@ -1,7 +1,7 @@
 // The first screen: claims by status, operations, what needs attention first, capacity by class, and the last hour.
 import { useEffect, useState } from 'preact/hooks'
 import { ListCount, Skeleton } from '../../components/empty.tsx'
-import { countOf } from '../../logic/format.ts'
+import { pluralize } from '../../logic/format.ts'
 import { claimViewsVersion, useClaimTable } from '../../state/claim-table.ts'
 import { capacities, claims, nodes, operations, quotas, useCollections } from '../../state/collections.ts'
 import { AttentionPanel } from './attention-panel.tsx'
@@ -19,8 +19,8 @@ export function OverviewScreen() {
     <section class="screen" aria-labelledby="overview-title">
       <header class="screen-head">
         <h1 id="overview-title">Overview</h1>
-        <ListCount state={claims.state.value}>{countOf(claims.rows.size, 'claim')}</ListCount>
-        <ListCount state={nodes.state.value}>{countOf(nodes.rows.size, 'node')}</ListCount>
+        <ListCount state={claims.state.value}>{pluralize(claims.rows.size, 'claim')}</ListCount>
+        <ListCount state={nodes.state.value}>{pluralize(nodes.rows.size, 'node')}</ListCount>
       </header>
       <div class="screen-scroll">
         {isLoading ? (

@@ -5,7 +5,7 @@ import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Meter, Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
-import { countOf, formatPercent } from '../../logic/format.ts'
+import { formatPercent, pluralize } from '../../logic/format.ts'
 import { type QuotaLimit, storageLimits } from '../../logic/quota-check.ts'
 import { linkTo } from '../../logic/url.ts'
 import { quotas, useCollections } from '../../state/collections.ts'
@@ -35,7 +35,7 @@ export function QuotasScreen() {
       <header class="screen-head">
         <h1 id="quotas-title">Quotas</h1>
         <ListCount state={state}>
-          {countOf(limits.length, 'limit')} of storage in {countOf(namespaces.length, 'namespace')}
+          {pluralize(limits.length, 'limit')} of storage in {pluralize(namespaces.length, 'namespace')}
         </ListCount>
       </header>
       <div class="screen-scroll">

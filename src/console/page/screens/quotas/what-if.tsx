@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals'
 import { QuotaEffects } from '../../actions/quota-effects.tsx'
 import { Panel } from '../../components/panel.tsx'
 import { StatusIcon } from '../../components/status.tsx'
-import { countOf } from '../../logic/format.ts'
+import { pluralize } from '../../logic/format.ts'
 import { readSize } from '../../logic/quantity.ts'
 import { claimsThatFit, quotaEffects } from '../../logic/quota-check.ts'
 import { classes, quotas, useCollections } from '../../state/collections.ts'
@@ -75,7 +75,7 @@ export function QuotaWhatIf({ namespaces }: { readonly namespaces: readonly stri
           {fitting !== undefined && (
             <p class={`status tone-${fitting >= claims ? 'ok' : 'bad'}`}>
               <StatusIcon tone={fitting >= claims ? 'ok' : 'bad'} />
-              {fitting === 0 ? 'No claim of this size fits.' : `Up to ${countOf(fitting, 'claim')} of this size fit.`}
+              {fitting === 0 ? 'No claim of this size fits.' : `Up to ${pluralize(fitting, 'claim')} of this size fit.`}
             </p>
           )}
         </div>

@@ -2,17 +2,17 @@
 import type { CapacityRow, VolumeRow } from '../rows/storage.ts'
 import { type LabelledNode, nameOfSegment, nodesOfReport, nodesOfVolume } from './segments.ts'
 
-type Room =
+type FreeStorage =
   | { readonly is: 'known'; readonly bytes: number; readonly place: string }
   | { readonly is: 'unknown'; readonly reason: string }
 
 /** Finds the reports of the class that share a node with the volume, and returns the one with the most free storage. */
-export function roomForVolume(
+export function findFreeStorage(
   volume: VolumeRow | undefined,
   className: string | undefined,
   capacities: readonly CapacityRow[],
   nodes: readonly LabelledNode[],
-): Room {
+): FreeStorage {
   if (!volume) return { is: 'unknown', reason: 'The volume could not be read.' }
   const volumeNodes = nodesOfVolume(volume, nodes)
   const reports = capacities.filter((report) => {
