@@ -2,13 +2,13 @@
 import type { Stored } from '../api/kind.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { protectsClaim } from '../controllers/protection/index.ts'
-import { INTENT_PREFIX } from '../controllers/provisioning/index.ts'
 import {
   CLAIM_PROTECTION_FINALIZER,
   EXTERNAL_PROVISIONER_FINALIZER,
   IN_PROCESS_PROVISIONER_FINALIZER,
   VOLUME_PROTECTION_FINALIZER,
 } from '../volumes/names.ts'
+import { INTENT_PREFIX } from '../volumes/provisioning-intent.ts'
 import { ageSeconds, type Claim, type Cluster, claimSubject, keyOf, podSubject } from './cluster.ts'
 import { type Diagnosis, destructiveFix, fix, type Subject } from './diagnosis.ts'
 import { currentOperation, lastFailure } from './last-failure.ts'

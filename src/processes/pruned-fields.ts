@@ -82,7 +82,14 @@ export const KEPT_FIELDS: ReadonlyMap<Kind, FieldTree> = new Map<Kind, FieldTree
     },
   ],
   [podKind as Kind, { metadata: IDENTITY, spec: { volumes: keepClaimVolumes }, status: { phase: true } }],
-  [nodeKind as Kind, { metadata: { ...IDENTITY, labels: true }, spec: { taints: { key: true, value: true } } }],
+  [
+    nodeKind as Kind,
+    {
+      metadata: { ...IDENTITY, labels: true },
+      spec: { taints: { key: true, value: true } },
+      status: { conditions: { type: true, status: true } },
+    },
+  ],
   [csiNodeKind as Kind, { metadata: IDENTITY, spec: { drivers: { name: true, nodeID: true, topologyKeys: true } } }],
   [
     volumeAttachmentKind as Kind,

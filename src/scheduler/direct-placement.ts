@@ -5,6 +5,7 @@
 import type { Stored } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import { isConfirmedOff } from '../api/kinds/node/fencing.ts'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import type { Node } from '../api/kinds/node/node-schema.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
@@ -95,7 +96,7 @@ export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
       source({
         cache: nodes,
         keysOf: ({ metadata: { name } }) => pods.byIndex(BY_NODE, name).flatMap(claimsOfAssignedPod).filter(isUnbound),
-        matters: () => false, // only creation and deletion matter
+        matters: (next, old) => isConfirmedOff(next) !== isConfirmedOff(old),
       }),
       source({
         cache: classes,
@@ -130,7 +131,12 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, attempt
   const pod = deps.pods.byIndex(BY_CLAIM, key).find((candidate) => mayUse(candidate, key, claim))
   const nodeName = pod?.spec?.nodeName
   if (!pod || !nodeName) return done
-  if (!deps.nodes.get(nodeName)) return reportMissingNode(pod, claim, nodeName, deps)
+  const node = deps.nodes.get(nodeName)
+  if (!node) return reportMissingNode(pod, claim, nodeName, deps)
+  if (isConfirmedOff(node))
+    return stuck(`pod ${keyOfObject(pod)} is on node ${nodeName}, which is lost`, {
+      waitsFor: { kind: nodeKind.kind, name: nodeName },
+    })
 
   const nowMs = deps.clock.monotonicMs()
   const { count = 0, notBeforeMs = 0 } = attempts.get(uid) ?? {}

@@ -1,7 +1,8 @@
 // Checks the state after the faults, as the API and the drivers report it: every request that can be satisfied is, every
 // other request has a reported reason, and no storage is leaked.
-import { INTENT_PREFIX } from '../../src/controllers/provisioning/intent.ts'
+
 import { createQuotaSums } from '../../src/sim/checkers/quota-sums.ts'
+import { INTENT_PREFIX } from '../../src/volumes/provisioning-intent.ts'
 import { assetOf, driverAsset } from './assets.ts'
 import { problemsOf } from './claims-at-rest.ts'
 import { type Cluster, DRIVER } from './cluster.ts'

@@ -1,6 +1,5 @@
 // Entry point of the provisioning controllers, which create volumes for claims and delete released volumes with any
 // Provisioner (provisioner.ts).
-export { INTENT_PREFIX } from './intent.ts'
 export { createProvisioningMetrics, type ProvisioningMetrics } from './metrics.ts'
 export { type ProvisioningOptions, volumeNameOf } from './options.ts'
 export type { Provisioner } from './provisioner.ts'

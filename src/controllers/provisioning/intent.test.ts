@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { intentOf } from './intent.ts'
+import { intentOf } from '../../volumes/provisioning-intent.ts'
 
 describe('intentOf', () => {
   it('PROV-12 derives the finalizer from the names of the provisioner and the instance', () => {

@@ -5,24 +5,12 @@
 // an API server without atomic commits records intents in a journal instead, for many claims at a time (intent-journal.ts).
 // It still honours finalizers. An entry of the journal is also removed when the storage confirms that no volume exists.
 
-import { createHash } from 'node:crypto'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { conflict, isConflict, isNotFound, notFound } from '../../api/status-error.ts'
 import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
 import type { Claim } from '../../volumes/matching.ts'
 import type { Attempt } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
-
-export const INTENT_PREFIX = 'provisioning.stowage.dev/'
-const NAME_CHARACTERS_MAX = 63
-const HASH_CHARACTERS = 8
-
-export function intentOf(provisionerName: string, instance?: string): string {
-  const name = (instance === undefined ? provisionerName : `${provisionerName}.${instance}`).replaceAll('/', '-')
-  if (name.length <= NAME_CHARACTERS_MAX) return INTENT_PREFIX + name
-  const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH_CHARACTERS)
-  return `${INTENT_PREFIX}${name.slice(0, NAME_CHARACTERS_MAX - HASH_CHARACTERS - 1)}.${hash}`
-}
 
 /** Whether the intent is recorded as a finalizer. */
 export const hasFinalizer = ({ metadata }: Claim, intent: string): boolean =>

@@ -23,6 +23,7 @@ import {
   removeIntent,
 } from './intent.ts'
 import type { Failure, OverdueCallback, ProvisionRequest, ProvisionResult } from './provisioner.ts'
+import { selectedNodeOf } from './select-claim.ts'
 import { changed, type Step } from './step.ts'
 
 export interface ProvisionAction {
@@ -51,6 +52,14 @@ export async function provisionClaim(
   const repeatsOwnCall = stage.is === 'unknown' && stage.request !== undefined
   const repeatedRequest = (stage.is === 'unknown' && stage.request) || request
   const attempt = attempts.getOrCreate(claim, stage)
+  const { selectedNode } = repeatedRequest
+  if (isRequested && selectedNode !== undefined && provisioner.isLostNode?.(selectedNode)) {
+    // The storage of a lost node may never respond. The request for another node differs, so nothing is repeated.
+    provisioner.forget?.(claim.metadata.uid)
+    const message = `node "${selectedNode}" is lost`
+    const failed = { is: 'failed', failure: 'reschedule', message, isNotCalled: true } as const
+    return applyFailure(failed, { attempt, request: repeatedRequest, previousStage: stage }, context)
+  }
   const reportsStart = isRequested && !settings.inProcess
   const recordStart = () => events.record(persistentVolumeClaimKind, claim, provisioningEvent(claim))
   if (reportsStart && hasAttempt) recordStart()
@@ -200,6 +209,7 @@ async function applyFailure(
         const failedNode = { node: request.selectedNode, volumeMayExist: staysUnknown, message }
         if (!(await clearSelectedNode(attempt.claim, failedNode, context))) break
       }
+      if (hasOtherNode(attempt.claim, request.selectedNode, context)) return changed(message)
       if (!staysUnknown) await releaseClaim(attempt, context)
       return stuck(
         `node "${request.selectedNode}" is unsuitable; the scheduler must select another node: ${message}`,
@@ -209,6 +219,13 @@ async function applyFailure(
   if (staysUnknown) attempt.stage = previousStage
   else markNoVolume(attempt, context)
   return changed(message)
+}
+
+/** Whether another node is selected for the claim already, so that no change to the claim will cause the next attempt. */
+function hasOtherNode(claim: Claim, nodeName: string, { claims }: ProvisioningContext): boolean {
+  const current = claims.get(keyOfObject(claim))
+  const currentNode = current?.metadata.uid === claim.metadata.uid ? selectedNodeOf(current) : undefined
+  return currentNode !== undefined && currentNode !== nodeName
 }
 
 interface FailedCall {

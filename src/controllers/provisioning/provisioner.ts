@@ -32,6 +32,8 @@ export interface Provisioner {
   owns(volume: Readonly<PersistentVolume>): boolean
   /** Whether this instance provisions the claim. A per-node instance accepts only claims of its node. Default: true. */
   accepts?(request: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean>
+  /** Whether the node is lost, so that the storage cannot create a volume for it. Default: false. */
+  isLostNode?(nodeName: string): boolean
   /** Discards the state of a claim for which there will be no further attempt. */
   forget?(claimUid: string): void
 }

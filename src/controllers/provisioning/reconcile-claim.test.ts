@@ -322,6 +322,62 @@ describe('reconcileClaim after a failed attempt', () => {
     expect(fixture.storage.assets.size).toBe(1)
   })
 
+  describe('if the selected node is lost', () => {
+    const lostNodes = new Set<string>()
+    const start = () =>
+      fixture.start({
+        provisioner: fixture.storage.provisioner(DISKS, { isLostNode: (name) => lostNodes.has(name) }),
+      })
+    const selectNode = (name: string | null) =>
+      fixture.client.patch(persistentVolumeClaimKind, ref('data'), {
+        type: 'merge',
+        body: { metadata: { annotations: { [SELECTED_NODE]: name } } },
+      })
+    beforeEach(async () => {
+      lostNodes.clear()
+      await fixture.createClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
+    })
+
+    it('PLUS-11 clears the selected node without a call', async () => {
+      lostNodes.add('gone')
+      const claim = await fixture.createClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
+      start()
+      await fixture.waitUntil(
+        async () => (await fixture.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
+        'the selected node to be cleared',
+      )
+      await fixture.settle()
+      expect(fixture.storage.provisions).toEqual([])
+      expect(await hasIntent('data')).toBe(false)
+      await selectNode('other')
+      await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
+    })
+
+    it('PLUS-11 does not repeat the unanswered call for it, and keeps the intent until another node has the volume', async () => {
+      const claim = await fixture.createClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
+      fixture.storage.script.push({ fails: 'unfinished' })
+      const { queueState } = start()
+      await fixture.waitUntil(() => queueState('default/data')?.is === 'waiting', 'the claim to wait')
+      lostNodes.add('gone')
+      await selectNode('other') // by the lost-node controller and the scheduler
+      await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
+      expect(fixture.storage.provisions.map(({ selectedNode }) => selectedNode)).toEqual(['gone', 'other'])
+      expect(await hasIntent('data')).toBe(false)
+      expect(fixture.storage.assets.size).toBe(1)
+    })
+
+    it('PLUS-11 repeats the unanswered call for it while the claim is being deleted', async () => {
+      await fixture.createClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
+      fixture.storage.script.push({ fails: 'unfinished', creates: true })
+      const { queueState } = start()
+      await fixture.waitUntil(() => queueState('default/data')?.is === 'waiting', 'the claim to wait')
+      lostNodes.add('gone')
+      await deleteClaim('data')
+      await fixture.waitUntil(async () => !(await hasIntent('data')), 'the intent to be removed')
+      expect(fixture.storage.provisions.map(({ selectedNode }) => selectedNode)).toEqual(['gone', 'gone'])
+    })
+  })
+
   it('PROV-12 keeps the intent of an earlier process if the request is rejected before the call', async () => {
     await fixture.createClass('fast')
     const claim = await fixture.createClaim('data')

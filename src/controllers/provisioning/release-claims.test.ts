@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createServerFixture } from '../../apiserver/server.fixture.ts'
-import { intentOf } from './intent.ts'
+import { intentOf } from '../../volumes/provisioning-intent.ts'
 import { releaseClaims } from './release-claims.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'

@@ -1,7 +1,8 @@
 // Rule `no intent`: CreateVolume is called only after the intent is recorded, as a finalizer of the claim or in a journal.
-import { INTENT_PREFIX } from '../../controllers/provisioning/intent.ts'
+
 import { parseEntries } from '../../controllers/provisioning/intent-entries.ts'
 import { INTENTS_ANNOTATION } from '../../controllers/provisioning/intent-journal.ts'
+import { INTENT_PREFIX } from '../../volumes/provisioning-intent.ts'
 import type { DriverCall } from '../engine/system.ts'
 import type { ObjectOf, View } from '../engine/view.ts'
 import type { CheckContext } from './context.ts'

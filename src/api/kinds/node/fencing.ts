@@ -30,12 +30,20 @@ export function quarantineOf(node: Fencible): string | undefined {
 export const isFenced = (node: Fencible): boolean => isOutOfService(node) || quarantineOf(node) !== undefined
 
 /**
+ * Whether an administrator has confirmed that the machine is off, and its agent is silent. A node that has the taint and still
+ * reports is running.
+ */
+export const isConfirmedOff = (node: Pick<Readonly<Node>, 'spec' | 'status'> | undefined): boolean =>
+  isOutOfService(node) && conditionOf(node, 'Ready')?.status === 'Unknown'
+
+/**
  * Returns the time at which the node became lost: its machine is confirmed to be off, its agent is silent, and none of its pods and
  * attachments is left (controllers/node-lifecycle/lost-nodes). Returns undefined if it is not lost.
  */
 export function lostSince(node: Pick<Readonly<Node>, 'spec' | 'status'> | undefined): string | undefined {
-  const conditionOf = (name: string) => node?.status?.conditions?.find(({ type }) => type === name)
-  const lost = conditionOf('Lost')
-  const isLost = lost?.status === 'True' && isOutOfService(node) && conditionOf('Ready')?.status === 'Unknown'
-  return isLost ? lost.lastTransitionTime : undefined
+  const lost = conditionOf(node, 'Lost')
+  return lost?.status === 'True' && isConfirmedOff(node) ? lost.lastTransitionTime : undefined
 }
+
+const conditionOf = (node: Pick<Readonly<Node>, 'status'> | undefined, name: string) =>
+  node?.status?.conditions?.find(({ type }) => type === name)

@@ -5,7 +5,6 @@
 // the local driver contain the UID of the claim. Otherwise every claim that the driver may be provisioning could be the owner.
 import { isRecord } from '../../../api/decode.ts'
 import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
-import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
 import { parseEntries } from '../../../controllers/provisioning/intent-entries.ts'
 import { INTENTS_ANNOTATION } from '../../../controllers/provisioning/intent-journal.ts'
 import { isAssigned } from '../../../controllers/provisioning/select-claim.ts'
@@ -13,6 +12,7 @@ import { volumeIdOf } from '../../../driver/ids.ts'
 import { DRIVER_NAME } from '../../../driver/index.ts'
 import { intentLease } from '../../../processes/lease-names.ts'
 import { PROVISIONER, PROVISIONER_BETA } from '../../../volumes/names.ts'
+import { INTENT_PREFIX } from '../../../volumes/provisioning-intent.ts'
 import type { Cluster } from './cluster.ts'
 
 /** A claim for which the driver may be creating a volume. */

@@ -1,5 +1,5 @@
 // Creates the lost-node controller. Its keys are node names. A node is enqueued when it changes and, while it is
-// fenced, when pods, attachments, leases or capacity objects are created or deleted.
+// fenced, when pods, attachments, leases or capacity objects are created or deleted, or a claim waits for a volume on it.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { isFenced, RELEASED_FENCE } from '../../../api/kinds/node/fencing.ts'
@@ -11,8 +11,11 @@ import type { ControllerDeps } from '../../../runtime/controller-deps.ts'
 import { type Controller, createController, source } from '../../../runtime/index.ts'
 import type { NodeLifecycleContext } from '../context.ts'
 import type { LostNodesContext } from './context.ts'
+import { indexPendingClaims, isPendingOn } from './pending-claims.ts'
 import { indexAttachments } from './read-facts.ts'
 import { reconcileLostNode } from './reconcile-lost-node.ts'
+
+const FENCED = 'node-lifecycle/fenced'
 
 export function createLostNodeController(
   { caches, random, log, metrics }: ControllerDeps,
@@ -27,6 +30,9 @@ export function createLostNodeController(
   }
   const { clock, nodes, leases, pods, attachments, claims, volumes, capacities } = context
   indexAttachments(attachments)
+  indexPendingClaims(claims)
+  nodes.addIndex(FENCED, (node) => (isFenced(node) ? [FENCED] : []))
+  const fencedNodes = (): string[] => nodes.byIndex(FENCED, FENCED).map(keyOfObject)
   const ifFenced = (name: string | undefined): string[] => (name && isFenced(nodes.get({ name })) ? [name] : [])
   const isBeingDeleted = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
     metadata.deletionTimestamp !== undefined
@@ -45,16 +51,17 @@ export function createLostNodeController(
         matters: (next, old) => isBeingDeleted(next) !== isBeingDeleted(old),
       }),
       source({ cache: attachments, keysOf: ({ spec }) => ifFenced(spec.nodeName), matters: () => false }),
+      source({ cache: claims, keysOf: (claim) => fencedNodes().filter((name) => isPendingOn(claim, name)) }),
       source({ cache: leases, keysOf: ({ metadata: { name } }) => ifFenced(name), matters: () => false }),
       // A cluster has few fenced nodes, so each of them is checked.
       source({
         cache: capacities,
-        keysOf: () => nodes.list().filter(isFenced).map(keyOfObject),
+        keysOf: fencedNodes,
         matters: () => false,
         mayBeDisabled: true,
       }),
     ],
-    reads: [claims, volumes],
+    reads: [volumes],
     reconcile: (name) => reconcileLostNode(name, context),
   })
 }

@@ -1,11 +1,14 @@
 // Tests the lost-node controller on an API server: the conditions, taints and events of each phase, and the objects
 // that it removes.
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { leaseKind } from '../../../api/kinds/lease/lease.ts'
 import { OUT_OF_SERVICE_TAINT, quarantineOf, RELEASED_FENCE } from '../../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
+import { LAST_FAILURE, PROVISIONER, SELECTED_NODE } from '../../../volumes/names.ts'
+import { intentOf } from '../../../volumes/provisioning-intent.ts'
 import { createNodeLifecycleFixture, type NodeLifecycleFixture } from '../node-lifecycle.fixture.ts'
 import { phaseOf } from './plan-lost-node.ts'
 
@@ -128,4 +131,111 @@ it('PLUS-11 keeps a returned node in quarantine while it uses volumes of removed
   )
   await fixture.settle()
   expect(await phase()).toBe('InService')
+})
+
+const PROVISIONER_NAME = 'local.example.com'
+const createClaim = (name: string, metadata: object, spec: object = {}) =>
+  fixture.client.create(persistentVolumeClaimKind, {
+    metadata: { namespace: 'default', name, ...metadata },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
+  } as never)
+const claim = async (name: string) =>
+  (await fixture.client.list(persistentVolumeClaimKind)).items.find(({ metadata }) => metadata.name === name)
+const selected = (node: string) => ({ annotations: { [PROVISIONER]: PROVISIONER_NAME, [SELECTED_NODE]: node } })
+
+async function loseNode(): Promise<void> {
+  await fixture.advance(10_000)
+  fixture.aliveNodes.delete('a')
+  await fixture.advance(50_000)
+  await fence()
+}
+
+it('PLUS-11 releases the claims that wait for a volume on a lost node, and the intents of its provisioner', async () => {
+  await fixture.createNodeWithAgent('a')
+  await fixture.createNodeWithAgent('b')
+  const ownIntent = intentOf(PROVISIONER_NAME, 'a')
+  const centralIntent = intentOf(PROVISIONER_NAME)
+  await createClaim('waiting', selected('a'))
+  await createClaim('started', { ...selected('a'), finalizers: [ownIntent, 'example.com/mine'] })
+  await createClaim('central', { ...selected('a'), finalizers: [centralIntent] })
+  await createClaim('elsewhere', { ...selected('b'), finalizers: [intentOf(PROVISIONER_NAME, 'b')] })
+  await createClaim('bound', selected('a'), { volumeName: 'data' })
+  await createClaim('deleted', { ...selected('a'), finalizers: [ownIntent] })
+  await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'deleted' })
+  fixture.start()
+  await fixture.advance(10_000)
+  fixture.aliveNodes.delete('a')
+  await fixture.advance(50_000)
+  expect((await claim('waiting'))?.metadata.annotations?.[SELECTED_NODE]).toBe('a') // the machine may still run
+
+  await fence()
+  for (const name of ['waiting', 'started', 'central']) {
+    const { annotations } = (await claim(name))!.metadata
+    expect(annotations?.[SELECTED_NODE]).toBe(undefined)
+    expect(annotations?.[LAST_FAILURE]).toBe('node "a": the node is lost')
+  }
+  expect((await claim('started'))?.metadata.finalizers).not.toContain(ownIntent)
+  expect((await claim('started'))?.metadata.finalizers).toContain('example.com/mine')
+  expect((await claim('central'))?.metadata.finalizers).toContain(centralIntent)
+  expect((await claim('deleted'))?.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
+  expect((await claim('bound'))?.metadata.annotations?.[SELECTED_NODE]).toBe('a')
+  expect((await claim('elsewhere'))?.metadata.annotations?.[SELECTED_NODE]).toBe('b')
+  expect(fixture.eventReasons().filter((reason) => reason === 'SelectedNodeLost')).toHaveLength(3)
+  expect(await phase()).toBe('Cleaned')
+
+  await createClaim('late', selected('a')) // for example by a scheduler whose cache lags behind
+  await fixture.settle()
+  expect((await claim('late'))?.metadata.annotations?.[SELECTED_NODE]).toBe(undefined)
+})
+
+it('PLUS-11 completes the clean-up of a lost node after a crash before and after each of its writes', async () => {
+  await fixture.close()
+  let hasCrashed = true
+  for (let crashAt = 0; hasCrashed; crashAt++) {
+    for (const isBefore of [true, false]) {
+      fixture = await createNodeLifecycleFixture()
+      await fixture.createNodeWithAgent('a')
+      await fixture.createNodeWithAgent('b')
+      await fixture.client.patch(
+        nodeKind,
+        { name: 'a' },
+        { type: 'merge', body: { metadata: { labels: { host: 'a' } } } },
+      )
+      await fixture.client.create(csiStorageCapacityKind, {
+        metadata: { namespace: 'default', name: 'of-a' },
+        storageClassName: 'fast',
+        nodeTopology: { matchLabels: { host: 'a' } },
+        capacity: '1Gi',
+      } as never)
+      for (const name of ['one', 'two'])
+        await createClaim(name, { ...selected('a'), finalizers: [intentOf(PROVISIONER_NAME, 'a')] })
+      await fixture.createPod('web', 'a')
+      await loseNode()
+
+      let writes = 0
+      hasCrashed = false
+      const first = fixture.start({
+        async intercept(verb) {
+          if (hasCrashed) throw new Error('the process has crashed')
+          if (verb === 'get' || writes++ !== crashAt) return
+          hasCrashed = true
+          if (isBefore) throw new Error('the process has crashed')
+        },
+      })
+      await fixture.advance(60_000)
+      await first.stop()
+      fixture.start()
+      await fixture.advance(60_000)
+      expect(await phase()).toBe('Cleaned')
+      for (const name of ['one', 'two']) {
+        const { annotations, finalizers = [] } = (await claim(name))!.metadata
+        expect(annotations?.[SELECTED_NODE]).toBe(undefined)
+        expect(finalizers).not.toContain(intentOf(PROVISIONER_NAME, 'a'))
+      }
+      expect((await fixture.client.list(csiStorageCapacityKind)).items).toEqual([])
+      expect(await fixture.pod('web')).toBe(undefined)
+      await fixture.close()
+    }
+  }
+  fixture = await createNodeLifecycleFixture()
 })

@@ -6,7 +6,8 @@
 //   Unreachable  its heartbeats are missing                                        Unreachable
 //   Fenced       an administrator has confirmed that the machine is off            Unreachable, Fenced
 //   Lost         no pod and no attachment of the fenced node is left               Unreachable, Fenced, Lost
-//   Cleaned      its lease and its capacity objects are deleted                    Unreachable, Fenced, Lost, Cleaned
+//   Cleaned      its lease and its capacity objects are deleted, and no claim      Unreachable, Fenced, Lost, Cleaned
+//                waits for a volume on it
 //   Quarantined  the fenced node reports again; its agent has not unmounted the    Fenced, Quarantined
 //                volumes of removed pods
 //
@@ -14,6 +15,7 @@
 // of removed pods. Then it is InService.
 
 import {
+  isConfirmedOff,
   isOutOfService,
   OUT_OF_SERVICE_TAINT,
   QUARANTINE_TAINT,
@@ -43,7 +45,7 @@ export interface LostNodeFacts {
   /** Pods of the node that do not tolerate its taints, or are being deleted. */
   readonly leavingPods: number
   readonly attachments: number
-  /** The lease of the node, and capacity objects that select no other node. */
+  /** The lease of the node, capacity objects that select no other node, and claims that wait for a volume on it. */
   readonly ownObjects: number
   /** Volumes that the node reports to be in use and that none of its pods use. */
   readonly staleVolumes: readonly string[]
@@ -56,7 +58,7 @@ export interface LostNodePlan {
   readonly taints?: readonly Taint[]
   /** The conditions to write. */
   readonly conditions: readonly NodeCondition[]
-  /** Whether the lease and the capacity objects of the node are to be deleted. */
+  /** Whether the lease and the capacity objects of the node are to be deleted, and the claims released. */
   readonly removesOwnObjects: boolean
 }
 
@@ -72,10 +74,6 @@ export function planLostNode(facts: LostNodeFacts, { now, fenceId }: { now: stri
       facts.isSilent && isConfirmedOff(facts.node) && (phase === 'Fenced' || phase === 'Lost' || phase === 'Cleaned'),
   }
 }
-
-/** Whether an administrator has confirmed that the machine is off, and its agent is silent. */
-const isConfirmedOff = (node: Readonly<Node>): boolean =>
-  isOutOfService(node) && readyConditionOf(node)?.status === 'Unknown'
 
 function choosePhase(facts: LostNodeFacts): Pick<LostNodePlan, 'phase' | 'message'> {
   const { node, leavingPods, attachments, ownObjects } = facts
@@ -111,7 +109,7 @@ function choosePhase(facts: LostNodeFacts): Pick<LostNodePlan, 'phase' | 'messag
   return ownObjects > 0
     ? {
         phase: 'Lost',
-        message: `the machine is off; waiting until ${count(ownObjects, 'object')} of the node are deleted`,
+        message: `the machine is off; waiting until ${count(ownObjects, 'object')} of the node are deleted or released`,
       }
     : { phase: 'Cleaned', message: 'the machine is off, and all objects of the node are deleted' }
 }

@@ -14,6 +14,7 @@ import { NODE_LEASE_NAMESPACE } from '../context.ts'
 import { podsOnNode } from '../remove-lost-pods.ts'
 import { evictingTaints, tolerationMs } from '../taints.ts'
 import type { LostNodesContext } from './context.ts'
+import { findPendingClaims } from './pending-claims.ts'
 import type { LostNodeFacts } from './plan-lost-node.ts'
 
 const ATTACHMENTS_BY_NODE = 'node-lifecycle/node'
@@ -33,7 +34,8 @@ export function readFacts(node: Readonly<Stored<Node>>, context: LostNodesContex
     isSilent,
     leavingPods: pods.filter((pod) => isLeaving(pod, node)).length,
     attachments: context.attachments.byIndex(ATTACHMENTS_BY_NODE, name).length,
-    ownObjects: (hasLease ? 1 : 0) + findOwnCapacities(node, context).length,
+    ownObjects:
+      (hasLease ? 1 : 0) + findOwnCapacities(node, context).length + findPendingClaims(name, context.claims).length,
     staleVolumes: findStaleVolumes(node, pods, context),
   }
 }

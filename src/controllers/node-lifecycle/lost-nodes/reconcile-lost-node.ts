@@ -15,6 +15,7 @@ import { readyConditionOf } from '../conditions.ts'
 import { NODE_LEASE_NAMESPACE } from '../context.ts'
 import type { LostNodesContext } from './context.ts'
 import { phaseEvent } from './events.ts'
+import { findPendingClaims, releaseClaim } from './pending-claims.ts'
 import { type LostNodePlan, phaseOf, planLostNode } from './plan-lost-node.ts'
 import { findOwnCapacities, readFacts, silentInMs } from './read-facts.ts'
 
@@ -73,13 +74,15 @@ const planFor = (node: Readonly<Stored<Node>>, context: LostNodesContext): LostN
 
 /**
  * Deletes the lease and the capacity objects, which would attract new pods and volumes to the node or keep its name
- * reserved.
+ * reserved, and releases the claims that wait for a volume on it. A crash after any of these writes leaves the others to the next
+ * reconcile.
  */
 async function removeOwnObjects(node: Readonly<Stored<Node>>, context: LostNodesContext): Promise<void> {
   const { name } = node.metadata
   const leaseRef = { namespace: NODE_LEASE_NAMESPACE, name }
   const lease = context.leases.get(leaseRef)
   if (lease) await remove(leaseKind, leaseRef, lease.metadata.uid, context)
+  for (const claim of findPendingClaims(name, context.claims)) await releaseClaim(claim, name, context)
   for (const { metadata } of findOwnCapacities(node, context))
     await remove(csiStorageCapacityKind, { namespace: metadata.namespace, name: metadata.name }, metadata.uid, context)
 }

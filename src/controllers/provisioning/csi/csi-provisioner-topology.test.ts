@@ -84,6 +84,23 @@ describe('topology of created volumes', () => {
     expect(driver.createRequests).toHaveLength(3)
   })
 
+  it('PLUS-11 reports a node as lost once it is out of service and silent', async () => {
+    const { apiServer, provisioner, provision } = await createProvisionerFixture({ facts: TOPOLOGY_FACTS })
+    await createNode(apiServer, 'node-a', { zone: 'a' })
+    const patch = (path: string, body: object) => apiServer.patch(`/api/v1/nodes/node-a${path}`, body)
+    const isLost = async () => {
+      await provision({ selectedNode: 'node-a' }) // waits until the caches contain the changes
+      return provisioner.isLostNode?.('node-a')
+    }
+    const setReady = (status: string) => patch('/status', { status: { conditions: [{ type: 'Ready', status }] } })
+    await setReady('Unknown')
+    expect(await isLost()).toBe(false)
+    await patch('', { spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] } })
+    expect(await isLost()).toBe(true)
+    await setReady('True')
+    expect(await isLost()).toBe(false)
+  })
+
   it('PROV-9 recomputes the topology if another node is selected before the first call', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({
       facts: TOPOLOGY_FACTS,

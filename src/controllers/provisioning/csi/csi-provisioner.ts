@@ -6,6 +6,7 @@ import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/a
 import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
+import { isConfirmedOff } from '../../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
 import { storageClassKind } from '../../../api/kinds/storage-class/storage-class.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
@@ -313,6 +314,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       }
       return nodeSelection ? nodeSelection.accepts(claimRequest, signal) : true
     },
+    isLostNode: (name) => isConfirmedOff(topologyCaches?.nodes.get({ name })),
     forget: discardState,
   }
 }

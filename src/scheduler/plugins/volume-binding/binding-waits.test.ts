@@ -152,6 +152,42 @@ describe('preBind of VolumeBinding', () => {
     await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
   })
 
+  it('PLUS-11 ends at once if the node is lost, and selects another node once the claim is released', async () => {
+    await startProvisioning()
+    await fixture.createNode('n2')
+    const patchNode = (body: object, subresource?: string) =>
+      fixture.client.patch(nodeKind, { name: 'n1' }, { type: 'merge', body }, subresource ? { subresource } : {})
+    await patchNode({ spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] } })
+    await fixture.settle()
+    expect(fixture.events('db')).toEqual([])
+    await patchNode({ status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } }, 'status')
+    await waitForBindingFailure('node "n1" is lost')
+    await patchClaim(selectedNodePatch(null))
+    await fixture.waitUntil(
+      async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE] === 'n2',
+      'the other node to be selected',
+    )
+  })
+
+  it('PLUS-11 selects no lost node for a new volume, even if the pod tolerates its taints', async () => {
+    const patchNode = (body: object, subresource?: string) =>
+      fixture.client.patch(nodeKind, { name: 'n1' }, { type: 'merge', body }, subresource ? { subresource } : {})
+    await patchNode({ spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] } })
+    await patchNode({ status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } }, 'status')
+    await fixture.createClass('local')
+    await fixture.createClaim('data')
+    await fixture.createPod('db', { claims: ['data'], spec: { tolerations: [{ operator: 'Exists' }] } })
+    await fixture.waitUntil(
+      async () => (await fixture.message('db'))?.includes('1 node(s) are lost, and no volume can be provisioned there'),
+      'the reason',
+    )
+    await patchNode({ spec: { taints: null } })
+    await fixture.waitUntil(
+      async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE] === 'n1',
+      'the node to be selected',
+    )
+  })
+
   it('CAP-13 fails after the timeout', async () => {
     await startProvisioning()
     await fixture.server.clock.advance(101_000)

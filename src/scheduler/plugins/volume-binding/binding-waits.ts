@@ -1,5 +1,6 @@
 // Waits in preBind until all claims of a pod are bound. A wait is checked when one of its objects changes, without polling.
 
+import { isConfirmedOff } from '../../../api/kinds/node/fencing.ts'
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { ObjectKey } from '../../../client/index.ts'
@@ -16,6 +17,7 @@ import {
   claimBeingDeleted,
   claimNotFound,
   claimRefReset,
+  nodeLost,
   nodeNotFound,
   podDeleted,
   provisioningClaimNotFound,
@@ -110,13 +112,15 @@ export class BindingWaits {
     this.#byPod.get(podKey)?.fail(new BindingError(podDeleted(podKey)))
   }
 
-  nodeDeleted(nodeName: string): void {
+  /** Checks the waits for a node that was deleted or lost. */
+  nodeRemoved(nodeName: string): void {
     for (const wait of [...this.#byPod.values()]) if (wait.nodeName === nodeName) wait.check()
   }
 
   #evaluate({ plan, boundClaims, nodeName }: WaitOptions): 'bound' | 'waiting' | BindingError {
     const node = this.#cluster.node(nodeName)
     if (!node) return nodeError(nodeNotFound(nodeName))
+    if (isConfirmedOff(node.node)) return nodeError(nodeLost(nodeName))
     for (const { key, name, claim } of boundClaims) {
       const currentClaim = this.#caches.claims.get(key)
       if (!currentClaim || currentClaim.metadata.uid !== claim.metadata.uid)

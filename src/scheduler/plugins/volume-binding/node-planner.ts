@@ -1,6 +1,7 @@
 // Plans the claims of a pod for a node: selects existing volumes to bind and claims to provision, or rejects the node.
 // A planner is created once per pod and called for every node.
 
+import { isConfirmedOff } from '../../../api/kinds/node/fencing.ts'
 import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { chooseVolume } from '../../../volumes/choose-volume.ts'
@@ -14,7 +15,7 @@ import type { AvailableVolumes } from './available-volumes.ts'
 import type { CapacityReport } from './capacity/capacity-report.ts'
 import { type CapacityDeps, type Fit, VolumeFitter, type VolumeRequest } from './capacity/fit-volumes.ts'
 import type { BoundClaim, DelayedClaim } from './pod-volumes.ts'
-import { BIND_CONFLICT, NODE_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_NOT_FOUND } from './reasons.ts'
+import { BIND_CONFLICT, NODE_CONFLICT, NODE_LOST, NOT_ENOUGH_SPACE, VOLUME_NOT_FOUND } from './reasons.ts'
 import { detailBoundClaim, detailOtherNode, detailShortage, detailUnprovisionable } from './rejection-details.ts'
 
 export interface NodePlan {
@@ -50,8 +51,11 @@ type Assignment =
   /** The claim's volume has to be on another node. */
   | { readonly is: 'conflict'; readonly claim: DelayedClaim; readonly nodeName: string }
 
+const NODE_LOST_DETAIL = { type: NODE_LOST.type, message: 'the node is lost' } as const
 const EMPTY_PLAN: NodePlan = { bindings: [], provisions: [], sharedClaims: [] }
-const STATUS_BY_REASON = new Map([BIND_CONFLICT, NOT_ENOUGH_SPACE].map((reason) => [reason, unresolvable(reason)]))
+const STATUS_BY_REASON = new Map(
+  [BIND_CONFLICT, NODE_LOST, NOT_ENOUGH_SPACE].map((reason) => [reason, unresolvable(reason)]),
+)
 
 export class NodePlanner {
   readonly #deps: PlannerDeps
@@ -116,6 +120,7 @@ export class NodePlanner {
     const assignment = this.#assignVolumes(node)
     if (assignment.is === 'conflict') return [...details, detailOtherNode(assignment.claim, assignment.nodeName)]
     const { toProvision } = assignment
+    if (toProvision.length > 0 && isConfirmedOff(node.node)) return [...details, NODE_LOST_DETAIL]
     const notProvisionable = toProvision.filter(
       (plannedClaim) => !plannedClaim.canBeProvisioned || !plannedClaim.isAllowed(node.labels),
     )
@@ -140,6 +145,7 @@ export class NodePlanner {
   }
 
   #planNew(node: NodeInfo): Reason | undefined {
+    if (this.#delayedClaims.length > 0 && isConfirmedOff(node.node)) return NODE_LOST
     for (const { canBeProvisioned, isAllowed } of this.#delayedClaims) {
       if (!canBeProvisioned || !isAllowed(node.labels)) return BIND_CONFLICT
     }
@@ -153,6 +159,7 @@ export class NodePlanner {
     const assignment = this.#assignVolumes(node)
     if (assignment.is === 'conflict') return BIND_CONFLICT
     const { bindings, sharedClaims, toProvision } = assignment
+    if (toProvision.length > 0 && isConfirmedOff(node.node)) return NODE_LOST
     for (const { canBeProvisioned, isAllowed } of toProvision) {
       if (!canBeProvisioned || !isAllowed(node.labels)) return BIND_CONFLICT
     }

@@ -14,6 +14,10 @@ export const NOT_ENOUGH_SPACE: Reason = {
   type: 'NotEnoughSpace',
   message: 'node(s) did not have enough free storage',
 }
+export const NODE_LOST: Reason = {
+  type: 'NodeLost',
+  message: 'node(s) are lost, and no volume can be provisioned there',
+}
 export const VOLUME_NOT_FOUND: Reason = {
   type: 'VolumeNotFound',
   message: 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)',
@@ -61,6 +65,7 @@ export const storageClassNotFound = (claim: string, className: string): Reason =
 // Messages of failures while preBind waits for a pod's volumes.
 export const podDeleted = (podKey: string): string => `pod does not exist any more: ${podKey}`
 export const nodeNotFound = (node: string): string => `failed to get node ${quote(node)}: it does not exist any more`
+export const nodeLost = (node: string): string => `node ${quote(node)} is lost`
 export const provisioningClaimNotFound = (claim: string): string =>
   `failed to check provisioning pvc: persistentvolumeclaim ${quote(claim)} not found`
 export const bindingVolumeNotFound = (volume: string): string =>

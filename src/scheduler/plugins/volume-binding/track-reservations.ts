@@ -3,6 +3,7 @@
 
 import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { isConfirmedOff } from '../../../api/kinds/node/fencing.ts'
 import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { claimKeyOf, type Volume } from '../../../volumes/matching.ts'
@@ -32,7 +33,12 @@ export function trackClaim(claim: Claim, old: Claim | undefined, deps: TrackingD
     return
   }
   const node = annotationOf(claim, SELECTED_NODE)
-  if (node !== (old && annotationOf(old, SELECTED_NODE))) reservations.provisioningFailed(key, uid)
+  const oldNode = old && annotationOf(old, SELECTED_NODE)
+  if (node !== oldNode) {
+    // A lost node says nothing about the capacity that other nodes share with it.
+    if (oldNode && isConfirmedOff(deps.cluster.node(oldNode)?.node)) reservations.provisioningCancelled(key, uid)
+    else reservations.provisioningFailed(key, uid)
+  }
   if (!node || reservations.nodeSelected(key, uid)) return
   const requestedVolume = requestedVolumeOf(claim, node, deps)
   if (requestedVolume) reservations.adopt(requestedVolume)

@@ -594,6 +594,23 @@ describe('VolumeBinding', () => {
     ])
   })
 
+  it('PLUS-11 provisions nothing for a pod with spec.nodeName while its node is lost', async () => {
+    const patchNode = (body: object, subresource?: string) =>
+      fixture.client.patch(nodeKind, { name: 'n3' }, { type: 'merge', body }, subresource ? { subresource } : {})
+    await createLocalStorage([100, 50, 10])
+    await patchNode({ spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] } })
+    await patchNode({ status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } }, 'status')
+    await fixture.createClaim('data')
+    await fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n3' } })
+    await fixture.settle()
+    expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe(undefined)
+    await patchNode({ status: { conditions: [{ type: 'Ready', status: 'True' }] } }, 'status')
+    await fixture.waitUntil(
+      async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE] === 'n3',
+      'the node to be selected',
+    )
+  })
+
   it('PLUS-18 reports why the volume of a pod with spec.nodeName does not fit on that node, and requests it anyway', async () => {
     await createLocalStorage([100, 10])
     await fixture.createClaim('data', { size: '20Gi' })

@@ -5,6 +5,7 @@
 //   capacity/         reports and reservations   stranded-claims.ts  claims whose volumes are on different nodes
 
 import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
+import { isConfirmedOff } from '../../../api/kinds/node/fencing.ts'
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
 import type { Volume } from '../../../volumes/matching.ts'
@@ -178,7 +179,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   function observe(event: ClusterEvent): void {
     switch (event.on) {
       case 'node':
-        if (!event.next) waits.nodeDeleted(event.old?.metadata.name ?? '')
+        if (!event.next || isConfirmedOff(event.next)) waits.nodeRemoved((event.next ?? event.old)?.metadata.name ?? '')
         return
       case 'storageCapacity':
         updateCapacity(event)

@@ -203,6 +203,19 @@ describe('capacity reservations', () => {
     expect(harness.releasedDrivers).toHaveLength(2)
   })
 
+  it('PLUS-11 end without a failure when the selected node is lost', () => {
+    const harness = createHarness()
+    harness.report('fast', 100)
+    harness.reservations.assume(harness.aRequest('c', 10))
+    harness.reservations.nodeSelected('ns/c', 'c')
+    harness.reservations.provisioningCancelled('ns/c', 'another uid')
+    expect(harness.reservedBytes('fast')).toBe(10)
+    harness.reservations.provisioningCancelled('ns/c', 'c')
+    expect(harness.reservedBytes('fast')).toBe(0)
+    expect(harness.index.get('ns/fast')?.ledger.failedBytes).toBe(undefined)
+    expect(harness.releasedDrivers).toEqual([DRIVER])
+  })
+
   it('PLUS-3 end when the volume is created on other nodes; volumes of that size or larger do not fit the report for a minute', async () => {
     const harness = createHarness()
     harness.report('fast', 100)

@@ -2,7 +2,8 @@
 // created after the report was produced. Without reservations, a burst of pods would use the same free bytes repeatedly.
 //
 //   assumed ──node selected──→ requested ──created──→ created ──reported, deleted or timed out──→ removed
-//      └─ released ──→ removed     └─ failed, or created on other nodes ──→ removed (*)
+//      └─ released ──→ removed     ├─ the selected node is lost ──→ removed
+//                                  └─ failed, or created on other nodes ──→ removed (*)
 //
 // (*) Volumes of that size or larger do not fit the report for a minute.
 
@@ -138,6 +139,12 @@ export class Reservations {
   release(claimKey: ObjectKey): void {
     const reservation = this.#byClaim.get(claimKey)
     if (reservation?.state === 'assumed') this.#end(reservation)
+  }
+
+  /** Handles a volume that is no longer requested on the selected node, although it may fit there. */
+  provisioningCancelled(claimKey: ObjectKey, claimUid: string): void {
+    const reservation = this.#byClaim.get(claimKey)
+    if (reservation?.claimUid === claimUid && reservation.state === 'requested') this.#end(reservation)
   }
 
   /** Handles a volume that cannot be created on the selected node. */
