@@ -4,7 +4,7 @@
 import type { ControllerModifyVolumeRequest } from '../../csi/gen/csi_pb.js'
 import type { DriverCall } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf, type View } from '../engine/view.ts'
-import { type CheckContext, driverVolumeAt, isBound } from './context.ts'
+import { type CheckContext, findDriverVolume, isBound } from './context.ts'
 
 /** Annotation of a claim: the attributes before the change in progress. */
 export const UNDO = 'modifying.stowage.dev/undo'
@@ -73,7 +73,7 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
       )
     }
     const asset = assetOf(volume)
-    const driverVolume = asset && driverVolumeAt(system, asset)
+    const driverVolume = asset && findDriverVolume(system, asset)
     if (!driverVolume || exemptions.isLost(asset)) return
     const attributes = reportedAttributes(claim, isNewClass ? classes.of(currentClass ?? '') : {})
     for (const [name, value] of Object.entries(attributes)) {
@@ -95,7 +95,7 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
     const asset = assetName(driver, handle)
     const { mutableParameters } = request as ControllerModifyVolumeRequest
     const claim = view.claimOfUid(view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid ?? '')
-    const driverVolume = driverVolumeAt(system, asset)
+    const driverVolume = findDriverVolume(system, asset)
     // A deleted claim reports nothing; if the driver lost its state, the previous attributes are unknown.
     if (!claim || !driverVolume || exemptions.isLost(asset) || exemptions.hadGatesOff) return
     // A caller that missed the response repeats the call, although the volume already has the attributes.

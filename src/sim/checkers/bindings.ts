@@ -43,7 +43,7 @@ export function checkBindings(view: ClaimsAndVolumes, report: (text: string) => 
     const volume = view.volumes.get(volumeName)
     if (!volume) report(`claim ${key} became bound to volume ${volumeName}, which does not exist`)
     else if (volume.spec?.claimRef?.uid !== claim.metadata.uid) {
-      report(`claim ${key} became bound to volume ${volumeName}, which belongs to ${ownerText(volume)}`)
+      report(`claim ${key} became bound to volume ${volumeName}, which belongs to ${describeOwner(volume)}`)
     }
   }
 
@@ -55,7 +55,7 @@ export function checkBindings(view: ClaimsAndVolumes, report: (text: string) => 
     if (previousRef.uid === undefined) {
       // Reserved by name, for a claim that may not exist yet.
       if (next && newRef && keyOf(newRef) !== keyOf(previousRef))
-        report(`volume ${name} was reserved for ${ownerText(old)}, but was given to ${ownerText(next)}`)
+        report(`volume ${name} was reserved for ${describeOwner(old)}, but was given to ${describeOwner(next)}`)
       return
     }
     if (previousRef.uid === newRef?.uid) return
@@ -67,14 +67,14 @@ export function checkBindings(view: ClaimsAndVolumes, report: (text: string) => 
       )
     } else if (next && newRef?.uid) {
       // The volume's half of the binding is written: claimRef must be cleared before another claim can get the volume.
-      report(`volume ${name} was assigned to the claim ${keyOfObject(claim)}, but was given to ${ownerText(next)}`)
+      report(`volume ${name} was assigned to the claim ${keyOfObject(claim)}, but was given to ${describeOwner(next)}`)
     }
   }
 }
 
 export const isBound = ({ status }: Claim): boolean => status?.phase === 'Bound'
 
-const ownerText = ({ spec }: Volume): string =>
+const describeOwner = ({ spec }: Volume): string =>
   spec?.claimRef ? `${spec.claimRef.namespace}/${spec.claimRef.name} (${spec.claimRef.uid ?? 'no uid'})` : 'no claim'
 
 const keyOf = ({ namespace, name }: { readonly namespace?: string; readonly name?: string }): string =>

@@ -26,11 +26,11 @@ export function addCacheFollower({ system, view, report }: CheckContext): () => 
   system.cluster.simulation.note(`${instance.name} follows ${FOLLOWED_KINDS.map(({ plural }) => plural).join(' and ')}`)
   return () =>
     [...caches].flatMap(([kind, cache]) =>
-      cacheProblems(kind, cache.list(), view.revisionsUnder(collectionPrefix(kind))),
+      findCacheProblems(kind, cache.list(), view.revisionsUnder(collectionPrefix(kind))),
     )
 }
 
-function cacheProblems(
+function findCacheProblems(
   { plural }: Kind,
   cachedObjects: readonly Readonly<KubeObject>[],
   storedRevisions: ReadonlyMap<string, number>,

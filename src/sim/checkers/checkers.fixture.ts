@@ -7,7 +7,7 @@ import { createSimDriver } from '../environment/driver.ts'
 import { addPremadeVolume } from '../environment/premade-volume.ts'
 import { createSimulation } from '../environment/simulation.ts'
 import { DRIVERS, type DriverName, GI, NODES, settingsOf } from '../plan/catalog.ts'
-import { problemsOf } from './at-rest/index.ts'
+import { findProblems } from './at-rest/index.ts'
 import { followClasses, followExpectedAttributes } from './attributes.ts'
 import type { CheckContext, Problem } from './context.ts'
 import { createExemptions } from './exemptions.ts'
@@ -123,7 +123,7 @@ export function createFixture() {
     },
     startServer: (store: unknown) => follower?.(store),
     problems: (): string[] =>
-      problemsOf({ system, view, exemptions, classes, expectedAttributes, events }).map(
+      findProblems({ system, view, exemptions, classes, expectedAttributes, events }).map(
         ({ rule, text }: Problem) => `${rule}: ${text}`,
       ),
   }

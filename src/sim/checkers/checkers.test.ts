@@ -19,7 +19,7 @@ import { checkDeletions } from './deletions.ts'
 import { checkIntents } from './intents.ts'
 import { checkLeases } from './leases.ts'
 import { checkWrites } from './lost-writes.ts'
-import { gaugeProblems, metricProblems } from './metrics.ts'
+import { findGaugeProblems, findMetricProblems } from './metrics.ts'
 import { checkMounts } from './mounts.ts'
 import { checkOverlaps } from './overlaps.ts'
 import { checkPlacements } from './placements.ts'
@@ -254,7 +254,7 @@ describe('checkers of every commit and driver call', () => {
   })
 
   it.each([true, false])(
-    'SYS-14 overlap: exempts a deletion during its own CreateVolume only beside a second provisioner (%s)',
+    'SYS-14 overlap: exempts a deletion during its own CreateVolume only if there is a second provisioner (%s)',
     (secondProvisioner) => {
       const fixture = createFixture()
       const { system } = fixture.context
@@ -745,7 +745,7 @@ describe('checkers of the state at rest', () => {
   })
 
   it('SYS-14 missing: accepts a volume retained or released by a user after its deletion was requested', () => {
-    const missingProblems = (change: object) => {
+    const findMissingProblems = (change: object) => {
       const fixture = createFixture()
       fixture.put(['volume', aVolume('pv', { phase: 'Released', claim: 'a' })])
       fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
@@ -753,10 +753,10 @@ describe('checkers of the state at rest', () => {
       return fixture.problems().filter((text) => text.startsWith('missing'))
     }
     const expectedProblems = ['missing: volume pv refers to net.sim^pv, which does not exist']
-    expect(missingProblems({})).toEqual(expectedProblems)
-    expect(missingProblems({ policy: 'Retain' })).toEqual([])
-    expect(missingProblems({ policy: 'Retain', phase: 'Bound' })).toEqual(expectedProblems)
-    expect(missingProblems({ phase: 'Available', claim: undefined })).toEqual([])
+    expect(findMissingProblems({})).toEqual(expectedProblems)
+    expect(findMissingProblems({ policy: 'Retain' })).toEqual([])
+    expect(findMissingProblems({ policy: 'Retain', phase: 'Bound' })).toEqual(expectedProblems)
+    expect(findMissingProblems({ phase: 'Available', claim: undefined })).toEqual([])
   })
 
   it('SYS-14 PROV-15 leak: reports storage whose PersistentVolume had the deletion finalizer or was deleted by a process', () => {
@@ -1154,7 +1154,7 @@ describe('checkers of the end of a run', () => {
     const metrics = createCsiMetrics(registry)
     const countCall = (code: 'OK' | 'NOT_FOUND') =>
       metrics.observeCall({ driverName: 'net.sim', method: '/csi.v1.Controller/DeleteVolume', code, seconds: 1 })
-    const problemTexts = async () => (await metricProblems(fixture.system)).map((problem) => problem.text)
+    const problemTexts = async () => (await findMetricProblems(fixture.system)).map((problem) => problem.text)
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv') // the caller never received the response
     countCall('OK')
@@ -1179,7 +1179,8 @@ describe('checkers of the end of a run', () => {
   it('SYS-14 metrics: reports gauges that differ from the store', async () => {
     const fixture = createFixture()
     const registry = new Registry()
-    const problemTexts = async () => (await gaugeProblems(fixture.system, fixture.view)).map((problem) => problem.text)
+    const problemTexts = async () =>
+      (await findGaugeProblems(fixture.system, fixture.view)).map((problem) => problem.text)
     expect(await problemTexts()).toEqual([])
     fixture.put(['volume', aVolume('pv', { phase: 'Bound' })])
     expect(await problemTexts()).toEqual(['no process counts the 1 volumes and 0 claims'])

@@ -73,13 +73,13 @@ export const parseAsset = (asset: string): Asset => {
 }
 
 /** Returns the driver's volume for an asset name (`driver^handle`). */
-export function driverVolumeAt(system: System, asset: string): FakeVolume | undefined {
+export function findDriverVolume(system: System, asset: string): FakeVolume | undefined {
   const { driver, handle } = parseAsset(asset)
   return system.drivers.get(driver)?.state().volumes[handle]
 }
 
 /** Yields all volumes of the drivers. */
-export function* assetsIn(system: System): Generator<{ readonly asset: string; readonly driverVolume: FakeVolume }> {
+export function* listAssets(system: System): Generator<{ readonly asset: string; readonly driverVolume: FakeVolume }> {
   for (const driver of DRIVERS) {
     for (const driverVolume of Object.values(system.drivers.get(driver)?.state().volumes ?? {})) {
       yield { asset: `${driver}^${driverVolume.id}`, driverVolume }

@@ -1,4 +1,4 @@
-// Records which volumes processes, and not users, have requested to delete.
+// Records the volumes whose deletion was requested by a process, not by a user.
 import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { ObjectOf } from '../engine/view.ts'

@@ -20,7 +20,7 @@ export function freeBytes(system: System, driver: DriverName, pool: FakePool): n
 }
 
 /** Returns the pools reachable from a node; without a node, all pools. */
-export const reachablePools = (system: System, driver: DriverName, node?: string): readonly FakePool[] =>
+export const listReachablePools = (system: System, driver: DriverName, node?: string): readonly FakePool[] =>
   settingsIn(system, driver).pools.filter(({ segments }) => !node || !segments || segments[TOPOLOGY_KEY] === node)
 
 export const settingsIn = (system: System, driver: DriverName): FakeSettings => system.drivers.get(driver)!.settings
@@ -81,5 +81,7 @@ export function canCreate(
   const bytes = requestOf(claim)
   const poolBytes = bytes * copiesOf(storageClass)
   if (bytes > maximumBytes || !canHaveAttributes(claim, driver, state)) return false
-  return reachablePools(state.system, driver, node).some((pool) => freeBytes(state.system, driver, pool) >= poolBytes)
+  return listReachablePools(state.system, driver, node).some(
+    (pool) => freeBytes(state.system, driver, pool) >= poolBytes,
+  )
 }

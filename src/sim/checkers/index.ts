@@ -4,7 +4,7 @@ import type { Client } from '../../client/index.ts'
 import type { System } from '../engine/system.ts'
 import type { Users } from '../engine/users.ts'
 import type { View } from '../engine/view.ts'
-import { problemsOf } from './at-rest/index.ts'
+import { findProblems } from './at-rest/index.ts'
 import { checkAttributes, followClasses, followExpectedAttributes } from './attributes.ts'
 import { checkBindings } from './bindings.ts'
 import { addCacheFollower } from './cache-follower.ts'
@@ -15,9 +15,9 @@ import { createExemptions } from './exemptions.ts'
 import { checkIntents } from './intents.ts'
 import { checkLeases } from './leases.ts'
 import { checkWrites } from './lost-writes.ts'
-import { gaugeProblems, metricProblems, reservationProblems } from './metrics.ts'
+import { findGaugeProblems, findMetricProblems, findReservationProblems } from './metrics.ts'
 import { checkMounts } from './mounts.ts'
-import { followOperations, operationProblems } from './operations.ts'
+import { findOperationProblems, followOperations } from './operations.ts'
 import { checkOverlaps } from './overlaps.ts'
 import { checkPlacements } from './placements.ts'
 import { checkPreemptions } from './preemptions.ts'
@@ -87,7 +87,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
   followOperations(system, view)
   const writes = checkWrites(context, users.acknowledgedWrites)
   if (hasObserver) addObserver(context)
-  const cacheProblems = addCacheFollower(context)
+  const findCacheProblems = addCacheFollower(context)
 
   return {
     wrapClient: (process, client) =>
@@ -95,9 +95,9 @@ export function createCheckers(options: CheckersOptions): Checkers {
     problems() {
       exemptions.update()
       return [
-        ...problemsOf({ system, view, exemptions, classes, expectedAttributes, events }),
-        ...cacheProblems(),
-        ...(hasOperations ? operationProblems(system, view) : []),
+        ...findProblems({ system, view, exemptions, classes, expectedAttributes, events }),
+        ...findCacheProblems(),
+        ...(hasOperations ? findOperationProblems(system, view) : []),
       ]
     },
     watchRetries: () => retries.start(),
@@ -105,9 +105,9 @@ export function createCheckers(options: CheckersOptions): Checkers {
       writes.check()
       const problems: readonly Problem[] = [
         ...retries.problems(),
-        ...(await metricProblems(system)),
-        ...(await gaugeProblems(system, view)),
-        ...(await reservationProblems(system, view)),
+        ...(await findMetricProblems(system)),
+        ...(await findGaugeProblems(system, view)),
+        ...(await findReservationProblems(system, view)),
       ]
       for (const { rule, text } of problems) context.report(rule, text)
     },

@@ -34,8 +34,8 @@ export function checkIntents({ system, view, report }: CheckContext): void {
         const { uid = '' } = (change.next ?? change.old)!.metadata
         setRecorded(uid, 'claim', change.next ? hasFinalizer(change.next) : false)
       } else if (change.of === 'lease') {
-        const uids = journaledUids(change.next)
-        for (const uid of journaledUids(change.old)) if (!uids.has(uid)) setRecorded(uid, change.key, false)
+        const uids = listJournaledUids(change.next)
+        for (const uid of listJournaledUids(change.old)) if (!uids.has(uid)) setRecorded(uid, change.key, false)
         for (const uid of uids) setRecorded(uid, change.key, true)
       }
     }
@@ -62,11 +62,11 @@ export function checkIntents({ system, view, report }: CheckContext): void {
 export function isIntended(uid: string, view: View): boolean {
   const claim = view.claimOfUid(uid)
   if (claim && hasFinalizer(claim)) return true
-  return [...view.leases.values()].some((lease) => journaledUids(lease).has(uid))
+  return [...view.leases.values()].some((lease) => listJournaledUids(lease).has(uid))
 }
 
 /** Returns the uids of the claims whose intents a lease records. */
-export const journaledUids = (lease: ObjectOf<'lease'> | undefined): ReadonlySet<string> =>
+export const listJournaledUids = (lease: ObjectOf<'lease'> | undefined): ReadonlySet<string> =>
   new Set(parseEntries(lease?.metadata.annotations?.[INTENTS_ANNOTATION], 'a lease').keys())
 
 const hasFinalizer = ({ metadata }: ObjectOf<'claim'>): boolean =>

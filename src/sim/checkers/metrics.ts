@@ -28,7 +28,7 @@ interface Sample {
   readonly value: number
 }
 
-export async function metricProblems({ registries, calls }: CallsAndRegistries): Promise<Problem[]> {
+export async function findMetricProblems({ registries, calls }: CallsAndRegistries): Promise<Problem[]> {
   const problems: string[] = []
   const receivedCounts = new Map<string, Map<string, number>>()
   for (const { process, incarnation, method, outcome, endMs } of calls) {
@@ -98,7 +98,7 @@ export async function metricProblems({ registries, calls }: CallsAndRegistries):
 }
 
 /** Checks that the scheduler reserves no capacity at rest, unless a claim waits for its volume on a selected node. */
-export async function reservationProblems(
+export async function findReservationProblems(
   { registries }: Pick<CallsAndRegistries, 'registries'>,
   view: View,
 ): Promise<Problem[]> {
@@ -118,7 +118,7 @@ export async function reservationProblems(
 }
 
 /** Compares the leader's gauges with the store. Call it at rest. Processes that do not lead count nothing. */
-export async function gaugeProblems(
+export async function findGaugeProblems(
   { registries }: Pick<CallsAndRegistries, 'registries'>,
   { claims, volumes }: ClaimsAndVolumes,
 ): Promise<Problem[]> {

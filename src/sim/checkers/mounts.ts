@@ -6,7 +6,7 @@ import { type ControllerPublishVolumeRequest, VolumeCapability_AccessMode_Mode a
 import type { DriverCall, System } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
 import { type DriverName, nodeIdOf, nodeOfId } from '../plan/catalog.ts'
-import { type CheckContext, driverVolumeAt } from './context.ts'
+import { type CheckContext, findDriverVolume } from './context.ts'
 import { nodeOfCall } from './overlaps.ts'
 
 const MULTI_NODE_MODES: ReadonlySet<Mode> = new Set([
@@ -65,7 +65,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const { nodeId, volumeCapability } = request as ControllerPublishVolumeRequest
     if (MULTI_NODE_MODES.has(volumeCapability?.accessMode?.mode ?? Mode.UNKNOWN)) return
     const asset = assetName(driver, volume)
-    const otherNodes = Object.keys(driverVolumeAt(system, asset)?.attachments ?? {}).filter((id) => id !== nodeId)
+    const otherNodes = Object.keys(findDriverVolume(system, asset)?.attachments ?? {}).filter((id) => id !== nodeId)
     if (otherNodes.length === 0) return
     report(
       'double attach',
@@ -85,7 +85,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
   function checkMount(call: DriverCall): void {
     const asset = assetName(call.driver, call.volume)
     const name = nodeOfCall(call)
-    const driverVolume = driverVolumeAt(system, asset)
+    const driverVolume = findDriverVolume(system, asset)
     if (!driverVolume || exemptions.isLost(asset) || forceDetachedKeys.has(`${asset} ${name}`)) return
     if (!driverVolume.attachments[nodeIdOf(name)]) {
       report('wrong mount', `${call.process} mounts ${asset} on ${name}, where it is not attached`)
@@ -113,7 +113,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     for (const node of system.nodes.values()) {
       if (!node.isOn) continue
       for (const { path, volume } of node.mounts()) {
-        const uid = volume === asset ? uidOf(path) : undefined
+        const uid = volume === asset ? parsePodUid(path) : undefined
         if (uid) nodeByPodUid.set(uid, node.name)
       }
     }
@@ -134,5 +134,5 @@ const isReady = ({ status }: ObjectOf<'node'>): boolean =>
   false
 
 /** Returns the pod uid in `…/pods/<uid>/volumes/…` and `…/volumeDevices/publish/<volume>/<uid>`. */
-export const uidOf = (path: string): string | undefined =>
+export const parsePodUid = (path: string): string | undefined =>
   /\/pods\/([^/]+)\//.exec(path)?.[1] ?? /\/volumeDevices\/publish\/[^/]+\/([^/]+)$/.exec(path)?.[1]

@@ -25,11 +25,11 @@ export function followOperations({ cluster, operationRegistries }: System, view:
   })
 }
 
-export function operationProblems(system: System, view: View): Problem[] {
+export function findOperationProblems(system: System, view: View): Problem[] {
   const operations = listOperations(system)
   const unreadyObjects = findUnreadyObjects(view)
   return [
-    ...unreadyObjects.flatMap((object) => missingProblems(object, operations, system, view)),
+    ...unreadyObjects.flatMap((object) => findMissingProblems(object, operations, system, view)),
     ...operations
       .filter((operation) => !isExpected(operation, unreadyObjects, view))
       .map((operation): Problem => ({ rule: 'stale operation', text: `no object waits for ${describe(operation)}` })),
@@ -47,7 +47,7 @@ interface UnreadyObject {
   readonly state: string
 }
 
-function missingProblems(
+function findMissingProblems(
   object: UnreadyObject,
   operations: readonly Operation[],
   system: System,

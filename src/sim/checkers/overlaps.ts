@@ -39,8 +39,8 @@ export function checkOverlaps({ system, report }: CheckContext): void {
     }
     for (const otherCall of calls) {
       if (!isAwaited(system, otherCall)) calls.delete(otherCall)
-      else if (!mayRunBeside(system, call, otherCall)) {
-        report('overlap', `${textOf(call)} begins during ${textOf(otherCall)}`)
+      else if (!mayOverlap(system, call, otherCall)) {
+        report('overlap', `${describeCall(call)} begins during ${describeCall(otherCall)}`)
       }
     }
     calls.add(call)
@@ -68,7 +68,7 @@ function isAwaited(system: System, { process, incarnation }: DriverCall): boolea
  * save a volume while the other still awaits CreateVolume for it. If the claim is then deleted, the other provisioner calls
  * DeleteVolume with the volume ID, which it cannot match to the name in its own CreateVolume call.
  */
-function mayRunBeside(system: System, call: DriverCall, otherCall: DriverCall): boolean {
+function mayOverlap(system: System, call: DriverCall, otherCall: DriverCall): boolean {
   if (call.process === otherCall.process)
     return (
       system.setup.secondProvisioner === true && call.method === 'DeleteVolume' && otherCall.method === 'CreateVolume'
@@ -80,7 +80,7 @@ function mayRunBeside(system: System, call: DriverCall, otherCall: DriverCall): 
 /** `resizer-net.sim-2` has the role `resizer-net.sim`. */
 const roleOf = ({ process }: DriverCall): string => process.replace(/-\d+$/, '')
 
-const textOf = ({ process, method, driver, volume }: DriverCall): string =>
+const describeCall = ({ process, method, driver, volume }: DriverCall): string =>
   `${method} ${driver}^${volume} of ${process}`
 
 export const nodeOfCall = ({ process, request }: DriverCall): string => {

@@ -9,7 +9,7 @@ import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
 
 import type { DriverCall } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
-import { type CheckContext, driverVolumeAt, isBound, parseAsset } from './context.ts'
+import { type CheckContext, findDriverVolume, isBound, parseAsset } from './context.ts'
 
 const EXPAND = 'ControllerExpandVolume'
 
@@ -55,7 +55,7 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
       report('shrunk', `the capacity of claim ${key} fell from ${previousBytes} to ${reportedBytes}`)
     if (reportedBytes <= previousBytes) return
     const asset = assetOf(view.volumes.get(claim.spec?.volumeName ?? ''))
-    const driverVolume = asset && driverVolumeAt(system, asset)
+    const driverVolume = asset && findDriverVolume(system, asset)
     if (!driverVolume || exemptions.isLost(asset)) return
     if (reportedBytes > driverVolume.capacityBytes) {
       report('wrong status', `claim ${key} reports ${reportedBytes}, but ${asset} has ${driverVolume.capacityBytes}`)
@@ -73,7 +73,7 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
   /** Returns the largest size of the file system on any node, or undefined if the volume is mounted on none. */
   function fileSystemBytesOf(asset: string): number | undefined {
     if (!system.drivers.get(parseAsset(asset).driver)?.settings.expandsOnNode) return undefined
-    const sizes = Object.values(driverVolumeAt(system, asset)?.onNodes ?? {}).map(
+    const sizes = Object.values(findDriverVolume(system, asset)?.onNodes ?? {}).map(
       ({ fileSystemBytes }) => fileSystemBytes,
     )
     return sizes.length > 0 ? Math.max(...sizes) : undefined
@@ -85,7 +85,7 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     if (statedBytes < previousBytes)
       report('shrunk', `the capacity of volume ${name} fell from ${previousBytes} to ${statedBytes}`)
     const asset = assetOf(volume)
-    const driverVolume = asset && driverVolumeAt(system, asset)
+    const driverVolume = asset && findDriverVolume(system, asset)
     if (statedBytes <= previousBytes || !driverVolume || exemptions.isLost(asset)) return
     if (statedBytes > driverVolume.capacityBytes) {
       report('wrong status', `volume ${name} records ${statedBytes}, but ${asset} has ${driverVolume.capacityBytes}`)
@@ -93,7 +93,7 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
   }
 
   function checkDriverVolume(asset: string): void {
-    const driverVolume = driverVolumeAt(system, asset)
+    const driverVolume = findDriverVolume(system, asset)
     if (!driverVolume) {
       largestBytes.delete(asset)
       return

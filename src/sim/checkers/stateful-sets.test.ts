@@ -1,6 +1,6 @@
 // Tests the checkers of stateful sets with planted violations.
 import { describe, expect, it } from 'vitest'
-import { statefulSetProblems } from './at-rest/stateful-sets.ts'
+import { findStatefulSetProblems } from './at-rest/stateful-sets.ts'
 import { createFixture } from './checkers.fixture.ts'
 import { checkStatefulSets } from './stateful-sets.ts'
 
@@ -83,7 +83,7 @@ describe('checkStatefulSets', () => {
   })
 })
 
-describe('statefulSetProblems', () => {
+describe('findStatefulSetProblems', () => {
   const STATUS = { observedGeneration: 1, updateRevision: 'r1', currentRevision: 'r1' }
   const counts = (count: number) => ({
     status: { ...STATUS, replicas: count, readyReplicas: count, updatedReplicas: count, currentReplicas: count },
@@ -92,7 +92,7 @@ describe('statefulSetProblems', () => {
     const fixture = createFixture()
     fixture.put(['set', set as never], ...pods.map((pod) => ['pod', pod] as never))
     const [storedSet] = fixture.context.view.sets.values()
-    return statefulSetProblems(storedSet!, fixture.context as never).map(({ rule }) => rule)
+    return findStatefulSetProblems(storedSet!, fixture.context as never).map(({ rule }) => rule)
   }
 
   it('SYS-27 set status, missing, not deleted, needless wait: reports sets that are not as specified', () => {

@@ -1,4 +1,4 @@
-// Carries out a command of `npm run sim`: one run with its timeline, or many runs with a table of figures and the first
+// Executes a command of `npm run sim`: one run with its timeline, or many runs with a table of figures and the first
 // failures shrunk. Returns the exit code.
 import { writeFile } from 'node:fs/promises'
 import { relative } from 'node:path'
@@ -8,10 +8,18 @@ import { catchCrashes, compareTwoRuns } from '../engine/run-safely.ts'
 import type { Plan } from '../plan/plan.ts'
 import { PlanFileError, readPlanFile, saveRegression } from '../plan/plan-file.ts'
 import { type RunPlan, type ShrinkBudget, type ShrinkResult, shrink } from '../plan/shrink.ts'
-import { timelineOf } from '../trace/timeline.ts'
+import { formatTimeline } from '../trace/timeline.ts'
 import type { PlanOptions } from '../workload/generate.ts'
 import { type Command, type CommonOptions, FlagError, type ManyRuns, type OneRun, readFlags, USAGE } from './flags.ts'
-import { addResult, createTotals, groupByRule, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
+import {
+  addResult,
+  createTotals,
+  formatReport,
+  groupByRule,
+  type SeedResult,
+  type Totals,
+  toSeedResult,
+} from './report.ts'
 import { NO_RESULT, runSeeds, type SeedWorker } from './seed-pool.ts'
 
 export interface SimProgram {
@@ -64,10 +72,10 @@ export async function runSeed(
   command: CommonOptions,
   program: Pick<SimProgram, 'generatePlan' | 'run'>,
 ): Promise<SeedResult> {
-  return resultOf(seed, await runnerFor(command, program)(program.generatePlan(seed, command.plan)))
+  return toSeedResult(seed, await chooseRunner(command, program)(program.generatePlan(seed, command.plan)))
 }
 
-const runnerFor = ({ runsTwice }: CommonOptions, { run }: Pick<SimProgram, 'run'>): RunPlan =>
+const chooseRunner = ({ runsTwice }: CommonOptions, { run }: Pick<SimProgram, 'run'>): RunPlan =>
   catchCrashes(runsTwice ? compareTwoRuns(run) : run)
 
 async function runOne(command: OneRun, program: SimProgram): Promise<number> {
@@ -75,19 +83,21 @@ async function runOne(command: OneRun, program: SimProgram): Promise<number> {
   const plan =
     'seed' in target ? program.generatePlan(target.seed, command.plan) : (await readPlanFile(target.file)).plan
   const startMs = program.clock.monotonicMs()
-  const run = await runnerFor(command, program)(plan)
+  const run = await chooseRunner(command, program)(plan)
   const realMs = program.clock.monotonicMs() - startMs
   const totals = createTotals()
-  addResult(totals, resultOf(plan.seed, run))
+  addResult(totals, toSeedResult(plan.seed, run))
   if (command.json) await writeJson(command.json, totals)
   if (run.violations.length === 0) {
     const summary = `Seed ${plan.seed}: no violation.\n\n`
-    program.print(`${command.all ? `${timelineOf(run, command)}\n` : ''}${summary}${reportOf(totals, { realMs })}`)
+    program.print(
+      `${command.all ? `${formatTimeline(run, command)}\n` : ''}${summary}${formatReport(totals, { realMs })}`,
+    )
     return 0
   }
   if (command.shrink || command.save)
-    await printShrunkPlan(plan, command, REQUESTED_SHRINK_BUDGET, program, flagsOfRun(command))
-  else program.print(`${timelineOf(run, command)}\n${adviceText(flagsOfRun(command))}`)
+    await printShrunkPlan(plan, command, REQUESTED_SHRINK_BUDGET, program, formatRunFlags(command))
+  else program.print(`${formatTimeline(run, command)}\n${formatAdvice(formatRunFlags(command))}`)
   return 1
 }
 
@@ -103,20 +113,20 @@ async function runMany(command: ManyRuns, program: SimProgram): Promise<number> 
   print(`Seeds from ${firstSeed}, ${command.workers} at once.\n`)
   const totals = await runSeeds({
     workers: command.workers,
-    startWorker: () => program.startWorker(flagsOf(command)),
+    startWorker: () => program.startWorker(formatFlags(command)),
     nextSeed: () => (isOver(startedCount) ? undefined : firstSeed + startedCount++),
     progress: (currentTotals) => {
       if (elapsedMs() - printedMs < PROGRESS_INTERVAL_MS) return
       printedMs = elapsedMs()
-      program.progress(progressText(currentTotals, printedMs))
+      program.progress(formatProgress(currentTotals, printedMs))
     },
   })
-  print(`\n${reportOf(totals, { realMs: elapsedMs() })}`)
+  print(`\n${formatReport(totals, { realMs: elapsedMs() })}`)
   if (command.json) await writeJson(command.json, totals)
-  for (const { seed, violations } of firstFailures(totals)) {
+  for (const { seed, violations } of selectFirstFailures(totals)) {
     if (violations[0]!.rule === NO_RESULT) {
       print(
-        `\nSeed ${seed} has no result and cannot be shrunk. Run it alone:\n${replayText(flagsOfSeed(seed, command))}`,
+        `\nSeed ${seed} has no result and cannot be shrunk. Run it alone:\n${formatReplay(formatSeedFlags(seed, command))}`,
       )
       continue
     }
@@ -126,22 +136,22 @@ async function runMany(command: ManyRuns, program: SimProgram): Promise<number> 
       command,
       FAILURE_SHRINK_BUDGET,
       program,
-      flagsOfSeed(seed, command),
+      formatSeedFlags(seed, command),
     )
   }
   return totals.failures.length > 0 ? 1 : 0
 }
 
-const firstFailures = ({ failures }: Totals): SeedResult[] =>
+const selectFirstFailures = ({ failures }: Totals): SeedResult[] =>
   [...groupByRule(failures).values()].slice(0, SHRUNK_FAILURES_MAX).map(([first]) => first!)
 
 /** Returns a different seed each second. */
 const newSeed = (clock: Clock): number => Math.floor(clock.nowMs() / 1000) % 1_000_000_000
 
-const progressText = ({ seeds, failures }: Totals, ms: number): string =>
-  `${seeds} seeds, ${(seeds / (ms / 1000)).toFixed(2)} seeds/s, ${failures.length} with violations${lastFailureText(failures)}`
+const formatProgress = ({ seeds, failures }: Totals, ms: number): string =>
+  `${seeds} seeds, ${(seeds / (ms / 1000)).toFixed(2)} seeds/s, ${failures.length} with violations${formatLastFailure(failures)}`
 
-const lastFailureText = (failures: Totals['failures']): string => {
+const formatLastFailure = (failures: Totals['failures']): string => {
   const lastFailure = failures.at(-1)
   return lastFailure ? `, the last: seed ${lastFailure.seed}, "${lastFailure.violations[0]?.rule}"` : ''
 }
@@ -154,7 +164,7 @@ async function printShrunkPlan(
   flags: readonly string[],
 ): Promise<void> {
   const { clock, print } = program
-  const result = await shrink(plan, runnerFor(command, program), {
+  const result = await shrink(plan, chooseRunner(command, program), {
     budget,
     clock,
     progress: ({ steps }, runs) => program.progress(`${steps.length} steps left after ${runs} runs`),
@@ -167,8 +177,8 @@ async function printShrunkPlan(
   print(
     `${plan.steps.length} steps became ${result.plan.steps.length} in ${result.runs} runs${result.isSmallest ? '' : ' (budget used up)'}.\n\n`,
   )
-  print(timelineOf(result.run, command))
-  print(command.save ? await saveShrunkPlan(result, command, program) : `\n${adviceText(flags)}`)
+  print(formatTimeline(result.run, command))
+  print(command.save ? await saveShrunkPlan(result, command, program) : `\n${formatAdvice(flags)}`)
 }
 
 async function saveShrunkPlan(
@@ -176,7 +186,7 @@ async function saveShrunkPlan(
   command: CommonOptions,
   { regressionsDir }: SimProgram,
 ): Promise<string> {
-  const found = command.found ?? firstLineOf(run, rule)
+  const found = command.found ?? readFirstLine(run, rule)
   const file = relative('', await saveRegression(regressionsDir, { found, rule, plan }))
   return `
 Saved ${file}: ${found}
@@ -185,12 +195,12 @@ src/sim/regressions/regressions.test.ts runs it from now on.
 `
 }
 
-const firstLineOf = ({ violations }: SimulationRun, rule: string): string =>
+const readFirstLine = ({ violations }: SimulationRun, rule: string): string =>
   violations.find((violation) => violation.rule === rule)!.text.split('\n')[0]!
 
-const flagsOfRun = (command: OneRun): string[] => [
+const formatRunFlags = (command: OneRun): string[] => [
   ...('seed' in command.target ? ['--seed', `${command.target.seed}`] : ['--plan', command.target.file]),
-  ...flagsOf(command),
+  ...formatFlags(command),
 ]
 
 /** Every flag that decides what a seed does: workers and replay lines need all of them. */
@@ -203,7 +213,7 @@ const PLAN_FLAGS = {
   targetedFaults: '--targeted-faults',
 } as const satisfies Record<keyof Required<PlanOptions>, string | undefined>
 
-const flagsOf = ({ plan, runsTwice }: CommonOptions): string[] => [
+const formatFlags = ({ plan, runsTwice }: CommonOptions): string[] => [
   ...(Object.keys(PLAN_FLAGS) as (keyof PlanOptions)[]).flatMap((name) => {
     const [flag, value] = [PLAN_FLAGS[name], plan[name]]
     return flag === undefined || value === undefined ? [] : [flag, `${value}`]
@@ -211,12 +221,16 @@ const flagsOf = ({ plan, runsTwice }: CommonOptions): string[] => [
   ...(runsTwice ? ['--twice'] : []),
 ]
 
-const flagsOfSeed = (seed: number, command: CommonOptions): string[] => ['--seed', `${seed}`, ...flagsOf(command)]
+const formatSeedFlags = (seed: number, command: CommonOptions): string[] => [
+  '--seed',
+  `${seed}`,
+  ...formatFlags(command),
+]
 
-const replayText = (flags: readonly string[]): string => `Replay:  npm run sim -- ${flags.join(' ')}\n`
+const formatReplay = (flags: readonly string[]): string => `Replay:  npm run sim -- ${flags.join(' ')}\n`
 
-const adviceText = (flags: readonly string[]): string => `\
-${replayText(flags)}\
+const formatAdvice = (flags: readonly string[]): string => `\
+${formatReplay(flags)}\
 Shrink:  npm run sim -- ${flags.join(' ')} --shrink
 Save:    npm run sim -- ${flags.join(' ')} --save --found 'What was wrong, in a sentence.'
 `

@@ -97,18 +97,18 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
 
   const commonOptions: CommonOptions = {
     plan: removeUndefined({
-      operations: numberOf(values, 'operations', { min: 0, max: 100_000 }),
-      faults: numberOf(values, 'faults', { min: 0, max: 100_000 }),
-      targetedFaults: numberOf(values, 'targeted-faults', { min: 0, max: 10_000 }),
-      workload: workloadOf(values),
-      answers: answersOf(values),
+      operations: readNumber(values, 'operations', { min: 0, max: 100_000 }),
+      faults: readNumber(values, 'faults', { min: 0, max: 100_000 }),
+      targetedFaults: readNumber(values, 'targeted-faults', { min: 0, max: 10_000 }),
+      workload: readWorkload(values),
+      answers: readAnswers(values),
     }),
     runsTwice: Boolean(values.twice),
     save: Boolean(values.save),
     found: values.found as string | undefined,
     json: values.json as string | undefined,
   }
-  const seed = numberOf(values, 'seed', { min: 0, max: SEED_MAX })
+  const seed = readNumber(values, 'seed', { min: 0, max: SEED_MAX })
   const target = seed !== undefined ? { seed } : values.plan !== undefined ? { file: String(values.plan) } : undefined
   if (target) {
     rejectFlags(
@@ -119,14 +119,14 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
     return { ...commonOptions, do: 'one', target, shrink: Boolean(values.shrink), all: Boolean(values.all) }
   }
   rejectFlags(values, SINGLE_RUN_FLAGS, 'is for one run. Add --seed N or --plan FILE.')
-  const seeds = numberOf(values, 'seeds', { min: 1, max: SEED_MAX })
-  const minutes = numberOf(values, 'minutes', { min: 0.01, max: 7 * 24 * 60, isInteger: false })
+  const seeds = readNumber(values, 'seeds', { min: 1, max: SEED_MAX })
+  const minutes = readNumber(values, 'minutes', { min: 0.01, max: 7 * 24 * 60, isInteger: false })
   return {
     ...commonOptions,
     do: 'many',
-    from: numberOf(values, 'from', { min: 0, max: SEED_MAX }),
+    from: readNumber(values, 'from', { min: 0, max: SEED_MAX }),
     until: seeds !== undefined ? { seeds } : { minutes: minutes ?? 1 },
-    workers: numberOf(values, 'workers', { min: 1, max: 256 }) ?? cores,
+    workers: readNumber(values, 'workers', { min: 1, max: 256 }) ?? cores,
   }
 }
 
@@ -159,7 +159,7 @@ function rejectFlags(values: FlagValues, flags: readonly Flag[], reason: string)
   if (flag) throw new FlagError(`--${flag} ${reason}`)
 }
 
-function numberOf(
+function readNumber(
   values: FlagValues,
   flag: Flag,
   bounds: { min: number; max: number; isInteger?: boolean },
@@ -175,7 +175,7 @@ function numberOf(
   return value
 }
 
-function workloadOf({ workload }: FlagValues): WorkloadName | undefined {
+function readWorkload({ workload }: FlagValues): WorkloadName | undefined {
   if (workload === undefined) return undefined
   const workloadName = WORKLOAD_NAMES.find((name) => name === workload)
   if (!workloadName)
@@ -183,7 +183,7 @@ function workloadOf({ workload }: FlagValues): WorkloadName | undefined {
   return workloadName
 }
 
-function answersOf({ answers }: FlagValues): 'stock' | undefined {
+function readAnswers({ answers }: FlagValues): 'stock' | undefined {
   if (answers !== undefined && answers !== 'stock') throw new FlagError(`--answers takes "stock", not "${answers}".`)
   return answers
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { addResult, createTotals, reportOf, type SeedResult } from './report.ts'
+import { addResult, createTotals, formatReport, type SeedResult } from './report.ts'
 
 describe('the report of many seeds', () => {
   it('SYS-14 lists operations and faults, the minimum per seed, and failed seeds by rule', () => {
     const totals = createTotals()
-    addResult(totals, resultOf(2, { violations: [{ atMs: 5, rule: 'leak', text: 'two lines\nof text' }] }))
-    addResult(totals, resultOf(1, { faults: { crash: 20, 'reply lost': 1_500 } }))
-    expect(reportOf(totals, { realMs: 4_000 })).toBe(`\
+    addResult(totals, toSeedResult(2, { violations: [{ atMs: 5, rule: 'leak', text: 'two lines\nof text' }] }))
+    addResult(totals, toSeedResult(1, { faults: { crash: 20, 'reply lost': 1_500 } }))
+    expect(formatReport(totals, { realMs: 4_000 })).toBe(`\
 operation     count  outcomes
 create claim     20  done 14, refused 422 4, no answer 2
 delete pod        4  done 2, no answer 2
@@ -30,7 +30,7 @@ seed 2  leak: two lines
   })
 })
 
-function resultOf(seed: number, overrides: Partial<SeedResult>): SeedResult {
+function toSeedResult(seed: number, overrides: Partial<SeedResult>): SeedResult {
   return {
     seed,
     virtualMs: 3_600_000,

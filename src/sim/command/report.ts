@@ -1,7 +1,7 @@
 // Adds up the results of seeds and formats them: a table of operations and faults by kind, and the violations.
 
 import type { SimulationRun, Violation } from '../engine/run.ts'
-import { countText } from '../trace/count-text.ts'
+import { pluralize } from '../trace/pluralize.ts'
 
 /** The part of a run that is kept when many seeds are run. */
 export interface SeedResult {
@@ -26,7 +26,7 @@ export interface Totals {
 const VIOLATIONS_MAX = 5
 const SHOWN_FAILURES_MAX = 40
 
-export function resultOf(seed: number, { virtualMs, operations, faults, violations }: SimulationRun): SeedResult {
+export function toSeedResult(seed: number, { virtualMs, operations, faults, violations }: SimulationRun): SeedResult {
   return { seed, virtualMs, operations, faults, violations: violations.slice(0, VIOLATIONS_MAX) }
 }
 
@@ -47,13 +47,13 @@ export function addResult(totals: Totals, result: SeedResult): void {
   if (result.violations.length > 0) totals.failures.push(result)
 }
 
-export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }): string {
+export function formatReport(totals: Totals, { realMs }: { readonly realMs: number }): string {
   const { seeds, virtualMs, operations, faults, minimum, failures } = totals
   if (seeds === 0) return 'No seed was run.\n'
   const seedsPerSecond = (seeds / Math.max(realMs / 1000, 0.001)).toFixed(2)
   const sortedFailures = failures.toSorted((a, b) => a.seed - b.seed)
   const lines = [
-    alignColumns([['operation', 'count', 'outcomes'], ...operationRows(operations)]),
+    alignColumns([['operation', 'count', 'outcomes'], ...listOperationRows(operations)]),
     '',
     alignColumns([['fault', 'count'], ...sortByCount(faults).map(([kind, count]) => [kind, formatCount(count)])]),
     '',
@@ -69,7 +69,7 @@ export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }
     ...(failures.length > 0
       ? [
           '',
-          ...[...groupByRule(failures)].map(([rule, results]) => `${rule}: ${countText(results.length, 'seed')}`),
+          ...[...groupByRule(failures)].map(([rule, results]) => `${rule}: ${pluralize(results.length, 'seed')}`),
           '',
         ]
       : []),
@@ -89,17 +89,17 @@ const countOf = {
 } as const
 
 /** Returns one row per operation, with all its outcomes: `create claim: done` and `create claim: refused 422` share a row. */
-function operationRows(operations: Readonly<Record<string, number>>): string[][] {
+function listOperationRows(operations: Readonly<Record<string, number>>): string[][] {
   const requestedEntries = Object.entries(operations).filter(([key]) => key.endsWith(SENT_SUFFIX))
   return requestedEntries
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, count]) => {
       const kind = key.slice(0, -SENT_SUFFIX.length)
-      return [kind, formatCount(count), outcomesText(outcomesOf(kind, count, operations))]
+      return [kind, formatCount(count), formatOutcomes(groupOutcomes(kind, count, operations))]
     })
 }
 
-function outcomesOf(
+function groupOutcomes(
   kind: string,
   requestedCount: number,
   operations: Readonly<Record<string, number>>,
@@ -111,7 +111,7 @@ function outcomesOf(
   return unansweredCount > 0 ? { ...outcomes, 'no answer': unansweredCount } : outcomes
 }
 
-const outcomesText = (outcomes: Readonly<Record<string, number>>): string =>
+const formatOutcomes = (outcomes: Readonly<Record<string, number>>): string =>
   sortByCount(outcomes)
     .map(([outcome, count]) => `${outcome} ${formatCount(count)}`)
     .join(', ')

@@ -85,7 +85,7 @@ const SETUP: Setup = {
   netExpandsWithoutNode: false,
 }
 
-export const crashPointText = (mode: Mode, { effect, when, target }: CrashPoint): string =>
+export const formatCrashPoint = (mode: Mode, { effect, when, target }: CrashPoint): string =>
   `${mode}, ${effect} ${when} ${target}`
 
 export async function createCrashSystem(options: CrashSystemOptions): Promise<CrashSystem> {
@@ -156,7 +156,7 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
     claim: (name) => view.claims.get(`${NAMESPACE}/${name}`),
     throwIfViolated() {
       if (violations.length === 0) return
-      const runText = at ? `CRASH_POINT='${crashPointText(mode, at)}'` : mode
+      const runText = at ? `CRASH_POINT='${formatCrashPoint(mode, at)}'` : mode
       throw new Error([`${runText}:`, ...violations, '-- trace', ...simulation.trace().slice(-TRACE_LINES)].join('\n'))
     },
   }

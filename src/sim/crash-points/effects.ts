@@ -87,13 +87,13 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
             hasEffect(kind) || object.metadata.annotations?.[INTENTS_ANNOTATION] !== undefined,
           ),
         patch: (kind, ref, patch, options) =>
-          write(kind, patchText(kind, keyOfRef(ref), patch.body, options?.subresource), () =>
+          write(kind, formatPatch(kind, keyOfRef(ref), patch.body, options?.subresource), () =>
             client.patch(kind, ref, patch, options),
           ),
         delete: (kind, ref, request) =>
           write(kind, `delete ${nounOf(kind)} ${keyOfRef(ref)}`, () => client.delete(kind, ref, request)),
         commit: (writes, options) =>
-          perform(process, { target: 'server', description: writes.map(textOf).join(' + ') }, () =>
+          perform(process, { target: 'server', description: writes.map(describeWrite).join(' + ') }, () =>
             client.commit(writes, options),
           ),
       }
@@ -120,24 +120,24 @@ const hasEffect = (kind: Kind): boolean => kind !== (eventKind as Kind) && kind 
 const NOUNS: Readonly<Record<string, string>> = { PersistentVolumeClaim: 'claim', PersistentVolume: 'volume' }
 const nounOf = ({ kind }: Kind): string => NOUNS[kind] ?? kind
 
-function textOf(write: CommitWrite): string {
+function describeWrite(write: CommitWrite): string {
   switch (write.do) {
     case 'create':
     case 'update':
       return `${write.do} ${nounOf(write.kind)} ${keyOfObject(write.object)}`
     case 'patch':
-      return patchText(write.kind, keyOfRef(write.ref), write.patch.body, write.subresource)
+      return formatPatch(write.kind, keyOfRef(write.ref), write.patch.body, write.subresource)
     case 'delete':
       return `delete ${nounOf(write.kind)} ${keyOfRef(write.ref)}`
   }
 }
 
-function patchText(kind: Kind, key: string, body: object, subresource = ''): string {
-  return `patch ${nounOf(kind)} ${key} (${subresource || changedFields(body).join(', ')})`
+function formatPatch(kind: Kind, key: string, body: object, subresource = ''): string {
+  return `patch ${nounOf(kind)} ${key} (${subresource || listChangedFields(body).join(', ')})`
 }
 
 /** Returns the fields that a patch changes: `claimRef`, `finalizers`. */
-function changedFields(body: object): string[] {
+function listChangedFields(body: object): string[] {
   const { metadata = {}, spec = {} } = body as { metadata?: object; spec?: object }
   const preconditions = ['uid', 'resourceVersion']
   return [...Object.keys(metadata), ...Object.keys(spec)]

@@ -1,6 +1,6 @@
 // Runs a crash scenario once for every crash point: before and after each effect, for each target.
 // A failure names its crash point: CRASH_POINT='one by one, 12 after server' replays it alone.
-import { type Crash, type CrashPoint, type CrashRun, crashPointText, type Mode, TARGETS } from './crash-point.ts'
+import { type Crash, type CrashPoint, type CrashRun, formatCrashPoint, type Mode, TARGETS } from './crash-point.ts'
 
 const selectedPoint = process.env.CRASH_POINT
 
@@ -21,7 +21,7 @@ export async function enumerateCrashPoints(
     ),
   )
   const selectedPoints = selectedPoint
-    ? points.filter((point) => selectedPoint === crashPointText(mode, point))
+    ? points.filter((point) => selectedPoint === formatCrashPoint(mode, point))
     : points
   const failures: string[] = []
   for (const point of selectedPoints) {

@@ -43,7 +43,7 @@ export async function runExpansionCrash(mode: Mode, crash?: Crash): Promise<Cras
     hasFailed = true
     return { effect: { do: 'fail', code: 'INTERNAL' } }
   }
-  const sequences = stepsOf(crashSystem)
+  const sequences = planSteps(crashSystem)
   for (const [name, steps] of Object.entries(sequences)) followSteps(name, steps)
 
   /** Acts as one user: requests the next size when it is due, and again until the claim has it in its spec. */
@@ -60,7 +60,7 @@ export async function runExpansionCrash(mode: Mode, crash?: Crash): Promise<Cras
     simulation.schedule(POLL_MS, () => followSteps(name, steps))
   }
 
-  const end = () => stateOf(crashSystem)
+  const end = () => describeState(crashSystem)
   await finish(crashSystem, {
     expected: crash?.expected,
     end,
@@ -83,7 +83,7 @@ interface Step {
 }
 
 /** Returns the sizes that each claim's user requests, and when they are due. The case numbers are from REX-8. */
-function stepsOf({ claim, driver }: CrashSystem): Record<string, Step[]> {
+function planSteps({ claim, driver }: CrashSystem): Record<string, Step[]> {
   const stateOfClaim = (name: string) => claim(name)?.status?.allocatedResourceStatuses?.storage
   const capacityOf = (name: string) => Number(quantityToBytes(claim(name)?.status?.capacity?.storage ?? '0'))
   const immediateStep = (size: string): Step => ({ size, isDue: () => true })
@@ -112,16 +112,16 @@ function stepsOf({ claim, driver }: CrashSystem): Record<string, Step[]> {
   }
 }
 
-function stateOf({ view, driver }: CrashSystem): string {
+function describeState({ view, driver }: CrashSystem): string {
   const driverVolumes = Object.values(driver.state().volumes).map(
     ({ id, capacityBytes, onNodes }) =>
       `in the driver: ${id}, ${capacityBytes / gi(1)}Gi, file system ${Object.values(onNodes)[0]!.fileSystemBytes / gi(1)}Gi`,
   )
-  return [...objectTexts(view), ...driverVolumes].sort().join('\n')
+  return [...formatObjects(view), ...driverVolumes].sort().join('\n')
 }
 
 /** Returns claims and volumes without times, versions, references and the ignored annotations. */
-export function objectTexts(
+export function formatObjects(
   { claims, volumes }: CrashSystem['view'],
   ignoredAnnotations: readonly string[] = [],
 ): string[] {

@@ -17,7 +17,7 @@ import {
   NAMESPACE,
   POLL_MS,
 } from './crash-point.ts'
-import { objectTexts } from './expansion.ts'
+import { formatObjects } from './expansion.ts'
 import { createClass, createModifiableClaims, runChanger, WORKERS } from './modifiable-claims.ts'
 
 const SEED = 6
@@ -63,7 +63,7 @@ export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<M
     return { effect: { do: 'fail', code: 'INTERNAL' } }
   }
 
-  const stepsByClaim = stepsOf(claim, isCalled)
+  const stepsByClaim = planSteps(claim, isCalled)
   const sequences = Object.fromEntries(names.map((name) => [name, stepsByClaim[name]!]))
   let isLateClassCreated = false
   for (const [name, steps] of Object.entries(sequences)) followSteps(name, steps)
@@ -100,7 +100,7 @@ export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<M
     simulation.schedule(POLL_MS, createLateClass)
   }
 
-  const end = () => stateOf(crashSystem)
+  const end = () => describeState(crashSystem)
   await finish(crashSystem, {
     expected: crash?.expected,
     end,
@@ -143,9 +143,9 @@ function followEvents({ view }: CrashSystem): ReadonlyMap<string, ReadonlySet<st
   return events
 }
 
-function stateOf({ view, driver }: CrashSystem): string {
+function describeState({ view, driver }: CrashSystem): string {
   // The annotations about undo and attributes depend on the order of steps; the checkers compare them with the driver.
-  const objects = objectTexts(view, [UNDO, ATTRIBUTES]).map(removeUncertainParts)
+  const objects = formatObjects(view, [UNDO, ATTRIBUTES]).map(removeUncertainParts)
   const quotaUsages = [...view.quotas.values()].map(
     ({ metadata, status }) => `quota ${metadata.name}: ${JSON.stringify(status?.used)}`,
   )
@@ -191,7 +191,7 @@ interface Step {
 type Claim = ObjectOf<'claim'>
 
 /** Returns the edits of each claim's user, and when they are due. All claims start with the class silver. */
-function stepsOf(
+function planSteps(
   claim: (name: string) => Claim | undefined,
   isCalled: (name: string) => boolean,
 ): Record<string, Step[]> {

@@ -26,7 +26,7 @@ export interface StepDeps {
 export const PREMADE = 'vol-premade'
 
 /** Returns the steps of several users, who act at the same time. */
-export const stepsOf = (deps: StepDeps): Step[][] => [
+export const planSteps = (deps: StepDeps): Step[][] => [
   [createClaim('short', 'fast', deps), deleteClaim('short', deps, () => isClaimBound('short', deps))],
   [createClaim('static', 'static', deps), deleteClaim('static', deps, () => isClaimBound('static', deps))],
   [createClaim('kept', 'careful', deps), deleteClaim('kept', deps, () => isClaimBound('kept', deps))],

@@ -9,7 +9,7 @@ import type { SimDriver } from '../environment/driver.ts'
 import { addPremadeVolume } from '../environment/premade-volume.ts'
 import { runBinder, runProvisioner } from './claim-controllers.ts'
 import { type Crash, type CrashRun, createCrashSystem, DRIVER, finish, type Mode, POLL_MS } from './crash-point.ts'
-import { createInitialObjects, PREMADE, type Step, stepsOf } from './provisioning-steps.ts'
+import { createInitialObjects, PREMADE, planSteps, type Step } from './provisioning-steps.ts'
 
 const SEED = 4
 const GI = 1024 ** 3
@@ -46,7 +46,7 @@ export async function runProvisioningCrash(mode: Mode, crash?: Crash): Promise<C
   const { simulation, system, view, driver, effects } = crashSystem
   const isRequested = (name: string) =>
     driver.record.calls.some(({ method, volume }) => method === 'CreateVolume' && volume === name)
-  const sequences = stepsOf({ view, isRequested })
+  const sequences = planSteps({ view, isRequested })
   for (const steps of sequences) followSteps(steps)
 
   /** Acts as one user: performs the next step when it is due, and again until it is done. */
@@ -59,7 +59,7 @@ export async function runProvisioningCrash(mode: Mode, crash?: Crash): Promise<C
     simulation.schedule(POLL_MS, () => followSteps(steps))
   }
 
-  const end = () => stateOf(view, driver, pluginVolumes)
+  const end = () => describeState(view, driver, pluginVolumes)
   await finish(crashSystem, {
     expected: crash?.expected,
     end,
@@ -75,7 +75,7 @@ export async function runProvisioningCrash(mode: Mode, crash?: Crash): Promise<C
   }
 }
 
-function stateOf(view: View, driver: SimDriver, pluginVolumes: ReadonlyMap<string, bigint>): string {
+function describeState(view: View, driver: SimDriver, pluginVolumes: ReadonlyMap<string, bigint>): string {
   const driverVolumes = Object.values(driver.state().volumes)
   const objects = [...view.claims.values(), ...view.volumes.values()].map((object) => {
     const { name, finalizers = [], annotations = {}, deletionTimestamp } = object.metadata

@@ -236,7 +236,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       clientMetrics: { operations },
       machine: { ...MACHINE, hostname: name },
       allowedHostPaths: [MEMORY_PLUGIN_PATH],
-      disk: crashingDisk(env, machine.disk),
+      disk: createCrashingDisk(env, machine.disk),
       plugins: {
         directory: { list: async () => [], watch: () => () => {}, watchesAll: true },
         calls: {
@@ -254,7 +254,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
 }
 
 /** Returns the disk with a possible crash of the agent at each access. */
-const crashingDisk = (env: Env, disk: MemoryDisk): MemoryDisk =>
+const createCrashingDisk = (env: Env, disk: MemoryDisk): MemoryDisk =>
   new Proxy(disk, {
     get(target, key) {
       const value = Reflect.get(target, key)

@@ -47,14 +47,14 @@ function crashViolation(error: unknown, { virtualMs }: SimulationRun): Violation
 export function compareTwoRuns(run: RunPlan): RunPlan {
   return async (plan) => {
     const [firstRun, secondRun] = [await run(plan), await run(plan)]
-    const difference = firstDifference(firstRun, secondRun)
+    const difference = findFirstDifference(firstRun, secondRun)
     if (difference === undefined) return firstRun
     const violation: Violation = { atMs: firstRun.virtualMs, rule: 'same seed, same run', text: difference }
     return { ...firstRun, violations: [...firstRun.violations, violation] }
   }
 }
 
-function firstDifference(firstRun: SimulationRun, secondRun: SimulationRun): string | undefined {
+function findFirstDifference(firstRun: SimulationRun, secondRun: SimulationRun): string | undefined {
   const length = Math.max(firstRun.log.length, secondRun.log.length)
   for (let index = 0; index < length; index++) {
     const [firstLine, secondLine] = [firstRun.log[index], secondRun.log[index]]

@@ -5,7 +5,7 @@ import { createCheckers } from '../checkers/index.ts'
 import { runUntilSettled } from '../environment/run-until-settled.ts'
 import { createSimulation, type Simulation } from '../environment/simulation.ts'
 import { type Action, isFault, type Plan, type UserAction } from '../plan/plan.ts'
-import { textOfAction } from '../plan/plan-text.ts'
+import { describeAction } from '../plan/plan-text.ts'
 import { createAtRestSteps } from './at-rest-steps.ts'
 import { createFaultInjector } from './fault-injector.ts'
 import { collectFinalState } from './final-state.ts'
@@ -136,7 +136,7 @@ async function runSimulation(
   return result
 
   function performAction(action: Action): void {
-    simulation.note(`${isFault(action) ? 'fault' : 'user'}: ${textOfAction(action)}`)
+    simulation.note(`${isFault(action) ? 'fault' : 'user'}: ${describeAction(action)}`)
     if (isFault(action)) faults.inject(action)
     else performUserAction(action)
   }
@@ -151,10 +151,10 @@ async function runSimulation(
     users.perform(action).then(
       (outcome) => {
         count(outcome)
-        simulation.note(`user: ${textOfAction(action)}: ${outcome}`)
-        if (outcome.startsWith('BUG')) report('server', `${textOfAction(action)} was answered ${outcome}`)
+        simulation.note(`user: ${describeAction(action)}: ${outcome}`)
+        if (outcome.startsWith('BUG')) report('server', `${describeAction(action)} was answered ${outcome}`)
       },
-      (error: unknown) => report('server', `${textOfAction(action)} failed: ${(error as Error).stack}`),
+      (error: unknown) => report('server', `${describeAction(action)} failed: ${(error as Error).stack}`),
     )
   }
 

@@ -2,9 +2,9 @@
 // A failure is shrunk and printed as a timeline with the command that replays it.
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../base/clock.ts'
-import { addResult, createTotals, resultOf, type Totals } from '../command/report.ts'
+import { addResult, createTotals, type Totals, toSeedResult } from '../command/report.ts'
 import { shrink } from '../plan/shrink.ts'
-import { timelineOf } from '../trace/timeline.ts'
+import { formatTimeline } from '../trace/timeline.ts'
 import { generatePlan, type PlanOptions } from '../workload/generate.ts'
 import { WORKLOAD_NAMES, type WorkloadName } from '../workload/workloads.ts'
 import { runPlan } from './run.ts'
@@ -91,10 +91,10 @@ async function expectNoViolation(
 ): Promise<void> {
   const plan = generatePlan(seed, { workload, answers })
   const run = await catchCrashes(runPlan)(plan)
-  addResult(totals, resultOf(seed, run))
+  addResult(totals, toSeedResult(seed, run))
   if (run.violations.length === 0) return
   const shrunk = await shrink(plan, catchCrashes(runPlan), { budget: SHRINK_BUDGET, clock })
   const workloadFlag = workload === 'mixed' ? '' : ` --workload ${workload}`
   const flags = `--seed ${seed}${workloadFlag}${answers ? ` --answers ${answers}` : ''}`
-  throw new Error(`Seed ${seed} has a violation. npm run sim -- ${flags}\n${timelineOf(shrunk?.run ?? run)}`)
+  throw new Error(`Seed ${seed} has a violation. npm run sim -- ${flags}\n${formatTimeline(shrunk?.run ?? run)}`)
 }

@@ -7,7 +7,7 @@ import { createSimDriver, type SimDriver } from '../environment/driver.ts'
 import { createSimulation } from '../environment/simulation.ts'
 import { type DriverName, settingsOf } from '../plan/catalog.ts'
 import type { Ref, UserAction } from '../plan/plan.ts'
-import { invalidAction, isInvalid } from '../workload/invalid-objects.ts'
+import { generateInvalidAction, isInvalid } from '../workload/invalid-objects.ts'
 import { createRng } from '../workload/rng.ts'
 import { createUsers } from './users.ts'
 import { createView } from './view.ts'
@@ -142,14 +142,14 @@ describe('users', () => {
     const rng = createRng(createSimulation(3).random('invalid'))
     const outcomes = new Set<string>()
     for (let nth = 0; nth < 60; nth++) {
-      const action = invalidAction(rng, claimManifest(CLAIM) as never)
+      const action = generateInvalidAction(rng, claimManifest(CLAIM) as never)
       expect(isInvalid(action)).toBe(true)
       outcomes.add(await perform(action))
     }
     expect([...outcomes].sort()).toEqual(['not there', 'refused 400', 'refused 422'])
     await perform(createClaim(CLAIM))
     for (let nth = 0; nth < 60; nth++)
-      expect(await perform(invalidAction(rng, claimManifest(CLAIM) as never))).toMatch(/refused|exists/)
+      expect(await perform(generateInvalidAction(rng, claimManifest(CLAIM) as never))).toMatch(/refused|exists/)
     const client = cluster.directClient()!
     const { create } = client
     client.create = (kind, _object, options) =>

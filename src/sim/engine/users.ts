@@ -217,7 +217,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
       try {
         return await performAction(action)
       } catch (error) {
-        const outcome = outcomeOf(error)
+        const outcome = describeOutcome(error)
         if (outcome.startsWith('BUG')) note(`user: ${(error as Error)?.stack ?? error}`)
         return outcome
       }
@@ -225,7 +225,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
   }
 }
 
-function outcomeOf(error: unknown): string {
+function describeOutcome(error: unknown): string {
   if (!(error instanceof ApiError)) return `BUG ${String(error)}`
   const { code, reason, message, cause } = error
   if (cause instanceof WriteRejectedError) return 'disk refused'

@@ -142,7 +142,7 @@ export function createSimDriver(
     if (random() < faults.refuse) {
       const codes = isCompleted(method, volumes) ? UNCERTAIN_CODES : ERRORS
       const code = codes[Math.floor(random() * codes.length)]!
-      return { effect: { do: 'fail', code, message: 'a bad day' } }
+      return { effect: { do: 'fail', code, message: 'an injected failure' } }
     }
     if (random() >= faults.slow) return undefined
     simulation.tally('driver slow')
@@ -190,7 +190,7 @@ export function createSimDriver(
         endController,
         fail: (code, message) => end(() => reject(new CsiError(code, `${method.name}: ${message}`))),
       }
-      const cancelCall = () => call.fail('CANCELLED', 'given up')
+      const cancelCall = () => call.fail('CANCELLED', 'the caller cancelled the call')
       const cancelTimeout = simulation.schedule(timeoutMs, () =>
         call.fail('DEADLINE_EXCEEDED', 'no reply came in time'),
       )

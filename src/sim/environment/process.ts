@@ -121,7 +121,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
       simulation.tally('freeze')
       simulation.note(`${name} freezes`)
       simulation.schedule(ms, () => {
-        if (pausedContinuations !== continuations) return // the process crashed meanwhile
+        if (pausedContinuations !== continuations) return // the process crashed while it was frozen
         pausedContinuations = undefined
         simulation.note(`${name} continues`)
         for (const run of continuations) run()

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { generatePlan } from '../workload/generate.ts'
 import type { Action } from './plan.ts'
-import { textOfAction } from './plan-text.ts'
+import { describeAction } from './plan-text.ts'
 import { simplerValues } from './simpler-plans.ts'
 
 describe('the text of an action', () => {
@@ -54,7 +54,7 @@ describe('the text of an action', () => {
       [{ do: 'revert', ref }, 'alice reverts claim team-a/c1 to its status'],
       [{ do: 'set gate', gate: 'CSIStorageCapacity', isOn: false }, 'admin turns CSIStorageCapacity off'],
     ]
-    for (const [action, text] of examples) expect(textOfAction(action)).toBe(text)
+    for (const [action, text] of examples) expect(describeAction(action)).toBe(text)
   })
 
   it('SYS-14 describes a fault, with its duration if it has one', () => {
@@ -68,17 +68,18 @@ describe('the text of an action', () => {
         'net.sim answers CreateVolume with ABORTED, 2 times',
       ],
     ]
-    for (const [action, text] of examples) expect(textOfAction(action)).toBe(text)
+    for (const [action, text] of examples) expect(describeAction(action)).toBe(text)
   })
 
   it('SYS-14 is readable for the actions of random plans, even after a step of shrinking', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 1_000_000 }), fc.nat(), (seed, nth) => {
         const plan = generatePlan(seed)
-        for (const { action } of plan.steps) expect(isReadable(textOfAction(action)), textOfAction(action)).toBe(true)
+        for (const { action } of plan.steps)
+          expect(isReadable(describeAction(action)), describeAction(action)).toBe(true)
         const step = plan.steps[nth % plan.steps.length]!
         for (const { steps } of simplerValues({ ...plan, steps: [step] }))
-          expect(isReadable(textOfAction(steps[0]!.action)), textOfAction(steps[0]!.action)).toBe(true)
+          expect(isReadable(describeAction(steps[0]!.action)), describeAction(steps[0]!.action)).toBe(true)
       }),
       { numRuns: 60 },
     )
@@ -89,7 +90,7 @@ describe('the text of an action', () => {
     const kinds = ['claim', 'pod', 'volume', 'quota', 'limit range', 'storage class', 'attributes class'] as const
     fc.assert(
       fc.property(fc.constantFrom(...kinds), object, (kind, anyObject) => {
-        expect(textOfAction({ do: 'create', kind, object: anyObject as never })).not.toBe('')
+        expect(describeAction({ do: 'create', kind, object: anyObject as never })).not.toBe('')
       }),
     )
   })

@@ -4,7 +4,7 @@
 import { NAMESPACES } from './catalog.ts'
 import type { Action, Fault, KindName, Manifest, Ref, UserAction } from './plan.ts'
 
-export function textOfAction(action: Action): string {
+export function describeAction(action: Action): string {
   switch (action.do) {
     case 'create':
     case 'create together':
@@ -13,13 +13,13 @@ export function textOfAction(action: Action): string {
     case 'revert':
     case 'set gate':
     case 'import':
-      return textOfUserAction(action)
+      return describeUserAction(action)
     default:
-      return textOfFault(action)
+      return describeFault(action)
   }
 }
 
-function textOfUserAction(action: UserAction): string {
+function describeUserAction(action: UserAction): string {
   switch (action.do) {
     case 'create': {
       const ref = refOf(action.object)
@@ -31,7 +31,7 @@ function textOfUserAction(action: UserAction): string {
       return `${userOf(action.kind, firstRef)} creates ${action.kind} ${refs.map(nameOf).join(' and ')} in one transaction`
     }
     case 'edit':
-      return `${userOf(action.kind, action.ref)} edits ${describeObject(action.kind, action.ref)} (${action.purpose}): ${patchText(action.patch)}`
+      return `${userOf(action.kind, action.ref)} edits ${describeObject(action.kind, action.ref)} (${action.purpose}): ${formatPatch(action.patch)}`
     case 'delete': {
       const options = [
         action.graceSeconds === 0 && 'at once',
@@ -96,16 +96,16 @@ function factsOf(kind: KindName, object: Manifest): Facts {
         `${spec.replicas} replicas`,
         textOfField(spec, 'podManagementPolicy'),
         textOfField(fieldOf(spec, 'updateStrategy'), 'type'),
-        patchText(spec.persistentVolumeClaimRetentionPolicy ?? {}),
+        formatPatch(spec.persistentVolumeClaimRetentionPolicy ?? {}),
       ]
     case 'quota':
       return [
         ...Object.entries(fieldOf(spec, 'hard')).map(([key, value]) => `${key} ${value}`),
-        spec.scopes !== undefined && patchText(spec.scopes),
-        spec.scopeSelector !== undefined && patchText(spec.scopeSelector),
+        spec.scopes !== undefined && formatPatch(spec.scopes),
+        spec.scopeSelector !== undefined && formatPatch(spec.scopeSelector),
       ]
     case 'limit range':
-      return [patchText(spec.limits ?? [])]
+      return [formatPatch(spec.limits ?? [])]
     case 'storage class':
       return [
         textOfField(object, 'provisioner'),
@@ -113,7 +113,7 @@ function factsOf(kind: KindName, object: Manifest): Facts {
         textOfField(object, 'reclaimPolicy'),
       ]
     case 'attributes class':
-      return [textOfField(object, 'driverName'), patchText(object.parameters ?? {})]
+      return [textOfField(object, 'driverName'), formatPatch(object.parameters ?? {})]
     default:
       return []
   }
@@ -130,7 +130,7 @@ function claimFacts(spec: Manifest): Facts {
     Array.isArray(accessModes) && accessModes.join() !== 'ReadWriteOnce' && accessModes.join('+'),
     spec.volumeMode === 'Block' && 'Block',
     spec.volumeName !== undefined && `volume ${spec.volumeName}`,
-    spec.selector !== undefined && `selecting ${patchText(spec.selector)}`,
+    spec.selector !== undefined && `selecting ${formatPatch(spec.selector)}`,
     spec.dataSource !== undefined && `copy of ${textOfField(fieldOf(spec, 'dataSource'), 'name') ?? 'something'}`,
   ]
 }
@@ -147,7 +147,7 @@ function podFacts(spec: Manifest): Facts {
         .join(' ')}`
     }),
     spec.nodeName !== undefined && `on ${spec.nodeName}`,
-    spec.nodeSelector !== undefined && `on nodes with ${patchText(spec.nodeSelector)}`,
+    spec.nodeSelector !== undefined && `on nodes with ${formatPatch(spec.nodeSelector)}`,
     spec.schedulerName !== undefined && `placed by ${spec.schedulerName}`,
   ]
 }
@@ -163,7 +163,7 @@ function textOfField(object: Manifest, key: string): string | undefined {
 }
 
 /** Returns `spec.resources.requests.storage=4Gi`, or JSON if the patch has several fields. */
-function patchText(patch: unknown): string {
+function formatPatch(patch: unknown): string {
   const path: string[] = []
   let inner = patch
   while (typeof inner === 'object' && inner !== null && !Array.isArray(inner)) {
@@ -176,48 +176,48 @@ function patchText(patch: unknown): string {
   return path.length > 0 ? `${path.join('.')}=${value}` : value
 }
 
-function textOfFault(action: Fault): string {
+function describeFault(action: Fault): string {
   switch (action.do) {
     case 'crash':
-      return `${action.process} crashes for ${durationText(action.downMs)}`
+      return `${action.process} crashes for ${formatDuration(action.downMs)}`
     case 'freeze':
-      return `${action.process} freezes for ${durationText(action.ms)}`
+      return `${action.process} freezes for ${formatDuration(action.ms)}`
     case 'jump clock':
-      return `the clock of ${action.process} jumps ${action.byMs < 0 ? 'back' : 'ahead'} by ${durationText(Math.abs(action.byMs))}`
+      return `the clock of ${action.process} jumps ${action.byMs < 0 ? 'back' : 'ahead'} by ${formatDuration(Math.abs(action.byMs))}`
     case 'cut power':
-      return `${action.node} has no power for ${durationText(action.downMs)}${action.isOutOfService ? ', tainted as out of service' : ''}`
+      return `${action.node} has no power for ${formatDuration(action.downMs)}${action.isOutOfService ? ', tainted as out of service' : ''}`
     case 'break watches':
       return 'all watches break'
     case 'cut history':
-      return `the watches${action.plural ? ` of ${action.plural}` : ''}${action.process ? ` of ${action.process}` : ''} are silent for ${durationText(action.ms)}, then their history is cut`
+      return `the watches${action.plural ? ` of ${action.plural}` : ''}${action.process ? ` of ${action.process}` : ''} are silent for ${formatDuration(action.ms)}, then their history is cut`
     case 'refuse writes':
-      return `the disk refuses writes for ${durationText(action.ms)}`
+      return `the disk refuses writes for ${formatDuration(action.ms)}`
     case 'bad network': {
       const ofProcess = action.process ? ` of ${action.process}` : ''
       const ofReplies = action.only === 'replies' ? ' of the replies to writes' : ''
-      return `the network${ofProcess} loses ${Math.round(action.lose * 100)} %${ofReplies} for ${durationText(action.ms)}`
+      return `the network${ofProcess} loses ${Math.round(action.lose * 100)} %${ofReplies} for ${formatDuration(action.ms)}`
     }
     case 'driver fails':
       return `${action.driver} answers ${action.method} with ${action.code}${action.times > 1 ? `, ${action.times} times` : ''}`
     case 'driver hangs':
-      return `${action.driver} hangs in ${action.method} for ${durationText(action.ms)}`
+      return `${action.driver} hangs in ${action.method} for ${formatDuration(action.ms)}`
     case 'lose replies':
-      return `replies of ${action.driver} are lost for ${durationText(action.ms)}`
+      return `replies of ${action.driver} are lost for ${formatDuration(action.ms)}`
     case 'fill pool':
-      return `the pool of ${action.driver} is full for ${durationText(action.ms)}`
+      return `the pool of ${action.driver} is full for ${formatDuration(action.ms)}`
     case 'lose state':
       return `${action.driver} loses everything it holds`
     case 'report late':
-      return `${action.driver} reports old capacity for ${durationText(action.ms)}`
+      return `${action.driver} reports old capacity for ${formatDuration(action.ms)}`
     case 'deny':
-      return `the server denies ${action.verbs.join(', ')} on ${action.plural} for ${durationText(action.ms)}`
+      return `the server denies ${action.verbs.join(', ')} on ${action.plural} for ${formatDuration(action.ms)}`
     case 'stop serving':
-      return `the server does not serve ${action.plural} for ${durationText(action.ms)}`
+      return `the server does not serve ${action.plural} for ${formatDuration(action.ms)}`
   }
 }
 
 /** Returns a text such as `40 s`, `1.5 s` or `2.5 min`. */
-function durationText(ms: number): string {
+function formatDuration(ms: number): string {
   const [amount, unit] = ms < 1_000 ? [ms, 'ms'] : ms < 120_000 ? [ms / 1_000, 's'] : [ms / 60_000, 'min']
   return `${Number(amount.toFixed(1))} ${unit}`
 }

@@ -137,7 +137,7 @@ export type Fault =
   /** The process stops at its next await and continues after `ms`; by then another replica may lead. */
   | { readonly do: 'freeze'; readonly process: string; readonly ms: number }
   | { readonly do: 'jump clock'; readonly process: string; readonly byMs: number }
-  /** `isOutOfService`: an administrator taints the node meanwhile. */
+  /** `isOutOfService`: an administrator taints the node while it is off. */
   | { readonly do: 'cut power'; readonly node: string; readonly downMs: number; readonly isOutOfService: boolean }
   | { readonly do: 'break watches' }
   /** Watches of one process or all, of one kind or all, deliver nothing for `ms`; then they break, and a resume fails with 410. */

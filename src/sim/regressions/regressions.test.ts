@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { runPlan } from '../engine/run.ts'
 import { catchCrashes } from '../engine/run-safely.ts'
 import { fileNameOf, readRegressions } from '../plan/plan-file.ts'
-import { timelineOf } from '../trace/timeline.ts'
+import { formatTimeline } from '../trace/timeline.ts'
 
 const regressions = await readRegressions(fileURLToPath(new URL('.', import.meta.url)))
 
@@ -21,6 +21,6 @@ describe('regressions', () => {
   for (const { file, found, plan } of regressions)
     it(`SYS-14 stay fixed: ${found} (${file})`, async () => {
       const run = await catchCrashes(runPlan)(plan)
-      expect(run.violations, timelineOf(run)).toEqual([])
+      expect(run.violations, formatTimeline(run)).toEqual([])
     })
 })

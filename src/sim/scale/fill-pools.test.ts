@@ -17,10 +17,10 @@ async function run(options: ScaleOptions): Promise<ScaleRun> {
   return result
 }
 
-afterAll(() => console.log(tableOf(runs)))
+afterAll(() => console.log(formatTable(runs)))
 
 /** Returns the table in docs/explanation/scheduling.md. */
-function tableOf(results: readonly ScaleRun[]): string {
+function formatTable(results: readonly ScaleRun[]): string {
   const formatCount = (value: number) => value.toLocaleString('en')
   const rows = results.map(
     ({ nodes, capacityReservation, boundPods, pods, virtualSeconds, attempts, failedCreates }) => [

@@ -11,30 +11,31 @@ export interface RelatedObjects {
 }
 
 export function findRelatedObjects(run: SimulationRun, violation: Violation): RelatedObjects {
-  const knownNames = new Set([...namesInPlan(run.plan), ...Object.keys(run.objects ?? {}).map(nameInTitle)])
-  const names = new Set(wordsOf(violation.text).filter((word) => knownNames.has(word) || isUnambiguous(word)))
+  const knownNames = new Set([...listNames(run.plan), ...Object.keys(run.objects ?? {}).map(nameInTitle)])
+  const names = new Set(splitWords(violation.text).filter((word) => knownNames.has(word) || isUnambiguous(word)))
   const objects = Object.entries(run.objects ?? {}).map(([title, object]) => ({
     name: nameInTitle(title),
-    references: referencesOf(object as NamedObject),
+    references: listReferences(object as NamedObject),
   }))
   for (const { name, references } of objects) {
     if (names.has(name)) for (const other of references) names.add(other)
   }
   for (const { name, references } of objects) if (references.some((other) => names.has(other))) names.add(name)
-  const pattern = names.size > 0 ? mentionPattern([...names]) : undefined
+  const pattern = names.size > 0 ? createMentionPattern([...names]) : undefined
   return { names, isMentionedIn: (text) => pattern === undefined || pattern.test(text) }
 }
 
 /** Returns `team-a/c1` for `claim team-a/c1`, and `v-3` for `net.sim volume v-3`. */
 export const nameInTitle = (title: string): string => title.slice(title.lastIndexOf(' ') + 1)
 
-const wordsOf = (text: string): string[] => text.split(/[^\w./-]+/).map((word) => word.replace(/^[./-]+|[./-]+$/g, ''))
+const splitWords = (text: string): string[] =>
+  text.split(/[^\w./-]+/).map((word) => word.replace(/^[./-]+|[./-]+$/g, ''))
 
 /** Whether a word can only be a name: `team-a/c1`, `pvc-6c9f…`, `csi-…`. */
 const isUnambiguous = (word: string): boolean =>
   /^[a-z0-9-]+\/[a-z0-9.-]+$/.test(word) || /^(pvc|csi)-[0-9a-f]/.test(word)
 
-function namesInPlan({ steps }: Plan): string[] {
+function listNames({ steps }: Plan): string[] {
   return steps.flatMap(({ action }) => {
     if ('ref' in action) return [keyOf(action.ref)]
     return 'object' in action ? [keyOf((action.object as NamedObject).metadata)] : []
@@ -63,7 +64,7 @@ const keyOf = (ref: { namespace?: string; name?: string } = {}): string =>
   ref.namespace ? `${ref.namespace}/${ref.name ?? ''}` : (ref.name ?? '')
 
 /** Returns the objects that an object refers to. Nodes and classes are omitted: too many objects refer to them. */
-function referencesOf({ name: driverName, metadata, spec = {} }: NamedObject): string[] {
+function listReferences({ name: driverName, metadata, spec = {} }: NamedObject): string[] {
   const claims = spec.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []) ?? []
   return [
     driverName,
@@ -77,7 +78,7 @@ function referencesOf({ name: driverName, metadata, spec = {} }: NamedObject): s
   ].filter((name): name is string => Boolean(name))
 }
 
-function mentionPattern(names: readonly string[]): RegExp {
+function createMentionPattern(names: readonly string[]): RegExp {
   const alternatives = names.map((name) => name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')).join('|')
   return new RegExp(`(?<![\\w./-])(?:${alternatives})(?![\\w/-]|\\.\\w)`)
 }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { SimulationRun } from '../engine/run.ts'
-import { timelineOf } from './timeline.ts'
+import { formatTimeline } from './timeline.ts'
 
 describe('the timeline of a run', () => {
   it('SYS-14 shows the actions on the objects of the violation, and the objects at the end', () => {
-    const timeline = timelineOf(
+    const timeline = formatTimeline(
       fakeRun({
         log: [
           '     1.000s user: alice creates claim team-a/c1 (4Gi, net-now)',
@@ -69,7 +69,7 @@ Objects at the end:
     }
     const log = ['team-a/c1', 's0', 'h-1', 'csi-1', 's1'].map((name) => `1.000s control-1: sees ${name}.`)
     const linesAbout = (text: string) =>
-      timelineOf(fakeRun({ log, objects, violations: [{ atMs: 1, rule: 'missing', text }] })).match(
+      formatTimeline(fakeRun({ log, objects, violations: [{ atMs: 1, rule: 'missing', text }] })).match(
         /(?<=sees )\S+(?=\.)/g,
       )
     expect(linesAbout('volume s0 is gone')).toEqual(['team-a/c1', 's0', 'h-1', 'csi-1'])
@@ -90,11 +90,11 @@ Objects at the end:
       '2.000s user: alice edits node n1: done',
     ]
     const largeRun = fakeRun({ log, objects, violations })
-    expect(timelineOf(largeRun)).toContain('alice creates pod team-a/p5')
-    expect(timelineOf(largeRun)).toContain('sees team-a/p5')
-    expect(timelineOf(largeRun)).not.toContain('team-a/p6')
-    expect(timelineOf(largeRun)).not.toContain('alice edits node n1')
-    const smallTimeline = timelineOf({
+    expect(formatTimeline(largeRun)).toContain('alice creates pod team-a/p5')
+    expect(formatTimeline(largeRun)).toContain('sees team-a/p5')
+    expect(formatTimeline(largeRun)).not.toContain('team-a/p6')
+    expect(formatTimeline(largeRun)).not.toContain('alice edits node n1')
+    const smallTimeline = formatTimeline({
       ...largeRun,
       plan: { ...largeRun.plan, steps: largeRun.plan.steps.slice(0, 10) },
     })
@@ -111,7 +111,7 @@ Objects at the end:
           : `${index}.000s control-${index % 2}: patch claim team-a/c1 (try ${index})`,
     )
     const violations = [{ atMs: 1, rule: 'leak', text: 'claim team-a/c1' }]
-    const lines = timelineOf(fakeRun({ log, violations })).split('\n')
+    const lines = formatTimeline(fakeRun({ log, violations })).split('\n')
     expect(lines.length).toBeLessThanOrEqual(68)
     expect(lines.length).toBeGreaterThan(40)
     const timeline = lines.join('\n')
@@ -123,13 +123,13 @@ Objects at the end:
     const timedLines = lines.filter((line) => /^ +\d+:\d\d\.\d /.test(line)).length
     expect(omittedLines + timedLines).toBe(5_000)
 
-    const fullTimeline = timelineOf(fakeRun({ log, violations }), { all: true })
+    const fullTimeline = formatTimeline(fakeRun({ log, violations }), { all: true })
     expect(fullTimeline.split('\n').length).toBeGreaterThan(5_000)
   })
 
   it('SYS-14 merges repeated lines into one with a count', () => {
     const log = ['1.000s control-1: lists claims', '2.000s control-1: lists claims', '3.000s control-2: lists claims']
-    const timeline = timelineOf(fakeRun({ log, violations: [] }))
+    const timeline = formatTimeline(fakeRun({ log, violations: [] }))
     expect(timeline).toContain('0:01.0   control-1  lists claims (2 times)\n')
     expect(timeline).toContain('0:03.0   control-2  lists claims\n')
     expect(timeline).toContain('No violation.')
@@ -141,7 +141,7 @@ Objects at the end:
       rule: 'leak',
       text: `volume number ${index}`,
     }))
-    const timeline = timelineOf(fakeRun({ violations }))
+    const timeline = formatTimeline(fakeRun({ violations }))
     expect(timeline.match(/VIOLATION/g)).toHaveLength(6)
     expect(timeline).toContain('… and 3 more violations.')
   })

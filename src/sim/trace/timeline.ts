@@ -4,9 +4,9 @@
 import { stringify } from 'yaml'
 import type { SimulationRun, Violation } from '../engine/run.ts'
 import type { Plan } from '../plan/plan.ts'
-import { countText } from './count-text.ts'
+import { pluralize } from './pluralize.ts'
 import { findRelatedObjects, nameInTitle, type RelatedObjects } from './related-objects.ts'
-import { type LogLine, readLog, timeText } from './trace-lines.ts'
+import { formatTime, type LogLine, readLog } from './trace-lines.ts'
 
 export interface TimelineOptions {
   /** Whether to print every line of the trace, including lines about unrelated objects. */
@@ -23,7 +23,7 @@ const OBJECTS_MAX = 6
 const OBJECT_LINES_MAX = 24
 const OTHER_VIOLATIONS_MAX = 5
 
-export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions = {}): string {
+export function formatTimeline(run: SimulationRun, { all = false }: TimelineOptions = {}): string {
   const [violation, ...otherViolations] = run.violations
   const relatedObjects = violation && findRelatedObjects(run, violation)
   const log = readLog(run)
@@ -34,25 +34,25 @@ export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions 
     (relatedObjects !== undefined && isAbout(relatedObjects, line))
   const shownLines = all || !relatedObjects ? log : log.filter(isShown)
   const timeline = mergeRepeatedLines(shownLines)
-  const lines = [...headerOf(run.plan), '', ...(all ? timeline.map(lineText) : shorten(timeline, relatedObjects))]
+  const lines = [...formatHeader(run.plan), '', ...(all ? timeline.map(formatLine) : shorten(timeline, relatedObjects))]
   if (shownLines.length < log.length)
     lines.push(`Omitted lines about other objects: ${log.length - shownLines.length}; --all shows them.`)
   if (!violation) return `${[...lines, '', 'No violation.'].join('\n')}\n`
 
-  lines.push('', violationText(violation))
-  for (const other of otherViolations.slice(0, OTHER_VIOLATIONS_MAX)) lines.push(violationText(other))
+  lines.push('', formatViolation(violation))
+  for (const other of otherViolations.slice(0, OTHER_VIOLATIONS_MAX)) lines.push(formatViolation(other))
   if (otherViolations.length > OTHER_VIOLATIONS_MAX)
     lines.push(`… and ${otherViolations.length - OTHER_VIOLATIONS_MAX} more violations.`)
-  return `${[...lines, ...finalObjectLines(run, relatedObjects!)].join('\n')}\n`
+  return `${[...lines, ...formatFinalObjects(run, relatedObjects!)].join('\n')}\n`
 }
 
 const isAbout = (related: RelatedObjects, { source, text }: LogLine): boolean =>
   related.isMentionedIn(`${source} ${text}`)
 
-const violationText = ({ atMs, rule, text }: Violation): string =>
-  `VIOLATION at ${timeText(atMs)}, rule "${rule}": ${text}`
+const formatViolation = ({ atMs, rule, text }: Violation): string =>
+  `VIOLATION at ${formatTime(atMs)}, rule "${rule}": ${text}`
 
-function headerOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
+function formatHeader({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
   const {
     nodes,
     controlReplicas,
@@ -73,7 +73,7 @@ function headerOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
     ...Object.entries(faultRates.crashes).map(([name, rate]) => `${name} crashes ${rate}`),
   ]
   return [
-    `Seed ${seed}: ${countText(steps.length, 'step')} in ${countText(minutes, 'minute')}; ${countText(nodes, 'node')}, ${controlReplicas} × control, ` +
+    `Seed ${seed}: ${pluralize(steps.length, 'step')} in ${pluralize(minutes, 'minute')}; ${pluralize(nodes, 'node')}, ${controlReplicas} × control, ` +
       `driver controllers ${driverControllers}, commits ${commits}, ${answers ? `answers as ${answers}, ` : ''}${identities ? 'agents as their nodes, ' : ''}capacity reservation ${capacityReservation ? 'on' : 'off'}, ` +
       `quota by ${expansionQuota} size${netExpandsWithoutNode ? ', net.sim expands without its nodes' : ''}.`,
     `Fault rates: ${faults.join(', ') || 'none'}.`,
@@ -98,10 +98,10 @@ function mergeRepeatedLines(lines: readonly LogLine[]): TimelineLine[] {
 
 const MARKS = { user: '●', fault: '✗' } as const
 
-function lineText({ atMs, source, text, mark, times }: TimelineLine): string {
+function formatLine({ atMs, source, text, mark, times }: TimelineLine): string {
   const shownSource = source === 'fault' ? '' : source
   const repetitions = times > 1 ? ` (${times} times)` : ''
-  return `${timeText(atMs).padStart(8)} ${mark ? MARKS[mark] : ' '} ${shownSource.padEnd(10)} ${text}${repetitions}`
+  return `${formatTime(atMs).padStart(8)} ${mark ? MARKS[mark] : ' '} ${shownSource.padEnd(10)} ${text}${repetitions}`
 }
 
 function shorten(timeline: readonly TimelineLine[], related: RelatedObjects | undefined): string[] {
@@ -111,7 +111,7 @@ function shorten(timeline: readonly TimelineLine[], related: RelatedObjects | un
   const addOmission = () => {
     if (skippedLines.length > 0)
       lines.push(
-        `${' '.repeat(9)}… ${skippedLines.length} lines until ${timeText(skippedLines.at(-1)!.atMs)}: ${countsOf(skippedLines)}`,
+        `${' '.repeat(9)}… ${skippedLines.length} lines until ${formatTime(skippedLines.at(-1)!.atMs)}: ${formatCounts(skippedLines)}`,
       )
     skippedLines = []
   }
@@ -121,7 +121,7 @@ function shorten(timeline: readonly TimelineLine[], related: RelatedObjects | un
       continue
     }
     addOmission()
-    lines.push(lineText(line))
+    lines.push(formatLine(line))
   }
   addOmission()
   return lines
@@ -151,7 +151,7 @@ function selectLines(timeline: readonly TimelineLine[], related: RelatedObjects 
   return selectedIndexes
 }
 
-function countsOf(lines: readonly LogLine[]): string {
+function formatCounts(lines: readonly LogLine[]): string {
   const counts = new Map<string, number>()
   for (const { source } of lines) counts.set(source, (counts.get(source) ?? 0) + 1)
   const sortedCounts = [...counts].sort(([, a], [, b]) => b - a)
@@ -159,12 +159,12 @@ function countsOf(lines: readonly LogLine[]): string {
   return [...largestCounts, ...(sortedCounts.length > 4 ? [`${sortedCounts.length - 4} others`] : [])].join(', ')
 }
 
-function finalObjectLines({ objects = {} }: SimulationRun, { names }: RelatedObjects): string[] {
+function formatFinalObjects({ objects = {} }: SimulationRun, { names }: RelatedObjects): string[] {
   const namedObjects = Object.entries(objects).filter(([title]) => names.has(nameInTitle(title)))
   if (namedObjects.length === 0) return []
   const shownObjects = namedObjects
     .slice(0, OBJECTS_MAX)
-    .flatMap(([title, object]) => [`  ${title}`, ...yamlOf(object)])
+    .flatMap(([title, object]) => [`  ${title}`, ...formatYaml(object)])
   const omission =
     namedObjects.length > OBJECTS_MAX ? [`  … and ${namedObjects.length - OBJECTS_MAX} more objects.`] : []
   return ['', 'Objects at the end:', ...shownObjects, ...omission]
@@ -172,7 +172,7 @@ function finalObjectLines({ objects = {} }: SimulationRun, { names }: RelatedObj
 
 const OMITTED_FIELDS = new Set(['managedFields', 'apiVersion', 'kind', 'generation'])
 
-function yamlOf(object: object): string[] {
+function formatYaml(object: object): string[] {
   const plain = JSON.parse(JSON.stringify(object, (key, value) => (OMITTED_FIELDS.has(key) ? undefined : value)))
   const lines = stringify(plain, { lineWidth: 110, flowCollectionPadding: false }).trimEnd().split('\n')
   const shownLines = lines.slice(0, OBJECT_LINES_MAX)

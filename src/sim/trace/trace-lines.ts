@@ -51,7 +51,7 @@ function readLine(line: string): LogLine {
 }
 
 /** Returns minutes, seconds and tenths of virtual time: `61:02.5`. */
-export function timeText(atMs: number): string {
+export function formatTime(atMs: number): string {
   const tenths = Math.round(atMs / 100)
   return `${Math.floor(tenths / 600)}:${((tenths % 600) / 10).toFixed(1).padStart(4, '0')}`
 }

@@ -13,7 +13,7 @@ import {
   someNamespace,
   someVolumeName,
 } from './draft.ts'
-import { invalidAction } from './invalid-objects.ts'
+import { generateInvalidAction } from './invalid-objects.ts'
 import type { Rng } from './rng.ts'
 
 /** Classes that do not exist. Claims of the first one bind to static volumes; claims of the second one stay Pending. */
@@ -75,7 +75,7 @@ export function dryRunClaim(draft: Draft): UserAction {
 
 export function writeInvalidClaim(draft: Draft): UserAction {
   const ref = someClaim(draft.rng)
-  return invalidAction(draft.rng, claimManifest(draft, ref).object)
+  return generateInvalidAction(draft.rng, claimManifest(draft, ref).object)
 }
 
 function claimManifest(draft: Draft, ref: Ref): ClaimManifest {

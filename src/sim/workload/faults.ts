@@ -45,8 +45,8 @@ export function generateFault(rng: Rng, setup: Setup): Fault {
     [2, () => ({ do: 'break watches' })],
     [2, () => cutHistory(rng, setup)],
     [2, () => ({ do: 'refuse writes', ms: seconds(1, 25) })],
-    [4, () => badNetwork(rng, setup)],
-    [7, () => driverFails(rng, driver)],
+    [4, () => generateBadNetwork(rng, setup)],
+    [7, () => generateDriverFailure(rng, driver)],
     [4, () => ({ do: 'driver hangs', driver, method: rng.pick(METHODS[driver]), ms: seconds(5, 150) })],
     [4, () => ({ do: 'lose replies', driver, ms: seconds(2, 60) })],
     [2, () => ({ do: 'fill pool', driver, ms: seconds(20, 240) })],
@@ -107,7 +107,7 @@ const cutHistory = (rng: Rng, setup: Setup): Fault => ({
   ms: rng.chance(0.3) ? 0 : rng.between(15, 80) * SECOND_MS,
 })
 
-function badNetwork(rng: Rng, setup: Setup): Fault {
+function generateBadNetwork(rng: Rng, setup: Setup): Fault {
   const isForAll = rng.chance(0.3)
   const clients = clientsOf(setup)
   return {
@@ -119,7 +119,7 @@ function badNetwork(rng: Rng, setup: Setup): Fault {
   }
 }
 
-const driverFails = (rng: Rng, driver: DriverName): Fault => ({
+const generateDriverFailure = (rng: Rng, driver: DriverName): Fault => ({
   do: 'driver fails',
   driver,
   method: rng.pick(METHODS[driver]),

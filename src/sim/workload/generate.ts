@@ -204,7 +204,7 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
     })
   const moments = [
     ...(workload.firstActions ? firstMoments(workload.firstActions) : []),
-    ...burstsOf(times, Math.max(0, operations - calmCount), calmStartMs).map(commonMoment),
+    ...generateBursts(times, Math.max(0, operations - calmCount), calmStartMs).map(commonMoment),
     ...Array.from({ length: calmCount }, () => commonMoment(calmStartMs + times.fraction() * (endMs - calmStartMs))),
     ...(workload.hasRareActions
       ? [...rareMoments(NAMESPACE_DELETION_CHANCE, deleteNamespace), ...rareMoments(GATE_CHANGE_CHANCE, setGate)]
@@ -220,7 +220,7 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
 }
 
 /** Returns the times of actions. They come in bursts with pauses between them: some overlap, others have time to complete. */
-function burstsOf(rng: Rng, count: number, untilMs: number): number[] {
+function generateBursts(rng: Rng, count: number, untilMs: number): number[] {
   const moments: number[] = []
   while (moments.length < count) {
     const beginMs = rng.fraction() * untilMs

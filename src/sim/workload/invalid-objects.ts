@@ -18,7 +18,7 @@ export function isInvalid(value: unknown): boolean {
 }
 
 /** Creates or edits the claim in an invalid way. */
-export function invalidAction(rng: Rng, claim: { readonly metadata: Ref; readonly spec: object }): UserAction {
+export function generateInvalidAction(rng: Rng, claim: { readonly metadata: Ref; readonly spec: object }): UserAction {
   const { metadata, spec } = claim
   const create = (object: Manifest): UserAction => ({ do: 'create', kind: 'claim', object })
   switch (rng.below(6)) {

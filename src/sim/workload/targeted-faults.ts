@@ -59,7 +59,7 @@ function generate({ rng, setup, count, times, kinds: allKinds, prefix }: Targete
   for (let nth = 0; nth < count; nth++) {
     if (remainingFaults.length === 0) remainingFaults = shuffle(rng, kinds)
     const targetedFault = remainingFaults.pop()!
-    const beginMs = startMsOf(targetedFault, rng, times)
+    const beginMs = chooseStartMs(targetedFault, rng, times)
     const [namespace] = NAMESPACES
     targetedFault.add({
       rng,
@@ -73,7 +73,7 @@ function generate({ rng, setup, count, times, kinds: allKinds, prefix }: Targete
 }
 
 /** Returns when the fault starts. In a plan with a steady period, disruptive faults come before it and most others in it. */
-function startMsOf({ isDisruptive }: TargetedFault, rng: Rng, { untilMs, steadyStartMs }: TargetedTimes): number {
+function chooseStartMs({ isDisruptive }: TargetedFault, rng: Rng, { untilMs, steadyStartMs }: TargetedTimes): number {
   const lastMs = Math.max(0, untilMs - TARGETED_MS)
   const boundaryMs = Math.min(lastMs, Math.max(0, steadyStartMs - (isDisruptive ? TARGETED_MS : 0)))
   const fraction = rng.fraction()

@@ -3,30 +3,30 @@ import { keyOfObject } from '../../../client/index.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
 import { NODES, nodeIdOf, nodeOfId } from '../../plan/catalog.ts'
 import {
-  assetsIn,
   claimsOf,
   hasEnded,
   isBound,
   isContradictory,
   isDeleting,
   isOwnedBy,
+  listAssets,
   type Problem,
   parseAsset,
 } from '../context.ts'
-import { supportsAttachments, uidOf } from '../mounts.ts'
+import { parsePodUid, supportsAttachments } from '../mounts.ts'
 import type { AtRestContext } from './index.ts'
 
 const MULTI_NODE_MODES = ['ReadWriteMany', 'ReadOnlyMany']
 
-export const attachmentProblems = (context: AtRestContext): Problem[] => [
-  ...needProblems(context),
-  ...driverProblems(context),
-  ...mountProblems(context),
+export const findAttachmentProblems = (context: AtRestContext): Problem[] => [
+  ...findNeedProblems(context),
+  ...findDriverProblems(context),
+  ...findMountProblems(context),
 ]
 
-const attachmentProblem = (text: string): Problem => ({ rule: 'attachments', text })
+const toProblem = (text: string): Problem => ({ rule: 'attachments', text })
 
-function needProblems({ system, view, exemptions }: AtRestContext): Problem[] {
+function findNeedProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   const neededNodes = new Map<string, Set<string>>()
   for (const pod of view.pods.values()) {
     const { nodeName } = pod.spec ?? {}
@@ -44,7 +44,7 @@ function needProblems({ system, view, exemptions }: AtRestContext): Problem[] {
     attachedNodes.set(name, [...(attachedNodes.get(name) ?? []), spec.nodeName])
     const volume = view.volumes.get(name)
     const asset = assetOf(volume)
-    if (!volume) problems.push(attachmentProblem(`attachment ${key} refers to volume ${name}, which does not exist`))
+    if (!volume) problems.push(toProblem(`attachment ${key} refers to volume ${name}, which does not exist`))
     // A volume being deleted is no longer attached, even if a pod waits for it.
     else if (
       !status?.attached &&
@@ -53,7 +53,7 @@ function needProblems({ system, view, exemptions }: AtRestContext): Problem[] {
       !(asset && exemptions.isLost(asset))
     ) {
       problems.push(
-        attachmentProblem(`volume ${name} is not attached to ${spec.nodeName} yet: ${status?.attachError?.message}`),
+        toProblem(`volume ${name} is not attached to ${spec.nodeName} yet: ${status?.attachError?.message}`),
       )
     }
   }
@@ -73,13 +73,13 @@ function needProblems({ system, view, exemptions }: AtRestContext): Problem[] {
         ? nodes.join() === expectedNodes.join()
         : nodes.length === 1 && expectedNodes.includes(nodes[0]!)
     if (!isExpected)
-      problems.push(attachmentProblem(`volume ${name} is needed on [${expectedNodes}], but attached to [${nodes}]`))
+      problems.push(toProblem(`volume ${name} is needed on [${expectedNodes}], but attached to [${nodes}]`))
   }
   return problems
 }
 
-function driverProblems({ system, view }: AtRestContext): Problem[] {
-  return [...assetsIn(system)].flatMap(({ asset, driverVolume }) => {
+function findDriverProblems({ system, view }: AtRestContext): Problem[] {
+  return [...listAssets(system)].flatMap(({ asset, driverVolume }) => {
     const { driver, handle } = parseAsset(asset)
     if (!supportsAttachments(system, driver)) return []
     const volumes = view.volumesOf(driver, handle)
@@ -104,15 +104,11 @@ function driverProblems({ system, view }: AtRestContext): Problem[] {
       .sort()
     return publishedNodes.join() === reportedNodes.join()
       ? []
-      : [
-          attachmentProblem(
-            `${asset} is published on [${publishedNodes}], but its attachments report [${reportedNodes}]`,
-          ),
-        ]
+      : [toProblem(`${asset} is published on [${publishedNodes}], but its attachments report [${reportedNodes}]`)]
   })
 }
 
-function mountProblems({ system, view, exemptions }: AtRestContext): Problem[] {
+function findMountProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   const problems: Problem[] = []
   const pods = new Map([...view.pods.values()].map((pod) => [pod.metadata.uid ?? '', pod]))
   for (const name of NODES) {
@@ -121,27 +117,25 @@ function mountProblems({ system, view, exemptions }: AtRestContext): Problem[] {
     const mounts = node.mounts()
     const usedVolumes = new Set<string>()
     for (const { path, volume } of mounts) {
-      const uid = uidOf(path)
+      const uid = parsePodUid(path)
       const pod = uid === undefined ? undefined : pods.get(uid)
       if (uid !== undefined && (!pod || pod.spec?.nodeName !== name || hasEnded(pod))) {
-        problems.push(attachmentProblem(`${path} is mounted on ${name} for a pod that does not run there`))
+        problems.push(toProblem(`${path} is mounted on ${name} for a pod that does not run there`))
       }
       if (uid !== undefined && volume) usedVolumes.add(volume)
     }
     for (const { path, volume } of mounts) {
-      if (uidOf(path) === undefined && volume && !usedVolumes.has(volume)) {
-        problems.push(attachmentProblem(`${volume} is staged on ${name} at ${path}, but no pod there uses it`))
+      if (parsePodUid(path) === undefined && volume && !usedVolumes.has(volume)) {
+        problems.push(toProblem(`${volume} is staged on ${name} at ${path}, but no pod there uses it`))
       }
     }
     for (const pod of pods.values()) {
       if (pod.spec?.nodeName !== name || pod.status?.phase !== 'Running') continue
-      for (const asset of assetsOf(pod)) {
-        const isMounted = mounts.some(({ path, volume }) => volume === asset && uidOf(path) === pod.metadata.uid)
+      for (const asset of listPodAssets(pod)) {
+        const isMounted = mounts.some(({ path, volume }) => volume === asset && parsePodUid(path) === pod.metadata.uid)
         if (!isMounted && !exemptions.isLost(asset)) {
           problems.push(
-            attachmentProblem(
-              `pod ${keyOfObject(pod)} runs on ${name} (${nodeIdOf(name)}), where ${asset} is not mounted`,
-            ),
+            toProblem(`pod ${keyOfObject(pod)} runs on ${name} (${nodeIdOf(name)}), where ${asset} is not mounted`),
           )
         }
       }
@@ -150,7 +144,7 @@ function mountProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   return problems
 
   /** Returns the driver volumes that a container of the pod mounts. */
-  function assetsOf(pod: ObjectOf<'pod'>): string[] {
+  function listPodAssets(pod: ObjectOf<'pod'>): string[] {
     const mountedNames = new Set(
       pod.spec?.containers.flatMap(({ volumeMounts = [], volumeDevices = [] }) =>
         [...volumeMounts, ...volumeDevices].map((mount) => mount.name),

@@ -6,13 +6,13 @@ import { TOPOLOGY_KEY } from '../../plan/catalog.ts'
 import { MANUAL_CAPACITY } from '../../workload/admin-actions.ts'
 import { IMPORT_PREFIX } from '../../workload/volume-actions.ts'
 import type { Problem } from '../context.ts'
-import { copiesOf, freeBytes, reachablePools } from '../feasibility.ts'
+import { copiesOf, freeBytes, listReachablePools } from '../feasibility.ts'
 import type { AtRestContext } from './index.ts'
 
 /** The only driver with topology; capacity of the others does not depend on the node. */
 const DRIVER = 'local.sim'
 
-export function capacityProblems({ system, view, exemptions }: AtRestContext): Problem[] {
+export function findCapacityProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   if (!system.drivers.has(DRIVER) || exemptions.hadGatesOff) return []
   const publishedBytes = new Map<string, bigint[]>()
   for (const { metadata, storageClassName = '', nodeTopology, capacity } of view.capacities.values()) {
@@ -40,7 +40,7 @@ export function capacityProblems({ system, view, exemptions }: AtRestContext): P
     for (const [node, { spec }] of view.csiNodes) {
       if (!spec.drivers.some(({ name }) => name === DRIVER) || !view.nodes.has(node)) continue
       const place = `${className} on ${node}`
-      const availableBytes = reachablePools(system, DRIVER, node).reduce(
+      const availableBytes = listReachablePools(system, DRIVER, node).reduce(
         (sum, pool) => sum + freeBytes(system, DRIVER, pool),
         0,
       )

@@ -11,7 +11,7 @@ import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
 import { ATTRIBUTES, type Attributes, classInEffect, reportedAttributes, undoOf } from '../attributes.ts'
 import {
   claimsOf,
-  driverVolumeAt,
+  findDriverVolume,
   hasEnded,
   isContradictory,
   isDeleting,
@@ -30,7 +30,7 @@ const AMOUNTS = ['iops', 'throughput'] as const
 
 type Report = (rule: Problem['rule'], text: string) => void
 
-export function claimProblems(claim: ObjectOf<'claim'>, context: AtRestContext): Problem[] {
+export function findClaimProblems(claim: ObjectOf<'claim'>, context: AtRestContext): Problem[] {
   const problems: Problem[] = []
   const report: Report = (rule, text) => void problems.push({ rule, text: `claim ${keyOf(claim)} ${text}` })
   checkFinalizers(claim, context, report)
@@ -54,7 +54,7 @@ function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, repor
   const { view, events } = context
   const { finalizers = [], uid, namespace, name, ownerReferences = [] } = claim.metadata
   // A pod that has ended protects its claims until it is deleted, because its volumes may still be mounted.
-  const pods = podsReferringTo(claim, context)
+  const pods = listPodsReferringTo(claim, context)
   const isCopied = [...view.claims.values()].some(
     ({ metadata, spec }) => metadata.namespace === namespace && spec?.dataSource?.name === name && !spec?.volumeName,
   )
@@ -79,15 +79,15 @@ function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, repor
   }
 }
 
-const podsUsing = (claim: ObjectOf<'claim'>, context: AtRestContext): ObjectOf<'pod'>[] =>
-  podsReferringTo(claim, context).filter((pod) => !hasEnded(pod))
+const listPodsUsing = (claim: ObjectOf<'claim'>, context: AtRestContext): ObjectOf<'pod'>[] =>
+  listPodsReferringTo(claim, context).filter((pod) => !hasEnded(pod))
 
-const podsReferringTo = (claim: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'pod'>[] =>
+const listPodsReferringTo = (claim: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'pod'>[] =>
   [...view.pods.values()].filter((pod) => claimsOf(pod, view).some(({ key }) => key === keyOf(claim)))
 
 /** Returns the registered node of a pod that uses the claim. */
 const nodeOfPod = (claim: ObjectOf<'claim'>, context: AtRestContext): string | undefined =>
-  podsUsing(claim, context)
+  listPodsUsing(claim, context)
     .filter((pod) => !isDeleting(pod) && mayUse(pod, claim, context))
     .map(({ spec }) => spec?.nodeName ?? '')
     .find((name) => context.view.nodes.has(name))
@@ -192,7 +192,7 @@ function checkSize(
   report: Report,
 ): void {
   const { system, events } = context
-  const driverVolume = driverVolumeAt(system, asset)
+  const driverVolume = findDriverVolume(system, asset)
   const reportedBytes = Number(quantityToBytes(claim.status?.capacity?.storage ?? '0'))
   const volumeBytes = Number(quantityToBytes(volume.spec?.capacity?.storage ?? '0'))
   const requestedBytes = requestOf(claim)
@@ -200,7 +200,7 @@ function checkSize(
   if (!driverVolume) return
   // NodeExpandVolume waits for a running pod that may write.
   const hasWriter = (): boolean =>
-    podsUsing(claim, context).some(({ status, spec }) => {
+    listPodsUsing(claim, context).some(({ status, spec }) => {
       const isReadOnly = spec?.volumes?.some(({ persistentVolumeClaim: source }) => source?.readOnly)
       return status?.phase === 'Running' && !isReadOnly
     })
@@ -268,7 +268,7 @@ function checkSize(
 
 /** Whether the driver rejected the change because the volume is in use. It is called again when no pod uses the volume. */
 const isHeldByUse = (claim: ObjectOf<'claim'>, message: string | undefined, context: AtRestContext): boolean =>
-  /currently in-use|not in use, but pods use/.test(message ?? '') && podsUsing(claim, context).length > 0
+  /currently in-use|not in use, but pods use/.test(message ?? '') && listPodsUsing(claim, context).length > 0
 
 function checkAttributes(
   claim: ObjectOf<'claim'>,
@@ -278,7 +278,7 @@ function checkAttributes(
   report: Report,
 ): void {
   const { system, view, classes, events, exemptions } = context
-  const driverVolume = driverVolumeAt(system, asset)
+  const driverVolume = findDriverVolume(system, asset)
   if (!driverVolume) return
   const { driver } = parseAsset(asset)
   const { status } = claim
@@ -331,7 +331,9 @@ function checkAttributes(
   }
   const state = status?.modifyVolumeStatus?.status
   const expectedState =
-    requestedClass === currentClass ? undefined : stateWithoutClass(requestedClass ?? '', driver as DriverName, context)
+    requestedClass === currentClass
+      ? undefined
+      : expectStateWithoutClass(requestedClass ?? '', driver as DriverName, context)
   if (expectedState && state !== expectedState && hasModify(system, driver as DriverName)) {
     report('attributes', `should be ${expectedState} for ${requestedClass}, but is ${state}`)
   }
@@ -361,7 +363,11 @@ function checkExpectedAttributes(
 }
 
 /** Returns the expected status of a change to a class that is missing, is for another driver, or has unknown parameters. */
-function stateWithoutClass(className: string, driver: DriverName, { view, system }: AtRestContext): string | undefined {
+function expectStateWithoutClass(
+  className: string,
+  driver: DriverName,
+  { view, system }: AtRestContext,
+): string | undefined {
   const attributesClass = view.attributesClasses.get(className)
   if (!attributesClass) return 'Pending'
   if (attributesClass.driverName !== driver) return 'Infeasible'

@@ -2,12 +2,12 @@
 import type { ClassParameters, ExpectedAttributes } from '../attributes.ts'
 import type { CheckContext, Problem } from '../context.ts'
 import type { RecordedEvents } from '../recorded-events.ts'
-import { attachmentProblems } from './attachments.ts'
-import { capacityProblems } from './capacity.ts'
-import { claimProblems } from './claims.ts'
-import { podProblems } from './pods.ts'
-import { statefulSetProblems } from './stateful-sets.ts'
-import { journalProblems, storageProblems, volumeProblems } from './volumes.ts'
+import { findAttachmentProblems } from './attachments.ts'
+import { findCapacityProblems } from './capacity.ts'
+import { findClaimProblems } from './claims.ts'
+import { findPodProblems } from './pods.ts'
+import { findStatefulSetProblems } from './stateful-sets.ts'
+import { findJournalProblems, findStorageProblems, findVolumeProblems } from './volumes.ts'
 
 export interface AtRestContext extends Pick<CheckContext, 'system' | 'view' | 'exemptions'> {
   readonly classes: ClassParameters
@@ -15,24 +15,24 @@ export interface AtRestContext extends Pick<CheckContext, 'system' | 'view' | 'e
   readonly events: RecordedEvents
 }
 
-export const problemsOf = (context: AtRestContext): Problem[] => [
-  ...storageProblems(context),
-  ...journalProblems(context),
-  ...[...context.view.volumes.values()].flatMap((volume) => volumeProblems(volume, context)),
-  ...[...context.view.claims.values()].flatMap((claim) => claimProblems(claim, context)),
-  ...[...context.view.pods.values()].flatMap((pod) => podProblems(pod, context)),
-  ...attachmentProblems(context),
-  ...capacityProblems(context),
-  ...quotaProblems(context),
-  ...deletionProblems(context),
-  ...[...context.view.sets.values()].flatMap((set) => statefulSetProblems(set, context)),
+export const findProblems = (context: AtRestContext): Problem[] => [
+  ...findStorageProblems(context),
+  ...findJournalProblems(context),
+  ...[...context.view.volumes.values()].flatMap((volume) => findVolumeProblems(volume, context)),
+  ...[...context.view.claims.values()].flatMap((claim) => findClaimProblems(claim, context)),
+  ...[...context.view.pods.values()].flatMap((pod) => findPodProblems(pod, context)),
+  ...findAttachmentProblems(context),
+  ...findCapacityProblems(context),
+  ...findQuotaProblems(context),
+  ...findDeletionProblems(context),
+  ...[...context.view.sets.values()].flatMap((set) => findStatefulSetProblems(set, context)),
 ]
 
 /**
  * Checks that every quota has been counted. ../quotas.ts checks the figures at every commit. Without atomic commits the
  * quota controller leaves counting to the server, which counts a quota with the next write that needs it.
  */
-const quotaProblems = ({ system, view }: AtRestContext): Problem[] =>
+const findQuotaProblems = ({ system, view }: AtRestContext): Problem[] =>
   [...(system.setup.commits === 'atomic' ? view.quotas : [])].flatMap(([key, { spec, status }]) => {
     const uncountedResources = Object.keys(spec?.hard ?? {}).filter((name) => status?.used?.[name] === undefined)
     if (uncountedResources.length === 0) return []
@@ -41,7 +41,7 @@ const quotaProblems = ({ system, view }: AtRestContext): Problem[] =>
   })
 
 /** Returns the namespaces and attributes classes whose deletion does not complete. */
-function deletionProblems({ view }: AtRestContext): Problem[] {
+function findDeletionProblems({ view }: AtRestContext): Problem[] {
   const problems: Problem[] = []
   for (const [name, { metadata, status }] of view.namespaces) {
     if (!metadata.deletionTimestamp) continue

@@ -13,7 +13,7 @@ import {
   type Problem,
   parseAsset,
 } from '../context.ts'
-import { canCreate, copiesOf, driverOf, freeBytes, reachablePools, requestOf } from '../feasibility.ts'
+import { canCreate, copiesOf, driverOf, freeBytes, listReachablePools, requestOf } from '../feasibility.ts'
 import { cpusOf, priorityOf } from '../preemptions.ts'
 import type { AtRestContext } from './index.ts'
 
@@ -21,7 +21,7 @@ const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
 /** Number of CPUs of every simulated node. */
 const CPUS_MAX = 8
 
-export function podProblems(pod: ObjectOf<'pod'>, context: AtRestContext): Problem[] {
+export function findPodProblems(pod: ObjectOf<'pod'>, context: AtRestContext): Problem[] {
   const key = keyOfObject(pod)
   const createProblem = (rule: Problem['rule'], text: string): Problem[] => [{ rule, text: `pod ${key} ${text}` }]
   if (isDeleting(pod)) {
@@ -32,9 +32,9 @@ export function podProblems(pod: ObjectOf<'pod'>, context: AtRestContext): Probl
     )
   }
   if (hasEnded(pod)) return []
-  if (!pod.spec?.nodeName) return waitingProblems(pod, context, createProblem)
+  if (!pod.spec?.nodeName) return findWaitingProblems(pod, context, createProblem)
   if (pod.status?.phase === 'Running') return []
-  const reasons = reasonsOf(pod, context)
+  const reasons = listReasons(pod, context)
   if (reasons.length === 0)
     return createProblem('no reason', `is on ${pod.spec.nodeName}, does not run, and reports no reason`)
   return canRun(pod, context)
@@ -42,14 +42,14 @@ export function podProblems(pod: ObjectOf<'pod'>, context: AtRestContext): Probl
     : []
 }
 
-function reasonsOf(pod: ObjectOf<'pod'>, { events }: AtRestContext): string[] {
+function listReasons(pod: ObjectOf<'pod'>, { events }: AtRestContext): string[] {
   const waitingMessages = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => state?.waiting?.message ?? [])
   return [...events.about(pod.metadata.uid).filter((text) => text.startsWith('Warning')), ...waitingMessages]
 }
 
 type CreateProblem = (rule: Problem['rule'], text: string) => Problem[]
 
-function waitingProblems(pod: ObjectOf<'pod'>, context: AtRestContext, createProblem: CreateProblem): Problem[] {
+function findWaitingProblems(pod: ObjectOf<'pod'>, context: AtRestContext, createProblem: CreateProblem): Problem[] {
   // A pod with another scheduler name waits forever.
   if (!SCHEDULERS.includes(pod.spec?.schedulerName ?? SCHEDULERS[0]!)) return []
   const condition = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
@@ -99,7 +99,7 @@ function canHost(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, context: AtRestCo
     if (!canCreate(claim, storageClass, { system, view }, name)) return false
     // All claims of the pod must fit into one pool together.
     requiredBytes.set(driver, (requiredBytes.get(driver) ?? 0) + requestOf(claim) * copiesOf(storageClass))
-    return reachablePools(system, driver, name).some(
+    return listReachablePools(system, driver, name).some(
       (pool) => freeBytes(system, driver, pool) >= requiredBytes.get(driver)!,
     )
   })
@@ -108,10 +108,10 @@ function canHost(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, context: AtRestCo
 /** Whether another pod uses a ReadWriteOncePod claim. */
 function isUsedByAnotherPod(claim: ObjectOf<'claim'>, pod: ObjectOf<'pod'>, { view }: AtRestContext): boolean {
   if (!claim.spec?.accessModes?.includes('ReadWriteOncePod')) return false
-  return podsUsing(claim, view).some((other) => other !== pod && other.spec?.nodeName)
+  return listPodsUsing(claim, view).some((other) => other !== pod && other.spec?.nodeName)
 }
 
-const podsUsing = (claim: ObjectOf<'claim'>, view: AtRestContext['view']): ObjectOf<'pod'>[] =>
+const listPodsUsing = (claim: ObjectOf<'claim'>, view: AtRestContext['view']): ObjectOf<'pod'>[] =>
   [...view.pods.values()].filter(
     (pod) => !hasEnded(pod) && claimsOf(pod, view).some(({ key }) => key === keyOfObject(claim)),
   )
@@ -141,7 +141,7 @@ function canRun(pod: ObjectOf<'pod'>, context: AtRestContext): boolean {
       pod.spec?.containers.some((container) => container.volumeDevices?.some((device) => device.name === name)) ?? false
     // A claim and a volume that name each other are bound even if they do not match. The volume's mode then applies.
     if (isDevice !== (volume.spec?.volumeMode === 'Block')) return false
-    const otherPods = podsUsing(claim, view).filter((other) => other !== pod && other.spec?.nodeName)
+    const otherPods = listPodsUsing(claim, view).filter((other) => other !== pod && other.spec?.nodeName)
     const isSinglePod = claim.spec?.accessModes?.includes('ReadWriteOncePod')
     if (isSinglePod ? otherPods.length > 0 : otherPods.some(({ spec }) => spec?.nodeName !== nodeName)) return false
     // A driver may refuse to publish a volume read-only for one pod and writable for another.

@@ -8,7 +8,7 @@ import type { AtRestContext } from './index.ts'
 
 const REVISION_LABEL = 'controller-revision-hash'
 
-export function statefulSetProblems(set: ObjectOf<'set'>, { view }: AtRestContext): Problem[] {
+export function findStatefulSetProblems(set: ObjectOf<'set'>, { view }: AtRestContext): Problem[] {
   const key = keyOfObject(set)
   const createProblem = (rule: Problem['rule'], text: string): Problem[] => [
     { rule, text: `stateful set ${key} ${text}` },

@@ -5,14 +5,14 @@ import { EXTERNAL_PROVISIONER_FINALIZER, PRE_RESIZE_CAPACITY } from '../../../vo
 import type { System } from '../../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../../engine/view.ts'
 import { DRIVERS, type DriverName, MEMORY_PLUGIN_ASSETS } from '../../plan/catalog.ts'
-import { assetsIn, driverVolumeAt, isBound, isDeleting, type Problem } from '../context.ts'
-import { isIntended, journaledUids, VOLUME_PREFIX } from '../intents.ts'
+import { findDriverVolume, isBound, isDeleting, listAssets, type Problem } from '../context.ts'
+import { isIntended, listJournaledUids, VOLUME_PREFIX } from '../intents.ts'
 import type { AtRestContext } from './index.ts'
 
-export function storageProblems({ system, view, exemptions }: AtRestContext): Problem[] {
+export function findStorageProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   const problems: Problem[] = []
   const storedAssets = [
-    ...[...assetsIn(system)].map(({ asset, driverVolume }) => ({ asset, name: driverVolume.name })),
+    ...[...listAssets(system)].map(({ asset, driverVolume }) => ({ asset, name: driverVolume.name })),
     ...[...system.pluginVolumes.keys()].map((name) => ({ asset: assetName(MEMORY_PLUGIN_ASSETS, name), name })),
   ]
   for (const { asset, name } of storedAssets) {
@@ -21,7 +21,7 @@ export function storageProblems({ system, view, exemptions }: AtRestContext): Pr
     if (owners.length > 1)
       problems.push({ rule: 'leak', text: `${asset} has several PersistentVolumes: ${owners.join(', ')}` })
     // An intent covers a volume that may have been created. claims.ts checks that such a claim states what it waits for, and
-    // journalProblems that an entry of a deleted claim does.
+    // findJournalProblems that an entry of a deleted claim does.
     const isCovered = isIntended(name.slice(VOLUME_PREFIX.length), view)
     if (owners.length === 0 && !isCovered && !exemptions.isAbandoned(asset)) {
       problems.push({ rule: 'leak', text: `${asset} (${name}) leaked: it has no PersistentVolume` })
@@ -31,8 +31,8 @@ export function storageProblems({ system, view, exemptions }: AtRestContext): Pr
 }
 
 /** Checks the journals of intents: an entry remains only if an event reports what it waits for. */
-export function journalProblems({ view, events }: AtRestContext): Problem[] {
-  const uids = [...view.leases.values()].flatMap((lease) => [...journaledUids(lease)])
+export function findJournalProblems({ view, events }: AtRestContext): Problem[] {
+  const uids = [...view.leases.values()].flatMap((lease) => [...listJournaledUids(lease)])
   return uids
     .filter((uid) => events.about(uid).length === 0)
     .map((uid) => ({
@@ -41,7 +41,7 @@ export function journalProblems({ view, events }: AtRestContext): Problem[] {
     }))
 }
 
-export function volumeProblems(volume: ObjectOf<'volume'>, context: AtRestContext): Problem[] {
+export function findVolumeProblems(volume: ObjectOf<'volume'>, context: AtRestContext): Problem[] {
   const { system, view, exemptions, events } = context
   const problems: Problem[] = []
   const report = (rule: Problem['rule'], text: string) => void problems.push({ rule, text })
@@ -98,7 +98,7 @@ function isStored(system: System, asset: string): boolean {
   const [driver = '', handle = ''] = asset.split('^')
   return driver === MEMORY_PLUGIN_ASSETS
     ? system.pluginVolumes.has(handle)
-    : driverVolumeAt(system, asset) !== undefined
+    : findDriverVolume(system, asset) !== undefined
 }
 
 /** Whether an expansion is incomplete. A claim bound to a half-expanded volume has only the condition FileSystemResizePending. */
