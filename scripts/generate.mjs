@@ -1,5 +1,5 @@
 // Generates the messages of every src/**/proto/*.proto, offline, with the buf that npm installs. Writes JavaScript with
-// declarations to `gen` beside `proto`, because the project does not use TypeScript enums. The generated files are committed.
+// declarations to `gen` next to `proto`, because the project does not use TypeScript enums. The generated files are committed.
 
 import { execFileSync } from 'node:child_process'
 import { readdir, rm } from 'node:fs/promises'

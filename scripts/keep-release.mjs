@@ -1,4 +1,4 @@
-// Writes the program of this version to test/releases/, as one compressed file. The tests of mixed versions run it beside the
+// Writes the program of this version to test/releases/, as one compressed file. The tests of mixed versions run it with the
 // present program. Run it on the commit of a release. Packages stay outside the file: it imports them from node_modules.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'

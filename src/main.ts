@@ -6,7 +6,7 @@ import { runCommandLine } from './cli/run.ts'
 import { reportExit } from './runtime/exit-report.ts'
 import { createStopSignal } from './runtime/stop-signal.ts'
 
-/** Upper limit for a command to stop after a signal. Commands have shorter limits of their own. */
+/** Upper limit for a command to stop after a signal. Commands have their own, shorter limits. */
 const STOP_MS_MAX = 30_000
 /** Time after the end of the command for open handles, such as a hanging child process, to close. */
 const LINGER_MS_MAX = 2_000

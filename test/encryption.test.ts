@@ -119,7 +119,7 @@ describe('a server with encryption at rest', () => {
     await pollUntil(() => server.log().includes('rewrote stored values with the current encryption key'))
 
     await writeFile(configFile(), 'kind: Nonsense')
-    await pollUntil(() => server.log().includes('the new encryption configuration is not used; the old one stays'))
+    await pollUntil(() => server.log().includes('cannot use the new encryption configuration; keeping the old one'))
     await writeFile(configFile(), originalText) // without the new key, which is in use
     await pollUntil(() => server.log().includes(`does not have key \\"${rotation.key}\\"`))
     expect(await readMarker(server)).toBe(MARKER_BASE64)

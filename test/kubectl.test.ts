@@ -1,4 +1,4 @@
-// Runs the steps of kubectl-script.ts with each kubectl that kubectls.ts finds, against a server of its own. The servers run
+// Runs the steps of kubectl-script.ts with each kubectl that kubectls.ts finds, each against a separate server. The servers run
 // concurrently; the steps of one server run in order.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -39,7 +39,7 @@ const readUntilClosed = (socket: TLSSocket) =>
     socket.once('close', () => resolve(response))
   })
 
-/** Returns the status of a read on a connection of its own. */
+/** Returns the status of a read on a separate connection. */
 const readMap = () =>
   new Promise<number>((resolve, reject) => {
     server.open('GET', `${MAPS}/map-1`).then((response) => {

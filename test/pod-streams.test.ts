@@ -170,7 +170,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
         expect(bytes).toBe(OUTPUT_BYTES)
       })
 
-      it('SYS-26 gives the command a terminal of the size of its own', async () => {
+      it('SYS-26 gives the command a terminal of the same size as the client', async () => {
         const terminal = { rows: 33, columns: 99, input: { after: '33 99', text: 'typed\n' } }
         const script = `'stty size; read x; echo "got $x"; exit 5'`
         const { code, output } = await kubectlOnTerminal(program, `exec -it p -- sh -c ${script}`, terminal)

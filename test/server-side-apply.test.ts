@@ -1,4 +1,4 @@
-// Tests `kubectl apply --server-side` with each kubectl that kubectls.ts finds, against a server of its own. Each test has its
+// Tests `kubectl apply --server-side` with each kubectl that kubectls.ts finds, each against a separate server. Each test has its
 // own object.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

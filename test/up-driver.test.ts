@@ -191,7 +191,7 @@ describe('drivers that do not work', () => {
     ],
   } as const
 
-  it('SYS-6 are each logged with the reason, and a working driver beside them serves pods', async () => {
+  it('SYS-6 are each logged with the reason, while a working driver serves pods', async () => {
     const programs: string[] = []
     const pipe = join(dir, 'pipe')
     for (const [name, [text]] of Object.entries(PROGRAMS)) {

@@ -1,4 +1,4 @@
-// Builds another commit of this repository in a separate directory, to run its benchmarks beside those of this build.
+// Builds another commit of this repository in a separate directory, to compare its benchmarks with those of this build.
 import { execFile } from 'node:child_process'
 import { readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -25,7 +25,7 @@ describe('a generated block in a document', () => {
     expect(replaceBlock(PAGE, 'quota', 'figures')).toContain('<!-- bench:quota -->\nfigures\n<!-- bench:end -->\n')
   })
 
-  it('is the same when written again', () => {
+  it('does not change when it is written twice', () => {
     const replacedPage = replaceBlock(PAGE, 'api', 'new')
     expect(replaceBlock(replacedPage, 'api', 'new')).toBe(replacedPage)
   })

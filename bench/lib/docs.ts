@@ -1,5 +1,5 @@
 // Writes figures to docs/reference/performance.md, which has a block for each suite with its table and chart, and a summary.
-// The figures are stored beside the charts: a run of one suite keeps the figures of the others.
+// The figures are stored next to the charts: a run of one suite keeps the figures of the others.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { chartOf } from './chart.ts'

@@ -80,7 +80,7 @@ export interface HotFunction {
   readonly total: number
 }
 
-/** Returns the functions with the most time of their own, summed over all callers. */
+/** Returns the functions with the most self time, summed over all callers. */
 export function hottestFunctions(root: Flame, max: number): HotFunction[] {
   const times = new Map<string, { self: number; total: number }>()
   const visit = (flame: Flame, callers: ReadonlySet<string>) => {

@@ -43,7 +43,7 @@ export function textWidth(text: string, textClass: string): number {
   return width * em
 }
 
-/** Breaks text at spaces into lines that fit. A word that is too long has a line of its own. */
+/** Breaks text at spaces into lines that fit. A word that is too long gets a separate line. */
 export function wrapText(text: string, textClass: TextClass, widthMax: number): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {

@@ -15,7 +15,7 @@ export interface ForeignKind {
   readonly shortNames?: readonly string[]
   readonly categories?: readonly string[]
   readonly isDiscoverable?: true
-  /** Fields beside metadata. */
+  /** Fields in addition to metadata. */
   readonly fields?: Fields
 }
 

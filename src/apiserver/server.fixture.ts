@@ -61,7 +61,7 @@ export interface ServerFixtureOptions {
   /** With `usesRbac`, records which rules the components of the server process use, by their users. */
   readonly recordsRuleUse?: boolean
   readonly audit?: Audit
-  /** Admission plugins beside the standard ones, if `usesRbac` is not set. */
+  /** Admission plugins in addition to the standard ones, if `usesRbac` is not set. */
   readonly admissionPlugins?: readonly AdmissionPlugin[]
   /** Issues and accepts the tokens of ServiceAccounts. A request with an Authorization header is authenticated by its token. */
   readonly hasAccountTokens?: boolean

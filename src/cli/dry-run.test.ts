@@ -1,4 +1,4 @@
-// Checks that --dry-run changes nothing, for the commands on files and tokens. grow, migrate, retry and reset have tests of their own.
+// Checks that --dry-run changes nothing, for the commands on files and tokens. grow, migrate, retry and reset have separate tests.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -389,7 +389,7 @@ describe('the commands with the rights of the upstream roles', () => {
     await waitUntilDeleted(`${PODS}/web`)
     const resources = ['persistentvolumeclaims', 'persistentvolumes', 'volumeattachments.storage.k8s.io']
     const reviewedRequests = ['list', 'watch'].flatMap((verb) => resources.map((resource) => `${verb} ${resource}`))
-    expect(deniedRequests('node'), 'the agent asks for these rights in a review').toEqual(reviewedRequests)
+    expect(deniedRequests('node'), 'the agent requests these rights in a review').toEqual(reviewedRequests)
     expect(problems.filter((problem) => problem.startsWith('node:'))).toEqual([])
   })
 })

@@ -15,7 +15,7 @@ export interface CommandLineDeps extends ProgramDeps {
 }
 
 const COLUMNS_DEFAULT = 80
-/** Descriptions with fewer columns beside the flags are not wrapped. */
+/** Descriptions with fewer columns next to the flags are not wrapped. */
 const WRAPPED_COLUMNS_MIN = 20
 
 export async function runCommandLine(argv: readonly string[], deps: CommandLineDeps): Promise<number> {

@@ -54,7 +54,7 @@ describe('a client that may not patch', () => {
     expect((await client.get(configMapKind, ref)).data?.value).toBe('other')
   })
 
-  it('repeats the update if another client changed the object meanwhile', async () => {
+  it('repeats the update if another client has changed the object since it was read', async () => {
     const directClient = server.client()
     let changes = 0
     const racingClient = patchByUpdate<Client>({
@@ -152,7 +152,7 @@ describe('a commit of a client that may not patch some resources', () => {
     expect(status?.message).toBe('started')
   })
 
-  it('reads the object again if another client changed it meanwhile', async () => {
+  it('reads the object again if another client has changed it', async () => {
     let isChanged = false
     const stockClient = asStock(directClient, { hasCommits: true, allows: (request) => !isDenied(request) })
     const racingClient = patchByUpdate<Client>({

@@ -163,7 +163,7 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
   return stockClient
 }
 
-/** The number of forms that differ: a multiple of the lengths of the lists of empty forms. */
+/** The number of different forms: a multiple of the length of each list of empty forms. */
 const FORM_COUNT = 6
 
 /** The fields in which a stock server accepts `storage` and no other resource of Kubernetes. */

@@ -51,7 +51,7 @@ describe('an attached volume', () => {
     })
   }
 
-  it('PLUS-11 delays the return of a fenced node until it is unmounted, if its pod was removed meanwhile', async () => {
+  it('PLUS-11 delays the return of a fenced node until it is unmounted, if its pod was removed while the agent was stopped', async () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
     await fixture.createVolume('orders')
     await createAttachment(fixture, attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE }))

@@ -111,7 +111,7 @@ describe('the agent, for volumes without a CSI driver', () => {
     expect(containerStatuses[0].state.waiting.reason).toBe('CreateContainerConfigError')
   })
 
-  it('SYS-26 evicts a pod whose emptyDir exceeds its size limit, even if the agent is killed meanwhile', async () => {
+  it('SYS-26 evicts a pod whose emptyDir exceeds its size limit, even if the agent is killed during the eviction', async () => {
     const fixture = await createAgentFixture()
     const volumes = [{ name: 'scratch', emptyDir: { sizeLimit: '10' } }]
     const uid = await fixture.createPod('shop', [], podFields(volumes, [{ name: 'scratch', mountPath: '/s' }]))

@@ -1,4 +1,4 @@
-// Composes the cluster's controllers. `stowage up` runs them beside its API server (server/components.ts), `stowage controllers`
+// Composes the cluster's controllers. `stowage up` runs them in the API server process (server/components.ts), `stowage controllers`
 // in a separate process. Controllers that need the server's keys are in server/server-controllers.ts.
 import { setMaxListeners } from 'node:events'
 import type { Registry } from 'prom-client'

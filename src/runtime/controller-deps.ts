@@ -12,6 +12,6 @@ export interface ControllerDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics?: ClientMetrics
-  /** The workers that all controllers share. Default: each controller has workers of its own. */
+  /** The workers that all controllers share. Default: each controller has separate workers. */
   readonly workerBudget?: WorkerBudget
 }

@@ -118,7 +118,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     return true
   }
 
-  /** Returns false if another process holds the lease, or if it was changed or deleted meanwhile. */
+  /** Returns false if another process holds the lease, or if the lease was changed or deleted since it was read. */
   async function renewObserved(lease: Readonly<Lease>, signal: AbortSignal): Promise<boolean> {
     const sentMs = clock.monotonicMs()
     if (lease.spec?.holderIdentity !== identity) return false

@@ -22,7 +22,7 @@ export interface ClientMetrics {
   /** This process's operations. Absent if they are not listed. */
   readonly operations?: OperationRegistry
   setLeadership(name: string, isLeader: boolean): void
-  /** Counts a failure of the work of the leader. */
+  /** Counts a failure of the leader's work. */
   countLeaderWorkFailure(name: string): void
   /** Sets whether this process lacks a right. */
   setMissingRight(verb: string, resource: string, isMissing: boolean): void

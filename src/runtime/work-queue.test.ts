@@ -37,7 +37,7 @@ describe('a work queue', () => {
     await queueRun
   })
 
-  it('does not process a key twice at the same time, and processes it again if it was added meanwhile', async () => {
+  it('does not process a key twice at the same time, and processes it again if it was added during processing', async () => {
     const { queue, processedKeys, run, abort } = createHarness({ workers: 4 })
     const finishes: (() => void)[] = []
     const queueRun = run(() => new Promise((resolve) => finishes.push(() => resolve(done))))

@@ -26,7 +26,7 @@ export interface WorkQueueOptions {
   readonly log?: Logger
   /** The maximum number of keys that are processed concurrently. Default 10. */
   readonly workers?: number
-  /** The workers that this queue shares with others. Default: the queue has `workers` of its own. */
+  /** The workers that this queue shares with others. Default: the queue starts `workers` that it does not share. */
   readonly workerBudget?: WorkerBudget
   /** A key's backoff after failures and retries without a time. Default: 50 ms, doubled up to 5 minutes. */
   readonly backoff?: Backoff
@@ -120,7 +120,7 @@ const RETRY_BURST = 500
 /** The number of stuck keys whose reason is stored. Beyond this, the oldest reason is dropped. */
 const STUCK_REASONS_MAX = 100_000
 const MISSING_RIGHT_RETRY_MS = 30_000
-/** After more consecutive failures than this, a key that was added meanwhile waits for its backoff. */
+/** After more consecutive failures than this, a key that was added during its reconcile waits for its backoff. */
 const IMMEDIATE_RETRIES_MAX = 3
 const REASON_LENGTH_MAX = 2_000
 
@@ -330,7 +330,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         const isTimed = outcome.afterMs !== undefined
         const afterMs = outcome.afterMs ?? Math.max(backoffMs(backoff, item.failures, random), nextRetryDelayMs())
         item.failures = isTimed ? 0 : item.failures + 1
-        // The key was added meanwhile: retry immediately, unless it keeps failing, because the reconcile itself may add it.
+        // The key was added during its reconcile: retry immediately, unless it keeps failing, because the reconcile itself may add it.
         if (isAddedAgain && !item.lacksRight && item.failures <= IMMEDIATE_RETRIES_MAX) setReady(item)
         else setWaiting(item, afterMs)
         return

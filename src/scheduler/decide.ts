@@ -72,7 +72,7 @@ export function decide(
   const message = nodes.length === 0 ? NO_NODES : noNodeFitsMessage(statuses, [...explanations, ...postFilterMessage])
   const rejectedBy = new Set(nodes.length === 0 ? plugins.map(({ name }) => name) : result.rejectedBy)
   const reasons = [...statuses.values()].flatMap((status) => status.reasons)
-  // A pod that waits for its victims has no signature: the other pods of its class must find victims of their own.
+  // A pod that waits for its victims has no signature: the other pods of its class must find other victims.
   const isWaiting = preemption !== undefined && preemption.result.is !== 'rejected'
   if (isWaiting) rejectedBy.add(preemption.pluginName)
   const classSignature = isWaiting ? undefined : (signature ?? signPod(info, plugins))

@@ -35,7 +35,7 @@ export function runFilters(active: readonly ActivePlugin[], node: NodeInfo): Plu
 }
 
 /**
- * Like runFilters, but the pod must also fit beside nominated pods. Both are checked, because those pods may land on another
+ * Like runFilters, but the pod must also fit together with nominated pods. Both are checked, because those pods may land on another
  * node, or share a volume with this pod.
  */
 export function runFiltersWithNominated(
@@ -64,7 +64,7 @@ export interface SearchOptions {
   /** Index of the first node to filter. Each search continues where the previous one ended, so that all nodes are used. */
   readonly startAt: number
   readonly random: Random
-  /** Returns the nominated pods beside which the pod must fit on the node. Absent if there are none. */
+  /** Returns the nominated pods that must fit on the node together with the pod. Absent if there are none. */
   readonly nominatedPodsOn?: ((node: NodeInfo) => readonly PodInfo[]) | undefined
 }
 

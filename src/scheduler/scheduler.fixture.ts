@@ -131,7 +131,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
 
   type Deps = ControllerDeps & { readonly events: EventRecorder }
   type Runnable = { run(signal: AbortSignal): Promise<void> }
-  /** Runs the components with caches of their own. Returns a function that stops them. */
+  /** Runs the components with separate caches. Returns a function that stops them. */
   function run(createComponents: (deps: Deps) => Runnable[], componentClient: Client) {
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)

@@ -123,7 +123,7 @@ export class WatchHub {
 
   /** Delivers the next changes to one watcher, within the budget. */
   #replaySlice(watcher: Watcher, budget: { events: number; changes: number }): void {
-    if (watcher.state !== 'replaying') return // closed meanwhile
+    if (watcher.state !== 'replaying') return // the watch was closed
     const logs = this.#options.logsFor(watcher.prefix)
     const floor = Math.max(...logs.map((log) => log.floor))
     if (watcher.deliveredRevision < floor) {

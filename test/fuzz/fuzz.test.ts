@@ -11,7 +11,7 @@ import { VALIDATED_KINDS } from './validator/index.ts'
 
 const SEED = Number(process.env.FUZZ_SEED ?? 20_260_101)
 const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 40_000)
-/** Each run has a store of its own. */
+/** Each run has a separate store. */
 const RUNS = 4
 const RUN_MS_MAX = 600_000
 /** Mutated objects after which the validator must have reported one. */

@@ -46,7 +46,7 @@ async function startServerCommand(command: 'up' | 'server', flags: readonly stri
   server = await startServer({ dataDir: join(dir, 'data'), command, flags })
   if (command === 'server') return post(DRIVERS, { metadata: { name: DRIVER }, spec: { storageCapacity: true } })
   await pollUntil(async () => (await server.call('GET', `${DRIVERS}/${DRIVER}`)).status === 200)
-  await remove(`${CLASSES}/${DRIVER}`) // the tests create classes of their own, and expect no capacity of others
+  await remove(`${CLASSES}/${DRIVER}`) // the tests create their own classes, and expect no capacity of others
 }
 
 /** Starts the killed API server again at its address. */

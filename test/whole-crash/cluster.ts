@@ -11,7 +11,7 @@ export interface Component {
   readonly name: string
   /** For example `agent`. */
   readonly kind: string
-  /** Its node. Absent for components that run beside the server. */
+  /** Its node. Absent for components that do not run on a node. */
   readonly node?: string
   start(): Promise<void>
   kill(): Promise<void>
@@ -114,7 +114,7 @@ export interface DaemonComponents {
   unexpectedExits(): string[]
 }
 
-/** Creates the components beside the servers: replicas of the controllers and the scheduler, and the components of the nodes. */
+/** Creates the components other than the servers: replicas of the controllers and the scheduler, and the components of the nodes. */
 export async function createDaemons(
   dir: string,
   nodes: readonly string[],

@@ -149,7 +149,7 @@ describe('apply', () => {
     expect(machine.applyAs('me', { colour: 'red' }).object).not.toHaveProperty('engine')
   })
 
-  it('keeps fields that the server added beside fields of other managers', () => {
+  it('keeps fields that the server added to an object with fields of other managers', () => {
     const appliedMachine = emptyMachine.applyAs('me', { labels: { a: '1' } }).applyAs('other', { labels: { b: '2' } })
     const machine = withUnowned(appliedMachine, { labels: { a: '1', b: '2', added: '3' } })
     expect(machine.applyAs('me', {}).object.labels).toEqual({ b: '2', added: '3' })

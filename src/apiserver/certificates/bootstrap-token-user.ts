@@ -2,7 +2,7 @@
 import type { BootstrapToken } from '../../api/kinds/secret/bootstrap-token-secret.ts'
 import type { UserInfo } from '../security/index.ts'
 
-/** The attribute of the user of a token that is bound to a node. */
+/** The user attribute that names the node to which a token is bound. */
 const NODE_ATTRIBUTE = 'stowage.dev/node-name'
 
 export const userOfBootstrapToken = ({ id, nodeName, groups }: BootstrapToken): UserInfo => ({

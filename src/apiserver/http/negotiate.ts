@@ -21,7 +21,7 @@ export interface AcceptClause {
 const PLAIN_JSON: AcceptedForm = { form: 'object', media: 'json', metaVersion: 'v1' }
 const SUPPORTED_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA]
 
-/** Returns the accepted form. `forms` are those that the endpoint supports besides the plain object. */
+/** Returns the accepted form. `forms` are those that the endpoint supports in addition to the plain object. */
 export function negotiate(accept: string | undefined, forms: readonly Form[]): AcceptedForm {
   if (!accept || accept === 'application/json' || accept === '*/*') return PLAIN_JSON
   for (const clause of parseAccept(accept)) {

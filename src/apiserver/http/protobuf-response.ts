@@ -38,7 +38,7 @@ export const encodeTypedValue = (type: ObjectType, value: TypedValue): Buffer =>
 /** The size of the length prefix of a watch event. */
 const FRAME_HEAD_BYTES = 4
 
-/** Encodes one event of a watch: its length in four bytes, and the event without an envelope of its own. */
+/** Encodes one event of a watch: its length in four bytes, and the event without an envelope. */
 export function encodeFrame(type: string, object: Uint8Array): Buffer {
   const writer = createProtobufWriter()
   writer.writeString(1, type)

@@ -25,7 +25,7 @@ export interface NodeAuthorizationOptions {
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
-  /** The authorizer of other users, and of requests of nodes that the node authorizer does not allow. */
+  /** Authorizes other users, and requests from nodes that the node authorizer does not allow. */
   readonly next: Authorizer
 }
 

@@ -355,7 +355,7 @@ describe('NodeRestriction', () => {
     expect((await send('POST', `${PODS}/pending/binding`, binding)).status).toBe(403)
   })
 
-  it('SYS-19 lets a node create only mirror pods of its own, which name no other objects', async () => {
+  it('SYS-19 lets a node create only its own mirror pods, which refer to no other objects', async () => {
     const { send, create } = await openServer()
     const { metadata } = await create('/api/v1/nodes', { metadata: { name: 'n1' } })
     const owner = { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: metadata.uid, controller: true }

@@ -34,7 +34,7 @@ export interface WriteTarget {
   readonly subresource: string
   readonly user: UserInfo
   readonly dryRun: boolean
-  /** Owner of the fields that the write sets. Absent for writes of the server itself. */
+  /** Owner of the fields that the write sets. Absent for the server's own writes. */
   readonly fieldManager?: string
   /** Leases that the sender must hold when the write is committed. */
   readonly fences?: readonly LeaseFence[] | undefined

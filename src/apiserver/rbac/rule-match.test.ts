@@ -31,7 +31,7 @@ describe('ruleAllows', () => {
     expect(ruleAllows(rule({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }), request('bind', 'roles'))).toBe(true)
   })
 
-  it('SYS-9 treats a subresource as a resource of its own', () => {
+  it('SYS-9 treats a subresource as a separate resource', () => {
     const log = request('get', 'pods', { subresource: 'log' })
     expect(ruleAllows(rule({}), log)).toBe(false)
     expect(ruleAllows(rule({ resources: ['pods/*'] }), log)).toBe(false)

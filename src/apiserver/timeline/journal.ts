@@ -62,7 +62,7 @@ export const PENDING_ACTIVITIES_MAX = 5_000
 /** A chunk with more records is followed by another one. */
 const CHUNK_RECORDS_MAX = 1_000
 /**
- * A transaction with more writes has a chunk of its own, because the store may reject it as too large after its records were
+ * A transaction with more writes has a separate chunk, because the store may reject it as too large after its records were
  * added to the chunk of other transactions.
  */
 const SHARED_CHUNK_WRITES_MAX = 16

@@ -34,7 +34,7 @@ const PATCH_TYPES: Readonly<Record<string, PatchType>> = {
 }
 
 export const PATCH_MEDIA = Object.keys(PATCH_TYPES)
-/** The media types of patches of a Scale, which has no managed fields of its own. */
+/** The media types of patches to a Scale, which has no managed fields. */
 export const SCALE_PATCH_MEDIA = PATCH_MEDIA.filter((media) => media !== APPLY_MEDIA)
 
 /** A parsed patch that is not yet validated against the kind. */
@@ -45,7 +45,7 @@ export interface PatchBody {
 
 export const isApply = (contentType: string | undefined): boolean => mediaType(contentType) === APPLY_MEDIA
 
-/** Maximum number of fields in a JSON patch: up to four per operation, besides those of their values. */
+/** Maximum number of fields in a JSON patch: up to four per operation, plus those of their values. */
 const JSON_PATCH_KEYS_MAX = 50_000
 
 export async function parsePatch(
@@ -90,7 +90,7 @@ export function patchVerb(
   }
 }
 
-/** The type of the body that is patched: the object, or a subresource with a body of its own. */
+/** The type of the body that is patched: the object, or a subresource with a separate body. */
 interface PatchedBody {
   readonly group: string
   readonly kind: string

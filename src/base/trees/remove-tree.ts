@@ -1,6 +1,6 @@
-// Deletes a directory tree. On Linux it deletes nothing outside the tree, even if another program renames entries in the tree
-// meanwhile: a program that still has the volume mounted could replace a directory with a link between check and use. Therefore
-// each directory is opened without following links, and its entries are accessed through the open descriptor.
+// Deletes a directory tree. On Linux it deletes nothing outside the tree, even if another program renames entries at the same
+// time: a program that still has the volume mounted could replace a directory with a link between check and use. Therefore each
+// directory is opened without following links, and its entries are accessed through the open descriptor.
 import { chmod, type FileHandle, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
 import { describeDiskError, errorCode } from '../disk-error.ts'
 import { descriptorPath, entryPath, openDirectory, openEntry } from './open-entry.ts'

@@ -92,7 +92,7 @@ describe('the data of the console', () => {
       expect(lines.lines[0].message).toContain('missing')
       const unknown = await console.request('/data/why?kind=pvc&namespace=default&name=orphn')
       expect(unknown).toMatchObject({
-        status: 200, // the page may ask for a claim that was deleted meanwhile
+        status: 200, // the page may request a claim that has been deleted
         body: { problem: expect.stringContaining('Similar names: orphan') },
       })
       expect((await console.request('/data/why?kind=secret&name=a')).status).toBe(400)

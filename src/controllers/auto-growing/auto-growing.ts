@@ -118,7 +118,7 @@ export function createAutoGrowingController(options: AutoGrowingOptions): AutoGr
     }
   }
 
-  /** The patch fails if the claim has changed: a size that a user has set meanwhile is not overwritten. */
+  /** The patch fails if the claim has changed: a size that a user has set since is not overwritten. */
   async function setRequest(claim: Claim, plan: Extract<AutoGrowPlan, { do: 'grow' | 'lower' }>): Promise<Outcome> {
     const { to, record, message } = plan
     const { namespace, name, uid, resourceVersion } = claim.metadata

@@ -1,7 +1,7 @@
 // Builds the four writes of a binding. After a crash between two of them the next reconcile writes the remaining ones.
-//   1 volume          claimRef       no other claim can bind the volume any more
+//   1 volume          claimRef       no other claim can bind the volume
 //   2 volume status   phase Bound
-//   3 claim           volumeName     the claim can bind no other volume any more
+//   3 claim           volumeName     the claim can bind no other volume
 //   4 claim status    phase Bound, capacity and access modes of the volume
 // The first write of each object requires the resourceVersion that the plan was based on: of two concurrent binders,
 // only one succeeds. The second write requires only the uid.

@@ -116,7 +116,7 @@ describe('the claim waker', () => {
     expect([...harness.volumeByClaim]).toEqual([['default/a', 'x']])
   })
 
-  it('PROV-5 wakes no claim for a volume that is being bound, even if it changes meanwhile', () => {
+  it('PROV-5 wakes no claim for a volume that is being bound, even if the volume changes', () => {
     const harness = createHarness()
     harness.volumes.put(aVolume({ name: 'x' }))
     harness.index.assume('x')

@@ -65,7 +65,7 @@ describe('a binder that crashes', () => {
 })
 
 describe('a binder among other writers', () => {
-  it('PROV-5 chooses another volume if the chosen one was bound meanwhile', async () => {
+  it('PROV-5 chooses another volume if the chosen one was bound to another claim', async () => {
     let isBoundByRival = false
     fixture = await createBindingFixture({
       wrapClient: (client) => ({

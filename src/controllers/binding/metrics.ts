@@ -109,7 +109,7 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
 
 type Add = (labels: Record<string, string>) => void
 
-/** Returns the Kubernetes plugin name: that of the CSI driver, or that of the in-tree plugin of the source. */
+/** Returns the Kubernetes plugin name, which depends on whether the source is a CSI driver or an in-tree plugin. */
 function pluginOf({ spec = {} }: Volume): string {
   if (spec.csi) return `kubernetes.io/csi:${spec.csi.driver}`
   const [source] = volumeSources(spec)

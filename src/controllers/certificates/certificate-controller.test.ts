@@ -305,7 +305,7 @@ describe('the certificate controller', () => {
 })
 
 describe('the token cleaner', () => {
-  it('SYS-19 does not log a deletion if the token was changed meanwhile', async () => {
+  it('SYS-19 does not log a deletion if the token has changed since it was read', async () => {
     let attempts = 0
     const { api, cleanerMessages } = await startController({
       wrapCleanerClient: (client) => ({

@@ -76,7 +76,7 @@ export function createCertificateController(deps: CertificateControllerDeps): Ce
       await apply(csr, action)
       return done // the change of the request causes the next reconcile
     } catch (error) {
-      if (isConflict(error) || isNotFound(error)) return done // changed meanwhile
+      if (isConflict(error) || isNotFound(error)) return done // changed since it was read
       throw error
     }
   }

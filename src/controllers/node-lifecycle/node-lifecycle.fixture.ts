@@ -153,7 +153,7 @@ export async function createNodeLifecycleFixture() {
       ((await client.get(nodeKind, { name })).spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).sort(),
     pod: (name: string): Promise<Readonly<Pod> | undefined> =>
       client.get(podKind, { namespace: 'default', name }).catch(() => undefined),
-    /** Advances the clock, and meanwhile renews the leases of the nodes in `aliveNodes`. */
+    /** Advances the clock while renewing the leases of the nodes in `aliveNodes`. */
     async advance(ms: number) {
       for (let remainingMs = ms; remainingMs > 0; remainingMs -= RENEW_MS) {
         await settle()

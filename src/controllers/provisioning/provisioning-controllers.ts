@@ -1,5 +1,5 @@
 // The controllers of one Provisioner: one for claims that request a volume and one for released volumes. They run in the
-// control plane or in a process beside any Kubernetes API server. With leader election, they are created for each term,
+// control plane or in a separate process with any Kubernetes API server. With leader election, they are created for each term,
 // because their state in memory is valid for one term only.
 // plan-claim.ts and plan-volume.ts plan; reconcile-claim.ts and reconcile-volume.ts apply the plans.
 

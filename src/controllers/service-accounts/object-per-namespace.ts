@@ -11,7 +11,7 @@ export interface ObjectPerNamespace<T extends KubeObject> {
   readonly name: string
   readonly kind: Kind<T>
   readonly objectName: string
-  /** The fields of a new object besides metadata.name and metadata.namespace. */
+  /** The fields of a new object other than metadata.name and metadata.namespace. */
   readonly content: Omit<T, 'metadata'> & { readonly metadata?: object }
   /** Returns the repaired object, or undefined if the object needs no repair. */
   repair?(object: Readonly<Stored<T>>): T | undefined

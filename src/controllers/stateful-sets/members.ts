@@ -51,7 +51,7 @@ export function indexMembers({ pods, revisions }: Pick<StatefulSetContext, 'pods
 
 const orphanKey = (namespace: string | undefined, setName: string): string => `${namespace}/${setName}`
 
-/** Returns the set's pods, after adoption and release. Throws a conflict if a pod has changed meanwhile. */
+/** Returns the set's pods, after adoption and release. Throws a conflict if a pod has changed since it was read. */
 export async function claimPods(
   set: StoredSet,
   selector: LabelSelector,

@@ -8,7 +8,7 @@ export interface SimulationResult {
   readonly rejected: readonly RejectedObject[]
   readonly nodes: readonly RemainingNode[]
   readonly classes: readonly RemainingClass[]
-  /** The quotas of the namespaces of the new objects. */
+  /** The quotas in the namespaces of the new objects. */
   readonly quotas: readonly RemainingQuota[]
   /** Set if nodes of a group were added. */
   readonly nodeGroup?: NodeGroupResult

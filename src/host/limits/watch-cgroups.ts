@@ -36,7 +36,7 @@ export async function watchCgroups(root: string, onCreate: () => void): Promise<
         watches.set(path, watcher)
         isNew = true
       } catch {
-        return false // removed meanwhile, or no watch is left
+        return false // it was removed, or no watch is left
       }
     }
     for (const child of await childrenOf(path)) if (await add(child)) isNew = true

@@ -128,7 +128,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
 
   /**
    * Marks runs whose process has not written its PID as lost: an earlier agent was killed while it started them. If such a
-   * process exists after all, it finds the PID file and exits, so that it does not run beside the next run.
+   * process exists after all, it finds the PID file and exits, so that it does not run at the same time as the next run.
    */
   async function markLostRuns(pod: Readonly<Stored<Pod>>): Promise<void> {
     for (const { name } of listContainers(pod)) {

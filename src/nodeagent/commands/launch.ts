@@ -50,7 +50,7 @@ export interface LaunchOptions {
 //
 // `enter` resolves mount paths and the working directory inside the new root, part by part: a link such as /var/run -> /run, or one
 // that a pod created in a volume, would otherwise lead to the machine. The shell's working directory is the open
-// directory, so that a missing part is created in it even if its name is replaced meanwhile, and after each step its real
+// directory, so that a missing part is created in it even if its name is replaced in between, and after each step its real
 // path must be in the new root. A volume gets its options before it is moved to its mount path, for the same reason. The move
 // does not update utab of mount(8), which a user without root may not write, and mount(8) reports that as a failure.
 //

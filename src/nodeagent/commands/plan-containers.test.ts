@@ -65,7 +65,7 @@ describe('planContainers', () => {
     expect(started(aPod(), [aState('one')], [aState('main', running())])).toBeUndefined()
   })
 
-  it('SYS-26 waits for the startup of a sidecar, keeps it running, and restarts it beside the main containers', () => {
+  it('SYS-26 waits for the startup of a sidecar, keeps it running, and restarts it while the main containers run', () => {
     const pod = aPod('Never')
     const main = [aState('main')]
     expect(started(pod, [sidecar('s')], main)).toBe('s')
@@ -123,7 +123,7 @@ describe('planContainers', () => {
     expect(plan(aPod('OnFailure'), [], main).stopSidecars).toBe(false)
   })
 
-  it('SYS-26 starts an ephemeral container beside running main containers, and never again', () => {
+  it('SYS-26 starts an ephemeral container while main containers run, and never restarts it', () => {
     const planWith = (main: ContainerState, ephemeral: ContainerState) =>
       planContainers(aPod(), { init: [], main: [main], ephemeral: [ephemeral] }, NOW)
     const main = aState('main', running())

@@ -3,7 +3,7 @@
 //   init containers        one after the other, each until it has succeeded
 //   sidecar containers     started in their turn; the next container waits until they have started, and they keep running
 //   main containers        all, after the init containers; postStart of one delays the next
-//   ephemeral containers   beside the main containers, once
+//   ephemeral containers   while the main containers run, once
 //   all main containers    have exited and are not restarted: the sidecars are stopped
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'

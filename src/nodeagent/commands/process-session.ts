@@ -29,7 +29,7 @@ function listProcesses(): ProcessEntry[] {
       const [, parent, , session] = text.slice(text.lastIndexOf(')') + 2).split(' ')
       return [{ pid: Number(name), parent: Number(parent), session: Number(session) }]
     } catch {
-      return [] // has exited meanwhile
+      return [] // it has already exited
     }
   })
 }

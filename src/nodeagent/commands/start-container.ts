@@ -33,7 +33,7 @@ export interface ContainerSources {
   readonly resources: NodeResources
   /** Address of the machine, which its pods share. */
   readonly address: string
-  /** The commands of images, besides those that images.ts lists. */
+  /** The commands of images, in addition to those that images.ts lists. */
   readonly imageCommands?: readonly ImageCommand[]
   /** URL of the API server, for KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT of the containers. */
   readonly serverUrl?: string

@@ -50,7 +50,7 @@ export function readTerminalPath(pipe: Readable): Promise<string | undefined> {
 export async function resizeTerminal(path: string, size: TerminalSize): Promise<void> {
   if (!/^\/dev\/pts\/\d+$/.test(path)) return
   const args = ['-F', path, ...sizeArguments(size)]
-  // The terminal may have been closed meanwhile.
+  // The terminal may already be closed.
   await promisify(execFile)(findTool('stty'), args, { cwd: '/', env: {} }).catch(() => {})
 }
 

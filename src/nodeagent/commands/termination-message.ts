@@ -28,7 +28,7 @@ export async function readTerminationMessage(
   return log || undefined
 }
 
-/** Returns the end of the last lines of the log. */
+/** Returns the last lines of the log, truncated at the start. */
 async function readLogEnd(path: string, bytesMax: number): Promise<string> {
   let end: Buffer = Buffer.alloc(0)
   for await (const chunk of readLog(path, { tailLines: LOG_LINES_MAX }, { signal: new AbortController().signal })) {

@@ -46,7 +46,7 @@ export interface NodeDisk {
    * link that leads out of `root`.
    */
   makeSubPath(root: string, subPath: string): Promise<string>
-  /** Bind-mounts the subPath by its open file descriptor, because its name could meanwhile be replaced with a link. */
+  /** Bind-mounts the subPath by its open file descriptor, because its name could be replaced with a link in between. */
   bindSubPath(root: string, subPath: string, target: string): Promise<void>
 }
 

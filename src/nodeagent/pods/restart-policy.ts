@@ -4,7 +4,7 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 
 type RestartingContainer = Pick<Container, 'restartPolicy' | 'restartPolicyRules'>
 
-/** Whether an init container keeps running beside the main containers. */
+/** Whether an init container keeps running while the main containers run. */
 export const isSidecar = ({ restartPolicy }: RestartingContainer): boolean => restartPolicy === 'Always'
 
 /** Whether a main container that exited with this code is started again. */

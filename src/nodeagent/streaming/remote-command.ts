@@ -93,7 +93,7 @@ async function finish(
   cancelTimer()
 }
 
-/** Runs one call at a time, then only the latest of the calls that arrived meanwhile, because each starts a process. */
+/** Runs one call at a time, then only the latest of the calls that arrived during it, because each starts a process. */
 function runLatest<T>(run: (value: T) => Promise<void>): (value: T) => void {
   let next: { readonly value: T } | undefined
   let isRunning = false

@@ -52,7 +52,7 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
   if (isEmbedded) {
     await checkStoreExists(dataDir)
     await ensureDirectory(storeDirOf(dataDir)).catch(throwUnusable)
-    await requireUnusedDirectory(storeDirOf(dataDir)) // before anything is written beside the store
+    await requireUnusedDirectory(storeDirOf(dataDir)) // before anything else is written to the data directory
   } else warnAboutPlainText(location, log)
   const encryption = await loadEncryption({
     configFile: options.encryptionProviderConfig,

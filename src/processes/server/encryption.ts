@@ -19,7 +19,7 @@ import { UsageError } from '../../base/usage-error.ts'
 import { watchFiles } from '../../base/watch-files.ts'
 import { STORE_FILE, type Store } from '../../store/index.ts'
 
-/** The configuration file that a server creates beside its credentials. */
+/** The configuration file that a server creates in its credentials directory. */
 export const ENCRYPTION_FILE = 'encryption.yaml'
 
 export interface LoadEncryptionOptions {

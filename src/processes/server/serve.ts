@@ -102,7 +102,7 @@ export interface ServeOptions {
   readonly maxVolumesPerNode: number | undefined
   /** Options of the pods on this machine's nodes. */
   readonly podOptions: PodOptions
-  /** Whether the scheduler runs beside the controllers. */
+  /** Whether the scheduler runs with the controllers. */
   readonly hasScheduler: boolean
   /** How long a driver must be missing on a node before its capacity objects are deleted. Default: 10 min. */
   readonly capacityMissingForMs: number | undefined
@@ -268,7 +268,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Nodes run only beside controllers. By default, servers that share a store run one node each. */
+/** Nodes run only if the controllers do. By default, servers that share a store run one node each. */
 function countNodes({ nodes, hasControllers }: ServeOptions, isShared: boolean): number {
   if (!hasControllers) return 0
   return nodes ?? (isShared ? DEFAULT_NODES_SHARED : DEFAULT_NODES)

@@ -284,7 +284,7 @@ export class SchedulingQueue {
     }
   }
 
-  /** Activates a pod that changed while it was in flight. Returns true if the pod was changed or removed meanwhile. */
+  /** Activates a pod that changed while it was in flight. Returns true if the pod was changed or removed while in flight. */
   #activateIfChanged(pod: QueuedPod): boolean {
     if (this.#pods.get(pod.key) !== pod) return true
     if (!pod.updatedInfo) return false

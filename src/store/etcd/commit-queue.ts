@@ -7,7 +7,7 @@ import { SUB_REVISIONS } from './revision-mapping.ts'
 
 export const GROUP_TRANSACTIONS_MAX = 100 // below etcd's default limit of 128 operations, to leave room for larger transactions
 const GROUP_BYTES_MAX = 1024 * 1024 // etcd's default limit is 1.5 MiB (--max-request-bytes)
-const GROUP_OPERATIONS = 2 // operations of a group beside those of its transactions
+const GROUP_OPERATIONS = 2 // operations of a group in addition to those of its transactions
 const CALLS_MAX = 2 // etcd syncs one group to disk while it receives the next
 
 /** Writes that etcd performs only if every read key still has the same revision. Revision 0 means that the key is absent. */

@@ -253,7 +253,7 @@ export class EtcdStore implements Store {
         const state = await this.#stateAt(startRevision)
         this.#replica.load(state, lastRevisionIn(startRevision, group.kvs[0], this.#mapping))
       } catch (error) {
-        if (error instanceof EtcdRejectedError && error.isCompacted) continue // compacted meanwhile: start at a later revision
+        if (error instanceof EtcdRejectedError && error.isCompacted) continue // the revision was compacted: start at a later revision
         throw error
       }
       this.#feed = startFeed({
@@ -316,7 +316,7 @@ export class EtcdStore implements Store {
         this.#scheduleExpiry()
         return
       } catch {
-        await this.#clock.sleep(RETRY_MS) // meanwhile calls fail with StoreUnavailableError
+        await this.#clock.sleep(RETRY_MS) // until it reconnects, calls fail with StoreUnavailableError
       }
     }
   }

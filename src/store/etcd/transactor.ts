@@ -101,7 +101,7 @@ export class Transactor {
     return runDecision(decide, { get, list, holderOf: (key) => this.#locks.holderOf(key), canContinue })
   }
 
-  /** Adds the transaction to the chain whose totals it has read, or commits it in a chain of its own. */
+  /** Adds the transaction to the chain whose totals it has read, or commits it in a separate chain. */
   #write(transaction: Transaction, { requestedWrites, writes, reads, continuation }: DecidedWrites<Link>): void {
     const link = { transaction, requestedWrites, writes, reads }
     if (continuation) {
@@ -135,7 +135,7 @@ export class Transactor {
         for (const { reject } of transactions) reject(error)
         return
       }
-      // Perhaps only one of them exceeds a limit: each runs again in a chain of its own.
+      // Perhaps only one of them exceeds a limit: each runs again in a separate chain.
       for (const transaction of transactions) retriedTransactions.push(Object.assign(transaction, NO_CHAINS))
     } finally {
       this.#locks.release(chain.keys)

@@ -1,4 +1,4 @@
-// LMDB's table of readers, which is a file beside the store. LMDB maps it into memory and creates it with holes; on a full disk
+// LMDB's table of readers, which is a file next to the store. LMDB maps it into memory and creates it with holes; on a full disk
 // the first write to a hole would end the process with SIGBUS. So the file is created here, without holes.
 import { open, rename, rm, stat } from 'node:fs/promises'
 

@@ -30,7 +30,7 @@ export interface PageProblem {
 /** A key with its data. */
 export interface LeafNode {
   readonly page: number
-  /** Whether the data has pages of its own, which are read only by `readData`. */
+  /** Whether the data has separate pages, which are read only by `readData`. */
   readonly isBig: boolean
   /** The result of `readKey`. */
   readonly key: number

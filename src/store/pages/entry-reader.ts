@@ -142,7 +142,7 @@ export class EntryReader {
   }
 }
 
-/** Returns the number of nodes, of which each has a pointer at the start of the page. */
+/** Returns the number of nodes. Each has a pointer at the start of the page. */
 function nodeCount(bytes: Buffer, page: number): number {
   const pointerBytes = bytes.readUInt16LE(20)
   if (PAGE_HEADER_BYTES + pointerBytes > bytes.length) throw new UnreadablePageError(page, 'its bounds are invalid')

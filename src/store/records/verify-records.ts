@@ -28,7 +28,7 @@ export interface VerifyRecordsOptions extends VerifyOptions {
   readonly fd: number
 }
 
-/** Verifies a slice. The caller holds an LMDB read transaction, so that pages of the newest state are not reused meanwhile. */
+/** Verifies a slice. The caller holds an LMDB read transaction, so that pages of the newest state are not reused during the read. */
 export function verifyRecords(options: VerifyRecordsOptions): VerifiedSlice {
   const slice = new SliceReader(options).read()
   // A meta page may have been read while a commit wrote it, so report only damage that a second read also finds.

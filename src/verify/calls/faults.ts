@@ -52,7 +52,8 @@ const FAULTS = {
     const first = await clock.hold(send(method, request, options))
     const second = await clock.hold(attempt(send(method, request, options)))
     log.noteFault(request, 'verify repeated this call')
-    if (second.code !== 'OK') report(`${method.name} succeeded, and the same call again got ${describeAnswer(second)}`)
+    if (second.code !== 'OK')
+      report(`${method.name} succeeded, and the repeated call returned ${describeAnswer(second)}`)
     else reportDifference({ method, first, second: second.response, report })
     return second.response ?? first
   },

@@ -328,7 +328,7 @@ export const createVolumeChecks: readonly Check[] = [
       const { volumeId } = await repeatUntilOk(context, request)
       const firstId = first.response?.volume?.volumeId
       if (firstId !== undefined && firstId !== volumeId)
-        violate(`the repeated call created a second volume ${volumeId} beside ${firstId}`)
+        violate(`the repeated call created a second volume ${volumeId} in addition to ${firstId}`)
       await deleteVolume(context, volumeId)
       const isStillListed = await isListed(context, volumeId)
       if (isStillListed)

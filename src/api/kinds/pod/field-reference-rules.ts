@@ -4,7 +4,7 @@ import { qualifiedNameProblems } from '../../names.ts'
 import type { Infer } from '../../schema.ts'
 import type { objectFieldSelector, resourceFieldSelector } from './pod-volumes-schema.ts'
 
-/** Pod fields that files can refer to, besides single labels and annotations. */
+/** Pod fields that files can refer to, in addition to single labels and annotations. */
 export const VOLUME_FIELDS = [
   'metadata.annotations',
   'metadata.labels',
@@ -12,7 +12,7 @@ export const VOLUME_FIELDS = [
   'metadata.namespace',
   'metadata.uid',
 ]
-/** Pod fields that environment variables can refer to, besides single labels and annotations. */
+/** Pod fields that environment variables can refer to, in addition to single labels and annotations. */
 export const ENV_FIELDS = [
   'metadata.name',
   'metadata.namespace',

@@ -1,4 +1,4 @@
-// Returns the storage class of a claim or volume. There are two deprecated annotations besides the field: the beta
+// Returns the storage class of a claim or volume. Two deprecated annotations are read in addition to the field: the beta
 // annotation overrides the field, and the alpha annotation applies if neither is set.
 import type { PersistentVolumeClaim } from '../claim/claim-schema.ts'
 import type { PersistentVolume } from '../volume/volume-schema.ts'

@@ -11,7 +11,7 @@ export const addConsole: AddCommand = (program, deps) => {
     .description(
       'Serves a page with claims, capacity, operations and causes of any Kubernetes cluster on the loopback address, and ' +
         'forwards the requests of the page to the API server with your credentials, as `kubectl proxy` does. Only the ' +
-        'printed URL opens it. `stowage up` starts a console of its own.',
+        'printed URL opens it. `stowage up` starts its own console.',
     )
     .addOption(kubeconfigOption())
     .option('--context <name>', 'context of the kubeconfig (default: its current context)')

@@ -5,13 +5,13 @@ import type { Clock } from '../../../base/clock.ts'
 import type { Transport } from '../../../client/http/transport.ts'
 import type { Connection } from '../../../client/index.ts'
 
-/** The answer to GET /version. */
+/** The response to GET /version. */
 export interface ServerAnswer {
   /** `v1.36.0`. Absent if the server does not respond to this user with a version. */
   readonly version?: string
   /** The time of the server's Date header, in whole seconds. */
   readonly dateMs?: number
-  /** The times of this machine at which the request was sent and the answer was complete. */
+  /** The times of this machine at which the request was sent and the response was complete. */
   readonly sentMs: number
   readonly receivedMs: number
 }

@@ -60,7 +60,7 @@ export function buildAdoptedVolume(
   } as PersistentVolume
 }
 
-/** Fails with AlreadyExists if the volume was adopted meanwhile. */
+/** Fails with AlreadyExists if another process has adopted the volume. */
 export const createAdoptedVolume = (
   client: Pick<Client, 'create'>,
   volume: PersistentVolume,

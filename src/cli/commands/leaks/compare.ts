@@ -1,5 +1,5 @@
 // Compares a driver's inventory with the objects in the API server, and returns the differences as findings. Pure: the
-// inventory was read before the cluster, so an object that was created meanwhile is never reported as an orphan.
+// inventory was read before the cluster, so an object that was created in between is never reported as an orphan.
 // check-volumes.ts checks with the driver whether volumes that it did not list exist.
 import { createHash } from 'node:crypto'
 import type { Stored } from '../../../api/kind.ts'

@@ -134,7 +134,7 @@ function describeUnknown(
       : []),
     ...(unreachable > 0
       ? [
-          `${unreachable} PVs of ${driver} are on other nodes, whose driver was not asked: pass its socket with --csi-address`,
+          `${unreachable} PVs of ${driver} are on other nodes, whose driver was not queried: pass its socket with --csi-address`,
         ]
       : []),
   ]

@@ -11,7 +11,7 @@ import {
   readDriverFacts,
 } from '../../../csi/index.ts'
 
-/** A driver process that answers on a socket. */
+/** A driver process that responds on a socket. */
 export interface DriverProcess {
   readonly address: string
   readonly driver: CsiDriver

@@ -22,10 +22,10 @@ export interface OpenDrivers {
   close(): void
 }
 
-/** Bounds the wait for a process that listens on the socket but does not answer. */
+/** Bounds the wait for a process that listens on the socket but does not respond. */
 const IDENTIFY_TIMEOUT_MS = 10_000
 
-/** Throws UsageError if no driver answers, or if one that the user named does not. */
+/** Throws UsageError if no driver responds, or if one that the user named does not. */
 export async function openDrivers(
   { driver, addresses, dataDir }: DriverSelection,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
@@ -53,7 +53,7 @@ export async function openDrivers(
           return [await identifyProcess({ ...place, driver: connection }, { timeoutMs: IDENTIFY_TIMEOUT_MS, signal })]
         } catch (error) {
           if (addresses.length > 0) throw unanswered(place.address, error as Error)
-          problems.push(`the driver at ${place.address} was not asked: ${(error as Error).message}`)
+          problems.push(`the driver at ${place.address} was not queried: ${(error as Error).message}`)
           return []
         }
       }),

@@ -135,7 +135,7 @@ async function stopOrKill(dataDir: string, clock: Clock): Promise<number | undef
   return server?.pid
 }
 
-/** Locks the store, so that no server starts on it meanwhile. Returns undefined if there is no store. */
+/** Locks the store, so that no server starts on it during the reset. Returns undefined if there is no store. */
 async function lockStore(dataDir: string) {
   const dir = storeDirOf(dataDir)
   if (!(await listNames(dataDir)).includes('store')) return undefined

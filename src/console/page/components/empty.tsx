@@ -42,7 +42,7 @@ export const Skeleton = ({ rows = 8 }: { readonly rows?: number }) => (
   </div>
 )
 
-/** The number of objects beside a title. Omitted for a list that could not be read, because 0 would be wrong. */
+/** The number of objects next to a title. Omitted for a list that could not be read, because 0 would be wrong. */
 export const ListCount = ({
   state,
   children,

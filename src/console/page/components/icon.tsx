@@ -1,4 +1,4 @@
-// Stroke icons of 16 × 16 pixels. They are decorative: the text beside them carries the meaning.
+// Stroke icons of 16 × 16 pixels. They are decorative: the text next to them carries the meaning.
 
 const PATHS = {
   overview: 'M2.5 9.5 8 3l5.5 6.5M4.5 8v5h7V8',

@@ -26,7 +26,7 @@ export async function findUnlisted(
   { entriesMax = 0, isOwn }: FindUnlistedOptions,
   signal: AbortSignal,
 ): Promise<string[]> {
-  // Select the candidates before listing the volumes: a volume published meanwhile may be missing from a page already
+  // Select the candidates before listing the volumes: a volume published during the listing may be missing from a page already
   // read.
   const candidates = context.attachments
     .list()

@@ -1,5 +1,5 @@
 // Reconciles a lost node: reads the facts, plans (plan-lost-node.ts) and writes taints and conditions. The fence is
-// written before any condition. Every write has the resourceVersion as a precondition: if the node reports meanwhile,
+// written before any condition. Every write has the resourceVersion as a precondition: if the node reports in between,
 // the write fails and the node is planned again.
 import type { Kind, Stored } from '../../../api/kind.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'

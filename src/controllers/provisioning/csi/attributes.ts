@@ -22,7 +22,7 @@ import type { Cache } from '../../../runtime/index.ts'
 import type { Parameters } from './parameters.ts'
 import { finalError, infeasibleError, notReadyError } from './preparation-error.ts'
 
-/** The attributes that a claim requests besides its size. A disabled feature gate leaves its attributes undefined. */
+/** The attributes that a claim requests in addition to its size. A disabled feature gate leaves its attributes undefined. */
 export interface RequestedAttributes {
   readonly className: string | undefined
   /** Operations per second. */

@@ -1,4 +1,4 @@
-// Checks for CSIStorageCapacity objects that nothing updates any more: those of a deleted class, of a topology segment without
+// Checks for CSIStorageCapacity objects that are no longer updated: those of a deleted class, of a topology segment without
 // nodes, and of a node that no longer runs the driver. The scheduler may still count the capacity.
 import type { Stored } from '../../../../api/kind.ts'
 import { csiNodeKind } from '../../../../api/kinds/csi-node/csi-node.ts'

@@ -405,7 +405,7 @@ describe('the check of leases', () => {
     ])
   })
 
-  it('PLUS-9 reports an upstream sidecar beside a leading sidecar, unless the sidecar holds both leases', async () => {
+  it('PLUS-9 reports an upstream sidecar that runs in addition to a leading sidecar, unless the sidecar holds both leases', async () => {
     const sidecar = lease('csi/stowage-sidecar-disks-example-com', 'sidecar-0')
     expect(await runWithLeases(sidecar, lease('csi/disks-example-com', 'csi-provisioner-0'))).toEqual([
       expect.stringMatching(/held by csi-provisioner-0, while sidecar-0 leads as stowage sidecar/),
@@ -425,7 +425,7 @@ describe('the check of leases', () => {
     ])
   })
 
-  it('PLUS-9 reports controllers of Stowage beside kube-controller-manager, and ignores expired foreign leases', async () => {
+  it('PLUS-9 reports controllers of Stowage that run in addition to kube-controller-manager, and ignores expired foreign leases', async () => {
     const controllers = lease('kube-system/stowage-controllers', 'c1')
     expect(await runWithLeases(controllers, lease('kube-system/kube-controller-manager', 'kcm'))).toEqual([
       expect.stringMatching(/^warning Lease kube-system\/stowage-controllers: It is held by c1 while kcm leads/),
