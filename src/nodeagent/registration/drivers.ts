@@ -1,6 +1,7 @@
 // The registered drivers of this node, with their connections and capabilities. Registration calls NodeGetInfo and writes
 // CSINode and labels (../node/csi-node-writer.ts).
 
+import { keyedLock } from '../../base/keyed-lock.ts'
 import type { Logger } from '../../base/log.ts'
 import {
   type CsiConnection,
@@ -21,17 +22,23 @@ export interface RegisteredDriver {
   readonly capabilities: ReadonlySet<NodeCapability>
 }
 
+interface DriverEndpoint {
+  readonly name: string
+  readonly endpoint: string
+}
+
+interface NewDriver extends DriverEndpoint {
+  readonly version: Version
+}
+
 export interface Drivers {
   get(name: string): RegisteredDriver | undefined
   /** Returns the error of the last registration attempt, if it failed. */
   registrationErrorOf(name: string): string | undefined
   list(): RegisteredDriver[]
-  register(
-    driver: { readonly name: string; readonly endpoint: string; readonly version: Version },
-    signal?: AbortSignal,
-  ): Promise<void>
+  register(driver: NewDriver, signal?: AbortSignal): Promise<void>
   /** Has no effect if another endpoint is registered under this name. */
-  unregister(driver: { readonly name: string; readonly endpoint: string }): Promise<void>
+  unregister(driver: DriverEndpoint): Promise<void>
   /** Registers a function that is called after a driver was registered or unregistered, and after the first scan. */
   onChange(listener: () => void): void
   /** Whether the first scan is complete. Before that, an unregistered driver may still be found. */
@@ -59,58 +66,63 @@ export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }:
   const driversByName = new Map<string, ConnectedDriver>()
   const registrationErrors = new Map<string, string>() // by driver name
   const listeners: (() => void)[] = []
+  // Two drivers with one name that register at the same time would both find the name unused.
+  const oneAtATime = keyedLock()
   let isSettled = false
+
+  async function register({ name, endpoint, version }: NewDriver, signal?: AbortSignal): Promise<void> {
+    if (!DRIVER_NAME.test(name)) throw new Error(`${JSON.stringify(name)} is not a valid CSI driver name`)
+    const existingDriver = driversByName.get(name)
+    if (existingDriver && compareVersions(version, existingDriver.version) <= 0) {
+      throw new Error(
+        `a driver "${name}" is already registered on this node at ${existingDriver.endpoint} with version ` +
+          `${existingDriver.version.join('.')}; only a higher version can replace it. Stop the other driver first`,
+      )
+    }
+    const connection = connect(endpoint)
+    try {
+      const { node: capabilities } = await readDriverFacts(connection, signal)
+      const info = await connection.node.nodeGetInfo(
+        {},
+        { timeoutMs: NODE_GET_INFO_TIMEOUT_MS, ...(signal ? { signal } : {}) },
+      )
+      if (info.nodeId === '') throw new Error(`the driver "${name}" returned an empty node_id`)
+      await addToCsiNode({
+        name,
+        nodeId: info.nodeId,
+        topology: info.accessibleTopology?.segments ?? {},
+        maxVolumes: Number(info.maxVolumesPerNode),
+      })
+      existingDriver?.connection.close()
+      driversByName.set(name, { name, endpoint, version, capabilities, connection, csi: serializeCalls(connection) })
+      registrationErrors.delete(name)
+    } catch (error) {
+      connection.close()
+      if (!existingDriver) registrationErrors.set(name, (error as Error).message)
+      throw error
+    }
+    log.info({ driver: name, endpoint }, 'registered a CSI driver')
+    for (const notify of listeners) notify()
+  }
+
+  async function unregister({ name, endpoint }: DriverEndpoint): Promise<void> {
+    const driver = driversByName.get(name)
+    if (driver?.endpoint !== endpoint) return
+    await removeFromCsiNode(name)
+    driversByName.delete(name)
+    registrationErrors.delete(name)
+    driver.connection.close()
+    log.info({ driver: name }, 'unregistered a CSI driver')
+    for (const notify of listeners) notify()
+  }
 
   return {
     get: (name) => driversByName.get(name),
     registrationErrorOf: (name) => registrationErrors.get(name),
     list: () => [...driversByName.values()],
 
-    async register({ name, endpoint, version }, signal) {
-      if (!DRIVER_NAME.test(name)) throw new Error(`${JSON.stringify(name)} is not a valid CSI driver name`)
-      const existingDriver = driversByName.get(name)
-      if (existingDriver && compareVersions(version, existingDriver.version) <= 0) {
-        throw new Error(
-          `a driver "${name}" is already registered on this node at ${existingDriver.endpoint} with version ` +
-            `${existingDriver.version.join('.')}; only a higher version can replace it. Stop the other driver first`,
-        )
-      }
-      const connection = connect(endpoint)
-      try {
-        const { node: capabilities } = await readDriverFacts(connection, signal)
-        const info = await connection.node.nodeGetInfo(
-          {},
-          { timeoutMs: NODE_GET_INFO_TIMEOUT_MS, ...(signal ? { signal } : {}) },
-        )
-        if (info.nodeId === '') throw new Error(`the driver "${name}" returned an empty node_id`)
-        await addToCsiNode({
-          name,
-          nodeId: info.nodeId,
-          topology: info.accessibleTopology?.segments ?? {},
-          maxVolumes: Number(info.maxVolumesPerNode),
-        })
-        existingDriver?.connection.close()
-        driversByName.set(name, { name, endpoint, version, capabilities, connection, csi: serializeCalls(connection) })
-        registrationErrors.delete(name)
-      } catch (error) {
-        connection.close()
-        if (!existingDriver) registrationErrors.set(name, (error as Error).message)
-        throw error
-      }
-      log.info({ driver: name, endpoint }, 'registered a CSI driver')
-      for (const notify of listeners) notify()
-    },
-
-    async unregister({ name, endpoint }) {
-      const driver = driversByName.get(name)
-      if (driver?.endpoint !== endpoint) return
-      await removeFromCsiNode(name)
-      driversByName.delete(name)
-      registrationErrors.delete(name)
-      driver.connection.close()
-      log.info({ driver: name }, 'unregistered a CSI driver')
-      for (const notify of listeners) notify()
-    },
+    register: (driver, signal) => oneAtATime(driver.name, () => register(driver, signal)),
+    unregister: (driver) => oneAtATime(driver.name, () => unregister(driver)),
 
     get isSettled() {
       return isSettled

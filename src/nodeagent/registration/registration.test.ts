@@ -98,4 +98,12 @@ describe('driver registration', () => {
     expect(fixture.notifiedErrors[1]).toContain('already registered on this node')
     expect(fixture.agent.drivers().registered).toEqual([DRIVER])
   })
+
+  it('SYS-7 rejects one of two drivers with the same name that register at the same time', async () => {
+    const fixture = await createAgentFixture({ autoStart: false })
+    fixture.sockets.push({ path: `${ROOT}/plugins_registry/second.sock`, id: '2' })
+    fixture.start()
+    await fixture.waitUntil(() => fixture.notifiedErrors.length > 1, 'both notifications')
+    expect([...fixture.notifiedErrors].sort()).toEqual(['', expect.stringContaining('already registered on this node')])
+  })
 })
