@@ -111,11 +111,18 @@ describe('status, stop and kubeconfig --merge', () => {
     await exit
   })
 
-  it('SYS-25 do not stop a process that holds the store without a record', async () => {
+  it('SYS-25 report that a server runs which the record does not identify, as in another PID namespace, and do not stop it', async () => {
     await start({ command: 'server' })
-    await rm(join(dataDir, 'server.json'))
-    const { code, stderr } = await runStowage('stop', '--data-dir', dataDir)
-    expect([code, stderr]).toEqual([1, expect.stringContaining('no server has recorded itself')])
+    const file = join(dataDir, 'server.json')
+    const record = JSON.parse(await readFile(file, 'utf8'))
+    const exit = { code: 1, stderr: expect.stringContaining('another container or PID namespace') }
+    for (const content of [{ ...record, pid: 4_000_000 }, {}]) {
+      await writeFile(file, JSON.stringify(content))
+      expect(await runStowage('stop', '--data-dir', dataDir)).toMatchObject(exit)
+      expect(await runStowage('reset', '--yes', '--data-dir', dataDir)).toMatchObject(exit)
+      const problems = [expect.stringContaining('running, but this command cannot find its process')]
+      expect(await readStatus()).toMatchObject({ code: 1, isRunning: true, isHealthy: false, problems })
+    }
   })
 
   it('SYS-25 add a context that kubectl uses, and that reset removes', async () => {

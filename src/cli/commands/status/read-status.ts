@@ -11,6 +11,7 @@ import { kubeconfigOf } from '../../../processes/server/data-directory.ts'
 import { findRunningServer, readServerRecord, type ServerRecord } from '../../../processes/server/server-record.ts'
 import { STORE_FILE } from '../../../store/index.ts'
 import { readMachineState } from '../reset/machine-state.ts'
+import { isStoreInUse } from '../stop/stop-server.ts'
 import { type ApiStatus, queryServer } from './query-server.ts'
 
 export interface Status {
@@ -70,9 +71,10 @@ export async function readStatus({
     },
   }
   if (!server) {
-    const problem = await describeStoppedServer(dataDir)
+    const isRunning = await isStoreInUse(dataDir)
+    const problem = isRunning ? UNIDENTIFIED_SERVER : await describeStoppedServer(dataDir)
     const store: StoreStatus | undefined = fileBytes === undefined ? undefined : { kind: 'embedded', bytes: fileBytes }
-    return { ...commonFields, isRunning: false, isHealthy: false, problems: [problem], ...(store ? { store } : {}) }
+    return { ...commonFields, isRunning, isHealthy: false, problems: [problem], ...(store ? { store } : {}) }
   }
   const api = await queryServer({ server, kubeconfig: kubeconfigOf(dataDir), clock })
   const { leader, nodes, drivers, problems, storeBytes = fileBytes, objects, revision } = api
@@ -99,6 +101,10 @@ async function requireReadable(dataDir: string): Promise<void> {
     throw new Error(`Cannot read the data directory ${dataDir}: ${error.message}.${remedy}`)
   })
 }
+
+const UNIDENTIFIED_SERVER =
+  'running, but this command cannot find its process: it is starting, or runs in another container or PID namespace, where ' +
+  '`stowage status` shows more'
 
 async function describeStoppedServer(dataDir: string): Promise<string> {
   const record = await readServerRecord(dataDir)

@@ -20,7 +20,7 @@ export interface StoppedServer {
 
 const POLL_MS = 20
 
-/** Throws if the server still runs after the timeout, or if a process without a record uses the store. */
+/** Throws if the server still runs after the timeout, or if a process that the record does not identify uses the store. */
 export async function stopServer({ dataDir, timeoutMs, clock }: StopOptions): Promise<StoppedServer> {
   const server = await findServer(dataDir)
   if (!server) return { durationMs: 0 }
@@ -35,7 +35,7 @@ export async function stopServer({ dataDir, timeoutMs, clock }: StopOptions): Pr
   return { pid: server.pid, durationMs: Math.round(clock.monotonicMs() - startMs) }
 }
 
-/** Returns the running server, if there is one. Throws if a process without a record uses the store. */
+/** Returns the running server, if there is one. Throws if a process that the record does not identify uses the store. */
 export async function findServer(dataDir: string): Promise<ProcessIdentity | undefined> {
   const server = await findRunningServer(dataDir)
   if (!server) await requireUnusedStore(dataDir)
@@ -44,17 +44,19 @@ export async function findServer(dataDir: string): Promise<ProcessIdentity | und
 
 /** Throws if a process holds the lock of the embedded store. */
 export async function requireUnusedStore(dataDir: string): Promise<void> {
-  const dir = storeDirOf(dataDir)
-  const isInUse = await isDirectoryInUse(dir).catch((error: NodeJS.ErrnoException) => {
+  if (!(await isStoreInUse(dataDir))) return
+  throw new Error(
+    `A process uses ${storeDirOf(dataDir)}, but this command cannot find it by the record in ${dataDir}: it is starting, runs in ` +
+      'another container or PID namespace, or is another version. Try again, run this command where it runs, or stop it yourself.',
+  )
+}
+
+/** Whether a process holds the lock of the embedded store, in any PID namespace of this machine. */
+export function isStoreInUse(dataDir: string): Promise<boolean> {
+  return isDirectoryInUse(storeDirOf(dataDir)).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return false
     throw error
   })
-  if (isInUse) {
-    throw new Error(
-      `A process uses ${dir}, but no server has recorded itself in ${dataDir}: it is starting, or another version. ` +
-        'Try again, or stop that process yourself.',
-    )
-  }
 }
 
 /** Returns whether the process exits within the time. */
