@@ -5,7 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadOrCreatePki, type Pki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'
-import { claimNamed } from './lib/claims.ts'
+import { buildClaim } from './lib/claims.ts'
 import { type Figure, medianOf } from './lib/figure.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { NUMBER, type RequestText, type TurnsJob, type TurnsResult } from './lib/load-role.ts'
@@ -30,7 +30,7 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1'
 const CLAIM: RequestText = {
   method: 'POST',
   path: `/api/v1/namespaces/${NAMESPACE}/persistentvolumeclaims`,
-  body: JSON.stringify(claimNamed(`claim-${NUMBER}`)),
+  body: JSON.stringify(buildClaim(`claim-${NUMBER}`)),
 }
 const SECRET: RequestText = {
   method: 'POST',

@@ -4,11 +4,11 @@ import { get } from 'node:https'
 import { join } from 'node:path'
 import { loadOrCreatePki, type Pki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'
-import { claimNamed, fillDirectory, storedClaim } from './lib/claims.ts'
+import { buildClaim, fillDirectory, storedClaim } from './lib/claims.ts'
 import type { EchoJob } from './lib/echo-role.ts'
 import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
 import { measureGroupCommit } from './lib/group-commit.ts'
-import { growthOfAll } from './lib/growth.ts'
+import { toTotalGrowthFigure } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import {
   type FanOutJob,
@@ -48,7 +48,7 @@ const ANONYMOUS_MB_MAX = 70
 
 const listedPath = (claims: number) => `/api/v1/namespaces/listed-${claims}/persistentvolumeclaims`
 const CREATES_PATH = '/api/v1/namespaces/kube-public/persistentvolumeclaims'
-const CREATE: RequestText = { method: 'POST', path: CREATES_PATH, body: JSON.stringify(claimNamed(`claim-${NUMBER}`)) }
+const CREATE: RequestText = { method: 'POST', path: CREATES_PATH, body: JSON.stringify(buildClaim(`claim-${NUMBER}`)) }
 const HTTPS_LIMIT = 'an HTTPS echo of the same size'
 const DISK_LIMIT = 'a group commit of the same size'
 
@@ -127,7 +127,7 @@ async function measureCreates({
       do: 'requests',
       clients,
       request: CREATE,
-      ...windowOf(size, isFirst),
+      ...chooseWindow(size, isFirst),
       endpoint: apiEndpoint,
     } as const
     const { bodyBytes } = await load.run(warmUp)
@@ -161,7 +161,7 @@ async function measureReads({ load, echo, apiEndpoint, echoEndpoint, size, progr
     for (let round = 1; round <= size.rounds; round++) {
       progress(`GET ${path} with ${clients} clients, round ${round} of ${size.rounds}`)
       const request: RequestText = { method: 'GET', path }
-      const job = { do: 'requests', clients, request, ...windowOf(size, isFirst) } as const
+      const job = { do: 'requests', clients, request, ...chooseWindow(size, isFirst) } as const
       isFirst = false
       const response = await load.run({ ...job, endpoint: apiEndpoint })
       rounds.responses.push(rateOf(response))
@@ -189,7 +189,7 @@ async function measureReads({ load, echo, apiEndpoint, echoEndpoint, size, progr
     const limit = { value: 1000 / lists.echo, of: HTTPS_LIMIT }
     figures.push({ name: `list of ${formatCount(claims)} claims`, unit: 'ms', value: 1000 / lists.rate, limit })
   }
-  return [...figures, growthOfAll('list of claims', { of: 'claims', points })]
+  return [...figures, toTotalGrowthFigure('list of claims', { of: 'claims', points })]
 }
 
 async function measureFanOut({ load, echo, apiEndpoint, echoEndpoint, size, progress }: Bench): Promise<Figure[]> {
@@ -214,10 +214,10 @@ async function measureFanOut({ load, echo, apiEndpoint, echoEndpoint, size, prog
     const limit = { value: medianOf(rounds.echoes), of: HTTPS_LIMIT }
     figures.push({ name: `events to ${formatCount(watchers)} watchers`, unit: '/s', value, limit })
   }
-  return [...figures, growthOfAll('delivery of an event to all watchers', { of: 'watchers', points })]
+  return [...figures, toTotalGrowthFigure('delivery of an event to all watchers', { of: 'watchers', points })]
 }
 
-const windowOf = ({ measureMs }: typeof SHORT, isFirst: boolean) => ({
+const chooseWindow = ({ measureMs }: typeof SHORT, isFirst: boolean) => ({
   warmUpMs: isFirst ? FIRST_WARM_UP_MS : WARM_UP_MS,
   measureMs,
 })

@@ -6,12 +6,12 @@ import { systemClock, systemRandom } from '../src/base/clock.ts'
 import { createWorkQueue, done } from '../src/runtime/index.ts'
 import { etcdSkipReason, startEtcd } from '../test/helpers/etcd.ts'
 import { type CallersOptions, type Calls, callsPerSecond } from './lib/callers.ts'
-import { boundClaim, claimNamed } from './lib/claims.ts'
+import { boundClaim, buildClaim } from './lib/claims.ts'
 import type { ClientJob, ClientResults } from './lib/client-role.ts'
 import type { EtcdJob } from './lib/etcd-role.ts'
 import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
 import { measureGroupCommit } from './lib/group-commit.ts'
-import { growthOfAll } from './lib/growth.ts'
+import { toTotalGrowthFigure } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { type LoadResult, NUMBER, type RequestsJob, type RequestText } from './lib/load-role.ts'
 import { profileFlags } from './lib/profiles.ts'
@@ -42,7 +42,7 @@ const ETCD_RATIO_MIN = 0.5
 
 const ETCD_PREFIX = '/bench'
 const CLAIMS_PATH = '/api/v1/namespaces/default/persistentvolumeclaims'
-const CREATE: RequestText = { method: 'POST', path: CLAIMS_PATH, body: JSON.stringify(claimNamed(`claim-${NUMBER}`)) }
+const CREATE: RequestText = { method: 'POST', path: CLAIMS_PATH, body: JSON.stringify(buildClaim(`claim-${NUMBER}`)) }
 const IN_PROCESS = 'the same in the server process'
 
 export const clientsSuite: Suite = {
@@ -182,7 +182,7 @@ async function measureMemory({ dir, profileDir, progress }: PartOptions): Promis
       pair.stop()
     }
   }
-  return [...figures, growthOfAll('filling a cache over HTTP', { of: 'claims', points })]
+  return [...figures, toTotalGrowthFigure('filling a cache over HTTP', { of: 'claims', points })]
 }
 
 /** Returns the JSON size of a cached claim. Caches remove managed fields. */
@@ -206,7 +206,7 @@ async function measureBacklog({ progress }: PartOptions): Promise<Figure[]> {
   const { size, ms } = points.at(-1)!
   return [
     { name: `work queue of ${formatCount(size)} keys without work`, unit: '/s', value: (size * 1_000) / ms },
-    growthOfAll('draining a work queue', { of: 'keys', points }),
+    toTotalGrowthFigure('draining a work queue', { of: 'keys', points }),
   ]
 }
 

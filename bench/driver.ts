@@ -9,7 +9,7 @@ import { VolumeCapability_AccessMode_Mode as Mode } from '../src/csi/gen/csi_pb.
 import { type CsiDriver, connectDriver } from '../src/csi/index.ts'
 import { probeHost } from '../src/host/index.ts'
 import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
-import { growthOfAll } from './lib/growth.ts'
+import { toTotalGrowthFigure } from './lib/growth.ts'
 import { startLocalDriver } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
 
@@ -120,7 +120,7 @@ async function measureMany(csi: CsiDriver, { dir, progress }: PartOptions): Prom
       value: (volumes * 1_000) / ms,
       limit: { value: (volumes * 1_000) / byCommands.ms, of: 'the bare commands, the same number at once' },
     },
-    growthOfAll('volumes published at once', { of: 'volumes', points }, EXPONENT_MAX),
+    toTotalGrowthFigure('volumes published at once', { of: 'volumes', points }, EXPONENT_MAX),
   ]
 }
 

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
-import { claimNamed } from './lib/claims.ts'
+import { buildClaim } from './lib/claims.ts'
 import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
-import { growthOfAll } from './lib/growth.ts'
+import { toTotalGrowthFigure } from './lib/growth.ts'
 import { type Endpoint, openConnection } from './lib/http-connection.ts'
 import { NUMBER, numberedRequest, type RequestText } from './lib/load-role.ts'
 import { post } from './lib/post.ts'
@@ -96,7 +96,7 @@ async function measureExpansion({ dir, profileDir, isLong, progress, note }: Par
       points.push({ size, ms: 1_000 * medianOf(measuredRounds.map(({ result }) => result.seconds)) })
       if (size === TARGET_CLAIMS) figures.push(...figuresOf(measuredRounds, note))
     }
-    return [...figures, growthOfAll('claims expanded at once', { of: 'claims', points })]
+    return [...figures, toTotalGrowthFigure('claims expanded at once', { of: 'claims', points })]
   } finally {
     bursts.stop()
     await server.stop()
@@ -180,6 +180,6 @@ const editRequest = (change: object): RequestText => ({
 })
 
 function aClaim() {
-  const { spec, ...fields } = claimNamed(`claim-${NUMBER}`)
+  const { spec, ...fields } = buildClaim(`claim-${NUMBER}`)
   return { ...fields, spec: { ...spec, storageClassName: CLASS, volumeMode: 'Block' } }
 }

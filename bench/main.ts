@@ -26,7 +26,7 @@ import { ROLE_ARGUMENT, type RunJob, serveRole } from './lib/role.ts'
 import { runAgainst } from './lib/run-against.ts'
 import { runSuites } from './lib/run-suites.ts'
 import type { Suite } from './lib/suite.ts'
-import { tableOfAll } from './lib/table.ts'
+import { formatTables } from './lib/table.ts'
 import { minutesText } from './lib/text.ts'
 import { modifySuite } from './modify.ts'
 import { overloadSuite } from './overload.ts'
@@ -143,7 +143,7 @@ async function main(): Promise<number> {
     log,
   })
   const report: Report = { machine: thisMachine(), seconds: (performance.now() - startMs) / 1000, suites }
-  process.stdout.write(`\n${textOf(report)}`)
+  process.stdout.write(`\n${formatReport(report)}`)
   await mkdir(dirname(values.json), { recursive: true })
   await writeFile(values.json, reportJson(report))
   log(`Figures written to ${values.json}.`)
@@ -184,12 +184,12 @@ function findProblem(names: readonly string[], only: readonly string[]): string 
   return missingPart === undefined ? undefined : `None of the suites ${names.join(', ')} has a part "${missingPart}".`
 }
 
-function textOf({ suites, seconds }: Report): string {
+function formatReport({ suites, seconds }: Report): string {
   const { met, all } = targetsOf(suites)
   const noteLines = suites.flatMap(({ suite, notes }) => [...new Set(notes)].map((note) => `${suite}: ${note}\n`))
   const times = suites.map((suite) => `${suite.suite} ${minutesText(secondsOf(suite))}`)
   return [
-    tableOfAll(suites),
+    formatTables(suites),
     noteLines.join(''),
     `${met} of ${all} targets met, in ${minutesText(seconds)} (${times.join(', ')}).\n`,
   ].join('\n')

@@ -9,9 +9,9 @@ import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { countWrites } from './expansion.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
-import { claimNamed } from './lib/claims.ts'
+import { buildClaim } from './lib/claims.ts'
 import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
-import { growthOfAll } from './lib/growth.ts'
+import { toTotalGrowthFigure } from './lib/growth.ts'
 import { type Endpoint, openConnection } from './lib/http-connection.ts'
 import { NUMBER, numberedRequest, openAll, type RequestText } from './lib/load-role.ts'
 import { post } from './lib/post.ts'
@@ -102,7 +102,7 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
   } finally {
     await bench.close()
   }
-  return [...figures, growthOfAll('claims modified', { of: 'claims', points })]
+  return [...figures, toTotalGrowthFigure('claims modified', { of: 'claims', points })]
 }
 
 interface Round {
@@ -358,7 +358,7 @@ const editRequest = (change: object): RequestText => ({
 })
 
 function aClaim(className: string | undefined) {
-  const { spec, ...fields } = claimNamed(`claim-${NUMBER}`)
+  const { spec, ...fields } = buildClaim(`claim-${NUMBER}`)
   const classFields = className === undefined ? {} : { volumeAttributesClassName: className }
   return { ...fields, spec: { ...spec, storageClassName: CLASS, ...classFields } }
 }

@@ -19,7 +19,7 @@ import { probeHost } from '../src/host/index.ts'
 import { measureTime, publishWithDriver } from './driver.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
 import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
-import { growthOfAll } from './lib/growth.ts'
+import { toTotalGrowthFigure } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { NUMBER, type RequestText } from './lib/load-role.ts'
 import { type Role, startRole } from './lib/role.ts'
@@ -151,7 +151,7 @@ async function measureDirectory(options: PartOptions): Promise<Figure[]> {
         limit: { value: beforeMb, of: `the same agent with ${WARM_UP_PODS}` },
         target: { valueMax: AGENT_MB_MAX },
       },
-      growthOfAll('pods with directories', { of: 'pods', points }),
+      toTotalGrowthFigure('pods with directories', { of: 'pods', points }),
     ]
   } finally {
     await bench.close()

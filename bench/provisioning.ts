@@ -10,10 +10,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
-import { claimNamed } from './lib/claims.ts'
+import { buildClaim } from './lib/claims.ts'
 import type { ClientJob } from './lib/client-role.ts'
 import { type Comparison, type Figure, type GrowthPoint, medianOf, type Target } from './lib/figure.ts'
-import { growthOfAll } from './lib/growth.ts'
+import { toTotalGrowthFigure } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { NUMBER, type RequestText } from './lib/load-role.ts'
 import { compareRounds, percentText, ratioText } from './lib/paired-ratio.ts'
@@ -270,7 +270,7 @@ async function measureBursts(bench: Bench, scenario: Scenario): Promise<Figure[]
     bench.note(`${formatCount(size)} claims ${name}: CPU time per claim: ${cpuTexts.join(', ')}.`)
     figures.push(...figuresOf(scenario, { claims: size, result, idle: mediansOf(idleRounds) }))
   }
-  return [...figures, growthOfAll(`claims ${name}`, { of: 'claims', points })]
+  return [...figures, toTotalGrowthFigure(`claims ${name}`, { of: 'claims', points })]
 }
 
 interface BurstMeasurement {
@@ -380,7 +380,7 @@ async function openBench(options: PartOptions, flags: readonly string[]): Promis
 }
 
 const claimOf = (className: string) => {
-  const { spec, ...fields } = claimNamed(`claim-${NUMBER}`)
+  const { spec, ...fields } = buildClaim(`claim-${NUMBER}`)
   return { ...fields, spec: { ...spec, storageClassName: className } }
 }
 

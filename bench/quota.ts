@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { etcdSkipReason, startEtcd } from '../test/helpers/etcd.ts'
-import { claimNamed, fillDirectory } from './lib/claims.ts'
+import { buildClaim, fillDirectory } from './lib/claims.ts'
 import { type Figure, medianOf } from './lib/figure.ts'
-import { growthOfEach } from './lib/growth.ts'
+import { toUnitGrowthFigure } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { NUMBER, type TurnsJob, type TurnsResult } from './lib/load-role.ts'
 import { post } from './lib/post.ts'
@@ -70,11 +70,11 @@ async function measureQuota({ dir, profileDir, isLong, progress }: PartOptions):
         await post(endpoint, `/api/v1/namespaces/${name}/resourcequotas`, quota)
       }
       const startMs = performance.now()
-      await post(endpoint, pathOf(name), claimNamed('first'))
+      await post(endpoint, pathOf(name), buildClaim('first'))
       countedMs = performance.now() - startMs
     }
     progress(`${rounds} rounds of creates in all namespaces`)
-    const body = JSON.stringify(claimNamed(`claim-${NUMBER}`))
+    const body = JSON.stringify(buildClaim(`claim-${NUMBER}`))
     const { rates } = await load.run({
       do: 'turns',
       clients: CLIENTS,
@@ -117,7 +117,7 @@ async function measureQuotaOnEtcd({
     const quota = { metadata: { name: 'quota' }, spec: { hard: HARD } }
     await post(endpoint, '/api/v1/namespaces/one/resourcequotas', quota)
     progress(`${rounds} rounds of creates on etcd with and without a quota`)
-    const body = JSON.stringify(claimNamed(`claim-${NUMBER}`))
+    const body = JSON.stringify(buildClaim(`claim-${NUMBER}`))
     const { rates } = await load.run({
       do: 'turns',
       clients: CLIENTS,
@@ -159,6 +159,6 @@ function figuresOf(rates: TurnsResult['rates'], countedMs: number): Figure[] {
       target: { ratioMin: FULL_NAMESPACE_RATIO_MIN },
     }),
     { name: `first create after a new quota, with ${formatCount(LAST.claims)} claims`, unit: 'ms', value: countedMs },
-    growthOfEach('a create under a quota', { of: 'existing claims', points }),
+    toUnitGrowthFigure('a create under a quota', { of: 'existing claims', points }),
   ]
 }

@@ -12,7 +12,7 @@ import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
 import { type Comparison, type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
-import { growthOfEach } from './lib/growth.ts'
+import { toUnitGrowthFigure } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { NUMBER, type RequestText } from './lib/load-role.ts'
 import { CAPACITY_NAMESPACE, className, fillCluster, IMMEDIATE_CLASS, NODE_TOPOLOGY_KEY } from './lib/local-cluster.ts'
@@ -84,7 +84,7 @@ async function measureDecisions(options: PartOptions): Promise<Figure[]> {
       await bench.close()
     }
   }
-  return [...figures, growthOfEach('time per decision', { of: 'nodes', points }, DECISION_EXPONENT_MAX)]
+  return [...figures, toUnitGrowthFigure('time per decision', { of: 'nodes', points }, DECISION_EXPONENT_MAX)]
 }
 
 async function measurePods(options: PartOptions): Promise<Figure[]> {
@@ -128,7 +128,7 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
       await bench.close()
     }
   }
-  return [...figures, growthOfEach('time per pod with a volume', { of: 'nodes', points }, DECISION_EXPONENT_MAX)]
+  return [...figures, toUnitGrowthFigure('time per pod with a volume', { of: 'nodes', points }, DECISION_EXPONENT_MAX)]
 }
 
 /**

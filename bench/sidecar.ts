@@ -16,14 +16,14 @@ import { NPM_START_FLAGS } from './lib/server-process.ts'
 import { type StockCluster, startStockCluster } from './lib/stock-cluster.ts'
 import {
   boundClaimRequests,
+  buildEvent,
+  buildVolume,
   classRequests,
   countObjects,
   DRIVER_NODE,
-  eventNamed,
   newClaimRequests,
   podRequests,
   sendAll,
-  volumeNamed,
 } from './lib/stock-objects.ts'
 import { type StockProgram, startStockProgram } from './lib/stock-program.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
@@ -160,11 +160,11 @@ async function missingPrograms(binDir: string | undefined): Promise<string[]> {
 async function measureLimit({ admin }: StockCluster): Promise<number> {
   const load = startRole<RequestsJob, LoadResult>('load')
   const requests: RequestText[] = [
-    { method: 'POST', path: '/api/v1/persistentvolumes', body: JSON.stringify(volumeNamed(`pv-${NUMBER}`, 'orders')) },
+    { method: 'POST', path: '/api/v1/persistentvolumes', body: JSON.stringify(buildVolume(`pv-${NUMBER}`, 'orders')) },
     {
       method: 'POST',
       path: '/api/v1/namespaces/default/events',
-      body: JSON.stringify(eventNamed(`event-${NUMBER}`, 'orders')),
+      body: JSON.stringify(buildEvent(`event-${NUMBER}`, 'orders')),
     },
   ]
   try {

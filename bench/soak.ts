@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { loadOrCreatePki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import type { ChurnJob, ChurnResult } from './lib/churn-role.ts'
-import { claimNamed } from './lib/claims.ts'
+import { buildClaim } from './lib/claims.ts'
 import type { Figure } from './lib/figure.ts'
 import { NUMBER } from './lib/load-role.ts'
 import { post } from './lib/post.ts'
@@ -78,7 +78,7 @@ async function startChurnServer(dir: string, profileDir: string | undefined): Pr
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
   const endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
   await post(endpoint, '/apis/storage.k8s.io/v1/storageclasses', { metadata: { name: CLASS }, provisioner: DRIVER })
-  const claim = claimNamed(`claim-${NUMBER}`)
+  const claim = buildClaim(`claim-${NUMBER}`)
   return {
     memory: server.memory,
     churn: (perSecond, seconds) =>

@@ -32,12 +32,12 @@ export async function buildConsolePage(version) {
     logLevel: 'warning',
   })
   const outputs = Object.keys(metafile.outputs).map((path) => basename(path))
-  await writeFile(join(OUTPUT, 'index.html'), await pageWith(outputs))
+  await writeFile(join(OUTPUT, 'index.html'), await buildPage(outputs))
   await Promise.all([...outputs, 'index.html'].filter((name) => COMPRESSED.test(name)).map(compress))
 }
 
 /** Returns index.html with the names of the outputs in place of app.js and app.css. */
-async function pageWith(outputs) {
+async function buildPage(outputs) {
   const source = await readFile(join(SOURCE, 'index.html'), 'utf8')
   return source.replaceAll(/"app\.(js|css)"/g, (_, type) => {
     const name = outputs.find((output) => output.startsWith('app-') && output.endsWith(`.${type}`))

@@ -6,7 +6,7 @@ import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
 import { bundleOptions } from './bundle-options.mjs'
-import { licensesOf } from './licenses.mjs'
+import { readLicenses } from './licenses.mjs'
 import { writeTypes } from './types.mjs'
 
 const ROOT = new URL('..', import.meta.url).pathname
@@ -41,7 +41,7 @@ async function buildSdk(version) {
     }),
     ...SDK_PAGES.map((page) => cp(join(ROOT, page), join(to, page))),
   ])
-  await writeFile(join(to, 'LICENSES.txt'), await licensesOf(metafile))
+  await writeFile(join(to, 'LICENSES.txt'), await readLicenses(metafile))
   for (const page of SDK_PAGES) await removeOutsideLinks(join(to, page))
 }
 

@@ -55,7 +55,7 @@ async function statusOf(agent: Agent): Promise<number> {
   return response.statusCode!
 }
 
-const whenEnded = (watch: IncomingMessage) => {
+const waitUntilEnded = (watch: IncomingMessage) => {
   watch.resume()
   return once(watch, 'end')
 }
@@ -75,10 +75,10 @@ describe('a running server', () => {
     const watch = await server.open('GET', `${NAMESPACES}?watch=1`, bearer)
     const adminWatch = await server.open('GET', `${NAMESPACES}?watch=1`)
     let isAdminWatchEnded = false
-    void whenEnded(adminWatch).then(() => {
+    void waitUntilEnded(adminWatch).then(() => {
       isAdminWatchEnded = true
     })
-    const watchEnd = whenEnded(watch)
+    const watchEnd = waitUntilEnded(watch)
     await replaceFile('tokens.json', text)
     await watchEnd
     expect(await statusOfToken()).toBe(401)
@@ -100,7 +100,7 @@ describe('a running server', () => {
     const watchAgent = new Agent({ ca: server.ca, cert, key })
     try {
       expect(await statusOf(agent)).toBe(200)
-      const watchEnd = whenEnded(await getWith(watchAgent, `${NAMESPACES}?watch=1`))
+      const watchEnd = waitUntilEnded(await getWith(watchAgent, `${NAMESPACES}?watch=1`))
       await replaceFile('revoked-certificates', `serial ${new X509Certificate(cert).serialNumber} # lost\n`)
       await watchEnd
       expect(await statusOf(agent)).toBe(401)

@@ -17,11 +17,11 @@ const pages = [
 ]
 
 it('every relative link in the documentation leads to an existing file and heading', () => {
-  expect(pages.flatMap(brokenLinksOf)).toEqual([])
+  expect(pages.flatMap(findBrokenLinks)).toEqual([])
 })
 
 it('docs/README.md links to every page', () => {
-  const linkedFiles = new Set(linksOf('docs/README.md').map(({ file }) => file))
+  const linkedFiles = new Set(listLinks('docs/README.md').map(({ file }) => file))
   expect(
     pages.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md' && !linkedFiles.has(page)),
   ).toEqual([])
@@ -57,13 +57,13 @@ it('SYS-1 no documented command writes a kubeconfig or token into the working di
   expect(writtenFiles).toEqual([])
 })
 
-function brokenLinksOf(page: string): string[] {
-  return linksOf(page)
-    .filter(({ file, anchor }) => !existsSync(join(ROOT, file)) || (anchor && !anchorsOf(file).has(anchor)))
+function findBrokenLinks(page: string): string[] {
+  return listLinks(page)
+    .filter(({ file, anchor }) => !existsSync(join(ROOT, file)) || (anchor && !listAnchors(file).has(anchor)))
     .map(({ text }) => `${page}: ${text}`)
 }
 
-function linksOf(
+function listLinks(
   page: string,
 ): { readonly text: string; readonly file: string; readonly anchor: string | undefined }[] {
   const links = [...readPage(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, text]) => text!)
@@ -77,7 +77,7 @@ function linksOf(
 }
 
 /** Returns the anchors of the headings as GitHub generates them: lower case, without punctuation, spaces as hyphens. */
-function anchorsOf(file: string): Set<string> {
+function listAnchors(file: string): Set<string> {
   if (statSync(join(ROOT, file)).isDirectory()) return new Set()
   const headings = [...readPage(file).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading!)
   return new Set(

@@ -143,7 +143,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     }
   }
 
-  function problemsOf(claim: any): string[] {
+  function findProblems(claim: any): string[] {
     const { name } = claim.metadata
     const state = claim.status.allocatedResourceStatuses?.storage
     const conditions: any[] = claim.status.conditions ?? []
@@ -184,7 +184,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
       [...claims.values(), ...volumes.values()]
         .map(({ metadata: { name, annotations }, spec, status }) => JSON.stringify({ name, annotations, spec, status }))
         .join('\n'),
-    problems: () => [...claims.values()].flatMap(problemsOf),
+    problems: () => [...claims.values()].flatMap(findProblems),
     hasRequestedSize: (volumeId) =>
       (driver.state().volumes[volumeId]?.capacityBytes ?? 0) >= (requestedBytes.get(volumeId) ?? 0),
     get changedMs() {

@@ -31,7 +31,7 @@ describe('two processes of controllers', () => {
   })
 
   const readLease = async () => (await server.call('GET', LEASE)).json.spec ?? {}
-  /** Waits until the lease has another holder than `previousHolder`, and returns it. */
+  /** Waits until the lease has a holder other than `previousHolder`, and returns the new one. */
   async function waitForHolder(previousHolder?: string): Promise<{ holder: string; transitions: number }> {
     for (;;) {
       const { holderIdentity: holder, leaseTransitions: transitions } = await readLease()

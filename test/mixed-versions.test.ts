@@ -26,7 +26,7 @@ import {
   waitForCapacities,
   waitUntilScheduled,
 } from './helpers/pools-cluster.ts'
-import { releasedProgram } from './helpers/release.ts'
+import { unpackRelease } from './helpers/release.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { watchFrom } from './helpers/watch.ts'
 
@@ -71,7 +71,7 @@ describe.skipIf(skipMessage)(
     }
 
     it("SYS-28 read, watch and update each other's objects if the previous release created the store", async () => {
-      const a = await start('previous', { program: await releasedProgram(PREVIOUS_RELEASE) })
+      const a = await start('previous', { program: await unpackRelease(PREVIOUS_RELEASE) })
       const b = await start('current')
       const versions = [(await a.call('GET', '/version')).json, (await b.call('GET', '/version')).json]
       expect(JSON.stringify(versions[0])).not.toBe(JSON.stringify(versions[1]))
@@ -107,7 +107,7 @@ describe.skipIf(skipMessage)(
     })
 
     it('SYS-28 do not start with the previous release if this version created the store or upgraded its format', async () => {
-      const program = await releasedProgram(PREVIOUS_RELEASE)
+      const program = await unpackRelease(PREVIOUS_RELEASE)
       const previousServer = await start('previous', { program, prefix: 'upgraded' })
       const path = '/api/v1/namespaces/default/configmaps'
       const create = async (server: RunningServer, name: string) =>
@@ -123,7 +123,7 @@ describe.skipIf(skipMessage)(
     })
 
     it('SYS-28 keep all objects when the servers are replaced one after the other, and when they are rolled back', async () => {
-      const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
+      const previousProgram = await unpackRelease(PREVIOUS_RELEASE)
       const path = '/api/v1/namespaces/default/configmaps'
       const listData = async (server: RunningServer) =>
         (await server.call('GET', path)).json.items
@@ -156,7 +156,7 @@ describe.skipIf(skipMessage)(
 describe('the data directory of the previous release', () => {
   it('SYS-28 is migrated by this version with all objects, and is then rejected by the previous release', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'stowage-mixed-versions-'))
-    const program = await releasedProgram(PREVIOUS_RELEASE)
+    const program = await unpackRelease(PREVIOUS_RELEASE)
     const paths = ['configmaps', 'secrets'].map((plural) => `/api/v1/namespaces/default/${plural}`)
     const readAll = async (server: RunningServer) =>
       Promise.all(paths.map(async (path) => (await server.call('GET', path)).json.items))
@@ -194,7 +194,7 @@ describe('components of the previous release on a server of this version', () =>
   afterEach(stopAll)
 
   it('SYS-28 schedule a pod, provision, expand and delete its volume', async () => {
-    const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
+    const previousProgram = await unpackRelease(PREVIOUS_RELEASE)
     const startPrevious = (...args: string[]) => startCommand(args, {}, previousProgram)
     await startSeparately({ segments: ['host=n1'], sizeGi: 20 })
     await startPrevious('controllers', '--no-leader-election')

@@ -108,7 +108,7 @@ const parseAmount = (amount: string): number => {
 const parseAmounts = (amounts: Record<string, string> = {}) =>
   Object.fromEntries(Object.entries(amounts).map(([key, amount]) => [key, parseAmount(amount)]))
 
-async function race(clients: readonly Client[], store: Store, count: number): Promise<Record<string, number>> {
+async function raceClients(clients: readonly Client[], store: Store, count: number): Promise<Record<string, number>> {
   const [firstClient] = clients as [Client]
   const totals: Record<string, number> = {}
   const exceededQuotas: string[] = []
@@ -126,7 +126,7 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
     onEnd: () => {},
   })
   for (const [name, spec] of Object.entries(QUOTAS)) await createQuota(firstClient, name, spec)
-  for (let round = 0; round < count; round++) await raceOnce(round)
+  for (let round = 0; round < count; round++) await runRound(round)
   expect(exceededQuotas).toEqual([])
   return totals
 
@@ -137,7 +137,7 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
     }
   }
 
-  async function raceOnce(round: number): Promise<void> {
+  async function runRound(round: number): Promise<void> {
     const claims = (await firstClient.list(persistentVolumeClaimKind, { namespace: NAMESPACE })).items
     const names = claims.map(({ metadata }) => metadata.name ?? '')
     const racers = Array.from({ length: CLIENTS }, async (_, index) => {
@@ -310,7 +310,7 @@ describe('quotas with 64 concurrent clients', () => {
     cleanups.push(() => store.close())
     const { client, ready } = createClient(store)
     await ready
-    expectAllOutcomes(await race([client], store, rounds(60)))
+    expectAllOutcomes(await raceClients([client], store, rounds(60)))
     await raceForNewQuota([client], store, rounds(60))
   }, 3_600_000)
 
@@ -321,7 +321,7 @@ describe('quotas with 64 concurrent clients', () => {
     cleanups.push(() => store.close())
     const { client, ready } = createClient(store)
     await ready
-    expectAllOutcomes(await race([client], store, rounds(40)))
+    expectAllOutcomes(await raceClients([client], store, rounds(40)))
   }, 3_600_000)
 
   const skipMessage = etcdSkipReason()
@@ -340,7 +340,7 @@ describe('quotas with 64 concurrent clients', () => {
         stores.push(store)
         clients.push(client)
       }
-      expectAllOutcomes(await race(clients, stores[0] as Store, rounds(10)))
+      expectAllOutcomes(await raceClients(clients, stores[0] as Store, rounds(10)))
       await raceForNewQuota(clients, stores[0] as Store, rounds(50))
     },
     3_600_000,

@@ -121,7 +121,7 @@ const files = ['src/nodeagent', 'src/driver'].flatMap((folder) =>
 const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8')
 
 /** Returns the functions of node:fs that the file imports, and the programs that it runs. */
-function callsIn(text: string): string[] {
+function listCalls(text: string): string[] {
   const imports = [...text.matchAll(/import (?!type)([^;']*?) from 'node:fs(?:\/promises)?'/g)].flatMap(
     ([, names = '']) => names.replace(/[{}]/g, '').split(','),
   )
@@ -135,7 +135,7 @@ function callsIn(text: string): string[] {
 describe('the node agent and the driver', () => {
   it('SYS-7 use the listed functions of node:fs and programs, and no others', () => {
     const callsByFile = Object.fromEntries(
-      files.map((file) => [file, callsIn(textOf(file))] as const).filter(([, calls]) => calls.length > 0),
+      files.map((file) => [file, listCalls(textOf(file))] as const).filter(([, calls]) => calls.length > 0),
     )
     expect(callsByFile).toEqual(Object.fromEntries(Object.entries(PATH_USES).map(([file, { calls }]) => [file, calls])))
   })

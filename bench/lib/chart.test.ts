@@ -1,9 +1,9 @@
 // Tests the charts: their bars, plots and text.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { attainment, chartOf } from './chart.ts'
+import { computeAttainment, drawChart } from './chart.ts'
 import type { Figure } from './figure.ts'
-import { growthOfAll } from './growth.ts'
+import { toTotalGrowthFigure } from './growth.ts'
 import { aSuiteReport } from './report.fixture.ts'
 import type { Report } from './report.ts'
 import { lineHeight, textWidth } from './svg.ts'
@@ -14,14 +14,14 @@ const points = [250, 1_000, 4_000].map((size) => ({ size, ms: size / 2 }))
 
 describe('a chart', () => {
   it('measures figures by their targets: 1 means that the target is met exactly', () => {
-    expect(attainment(rate)).toBe(2)
-    expect(attainment({ ...rate, target: { valueMax: 1_200 } })).toBe(2)
-    expect(attainment({ ...share, target: { ratioMin: 0.5 } })).toBe(0.5)
-    expect(attainment(share)).toBeUndefined()
+    expect(computeAttainment(rate)).toBe(2)
+    expect(computeAttainment({ ...rate, target: { valueMax: 1_200 } })).toBe(2)
+    expect(computeAttainment({ ...share, target: { ratioMin: 0.5 } })).toBe(0.5)
+    expect(computeAttainment(share)).toBeUndefined()
   })
 
   it('has a bar for each target and each limit, coloured by whether the target is met', () => {
-    const svg = chartOf(aSuiteReport('api', [rate, share, { ...rate, name: 'slow', value: 100 }]))
+    const svg = drawChart(aSuiteReport('api', [rate, share, { ...rate, name: 'slow', value: 100 }]))
     expect(svg.match(/<rect class="good"/g)).toHaveLength(1)
     expect(svg.match(/<rect class="bad"/g)).toHaveLength(1)
     expect(svg.match(/<rect class="plain"/g)).toHaveLength(1)
@@ -30,13 +30,13 @@ describe('a chart', () => {
   })
 
   it('draws an arrow at the end of bars that do not fit', () => {
-    const bars = (value: number) => chartOf(aSuiteReport('api', [{ ...rate, value }]))
+    const bars = (value: number) => drawChart(aSuiteReport('api', [{ ...rate, value }]))
     expect(bars(10_000)).toContain('<path class="good"')
     expect(bars(600)).not.toContain('<path class="good"')
   })
 
   it('plots each growth with a dashed line for the limit', () => {
-    const svg = chartOf(aSuiteReport('api', [growthOfAll('lists', { of: 'claims', points })]))
+    const svg = drawChart(aSuiteReport('api', [toTotalGrowthFigure('lists', { of: 'claims', points })]))
     expect(svg).toContain('size^1.00, target ≤ 1.10')
     expect(svg.match(/<circle/g)).toHaveLength(3)
     expect(/class="curve" d="([^"]+)"/.exec(svg)?.[1]).toBe(/class="ideal" d="([^"]+)"/.exec(svg)?.[1])
@@ -44,7 +44,7 @@ describe('a chart', () => {
   })
 
   it('supports light and dark mode, and escapes names', () => {
-    const svg = chartOf(aSuiteReport('api', [rate]))
+    const svg = drawChart(aSuiteReport('api', [rate]))
     expect(svg).toContain('prefers-color-scheme:dark')
     expect(svg).toContain('creates &lt;256&gt;')
     expect(svg).not.toContain('<256>')
@@ -103,23 +103,23 @@ describe('the text of a chart', () => {
 
   it.each(suites.map((suite) => [suite.suite, suite] as const))(
     'fits the canvas and does not overlap for the stored figures of %s',
-    (_, suite) => expectReadable(chartOf(suite)),
+    (_, suite) => expectReadable(drawChart(suite)),
   )
 
   it('fits and does not overlap for long names, and is not cut', () => {
     const longName =
       'a figure whose name is much longer than the column that a chart has for the names of its figures, p99'
-    const growth = growthOfAll(longName, { of: 'existing claims', points })
+    const growth = toTotalGrowthFigure(longName, { of: 'existing claims', points })
     const figures: Figure[] = [
       { ...share, name: longName, limit: { value: 10, of: longName }, peer: { value: 3, of: longName } },
       { ...rate, name: longName, value: 123_456_789, target: { valueMin: 100_000_000 } },
       ...Array.from({ length: 4 }, () => growth),
-      growthOfAll('close points', {
+      toTotalGrowthFigure('close points', {
         of: 'claims',
         points: [10_000, 11_000, 12_000].map((size) => ({ size, ms: size })),
       }),
     ]
-    const svg = chartOf(aSuiteReport('api', figures))
+    const svg = drawChart(aSuiteReport('api', figures))
     expectReadable(svg)
     expect(svg).not.toContain('…')
   })

@@ -33,7 +33,7 @@ interface BarGroup {
   readonly bars: readonly Bar[]
 }
 
-export function chartOf({ suite, figures }: SuiteReport): string {
+export function drawChart({ suite, figures }: SuiteReport): string {
   const groups = [compareWithTargets(figures), compareWithLimits(figures), compareWithPublished(figures)].filter(
     ({ bars }) => bars.length > 0,
   )
@@ -62,7 +62,7 @@ export function chartOf({ suite, figures }: SuiteReport): string {
 }
 
 /** Returns how far a figure reaches its target: 1 is the target; a rate twice as high, or a time half as long, is 2. */
-export function attainment(figure: Figure): number | undefined {
+export function computeAttainment(figure: Figure): number | undefined {
   const { target, value } = figure
   if (!target) return undefined
   if ('ratioMin' in target) return (ratioOf(figure) ?? 0) / target.ratioMin
@@ -73,7 +73,7 @@ const compareWithTargets = (figures: readonly Figure[]): BarGroup => ({
   title: 'Compared with the target (line)',
   lineAt: 1 / 3,
   bars: figures.flatMap((figure): Bar[] => {
-    const share = attainment(figure)
+    const share = computeAttainment(figure)
     if (share === undefined || !figure.target || figure.growth) return []
     const isRatio = 'ratioMin' in figure.target
     const value = isRatio ? ratioText(ratioOf(figure)) : formatAmount(figure.value, figure.unit)

@@ -7,7 +7,7 @@ import { openLmdbStore } from '../../src/store/index.ts'
 
 const CLAIMS_PER_TRANSACTION = 1_000
 
-export const claimNamed = (name: string) => ({
+export const buildClaim = (name: string) => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
   metadata: {
@@ -20,7 +20,7 @@ export const claimNamed = (name: string) => ({
 
 /** Returns the claim above as the API server stores it. */
 export function storedClaim(name: string, namespace: string): Buffer {
-  const { metadata, spec } = claimNamed(name)
+  const { metadata, spec } = buildClaim(name)
   const serverFields = { uid: randomUuid(systemRandom()), creationTimestamp: '2026-01-31T12:00:00Z' }
   const object = {
     metadata: { ...metadata, namespace, ...serverFields },
@@ -33,7 +33,7 @@ export function storedClaim(name: string, namespace: string): Buffer {
 /** Returns a stored claim that is bound and in use, with managed fields. */
 export function boundClaim({ number, namespace, change }: { number: number; namespace: string; change: number }) {
   const name = `data-orders-${String(number).padStart(6, '0')}`
-  const { metadata, spec } = claimNamed(name)
+  const { metadata, spec } = buildClaim(name)
   const provisioner = 'csi.example.com'
   const object = {
     metadata: {

@@ -19,7 +19,7 @@ import { type Cache, createCache } from '../../src/runtime/index.ts'
 import { openLmdbStore, openMemoryStore, type Store } from '../../src/store/index.ts'
 import { createServerOnStore } from '../../test/helpers/server-on-store.ts'
 import { type CallersOptions, type Calls, runCallers } from './callers.ts'
-import { boundClaim, boundVolume, claimNamed } from './claims.ts'
+import { boundClaim, boundVolume, buildClaim } from './claims.ts'
 
 export type ClientJob =
   | {
@@ -126,7 +126,7 @@ function putVolume(number: number) {
 }
 
 async function createClaim(): Promise<void> {
-  const { metadata, spec } = claimNamed(uniqueName())
+  const { metadata, spec } = buildClaim(uniqueName())
   const claim = { metadata: { ...metadata, namespace: CREATED_NAMESPACE }, spec } as KubeObject
   const createdClaim = await client.create<KubeObject>(claimKind, claim)
   if (objectBytes === 0) objectBytes = Buffer.byteLength(JSON.stringify(createdClaim))

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { suiteBlock, summaryBlock, writeDocs } from './docs.ts'
-import { growthOfAll } from './growth.ts'
+import { toTotalGrowthFigure } from './growth.ts'
 import { aReport, aSuiteReport } from './report.fixture.ts'
 
 const creates = { name: 'creates', unit: '/s', value: 400, target: { valueMin: 300 } } as const
-const growth = growthOfAll('creates', {
+const growth = toTotalGrowthFigure('creates', {
   of: 'claims',
   points: [
     { size: 1, ms: 1 },

@@ -2,10 +2,10 @@
 // The figures are stored next to the charts: a run of one suite keeps the figures of the others.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { chartOf } from './chart.ts'
+import { drawChart } from './chart.ts'
 import { replaceBlock } from './docs-block.ts'
 import { mergeReports, type Report, reportJson, type SuiteReport, secondsOf, targetsOf } from './report.ts'
-import { tableOf } from './table.ts'
+import { formatTable } from './table.ts'
 import { minutesText } from './text.ts'
 
 /** Returns the paths of the files it wrote. */
@@ -18,7 +18,7 @@ export async function writeDocs(docsDir: string, report: Report, order: readonly
   text = replaceBlock(text, 'all', summaryBlock(mergedReport))
   await mkdir(chartsDir, { recursive: true })
   const files: [path: string, text: string][] = [
-    ...report.suites.map((suite): [string, string] => [join(chartsDir, `${suite.suite}.svg`), chartOf(suite)]),
+    ...report.suites.map((suite): [string, string] => [join(chartsDir, `${suite.suite}.svg`), drawChart(suite)]),
     [results, reportJson(mergedReport)],
     [page, text],
   ]
@@ -34,7 +34,7 @@ async function readReport(path: string): Promise<Report | undefined> {
 export function suiteBlock(suite: SuiteReport): string {
   const notes = [...new Set(suite.notes)]
   const notesText = notes.length > 0 ? `\n${notes.join('\n')}\n` : ''
-  return `\`\`\`\n${tableOf(suite)}${notesText}\`\`\`\n\n![Figures of ${suite.suite} as a chart](performance/${suite.suite}.svg)`
+  return `\`\`\`\n${formatTable(suite)}${notesText}\`\`\`\n\n![Figures of ${suite.suite} as a chart](performance/${suite.suite}.svg)`
 }
 
 export function summaryBlock({ suites, machine }: Report): string {

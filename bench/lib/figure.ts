@@ -43,11 +43,11 @@ export interface MissingFigure {
 }
 
 /** Returns the ratio to the limit. 1 is as good as the limit, and 0.5 half as good, for rates, times and sizes. */
-export const ratioOf = (figure: Figure): number | undefined => ratioTo(figure, figure.limit)
+export const ratioOf = (figure: Figure): number | undefined => computeRatio(figure, figure.limit)
 
-export const peerRatioOf = (figure: Figure): number | undefined => ratioTo(figure, figure.peer)
+export const peerRatioOf = (figure: Figure): number | undefined => computeRatio(figure, figure.peer)
 
-function ratioTo({ unit, value }: Figure, comparison: Comparison | undefined): number | undefined {
+function computeRatio({ unit, value }: Figure, comparison: Comparison | undefined): number | undefined {
   if (!comparison || unit === 'exponent') return undefined
   return unit === '/s' ? value / comparison.value : comparison.value / value
 }

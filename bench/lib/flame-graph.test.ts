@@ -1,8 +1,8 @@
 // Tests the folding of profiles and the flame graph page.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type CallFrame, type CpuProfile, type Flame, foldProfiles, hottestFunctions } from './flame-graph.ts'
-import { flamePage } from './flame-page.ts'
+import { type CallFrame, type CpuProfile, type Flame, findHottestFunctions, foldProfiles } from './flame-graph.ts'
+import { renderFlamePage } from './flame-page.ts'
 
 const frame = (functionName: string): CallFrame => ({ functionName, url: 'x.js', lineNumber: 0, columnNumber: 0 })
 const nameOf = ({ functionName }: CallFrame) => functionName
@@ -86,7 +86,7 @@ describe('folding profiles', () => {
         const totalMicros = tree.reduce((sum, [, , micros]) => sum + micros, 0)
         expect(root.total).toBe(totalMicros)
         expect(selfOf(root)).toBe(totalMicros)
-        expect(hottestFunctions(root, 10).reduce((sum, { self }) => sum + self, 0)).toBe(totalMicros)
+        expect(findHottestFunctions(root, 10).reduce((sum, { self }) => sum + self, 0)).toBe(totalMicros)
       }),
     )
   })
@@ -102,7 +102,7 @@ describe('folding profiles', () => {
       ],
       nameOf,
     )
-    expect(hottestFunctions(root, 2)).toEqual([
+    expect(findHottestFunctions(root, 2)).toEqual([
       { name: 'leaf', self: 40, total: 40 },
       { name: 'walk', self: 30, total: 70 },
     ])
@@ -120,7 +120,7 @@ describe('the page of a flame graph', () => {
       ],
       nameOf,
     )
-    const page = flamePage('api-creates-server', root)
+    const page = renderFlamePage('api-creates-server', root)
     expect(page).not.toMatch(/src=|href=/)
     expect(page.split('</script>')).toHaveLength(2)
     expect(page).toContain('<td>&lt;/script&gt;&lt;b&gt;<td>90.0 %')
@@ -136,6 +136,6 @@ describe('the page of a flame graph', () => {
       ],
       nameOf,
     )
-    expect(/const root = (.*)/.exec(flamePage('x', root))?.[1]).not.toContain('once')
+    expect(/const root = (.*)/.exec(renderFlamePage('x', root))?.[1]).not.toContain('once')
   })
 })

@@ -81,7 +81,7 @@ export interface HotFunction {
 }
 
 /** Returns the functions with the most self time, summed over all callers. */
-export function hottestFunctions(root: Flame, max: number): HotFunction[] {
+export function findHottestFunctions(root: Flame, max: number): HotFunction[] {
   const times = new Map<string, { self: number; total: number }>()
   const visit = (flame: Flame, callers: ReadonlySet<string>) => {
     const time = times.get(flame.name) ?? { self: 0, total: 0 }

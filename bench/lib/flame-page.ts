@@ -1,6 +1,6 @@
 // Renders a flame graph as a self-contained page. The width of a bar is its time; the bars on it are the functions it
 // called. A click zooms, a search highlights, and the table below works without scripts.
-import { type Flame, type HotFunction, hottestFunctions } from './flame-graph.ts'
+import { type Flame, findHottestFunctions, type HotFunction } from './flame-graph.ts'
 import { escapeXml } from './svg.ts'
 
 /** Narrower bars are invisible and would make the page megabytes large. */
@@ -10,8 +10,8 @@ const HOT_FUNCTIONS = 40
 /** Times in microseconds; children are the called functions. */
 type FlameData = [name: string, total: number, self: number, children: FlameData[]]
 
-export function flamePage(title: string, root: Flame): string {
-  const data = JSON.stringify(flameData(root, root.total * SHARE_MIN)).replaceAll('<', '\\u003c')
+export function renderFlamePage(title: string, root: Flame): string {
+  const data = JSON.stringify(toFlameData(root, root.total * SHARE_MIN)).replaceAll('<', '\\u003c')
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -24,7 +24,7 @@ export function flamePage(title: string, root: Flame): string {
 <div id="graph"></div>
 <h2>Functions by their own time</h2>
 <table><tr><th>function<th>self<th>total</tr>
-${hottestFunctions(root, HOT_FUNCTIONS)
+${findHottestFunctions(root, HOT_FUNCTIONS)
   .map((hot) => hotRow(hot, root.total))
   .join('\n')}
 </table>
@@ -40,14 +40,14 @@ const hotRow = ({ name, self, total }: HotFunction, totalMicros: number): string
 const percent = (part: number, totalMicros: number): string => `${((100 * part) / (totalMicros || 1)).toFixed(1)} %`
 const seconds = (microseconds: number): string => `${(microseconds / 1e6).toFixed(1)} s`
 
-const flameData = ({ name, total, self, children }: Flame, totalMin: number): FlameData => [
+const toFlameData = ({ name, total, self, children }: Flame, totalMin: number): FlameData => [
   name,
   total,
   self,
   [...children.values()]
     .filter((child) => child.total >= totalMin && child.total > 0)
     .sort((a, b) => b.total - a.total)
-    .map((child) => flameData(child, totalMin)),
+    .map((child) => toFlameData(child, totalMin)),
 ]
 
 const STYLE = `body{font:14px system-ui,sans-serif;margin:16px;background:#fff;color:#1f2328}

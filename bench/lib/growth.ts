@@ -8,7 +8,7 @@ const LINEAR_MAX = 1.1
 const FLAT_MAX = 0.15
 
 /** Fits the exponent by least squares on logarithms. */
-export function exponentOf(points: readonly GrowthPoint[]): number {
+export function estimateExponent(points: readonly GrowthPoint[]): number {
   const logs = points.map(({ size, ms }) => ({ x: Math.log(size), y: Math.log(ms) }))
   const mean = (read: (log: { x: number; y: number }) => number) =>
     logs.reduce((sum, log) => sum + read(log), 0) / logs.length
@@ -18,20 +18,20 @@ export function exponentOf(points: readonly GrowthPoint[]): number {
 }
 
 /** Growth of the total time, which is at best linear. */
-export const growthOfAll = (name: string, growth: Growth, exponentMax = LINEAR_MAX): Figure => ({
+export const toTotalGrowthFigure = (name: string, growth: Growth, exponentMax = LINEAR_MAX): Figure => ({
   name: `growth: ${name}`,
   unit: 'exponent',
-  value: exponentOf(growth.points),
+  value: estimateExponent(growth.points),
   limit: { value: 1, of: `linear in ${growth.of}: ${pointsText(growth)}` },
   target: { valueMax: exponentMax },
   growth,
 })
 
 /** Growth of the time per operation, which should be constant. */
-export const growthOfEach = (name: string, growth: Growth, exponentMax = FLAT_MAX): Figure => ({
+export const toUnitGrowthFigure = (name: string, growth: Growth, exponentMax = FLAT_MAX): Figure => ({
   name: `growth: ${name}`,
   unit: 'exponent',
-  value: exponentOf(growth.points),
+  value: estimateExponent(growth.points),
   limit: { value: 0, of: `constant in ${growth.of}: ${pointsText(growth)}` },
   target: { valueMax: exponentMax },
   growth,

@@ -26,7 +26,7 @@ export async function fillCluster(dataDir: string, cluster: LocalCluster): Promi
     batch = []
     if (writes.length > 0) await store.transact(() => writes)
   }
-  for (const { key, object } of objectsOf(cluster)) {
+  for (const { key, object } of listObjects(cluster)) {
     batch.push({ put: key, value: encodeStored(object) })
     if (batch.length === OBJECTS_PER_TRANSACTION) await write()
   }
@@ -34,7 +34,7 @@ export async function fillCluster(dataDir: string, cluster: LocalCluster): Promi
   await store.close()
 }
 
-function* objectsOf({ nodes, classes, driver, poolBytes }: LocalCluster) {
+function* listObjects({ nodes, classes, driver, poolBytes }: LocalCluster) {
   yield { key: `storage.k8s.io/csidrivers/${driver}`, object: buildObject(driver, { spec: DRIVER_SPEC }) }
   for (let nth = 0; nth < classes; nth++) {
     const name = className(nth)

@@ -8,8 +8,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { SourceMap } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type CallFrame, type CpuProfile, type Flame, foldProfiles, hottestFunctions } from './flame-graph.ts'
-import { flamePage } from './flame-page.ts'
+import { type CallFrame, type CpuProfile, type Flame, findHottestFunctions, foldProfiles } from './flame-graph.ts'
+import { renderFlamePage } from './flame-page.ts'
 import { escapeXml } from './svg.ts'
 
 const PROFILE = '.cpuprofile'
@@ -22,7 +22,7 @@ export const profileFlags = (dir: string | undefined, program: string): string[]
 /** Returns the pages to open. */
 export async function writeFlameGraphs(dir: string): Promise<string[]> {
   const groups = new Map<string, string[]>()
-  for (const path of profilesIn(dir)) {
+  for (const path of listProfiles(dir)) {
     const name = relative(dir, dirname(path)).replaceAll('/', '-').replace(/-\d+$/, '')
     groups.set(name, [...(groups.get(name) ?? []), path])
   }
@@ -33,7 +33,7 @@ export async function writeFlameGraphs(dir: string): Promise<string[]> {
     for (const path of paths) profiles.push(JSON.parse(await readFile(path, 'utf8')))
     await nameOf.load(profiles)
     const flame = foldProfiles(profiles, nameOf)
-    await writeFile(join(dir, `${name}.html`), flamePage(name, flame))
+    await writeFile(join(dir, `${name}.html`), renderFlamePage(name, flame))
     pages.push({ name, flame })
   }
   const index = join(dir, 'index.html')
@@ -41,7 +41,7 @@ export async function writeFlameGraphs(dir: string): Promise<string[]> {
   return [index]
 }
 
-function profilesIn(dir: string): string[] {
+function listProfiles(dir: string): string[] {
   return readdirSync(dir, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(PROFILE))
     .map((entry) => join(entry.parentPath, entry.name))
@@ -90,7 +90,7 @@ const HOT_IN_INDEX = 8
 
 function indexPage(pages: readonly { readonly name: string; readonly flame: Flame }[]): string {
   const rows = pages.map(({ name, flame }) => {
-    const hot = hottestFunctions(flame, HOT_IN_INDEX).map(
+    const hot = findHottestFunctions(flame, HOT_IN_INDEX).map(
       (entry) => `${((100 * entry.self) / flame.total).toFixed(1)} % ${escapeXml(entry.name)}`,
     )
     return `<h2><a href="${escapeXml(name)}.html">${escapeXml(name)}</a></h2>\n<p>${hot.join('<br>\n')}</p>`

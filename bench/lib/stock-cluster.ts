@@ -77,7 +77,7 @@ export async function startStockCluster({ dir, binDir, users }: StockClusterOpti
     log: join(dir, 'kube-apiserver.log'),
   })
   const admin: Endpoint = { port: apiPort, ca: pki.caCert, cert: pki.admin.cert, key: pki.admin.key }
-  await whenReady(admin)
+  await waitUntilReady(admin)
   for (const user of users) await writeConfig(`${user}.kubeconfig`, kubeconfig(user, apiPort, pki.caCert))
   return {
     admin,
@@ -117,7 +117,7 @@ const kubeconfig = (user: string, port: number, ca: string): string =>
     'current-context': 'stock',
   })
 
-async function whenReady(admin: Endpoint): Promise<void> {
+async function waitUntilReady(admin: Endpoint): Promise<void> {
   const endMs = performance.now() + READY_MS_MAX
   const request = numberedRequest({ method: 'GET', path: '/readyz' })(0)
   while (performance.now() < endMs) {

@@ -73,7 +73,7 @@ export function boundClaimRequests(claims: number): RequestText[][] {
           spec: { ...claimSpec(), volumeName: `pv-${name}` },
         }),
       },
-      { method: 'POST', path: '/api/v1/persistentvolumes', body: JSON.stringify(volumeNamed(`pv-${name}`, name)) },
+      { method: 'POST', path: '/api/v1/persistentvolumes', body: JSON.stringify(buildVolume(`pv-${name}`, name)) },
     ]),
     names.flatMap((name) => [
       {
@@ -133,7 +133,7 @@ const claimSpec = () => ({
 })
 
 /** Returns a volume as a provisioner creates it. */
-export const volumeNamed = (name: string, claim: string) => ({
+export const buildVolume = (name: string, claim: string) => ({
   metadata: {
     name,
     annotations: {
@@ -159,7 +159,7 @@ export const volumeNamed = (name: string, claim: string) => ({
 })
 
 /** Returns an event as a provisioner records it. */
-export const eventNamed = (name: string, claim: string) => ({
+export const buildEvent = (name: string, claim: string) => ({
   metadata: { name, namespace: 'default' },
   involvedObject: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: 'default', name: claim },
   type: 'Normal',

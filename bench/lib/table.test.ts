@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Figure } from './figure.ts'
 import { aSuiteReport } from './report.fixture.ts'
-import { tableOf, tableOfAll } from './table.ts'
+import { formatTable, formatTables } from './table.ts'
 
 describe('the table', () => {
   it('SYS-16 has a line for each figure of every suite, with limit, ratio, target and result', () => {
@@ -26,7 +26,7 @@ describe('the table', () => {
         },
       ]),
     ]
-    expect(tableOfAll(reports)).toBe(
+    expect(formatTables(reports)).toBe(
       [
         'suite   figure                 value     limit  ratio  target  pass  limit measured as',
         'api     creates              5,728/s  13,757/s   42 %  ≥ 40 %   yes  the echo',
@@ -41,7 +41,7 @@ describe('the table', () => {
     const figure = { name: 'bound', unit: '/s', value: 1_500, peer } as const
     const limitedFigure = { ...figure, limit: { value: 3_000, of: 'the echo' } }
     const lines = (figure: Figure) =>
-      tableOf(aSuiteReport('provisioning', [figure]))
+      formatTable(aSuiteReport('provisioning', [figure]))
         .trim()
         .split('\n')
         .slice(1)
@@ -58,13 +58,13 @@ describe('the table', () => {
       ...aSuiteReport('clients', []),
       missing: [{ name: 'creates on etcd', message: 'etcd is not installed' }],
     }
-    expect(tableOf(report)).toMatch(/creates on etcd +not measured +etcd is not installed/)
+    expect(formatTable(report)).toMatch(/creates on etcd +not measured +etcd is not installed/)
   })
 
   it('shows an exponent with two digits and no ratio', () => {
     const limit = { value: 1, of: 'linear' }
     const figure = { name: 'growth', unit: 'exponent', value: 1.038, limit, target: { valueMax: 1.1 } } as const
-    expect(tableOf(aSuiteReport('api', [figure])).split('\n')[1]).toBe(
+    expect(formatTable(aSuiteReport('api', [figure])).split('\n')[1]).toBe(
       'growth   1.04   1.00         ≤ 1.10   yes  linear',
     )
   })

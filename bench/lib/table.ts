@@ -7,16 +7,16 @@ const HEADINGS = ['figure', 'value', 'limit', 'ratio', 'target', 'pass', 'limit 
 const LEFT_ALIGNED = new Set(['suite', 'figure', 'limit measured as', 'change'])
 
 /** Formats the figures of one suite. */
-export const tableOf = (suite: SuiteReport): string => alignColumns([HEADINGS, ...rowsOf(suite)])
+export const formatTable = (suite: SuiteReport): string => alignColumns([HEADINGS, ...listRows(suite)])
 
 /** Formats the figures of all suites. */
-export const tableOfAll = (suites: readonly SuiteReport[]): string =>
+export const formatTables = (suites: readonly SuiteReport[]): string =>
   alignColumns([
     ['suite', ...HEADINGS],
-    ...suites.flatMap((suite) => rowsOf(suite).map((cells) => [suite.suite, ...cells])),
+    ...suites.flatMap((suite) => listRows(suite).map((cells) => [suite.suite, ...cells])),
   ])
 
-const rowsOf = ({ figures, missing }: SuiteReport): string[][] => [
+const listRows = ({ figures, missing }: SuiteReport): string[][] => [
   ...figures.flatMap(figureRows),
   ...missing.map(missingRow),
 ]

@@ -37,7 +37,7 @@ export async function copyBaseFiles(root, nativeModules) {
     ...programs.map((path) => ({ from: path, to: withUsr(path) })),
   ]
   for (const { from, to } of copies) await copyFile(from, join(root, to))
-  const libraries = await Promise.all([...copies.map(({ from }) => from), ...nativeModules].map(librariesOf))
+  const libraries = await Promise.all([...copies.map(({ from }) => from), ...nativeModules].map(listLibraries))
   for (const path of new Set(libraries.flat())) await copyFile(path, join(root, withUsr(path)))
   return found.filter(({ path }) => path === undefined).map(({ name }) => name)
 }
@@ -59,7 +59,7 @@ async function findProgram(name) {
 const withUsr = (path) => (/^\/(bin|sbin|lib|lib64)\//.test(path) ? `/usr${path}` : path)
 
 /** Returns the libraries that the dynamic linker loads for a file: none for a script or a static program. */
-async function librariesOf(file) {
+async function listLibraries(file) {
   const { stdout } = await promisify(execFile)('ldd', [file]).catch(() => ({ stdout: '' }))
   return [...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, path]) => path)
 }

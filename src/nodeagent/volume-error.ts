@@ -29,7 +29,7 @@ export class VolumeError extends Error {
   }
 }
 
-export const waitingFor = (message: string, waitsFor?: AwaitedObject) =>
+export const waitingError = (message: string, waitsFor?: AwaitedObject) =>
   new VolumeError(message, { isWaiting: true, ...(waitsFor ? { waitsFor } : {}) })
 
-export const failedMount = (message: string) => new VolumeError(message)
+export const mountError = (message: string) => new VolumeError(message)

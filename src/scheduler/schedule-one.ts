@@ -147,7 +147,7 @@ function applyPreemption(
 
 /** Returns the first remedy of a plugin with which the pod fits on a node. */
 function findRemedy(info: PodInfo, { plugins, cluster, random, rotation }: ScheduleDeps): Remedy | undefined {
-  return remediesOf(info, plugins).find(({ plugin, remedy }) => {
+  return collectRemedies(info, plugins).find(({ plugin, remedy }) => {
     const outcome = runPreFiltersWith(remedy, plugin, info, plugins)
     if (outcome.is === 'rejected') return false
     const { nodes } = cluster
@@ -156,7 +156,7 @@ function findRemedy(info: PodInfo, { plugins, cluster, random, rotation }: Sched
   })?.remedy
 }
 
-const remediesOf = (info: PodInfo, plugins: readonly Plugin[]) =>
+const collectRemedies = (info: PodInfo, plugins: readonly Plugin[]) =>
   plugins.flatMap((plugin) => plugin.remedies?.(info).map((remedy) => ({ plugin, remedy })) ?? [])
 
 const runPreFiltersWith = (remedy: Remedy, remediedPlugin: Plugin, info: PodInfo, plugins: readonly Plugin[]) =>
@@ -203,7 +203,7 @@ export function checkNode(
   const statuses = new Map([[node, rejection.status]])
   if (runPostFilters({ pod: info, active: outcome.active, statuses }, plugins)?.result.is === 'nominated')
     return undefined
-  const isRemedied = remediesOf(info, plugins).some(({ plugin, remedy }) => {
+  const isRemedied = collectRemedies(info, plugins).some(({ plugin, remedy }) => {
     const remediedOutcome = runPreFiltersWith(remedy, plugin, info, plugins)
     return remediedOutcome.is === 'passed' && !runFiltersWithNominated(remediedOutcome.active, node, nominatedPods)
   })

@@ -92,12 +92,12 @@ Unknown values and values of a wrong type are rejected before anything is instal
 `
 
 /** Returns a row of the table for each value that the schema does not divide further. */
-function rowsOf(map: YAMLMap, properties: Json, path = ''): string[] {
+function listRows(map: YAMLMap, properties: Json, path = ''): string[] {
   return (map.items as Pair<unknown, any>[]).flatMap(({ key, value }, index) => {
     if (!isScalar(key)) throw new Error('a key that is not a scalar')
     const schema = properties[String(key.value)]
     const name = `${path}${key.value}`
-    if (isMap(value) && schema.properties) return rowsOf(value, schema.properties, `${name}.`)
+    if (isMap(value) && schema.properties) return listRows(value, schema.properties, `${name}.`)
     const comment = (key.commentBefore ?? (index === 0 ? map.commentBefore : '') ?? '').split('\n\n').at(-1)!
     const meaning = comment.replace(/\s+/g, ' ').trim()
     expect(meaning, `${name} has a comment`).not.toBe('')
@@ -108,7 +108,7 @@ function rowsOf(map: YAMLMap, properties: Json, path = ''): string[] {
 
 it('PLUS-9 docs/reference/chart.md lists every value of the chart with its default', async () => {
   const document = parseDocument(await readText(join(CHART, 'values.yaml')))
-  const rows = rowsOf(document.contents as YAMLMap, (await readSchema()).properties)
+  const rows = listRows(document.contents as YAMLMap, (await readSchema()).properties)
   await expect(`${VALUES_HEADER}${rows.join('\n')}\n`).toMatchFileSnapshot(join(ROOT, 'docs', 'reference', 'chart.md'))
 })
 

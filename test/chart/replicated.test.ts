@@ -38,7 +38,7 @@ describe.skipIf(skipMessage)(
       const { stdout, stderr } = await runHelm('template', 'replicated', etcdFlags)
       expect(stderr).toBe('')
       const manifests = parseManifests(stdout)
-      const flags = argsOf(manifests, 'server')
+      const flags = findArguments(manifests, 'server')
         .slice(1)
         .filter((arg) => !/^--(listen|data-dir)=/.test(arg))
         .map((arg) => arg.replace('=/etc/stowage/pki', `=${join(dir, 'seed', 'pki')}`))
@@ -94,7 +94,7 @@ describe.skipIf(skipMessage)(
       await writeFile(join(clientDir, 'kubeconfig'), kubeconfig)
       await writeFile(join(clientDir, 'ca.crt'), server.ca)
       await writeFile(join(clientDir, 'token'), await createToken(`stowage-${name}`, name))
-      const args = argsOf(manifests, name)
+      const args = findArguments(manifests, name)
         .map((arg) => arg.replace('=/etc/stowage/client', `=${clientDir}`))
         .map((arg) => arg.replace(/^--http-endpoint=.*/, '--http-endpoint=127.0.0.1:0'))
       return startStowage({ args })
@@ -133,6 +133,6 @@ describe.skipIf(skipMessage)(
 )
 
 /** Returns the arguments of the Deployment of a component. */
-const argsOf = (manifests: readonly Manifest[], component: string): string[] =>
+const findArguments = (manifests: readonly Manifest[], component: string): string[] =>
   manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === `stowage-${component}`)!.spec
     .template.spec.containers[0].args

@@ -139,8 +139,8 @@ function mutateOnce(dice: Dice, root: unknown): unknown {
   if (locations.length === 0) return hostileValue(dice)
   const { parent, key } = dice.pick(locations)
   const value = parent[key]
-  if (dice.oneIn(2) && hostileValueOfType(dice, value) !== undefined) {
-    setProperty(parent, key, hostileValueOfType(dice, value)) // a value of the same type passes the decoder and reaches validation
+  if (dice.oneIn(2) && createHostileValueOfType(dice, value) !== undefined) {
+    setProperty(parent, key, createHostileValueOfType(dice, value)) // a value of the same type passes the decoder and reaches validation
     return root
   }
   switch (dice.int(10)) {
@@ -188,7 +188,7 @@ function mutateOnce(dice: Dice, root: unknown): unknown {
   return root
 }
 
-const hostileValueOfType = (dice: Dice, value: unknown): unknown => {
+const createHostileValueOfType = (dice: Dice, value: unknown): unknown => {
   if (typeof value === 'string') return dice.pick(HOSTILE_STRINGS)
   if (typeof value === 'number') return dice.pick(HOSTILE_NUMBERS)
   if (typeof value === 'boolean') return !value
@@ -220,7 +220,7 @@ export function damage(dice: Dice, text: string): Uint8Array {
   const position = dice.int(text.length + 1)
   const insert = (inserted: string | Uint8Array) =>
     Buffer.concat([Buffer.from(text.slice(0, position)), Buffer.from(inserted), Buffer.from(text.slice(position))])
-  const afterBrace = (inserted: string) => Buffer.from(text.replace('{', `{${inserted}`))
+  const insertAfterBrace = (inserted: string) => Buffer.from(text.replace('{', `{${inserted}`))
   switch (dice.int(18)) {
     case 0:
       return Buffer.from(text.slice(0, position))
@@ -231,9 +231,9 @@ export function damage(dice: Dice, text: string): Uint8Array {
     case 3:
       return Buffer.from(`${'['.repeat(10_000)}${']'.repeat(10_000)}`)
     case 4:
-      return afterBrace('"metadata":{"name":"twice"},')
+      return insertAfterBrace('"metadata":{"name":"twice"},')
     case 5:
-      return afterBrace('"spec":null,"spec":{},')
+      return insertAfterBrace('"spec":null,"spec":{},')
     case 6:
       return Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(text)])
     case 7:
@@ -262,7 +262,7 @@ export function damage(dice: Dice, text: string): Uint8Array {
     case 10:
       return Buffer.from(`${text}${text}`)
     case 11:
-      return afterBrace('"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},')
+      return insertAfterBrace('"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},')
     case 12:
       return Buffer.from(text.replace(/:(\d+|"[^"]*")/, ':1e999'))
     case 13:
@@ -272,7 +272,7 @@ export function damage(dice: Dice, text: string): Uint8Array {
     case 15:
       return Buffer.concat([Buffer.from([0x6b, 0x38, 0x73, 0x00]), Buffer.from(text)]) // the prefix of protobuf bodies
     case 16:
-      return afterBrace(`"junk":"${'y'.repeat(100_000)}",`)
+      return insertAfterBrace(`"junk":"${'y'.repeat(100_000)}",`)
     default:
       return insert(dice.pick(['}', ']', ',', '"', '\\', '\n', '{', ':']))
   }

@@ -7,7 +7,7 @@ import { brotliDecompress } from 'node:zlib'
 const ROOT = new URL('../..', import.meta.url).pathname
 
 /** Returns the path of the program of that version. It lies below node_modules/, so that it finds its packages. */
-export async function releasedProgram(version: string): Promise<string> {
+export async function unpackRelease(version: string): Promise<string> {
   const folder = join(ROOT, 'node_modules', '.cache', 'stowage')
   const program = join(folder, `stowage-${version}.mjs`)
   const compressed = await readFile(join(ROOT, 'test', 'releases', `stowage-${version}.mjs.br`))

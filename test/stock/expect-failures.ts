@@ -4,7 +4,7 @@ import type { Exception } from './exceptions.ts'
 
 /** Throws if an exception names no test of the file. */
 export function expectFailures(file: string, tasks: readonly RunnerTask[], exceptions: readonly Exception[]): void {
-  const tests = tasks.flatMap((task) => testsOf(task, ''))
+  const tests = tasks.flatMap((task) => listTests(task, ''))
   for (const exception of exceptions.filter((candidate) => candidate.file === file))
     for (const name of exception.tests) {
       const exceptedTests = tests.filter(({ fullName }) => fullName === name || fullName.startsWith(`${name} > `))
@@ -15,8 +15,8 @@ export function expectFailures(file: string, tasks: readonly RunnerTask[], excep
 }
 
 /** Returns the tests of a task with their names, which include the suites between the file and the test. */
-function testsOf(task: RunnerTask, prefix: string): { readonly fullName: string; readonly test: RunnerTestCase }[] {
+function listTests(task: RunnerTask, prefix: string): { readonly fullName: string; readonly test: RunnerTestCase }[] {
   const fullName = prefix + task.name
   if (task.type === 'test') return [{ fullName, test: task }]
-  return task.tasks.flatMap((child) => testsOf(child, `${fullName} > `))
+  return task.tasks.flatMap((child) => listTests(child, `${fullName} > `))
 }

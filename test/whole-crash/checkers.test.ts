@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Cluster } from './cluster.ts'
 import { createJournal } from './journal.ts'
-import { problemsIn, type RecordedPast, type RestingState } from './problems-at-rest.ts'
+import { findProblems, type RecordedPast, type RestingState } from './problems-at-rest.ts'
 import { replay } from './replay.ts'
 import type { DriverVolume } from './storage.ts'
 import type { Collection, RecordedEvent } from './watch-recorder.ts'
@@ -108,7 +108,7 @@ describe('replay and journal', () => {
   })
 })
 
-describe('problemsIn', () => {
+describe('findProblems', () => {
   const EMPTY_STATE: RestingState = {
     ...{ pods: [], claims: [], volumes: [], quotas: [], configMaps: [], nodes: [], namespaces: [], drivers: [] },
     ...{
@@ -121,7 +121,7 @@ describe('problemsIn', () => {
     driverVolumes: new Map(),
   }
   const past: RecordedPast = { ...replay([], new Set()), importedNames: new Set() }
-  const problemsOfState = (state: Partial<RestingState>) => problemsIn({ ...EMPTY_STATE, ...state }, past)
+  const problemsOfState = (state: Partial<RestingState>) => findProblems({ ...EMPTY_STATE, ...state }, past)
   const problemsOfBoundClaim = (overrides: Parameters<typeof aClaim>[1], driverVolume: Partial<DriverVolume> = {}) =>
     problemsOfState({
       claims: [aClaim('a', overrides)],

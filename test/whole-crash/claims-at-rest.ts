@@ -23,10 +23,10 @@ export interface RestState {
   readonly classes: ReadonlyMap<string, Readonly<StorageClass>>
 }
 
-export const problemsOf = (state: RestState): string[] => [
+export const findClaimAndVolumeProblems = (state: RestState): string[] => [
   ...storageProblems(state),
-  ...[...state.view.volumes.values()].flatMap((volume) => problemsOfVolume(volume, state)),
-  ...[...state.view.claims.values()].flatMap((claim) => problemsOfClaim(claim, state)),
+  ...[...state.view.volumes.values()].flatMap((volume) => findVolumeProblems(volume, state)),
+  ...[...state.view.claims.values()].flatMap((claim) => findClaimProblems(claim, state)),
 ]
 
 function storageProblems({ view, storage, abandoned, deletableAssets }: RestState): string[] {
@@ -51,7 +51,7 @@ function storageProblems({ view, storage, abandoned, deletableAssets }: RestStat
   return problems
 }
 
-function problemsOfVolume(volume: Volume, { view }: RestState): string[] {
+function findVolumeProblems(volume: Volume, { view }: RestState): string[] {
   const problems: string[] = []
   const { name = '', deletionTimestamp } = volume.metadata
   const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec ?? {}
@@ -71,7 +71,7 @@ function problemsOfVolume(volume: Volume, { view }: RestState): string[] {
   return problems
 }
 
-function problemsOfClaim(claim: Claim, state: RestState): string[] {
+function findClaimProblems(claim: Claim, state: RestState): string[] {
   const { view } = state
   const problems: string[] = []
   const key = keyOfObject(claim)
@@ -92,11 +92,11 @@ function problemsOfClaim(claim: Claim, state: RestState): string[] {
   const intent = finalizers.find((finalizer) => finalizer.startsWith(INTENT_PREFIX))
   if (intent && (volumeName || !hasSelector)) problems.push(`claim ${key} keeps ${intent} without a reason`)
   if (!volumeName)
-    problems.push(...bindableReasons(claim, state).map((reason) => `claim ${key} could be bound: ${reason}`))
+    problems.push(...listBindableReasons(claim, state).map((reason) => `claim ${key} could be bound: ${reason}`))
   return problems
 }
 
-function bindableReasons(claim: Claim, { view, classes }: RestState): string[] {
+function listBindableReasons(claim: Claim, { view, classes }: RestState): string[] {
   const className = claimClassName(claim)
   const storageClass = classes.get(className ?? '')
   const isWaiting =

@@ -4,7 +4,7 @@
 import { createQuotaSums } from '../../src/sim/checkers/quota-sums.ts'
 import { INTENT_PREFIX } from '../../src/volumes/provisioning-intent.ts'
 import { assetOf, driverAsset } from './assets.ts'
-import { problemsOf } from './claims-at-rest.ts'
+import { findClaimAndVolumeProblems } from './claims-at-rest.ts'
 import { type Cluster, DRIVER } from './cluster.ts'
 import { type Replay, replay, viewOf } from './replay.ts'
 import type { DriverVolume, RealStorage } from './storage.ts'
@@ -35,27 +35,27 @@ export interface RecordedPast extends Pick<Replay, 'abandoned' | 'deletableAsset
 }
 
 /** Reads the current state and returns its problems. */
-export async function problemsAtRest(deps: RestDeps): Promise<string[]> {
+export async function findProblemsAtRest(deps: RestDeps): Promise<string[]> {
   const { recorder, workload, storage } = deps
   const state = await readState(deps)
   const past = { ...replay(recorder.history(), workload.userDeletedUids), importedNames: workload.importedNames }
-  return [...problemsIn(state, past), ...(await storage.contradictions())]
+  return [...findProblems(state, past), ...(await storage.contradictions())]
 }
 
 /** Returns the problems of a state. */
-export function problemsIn(state: RestingState, past: RecordedPast): string[] {
+export function findProblems(state: RestingState, past: RecordedPast): string[] {
   return [
-    ...bindingProblems(state, past),
-    ...state.claims.flatMap((claim) => [...sizeProblems(claim, state), ...attributeProblems(claim, state)]),
+    ...findBindingProblems(state, past),
+    ...state.claims.flatMap((claim) => [...sizeProblems(claim, state), ...findAttributeProblems(claim, state)]),
     ...state.claims.flatMap((claim) => missingEventProblems(claim, state)),
-    ...state.pods.flatMap((pod) => podProblems(pod, state)),
-    ...quotaProblems(state),
+    ...state.pods.flatMap((pod) => findPodProblems(pod, state)),
+    ...findQuotaProblems(state),
     ...nodeLeftovers(state),
   ]
 }
 
 /** Returns storage without a PersistentVolume that no controller had to delete. */
-export async function abandonedStorage({ recorder, storage, workload }: RestDeps): Promise<DriverVolume[]> {
+export async function findAbandonedStorage({ recorder, storage, workload }: RestDeps): Promise<DriverVolume[]> {
   const { abandoned } = replay(recorder.history(), workload.userDeletedUids)
   const volumes = [...(await storage.volumes()).values()]
   return volumes.filter(({ id, name }) => abandoned.has(driverAsset(id)) || workload.importedNames.has(name))
@@ -76,7 +76,10 @@ async function readState({ cluster, storage }: RestDeps): Promise<RestingState> 
 }
 
 /** Runs the checker of claims, volumes and storage in claims-at-rest.ts. */
-function bindingProblems(state: RestingState, { abandoned, deletableAssets, importedNames }: RecordedPast): string[] {
+function findBindingProblems(
+  state: RestingState,
+  { abandoned, deletableAssets, importedNames }: RecordedPast,
+): string[] {
   const assetsWithVolume = new Set(state.volumes.map((volume) => assetOf(volume)))
   for (const { id, name } of state.driverVolumes.values()) {
     // A user created the storage, and its PersistentVolume was rejected or never requested.
@@ -92,7 +95,7 @@ function bindingProblems(state: RestingState, { abandoned, deletableAssets, impo
     .map((claim) => (usedClaimKeys.has(keyOf(claim)) ? omitDeletionTimestamp(claim) : claim)) // its deletion waits for its pods
     .map((claim) => (retriedClaims.includes(claim) ? omitIntents(claim) : claim))
   const classes = state.classes.filter(({ provisioner }) => provisioner === DRIVER)
-  return problemsOf({
+  return findClaimAndVolumeProblems({
     view: viewOf(claims, state.volumes),
     storage: { driver: { state: () => ({ volumes: Object.fromEntries(state.driverVolumes) }) }, plugin: new Map() },
     abandoned,
@@ -195,7 +198,7 @@ function sizeProblems(claim: any, { volumes, driverVolumes, pods }: RestingState
   return problems
 }
 
-function attributeProblems(claim: any, state: RestingState): string[] {
+function findAttributeProblems(claim: any, state: RestingState): string[] {
   if (claim.status?.phase !== 'Bound' || claim.metadata.deletionTimestamp) return []
   const key = keyOf(claim)
   const { spec, status } = claim
@@ -240,7 +243,7 @@ function missingEventProblems(claim: any, { events }: RestingState): string[] {
   return hasEvent ? [] : [`${keyOf(claim)} is ${claim.status?.phase} without an event with the reason`]
 }
 
-function podProblems(pod: any, state: RestingState): string[] {
+function findPodProblems(pod: any, state: RestingState): string[] {
   const key = `pod ${keyOf(pod)}`
   const { metadata, spec, status } = pod
   if (metadata.deletionTimestamp) return [`${key} is stuck in its deletion`]
@@ -282,7 +285,7 @@ const claimKeysOf = ({ metadata, spec }: any): string[] =>
   })
 
 /** Returns quotas whose usage differs from the sum over their objects. */
-function quotaProblems({ claims, quotas, configMaps }: RestingState): string[] {
+function findQuotaProblems({ claims, quotas, configMaps }: RestingState): string[] {
   const problems: string[] = []
   for (const namespace of NAMESPACES) {
     const checker = createQuotaSums(namespace, (text) => void problems.push(`${namespace}: ${text}`))

@@ -12,7 +12,7 @@ import { seedFrom } from '../helpers/seed.ts'
 import { agentDirOf, type Cluster, DRIVER, poolOf } from './cluster.ts'
 import { createFaults } from './faults.ts'
 import { createJournal } from './journal.ts'
-import { abandonedStorage, problemsAtRest } from './problems-at-rest.ts'
+import { findAbandonedStorage, findProblemsAtRest } from './problems-at-rest.ts'
 import { replay } from './replay.ts'
 import { openStorage } from './storage.ts'
 import { COLLECTIONS, createWatchRecorder } from './watch-recorder.ts'
@@ -89,7 +89,7 @@ export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, c
       }
       await workload.settle()
 
-      await waitUntilAtRest('with all objects', () => problemsAtRest(deps))
+      await waitUntilAtRest('with all objects', () => findProblemsAtRest(deps))
       const dataProblems = await workload.checkData()
       await recorder.waitUntilCaughtUp()
       const atRest = countObjects()
@@ -150,7 +150,7 @@ export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, c
         await waitUntilAtRest('after volumes were deleted', async () =>
           [...recorder.current.volumes.keys()].map((key) => `${key} still exists`),
         )
-        for (const { id, node } of await abandonedStorage(deps)) {
+        for (const { id, node } of await findAbandonedStorage(deps)) {
           await storage.driver(node).controller.deleteVolume({ volumeId: id })
         }
       }

@@ -17,18 +17,18 @@ export async function readNodeGroup(file: string, context: DecodeContext): Promi
     throw new UsageError(
       `${unexpected.source}: a node group consists of Node, CSINode and CSIStorageCapacity objects, not ${unexpected.kind}`,
     )
-  const ofKind = (kind: string) => manifests.filter((manifest) => manifest.kind === kind)
-  const [node, secondNode] = ofKind(nodeKind.kind)
+  const selectKind = (kind: string) => manifests.filter((manifest) => manifest.kind === kind)
+  const [node, secondNode] = selectKind(nodeKind.kind)
   if (!node)
     throw new UsageError(`${file} has no Node: a node group has one, with the labels and resources of its nodes`)
   if (secondNode) throw new UsageError(`${secondNode.source}: a node group has one Node, and this is the second`)
-  const [csiNode] = ofKind(csiNodeKind.kind)
+  const [csiNode] = selectKind(csiNodeKind.kind)
   const decodedNode = decodeManifest(nodeKind, node, context)
   return {
     name: decodedNode.metadata.name,
     node: decodedNode,
     csiNode: csiNode && decodeManifest(csiNodeKind, csiNode, context),
-    capacities: ofKind(csiStorageCapacityKind.kind).map((manifest, index) =>
+    capacities: selectKind(csiStorageCapacityKind.kind).map((manifest, index) =>
       decodeManifest(csiStorageCapacityKind, withName(manifest, `${decodedNode.metadata.name}-${index + 1}`), context),
     ),
   }

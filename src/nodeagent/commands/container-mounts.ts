@@ -4,7 +4,7 @@ import { join, normalize } from 'node:path'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import { type NodeDisk, SubPathError } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
-import { openingOf, type VolumePath, type VolumePaths } from './containers.ts'
+import { planOpening, type VolumePath, type VolumePaths } from './containers.ts'
 import { ConfigError, type Environment, expandVariables } from './environment.ts'
 import type { ImageEntry } from './images.ts'
 import type { LaunchMount } from './launch.ts'
@@ -96,7 +96,7 @@ async function prepareSource(
   const subPath = expandSubPath(volumeMount, env)
   // The root directory of the machine has no parts that could be replaced.
   if (!subPath && (!volume.isHostPath || volume.path === '/')) return volume.path
-  const opening = openingOf(volume, subPath)
+  const opening = planOpening(volume, subPath)
   try {
     if (!isRoot) return subPath ? await disk.makeSubPath(...opening) : volume.path
     const source = join(paths.subPaths(uid), volumeMount.name, container.name, String(index))

@@ -23,7 +23,7 @@ export interface VolumePath {
  * Returns the arguments with which NodeDisk opens a part of the volume without following links. For a path of the machine they
  * start at the root, because another pod may be able to replace its parts.
  */
-export const openingOf = (
+export const planOpening = (
   { path, isHostPath }: VolumePath,
   subPath: string,
 ): readonly [root: string, subPath: string] =>

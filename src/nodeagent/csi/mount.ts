@@ -19,7 +19,7 @@ import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { AgentPaths } from '../paths.ts'
 import type { Drivers, RegisteredDriver } from '../registration/drivers.ts'
-import { failedMount, VolumeError, waitingFor } from '../volume-error.ts'
+import { mountError, VolumeError, waitingError } from '../volume-error.ts'
 import { findRelated, type ObjectReader } from '../volume-objects.ts'
 import type { CsiVolume, SecretRef } from './csi-volume.ts'
 import { groupOfPod, ownershipChange } from './fs-group-policy.ts'
@@ -79,7 +79,7 @@ export async function mountCsiVolume(
   const csiDriver = deps.csiDrivers.get({ name: volume.driver })
   if (!driver) throw notRegisteredError(volume, step, deps.drivers)
   if (volume.pv && !isReachableFrom(volume.pv, deps.node())) {
-    throw failedMount(`${step}.NodeAffinity check failed for volume "${volume.name}" : no matching NodeSelectorTerms`)
+    throw mountError(`${step}.NodeAffinity check failed for volume "${volume.name}" : no matching NodeSelectorTerms`)
   }
   checkSupported(volume, csiDriver, step)
 
@@ -116,7 +116,7 @@ interface MountOperation {
 /** Throws if the pod was deleted during the previous step. */
 function checkPodNeedsVolumes({ publication, volume, deps }: MountOperation): void {
   if (deps.needsVolumes(publication.uid)) return
-  throw waitingFor(`the pod is being deleted: volume "${volume.name}" is not mounted`)
+  throw waitingError(`the pod is being deleted: volume "${volume.name}" is not mounted`)
 }
 
 /**
@@ -134,13 +134,13 @@ async function confirmAttached(
   const isConfirmed =
     currentAttachment && currentAttachment.metadata.uid === metadata.uid && isAttached(currentAttachment)
   if (!isConfirmed)
-    throw waitingFor(
+    throw waitingError(
       `volume "${volume.name}" is being detached from the node (VolumeAttachment ${name})`,
       attachmentRef(name),
     )
   if ((await deps.client.commitsAtomically()) || (await isListedAsAttached(volume, deps, signal))) return
   const node = { kind: nodeKind.kind, name: deps.nodeName }
-  throw waitingFor(`volume "${volume.name}" is not among the attached volumes of node ${deps.nodeName}`, node)
+  throw waitingError(`volume "${volume.name}" is not among the attached volumes of node ${deps.nodeName}`, node)
 }
 
 const attachmentRef = (name: string) => ({ kind: volumeAttachmentKind.kind, name })
@@ -159,16 +159,16 @@ const isAttached = ({ metadata, status }: Readonly<Stored<VolumeAttachment>>): b
 
 function notRegisteredError(volume: CsiVolume, step: string, drivers: Drivers): VolumeError {
   if (!drivers.isSettled)
-    return waitingFor(`the drivers of this node are still being registered; waiting for ${volume.driver}`)
+    return waitingError(`the drivers of this node are still being registered; waiting for ${volume.driver}`)
   const registrationError = drivers.registrationErrorOf(volume.driver)
-  return failedMount(
+  return mountError(
     `${step}.SetUp failed for volume "${volume.name}" : driver name ${volume.driver} not found in the list of ` +
       `registered CSI drivers${registrationError === undefined ? '. Start the driver on this node' : `: ${registrationError}`}`,
   )
 }
 
 function checkSupported(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, step: string): void {
-  const setUpError = (message: string) => failedMount(`${step}.SetUp failed for volume "${volume.name}" : ${message}`)
+  const setUpError = (message: string) => mountError(`${step}.SetUp failed for volume "${volume.name}" : ${message}`)
   if ((csiDriver?.spec.tokenRequests?.length ?? 0) > 0) {
     throw setUpError(`driver ${volume.driver} requires service account tokens, which this agent does not support`)
   }
@@ -182,7 +182,7 @@ function checkExclusiveUse({ metadata }: Readonly<Stored<Pod>>, volume: CsiVolum
   if (!volume.pv?.spec?.accessModes?.includes('ReadWriteOncePod')) return
   const otherPublication = records.publicationsOfVolume(volume).find(({ uid }) => uid !== metadata.uid)
   if (!otherPublication) return
-  throw failedMount(
+  throw mountError(
     `MountVolume.SetUp failed for volume "${volume.name}" : volume uses the ReadWriteOncePod access mode and is ` +
       'already in use by another pod',
   )
@@ -203,7 +203,7 @@ function requireAttachment(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | u
       waitsFor: attachmentRef(name),
     })
   }
-  throw waitingFor(
+  throw waitingError(
     `volume "${volume.name}" is not attached to the node yet (VolumeAttachment ${name})`,
     attachmentRef(name),
   )
@@ -227,7 +227,7 @@ async function recordPublication({ volume, publication, deps }: MountOperation):
   const { target } = publication
   const isRecorded = records.publication(publication.uid, publication.volumeName) !== undefined
   const setUpError = (message: string) =>
-    failedMount(`MountVolume.SetUp failed for volume "${volume.name}" : target path ${target} ${message}`)
+    mountError(`MountVolume.SetUp failed for volume "${volume.name}" : target path ${target} ${message}`)
 
   const kind = await disk.kindOf(target)
   const isMounted = kind !== undefined && (await disk.isMountPoint(target))
@@ -327,7 +327,7 @@ async function applyFsGroup({ pod, volume, publication, driver, csiDriver, deps 
       deps.disk.applyFsGroup(publication.target, change),
     )
   } catch (error) {
-    throw failedMount(
+    throw mountError(
       `MountVolume.SetUp failed for volume "${volume.name}" : applyFSGroup failed for vol ${volume.handle}: ` +
         (error as Error).message,
     )

@@ -44,7 +44,7 @@ export function planNodeExpansion(
   const claimSize = claim?.status?.capacity?.storage
   if (!claim || !pvSize || !claimSize) return NOTHING
   if (isLess(claimSize, pvSize)) {
-    const updates = updatesOf(claim, isPodStarting)
+    const updates = chooseUpdate(claim, isPodStarting)
     if (!updates) return NOTHING
     if (readOnly) return { do: 'reportReadOnly', claim }
     return { do: 'expand', claim, size: maxSize(claim.status?.allocatedResources?.storage, pvSize), updates }
@@ -56,7 +56,7 @@ export function planNodeExpansion(
   return { do: 'expand', claim, size: pvSize, updates: 'nothing' }
 }
 
-function updatesOf(claim: Claim, isPodStarting: boolean): 'state' | 'size' | undefined {
+function chooseUpdate(claim: Claim, isPodStarting: boolean): 'state' | 'size' | undefined {
   const state = resizeStateOf(claim)
   if (state === 'NodeResizePending' || state === 'NodeResizeInProgress') return 'state'
   if (state === 'NodeResizeInfeasible' && isPodStarting) return 'state'

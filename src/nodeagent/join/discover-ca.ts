@@ -17,7 +17,7 @@ export interface DiscoverCaOptions {
 const PIN = /^sha256:[0-9a-f]{64}$/i
 
 /** Hashes the public key of a CA certificate in PEM, in the format of `--ca-cert-hash`. */
-export const caPinOf = (pem: string): string =>
+export const computeCaPin = (pem: string): string =>
   `sha256:${createHash('sha256')
     .update(new X509Certificate(pem).publicKey.export({ type: 'spki', format: 'der' }))
     .digest('hex')}`
@@ -50,7 +50,7 @@ export async function discoverCa({ server, pins, clock, signal }: DiscoverCaOpti
 
 function pinOf(pem: string): string | undefined {
   try {
-    return caPinOf(pem)
+    return computeCaPin(pem)
   } catch {
     return undefined
   }

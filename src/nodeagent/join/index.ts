@@ -1,5 +1,5 @@
 // Entry point for joining a node to a cluster and keeping its credentials.
-export { caPinOf } from './discover-ca.ts'
+export { computeCaPin } from './discover-ca.ts'
 export { joinCluster } from './join-cluster.ts'
 export { loadCredentials, type NodeCredentials, nodeKubeconfigPath } from './node-credentials.ts'
 export { ensureServingCertificate } from './serving-certificate.ts'

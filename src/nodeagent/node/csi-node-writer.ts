@@ -68,7 +68,7 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
   }
 
   async function writeDriver(driver: DriverNodeInfo): Promise<void> {
-    const entry = entryOf(driver)
+    const entry = toCsiNodeDriver(driver)
     let csiNode = await getOrCreateCsiNode()
     const previousEntry = csiNode.spec.drivers.find(({ name }) => name === driver.name)
     if (previousEntry && JSON.stringify(comparedFields(previousEntry)) === JSON.stringify(comparedFields(entry))) return
@@ -128,7 +128,7 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
 }
 
 /** Returns the CSINode entry of a driver. */
-function entryOf({ name, nodeId, topology, maxVolumes }: DriverNodeInfo): CSINodeDriver {
+function toCsiNodeDriver({ name, nodeId, topology, maxVolumes }: DriverNodeInfo): CSINodeDriver {
   const count = Math.min(maxVolumes, VOLUMES_MAX)
   return {
     name,

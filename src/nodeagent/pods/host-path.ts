@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
 import { isWithin } from '../../base/trees/resolve-path.ts'
 import type { NodeDisk, PathKind } from '../disk/disk.ts'
-import { failedMount } from '../volume-error.ts'
+import { mountError } from '../volume-error.ts'
 
 const FILE_MODE = 0o644
 
@@ -21,7 +21,7 @@ export async function prepareHostPath(
   { disk, allowedHostPaths }: HostPathDeps,
 ): Promise<string> {
   const { type = '' } = source
-  const error = (message: string) => failedMount(`MountVolume.SetUp failed for volume "${name}" : ${message}`)
+  const error = (message: string) => mountError(`MountVolume.SetUp failed for volume "${name}" : ${message}`)
   const typeCheckError = (message: string) => error(`hostPath type check failed: ${source.path} ${message}`)
   if (!source.path.startsWith('/')) throw typeCheckError('is not an absolute path')
   const path = await disk.resolvePath(source.path)

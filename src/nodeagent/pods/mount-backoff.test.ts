@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
-import { failedMount, waitingFor } from '../volume-error.ts'
+import { mountError, waitingError } from '../volume-error.ts'
 import { createMountBackoff } from './mount-backoff.ts'
 
 describe('the mount backoff', () => {
@@ -9,7 +9,7 @@ describe('the mount backoff', () => {
     const backoff = createMountBackoff({ clock })
     const delaysMs: number[] = []
     for (let failures = 0; failures < 11; failures++) {
-      backoff.recordFailure('u', 'data', failedMount('failed'))
+      backoff.recordFailure('u', 'data', mountError('failed'))
       delaysMs.push(backoff.retryInMs('u'))
       expect(backoff.pendingError('u', 'data')?.message).toBe('failed')
       await clock.advance(backoff.retryInMs('u'))
@@ -20,15 +20,15 @@ describe('the mount backoff', () => {
 
   it('SYS-7 does not apply to a volume that waits for another component', () => {
     const backoff = createMountBackoff({ clock: manualClock() })
-    backoff.recordFailure('u', 'data', waitingFor('not bound'))
+    backoff.recordFailure('u', 'data', waitingError('not bound'))
     expect(backoff.pendingError('u', 'data')).toBeUndefined()
-    backoff.recordFailure('u', 'data', failedMount('failed'))
+    backoff.recordFailure('u', 'data', mountError('failed'))
     expect(backoff.retryInMs('u')).toBe(500)
   })
 
   it('SYS-7 applies to each volume separately and is reset on success', () => {
     const backoff = createMountBackoff({ clock: manualClock() })
-    backoff.recordFailure('u', 'data', failedMount('failed'))
+    backoff.recordFailure('u', 'data', mountError('failed'))
     expect(backoff.pendingError('u', 'logs')).toBeUndefined()
     backoff.recordSuccess('u', 'data')
     expect(backoff.pendingError('u', 'data')).toBeUndefined()

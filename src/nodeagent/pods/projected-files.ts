@@ -47,7 +47,7 @@ const RENEWAL_FRACTION = 0.8
 const TOKEN_AGE_MS_MAX = 24 * 60 * 60 * 1_000
 
 /** Returns the sources of a volume whose files come from the API, or undefined for other volumes. */
-export function projectionsOf(
+export function listProjections(
   volume: Readonly<Volume>,
 ): { readonly sources: readonly Projection[]; readonly defaultMode: number } | undefined {
   const { projected, configMap, secret, downwardAPI } = volume
@@ -67,7 +67,7 @@ export function projectionsOf(
 /** Throws an Error with a message for the event if an object or an entry is missing. */
 export async function readProjectedFiles(
   pod: Readonly<Pod>,
-  { sources, defaultMode }: NonNullable<ReturnType<typeof projectionsOf>>,
+  { sources, defaultMode }: NonNullable<ReturnType<typeof listProjections>>,
   previousTokens: ReadonlyMap<string, IssuedToken>,
   deps: ProjectionDeps,
 ): Promise<ProjectedFiles> {

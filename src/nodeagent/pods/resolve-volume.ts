@@ -7,16 +7,16 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
 import { isReachableFrom, type NodeIdentity } from '../../volumes/node-affinity.ts'
 import { type CsiVolume, csiVolumeOf, inlineVolumeOf } from '../csi/csi-volume.ts'
-import { failedMount, waitingFor } from '../volume-error.ts'
+import { mountError, waitingError } from '../volume-error.ts'
 import type { ObjectReader } from '../volume-objects.ts'
-import { projectionsOf } from './projected-files.ts'
+import { listProjections } from './projected-files.ts'
 import { sourceOf, type UsedVolume } from './used-volumes.ts'
 
 export type ResolvedVolume =
   | { readonly is: 'csi'; readonly volume: CsiVolume }
   | { readonly is: 'hostPath'; readonly source: Readonly<HostPathVolumeSource>; readonly readOnly: boolean }
   | { readonly is: 'emptyDir'; readonly inMemory: boolean; readonly sizeLimit?: string; readonly mode?: number }
-  | { readonly is: 'projected'; readonly projections: NonNullable<ReturnType<typeof projectionsOf>> }
+  | { readonly is: 'projected'; readonly projections: NonNullable<ReturnType<typeof listProjections>> }
 
 export interface ResolveDeps {
   readonly claims: ObjectReader<PersistentVolumeClaim>
@@ -37,11 +37,11 @@ export function resolveVolume(pod: Readonly<Stored<Pod>>, usedVolume: UsedVolume
   }
   if (volume.csi) return { is: 'csi', volume: inlineVolumeOf(pod, volume)! }
   if (volume.hostPath) return { is: 'hostPath', source: volume.hostPath, readOnly: false }
-  const projections = projectionsOf(volume)
+  const projections = listProjections(volume)
   if (projections) return { is: 'projected', projections }
   const source = sourceOf(volume)
   if (source !== 'emptyDir') {
-    throw failedMount(
+    throw mountError(
       `MountVolume.SetUp failed for volume "${name}" : this node agent does not support ${source} volumes; ` +
         'use a claim, an emptyDir, a hostPath or a projected volume',
     )
@@ -64,21 +64,21 @@ function resolveClaim(
   const claimRef = { namespace: pod.metadata.namespace ?? '', name: claimName }
   const claim = deps.claims.get(claimRef)
   const waitsFor = { kind: 'PersistentVolumeClaim', ...claimRef }
-  if (!claim) throw waitingFor(`persistentvolumeclaim "${claimName}" not found`, waitsFor)
+  if (!claim) throw waitingError(`persistentvolumeclaim "${claimName}" not found`, waitsFor)
   if (usedVolume.volume.ephemeral && !claim.metadata.ownerReferences?.some(({ uid }) => uid === pod.metadata.uid)) {
-    throw failedMount(`PVC ${pod.metadata.namespace}/${claimName} was not created for pod ${pod.metadata.name}`)
+    throw mountError(`PVC ${pod.metadata.namespace}/${claimName} was not created for pod ${pod.metadata.name}`)
   }
   const volumeName = claim.spec?.volumeName
   const isInUse = volumeName !== undefined && deps.hasRecord(pod.metadata.uid, volumeName)
   if (claim.metadata.deletionTimestamp && !isInUse) {
-    throw waitingFor(`persistentvolumeclaim "${claimName}" is being deleted`, waitsFor)
+    throw waitingError(`persistentvolumeclaim "${claimName}" is being deleted`, waitsFor)
   }
   if (!volumeName || claim.status?.phase !== 'Bound') {
-    throw waitingFor(`persistentvolumeclaim "${claimName}" is not bound to a volume yet`, waitsFor)
+    throw waitingError(`persistentvolumeclaim "${claimName}" is not bound to a volume yet`, waitsFor)
   }
   const pv = deps.volumes.get({ name: volumeName })
   if (!pv?.spec || pv.spec.claimRef?.uid !== claim.metadata.uid) {
-    throw waitingFor(`volume "${volumeName}" of persistentvolumeclaim "${claimName}" is not bound to it yet`, {
+    throw waitingError(`volume "${volumeName}" of persistentvolumeclaim "${claimName}" is not bound to it yet`, {
       kind: 'PersistentVolume',
       name: volumeName,
     })
@@ -90,14 +90,12 @@ function resolveClaim(
   const { hostPath, local } = pv.spec
   const path = hostPath ?? (local ? { path: local.path, type: '' as const } : undefined)
   if (!path) {
-    throw failedMount(
+    throw mountError(
       `MountVolume.SetUp failed for volume "${volumeName}" : this node agent supports only CSI, hostPath and local volumes`,
     )
   }
   if (!isReachableFrom(pv, deps.node())) {
-    throw failedMount(
-      `MountVolume.NodeAffinity check failed for volume "${volumeName}" : no matching NodeSelectorTerms`,
-    )
+    throw mountError(`MountVolume.NodeAffinity check failed for volume "${volumeName}" : no matching NodeSelectorTerms`)
   }
   return { is: 'hostPath', source: path, readOnly }
 }
@@ -105,12 +103,12 @@ function resolveClaim(
 function checkMode({ metadata, spec }: Readonly<PersistentVolume>, { name, isMounted, isDevice }: UsedVolume): void {
   const mode = spec?.volumeMode === 'Block' ? 'Block' : 'Filesystem'
   if (mode === 'Block' && isMounted) {
-    throw failedMount(
+    throw mountError(
       `volume ${name} has volumeMode Block, but is specified in volumeMounts (volume "${metadata.name}")`,
     )
   }
   if (mode === 'Filesystem' && isDevice) {
-    throw failedMount(
+    throw mountError(
       `volume ${name} has volumeMode Filesystem, but is specified in volumeDevices (volume "${metadata.name}")`,
     )
   }

@@ -28,7 +28,8 @@ export function requestsOf({ spec }: Readonly<Pod>): ResourceAmounts {
     }
   }
   raiseToAtLeast(total, initPeak)
-  for (const [name, amount] of Object.entries(spec?.resources?.requests ?? {})) total.set(name, unitsOf(name, amount))
+  for (const [name, amount] of Object.entries(spec?.resources?.requests ?? {}))
+    total.set(name, countUnits(name, amount))
   addRequests(total, spec?.overhead)
   return total
 }
@@ -36,7 +37,7 @@ export function requestsOf({ spec }: Readonly<Pod>): ResourceAmounts {
 /** Returns undefined if the node reports no resources: its resources are then not limited. */
 export function allocatableOf({ status }: Readonly<Node>): ResourceAmounts | undefined {
   const resources = status?.allocatable ?? status?.capacity
-  return resources && new Map(Object.entries(resources).map(([name, amount]) => [name, unitsOf(name, amount)]))
+  return resources && new Map(Object.entries(resources).map(([name, amount]) => [name, countUnits(name, amount)]))
 }
 
 export function addAmounts(total: Map<string, number>, amounts: ResourceAmounts): void {
@@ -45,7 +46,7 @@ export function addAmounts(total: Map<string, number>, amounts: ResourceAmounts)
 
 function addRequests(total: Map<string, number>, requests: Readonly<Record<string, string>> | undefined): void {
   for (const [name, amount] of Object.entries(requests ?? {})) {
-    total.set(name, (total.get(name) ?? 0) + unitsOf(name, amount))
+    total.set(name, (total.get(name) ?? 0) + countUnits(name, amount))
   }
 }
 
@@ -56,7 +57,7 @@ function raiseToAtLeast(total: Map<string, number>, minimum: ResourceAmounts): v
 const NANOS_PER_MILLI = 1_000_000n
 const NANOS_PER_UNIT = 1_000_000_000n
 
-function unitsOf(name: string, amount: string): number {
+function countUnits(name: string, amount: string): number {
   const nanosPerUnit = name === 'cpu' ? NANOS_PER_MILLI : NANOS_PER_UNIT
   const { nanos } = parseQuantity(amount)
   const units = nanos / nanosPerUnit

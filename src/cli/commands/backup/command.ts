@@ -73,7 +73,7 @@ const fileOptionsOf = ({ dataDir, pkiDir, withEncryptionKey }: BackupFlags) => (
   hasEncryptionKey: withEncryptionKey === true,
 })
 
-const keyNoteOf = (keyFile: string | undefined): string =>
+const formatKeyNote = (keyFile: string | undefined): string =>
   keyFile ? `Secrets in it are encrypted. Keep a copy of their key separately: ${keyFile}\n` : ''
 
 async function runDirectory(flags: BackupFlags, targetDir: string, deps: ProgramDeps): Promise<void> {
@@ -82,7 +82,7 @@ async function runDirectory(flags: BackupFlags, targetDir: string, deps: Program
   const backup = await backUp({ ...fileOptionsOf(flags), targetDir })
   const text = () =>
     `Backed up to ${backup.to}: ${backup.storeBytes} bytes of objects, ${backup.files.length - 1} other files.\n` +
-    keyNoteOf(backup.keyFile)
+    formatKeyNote(backup.keyFile)
   deps.write(await formatOutput(formatOf(flags), backup, text))
   requireIntactRecords(backup.damagedRecords)
 }
@@ -103,7 +103,7 @@ async function runArchive(flags: BackupFlags, isStream: boolean, deps: ProgramDe
   const content = archive.since === undefined ? '' : `changes after revision ${archive.since} up to `
   const text =
     `Backed up ${content}revision ${archive.revision}${isStream ? '' : ` to ${archive.archive}`}: ` +
-    `${archive.bytes} bytes.\n${keyNoteOf(archive.keyFile)}`
+    `${archive.bytes} bytes.\n${formatKeyNote(archive.keyFile)}`
   if (isStream) process.stderr.write(text)
   else deps.write(await formatOutput(formatOf(flags), archive, () => text))
   requireIntactRecords(archive.damagedRecords)

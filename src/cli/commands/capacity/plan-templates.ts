@@ -27,7 +27,7 @@ interface PlanInput {
 
 /** Class and topology of an object cannot change, so an object is updated only if both are equal. */
 export function planTemplates({ group, namespace, existing }: PlanInput): TemplatePlan {
-  const templates = group.capacities.map((capacity, index) => templateOf(capacity, group, namespace, index))
+  const templates = group.capacities.map((capacity, index) => buildTemplate(capacity, group, namespace, index))
   const identityOf = ({ metadata, storageClassName, nodeTopology }: CSIStorageCapacity) =>
     JSON.stringify([metadata.namespace, storageClassName, nodeTopology?.matchLabels, nodeTopology?.matchExpressions])
   const remaining = new Map(existing.map((object) => [identityOf(object), object]))
@@ -48,7 +48,7 @@ export function planTemplates({ group, namespace, existing }: PlanInput): Templa
   return { ...plan, delete: existing.filter((object) => !keptObjects.has(object)) }
 }
 
-function templateOf(
+function buildTemplate(
   { storageClassName, nodeTopology, capacity, maximumVolumeSize }: Capacity,
   group: NodeGroup,
   namespace: string,

@@ -16,7 +16,7 @@ import { annotateForRetry } from '../retry/run.ts'
 import { simulateWith } from '../simulate/run.ts'
 import { parseTarget as parseTimelineTarget, readShownTimeline } from '../timeline/run.ts'
 import { parseTarget } from '../why/parse-target.ts'
-import { diagnosisOf } from '../why/run.ts'
+import { toDiagnosis } from '../why/run.ts'
 import { createBulkRuns } from './bulk-runs.ts'
 import { manifestsForClaims } from './what-fits.ts'
 
@@ -49,7 +49,7 @@ export function createInsight(options: InsightOptions): Insight {
         setMaxListeners(0, signal) // every list of a snapshot adds a listener
         const scope = namespace ? { namespace } : {}
         const snapshot = await readSnapshot({ client, ...scope, nowMs: clock.nowMs(), signal })
-        return diagnosisOf(diagnose(snapshot, parsed), parsed)
+        return toDiagnosis(diagnose(snapshot, parsed), parsed)
       }),
     readTimeline: ({ kind, name, namespace, uid }, signal) =>
       explainErrors(() =>

@@ -79,7 +79,8 @@ const GROWTH_COLUMN: Column<Amounts> = {
 }
 
 /** `12/500`: the current amount, and the limit if there is one. */
-const ofLimit = (used: string, limit: string | undefined): string => (limit === undefined ? used : `${used}/${limit}`)
+const formatLimit = (used: string, limit: string | undefined): string =>
+  limit === undefined ? used : `${used}/${limit}`
 const count = (amount: number | undefined): string => (amount === undefined ? UNKNOWN : String(Math.round(amount)))
 const sizeIfSet = (bytes: number | undefined): string | undefined =>
   bytes === undefined ? undefined : formatSize(bytes)
@@ -101,13 +102,13 @@ const CLAIM_COLUMNS: readonly Column<SpaceEntry>[] = [
   {
     title: 'IOPS',
     isNumber: true,
-    cell: ({ iops, iopsLimit }) => ofLimit(count(iops), iopsLimit === undefined ? undefined : String(iopsLimit)),
+    cell: ({ iops, iopsLimit }) => formatLimit(count(iops), iopsLimit === undefined ? undefined : String(iopsLimit)),
   },
   {
     title: 'IO/S',
     isNumber: true,
     cell: ({ throughputBytes, throughputLimitBytes }) =>
-      ofLimit(size(throughputBytes), sizeIfSet(throughputLimitBytes)),
+      formatLimit(size(throughputBytes), sizeIfSet(throughputLimitBytes)),
   },
   GROWTH_COLUMN,
 ]
@@ -126,7 +127,7 @@ const groupColumns = (grouping: Grouping): readonly Column<SpaceGroup>[] => [
   { title: 'IO/S', isNumber: true, cell: ifVolumes(({ throughputBytes }) => size(throughputBytes)) },
   { ...GROWTH_COLUMN, cell: ifVolumes(GROWTH_COLUMN.cell) },
   grouping === 'namespace'
-    ? { title: 'QUOTA', isNumber: true, cell: ({ quota }) => (quota ? ofQuota(quota) : NONE) }
+    ? { title: 'QUOTA', isNumber: true, cell: ({ quota }) => (quota ? formatQuota(quota) : NONE) }
     : { title: 'AVAILABLE', isNumber: true, cell: ({ availableBytes }) => size(availableBytes) },
 ]
 
@@ -135,7 +136,7 @@ const ifVolumes =
   (group, style) =>
     group.volumes === 0 ? NONE : cell(group, style)
 
-const ofQuota = ({ usedBytes, hardBytes }: NonNullable<SpaceGroup['quota']>): string =>
+const formatQuota = ({ usedBytes, hardBytes }: NonNullable<SpaceGroup['quota']>): string =>
   `${formatSize(usedBytes)}/${formatSize(hardBytes)}`
 
 export const formatClaims = (entries: readonly SpaceEntry[], style: TableStyle): string =>

@@ -21,7 +21,7 @@ export function createNodesOfVolume(nodes: readonly StoredNode[]): NodesOfVolume
   }
 
   /** Returns the nodes that match one `In` requirement of any term, or all nodes if a term has no such requirement. */
-  function candidatesOf(volume: Readonly<PersistentVolume>): readonly StoredNode[] {
+  function listCandidates(volume: Readonly<PersistentVolume>): readonly StoredNode[] {
     const terms = volume.spec?.nodeAffinity?.required?.nodeSelectorTerms ?? []
     const candidates = new Set<StoredNode>()
     for (const { matchExpressions = [] } of terms) {
@@ -35,7 +35,7 @@ export function createNodesOfVolume(nodes: readonly StoredNode[]): NodesOfVolume
 
   return (volume) => {
     if (!volume.spec?.nodeAffinity?.required) return undefined
-    return candidatesOf(volume)
+    return listCandidates(volume)
       .filter(({ metadata }) => isReachableFrom(volume, { name: metadata.name, labels: metadata.labels ?? {} }))
       .map(({ metadata }) => metadata.name)
   }

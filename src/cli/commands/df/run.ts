@@ -108,7 +108,7 @@ async function readSpace(namespace: string | undefined, { client, transport, clo
     throw new Error(`Claims cannot be read: you need permission to ${missingRule.rule}${hint}`)
   }
   const hasPods = !missingRules.some(({ list }) => list === 'pods')
-  const nodes = nodesToQuery(lists, hasPods)
+  const nodes = selectNodes(lists, hasPods)
   const progress = createWorkProgress({ title: 'Querying nodes', unit: 'nodes', total: nodes.length, clock, output })
   const usage = await readUsage(nodes, { client, transport, signal, progress }).finally(progress.finish)
   const rules = [...missingRules.map(({ rule }) => rule), ...(usage.missingRule ? [usage.missingRule] : [])]
@@ -116,7 +116,7 @@ async function readSpace(namespace: string | undefined, { client, transport, clo
 }
 
 /** Returns the nodes that may have a volume mounted. */
-function nodesToQuery({ claims, pods, nodes }: SpaceLists, hasPods: boolean): readonly string[] {
+function selectNodes({ claims, pods, nodes }: SpaceLists, hasPods: boolean): readonly string[] {
   if (!hasPods) return nodes.map(({ metadata }) => metadata.name)
   const nodesByClaim = nodesOfPods(pods)
   const names = claims.flatMap(({ metadata }) => nodesByClaim.get(`${metadata.namespace}/${metadata.name}`) ?? [])

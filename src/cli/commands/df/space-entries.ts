@@ -75,7 +75,7 @@ export function createEntries(options: EntryOptions): readonly SpaceEntry[] {
     })
   }
 
-  const ofClaim = (claim: Claim): SpaceEntry => {
+  const toClaimEntry = (claim: Claim): SpaceEntry => {
     const key = keyOfObject(claim)
     const volumeName = volumeNameOf(claim)
     const measured = usage.byClaim.get(key)
@@ -95,7 +95,7 @@ export function createEntries(options: EntryOptions): readonly SpaceEntry[] {
       ...withoutUndefined({ unknownReason: reason }),
     }
   }
-  const ofVolume = (volume: Volume): SpaceEntry => ({
+  const toVolumeEntry = (volume: Volume): SpaceEntry => ({
     ...withoutUndefined({ volume: volume.metadata.name, class: volumeClassName(volume) || undefined }),
     ...describeVolume(volume, undefined),
     unknownReason: 'no claim uses the volume',
@@ -103,7 +103,7 @@ export function createEntries(options: EntryOptions): readonly SpaceEntry[] {
   const isWithoutClaim = ({ spec }: Volume) =>
     (namespace === undefined || spec?.claimRef?.namespace === namespace) &&
     (!spec?.claimRef?.uid || !claimUids.has(spec.claimRef.uid))
-  return [...lists.claims.map(ofClaim), ...lists.volumes.filter(isWithoutClaim).map(ofVolume)]
+  return [...lists.claims.map(toClaimEntry), ...lists.volumes.filter(isWithoutClaim).map(toVolumeEntry)]
 }
 
 const PROVISIONED_BY = 'pv.kubernetes.io/provisioned-by'

@@ -29,7 +29,7 @@ export function createAccessReviewer(client: Pick<Client, 'create'>, user?: stri
           ? await client.create(selfSubjectAccessReviewKind, { metadata: {}, spec: { resourceAttributes } })
           : await client.create(subjectAccessReviewKind, {
               metadata: {},
-              spec: { resourceAttributes, user, groups: groupsOf(user) },
+              spec: { resourceAttributes, user, groups: listGroups(user) },
             })
       return review.status?.allowed === true
     },
@@ -37,7 +37,7 @@ export function createAccessReviewer(client: Pick<Client, 'create'>, user?: stri
 }
 
 /** Returns the group of all users and, for a service account, those of service accounts. */
-function groupsOf(user: string): string[] {
+function listGroups(user: string): string[] {
   const account = parseAccount(user)
   const groups = ['system:authenticated']
   return account ? ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`, ...groups] : groups

@@ -70,5 +70,5 @@ export interface Subject {
 }
 
 /** Returns the facts of the driver at the socket, if they could be read. */
-export const factsOf = ({ socket }: Pick<DoctorContext, 'socket'>): DriverFacts | undefined =>
+export const getDriverFacts = ({ socket }: Pick<DoctorContext, 'socket'>): DriverFacts | undefined =>
   socket && 'name' in socket.facts ? socket.facts : undefined

@@ -12,7 +12,7 @@ import { ExitError } from '../../exit-error.ts'
 import { parseDataDir } from '../../flags/common.ts'
 import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
 import { type PrintedComponent, selectRules } from '../rbac/select-rules.ts'
-import { type Check, type DoctorContext, type DriverSocket, factsOf, type Subject } from './check.ts'
+import { type Check, type DoctorContext, type DriverSocket, getDriverFacts, type Subject } from './check.ts'
 import { CHECKS } from './checks/index.ts'
 import { createCluster } from './cluster.ts'
 import { formatReport } from './format-report.ts'
@@ -58,7 +58,7 @@ export async function examineCluster(
   const client = httpClient(options)
   try {
     const socket = flags.csiAddress === undefined ? undefined : await readSocket(flags.csiAddress, deps)
-    const driver = flags.driver ?? factsOf({ socket })?.name
+    const driver = flags.driver ?? getDriverFacts({ socket })?.name
     const { subject, dataDir } = flags
     const createContext = (server: ServerAnswer): DoctorContext => ({
       ...{ client, cluster: createCluster(client, signal), connection, clock, server, dataDir: parseDataDir(dataDir) },

@@ -14,7 +14,7 @@ export function formatReport(
   request: GrowRequest & { readonly namespace: string },
 ): Promise<string> {
   const { isDryRun, output } = request
-  const rows = tasks.map((task, index) => rowOf(task, results[index]!, isDryRun))
+  const rows = tasks.map((task, index) => buildRow(task, results[index]!, isDryRun))
   const raisedRequests = () => (isDryRun ? '' : formatRaisedRequests(tasks, results, request))
   const text = () => `${formatText(rows, results, isDryRun)}${raisedRequests()}`
   return formatOutput(output, { dryRun: isDryRun, claims: rows }, text)
@@ -39,7 +39,7 @@ function formatRaisedRequests(
   )
 }
 
-function rowOf({ plan }: GrowTask, claimResult: ClaimResult, isDryRun: boolean) {
+function buildRow({ plan }: GrowTask, claimResult: ClaimResult, isDryRun: boolean) {
   const { key, message } = claimResult
   const { namespace = '', name } = refOfKey(key)
   const to = 'to' in plan ? plan.to : null
@@ -48,7 +48,7 @@ function rowOf({ plan }: GrowTask, claimResult: ClaimResult, isDryRun: boolean) 
 }
 
 function formatText(
-  rows: readonly ReturnType<typeof rowOf>[],
+  rows: readonly ReturnType<typeof buildRow>[],
   results: readonly ClaimResult[],
   isDryRun: boolean,
 ): string {

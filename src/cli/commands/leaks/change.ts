@@ -116,14 +116,14 @@ async function adoptVolume(leak: Leak, { request, deps, look }: ChangeContext): 
   const volume = inventory.volumes!.get(leak.handle!)!
   const className = chooseClass(leak.driver, look.cluster, request.className)
   const pv = buildAdoptedVolume(inventory, volume, look.machine, { ...request, className })
-  const failed = (message: string): Change => ({ action: 'adopt', leak, result: 'failed', message })
-  if ('problem' in pv) return failed(pv.problem)
+  const toFailedChange = (message: string): Change => ({ action: 'adopt', leak, result: 'failed', message })
+  if ('problem' in pv) return toFailedChange(pv.problem)
   try {
     const { metadata } = await createAdoptedVolume(deps.client, pv, { dryRun: false, signal: deps.signal })
     return { action: 'adopt', leak, result: 'adopted', pv: metadata.name }
   } catch (error) {
     if (deps.signal.aborted) throw error
-    return failed(isAlreadyExists(error) ? `a PV named ${pv.metadata.name} exists` : (error as Error).message)
+    return toFailedChange(isAlreadyExists(error) ? `a PV named ${pv.metadata.name} exists` : (error as Error).message)
   }
 }
 

@@ -52,7 +52,7 @@ export async function openDrivers(
         try {
           return [await identifyProcess({ ...place, driver: connection }, { timeoutMs: IDENTIFY_TIMEOUT_MS, signal })]
         } catch (error) {
-          if (addresses.length > 0) throw unanswered(place.address, error as Error)
+          if (addresses.length > 0) throw notRespondingError(place.address, error as Error)
           problems.push(`the driver at ${place.address} was not queried: ${(error as Error).message}`)
           return []
         }
@@ -68,7 +68,7 @@ export async function openDrivers(
   }
 }
 
-const unanswered = (address: string, { message }: Error): UsageError =>
+const notRespondingError = (address: string, { message }: Error): UsageError =>
   new UsageError(
     message.includes(address) ? message : `The driver at ${address} does not respond as a CSI driver: ${message}`,
   )

@@ -102,7 +102,7 @@ export function findVolumeOwner(
   { namedHandles }: OwnerOptions,
 ): string | undefined {
   for (const claim of owners.claims) {
-    const relation = relationOf(volume, claim.uid)
+    const relation = compareOwner(volume, claim.uid)
     if (relation === 'same') return `it is being provisioned for the claim ${claim.name}`
     if (relation === 'unknown' && (claim.hasIntent || !namedHandles.has(volume.handle)))
       return `it may belong to the claim ${claim.name}, whose provisioning has not ended`
@@ -114,7 +114,7 @@ export function findVolumeOwner(
 const UID_CHARACTERS_MIN = 8
 
 /** Returns whether the volume was created for the claim with this UID. */
-function relationOf({ driver, handle, name }: OwnedVolume, uid: string): 'same' | 'other' | 'unknown' {
+function compareOwner({ driver, handle, name }: OwnedVolume, uid: string): 'same' | 'other' | 'unknown' {
   if (handle.includes(uid) || name?.includes(uid)) return 'same'
   if (driver === DRIVER_NAME && handle === volumeIdOf(`pvc-${uid}`)) return 'same'
   if (name === undefined) return 'unknown'
@@ -163,7 +163,7 @@ export function findLostOwner(
       volume.name === pvName ||
       volume.handle.includes(pvName) ||
       (volume.driver === DRIVER_NAME && volume.handle === volumeIdOf(pvName))
-    const relation = isSame ? 'same' : claimUid ? relationOf(volume, claimUid) : volume.name ? 'other' : 'unknown'
+    const relation = isSame ? 'same' : claimUid ? compareOwner(volume, claimUid) : volume.name ? 'other' : 'unknown'
     const why = `${referrer} refers to the PV ${pvName}, which does not exist`
     if (relation === 'same') return `it is the volume of a lost PV: ${why}`
     if (relation === 'unknown' && !namedHandles.has(volume.handle)) return `it may be the volume of a lost PV: ${why}`

@@ -18,10 +18,10 @@ import {
   checkMove,
   classLabel,
   finalClassOf,
+  findRejectedAttempt,
   type MovePlan,
   type Operation,
   planMove,
-  rejectedAttemptOf,
 } from './plan.ts'
 import { encodeRecord, MIGRATE_RECORD, type MigrateRecord, recordOf } from './record.ts'
 import type { TargetClass } from './target-class.ts'
@@ -54,7 +54,7 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
       startClaim(client, claim, signal, (currentClaim) => {
         const plan = planMove(currentClaim, operation)
         if (plan.do === 'follow') {
-          earlierAttempt = rejectedAttemptOf(currentClaim)
+          earlierAttempt = findRejectedAttempt(currentClaim)
           return 'follow'
         }
         return plan.do === 'move' ? () => writeClass(client, currentClaim, plan, { signal }) : createUnmovedStatus(plan)
@@ -64,7 +64,7 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
       if (
         status.is === 'failed' &&
         currentClaim &&
-        rejectedAttemptOf(currentClaim) === earlierAttempt &&
+        findRejectedAttempt(currentClaim) === earlierAttempt &&
         attributesClassNameOf(currentClaim) === finalClass
       ) {
         return { is: 'working', message: `waiting for the next attempt: ${status.message}` }

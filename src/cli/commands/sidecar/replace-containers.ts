@@ -49,7 +49,7 @@ function replaceSidecars(containers: YAMLSeq, document: Document.Parsed, image: 
   if (!firstContainer) return false
   const { args, notes } = mergeArguments(
     Object.fromEntries(
-      [...sidecarContainers].map(([sidecar, container]) => [sidecar, argumentsOf(sidecar, container)]),
+      [...sidecarContainers].map(([sidecar, container]) => [sidecar, listArguments(sidecar, container)]),
     ),
   )
   firstContainer.set('image', image)
@@ -72,15 +72,15 @@ function sidecarOf(container: YAMLMap): UpstreamSidecar | undefined {
 }
 
 /** Returns the arguments of the program: what follows the program in `command`, and `args`. */
-function argumentsOf(sidecar: UpstreamSidecar, container: YAMLMap): string[] {
-  const textsOf = (name: string): string[] => {
+function listArguments(sidecar: UpstreamSidecar, container: YAMLMap): string[] {
+  const listTexts = (name: string): string[] => {
     const list = container.get(name)
     if (list === undefined || list === null) return []
     if (!isSeq(list) || !list.items.every(isScalar))
       throw new UsageError(`${name} of ${IMAGE_NAMES[sidecar]} is not a list of texts.`)
     return list.items.map(({ value }) => String(value))
   }
-  return [...textsOf('command').slice(1), ...textsOf('args')]
+  return [...listTexts('command').slice(1), ...listTexts('args')]
 }
 
 /** Adds the entries of a list whose key the container does not have yet. */

@@ -51,7 +51,7 @@ export async function buildScenario(
       ...(group ? { group } : {}),
       ...(addNodes === undefined ? {} : { nodeCount: addNodes }),
     },
-    notes: notesOf(changed, [...unplacedPods, ...input.pods], input),
+    notes: collectNotes(changed, [...unplacedPods, ...input.pods], input),
   }
 }
 
@@ -83,7 +83,7 @@ const withUsageOf = ({ status }: Readonly<Stored<ResourceQuota>>, quota: Readonl
 const isPending = ({ spec, status, metadata }: Snapshot['pods'][number]): boolean =>
   !spec?.nodeName && !metadata.deletionTimestamp && status?.phase !== 'Succeeded' && status?.phase !== 'Failed'
 
-function notesOf(
+function collectNotes(
   { uncontrolledPods }: { readonly uncontrolledPods: readonly string[] },
   pods: Snapshot['pods'],
   { skipped }: SimulationInput,

@@ -50,9 +50,9 @@ export async function readInput(files: InputFiles, context: DecodeContext): Prom
     .filter(({ kind }) => listOf(kind, ['pods', 'claims', ...OVERRIDE_LISTS]) === undefined)
     .map(({ kind, value }) => `${kind}/${(value.metadata as { name?: string } | undefined)?.name ?? ''}`)
   const overrides = [
-    ...overridesOf(manifests, OVERRIDE_LISTS, context),
-    ...overridesOf(await readManifestsOf('--set-class', setClass, CLASS_LISTS), CLASS_LISTS, context),
-    ...overridesOf(await readManifestsOf('--quota', quota, QUOTA_LISTS), QUOTA_LISTS, context),
+    ...readOverrides(manifests, OVERRIDE_LISTS, context),
+    ...readOverrides(await readManifestsOf('--set-class', setClass, CLASS_LISTS), CLASS_LISTS, context),
+    ...readOverrides(await readManifestsOf('--quota', quota, QUOTA_LISTS), QUOTA_LISTS, context),
   ]
   return { pods, claims, overrides, skipped }
 }
@@ -78,7 +78,7 @@ function decodeAll(
     })
 }
 
-const overridesOf = (
+const readOverrides = (
   manifests: readonly Manifest[],
   lists: readonly SnapshotList[],
   context: DecodeContext,

@@ -2,7 +2,7 @@
 // or a diamond for a change. Long pauses are compressed, so that a deletion after days does not hide a provisioning of
 // milliseconds: the width of a pause grows with its logarithm.
 import type { TimelineEntry } from '../../../api/kinds/timeline/timeline-schema.ts'
-import { actorOf, formatDuration, formatDurationOf, textOf } from './format-timeline.ts'
+import { actorOf, describeEntry, formatDuration, formatDurationOf } from './format-timeline.ts'
 import { type ShownTimeline, shortRefOf } from './shown-timeline.ts'
 
 const WIDTH = 1_280
@@ -87,7 +87,7 @@ function drawSteps(
 function drawRow(entry: TimelineEntry, y: number, xOf: (ms: number) => number): string[] {
   const x = xOf(startOf(entry))
   const color = colorOf(entry)
-  const label = `${actorOf(entry)}: ${textOf(entry)}`
+  const label = `${actorOf(entry)}: ${describeEntry(entry)}`
   const duration = entry.durationMs === undefined ? '' : ` (${formatDuration(entry.durationMs)})`
   return [
     `<g><title>${escapeXml(`${entry.time} ${label}${duration}`)}</title>`,

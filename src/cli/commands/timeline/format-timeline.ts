@@ -9,7 +9,7 @@ export function formatTimeline(timeline: ShownTimeline): string {
     formatTime(entry.time),
     entry.durationMs === undefined ? '' : formatDuration(entry.durationMs),
     actorOf(entry),
-    textOf(entry),
+    describeEntry(entry),
   ])
   return [
     `${shortRefOf(timeline)}${place}${uid ? ` (uid ${uid})` : ''}`,
@@ -77,7 +77,7 @@ export function actorOf({ user, manager, component }: TimelineEntry): string {
 const RESULT_TEXTS: Readonly<Record<string, string>> = { Stuck: 'Waiting', Retry: 'Failed' }
 
 /** Returns one line with the action and its result. */
-export function textOf({ type, object, action, changes = [], result, message }: TimelineEntry): string {
+export function describeEntry({ type, object, action, changes = [], result, message }: TimelineEntry): string {
   const subject = object ? ` ${shortRefOf(object)}` : ''
   const outcome = result && type !== 'Event' ? ` → ${RESULT_TEXTS[result] ?? result}` : ''
   const details = changes.length > 0 ? changes.join(', ') : (message ?? '')

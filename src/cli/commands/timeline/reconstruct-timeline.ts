@@ -53,7 +53,7 @@ export async function reconstructTimeline(
   ]
   const entries: TimelineEntry[] = []
   for (const [kind, object] of objects) {
-    entries.push(...changesOf(kind, object), ...(await reader.eventsOf(kind, object)))
+    entries.push(...listChanges(kind, object), ...(await reader.eventsOf(kind, object)))
   }
   return {
     ...target,
@@ -145,7 +145,7 @@ const refOf = ({ kind }: Kind, { namespace, name, uid }: Readonly<Stored>['metad
 })
 
 /** Returns the creation, the last write of each manager, and the request for deletion. */
-function changesOf(kind: Kind, { metadata }: Readonly<Stored>): TimelineEntry[] {
+function listChanges(kind: Kind, { metadata }: Readonly<Stored>): TimelineEntry[] {
   const object = refOf(kind, metadata)
   const managed = (metadata.managedFields ?? []).flatMap(
     ({ manager, time, subresource, fieldsV1 }): TimelineEntry[] => {

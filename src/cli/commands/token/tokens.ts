@@ -15,7 +15,7 @@ import { timestamp } from '../../../base/timestamps.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, type Connection, httpClient } from '../../../client/index.ts'
-import { caPinOf } from '../../../nodeagent/join/index.ts'
+import { computeCaPin } from '../../../nodeagent/join/index.ts'
 import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
 import { formatTable } from '../../output/table.ts'
 
@@ -55,7 +55,7 @@ export async function createToken(flags: CreateTokenFlags, deps: TokenDeps): Pro
     const parts = { id: randomText(6), secret: randomText(16) }
     const secret = tokenSecret({ ...parts, nodeName: node, description, expiration })
     await client.create(secretKind, secret, { dryRun })
-    const caCertHash = ca === undefined ? undefined : caPinOf(ca)
+    const caCertHash = ca === undefined ? undefined : computeCaPin(ca)
     if (dryRun) {
       const text = () => `Would create a token for node ${node} that expires at ${expiration}.\n`
       return formatOutput(output, { dryRun, node, expiration, server, caCertHash }, text)

@@ -236,12 +236,12 @@ function formatNodes(
   startMs: number,
 ): string {
   const storage = backend === 'loop' ? 'loop devices' : 'directories'
-  const notes = [...shortcomings, ...idleNotes(idleNodes)].map((text) => `  note        ${text}\n`).join('')
+  const notes = [...shortcomings, ...formatIdleNotes(idleNodes)].map((text) => `  note        ${text}\n`).join('')
   const size = formatQuantity(quantityFromBytes(poolBytes))
   return `\nNodes ready (${startMs} ms).\n  nodes       ${names.join(', ')}\n  storage     ${storage}, ${size} each\n${notes}`
 }
 
-function idleNotes(idleNodes: readonly string[]): string[] {
+function formatIdleNotes(idleNodes: readonly string[]): string[] {
   if (idleNodes.length === 0) return []
   const count = idleNodes.at(-1)!.split('-').at(-1)
   return [

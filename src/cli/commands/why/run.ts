@@ -88,13 +88,13 @@ export async function explain(
     deps.writeError(`stowage: ${target.kind}/${target.name} is deleted\n`)
     return
   }
-  const diagnosis = diagnosisOf(result, target)
+  const diagnosis = toDiagnosis(result, target)
   if (!flags.watch) print(diagnosis)
   if (diagnosis.state !== 'ready') throw new ExitError(1)
 }
 
 /** Throws UsageError if the object could not be read. */
-export function diagnosisOf(result: DiagnoseResult, target: Target): Diagnosis {
+export function toDiagnosis(result: DiagnoseResult, target: Target): Diagnosis {
   const { kind, name } = target
   switch (result.is) {
     case 'diagnosed':

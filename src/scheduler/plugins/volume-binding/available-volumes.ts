@@ -51,7 +51,7 @@ export class AvailableVolumes {
     this.remove(name)
     if (!isAvailable(volume)) return
     const candidate = candidateOf(volume)
-    const pins = pinsOf(volume)
+    const pins = listPins(volume)
     this.#indexedVolumes.set(name, { candidate, pins })
     const createBucket = (): Bucket => ({ unpinned: new Map(), pinned: new Map(), size: 0 })
     const bucket = getOrCreate(this.#buckets, matchKey(candidate), createBucket)
@@ -118,7 +118,7 @@ interface Pin {
  * Returns label values of which every node that can reach the volume has at least one. Returns none if a term requires no
  * label value: the volume is then a candidate for every node.
  */
-function pinsOf({ spec }: Volume): readonly Pin[] {
+function listPins({ spec }: Volume): readonly Pin[] {
   const terms = spec?.nodeAffinity?.required?.nodeSelectorTerms
   if (!terms) return []
   const pins: Pin[] = []

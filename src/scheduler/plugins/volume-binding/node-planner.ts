@@ -245,7 +245,7 @@ function toPlannedClaim(claim: DelayedClaim, availableVolumes: AvailableVolumes)
     requirements,
     mayMatchVolume: availableVolumes.has(requirements) || availableVolumes.reservedFor(claim.key).length > 0,
     canBeProvisioned: canProvision(provisioner),
-    isAllowed: topologyFilter(allowedTopologies),
+    isAllowed: createTopologyFilter(allowedTopologies),
   }
 }
 
@@ -254,7 +254,7 @@ export const canProvision = (provisioner: StorageClass['provisioner']): boolean 
   provisioner !== '' && provisioner !== NO_PROVISIONER
 
 /** Returns a predicate on node labels. Without terms every node is allowed; a term without expressions matches no node. */
-function topologyFilter(terms: readonly TopologySelectorTerm[] | undefined): PlannedClaim['isAllowed'] {
+function createTopologyFilter(terms: readonly TopologySelectorTerm[] | undefined): PlannedClaim['isAllowed'] {
   if (!terms || terms.length === 0) return () => true
   return (labels) =>
     terms.some(({ matchLabelExpressions = [] }) => {

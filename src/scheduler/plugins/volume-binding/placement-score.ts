@@ -15,7 +15,7 @@ export interface NodeStorage {
 
 /** Returns the scores of nodes in the same order. A node without storage has the score 0. */
 export function scorePlacement(placement: Placement, nodes: readonly (NodeStorage | undefined)[]): number[] {
-  const preferences = nodes.map((storage) => storage && preferenceFor(placement, storage))
+  const preferences = nodes.map((storage) => storage && choosePreference(placement, storage))
   const ranking = preferences.filter((preference) => preference !== undefined).sort(comparePreferences)
   const ranks = new Map<string, number>()
   for (const preference of ranking) {
@@ -37,7 +37,7 @@ interface Preference {
   readonly value: bigint
 }
 
-function preferenceFor(placement: Placement, { freeBytes, totalBytes }: NodeStorage): Preference {
+function choosePreference(placement: Placement, { freeBytes, totalBytes }: NodeStorage): Preference {
   switch (placement.policy) {
     case 'spread':
       return { keepsShare: true, value: freeBytes }

@@ -11,7 +11,7 @@ import { podKind } from '../../../../api/kinds/pod/pod.ts'
 import { storageClassKind } from '../../../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../../../api/kinds/volume-attachment/volume-attachment.ts'
-import { type Check, type DoctorContext, type Finding, factsOf } from '../check.ts'
+import { type Check, type DoctorContext, type Finding, getDriverFacts } from '../check.ts'
 
 const REQUIRED_KINDS = [
   csiDriverKind,
@@ -40,13 +40,13 @@ const OPTIONAL_KINDS: readonly OptionalKind[] = [
     kind: volumeAttributesClassKind as Kind,
     consequence: 'the attributes of volumes cannot be modified',
     since: '1.34',
-    isUsable: (context) => factsOf(context)?.controller.has('MODIFY_VOLUME') !== false,
+    isUsable: (context) => getDriverFacts(context)?.controller.has('MODIFY_VOLUME') !== false,
   },
   {
     kind: csiStorageCapacityKind as Kind,
     consequence: 'the scheduler does not consider storage capacity',
     since: '1.24',
-    isUsable: (context) => factsOf(context)?.controller.has('GET_CAPACITY') !== false,
+    isUsable: (context) => getDriverFacts(context)?.controller.has('GET_CAPACITY') !== false,
   },
 ]
 

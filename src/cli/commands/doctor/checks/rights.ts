@@ -63,7 +63,7 @@ async function findRightsInUse(context: DoctorContext, subject: Subject, compone
     if (rule.feature === 'transactions' && !hasTransactions) continue
     for (const resource of rule.resources) {
       if (!(await isServed(resource, context))) continue
-      for (const right of rightsOf(rule, resource, componentNamespace)) {
+      for (const right of selectRights(rule, resource, componentNamespace)) {
         const { verb, namespace = '', name = '', feature } = right
         const key = JSON.stringify([verb, resource, namespace, name])
         // A right that the component always needs stays required, even if a feature needs it too.
@@ -74,7 +74,7 @@ async function findRightsInUse(context: DoctorContext, subject: Subject, compone
   return [...rightsByKey.values()]
 }
 
-function rightsOf(
+function selectRights(
   { verbs, names, namespace, feature }: ComponentRule,
   resource: string,
   ownNamespace: string,
