@@ -1,5 +1,5 @@
 // Measures the expansion of claims: bursts of edits over HTTPS to `stowage up` on a durable store, with a driver that
-// responds at once. An expansion is timed from its edit to the event with the new size. The volumes are block devices, which
+// responds immediately. An expansion is timed from its edit to the event with the new size. The volumes are block devices, which
 // need no node expansion. Also counts the writes per expansion, without events.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'

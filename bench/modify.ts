@@ -1,5 +1,5 @@
 // Measures the modification of volume attributes: bursts of edits sent over HTTPS to `stowage up` on a durable store,
-// with a driver that responds at once, each timed from its edit to the event that shows the new class; the writes per
+// with a driver that responds immediately, each timed from its edit to the event that shows the new class; the writes per
 // modification, without events; and the cost of an attributes class when volumes are provisioned.
 //   claims    claims that change their attributes class at once
 //   creates   claims provisioned with and without an attributes class, alternately

@@ -1,7 +1,7 @@
 // Measures binding and provisioning: bursts of claims sent over HTTPS to `stowage up` on a durable store, each timed
 // from its create to the event that shows it Bound; and the memory of a cached claim and its volume.
 //   binding     to existing volumes
-//   inProcess   a driver that responds at once, the provisioner in the server process
+//   inProcess   a driver that responds immediately, the provisioner in the server process
 //   alone       the same with `stowage provisioner` as a separate process
 //   journal     processor time of the server with the journal of volumes and without, in turns
 import { mkdir } from 'node:fs/promises'

@@ -61,7 +61,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   }
 }
 
-/** Starts a CSI driver that keeps its volumes in memory and responds at once. */
+/** Starts a CSI driver that keeps its volumes in memory and responds immediately. */
 export const startFakeDriver = (options: {
   socket: string
   name: string

@@ -1,4 +1,4 @@
-// Answers the pings of a WebSocket client. The `ws` library answers every ping at once, and queues pongs without a limit for a
+// Answers the pings of a WebSocket client. The `ws` library answers every ping immediately, and queues pongs without a limit for a
 // client that does not read. Servers therefore set `autoPong: false` and use this function.
 
 /** The part of a `ws` WebSocket that is used here. */

@@ -19,7 +19,7 @@ export async function identifyProcess(pid: number): Promise<ProcessIdentity> {
   return { pid, startTicks: await startTicksOf(pid), bootId: readBootId() }
 }
 
-/** Returns whether exactly this process runs. Reads synchronously, so that a caller can send a signal at once. */
+/** Returns whether exactly this process runs. Reads synchronously, so that a caller can send a signal immediately. */
 export function isRunning({ pid, startTicks, bootId }: ProcessIdentity): boolean {
   return (
     startTicks !== '' && bootId === readBootId() && parseStartTicks(readIfPresent(`/proc/${pid}/stat`)) === startTicks

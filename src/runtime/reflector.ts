@@ -1,7 +1,7 @@
 // Lists and watches one kind of object, and reconnects after any failure. The sink (cache.ts) receives the objects.
 //
 //   no version ──list (WatchList, or pages)──→ watch from the version of the list
-//   the stream ends, fails or is silent ──→ watch from the last version; at once if the server ended a healthy stream
+//   the stream ends, fails or is silent ──→ watch from the last version; immediately if the server ended a healthy stream
 //   410, or a version that the server has not reached ──→ no version: list again
 //   404 ──→ the kind is not served: retry with backoff
 //   403 ──→ the right is missing (rights.ts reports it): retry with backoff
@@ -46,7 +46,7 @@ const WATCH_SECONDS_SPREAD = 300
 const OVERDUE_MS = 30_000
 const LIST_PAGE_SIZE = 500
 const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
-/** A stream that lasted this long resets the backoff. If the server ends it without an error, the watch resumes at once. */
+/** A stream that lasted this long resets the backoff. If the server ends it without an error, the watch resumes immediately. */
 const HEALTHY_MS = 30_000
 /**
  * A list with an older version is rejected, because the server may lag behind. After this many such lists the last one is

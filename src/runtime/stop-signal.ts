@@ -1,5 +1,5 @@
 // The signal that stops a process. The first SIGINT or SIGTERM stops it gracefully; another one, more than a second later,
-// ends it at once.
+// ends it immediately.
 import { setMaxListeners } from 'node:events'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
@@ -12,7 +12,7 @@ export interface StopSignal {
   dispose(): void
 }
 
-/** `onExit` is called with the name of the signal that ends the process at once. */
+/** `onExit` is called with the name of the signal that ends the process immediately. */
 export function createStopSignal(onExit: (name: NodeJS.Signals) => void = () => {}): StopSignal {
   const stop = new AbortController()
   setMaxListeners(0, stop.signal) // every watch of every controller adds a listener

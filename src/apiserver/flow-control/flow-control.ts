@@ -26,7 +26,7 @@ export interface FlowRequest {
 
 export interface FlowControl {
   /**
-   * Returns the turn of the request, at once or when it begins; undefined if the request is exempt.
+   * Returns the turn of the request, immediately or when it begins; undefined if the request is exempt.
    * Throws or rejects with 429 if too many requests wait, or if the request has waited too long.
    */
   start(request: FlowRequest): Promise<Turn> | Turn | undefined

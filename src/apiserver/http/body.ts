@@ -13,7 +13,7 @@ import type { BodyTurns } from '../flow-control/body-turns.ts'
 import type { Resource } from '../resources.ts'
 import type { FieldValidation } from './options.ts'
 
-/** Larger bodies are parsed one per turn of the event loop; smaller ones at once. */
+/** Larger bodies are parsed one per turn of the event loop; smaller ones immediately. */
 const SMALL_BODY_BYTES_MAX = 32 * 1024
 /** YAML takes longer to parse. */
 const SMALL_YAML_BYTES_MAX = 2 * 1024
@@ -44,7 +44,7 @@ export interface BodySender {
   readonly turns: BodyTurns
 }
 
-/** Parses a body: at once if it is small, otherwise when the turn of its sender has come. `keysMax` bounds the fields in JSON. */
+/** Parses a body: immediately if it is small, otherwise when the turn of its sender has come. `keysMax` bounds the fields in JSON. */
 export function parseBody(
   bytes: Uint8Array,
   contentType: string | undefined,
@@ -67,7 +67,7 @@ export const pauseAfter = async ({ length }: Uint8Array, { turns }: BodySender):
   if (length > SMALL_BODY_BYTES_MAX) await turns.pause()
 }
 
-/** Calls `parse` for a JSON or protobuf body: at once if it is small, otherwise when the turn of its sender has come. */
+/** Calls `parse` for a JSON or protobuf body: immediately if it is small, otherwise when the turn of its sender has come. */
 export const parseInTurn = <T>({ length }: Uint8Array, { user, turns }: BodySender, parse: () => T): T | Promise<T> =>
   length <= SMALL_BODY_BYTES_MAX ? parse() : turns.run(user, parse)
 

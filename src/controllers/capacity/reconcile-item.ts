@@ -24,7 +24,7 @@ export interface ItemContext extends WriteContext {
   readonly classErrors: Pick<ClassErrors, 'recordFailure' | 'recordSuccess' | 'forget'>
   readonly pause: ServerPause
   readonly template: ObjectTemplate
-  /** Throws if the owner of new objects no longer exists, because the garbage collector would delete them at once. */
+  /** Throws if the owner of new objects no longer exists, because the garbage collector would delete them immediately. */
   readonly confirmOwner?: (signal: AbortSignal) => Promise<void>
 }
 

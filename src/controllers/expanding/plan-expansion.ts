@@ -15,7 +15,7 @@ export interface Situation {
   readonly volume: Readonly<PersistentVolume>
   /** Whether a call without a final response may have made the volume larger than recorded. */
   readonly mayBeLarger: boolean
-  /** Whether the user has edited the claim since the last attempt. An infeasible size is then retried at once. */
+  /** Whether the user has edited the claim since the last attempt. An infeasible size is then retried immediately. */
   readonly isEdited: boolean
   /** Whether the driver rejected the call because the volume was in use, and the volume is still in use. */
   readonly isBlockedByUse: boolean

@@ -5,7 +5,7 @@ import type { Outcome } from '../../runtime/index.ts'
 export type Step =
   | Outcome
   | { readonly is: 'changed' }
-  /** The driver call failed. Plan again, because the request may have changed, but do not retry this size at once. */
+  /** The driver call failed. Plan again, because the request may have changed, but do not retry this size immediately. */
   | {
       readonly is: 'failedCall'
       readonly target: string

@@ -176,7 +176,7 @@ describe('the controller of lost volumes', () => {
     expect(repeated.map(({ count }) => count)).toEqual([2])
   })
 
-  it('PLUS-11 applies the default policy to classes without one, and a change of the policy at once', async () => {
+  it('PLUS-11 applies the default policy to classes without one, and a changed policy immediately', async () => {
     await createNode('a')
     await createClass('fast')
     await createVolume('data')

@@ -413,27 +413,30 @@ describe('a driver that fails', () => {
     ['UNIMPLEMENTED', 'Unimplemented'],
     ['DATA_LOSS', 'DataLoss'],
     ['UNAUTHENTICATED', 'Unauthenticated'],
-  ] as const)('VAC-6 (T6, T9) keeps InProgress after %s and applies another class at once', async (code, reason) => {
-    await createFixtureWithSilver()
-    await fixture.createClass('bronze', { iops: '5', throughput: '50' })
-    fixture.failCalls(code, 1)
-    fixture.start()
-    await fixture.setClass('gold')
-    await waitForEvent('VolumeModifyFailed')
-    await fixture.settle()
-    expect((await fixture.status()).modifyVolumeStatus).toEqual({
-      targetVolumeAttributesClassName: 'gold',
-      status: 'InProgress',
-    })
-    expect(await readConditions()).toMatchObject({
-      ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
-      ModifyVolumeError: { reason },
-    })
-    await fixture.setClass('bronze')
-    await fixture.settle()
-    expect((await fixture.status()).currentVolumeAttributesClassName).toBe('bronze')
-    expect(fixture.modifyCalls().map(({ iops }) => iops)).toEqual(['1000', '5'])
-  })
+  ] as const)(
+    'VAC-6 (T6, T9) keeps InProgress after %s and applies another class immediately',
+    async (code, reason) => {
+      await createFixtureWithSilver()
+      await fixture.createClass('bronze', { iops: '5', throughput: '50' })
+      fixture.failCalls(code, 1)
+      fixture.start()
+      await fixture.setClass('gold')
+      await waitForEvent('VolumeModifyFailed')
+      await fixture.settle()
+      expect((await fixture.status()).modifyVolumeStatus).toEqual({
+        targetVolumeAttributesClassName: 'gold',
+        status: 'InProgress',
+      })
+      expect(await readConditions()).toMatchObject({
+        ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
+        ModifyVolumeError: { reason },
+      })
+      await fixture.setClass('bronze')
+      await fixture.settle()
+      expect((await fixture.status()).currentVolumeAttributesClassName).toBe('bronze')
+      expect(fixture.modifyCalls().map(({ iops }) => iops)).toEqual(['1000', '5'])
+    },
+  )
 
   it('VAC-6 retries after an error without a code and does not change the status', async () => {
     await createFixtureWithSilver()

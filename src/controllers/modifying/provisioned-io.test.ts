@@ -126,7 +126,7 @@ describe('iops and throughput of a bound claim', () => {
 
 describe('a driver that fails', () => {
   it.each(['INVALID_ARGUMENT', 'OUT_OF_RANGE'] as const)(
-    'PIO-5 sets Failed after %s, retries after slowRetryMs, and applies other values at once',
+    'PIO-5 sets Failed after %s, retries after slowRetryMs, and applies other values immediately',
     async (code) => {
       await createFixtureWithIo()
       fixture.failCalls(code, 1)

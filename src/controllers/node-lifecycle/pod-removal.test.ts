@@ -201,7 +201,7 @@ describe('pods without a node agent', () => {
     expect(await fixture.pod('p')).toBeDefined()
   })
 
-  it('SYS-18 removes pods being deleted on an out-of-service node at once, and evicts others', async () => {
+  it('SYS-18 removes pods being deleted on an out-of-service node immediately, and evicts others', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createNodeWithAgent('b')
     await fixture.createPod('terminating', 'a')

@@ -102,7 +102,7 @@ describe('createIntentJournal', () => {
     await journal.open()
     const [a, b] = [await createClaim('a'), await createClaim('b')]
     await settled(Promise.all([journal.add(a), journal.add(b)]))
-    await journal.whenRemoved(a.metadata.uid) // resolves at once, because the intent is not about to be removed
+    await journal.whenRemoved(a.metadata.uid) // resolves immediately, because the intent is not about to be removed
     expect(await recordedUids()).toHaveLength(2)
     journal.remove(a.metadata.uid)
     await settled(journal.whenRemoved(a.metadata.uid))

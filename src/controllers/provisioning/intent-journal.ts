@@ -45,7 +45,7 @@ export interface IntentJournal {
   confirm(): Promise<void>
   /** Removes an intent with the next update, which follows within ten seconds. */
   remove(uid: string): void
-  /** Resolves when the removal of the intent is recorded, or at once if it is not about to be removed. Throws like `add`. */
+  /** Resolves when the removal of the intent is recorded, or immediately if it is not about to be removed. Throws like `add`. */
   whenRemoved(uid: string): Promise<void>
   /** Records the removals that have not been recorded yet. Does not throw. */
   close(): Promise<void>

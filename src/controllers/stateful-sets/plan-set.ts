@@ -223,7 +223,7 @@ function planUpdate(plan: Plan): void {
   const unavailableCount = plan.replicas.filter((pod) => !plan.isAvailable(pod)).length
   let remaining = maxUnavailableOf(rollingUpdate?.maxUnavailable, replicasOf(set)) - unavailableCount
   for (const pod of outdatedPods) {
-    // With Parallel, an unavailable pod is replaced at once: it is counted already. OrderedReady has waited for it.
+    // With Parallel, an unavailable pod is replaced immediately: it is counted already. OrderedReady has waited for it.
     if (plan.isAvailable(pod)) {
       if (remaining <= 0) continue
       remaining--

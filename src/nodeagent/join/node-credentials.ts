@@ -1,5 +1,5 @@
 // Stores the credentials of a joined node in the agent's root directory, and renews the certificate before it expires.
-// Requests use the new certificate at once.
+// Requests use the new certificate immediately.
 //   ROOT/kubeconfig      server and CA, with the path of the certificate
 //   ROOT/pki/node.pem    certificate and private key, in one file, so that they are replaced together
 import { X509Certificate } from 'node:crypto'

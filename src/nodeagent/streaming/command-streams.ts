@@ -20,7 +20,7 @@ export interface CommandStreams {
   finish(result: CommandResult): Promise<void>
   /** Resolves when the connection is closed for any reason. */
   readonly closed: Promise<void>
-  /** Closes the connection at once. */
+  /** Closes the connection immediately. */
   destroy(): void
   /** Returns when the client last sent or received bytes, in monotonic time. */
   lastActivityMs(): number

@@ -7,10 +7,10 @@ import type { MountEntry } from '../../../host/host.ts'
 import { type LoopFile, listLoopFiles } from '../../../host/loop-files.ts'
 import { parseMountInfo } from '../../../host/mountinfo.ts'
 import { findProbeDirectories } from '../../../host/probe.ts'
-import { findLeftProcesses, type LeftProcess } from './left-processes.ts'
+import { findOrphanedProcesses, type OrphanedProcess } from './orphaned-processes.ts'
 
 export interface MachineState {
-  readonly processes: readonly LeftProcess[]
+  readonly processes: readonly OrphanedProcess[]
   /** Mounts of volumes in the order in which they can be unmounted. */
   readonly mounts: readonly MountEntry[]
   /** Mounts that Stowage did not create, below the data directory or of its loop devices. */
@@ -33,7 +33,7 @@ export async function readMachineState(dataDir: string): Promise<MachineState> {
   const { mounts, foreignMounts } = selectMounts(table, { dataDir, outerDirs, loops })
   const uidsOnDisk = await listPodUids(nodesDir, nodes)
   const devices = loops.map(({ device }) => device)
-  const processes = await findLeftProcesses({ nodesDir, podUids: new Set(uidsOnDisk), devices })
+  const processes = await findOrphanedProcesses({ nodesDir, podUids: new Set(uidsOnDisk), devices })
   const podUids = [...new Set([...uidsOnDisk, ...processes.flatMap(({ podUid }) => podUid ?? [])])]
   return { processes, mounts, foreignMounts, loops, podUids, outerDirs }
 }

@@ -5,9 +5,9 @@ import type { Clock } from '../../../base/clock.ts'
 import { type Host, openHost } from '../../../host/index.ts'
 import { isRunning, signalProcess } from '../../../host/process-identity.ts'
 import { removePodCgroups } from '../../../nodeagent/commands/cgroup.ts'
-import type { LeftProcess } from './left-processes.ts'
 import { type MachineState, readMachineState } from './machine-state.ts'
 import { findMountUsers } from './mount-users.ts'
+import type { OrphanedProcess } from './orphaned-processes.ts'
 
 export interface ReleaseCounts {
   readonly processes: number
@@ -55,8 +55,8 @@ export function requireNoForeignMounts({ foreignMounts }: Pick<MachineState, 'fo
   )
 }
 
-async function endProcesses(processes: readonly LeftProcess[], clock: Clock): Promise<void> {
-  const findRunning = (kind?: LeftProcess['kind']) =>
+async function endProcesses(processes: readonly OrphanedProcess[], clock: Clock): Promise<void> {
+  const findRunning = (kind?: OrphanedProcess['kind']) =>
     processes.filter((process) => (kind === undefined || process.kind === kind) && isRunning(process))
   const waitWhile = async (isWaiting: () => boolean, ms: number) => {
     const endMs = clock.monotonicMs() + ms

@@ -62,7 +62,7 @@ export async function makePipes(paths: readonly string[]): Promise<void> {
   await promisify(execFile)('mkfifo', ['-m', PIPE_MODE, ...paths], { cwd: '/', env: { PATH: searchPath() } })
 }
 
-/** Starts to read the pipes of a run. They must have a writer, or the capture ends at once. */
+/** Starts to read the pipes of a run. They must have a writer, or the capture ends immediately. */
 export async function captureOutput(options: CaptureOptions): Promise<LogCapture> {
   const { files, limits, clock, limitRate, onError } = options
   const writer = await openLogWriter(files.log, limits)

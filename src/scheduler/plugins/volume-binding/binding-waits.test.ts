@@ -152,7 +152,7 @@ describe('preBind of VolumeBinding', () => {
     await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
   })
 
-  it('PLUS-11 ends at once if the node is lost, and selects another node once the claim is released', async () => {
+  it('PLUS-11 ends immediately if the node is lost, and selects another node once the claim is released', async () => {
     await startProvisioning()
     await fixture.createNode('n2')
     const patchNode = (body: object, subresource?: string) =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isDriverProcess, isPodProcess, isTool, type ProcessMarks, type ProcessView } from './left-processes.ts'
+import { isDriverProcess, isPodProcess, isTool, type ProcessMarks, type ProcessView } from './orphaned-processes.ts'
 
 const MARKS: ProcessMarks = { nodesDir: '/data/nodes', podUids: new Set(['u-1']), devices: ['/dev/loop7'] }
 const CONTAINER = '/data/nodes/node-1/agent/pods/u-1/containers/main/0'

@@ -6,7 +6,7 @@ import { parseMountInfo } from '../../../host/mountinfo.ts'
 import { identifyProcess, type ProcessIdentity } from '../../../host/process-identity.ts'
 import { SOCKET_VARIABLE } from '../../../processes/server/drivers/orphaned-process.ts'
 
-export interface LeftProcess extends ProcessIdentity {
+export interface OrphanedProcess extends ProcessIdentity {
   readonly kind: 'pod' | 'driver' | 'tool'
   readonly command: string
   /** UID in the name of its cgroup, if it has the cgroup of a pod. */
@@ -34,13 +34,13 @@ export interface ProcessView {
   readonly session: number
 }
 
-export async function findLeftProcesses(marks: ProcessMarks): Promise<LeftProcess[]> {
+export async function findOrphanedProcesses(marks: ProcessMarks): Promise<OrphanedProcess[]> {
   const ownNamespace = await readlink('/proc/self/ns/mnt').catch(() => '')
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
   const views = new Map<number, ProcessView>()
   for (const pid of pids) if (pid !== process.pid) views.set(pid, await readView(pid, ownNamespace))
 
-  const kinds = new Map<number, LeftProcess['kind']>()
+  const kinds = new Map<number, OrphanedProcess['kind']>()
   for (const [pid, view] of views) {
     if (isPodProcess(view, marks)) kinds.set(pid, 'pod')
     else if (isDriverProcess(view, marks)) kinds.set(pid, 'driver')
