@@ -18,17 +18,17 @@ export function createListWidths(): ListWidths {
   const bytesByCollection = new LruCache<string, number>(COLLECTIONS_MAX)
   return {
     widthOf(route, query) {
-      const bytes = bytesByCollection.get(collectionOf(route, query))
+      const bytes = bytesByCollection.get(toCollectionKey(route, query))
       return bytes === undefined ? Number.POSITIVE_INFINITY : 1 + Math.floor(bytes / BYTES_PER_WIDTH)
     },
     recordBytes(route, query, bytes) {
       if (query.has('labelSelector') || query.has('fieldSelector')) return // the response is smaller than the work
-      bytesByCollection.set(collectionOf(route, query), bytes)
+      bytesByCollection.set(toCollectionKey(route, query), bytes)
     },
   }
 }
 
 /** Returns a key with the limit, because it changes the size of a list, and without selectors, which do not reduce the work. */
-const collectionOf = ({ group, plural, namespace }: ResourceRequest, query: URLSearchParams): string =>
+const toCollectionKey = ({ group, plural, namespace }: ResourceRequest, query: URLSearchParams): string =>
   `${group}/${plural}/${namespace}/${query.get('limit')?.slice(0, LIMIT_CHARACTERS_MAX) ?? ''}`
 const LIMIT_CHARACTERS_MAX = 6

@@ -36,7 +36,7 @@ export async function evictPod(key: ObjectKey, context: NodeLifecycleContext): P
   const nowMs = clock.monotonicMs()
   const remainingMs = tolerationTimes.begin(key, pod.metadata.uid, nowMs) + toleratedMs - nowMs
   if (remainingMs > 0)
-    return retryAfter(remainingMs, `evicted when its toleration of ${taintKeysOf(taints)} on node ${nodeName} ends`)
+    return retryAfter(remainingMs, `evicted when its toleration of ${formatTaintKeys(taints)} on node ${nodeName} ends`)
   if (areAllNotReady(context)) {
     tolerationTimes.setAllNotReadyUntil(nowMs)
     return retryAfter(Math.max(toleratedMs, context.limits.monitorGraceMs), 'no node is ready: evictions are suspended')
@@ -74,4 +74,4 @@ async function deletePod(
   return done
 }
 
-const taintKeysOf = (taints: readonly { readonly key: string }[]): string => taints.map(({ key }) => key).join(', ')
+const formatTaintKeys = (taints: readonly { readonly key: string }[]): string => taints.map(({ key }) => key).join(', ')

@@ -8,7 +8,7 @@ export {
 } from './change-throttle.ts'
 export { indexPodsByClaim, isInUse } from './in-use.ts'
 export type { VolumeChangeOptions } from './options.ts'
-export { findSubject, type ServedNode, volumeFilterOf } from './subject.ts'
+export { createVolumeFilter, findSubject, type ServedNode } from './subject.ts'
 export {
   changeKey,
   createVolumeChangeControllers,

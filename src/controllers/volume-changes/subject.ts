@@ -31,7 +31,7 @@ export function findSubject(claim: Subject['claim'], { isOwnVolume, volumes, nod
 }
 
 /** Returns a filter for a CSI driver's volumes. */
-export const volumeFilterOf =
+export const createVolumeFilter =
   (driverName: string): SubjectDeps['isOwnVolume'] =>
   ({ spec }) =>
     spec?.csi?.driver === driverName

@@ -22,7 +22,7 @@ import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { VolumeLocks } from '../attaching/attacher/volume-locks.ts'
 import type { Subject, VolumeChange } from './change.ts'
 import { type VolumeChangeOptions, volumeChangeSettings } from './options.ts'
-import { findSubject, isBound, type ServedNode, volumeFilterOf } from './subject.ts'
+import { createVolumeFilter, findSubject, isBound, type ServedNode } from './subject.ts'
 
 export interface VolumeChangeDeps extends Omit<ControllerDeps, 'client'> {
   readonly facts: Pick<DriverFacts, 'name'>
@@ -52,7 +52,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   const { caches, clock, random, log, metrics, facts, node, changes } = deps
   const settings = volumeChangeSettings(deps.options)
   const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
-  const isOwnVolume = deps.isOwnVolume ?? volumeFilterOf(facts.name)
+  const isOwnVolume = deps.isOwnVolume ?? createVolumeFilter(facts.name)
   const subjectDeps = { isOwnVolume, volumes, node }
   const findSubjectOf = (claim: Subject['claim']) => findSubject(claim, subjectDeps)
   const locks = new VolumeLocks()

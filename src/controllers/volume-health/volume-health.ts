@@ -9,7 +9,7 @@ import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createWorkQueue, done, type EventRecorder, type Outcome, type WorkQueue } from '../../runtime/index.ts'
-import { findSubject, type ServedNode, volumeFilterOf } from '../volume-changes/index.ts'
+import { createVolumeFilter, findSubject, type ServedNode } from '../volume-changes/index.ts'
 import { createConditionEvents } from './condition-events.ts'
 import type { VolumeHealthMetrics } from './metrics.ts'
 import { getCondition, listConditions, type VolumeCondition } from './read-conditions.ts'
@@ -65,7 +65,7 @@ export function createVolumeHealth(deps: VolumeHealthDeps): VolumeHealth {
   })
   metrics?.queues.add(queue)
 
-  const subjectDeps = { isOwnVolume: volumeFilterOf(facts.name), volumes, node }
+  const subjectDeps = { isOwnVolume: createVolumeFilter(facts.name), volumes, node }
   const findOwn = (claimKey: ObjectKey) => {
     const claim = claims.get(claimKey)
     return claim && findSubject(claim, subjectDeps)

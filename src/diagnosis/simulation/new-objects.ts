@@ -28,7 +28,7 @@ export function admitObjects({ snapshot, claims: newClaims, pods: newPods, unpla
   const rejected: RejectedObject[] = []
   const rejectedClaims = new Map<ObjectKey, Diagnosis>()
   const notes: string[] = []
-  const exists = (object: Claim | StoredPod, kind: string): boolean => {
+  const noteIfExisting = (object: Claim | StoredPod, kind: string): boolean => {
     if (!existing.has(uniqueKey(object))) return false
     notes.push(`The ${kind} ${keyOfObject(object)} already exists and is not changed.`)
     return true
@@ -42,9 +42,9 @@ export function admitObjects({ snapshot, claims: newClaims, pods: newPods, unpla
       rejected.push(toRejectedObject('PersistentVolumeClaim', diagnosis))
     }
   }
-  for (const claim of newClaims) if (!exists(claim, 'claim')) admitClaim(claim)
+  for (const claim of newClaims) if (!noteIfExisting(claim, 'claim')) admitClaim(claim)
   for (const pod of newPods) {
-    if (exists(pod, 'pod')) continue
+    if (noteIfExisting(pod, 'pod')) continue
     const result = admission.admitPod(pod)
     if (result.is === 'admitted') {
       pods.push(result.object)

@@ -33,7 +33,7 @@ interface ClaimManifest {
 export function createClaim(draft: Draft): UserAction {
   const { rng, claims } = draft
   const ref = pickName(rng, claims, () => someClaim(rng))
-  const { object, className, sizeGi } = claimManifest(draft, ref)
+  const { object, className, sizeGi } = generateClaim(draft, ref)
   if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
   return { do: 'create', kind: 'claim', object: { ...object } }
 }
@@ -47,7 +47,7 @@ export const createDelayedClaim = (draft: Draft): UserAction => createClaimOf(dr
 function createClaimOf(draft: Draft, classes: Weights<string>): UserAction {
   const { rng, claims } = draft
   const ref = pickName(rng, claims, () => someClaim(rng))
-  const { object, sizeGi } = claimManifest(draft, ref)
+  const { object, sizeGi } = generateClaim(draft, ref)
   const className = rng.pickWeighted(classes)
   const { volumeAttributesClassName: _, ...spec } = object.spec
   if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
@@ -59,7 +59,7 @@ export function createClaimsTogether(draft: Draft): UserAction {
   const { rng, claims } = draft
   const namespace = someNamespace(rng)
   const refs = [someClaimName(rng), someClaimName(rng)].map((name) => ({ namespace, name }))
-  const objects = refs.map((ref) => claimManifest(draft, ref))
+  const objects = refs.map((ref) => generateClaim(draft, ref))
   for (const [index, ref] of refs.entries()) {
     const { className, sizeGi } = objects[index]!
     if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
@@ -69,19 +69,19 @@ export function createClaimsTogether(draft: Draft): UserAction {
 
 /** Creates a claim in a dry run, which must charge no quota. */
 export function dryRunClaim(draft: Draft): UserAction {
-  const { object } = claimManifest(draft, someClaim(draft.rng))
+  const { object } = generateClaim(draft, someClaim(draft.rng))
   return { do: 'create', kind: 'claim', object: { ...object }, dryRun: true }
 }
 
 export function writeInvalidClaim(draft: Draft): UserAction {
   const ref = someClaim(draft.rng)
-  return generateInvalidAction(draft.rng, claimManifest(draft, ref).object)
+  return generateInvalidAction(draft.rng, generateClaim(draft, ref).object)
 }
 
-function claimManifest(draft: Draft, ref: Ref): ClaimManifest {
+function generateClaim(draft: Draft, ref: Ref): ClaimManifest {
   const { rng } = draft
   const isBlock = isBlockName(ref.name) ? rng.chance(0.8) : rng.chance(0.02)
-  const { spec, className, sizeGi } = claimSpec(draft, { isBlock })
+  const { spec, className, sizeGi } = generateClaimSpec(draft, { isBlock })
   const roll = rng.fraction()
   const origin =
     roll < 0.06
@@ -99,18 +99,18 @@ function claimManifest(draft: Draft, ref: Ref): ClaimManifest {
 }
 
 /** Generates the spec of a claim, or of an ephemeral volume's template. Most requests can be satisfied. */
-export function claimSpec(draft: Draft, { isBlock = false } = {}) {
+export function generateClaimSpec(draft: Draft, { isBlock = false } = {}) {
   const { rng } = draft
   const isModest = rng.chance(0.6)
   const className = rng.pickWeighted(isModest ? PROVISIONING_CLASSES : [...PROVISIONING_CLASSES, ...OTHER_CLASSES])
   const attributes = rng.chance(isModest ? 0.15 : 0.45) ? someAttributes(draft, className) : undefined
-  const sizeGi = isModest ? rng.between(1, 4) : rng.pickWeighted(sizes(rng))
+  const sizeGi = isModest ? rng.between(1, 4) : rng.pickWeighted(weighSizes(rng))
   const spec = {
     accessModes: rng.pickWeighted(ACCESS_MODES),
     ...(className === undefined ? {} : { storageClassName: className }),
     ...(attributes ? { volumeAttributesClassName: attributes } : {}),
     ...(isBlock ? { volumeMode: 'Block' } : {}),
-    resources: resourcesOf(draft, `${sizeGi}Gi`),
+    resources: generateResources(draft, `${sizeGi}Gi`),
   }
   return { spec, className, sizeGi }
 }
@@ -148,14 +148,14 @@ const ACCESS_MODES: Weights<readonly string[]> = [
   [2, ['ReadWriteOncePod']],
   [1, ['ReadWriteOnce', 'ReadOnlyMany']],
 ]
-const sizes = (rng: Rng): Weights<number> => [
+const weighSizes = (rng: Rng): Weights<number> => [
   [16, rng.between(1, 6)],
   [4, rng.between(7, NET_MAXIMUM_GI)],
   [2, rng.between(NET_MAXIMUM_GI + 1, 20)],
   [0.5, 300],
 ]
 
-function resourcesOf({ rng, hasAmounts }: Draft, storage: string) {
+function generateResources({ rng, hasAmounts }: Draft, storage: string) {
   if (!hasAmounts || rng.chance(0.75)) return { requests: { storage } }
   const requests = {
     storage,

@@ -3,7 +3,7 @@
 
 import { PRIORITY_CLASSES } from '../plan/catalog.ts'
 import type { Manifest, UserAction } from '../plan/plan.ts'
-import { claimSpec } from './claim-actions.ts'
+import { generateClaimSpec } from './claim-actions.ts'
 import { type Draft, isBlockName, keyOf, pickName, pickObject, someClaimName, somePod } from './draft.ts'
 
 /** A label that administrators set on nodes and remove. */
@@ -13,7 +13,7 @@ export function createPod(draft: Draft): UserAction {
   const { rng, pods } = draft
   const ref = pickName(rng, pods, () => somePod(rng))
   if (!pods.has(keyOf(ref))) pods.set(keyOf(ref), ref)
-  const volumes = [...claimVolumes(draft, ref.namespace ?? ''), ...ephemeralVolumes(draft)]
+  const volumes = [...generateClaimVolumes(draft, ref.namespace ?? ''), ...generateEphemeralVolumes(draft)]
   const isDevice = (name: string) => isBlockName(name)
   const container = {
     name: 'main',
@@ -22,12 +22,12 @@ export function createPod(draft: Draft): UserAction {
     volumeDevices: volumes
       .filter(({ name }) => isDevice(name))
       .map(({ name }) => ({ name, devicePath: `/dev/${name}` })),
-    ...containerResources(draft),
+    ...generateContainerResources(draft),
   }
   const spec = {
     containers: [container],
     ...(volumes.length > 0 ? { volumes } : {}),
-    ...somePlacement(draft),
+    ...generatePlacement(draft),
     ...(rng.chance(0.5) ? { terminationGracePeriodSeconds: rng.pick([0, 1, 5, 30]) } : {}),
   }
   return { do: 'create', kind: 'pod', object: { metadata: { ...ref }, spec } }
@@ -57,7 +57,7 @@ export function createPriorityPod(draft: Draft): UserAction {
   return { ...action, object: { ...action.object, spec: newSpec } }
 }
 
-function claimVolumes({ rng, claims }: Draft, namespace: string) {
+function generateClaimVolumes({ rng, claims }: Draft, namespace: string) {
   const claimsInNamespace = [...claims.values()].filter(({ ref }) => ref.namespace === namespace)
   const count = rng.pickWeighted([
     [2, 0],
@@ -76,7 +76,7 @@ function claimVolumes({ rng, claims }: Draft, namespace: string) {
   }))
 }
 
-function ephemeralVolumes(draft: Draft) {
+function generateEphemeralVolumes(draft: Draft) {
   const { rng } = draft
   const count = rng.pickWeighted([
     [8, 0],
@@ -85,11 +85,11 @@ function ephemeralVolumes(draft: Draft) {
   ])
   return Array.from({ length: count }, (_, nth) => ({
     name: `own-${nth}`,
-    ephemeral: { volumeClaimTemplate: { spec: claimSpec(draft).spec } },
+    ephemeral: { volumeClaimTemplate: { spec: generateClaimSpec(draft).spec } },
   }))
 }
 
-function containerResources({ rng }: Draft) {
+function generateContainerResources({ rng }: Draft) {
   const choice = rng.below(20)
   if (choice < 10) return {}
   if (choice === 19) return { resources: { requests: { cpu: '1000' } } } // more than any node has
@@ -97,7 +97,7 @@ function containerResources({ rng }: Draft) {
   return { resources: { requests, ...(choice < 14 ? { limits: { cpu: '200m', memory: '128Mi' } } : {}) } }
 }
 
-function somePlacement({ rng, nodes }: Draft) {
+function generatePlacement({ rng, nodes }: Draft) {
   const choice = rng.below(40)
   if (choice < 2) return { nodeName: rng.pick(nodes) }
   if (choice < 4) return { nodeSelector: { [ZONE]: rng.pick(['a', 'b']) } }

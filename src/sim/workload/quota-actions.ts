@@ -66,20 +66,20 @@ export function createQuota(draft: Draft): UserAction {
   const { rng, quotas } = draft
   const ref = pickName(rng, quotas, () => someQuota(rng))
   if (!quotas.has(keyOf(ref))) quotas.set(keyOf(ref), ref)
-  return { do: 'create', kind: 'quota', object: { metadata: { ...ref }, spec: quotaSpec(draft) } }
+  return { do: 'create', kind: 'quota', object: { metadata: { ...ref }, spec: generateQuotaSpec(draft) } }
 }
 
-function quotaSpec(draft: Draft) {
+function generateQuotaSpec(draft: Draft) {
   const { rng, hasAmounts } = draft
   const claimBounds = hasAmounts ? [...CLAIM_BOUNDS, ...AMOUNT_BOUNDS] : CLAIM_BOUNDS
   switch (rng.below(10)) {
     case 0:
     case 1:
-      return { hard: someBounds(rng, claimBounds), scopeSelector: attributesSelector(rng) }
+      return { hard: someBounds(rng, claimBounds), scopeSelector: generateAttributesSelector(rng) }
     case 2:
       return { hard: someBounds(rng, CLAIM_BOUNDS), scopes: ['VolumeAttributesClass'] }
     case 3:
-      return podQuota(rng)
+      return generatePodQuota(rng)
     case 4:
       return { hard: someBounds(rng, RESOURCE_BOUNDS) }
     default:
@@ -87,14 +87,14 @@ function quotaSpec(draft: Draft) {
   }
 }
 
-function podQuota(rng: Rng) {
+function generatePodQuota(rng: Rng) {
   if (rng.chance(0.3)) return { hard: { pods: String(rng.between(2, 6)) }, scopes: ['BestEffort'] }
   const hard = someBounds(rng, POD_BOUNDS)
   if (rng.chance(0.7)) return { hard, scopes: [rng.pick(POD_SCOPES)] }
   return { hard, scopeSelector: { matchExpressions: [{ scopeName: 'PriorityClass', operator: 'DoesNotExist' }] } }
 }
 
-function attributesSelector(rng: Rng) {
+function generateAttributesSelector(rng: Rng) {
   const operator = rng.pick(['In', 'NotIn', 'Exists', 'DoesNotExist'])
   const hasValues = operator === 'In' || operator === 'NotIn'
   const values = hasValues ? { values: [rng.pick(Object.keys(ATTRIBUTES_CLASSES))] } : {}
@@ -123,7 +123,7 @@ export function editQuota(draft: Draft): UserAction {
     return edit('lower', { [key]: key === 'requests.storage' ? '2Gi' : '1' })
   }
   if (rng.chance(0.2)) {
-    const patch = { spec: { scopeSelector: rng.chance(0.5) ? attributesSelector(rng) : null } }
+    const patch = { spec: { scopeSelector: rng.chance(0.5) ? generateAttributesSelector(rng) : null } }
     return { do: 'edit', kind: 'quota', ref, patch, purpose: 'selector' }
   }
   return edit('bounds', someBounds(rng, [...CLAIM_BOUNDS, ...OBJECT_BOUNDS, ...CLASS_BOUNDS]))
@@ -141,12 +141,12 @@ export function changeLimitRange(draft: Draft): UserAction {
   const ref = { namespace: someNamespace(rng), name: `l${rng.below(2)}` }
   const choice = rng.below(6)
   if (choice < 2) return { do: 'delete', kind: 'limit range', ref }
-  const spec = { limits: [limitItem(draft)] }
+  const spec = { limits: [generateLimitItem(draft)] }
   if (choice === 2) return { do: 'edit', kind: 'limit range', ref, patch: { spec }, purpose: 'bounds' }
   return { do: 'create', kind: 'limit range', object: { metadata: { ...ref }, spec } }
 }
 
-function limitItem({ rng, hasAmounts }: Draft) {
+function generateLimitItem({ rng, hasAmounts }: Draft) {
   if (rng.chance(0.2)) return { type: 'Container', default: { cpu: '200m' }, defaultRequest: { cpu: '100m' } }
   const storage = { max: { storage: `${rng.between(8, 30)}Gi` }, min: { storage: '1Gi' } }
   if (!hasAmounts || rng.chance(0.6)) return { type: 'PersistentVolumeClaim', ...storage }

@@ -19,7 +19,7 @@ export function importVolume(draft: Draft): UserAction {
   const handle = `${IMPORT_PREFIX}${++draft.imports}`
   // Imported volumes are in the driver's first pool; local.sim has that pool on the first node.
   const firstNode = { matchExpressions: [{ key: TOPOLOGY_KEY, operator: 'In', values: [NODES[0]] }] }
-  const object = volumeManifest(draft, {
+  const object = generateVolume(draft, {
     csi: { driver, volumeHandle: handle },
     persistentVolumeReclaimPolicy: rng.pick(['Retain', 'Retain', 'Delete']),
     ...(driver === 'local.sim' ? { nodeAffinity: { required: { nodeSelectorTerms: [firstNode] } } } : {}),
@@ -29,7 +29,7 @@ export function importVolume(draft: Draft): UserAction {
 
 export function createVolume(draft: Draft): UserAction {
   const { rng } = draft
-  const object = volumeManifest(draft, {
+  const object = generateVolume(draft, {
     nfs: { server: 'filer.example', path: '/collection' },
     persistentVolumeReclaimPolicy: rng.pickWeighted([
       [12, 'Retain'],
@@ -40,7 +40,7 @@ export function createVolume(draft: Draft): UserAction {
   return { do: 'create', kind: 'volume', object }
 }
 
-function volumeManifest({ rng, volumes }: Draft, fields: Manifest): Manifest {
+function generateVolume({ rng, volumes }: Draft, fields: Manifest): Manifest {
   const name = someVolumeName(rng)
   volumes.add(name)
   const claimRef = rng.chance(0.2) ? someClaim(rng) : undefined

@@ -36,7 +36,7 @@ export interface Bench {
   reach(goal: string, condition: () => Promise<boolean>): Promise<void>
   /** Advances virtual time. */
   wait(ms: number): Promise<void>
-  /** Returns the readWarnings that the controllers and the agent recorded about a claim, a volume or a pod, newest last. */
+  /** Returns the warnings that the controllers and the agent recorded about a claim, a volume or a pod, newest last. */
   readWarnings(): Promise<string[]>
   stop(): Promise<void>
 }

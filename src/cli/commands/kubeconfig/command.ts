@@ -8,7 +8,7 @@ import { formatOutput } from '../../output/format-output.ts'
 export const addKubeconfig: AddCommand = (program, deps) => {
   program
     .command('kubeconfig')
-    .summary('print a kubeconfig for the server on this machine, or merge it into that of the user')
+    .summary('print a kubeconfig for the server on this machine, or merge it into the kubeconfig of the user')
     .description(
       'Prints the kubeconfig of a built-in user: admin has full access, viewer can read everything except secrets. With ' +
         '--merge, it adds a context for the server to the kubeconfig of kubectl ($KUBECONFIG or ~/.kube/config) and ' +

@@ -7,7 +7,7 @@ import type { ClaimView } from '../logic/claim-view.ts'
 import { formatBytes } from '../logic/format.ts'
 import { findFreeStorage } from '../logic/free-storage.ts'
 import { formatQuantity, readSize } from '../logic/quantity.ts'
-import { quotaEffects } from '../logic/quota-check.ts'
+import { computeQuotaEffects } from '../logic/quota-check.ts'
 import { useRelatives } from '../screens/claims/relatives.ts'
 import { capacities, nodes, quotas, useCollections } from '../state/collections.ts'
 import { QuotaEffects } from './quota-effects.tsx'
@@ -43,7 +43,7 @@ export function ExpandDialog({ view, onClose }: { readonly view: ClaimView; onCl
         : undefined
   const bytes = 'bytes' in size ? size.bytes : 0
   const growthBytes = Math.max(0, bytes - (claim.capacityBytes ?? 0))
-  const effects = quotaEffects(quotas.rows.values(), {
+  const effects = computeQuotaEffects(quotas.rows.values(), {
     namespace: claim.namespace,
     className: claim.className,
     bytes: Math.max(0, bytes - requestBytes),

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { QuotaRow } from '../rows/cluster.ts'
-import { claimsThatFit, quotaEffects } from './quota-check.ts'
+import { computeQuotaEffects, countFittingClaims } from './quota-check.ts'
 
 const GIB = 1024 ** 3
 const quota: QuotaRow = {
@@ -24,18 +24,18 @@ const quota: QuotaRow = {
 }
 
 it('charges a request to the limits of its namespace and class', () => {
-  const effects = quotaEffects([quota], { namespace: 'shop', className: 'fast', bytes: 10 * GIB, claims: 1 })
+  const effects = computeQuotaEffects([quota], { namespace: 'shop', className: 'fast', bytes: 10 * GIB, claims: 1 })
   expect(effects.map(({ limit, after, fits }) => [limit.key, after, fits])).toEqual([
     ['requests.storage', 70 * GIB, true],
     ['persistentvolumeclaims', 10, true],
     ['fast.storageclass.storage.k8s.io/requests.storage', 25 * GIB, false],
   ])
-  expect(quotaEffects([quota], { namespace: 'other', className: 'fast', bytes: GIB, claims: 1 })).toEqual([])
-  expect(quotaEffects([quota], { namespace: 'shop', className: 'slow', bytes: GIB, claims: 0 })).toHaveLength(1)
+  expect(computeQuotaEffects([quota], { namespace: 'other', className: 'fast', bytes: GIB, claims: 1 })).toEqual([])
+  expect(computeQuotaEffects([quota], { namespace: 'shop', className: 'slow', bytes: GIB, claims: 0 })).toHaveLength(1)
 })
 
 it('treats a limit without a count as unknown', () => {
-  const [effect] = quotaEffects([{ ...quota, used: {} }], {
+  const [effect] = computeQuotaEffects([{ ...quota, used: {} }], {
     namespace: 'shop',
     className: 'slow',
     bytes: GIB,
@@ -45,7 +45,7 @@ it('treats a limit without a count as unknown', () => {
 })
 
 it('computes the number of claims that fit from the smallest limit', () => {
-  expect(claimsThatFit([quota], { namespace: 'shop', className: 'slow', bytes: 10 * GIB })).toBe(1)
-  expect(claimsThatFit([quota], { namespace: 'shop', className: 'fast', bytes: 6 * GIB })).toBe(0)
-  expect(claimsThatFit([], { namespace: 'shop', className: 'fast', bytes: GIB })).toBeUndefined()
+  expect(countFittingClaims([quota], { namespace: 'shop', className: 'slow', bytes: 10 * GIB })).toBe(1)
+  expect(countFittingClaims([quota], { namespace: 'shop', className: 'fast', bytes: 6 * GIB })).toBe(0)
+  expect(countFittingClaims([], { namespace: 'shop', className: 'fast', bytes: GIB })).toBeUndefined()
 })

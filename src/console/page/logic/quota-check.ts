@@ -49,7 +49,7 @@ export interface QuotaEffect {
 }
 
 /** Returns the effect of a request on each limit that applies to it. */
-export function quotaEffects(quotas: Iterable<QuotaRow>, request: QuotaRequest): QuotaEffect[] {
+export function computeQuotaEffects(quotas: Iterable<QuotaRow>, request: QuotaRequest): QuotaEffect[] {
   const effects: QuotaEffect[] = []
   for (const quota of quotas) {
     if (quota.namespace !== request.namespace) continue
@@ -64,11 +64,11 @@ export function quotaEffects(quotas: Iterable<QuotaRow>, request: QuotaRequest):
 }
 
 /** Returns how many claims of a size still fit into all limits, or undefined if there is no limit. */
-export function claimsThatFit(
+export function countFittingClaims(
   quotas: Iterable<QuotaRow>,
   { namespace, className, bytes }: Omit<QuotaRequest, 'claims'>,
 ): number | undefined {
-  const counts = quotaEffects(quotas, { namespace, className, bytes, claims: 1 }).flatMap(({ limit }) =>
+  const counts = computeQuotaEffects(quotas, { namespace, className, bytes, claims: 1 }).flatMap(({ limit }) =>
     limit.used === undefined
       ? []
       : [Math.max(0, Math.floor((limit.hard - limit.used) / (limit.unit === 'bytes' ? bytes : 1)))],

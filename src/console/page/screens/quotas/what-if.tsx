@@ -5,7 +5,7 @@ import { Panel } from '../../components/panel.tsx'
 import { StatusIcon } from '../../components/status.tsx'
 import { pluralize } from '../../logic/format.ts'
 import { readSize } from '../../logic/quantity.ts'
-import { claimsThatFit, quotaEffects } from '../../logic/quota-check.ts'
+import { computeQuotaEffects, countFittingClaims } from '../../logic/quota-check.ts'
 import { classes, quotas, useCollections } from '../../state/collections.ts'
 
 export function QuotaWhatIf({ namespaces }: { readonly namespaces: readonly string[] }) {
@@ -22,8 +22,8 @@ export function QuotaWhatIf({ namespaces }: { readonly namespaces: readonly stri
     'bytes' in parsed && isCount ? { namespace: chosen, className: className.value || undefined } : undefined
   const bytes = 'bytes' in parsed ? parsed.bytes : 0
   const rows = [...quotas.rows.values()]
-  const effects = request ? quotaEffects(rows, { ...request, bytes: bytes * claims, claims }) : []
-  const fitting = request ? claimsThatFit(rows, { ...request, bytes }) : undefined
+  const effects = request ? computeQuotaEffects(rows, { ...request, bytes: bytes * claims, claims }) : []
+  const fitting = request ? countFittingClaims(rows, { ...request, bytes }) : undefined
   return (
     <Panel title="What if" note="computed, nothing is created">
       <div class="form-row">
