@@ -33,6 +33,16 @@ it('SYS-20 ExpiringCache has no timer while it is empty', async () => {
   expect(timers).toBe(3)
 })
 
+it('SYS-20 ExpiringCache reports each interval until its last entry is evicted', async () => {
+  const clock = manualClock()
+  const sizes: number[] = []
+  const onEviction = () => void sizes.push(cache.size)
+  const cache = new ExpiringCache<string, number>({ clock, intervalMs: 1_000, max: 100, onEviction })
+  cache.set('a', 1)
+  for (let seconds = 0; seconds < 10; seconds++) await clock.advance(1_000)
+  expect(sizes).toEqual([1, 0])
+})
+
 it('SYS-20 ExpiringCache evicts the least recently used entries beyond its maximum weight', () => {
   const cache = new ExpiringCache<string, number>({
     clock: manualClock(),

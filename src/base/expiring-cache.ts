@@ -10,17 +10,21 @@ export interface ExpiringCacheOptions<V> {
   readonly max: number
   /** Default: 1. */
   readonly weightOf?: (value: V) => number
+  /** Called after each interval at which unused entries are evicted. The last call is after the last entry was evicted. */
+  readonly onEviction?: () => void
 }
 
 export class ExpiringCache<K, V> extends LruCache<K, V> {
   readonly #clock: Pick<Clock, 'after'>
   readonly #intervalMs: number
+  readonly #onEviction: () => void
   #isScheduled = false
 
-  constructor({ clock, intervalMs, max, weightOf }: ExpiringCacheOptions<V>) {
+  constructor({ clock, intervalMs, max, weightOf, onEviction = () => {} }: ExpiringCacheOptions<V>) {
     super(max, weightOf)
     this.#clock = clock
     this.#intervalMs = intervalMs
+    this.#onEviction = onEviction
   }
 
   override set(key: K, value: V): void {
@@ -34,6 +38,7 @@ export class ExpiringCache<K, V> extends LruCache<K, V> {
     this.#clock.after(this.#intervalMs, () => {
       this.#isScheduled = false
       this.evictOld()
+      this.#onEviction()
       if (this.size > 0) this.#schedule()
     })
   }

@@ -1,11 +1,20 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { COMPACTION_FLAG, collectGarbageWhenIdle, HEAP_GROWTH_FLAG } from './heap.ts'
+import {
+  CODE_REMOVAL_FLAGS,
+  COMPACTION_FLAG,
+  type Collection,
+  collectGarbageWhenIdle,
+  HEAP_GROWTH_FLAG,
+} from './heap.ts'
 import { manualClock } from './manual-clock.ts'
 
-it.each([HEAP_GROWTH_FLAG, COMPACTION_FLAG])('SYS-20 the flag %s exists in this release of Node.js', (flag) => {
-  expect(execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })).toContain(`${flag} `)
-})
+it.each([HEAP_GROWTH_FLAG, COMPACTION_FLAG, ...CODE_REMOVAL_FLAGS])(
+  'SYS-20 the flag %s exists in this release of Node.js',
+  (flag) => {
+    expect(execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })).toContain(`${flag} `)
+  },
+)
 
 describe('collectGarbageWhenIdle', () => {
   it('SYS-20 collects after each busy period, and never while the process is busy', async () => {
@@ -13,23 +22,45 @@ describe('collectGarbageWhenIdle', () => {
     const shares = [0.01, 0.5, 0.08, 0.02, 0.01, 0.9, 0.04]
     const collections: number[] = []
     let checks = 0
-    collectGarbageWhenIdle({ clock, utilization: () => shares[checks++]!, collect: () => collections.push(checks) })
+    collectGarbageWhenIdle({
+      clock,
+      utilization: () => shares[checks++]!,
+      collect: () => void collections.push(checks),
+    })
     for (const _ of shares) await clock.advance(30_000)
     expect(checks).toBe(shares.length)
     expect(collections).toEqual([4, 7])
   })
 
-  it('SYS-20 collects once more, with compaction, after a longer idle period', async () => {
-    const clock = manualClock()
-    const shares = [0.5]
-    let checks = 0
-    const collections: boolean[] = []
-    const collect = (isCompacting: boolean) => void collections.push(isCompacting)
-    collectGarbageWhenIdle({ clock, utilization: () => shares[checks++] ?? 0, collect })
-    await clock.advance(2 * 30_000)
-    expect(collections).toEqual([false])
-    for (let minute = 0; minute < 60; minute++) await clock.advance(60_000)
-    expect(collections).toEqual([false, true])
+  it('SYS-20 compacts after a busy period and releases memory six minutes later', async () => {
+    const { collections, advance } = startCollection({ shares: [0.5], usedBytes: () => 40 })
+    await advance(2)
+    expect(collections).toEqual(['compact'])
+    await advance(11)
+    expect(collections).toEqual(['compact'])
+    await advance(100)
+    expect(collections).toEqual(['compact', 'release'])
+  })
+
+  it('SYS-20 releases memory again if the heap of an idle process has grown', async () => {
+    let used = 40
+    const { collections, advance } = startCollection({ shares: [0.5], usedBytes: () => used })
+    await advance(14)
+    expect(collections).toEqual(['compact', 'release'])
+    used = 45
+    await advance(10)
+    expect(collections).toHaveLength(2)
+    used = 47
+    await advance(10)
+    expect(collections).toEqual(['compact', 'release', 'release'])
+  })
+
+  it('SYS-20 starts again with the next busy period', async () => {
+    const { collections, advance } = startCollection({ shares: [0.5, ...Array(20).fill(0), 0.5], usedBytes: () => 40 })
+    await advance(22)
+    expect(collections).toEqual(['compact', 'release'])
+    await advance(20)
+    expect(collections).toEqual(['compact', 'release', 'compact', 'release'])
   })
 
   it('SYS-20 releases the objects of a busy period', async () => {
@@ -42,4 +73,43 @@ describe('collectGarbageWhenIdle', () => {
     await clock.advance(60_000)
     await expect.poll(() => released.deref()).toBeUndefined()
   })
+
+  it('SYS-20 releases memory without failing, and functions work afterwards', async () => {
+    const shares = [1, ...Array(13).fill(0)]
+    const clock = manualClock()
+    let objects: object[] | undefined = []
+    const collections: number[] = []
+    collectGarbageWhenIdle({
+      clock,
+      utilization: () => shares.shift() ?? 0,
+      usedBytes: () => collections.push(0),
+    })
+    for (let check = 0; check < 13; check++) await clock.advance(30_000)
+    objects = Array.from({ length: 500_000 }, (_, index) => ({ index }))
+    const released = new WeakRef(objects)
+    objects = undefined
+    await clock.advance(30_000)
+    await expect.poll(() => released.deref()).toBeUndefined()
+    await expect.poll(() => collections.length).toBe(1)
+    expect(sumTo(10)).toBe(55)
+  })
 })
+
+function sumTo(count: number): number {
+  let sum = 0
+  for (let number = 1; number <= count; number++) sum += number
+  return sum
+}
+
+/** Starts with these shares, after which the process is idle. Returns the collections and a function that runs checks. */
+function startCollection({ shares, usedBytes }: { shares: readonly number[]; usedBytes: () => number }) {
+  const clock = manualClock()
+  const collections: Collection[] = []
+  let checks = 0
+  const collect = (collection: Collection) => void collections.push(collection)
+  collectGarbageWhenIdle({ clock, utilization: () => shares[checks++] ?? 0, usedBytes, collect })
+  const advance = async (count: number) => {
+    for (let check = 0; check < count; check++) await clock.advance(30_000)
+  }
+  return { collections, advance }
+}

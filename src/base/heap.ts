@@ -1,6 +1,6 @@
 // Settings of the JavaScript heap.
 import { performance } from 'node:perf_hooks'
-import { setFlagsFromString } from 'node:v8'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Clock } from './clock.ts'
 
@@ -8,6 +8,11 @@ import type { Clock } from './clock.ts'
 export const HEAP_GROWTH_FLAG = '--heap-growing-percent'
 /** A flag of V8 that every supported release of Node.js has. Without it, V8 keeps most pages of a heap that has shrunk, half empty. */
 export const COMPACTION_FLAG = '--compact-on-every-full-gc'
+/**
+ * Flags of V8 that every supported release of Node.js has. A collection with them removes the compiled code of functions that are not
+ * running; V8 compiles it again when it is called. Without them V8 keeps machine code forever.
+ */
+export const CODE_REMOVAL_FLAGS: readonly string[] = ['--stress-flush-code', '--flush-baseline-code']
 const HEAP_GROWTH_PERCENT = 50
 
 /**
@@ -20,35 +25,51 @@ export function limitHeapGrowth(): void {
 }
 
 const CHECK_MS = 30_000
-/** Idle checks before the second collection after a busy period. By then, caches and the store's history have released unused objects. */
-const SECOND_COLLECTION_CHECKS = 12
+/** Idle checks after a busy period until memory is released. By then, caches and the store's history have released unused objects. */
+const RELEASE_CHECKS = 12
+/** A released heap that has grown by this factor is released again. */
+const REGROWN = 1.15
 /** Shares of the time during which the event loop was busy. */
 const BUSY_UTILIZATION = 0.1
 const IDLE_UTILIZATION = 0.05
+/** A release stops the process for several collections. A larger heap is only compacted. */
+const RELEASED_BYTES_MAX = 256 * 1024 * 1024
+
+/** The ways to collect garbage: `compact` moves the remaining objects together; `release` also gives up compiled code and spare pages. */
+export type Collection = 'compact' | 'release'
 
 export interface IdleCollection {
   readonly clock: Pick<Clock, 'after'>
   /** Returns the share of the time since the last call during which the event loop was busy. */
   utilization?(): number
-  /** Collects garbage, and moves the remaining objects together if `isCompacting`. */
-  collect?(isCompacting: boolean): void
+  /** Returns the size of the objects in the heap. */
+  usedBytes?(): number
+  collect?(collection: Collection): void | Promise<void>
 }
 
 /**
- * Collects garbage after each busy period, because V8 collects none in a process that allocates nothing: at the first idle check,
- * and again six minutes later. The second collection also compacts the heap: the pages that a busy period has filled are then
- * mostly empty, and V8 returns only empty pages.
+ * Collects garbage after each busy period, because V8 collects little in a process that allocates little: at the first idle check, and
+ * six minutes later, when it also releases what V8 keeps for the next load. From then on it releases memory whenever the heap has
+ * grown, until the process is busy again.
  */
 export function collectGarbageWhenIdle(options: IdleCollection): void {
   const { clock, utilization = measureUtilization(), collect = collectGarbage } = options
+  const { usedBytes = () => getHeapStatistics().used_heap_size } = options
   /** Idle checks since the last busy period. Undefined before the first one. */
   let idleChecks: number | undefined
-  const check = () => {
+  let releasedBytes = 0
+  const check = async () => {
     const share = utilization()
     if (share >= BUSY_UTILIZATION) idleChecks = 0
     else if (idleChecks !== undefined && share <= IDLE_UTILIZATION) {
-      if (idleChecks === 0) collect(false)
-      else if (idleChecks === SECOND_COLLECTION_CHECKS) collect(true)
+      if (idleChecks === 0) await collect('compact')
+      else if (
+        idleChecks === RELEASE_CHECKS ||
+        (idleChecks > RELEASE_CHECKS && usedBytes() > releasedBytes * REGROWN)
+      ) {
+        await collect('release')
+        releasedBytes = usedBytes()
+      }
       idleChecks++
     }
     clock.after(CHECK_MS, check)
@@ -56,21 +77,55 @@ export function collectGarbageWhenIdle(options: IdleCollection): void {
   clock.after(CHECK_MS, check)
 }
 
+/**
+ * On a machine with too few processors, the event loop of an idle process seems busy while it waits for one. So its share counts only up to a
+ * multiple of the processor time.
+ */
+const PROCESSOR_TIME_FACTOR = 5
+
 function measureUtilization(): () => number {
-  let start = performance.eventLoopUtilization()
+  let start = { loop: performance.eventLoopUtilization(), processorUs: process.cpuUsage(), ms: performance.now() }
   return () => {
-    const end = performance.eventLoopUtilization()
-    const { utilization } = performance.eventLoopUtilization(end, start)
-    start = end
-    return utilization
+    const { loop, processorUs, ms } = start
+    start = { loop: performance.eventLoopUtilization(), processorUs: process.cpuUsage(), ms: performance.now() }
+    const { user, system } = process.cpuUsage(processorUs)
+    const processorShare = (user + system) / 1_000 / (start.ms - ms)
+    return Math.min(
+      performance.eventLoopUtilization(start.loop, loop).utilization,
+      PROCESSOR_TIME_FACTOR * processorShare,
+    )
   }
 }
 
+async function collectGarbage(collection: Collection): Promise<void> {
+  if (collection === 'compact' || getHeapStatistics().total_heap_size > RELEASED_BYTES_MAX)
+    return withFlags([COMPACTION_FLAG], collectConcurrently)
+  return withFlags([COMPACTION_FLAG, ...CODE_REMOVAL_FLAGS], collectAll)
+}
+
+async function withFlags(flags: readonly string[], collect: () => Promise<void>): Promise<void> {
+  for (const flag of flags) setFlagsFromString(flag)
+  try {
+    await collect()
+  } finally {
+    for (const flag of flags) setFlagsFromString(flag.replace('--', '--no-'))
+  }
+}
+
+let gc: ((options: object) => Promise<void>) | undefined
+
 /** Marks concurrently, so that requests do not wait for a complete collection, only for compaction. */
-async function collectGarbage(isCompacting: boolean): Promise<void> {
+async function collectConcurrently(): Promise<void> {
   setFlagsFromString('--expose-gc')
-  const gc: (options: object) => Promise<void> = runInNewContext('gc')
-  if (isCompacting) setFlagsFromString(COMPACTION_FLAG)
+  gc ??= runInNewContext('gc') as NonNullable<typeof gc> // once: each context takes memory
   await gc({ type: 'major', execution: 'async' })
-  if (isCompacting) setFlagsFromString(COMPACTION_FLAG.replace('--', '--no-'))
+}
+
+/** Collects several times, as V8 does when the system has little memory: the young generation shrinks and spare pages are unmapped. */
+async function collectAll(): Promise<void> {
+  const { Session } = await import('node:inspector')
+  const session = new Session()
+  session.connect()
+  await new Promise<void>((resolve) => session.post('HeapProfiler.collectGarbage', () => resolve()))
+  session.disconnect()
 }

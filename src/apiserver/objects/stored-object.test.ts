@@ -6,6 +6,7 @@ import { createResources } from '../resources.ts'
 import type { Json } from '../server.fixture.ts'
 import {
   createStoredObjects,
+  decodeStored,
   encodeStored,
   itemBytes,
   itemBytesLength,
@@ -139,6 +140,18 @@ describe('createStoredObjects', () => {
       for (let i = 0; i < 5; i++) objects.decode(anEntry(encodeStored(anObject()), round * 100 + i))
     }
     expect(objects.decode(entry)).not.toBe(decodedObject)
+  })
+
+  it('SYS-20 evicts encoded objects that are not decoded for two minutes', async () => {
+    const clock = manualClock()
+    const objects = createStoredObjects(clock)
+    const object = { metadata: { name: 'a', uid: 'u' }, spec: { volumeName: 'v' } }
+    const value = encodeStored(object)
+    objects.decode(anEntry(value))
+    expect(decodeStored({ value, modRevision: 0 })).toBe(object)
+    for (let minute = 1; minute <= 2; minute++) await clock.advance(60_000)
+    expect(decodeStored({ value, modRevision: 0 })).not.toBe(object)
+    expect(decodeStored({ value, modRevision: 0 })).toEqual(object)
   })
 
   it('drops the oldest entries beyond its limit', () => {

@@ -76,6 +76,7 @@ export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CA
     intervalMs: EVICTION_INTERVAL_MS,
     max: entriesMax,
     weightOf,
+    onEviction: () => encodedObjects.evictOld(),
   })
   const recentEntries: { readonly entry: Entry; readonly object: Shared }[] = []
   let oldestIndex = 0

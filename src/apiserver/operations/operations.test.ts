@@ -49,6 +49,17 @@ const report = (spec: object, user = 'ann') =>
 const asUser = (name: string) => ({ 'impersonate-user': name, 'impersonate-group': 'system:masters' })
 
 describe('operations', () => {
+  it('SYS-20 keep the last changes for watches that resume, up to 2 MiB', async () => {
+    const message = 'x'.repeat(2_000)
+    const { store } = api.operations
+    const firstRevision = store.revision
+    for (let attempts = 1; attempts <= 1_200; attempts++)
+      api.operations.applyLocal({ changed: [anOperation('shop', 'a', { attempts, message })], removed: [] })
+    await api.waitUntil(() => store.revision >= firstRevision + 1_200, 'the changes to be applied')
+    await api.waitUntil(() => store.stats().historyBytes <= 2 * 1024 * 1024, 'the oldest changes to be dropped')
+    expect(store.stats().historyBytes).toBeGreaterThan(1024 * 1024)
+  })
+
   it('PLUS-15 are listed by namespace, by labels and by fields', async () => {
     await putOperations(
       anOperation('shop', 'a'),
