@@ -28,8 +28,12 @@ const OPERATIONS_MAX = 50_000
 const REPORTERS_MAX = 10_000
 /** The operations of a process that does not report for this time are removed. Processes report every 30 s. */
 export const SILENCE_MS_MAX = 90_000
-/** A watch that resumes after more changes lists again. 100 claims per second would otherwise keep 16 MB of changes in memory. */
-const HISTORY = { keepMs: 60_000, entriesMax: 4_000, bytesMax: 2 * 1024 * 1024 }
+const HISTORY_MS = 60_000
+/** A watch that resumes after more changes lists again. */
+const HISTORY_ENTRIES_MAX = 4_000
+/** 100 claims per second change 16 MB of operations in a minute. */
+const HISTORY_BYTES_MAX = 2 * 1024 * 1024
+const HISTORY = { keepMs: HISTORY_MS, entriesMax: HISTORY_ENTRIES_MAX, bytesMax: HISTORY_BYTES_MAX }
 
 export interface OperationBoard {
   /** The operations, with revisions of their own. */
