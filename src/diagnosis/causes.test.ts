@@ -366,3 +366,47 @@ describe('diagnose, for a claim whose volume existed on a lost node only', () =>
     expect(diagnoseIn({ ...lists, classes, nodes: [node('a'), node('b')] }, claim)).toMatchObject({ reason: 'Bound' })
   })
 })
+
+describe('diagnose, for a node whose labels do not match its drivers', () => {
+  const target: Target = { kind: 'node', name: 'a' } as Target
+  const aDriver = (...topologyKeys: string[]) => ({ name: DRIVER, nodeID: 'a', topologyKeys })
+  const withCondition = (type: string, reason: string, message: string) => {
+    const { metadata, status } = node('a')
+    const condition = { type, status: 'True', reason, message }
+    return { metadata, status: { ...status, conditions: [...status.conditions, condition] } }
+  }
+
+  it('PLUS-12 names the missing label and the command that sets it', () => {
+    const diagnosis = diagnoseIn({ nodes: [node('a')], csiNodes: [csiNode('a', aDriver('zone'))] }, target)
+    expect(diagnosis).toMatchObject({ state: 'failed', reason: 'TopologyLabelsMissing' })
+    expect(diagnosis.children?.[0]?.fixes).toContainEqual(
+      expect.objectContaining({ command: 'kubectl label node a zone=VALUE' }),
+    )
+    const matching = { nodes: [node('a')], csiNodes: [csiNode('a', aDriver('topology.example/node'))] }
+    expect(diagnoseIn(matching, target)).toMatchObject({ state: 'ready', reason: 'Ready' })
+  })
+
+  it('PLUS-12 names the label for a pod whose claim is not provisioned for the node', () => {
+    const lists = {
+      nodes: [node('a')],
+      csiNodes: [csiNode('a', aDriver('zone'))],
+      pods: [podWith('web', 'data')],
+      claims: [pendingClaim('data')],
+      classes: [storageClass('WaitForFirstConsumer')],
+    }
+    expect(JSON.stringify(diagnoseIn(lists, pod))).toContain('the node lacks the label zone')
+  })
+
+  it('PLUS-12 shows the conditions that the labels do not explain', () => {
+    const csiNodes = [csiNode('a', aDriver())]
+    const conflict = withCondition('TopologyConflict', 'LabelConflict', 'zone=b')
+    expect(diagnoseIn({ nodes: [conflict], csiNodes }, target)).toMatchObject({
+      state: 'failed',
+      reason: 'LabelConflict',
+    })
+    const changed = withCondition('TopologyMismatch', 'KeysChanged', 'keep zone')
+    const diagnosis = diagnoseIn({ nodes: [changed], csiNodes }, target)
+    expect(diagnosis).toMatchObject({ state: 'ready' })
+    expect(diagnosis.children).toContainEqual(expect.objectContaining({ reason: 'KeysChanged', message: 'keep zone' }))
+  })
+})

@@ -2,13 +2,19 @@
 import type { Stored } from '../api/kind.ts'
 import type { Node } from '../api/kinds/node/node-schema.ts'
 import { labelSelectorFromObject, matchesLabels } from '../api/selectors.ts'
+import { TOPOLOGY_MISMATCH } from '../controllers/node-topology/index.ts'
+import { missingTopologyLabels } from '../volumes/topology-labels.ts'
 import { ageSeconds, type Cluster } from './cluster.ts'
 import { type Diagnosis, fix, worstState } from './diagnosis.ts'
 import { diagnoseNodeHealth } from './node-health.ts'
 
 export function diagnoseNode(node: Readonly<Stored<Node>>, cluster: Cluster): Diagnosis {
   const health = diagnoseNodeHealth(node.metadata.name, cluster)
-  const children = [...diagnoseDrivers(node, cluster), ...describeCapacity(node, cluster)]
+  const children = [
+    ...diagnoseDrivers(node, cluster),
+    ...describeTopologyConditions(node),
+    ...describeCapacity(node, cluster),
+  ]
   const state = health.state === 'ready' ? worstState(children.map((child) => child.state)) : health.state
   const cause =
     health.state === 'ready' ? children.find((child) => child.state === state && state !== 'ready') : undefined
@@ -23,7 +29,9 @@ export function diagnoseNode(node: Readonly<Stored<Node>>, cluster: Cluster): Di
 function diagnoseDrivers({ metadata }: Readonly<Stored<Node>>, cluster: Cluster): Diagnosis[] {
   const registered = cluster.caches.csiNodes.get(metadata.name)?.spec.drivers ?? []
   const attached = cluster.snapshot.attachments.filter(({ spec }) => spec.nodeName === metadata.name)
-  const drivers = registered.map(({ name, allocatable }): Diagnosis => {
+  const drivers = registered.map(({ name, allocatable, topologyKeys }): Diagnosis => {
+    const missingKeys = missingTopologyLabels({ topologyKeys }, metadata.labels)
+    if (missingKeys.length > 0) return describeMissingLabels(metadata.name, name, missingKeys)
     const used = attached.filter(({ spec }) => spec.attacher === name).length
     const limit = allocatable?.count
     const isFull = limit !== undefined && used >= limit
@@ -53,6 +61,28 @@ function diagnoseDrivers({ metadata }: Readonly<Stored<Node>>, cluster: Cluster)
       }),
     ),
   ]
+}
+
+const describeMissingLabels = (node: string, driver: string, keys: readonly string[]): Diagnosis => ({
+  subject: { kind: 'CSIDriver', name: driver },
+  state: 'failed',
+  reason: 'TopologyLabelsMissing',
+  message: `registered, but the node lacks the label ${keys.join(', ')} of its topology: no volume is provisioned for the node`,
+  fixes: [
+    fix('restart the driver on the node, which sets the label again'),
+    fix('or set the label', `kubectl label node ${node} ${keys.map((key) => `${key}=VALUE`).join(' ')}`),
+  ],
+})
+
+/** Describes what the labels of the node do not show: a rejected driver, and volumes that are located by former keys. */
+function describeTopologyConditions({ metadata, status }: Readonly<Stored<Node>>): Diagnosis[] {
+  const subject = { kind: 'Node', name: metadata.name }
+  return (status?.conditions ?? []).flatMap(({ type, status: value, reason = '', message = '' }): Diagnosis[] => {
+    if (value !== 'True') return []
+    if (type === 'TopologyConflict')
+      return [{ subject, state: 'failed', reason, message: `the agent rejected a driver: ${message}` }]
+    return type === TOPOLOGY_MISMATCH && reason === 'KeysChanged' ? [{ subject, state: 'ready', reason, message }] : []
+  })
 }
 
 function describeCapacity({ metadata }: Readonly<Stored<Node>>, { snapshot }: Cluster): Diagnosis[] {

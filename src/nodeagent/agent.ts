@@ -120,11 +120,17 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     clock,
     log,
   })
-  const csiNodeWriter = createCsiNodeWriter({ client, nodeName, clock })
+  const csiNodeWriter = createCsiNodeWriter({
+    client,
+    nodeName,
+    clock,
+    recordEvent: (node, event) => events.record(nodeKind, node, event),
+  })
   const drivers = createDrivers({
     connect: deps.connect,
     addToCsiNode: csiNodeWriter.addDriver,
     removeFromCsiNode: csiNodeWriter.removeDriver,
+    clearConflict: csiNodeWriter.clearConflict,
     log,
   })
   const registrar = createRegistrar({

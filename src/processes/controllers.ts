@@ -18,6 +18,7 @@ import { createLostVolumesController } from '../controllers/lost-volumes/index.t
 import { createModifyingMetrics } from '../controllers/modifying/index.ts'
 import { createNamespaceController } from '../controllers/namespaces/index.ts'
 import { createNodeLifecycleControllers, createNodeLifecycleMetrics } from '../controllers/node-lifecycle/index.ts'
+import { createNodeTopologyController } from '../controllers/node-topology/index.ts'
 import { createProtectionControllers } from '../controllers/protection/index.ts'
 import { createSourceProtection } from '../controllers/provisioning/csi/index.ts'
 import {
@@ -57,6 +58,7 @@ export const CONTROLLERS = [
   'lost-volumes',
   'namespaces',
   'node-lifecycle',
+  'node-topology',
   'protection',
   'quota',
   'root-ca',
@@ -229,6 +231,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
       'lost-volumes': (deps) => createLostVolumesController({ ...deps, defaultPolicy: lostVolumePolicy }),
       namespaces: (deps) => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
       'node-lifecycle': (deps) => createNodeLifecycleControllers({ ...deps, nodeLifecycleMetrics }),
+      'node-topology': (deps) => createNodeTopologyController(deps),
       protection: (deps) => createProtectionControllers({ ...deps, gates }),
       quota: (deps) => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
       'root-ca': (deps) => createRootCaController({ ...deps, rootCa: rootCa! }),

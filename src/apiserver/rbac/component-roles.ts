@@ -25,6 +25,7 @@ const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'schedul
   'lost-volumes': 'stowage-lost-volumes',
   namespaces: 'namespace-controller',
   'node-lifecycle': 'node-controller',
+  'node-topology': 'stowage-node-topology',
   protection: 'stowage-protection-controller',
   provisioner: 'stowage-provisioner',
   quota: 'resourcequota-controller',

@@ -101,6 +101,14 @@ const CONTROLLER_RULES = {
     COMMIT,
     REPORT_OPERATIONS,
   ],
+  'node-topology': [
+    rule('get list watch', 'nodes'),
+    rule('patch', 'nodes/status'),
+    rule('list watch', 'persistentvolumes csinodes.storage.k8s.io'),
+    RECORD_EVENTS,
+    COMMIT,
+    REPORT_OPERATIONS,
+  ],
   protection: [
     rule('list watch patch', 'persistentvolumeclaims persistentvolumes volumeattributesclasses.storage.k8s.io'),
     rule('list watch', 'pods'),

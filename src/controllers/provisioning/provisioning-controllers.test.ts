@@ -51,6 +51,28 @@ describe('createProvisioningControllers without an event recorder', () => {
   })
 })
 
+describe('a claim whose node lacks topology labels', () => {
+  it('PLUS-12 is attempted with growing delays, at most every five minutes, and provisioned afterwards', async () => {
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
+    const message = 'the topology of node a cannot be determined'
+    for (let count = 0; count < 1_000; count++)
+      fixture.storage.script.push({ fails: 'noChange', isNotCalled: true, message })
+    const process = fixture.start()
+    await fixture.settle()
+    for (let second = 0; second < 3_600; second += 10) {
+      await fixture.apiServer.clock.advance(10_000)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    const { length } = fixture.storage.provisions
+    expect(length).toBeGreaterThan(10)
+    expect(length).toBeLessThan(30)
+    expect(process.queueState('default/data')).toMatchObject({ message })
+    fixture.storage.script.splice(0)
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
+  })
+})
+
 describe('createProvisioningControllers with metrics', () => {
   it('PROV-8 counts successes, failures and seconds with the metric names of external-provisioner', async () => {
     const registry = new Registry()

@@ -185,6 +185,13 @@ function suggestFixes(
     case 'StaleCapacityReport':
     case 'DriverMissing':
       return [runDriver(driver, nodeName)]
+    case 'TopologyLabelsMissing':
+      return [
+        fix(
+          'restart the driver on the node, which sets the label again, or set it',
+          `kubectl label node ${nodeName} KEY=VALUE`,
+        ),
+      ]
     case 'NoVolumeAvailable':
       return [fix('create a volume of the class that the node can use, or use a class with a provisioner')]
     case 'TooManyVolumes':

@@ -1,5 +1,6 @@
 // Writes the drivers of this node to the API server: the CSINode object, and the topology labels and node ID annotation of
-// the Node. A driver whose topology contradicts a label is rejected, because an administrator may have set the label.
+// the Node. A driver whose topology contradicts a label is rejected, because an administrator may have set the label; the
+// condition TopologyConflict of the Node reports it.
 import type { Stored } from '../../api/kind.ts'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import type { CSINode, CSINodeDriver } from '../../api/kinds/csi-node/csi-node-schema.ts'
@@ -8,7 +9,9 @@ import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { isAlreadyExists, isConflict } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { keyedLock } from '../../base/keyed-lock.ts'
+import { timestamp } from '../../base/timestamps.ts'
 import { type Client, find } from '../../client/index.ts'
+import type { EventDetails } from '../../runtime/index.ts'
 
 /** The name of a driver and its response to NodeGetInfo. */
 export interface DriverNodeInfo {
@@ -21,25 +24,34 @@ export interface DriverNodeInfo {
 
 export interface CsiNodeWriter {
   addDriver(driver: DriverNodeInfo): Promise<void>
-  /** Removes the driver, but keeps the labels, because other drivers and volumes may rely on them. */
+  /** Removes the driver and its conflict, but keeps the labels, because other drivers and volumes may rely on them. */
   removeDriver(driverName: string): Promise<void>
+  /** Removes the conflict of a driver that was rejected and is gone. */
+  clearConflict(driverName: string): Promise<void>
   /** Creates the CSINode, owned by the Node. Replaces one that the Node does not own, e.g. of an earlier Node with this name. */
   ensureCsiNode(): Promise<void>
 }
 
 const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid'
+export const TOPOLOGY_CONFLICT = 'TopologyConflict'
 const VOLUMES_MAX = 2 ** 31 - 1 // the field is an int32
 const ATTEMPTS_MAX = 5
 const RETRY_MS_MIN = 10
 const RETRY_FACTOR = 5
 
+type StoredNode = Readonly<Stored<Node>>
+
 export interface CsiNodeWriterDeps {
   readonly client: Client
   readonly nodeName: string
   readonly clock: Clock
+  /** Records an event about the node. */
+  recordEvent(node: StoredNode, event: EventDetails): void
 }
 
-export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDeps): CsiNodeWriter {
+export function createCsiNodeWriter({ client, nodeName, clock, recordEvent }: CsiNodeWriterDeps): CsiNodeWriter {
+  /** Why drivers are rejected, by driver. */
+  const conflicts = new Map<string, string>()
   const ref = { name: nodeName }
   const lock = keyedLock() // drivers register concurrently and update the same objects
 
@@ -81,9 +93,15 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
   }
 
   async function writeLabels({ name, nodeId, topology }: DriverNodeInfo): Promise<void> {
-    const node = await client.get(nodeKind, ref)
-    const conflict = findLabelConflict(node, name, topology)
-    if (conflict) throw new Error(conflict)
+    const currentNode = await client.get(nodeKind, ref)
+    const conflict = findLabelConflict(currentNode, name, topology)
+    if (conflict) {
+      await writeConflict(currentNode, name, conflict).catch((error: unknown) => {
+        if (isConflict(error)) throw error // otherwise the next registration writes the condition
+      })
+      throw new Error(conflict)
+    }
+    const node = await writeConflict(currentNode, name)
     const ids = nodeIdsOf(node)
     const labels = node.metadata.labels ?? {}
     const hasLabels = Object.entries(topology).every(([key, value]) => labels[key] === value)
@@ -92,6 +110,28 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
       labels: topology,
       annotations: { [NODE_ID_ANNOTATION]: JSON.stringify({ ...ids, [name]: nodeId }) },
     })
+  }
+
+  /** Writes the condition only if it changes: a rejected driver is registered again and again. */
+  async function writeConflict(node: StoredNode, driver: string, conflict?: string): Promise<StoredNode> {
+    if (conflict) conflicts.set(driver, conflict)
+    else conflicts.delete(driver)
+    const existing = node.status?.conditions?.find(({ type }) => type === TOPOLOGY_CONFLICT)
+    const status = conflicts.size > 0 ? 'True' : 'False'
+    const message = [...conflicts.values()].join('; ') || 'no driver contradicts the labels of the node'
+    if (existing ? existing.status === status && existing.message === message : status === 'False') return node
+    const now = timestamp(clock.nowMs())
+    const condition = {
+      type: TOPOLOGY_CONFLICT,
+      status,
+      reason: status === 'True' ? 'LabelConflict' : 'NoConflict',
+      message,
+      lastTransitionTime: existing?.status === status ? (existing.lastTransitionTime ?? now) : now,
+    }
+    const body = { metadata: { resourceVersion: node.metadata.resourceVersion }, status: { conditions: [condition] } }
+    const updatedNode = await client.patch(nodeKind, ref, { type: 'strategic', body }, { subresource: 'status' })
+    if (conflict) recordEvent(node, { type: 'Warning', reason: TOPOLOGY_CONFLICT, message: conflict })
+    return updatedNode
   }
 
   const patchNode = (node: Readonly<Node>, metadata: object) =>
@@ -107,6 +147,13 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
         await retryOnConflict(() => writeLabels(driver))
         await retryOnConflict(() => writeDriver(driver))
       }),
+    clearConflict: (driverName) =>
+      lock('node', () =>
+        retryOnConflict(async () => {
+          const node = conflicts.has(driverName) ? await find(client, nodeKind, ref) : undefined
+          if (node) await writeConflict(node, driverName)
+        }),
+      ),
     removeDriver: (driverName) =>
       lock('node', async () => {
         await retryOnConflict(async () => {
@@ -116,8 +163,9 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
           await client.update(csiNodeKind, { ...csiNode, spec: { drivers: drivers! } })
         })
         await retryOnConflict(async () => {
-          const node = await find(client, nodeKind, ref)
-          if (!node) return
+          const currentNode = await find(client, nodeKind, ref)
+          if (!currentNode) return
+          const node = await writeConflict(currentNode, driverName)
           const { [driverName]: removedId, ...otherIds } = nodeIdsOf(node)
           if (removedId === undefined) return
           const annotation = Object.keys(otherIds).length > 0 ? JSON.stringify(otherIds) : null

@@ -37,7 +37,7 @@ export interface Drivers {
   registrationErrorOf(name: string): string | undefined
   list(): RegisteredDriver[]
   register(driver: NewDriver, signal?: AbortSignal): Promise<void>
-  /** Has no effect if another endpoint is registered under this name. */
+  /** Also forgets a driver that was rejected. Has no effect if another endpoint is registered under this name. */
   unregister(driver: DriverEndpoint): Promise<void>
   /** Registers a function that is called after a driver was registered or unregistered, and after the first scan. */
   onChange(listener: () => void): void
@@ -51,6 +51,8 @@ export interface DriversDeps {
   connect(endpoint: string): CsiConnection
   addToCsiNode(driver: DriverNodeInfo): Promise<void>
   removeFromCsiNode(name: string): Promise<void>
+  /** Removes the conflict of a rejected driver from the Node. */
+  clearConflict(name: string): Promise<void>
   readonly log: Logger
 }
 
@@ -62,7 +64,7 @@ interface ConnectedDriver extends RegisteredDriver {
   readonly connection: CsiConnection
 }
 
-export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }: DriversDeps): Drivers {
+export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, clearConflict, log }: DriversDeps): Drivers {
   const driversByName = new Map<string, ConnectedDriver>()
   const registrationErrors = new Map<string, string>() // by driver name
   const listeners: (() => void)[] = []
@@ -107,6 +109,10 @@ export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }:
 
   async function unregister({ name, endpoint }: DriverEndpoint): Promise<void> {
     const driver = driversByName.get(name)
+    if (!driver && registrationErrors.has(name)) {
+      await clearConflict(name)
+      registrationErrors.delete(name)
+    }
     if (driver?.endpoint !== endpoint) return
     await removeFromCsiNode(name)
     driversByName.delete(name)

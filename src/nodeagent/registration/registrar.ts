@@ -44,6 +44,10 @@ interface PluginState {
   driver?: DriverEndpoint
   /** A driver that is registered although its plugin could not be notified. It is unregistered before the next attempt. */
   unnotifiedDriver?: DriverEndpoint
+  /** The driver of the last failed registration. */
+  rejectedDriver?: DriverEndpoint
+  /** Whether the socket was removed and its driver could not be unregistered yet. */
+  isRemoved?: boolean
   failures: number
   dueMs: number
   message?: string
@@ -70,11 +74,12 @@ export function createRegistrar(deps: RegistrarDeps) {
 
   /** Forgets a removed or recreated socket. If its driver cannot be unregistered, the state stays and a later scan retries. */
   async function tryRemove(path: string, state: PluginState, signal: AbortSignal): Promise<void> {
-    const registeredDriver = state.driver ?? state.unnotifiedDriver
-    if (registeredDriver === undefined) return void states.delete(path)
-    if (clock.monotonicMs() < state.dueMs) return
+    const knownDriver = state.driver ?? state.unnotifiedDriver ?? state.rejectedDriver
+    if (knownDriver === undefined) return void states.delete(path)
+    if (state.isRemoved && clock.monotonicMs() < state.dueMs) return
+    state.isRemoved = true
     try {
-      await drivers.unregister(registeredDriver)
+      await drivers.unregister(knownDriver)
       states.delete(path)
     } catch (error) {
       if (!signal.aborted)
@@ -90,7 +95,7 @@ export function createRegistrar(deps: RegistrarDeps) {
       const registeredDriver = driverSockets.includes(path)
         ? await registerDirectly(path, signal)
         : await registerPlugin(path, state, signal)
-      Object.assign(state, { driver: registeredDriver, failures: 0, message: undefined })
+      Object.assign(state, { driver: registeredDriver, rejectedDriver: undefined, failures: 0, message: undefined })
     } catch (error) {
       if (!signal.aborted) recordFailure(path, state, error as Error, 'cannot register a plugin; retrying')
     }
@@ -117,6 +122,7 @@ export function createRegistrar(deps: RegistrarDeps) {
       if (typeof version === 'string') throw new Error(version)
       await drivers.register({ ...driver, version }, signal)
     } catch (error) {
+      state.rejectedDriver = driver
       const message = `${info.name || socket} is not registered: ${(error as Error).message}`
       await plugins.notify(socket, message).catch(() => {}) // the retry notifies the plugin again
       throw new Error(message)

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { silentLog } from '../../base/log.ts'
+import { createNodeTopologyController } from '../../controllers/node-topology/index.ts'
+import { createCacheSet } from '../../runtime/index.ts'
 import { createAgentFixture, DRIVER, NODE, ROOT } from '../agent.fixture.ts'
 
 const NODE_URL = `/api/v1/nodes/${NODE}`
@@ -39,6 +42,43 @@ describe('driver registration', () => {
     expect(fixture.notifiedErrors.at(-1)).toBe('')
   })
 
+  it('PLUS-12 sets the condition TopologyConflict once while a driver contradicts a label, and ends it when it registers', async () => {
+    const fixture = await createAgentFixture({ settings, autoStart: false })
+    await fixture.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
+    const conditions = async () => (await fixture.server.get(NODE_URL)).json.status?.conditions ?? []
+    const conflict = async () => (await conditions()).find(({ type }: { type: string }) => type === 'TopologyConflict')
+    fixture.start()
+    await fixture.waitUntil(() => fixture.notifiedErrors.length > 2, 'the third attempt')
+    const { lastTransitionTime, ...condition } = await conflict()
+    expect(condition).toMatchObject({ status: 'True', reason: 'LabelConflict' })
+    expect(condition.message).toContain('example.com/zone=b, but driver "fake.stowage.example" reports a')
+    const eventCounts = async () =>
+      (await fixture.server.get('/api/v1/events')).json.items
+        .filter(({ reason }: { reason: string }) => reason === 'TopologyConflict')
+        .map(({ count }: { count: number }) => count)
+    await fixture.waitUntil(async () => (await eventCounts()).length > 0, 'the event')
+    await fixture.waitUntil(() => fixture.notifiedErrors.length > 4, 'the fifth attempt')
+    expect(await eventCounts()).toEqual([1])
+    expect((await conflict()).lastTransitionTime).toBe(lastTransitionTime)
+
+    await fixture.server.patch(NODE_URL, { metadata: { labels: { 'example.com/zone': null } } }, 'merge')
+    await fixture.waitUntil(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
+    expect(await conflict()).toMatchObject({ status: 'False', reason: 'NoConflict' })
+  })
+
+  it('PLUS-12 ends the condition TopologyConflict when the socket of the rejected driver is removed', async () => {
+    const fixture = await createAgentFixture({ settings, autoStart: false })
+    await fixture.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
+    const conflictStatus = async () =>
+      (await fixture.server.get(NODE_URL)).json.status?.conditions?.find(
+        ({ type }: { type: string }) => type === 'TopologyConflict',
+      )?.status
+    fixture.start()
+    await fixture.waitUntil(async () => (await conflictStatus()) === 'True', 'the condition')
+    fixture.sockets.splice(0)
+    await fixture.waitUntil(async () => (await conflictStatus()) === 'False', 'the condition to end')
+  })
+
   it('CAP-3 removes a driver from CSINode when its socket is removed, and keeps the labels', async () => {
     const fixture = await createAgentFixture({ settings })
     fixture.sockets.splice(0)
@@ -68,6 +108,46 @@ describe('driver registration', () => {
     const { metadata, spec } = (await fixture.server.get(CSI_NODE)).json
     expect(spec.drivers.map(({ name }: { name: string }) => name)).toEqual([DRIVER])
     expect(metadata.ownerReferences[0].uid).not.toBe('another-owner')
+  })
+
+  it('PLUS-12 reports a driver that changes its topology keys on restart while a volume is located by a former key', async () => {
+    const fixture = await createAgentFixture({ settings })
+    const { server } = fixture
+    const matchExpressions = [{ key: 'example.com/node', operator: 'In', values: [NODE] }]
+    await server.post('/api/v1/persistentvolumes', {
+      metadata: { name: 'data', annotations: { 'pv.kubernetes.io/provisioned-by': DRIVER } },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        capacity: { storage: '1Gi' },
+        csi: { driver: DRIVER, volumeHandle: 'data' },
+        nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
+      },
+    })
+    const client = server.clientOf('node-topology')
+    const deps = { clock: server.clock, random: () => 0.5, log: silentLog }
+    const caches = createCacheSet({ client, ...deps })
+    const abort = new AbortController()
+    const run = createNodeTopologyController({ client, caches, ...deps }).run(abort.signal)
+    const mismatch = async () =>
+      (await server.get(NODE_URL)).json.status.conditions.find(
+        ({ type }: { type: string }) => type === 'TopologyMismatch',
+      )
+    const restartDriver = async (newSegments: object) => {
+      ;(fixture.fake.settings.nodes as any[])[0] = { id: NODE, segments: newSegments }
+      const [{ path, id }] = fixture.sockets as [{ path: string; id: string }]
+      fixture.sockets.splice(0, 1, { path, id: `${id}+` })
+    }
+    await restartDriver({ 'example.com/zone': 'a' })
+    await fixture.waitUntil(async () => (await mismatch())?.status === 'True', 'the condition')
+    expect(await mismatch()).toMatchObject({
+      reason: 'KeysChanged',
+      message: expect.stringContaining('require the label example.com/node: keep it on the node'),
+    })
+    await restartDriver(segments)
+    await fixture.waitUntil(async () => (await mismatch())?.status === 'False', 'the condition to end')
+    abort.abort()
+    await run
+    await caches.stop()
   })
 
   it('CAP-3 replaces the CSINode entry when the topology has changed', async () => {

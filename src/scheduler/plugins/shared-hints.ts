@@ -30,6 +30,16 @@ export const podRemovedFromNode: QueueingHint<'podRemoved'> = {
   hint: (pod, { nodeName }, context) => hintForNode(pod, nodeName, context),
 }
 
+/** A driver was installed on or removed from a node, or its limit or topology keys changed. */
+export const driversChanged: QueueingHint<'csiNode'> = {
+  on: 'csiNode',
+  scope: 'class',
+  keysOfPod: () => ANY_NODE,
+  keysOfEvent: ({ next, old }) =>
+    JSON.stringify(next?.spec.drivers) === JSON.stringify(old?.spec.drivers) ? [] : ANY_NODE,
+  hint: (pod, { next, old }, context) => hintForNode(pod, (next ?? old)?.metadata.name ?? '', context),
+}
+
 /** A claim of the pod was created, or a field that plugins read has changed. */
 export const claimChanged: QueueingHint<'claim'> = {
   on: 'claim',

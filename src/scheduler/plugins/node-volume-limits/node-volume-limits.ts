@@ -16,7 +16,14 @@ import type { QueueingHint } from '../../framework/cluster-events.ts'
 import type { Plugin, PluginHandle } from '../../framework/plugin.ts'
 import { type Reason, type RejectionDetail, SKIP, unresolvable, unschedulable } from '../../framework/status.ts'
 import { getOrCreate } from '../../get-or-create.ts'
-import { ANY_NODE, claimChanged, hintForNode, nodeChanged, podRemovedFromNode } from '../shared-hints.ts'
+import {
+  ANY_NODE,
+  claimChanged,
+  driversChanged,
+  hintForNode,
+  nodeChanged,
+  podRemovedFromNode,
+} from '../shared-hints.ts'
 
 const LIMIT_EXCEEDED: Reason = { type: 'TooManyVolumes', message: 'node(s) exceed max volume count' }
 const TOO_MANY_VOLUMES = unschedulable(LIMIT_EXCEEDED)
@@ -182,16 +189,6 @@ const attachmentDeleted: QueueingHint<'attachment'> = {
   keysOfPod: () => ANY_NODE,
   keysOfEvent: ({ next }) => (next ? [] : ANY_NODE),
   hint: (pod, { old }, context) => hintForNode(pod, old?.spec.nodeName ?? '', context),
-}
-
-/** A driver was installed on or removed from a node, or its limit changed. */
-const driversChanged: QueueingHint<'csiNode'> = {
-  on: 'csiNode',
-  scope: 'class',
-  keysOfPod: () => ANY_NODE,
-  keysOfEvent: ({ next, old }) =>
-    JSON.stringify(next?.spec.drivers) === JSON.stringify(old?.spec.drivers) ? [] : ANY_NODE,
-  hint: (pod, { next, old }, context) => hintForNode(pod, (next ?? old)?.metadata.name ?? '', context),
 }
 
 /** A volume is no longer being provisioned for a node. */

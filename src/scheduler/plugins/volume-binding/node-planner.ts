@@ -15,8 +15,14 @@ import type { AvailableVolumes } from './available-volumes.ts'
 import type { CapacityReport } from './capacity/capacity-report.ts'
 import { type CapacityDeps, type Fit, VolumeFitter, type VolumeRequest } from './capacity/fit-volumes.ts'
 import type { BoundClaim, DelayedClaim } from './pod-volumes.ts'
-import { BIND_CONFLICT, NODE_CONFLICT, NODE_LOST, NOT_ENOUGH_SPACE, VOLUME_NOT_FOUND } from './reasons.ts'
-import { detailBoundClaim, detailOtherNode, detailShortage, detailUnprovisionable } from './rejection-details.ts'
+import { BIND_CONFLICT, LABELS_MISSING, NODE_CONFLICT, NODE_LOST, NOT_ENOUGH_SPACE, VOLUME_NOT_FOUND } from './reasons.ts'
+import {
+  detailBoundClaim,
+  detailMissingLabels,
+  detailOtherNode,
+  detailShortage,
+  detailUnprovisionable,
+} from './rejection-details.ts'
 
 export interface NodePlan {
   readonly bindings: readonly { readonly claim: DelayedClaim; readonly volume: Volume }[]
@@ -32,6 +38,8 @@ export interface PlannerDeps {
   readonly capacity: CapacityDeps
   /** Whether the CSIDriver of the driver sets storageCapacity. */
   readonly tracksCapacity: (driver: string) => boolean
+  /** Returns the topology keys that the driver has registered on the node and whose labels the node lacks. */
+  readonly missingLabels: (node: NodeInfo, driver: string) => readonly string[]
 }
 
 interface PlannedClaim {
@@ -54,7 +62,7 @@ type Assignment =
 const NODE_LOST_DETAIL = { type: NODE_LOST.type, message: 'the node is lost' } as const
 const EMPTY_PLAN: NodePlan = { bindings: [], provisions: [], sharedClaims: [] }
 const STATUS_BY_REASON = new Map(
-  [BIND_CONFLICT, NODE_LOST, NOT_ENOUGH_SPACE].map((reason) => [reason, unresolvable(reason)]),
+  [BIND_CONFLICT, LABELS_MISSING, NODE_LOST, NOT_ENOUGH_SPACE].map((reason) => [reason, unresolvable(reason)]),
 )
 
 export class NodePlanner {
@@ -129,6 +137,11 @@ export class NodePlanner {
         ...details,
         ...notProvisionable.map(({ claim, canBeProvisioned }) => detailUnprovisionable(claim, canBeProvisioned)),
       ]
+    const missingLabels = toProvision.flatMap(({ claim }) => {
+      const keys = this.#deps.missingLabels(node, claim.storageClass.provisioner)
+      return keys.length > 0 ? [detailMissingLabels(claim, keys)] : []
+    })
+    if (missingLabels.length > 0) return [...details, ...missingLabels]
     const trackedClaims = toProvision.filter(({ claim }) => this.#trackedClaims.has(claim))
     const shortage = this.#fitterFor(trackedClaims).findShortage(node.labels)
     return shortage ? [...details, detailShortage(shortage)] : details
@@ -146,9 +159,8 @@ export class NodePlanner {
 
   #planNew(node: NodeInfo): Reason | undefined {
     if (this.#delayedClaims.length > 0 && isConfirmedOff(node.node)) return NODE_LOST
-    for (const { canBeProvisioned, isAllowed } of this.#delayedClaims) {
-      if (!canBeProvisioned || !isAllowed(node.labels)) return BIND_CONFLICT
-    }
+    const conflict = this.#checkTopology(this.#delayedClaims, node)
+    if (conflict) return conflict
     const fit = this.#fitter.fit(node.labels)
     if (!fit) return NOT_ENOUGH_SPACE
     this.#fits.set(node, fit)
@@ -160,12 +172,22 @@ export class NodePlanner {
     if (assignment.is === 'conflict') return BIND_CONFLICT
     const { bindings, sharedClaims, toProvision } = assignment
     if (toProvision.length > 0 && isConfirmedOff(node.node)) return NODE_LOST
-    for (const { canBeProvisioned, isAllowed } of toProvision) {
-      if (!canBeProvisioned || !isAllowed(node.labels)) return BIND_CONFLICT
-    }
+    const conflict = this.#checkTopology(toProvision, node)
+    if (conflict) return conflict
     const provisions = this.#planProvisioning(toProvision, node)
     if (!provisions) return NOT_ENOUGH_SPACE
     this.#plans.set(node, { bindings, provisions, sharedClaims })
+    return undefined
+  }
+
+  /** Returns why volumes of these claims cannot be provisioned for the topology of the node. */
+  #checkTopology(toProvision: readonly PlannedClaim[], node: NodeInfo): Reason | undefined {
+    for (const { canBeProvisioned, isAllowed } of toProvision) {
+      if (!canBeProvisioned || !isAllowed(node.labels)) return BIND_CONFLICT
+    }
+    for (const { claim } of toProvision) {
+      if (this.#deps.missingLabels(node, claim.storageClass.provisioner).length > 0) return LABELS_MISSING
+    }
     return undefined
   }
 

@@ -5,7 +5,7 @@ import { claimKeyOf } from '../../../volumes/matching.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { QueueingHint } from '../../framework/cluster-events.ts'
 import { reasonKey } from '../../framework/status.ts'
-import { claimChanged, claimKey, claimKeys, nodeChanged } from '../shared-hints.ts'
+import { claimChanged, claimKey, claimKeys, driversChanged, nodeChanged } from '../shared-hints.ts'
 import { isAvailable } from './available-volumes.ts'
 import { type CapacityReport, parseCapacityReport } from './capacity/capacity-report.ts'
 import { requestedBytes, type VolumeCaches } from './pod-volumes.ts'
@@ -127,6 +127,7 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
 
   return [
     nodeChanged,
+    driversChanged,
     claimChanged,
     volumeOfClaimChanged,
     volumeAvailable,

@@ -10,6 +10,10 @@ export const BIND_CONFLICT: Reason = {
   type: 'VolumeBindConflict',
   message: "node(s) didn't find available persistent volumes to bind",
 }
+export const LABELS_MISSING: Reason = {
+  type: 'TopologyLabelsMissing',
+  message: 'node(s) lacked topology labels that their CSI driver has registered',
+}
 export const NOT_ENOUGH_SPACE: Reason = {
   type: 'NotEnoughSpace',
   message: 'node(s) did not have enough free storage',

@@ -51,6 +51,15 @@ export function detailUnprovisionable(
   return { type: 'NoVolumeAvailable', claimKey: key, message }
 }
 
+export const detailMissingLabels = (
+  { key, storageClass: { provisioner } }: DelayedClaim,
+  keys: readonly string[],
+): RejectionDetail => ({
+  type: 'TopologyLabelsMissing',
+  claimKey: key,
+  message: `the node lacks the label ${keys.join(', ')}, which the CSI driver ${provisioner} has registered as a topology key`,
+})
+
 export function detailShortage(shortage: Shortage): RejectionDetail {
   const { request, reportCount, bestReport } = shortage
   const { claimKey, className, driver, bytes } = request

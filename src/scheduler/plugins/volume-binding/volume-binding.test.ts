@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../../api/kinds/csi-driver/csi-driver.ts'
+import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
 import { podKind } from '../../../api/kinds/pod/pod.ts'
@@ -66,6 +67,46 @@ const permutations = <T>(items: readonly T[]): T[][] =>
   items.length === 0
     ? [[]]
     : items.flatMap((item) => permutations(items.filter((other) => other !== item)).map((tail) => [item, ...tail]))
+
+describe('topology labels', () => {
+  const LABELS_MISSING = 'node(s) lacked topology labels that their CSI driver has registered'
+  const registerKeys = (name: string, topologyKeys: string[]) =>
+    fixture.client.create(csiNodeKind, {
+      metadata: { name },
+      spec: { drivers: [{ name: DRIVER, nodeID: name, topologyKeys }] },
+    } as never)
+
+  it('PLUS-12 does not select a node that lacks a topology label of the driver, and selects it when the label is set', async () => {
+    await fixture.createClass('local')
+    await fixture.createNode('n1', { hasDriver: false })
+    await registerKeys('n1', ['topology.example.com/zone'])
+    fixture.storage.freeBytes.set('n1', gi(10))
+    await fixture.createClaim('data', { storageClassName: 'local' })
+    await fixture.createPod('web', { claims: ['data'] })
+    await waitUntilUnschedulable('web')
+    expect(await fixture.message('web')).toContain(LABELS_MISSING)
+    expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBeUndefined()
+    await fixture.client.patch(
+      nodeKind,
+      { name: 'n1' },
+      { type: 'merge', body: { metadata: { labels: { 'topology.example.com/zone': 'east' } } } },
+    )
+    await waitUntilBound('web')
+  })
+
+  it('PLUS-12 selects the node when the driver no longer registers the key', async () => {
+    await fixture.createClass('local')
+    await fixture.createNode('n1', { hasDriver: false })
+    await registerKeys('n1', ['topology.example.com/zone'])
+    fixture.storage.freeBytes.set('n1', gi(10))
+    await fixture.createClaim('data', { storageClassName: 'local' })
+    await fixture.createPod('web', { claims: ['data'] })
+    await waitUntilUnschedulable('web')
+    await fixture.client.delete(csiNodeKind, { name: 'n1' })
+    await registerKeys('n1', [])
+    await waitUntilBound('web')
+  })
+})
 
 describe('VolumeBinding', () => {
   it('CAP-13 selects the node of a delayed claim, waits for its volume, and binds the pod', async () => {

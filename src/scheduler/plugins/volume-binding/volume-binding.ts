@@ -12,6 +12,7 @@ import type { Volume } from '../../../volumes/matching.ts'
 import { LAST_FAILURE, SELECTED_NODE } from '../../../volumes/names.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import { type Placement, readPlacement } from '../../../volumes/placement.ts'
+import { missingTopologyLabels } from '../../../volumes/topology-labels.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { ClusterEvent } from '../../framework/cluster-events.ts'
@@ -51,6 +52,7 @@ interface State {
 const BY_DRIVER = 'scheduler/driver'
 /** The weight of this plugin's scores if a placement policy applies: it outweighs all other scores together. */
 const PLACEMENT_WEIGHT = 10
+const NO_KEYS: readonly string[] = []
 const driverNamesOf = ({ spec }: Readonly<CSINode>): string[] => spec.drivers.map(({ name }) => name)
 
 export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
@@ -76,7 +78,12 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   const tracksCapacity = (driver: string) =>
     capacities?.isSynced === true && drivers.get(driver)?.spec.storageCapacity === true
   const capacity = { index, reservations }
-  const plannerDeps: PlannerDeps = { availableVolumes, assumedVolumes, capacity, tracksCapacity }
+  function missingLabels({ name, labels }: NodeInfo, driver: string): readonly string[] {
+    const entry = csiNodes.get(name)?.spec.drivers.find((candidate) => candidate.name === driver)
+    return entry?.topologyKeys ? missingTopologyLabels(entry, labels) : NO_KEYS
+  }
+
+  const plannerDeps: PlannerDeps = { availableVolumes, assumedVolumes, capacity, tracksCapacity, missingLabels }
   const trackingDeps: TrackingDeps | undefined = reservations && {
     caches,
     cluster,

@@ -265,6 +265,28 @@ describe('the check of topology', () => {
     expect(await run(topology, { objects, driver: 'other.example' })).toEqual([])
   })
 
+  it('PLUS-12 reports a rejected driver and changed keys from the conditions of nodes', async () => {
+    const condition = (type: string, reason: string, status = 'True') => ({ type, status, reason, message: 'why' })
+    const withConditions = (name: string, ...conditions: object[]) => ({
+      ...node(name, { zone: 'a' }),
+      status: { conditions },
+    })
+    const objects = {
+      nodes: [
+        withConditions('n1', condition('TopologyConflict', 'LabelConflict')),
+        withConditions('n2', condition('TopologyMismatch', 'KeysChanged')),
+        withConditions('n3', condition('TopologyMismatch', 'KeysChanged', 'False')),
+      ],
+      csinodes: [aCsiNode('n2', DRIVER, ['zone']), aCsiNode('n3', DRIVER, ['zone'])],
+    }
+    const findings = [
+      'error Node n1: Its agent rejected a driver: why.',
+      'warning Node n2: Topology keys have changed: why.',
+    ]
+    expect(await run(topology, { objects })).toEqual(findings)
+    expect(await run(topology, { objects: { ...objects, csinodes: [] } })).toEqual(findings)
+  })
+
   it('PLUS-9 lists the keys if all nodes have their labels', async () => {
     const objects = { nodes: [node('n1', { zone: 'a' })], csinodes: [aCsiNode('n1', DRIVER, ['zone'])] }
     expect(await run(topology, { objects })).toEqual(['ok Every node has the labels of its drivers: zone.'])

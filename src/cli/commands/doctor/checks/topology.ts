@@ -1,7 +1,11 @@
 // Checks that nodes have the labels of the topology keys that their drivers have registered, and that a driver's nodes
-// have the same keys. Without the labels, no volume can be provisioned for the node.
+// have the same keys. Without the labels, no volume can be provisioned for the node. Also reports the conditions of nodes
+// whose agent rejected a driver, and whose drivers no longer register the keys by which volumes are located.
+import type { Stored } from '../../../../api/kind.ts'
 import { csiNodeKind } from '../../../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../../../api/kinds/node/node.ts'
+import type { Node } from '../../../../api/kinds/node/node-schema.ts'
+import { TOPOLOGY_MISMATCH } from '../../../../controllers/node-topology/index.ts'
 import type { Check, Finding } from '../check.ts'
 
 export const topology: Check = {
@@ -15,12 +19,14 @@ export const topology: Check = {
         .filter(({ name }) => selectedDriver === undefined || name === selectedDriver)
         .map(({ name, topologyKeys = [] }) => ({ driver: name, node: metadata.name, keys: [...topologyKeys].sort() })),
     )
-    if (registrations.length === 0) return []
+    const conditionFindings = selectedDriver === undefined ? nodes.flatMap(describeConditions) : []
+    if (registrations.length === 0) return conditionFindings
     const findings = registrations.flatMap(({ driver, node, keys }): Finding[] => {
       const labels = nodesByName.get(node)?.metadata.labels
       const missingKeys = nodesByName.has(node) ? keys.filter((key) => labels?.[key] === undefined) : []
       return missingKeys.map((key) => describeMissingLabel(node, key, driver))
     })
+    findings.push(...conditionFindings)
     const keysByDriver = new Map<string, Map<string, string>>()
     for (const { driver, node, keys } of registrations) {
       const nodesByKeys = keysByDriver.get(driver) ?? new Map<string, string>()
@@ -37,6 +43,21 @@ export const topology: Check = {
         : `Every node has the labels of its drivers: ${keys.join(', ')}.`
     return [{ status: 'ok', message }]
   },
+}
+
+/** Missing labels are found in the labels themselves, which needs no controller. */
+function describeConditions({ metadata, status }: Readonly<Stored<Node>>): Finding[] {
+  const object = `Node ${metadata.name}`
+  return (status?.conditions ?? []).flatMap(({ type, status: value, reason, message = '' }): Finding[] => {
+    if (value !== 'True') return []
+    if (type === 'TopologyConflict') {
+      const remedy = 'Correct the topology that the driver reports, or remove the label if no volume relies on it.'
+      return [{ status: 'error', object, message: `Its agent rejected a driver: ${message}.`, remedy }]
+    }
+    if (type !== TOPOLOGY_MISMATCH || reason !== 'KeysChanged') return []
+    const remedy = 'Keep the labels until these volumes are deleted, or let the driver register the keys again.'
+    return [{ status: 'warning', object, message: `Topology keys have changed: ${message}.`, remedy }]
+  })
 }
 
 const describeMissingLabel = (node: string, key: string, driver: string): Finding => ({

@@ -3,10 +3,14 @@ import type { Snapshot } from '../../../../diagnosis/index.ts'
 import { formatTable } from '../../../output/table.ts'
 import { findLocalVolumes, findPods, type NodeState, readNodeState } from './node-facts.ts'
 
+const TOPOLOGY_CONDITIONS: readonly string[] = ['TopologyMismatch', 'TopologyConflict']
+
 export interface ListedNode {
   readonly name: string
   readonly state: NodeState
   readonly isCordoned: boolean
+  /** The conditions about the topology that are True. */
+  readonly topologyConditions: readonly string[]
   readonly pods: number
   readonly attachedVolumes: number
   /** Volumes that no other node can reach. */
@@ -24,6 +28,9 @@ export function listNodes(snapshot: Snapshot): ListedNode[] {
         name,
         state: readNodeState(node),
         isCordoned: node.spec?.unschedulable === true,
+        topologyConditions: (node.status?.conditions ?? [])
+          .filter(({ type, status }) => TOPOLOGY_CONDITIONS.includes(type) && status === 'True')
+          .map(({ type }) => type),
         pods: findPods(snapshot, name).length,
         attachedVolumes: snapshot.attachments.filter(({ spec, status }) => spec.nodeName === name && status?.attached)
           .length,
@@ -37,9 +44,9 @@ export const formatNodes = (nodes: readonly ListedNode[]): string =>
   formatTable(
     [
       ['NAME', 'STATE', 'PODS', 'ATTACHED', 'LOCAL', 'DRIVERS'],
-      ...nodes.map(({ name, state, isCordoned, pods, attachedVolumes, localVolumes, drivers }) => [
+      ...nodes.map(({ name, state, isCordoned, topologyConditions, pods, attachedVolumes, localVolumes, drivers }) => [
         name,
-        isCordoned ? `${state},Cordoned` : state,
+        [state, ...(isCordoned ? ['Cordoned'] : []), ...topologyConditions].join(','),
         String(pods),
         String(attachedVolumes),
         String(localVolumes),

@@ -117,6 +117,18 @@ describe('stowage node list', () => {
   })
 })
 
+describe('stowage node list of a node whose labels and drivers do not match', () => {
+  it('PLUS-12 shows the conditions of the topology that are True', async () => {
+    const conditions = [
+      { type: 'Ready', status: 'True' },
+      { type: 'TopologyMismatch', status: 'True' },
+      { type: 'TopologyConflict', status: 'False' },
+    ]
+    await patch('/api/v1/nodes/a/status', { status: { conditions } })
+    expect((await run('list')).out).toContain('a     Ready,TopologyMismatch ')
+  })
+})
+
 describe('stowage node cordon', () => {
   it('PLUS-11 cordons and uncordons, changes nothing in a dry run, and suggests similar names', async () => {
     expect((await run('cordon', 'a', '--dry-run')).out).toBe('Node a would be cordoned: it gets no new pods.\n')

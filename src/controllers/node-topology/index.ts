@@ -1,0 +1,3 @@
+// Public exports of the node topology controller.
+export { createNodeTopologyController } from './node-topology.ts'
+export { TOPOLOGY_MISMATCH } from './plan-topology.ts'

@@ -1,0 +1,8 @@
+// The labels of a node by which a CSI driver locates volumes: one for each topology key that the driver has registered.
+import type { CSINodeDriver } from '../api/kinds/csi-node/csi-node-schema.ts'
+
+/** Returns the topology keys of the driver whose labels the node lacks. */
+export const missingTopologyLabels = (
+  { topologyKeys = [] }: Pick<CSINodeDriver, 'topologyKeys'>,
+  labels: Readonly<Record<string, string>> = {},
+): string[] => topologyKeys.filter((key) => !Object.hasOwn(labels, key))
