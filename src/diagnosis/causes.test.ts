@@ -376,7 +376,7 @@ describe('diagnose, for a node whose labels do not match its drivers', () => {
     return { metadata, status: { ...status, conditions: [...status.conditions, condition] } }
   }
 
-  it('PLUS-12 names the missing label and the command that sets it', () => {
+  it('PLUS-18 names the missing label and the command that sets it', () => {
     const diagnosis = diagnoseIn({ nodes: [node('a')], csiNodes: [csiNode('a', aDriver('zone'))] }, target)
     expect(diagnosis).toMatchObject({ state: 'failed', reason: 'TopologyLabelsMissing' })
     expect(diagnosis.children?.[0]?.fixes).toContainEqual(
@@ -386,7 +386,7 @@ describe('diagnose, for a node whose labels do not match its drivers', () => {
     expect(diagnoseIn(matching, target)).toMatchObject({ state: 'ready', reason: 'Ready' })
   })
 
-  it('PLUS-12 names the label for a pod whose claim is not provisioned for the node', () => {
+  it('PLUS-18 names the label for a pod whose claim is not provisioned for the node', () => {
     const lists = {
       nodes: [node('a')],
       csiNodes: [csiNode('a', aDriver('zone'))],
@@ -397,7 +397,7 @@ describe('diagnose, for a node whose labels do not match its drivers', () => {
     expect(JSON.stringify(diagnoseIn(lists, pod))).toContain('the node lacks the label zone')
   })
 
-  it('PLUS-12 shows the conditions that the labels do not explain', () => {
+  it('PLUS-18 shows the conditions that the labels do not explain', () => {
     const csiNodes = [csiNode('a', aDriver())]
     const conflict = withCondition('TopologyConflict', 'LabelConflict', 'zone=b')
     expect(diagnoseIn({ nodes: [conflict], csiNodes }, target)).toMatchObject({

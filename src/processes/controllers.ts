@@ -88,7 +88,7 @@ export interface ControllersOptions {
   /** The API server's CA as PEM. Without it, root-ca does not run. */
   readonly rootCa?: string
   /** Returns the usage of mounted volumes as measured on their nodes. Without it, auto-growing does not run. */
-  readonly readUsage?: () => Promise<UsageByClaim>
+  readonly readUsage?: (deps: TermDeps) => Promise<UsageByClaim>
   /** Provisioners that run in this process. */
   readonly inProcessProvisioners: readonly Provisioner[]
   readonly drivers: readonly DriverEndpoint[]
@@ -223,7 +223,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
       componentClientOf ? { ...termDeps, client: componentClientOf(component) } : termDeps
     const create: Record<ControllerName, (deps: TermDeps) => Runnable> = {
       attaching: (deps) => createAttachingControllers({ ...deps, attachingMetrics }),
-      'auto-growing': (deps) => createAutoGrowingController({ ...deps, readUsage: readUsage! }),
+      'auto-growing': (deps) => createAutoGrowingController({ ...deps, readUsage: () => readUsage!(deps) }),
       binding: (deps) => createBindingControllers({ ...deps, inProcessProvisioners, gates, bindingMetrics }),
       'capacity-cleanup': (deps) => createCapacityCleaner({ ...deps, missingForMs: options.capacityMissingForMs }),
       ephemeral: (deps) => createEphemeralController({ ...deps, ephemeralMetrics }),

@@ -21,8 +21,8 @@ Test suites in the folders named under a component run it with these rules alone
 
 const describeVerbs = ({ verbs }: ComponentRule) => verbs.join(', ')
 const quote = (words: readonly string[]) => words.map((word) => `\`${word}\``).join(', ')
-const describeResources = ({ resources, names }: ComponentRule) =>
-  names ? `${quote(resources)} named ${quote(names)}` : quote(resources)
+const describeResources = ({ resources, names, paths }: ComponentRule) =>
+  paths ? `the path ${quote(paths)}` : names ? `${quote(resources)} named ${quote(names)}` : quote(resources)
 
 function describeComponent(component: Component, suites: readonly string[]): string {
   const rows = rulesOf(component).map(

@@ -29,19 +29,20 @@ export const grantsOf = (component: Component): readonly Grant[] =>
     .map((right) => grantOf(component, right))
 
 /** Returns a rule for each combination of verb, resource and name. */
-const splitRule = ({ verbs, resources, names, namespace }: ComponentRule): ComponentRule[] =>
-  verbs.flatMap((verb) =>
-    resources.flatMap((resource) => {
+const splitRule = ({ verbs, resources, names, namespace, paths = [] }: ComponentRule): ComponentRule[] =>
+  verbs.flatMap((verb) => [
+    ...paths.map((path) => ({ verbs: [verb], resources: [], paths: [path] })),
+    ...resources.flatMap((resource) => {
       const right = { verbs: [verb], resources: [resource], namespace }
       return names ? names.map((name) => ({ ...right, names: [name] })) : [right]
     }),
-  )
+  ])
 
 function grantOf(component: Component, right: ComponentRule): Grant {
   const [role] = roleRulesOf([right], OWN_NAMESPACE)
   const { namespace, rules } = role!
-  const { verbs, resources, names, namespace: scope } = right
-  const words = [...verbs, ...resources, ...(names ?? []), ...(scope ? ['in', scope] : [])]
+  const { verbs, resources, names, paths = [], namespace: scope } = right
+  const words = [...verbs, ...resources, ...paths, ...(names ?? []), ...(scope ? ['in', scope] : [])]
   return {
     id: `${component}: ${words.join(' ')}`,
     allows: (attributes) =>

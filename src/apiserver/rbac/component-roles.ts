@@ -106,7 +106,13 @@ function toPolicyRules(rules: readonly ComponentRule[]): PolicyRule[] {
     policyRule.resources.push(resource)
     policyRules.set(key, policyRule)
   }
-  return [...policyRules.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, policyRule]) => policyRule)
+  const pathRules = rules.flatMap(({ verbs, paths }) =>
+    paths ? [{ verbs: [...verbs], nonResourceURLs: [...paths] }] : [],
+  )
+  const sortedRules = [...policyRules.entries()]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, policyRule]) => policyRule)
+  return [...sortedRules, ...pathRules]
 }
 
 /** `leases.coordination.k8s.io` → group `coordination.k8s.io`, resource `leases`; `pods/status` → group ``. */

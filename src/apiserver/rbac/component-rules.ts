@@ -14,6 +14,8 @@ export interface ComponentRule {
   readonly resources: readonly string[]
   /** The names of the objects. Absent for all objects. */
   readonly names?: readonly string[]
+  /** Paths that are not resources. Such a rule has no resources. */
+  readonly paths?: readonly string[]
   /** The feature that needs the rule. Absent if the component always needs it. */
   readonly feature?: string
   /** The namespace in which the rule holds; `own` is that of the component. Absent for the whole cluster. */
@@ -46,6 +48,18 @@ const CONTROLLER_RULES = {
     rule('list watch', 'csidrivers.storage.k8s.io csinodes.storage.k8s.io'),
     rule('get list watch create delete', 'volumeattachments.storage.k8s.io'),
     rule('patch', 'nodes/status'),
+    RECORD_EVENTS,
+    COMMIT,
+    REPORT_OPERATIONS,
+  ],
+  // The usage of volumes is in the metrics of a Stowage server; other servers forward requests to the kubelets.
+  'auto-growing': [
+    rule('list watch patch', 'persistentvolumeclaims'),
+    rule('list watch', 'persistentvolumes csidrivers.storage.k8s.io csistoragecapacities.storage.k8s.io'),
+    rule('list watch', 'storageclasses.storage.k8s.io'),
+    { verbs: ['get'], resources: [], paths: ['/metrics'], feature: 'server-metrics' },
+    rule('list watch', 'pods', { feature: 'kubelet-stats' }),
+    rule('get', 'nodes/proxy', { feature: 'kubelet-stats' }),
     RECORD_EVENTS,
     COMMIT,
     REPORT_OPERATIONS,
@@ -157,15 +171,6 @@ const SERVER_CONTROLLER_RULES = {
   ],
   'token-cleaner': [rule('watch delete', 'secrets', { namespace: 'own' })],
 } satisfies Readonly<Record<string, readonly ComponentRule[]>>
-
-/** Automatic growth, which reads the usage of volumes from the metrics of the server and runs in its process only. */
-const AUTO_GROWING_RULES = [
-  rule('list watch patch', 'persistentvolumeclaims'),
-  rule('list watch', 'persistentvolumes csidrivers.storage.k8s.io csistoragecapacities.storage.k8s.io'),
-  rule('list watch', 'storageclasses.storage.k8s.io'),
-  RECORD_EVENTS,
-  COMMIT,
-]
 
 const SCHEDULER_RULES = [
   rule('get list watch', 'pods'),
@@ -301,7 +306,6 @@ export const COMPONENT_RULES = {
   ...CONTROLLER_RULES,
   ...SERVER_CONTROLLER_RULES,
   attacher: ATTACHER_RULES,
-  'auto-growing': AUTO_GROWING_RULES,
   'capacity-templates': CAPACITY_TEMPLATE_RULES,
   'driver-setup': DRIVER_SETUP_RULES,
   'health-monitor': HEALTH_MONITOR_RULES,

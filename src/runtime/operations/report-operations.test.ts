@@ -154,6 +154,8 @@ describe('reportOperations', () => {
         clientOf('capacity-cleanup'),
         clientOf('ephemeral'),
         clientOf('lost-volumes'),
+        clientOf('node-topology'),
+        clientOf('auto-growing'),
       ],
       ...[clientOf('garbage'), clientOf('namespaces'), clientOf('node-lifecycle'), clientOf('protection')],
       ...[clientOf('quota'), clientOf('root-ca'), clientOf('service-accounts'), clientOf('scheduler')],

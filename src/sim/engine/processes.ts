@@ -70,6 +70,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   const isEnabled = (name: ControllerName) =>
     (setup.identities || (name !== 'service-accounts' && name !== 'root-ca')) &&
     (name !== 'quota' || setup.commits === 'atomic') &&
+    (name !== 'node-topology' || setup.autoGrow === true) &&
     (name !== 'stateful-sets' || setup.statefulSets === true)
 
   for (let nth = 1; nth <= setup.controlReplicas; nth++) add(`control-${nth}`, (context) => runControl(context))

@@ -48,6 +48,8 @@ export interface Setup {
   readonly memoryPlugin?: boolean
   /** Runs the stateful set controller. Off by default, because it would change the runs of saved regressions. */
   readonly statefulSets?: boolean
+  /** Runs the controllers of automatic growth and of node topology. Off by default, for the same reason. */
+  readonly autoGrow?: boolean
   /** Adds a binder that works on the same claims without leader election. */
   readonly secondBinder?: boolean
   /** Adds a provisioner of net.sim that works on the same claims without leader election. Requires sidecars. */

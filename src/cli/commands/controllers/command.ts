@@ -20,7 +20,7 @@ export const addControllers: AddCommand = (program, deps) => {
     .addOption(kubeconfigOption())
     .option(
       '--controllers <names>',
-      'controllers to run, separated by commas (default: all except scheduler: attaching,binding,capacity-cleanup,ephemeral,garbage,lost-volumes,namespaces,node-lifecycle,node-topology,protection,quota,root-ca,service-accounts,stateful-sets)',
+      'controllers to run, separated by commas (default: all except scheduler and auto-growing: attaching,binding,capacity-cleanup,ephemeral,garbage,lost-volumes,namespaces,node-lifecycle,node-topology,protection,quota,root-ca,service-accounts,stateful-sets)',
     )
     .option('--feature-gates <gates>', 'enable or disable features, e.g. VolumeAttributesClass=false', '')
     .addOption(driverSocketOption())

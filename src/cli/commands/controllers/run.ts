@@ -3,12 +3,14 @@ import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 import { asUsageError, UsageError } from '../../../base/usage-error.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
+import { createTransport } from '../../../client/http/transport.ts'
 import {
   CONTROLLERS,
   CONTROLLERS_LEASE,
   type ControllerName,
   prepareControllers,
 } from '../../../processes/controllers.ts'
+import { createRemoteUsageReader } from '../../../processes/remote-usage.ts'
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
 import { type ChangeThrottleFlags, parseChangeThrottle } from '../../flags/change-throttle.ts'
@@ -30,11 +32,17 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
   const names = parseControllers(flags.controllers)
   const gates = asUsageError(() => parseFeatureGates(flags.featureGates), '--feature-gates')
   const drivers = [...new Set(flags.driverSocket)].map((address) => ({ address }))
+  const config = await loadClientConfig(flags.kubeconfig, deps)
+  const connection = { ...config.connection, ...(flags.server ? { server: flags.server } : {}) }
+  const transport = names.includes('auto-growing')
+    ? createTransport({ connection, clock: deps.clock, timeoutMs: USAGE_TIMEOUT_MS, userAgent: CONTROLLERS_LEASE })
+    : undefined
   const options = {
     names,
     gates,
+    readUsage: transport && createRemoteUsageReader({ ...deps, transport }),
     throttle: parseChangeThrottle(flags),
-    rootCa: names.includes('root-ca') ? (await loadClientConfig(flags.kubeconfig, deps)).connection.ca : undefined,
+    rootCa: names.includes('root-ca') ? config.connection.ca : undefined,
     inProcessProvisioners: [],
     drivers,
     lostVolumePolicy: parseLostVolumePolicyFlag(flags.lostVolumePolicy),
@@ -52,8 +60,11 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
     },
     flags,
     deps,
-  )
+  ).finally(() => transport?.close())
 }
+
+/** Limits the time for which a node that does not respond delays the usage of others. */
+const USAGE_TIMEOUT_MS = 10_000
 
 function parseLeaseName(name = CONTROLLERS_LEASE): string {
   const [problem] = dns1123SubdomainProblems(name)
@@ -61,17 +72,17 @@ function parseLeaseName(name = CONTROLLERS_LEASE): string {
   throw new UsageError(`--leader-election-name ${JSON.stringify(name)}: ${problem}`)
 }
 
-/** auto-growing runs only in an API server process, because it needs the usage of volumes, which only the server has. */
-type RemoteController = Exclude<ControllerName, 'auto-growing'>
-const REMOTE_CONTROLLERS = CONTROLLERS.filter((name): name is RemoteController => name !== 'auto-growing')
-/** The scheduler is off by default, because most clusters already have one. */
-const DEFAULT_CONTROLLERS = REMOTE_CONTROLLERS.filter((name) => name !== 'scheduler')
+/**
+ * The scheduler is off by default, because most clusters already have one, and auto-growing, because an API server of Stowage
+ * runs it and it needs more rights on others.
+ */
+const DEFAULT_CONTROLLERS = CONTROLLERS.filter((name) => name !== 'scheduler' && name !== 'auto-growing')
 
-export function parseControllers(text = DEFAULT_CONTROLLERS.join(',')): RemoteController[] {
+export function parseControllers(text = DEFAULT_CONTROLLERS.join(',')): ControllerName[] {
   const names = text.split(',').map((name) => name.trim())
-  const unknownName = names.find((name) => !REMOTE_CONTROLLERS.some((controller) => controller === name))
-  if (unknownName === undefined) return [...new Set(names as RemoteController[])]
+  const unknownName = names.find((name) => !CONTROLLERS.some((controller) => controller === name))
+  if (unknownName === undefined) return [...new Set(names as ControllerName[])]
   throw new UsageError(
-    `--controllers ${JSON.stringify(unknownName)}: expected one or more of ${REMOTE_CONTROLLERS.join(', ')}, separated by commas`,
+    `--controllers ${JSON.stringify(unknownName)}: expected one or more of ${CONTROLLERS.join(', ')}, separated by commas`,
   )
 }

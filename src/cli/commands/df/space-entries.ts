@@ -6,12 +6,12 @@ import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.t
 import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
 import { claimsOfPod } from '../../../volumes/claims-of-pod.ts'
 import { attributesClassOf, provisionedIo } from '../../../volumes/provisioned-io.ts'
+import type { UsageReport } from '../../../volumes/read-usage.ts'
 import type { VolumeUsage } from '../../../volumes/volume-usage.ts'
 import { bytesOf } from '../../space/bytes.ts'
 import type { SpaceLists } from './cluster-lists.ts'
 import { createNodesOfVolume } from './nodes-of-volume.ts'
 import { createPoolOfVolume, type Pool } from './pools.ts'
-import type { UsageReport } from './read-usage.ts'
 
 /** Amounts that are not known, or that a claim without a volume does not have, are absent. */
 export interface SpaceEntry extends VolumeUsage {

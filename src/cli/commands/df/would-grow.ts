@@ -4,12 +4,12 @@ import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { findShortage } from '../../../controllers/expanding/free-capacity.ts'
 import { findPolicy, planAutoGrowth } from '../../../volumes/auto-grow.ts'
+import type { UsageReport } from '../../../volumes/read-usage.ts'
 import { claimCapacity } from '../../../volumes/sizes.ts'
 import { type Color, paint } from '../../output/color.ts'
 import { formatTable } from '../../output/table.ts'
 import { formatPercent } from '../../output/units.ts'
 import type { SpaceLists } from './cluster-lists.ts'
-import type { UsageReport } from './read-usage.ts'
 
 export interface GrowthEntry {
   readonly namespace: string

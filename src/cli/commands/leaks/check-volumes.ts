@@ -2,9 +2,9 @@
 // capability with ValidateVolumeCapabilities if the driver lists no volumes at all.
 
 import { create } from '@bufbuild/protobuf'
+import { mapConcurrently } from '../../../base/map-concurrently.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
 import { CsiError } from '../../../csi/index.ts'
-import { mapConcurrently } from '../../bulk/map-concurrently.ts'
 import { bytesOf } from '../../space/bytes.ts'
 import { createdAtOf, type Leak, type UnlistedVolume } from './compare.ts'
 import type { DriverProcess, Inventory, ReadDriverOptions } from './inventory.ts'

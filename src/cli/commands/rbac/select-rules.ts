@@ -23,6 +23,9 @@ const COMPONENTS_OF_PROCESS: Readonly<Partial<Record<PrintedComponent, readonly 
   sidecar: ['provisioner', 'resizer', 'attacher', 'health-monitor'],
 }
 
+/** `stowage controllers` runs them only if they are named, and `get nodes/proxy` allows more than reading statistics. */
+const COMPONENTS_BY_NAME_ONLY: readonly Component[] = ['auto-growing']
+
 /** Returns the features of a component. Those of a process with several components include their names. */
 export const featuresOf = (component: PrintedComponent): string[] => {
   const components = componentsOf(component)
@@ -42,7 +45,10 @@ export function selectRules(component: PrintedComponent, features: readonly stri
   const isSelected = ({ feature }: ComponentRule) => feature === undefined || !features || features.includes(feature)
   const components = componentsOf(component)
   const namedComponents = components.filter((name) => name !== component && features?.includes(name))
-  return (namedComponents.length > 0 ? namedComponents : components).flatMap((name) => rulesOf(name).filter(isSelected))
+  const defaultComponents = components.filter((name) => !COMPONENTS_BY_NAME_ONLY.includes(name))
+  return (namedComponents.length > 0 ? namedComponents : defaultComponents).flatMap((name) =>
+    rulesOf(name).filter(isSelected),
+  )
 }
 
 /** Returns the components that a process runs. */

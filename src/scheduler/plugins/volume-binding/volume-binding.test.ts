@@ -76,7 +76,7 @@ describe('topology labels', () => {
       spec: { drivers: [{ name: DRIVER, nodeID: name, topologyKeys }] },
     } as never)
 
-  it('PLUS-12 does not select a node that lacks a topology label of the driver, and selects it when the label is set', async () => {
+  it('PLUS-18 does not select a node that lacks a topology label of the driver, and selects it when the label is set', async () => {
     await fixture.createClass('local')
     await fixture.createNode('n1', { hasDriver: false })
     await registerKeys('n1', ['topology.example.com/zone'])
@@ -94,7 +94,7 @@ describe('topology labels', () => {
     await waitUntilBound('web')
   })
 
-  it('PLUS-12 selects the node when the driver no longer registers the key', async () => {
+  it('PLUS-18 selects the node when the driver no longer registers the key', async () => {
     await fixture.createClass('local')
     await fixture.createNode('n1', { hasDriver: false })
     await registerKeys('n1', ['topology.example.com/zone'])

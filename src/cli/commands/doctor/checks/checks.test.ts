@@ -265,7 +265,7 @@ describe('the check of topology', () => {
     expect(await run(topology, { objects, driver: 'other.example' })).toEqual([])
   })
 
-  it('PLUS-12 reports a rejected driver and changed keys from the conditions of nodes', async () => {
+  it('PLUS-18 reports a rejected driver and changed keys from the conditions of nodes', async () => {
     const condition = (type: string, reason: string, status = 'True') => ({ type, status, reason, message: 'why' })
     const withConditions = (name: string, ...conditions: object[]) => ({
       ...node(name, { zone: 'a' }),

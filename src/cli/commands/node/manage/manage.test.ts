@@ -118,7 +118,7 @@ describe('stowage node list', () => {
 })
 
 describe('stowage node list of a node whose labels and drivers do not match', () => {
-  it('PLUS-12 shows the conditions of the topology that are True', async () => {
+  it('PLUS-18 shows the conditions of the topology that are True', async () => {
     const conditions = [
       { type: 'Ready', status: 'True' },
       { type: 'TopologyMismatch', status: 'True' },

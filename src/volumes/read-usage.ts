@@ -1,13 +1,12 @@
 // Reads the measured usage of mounted volumes: from the metrics of a Stowage server, which cover the nodes in its process and
 // the reports of other nodes, and on other servers from the kubelets through nodes/proxy. A failed read is a problem in the
 // result, not an error.
-import { operationKind } from '../../../api/kinds/operation/operation.ts'
-import { ApiError } from '../../../api/status-error.ts'
-import type { HttpResponse, Transport } from '../../../client/http/transport.ts'
-import type { Client, ObjectKey } from '../../../client/index.ts'
-import { parseMetrics, parseSummary, type UsageByClaim, type VolumeUsage } from '../../../volumes/volume-usage.ts'
-import { mapConcurrently } from '../../bulk/map-concurrently.ts'
-import type { WorkProgress } from '../../output/work-progress.ts'
+import { operationKind } from '../api/kinds/operation/operation.ts'
+import { ApiError } from '../api/status-error.ts'
+import { mapConcurrently } from '../base/map-concurrently.ts'
+import type { HttpResponse, Transport } from '../client/http/transport.ts'
+import type { Client, ObjectKey } from '../client/index.ts'
+import { parseMetrics, parseSummary, type UsageByClaim, type VolumeUsage } from './volume-usage.ts'
 
 export interface UsageReport {
   readonly byClaim: UsageByClaim
@@ -24,7 +23,7 @@ export interface UsageDeps {
   readonly transport: Pick<Transport, 'call'>
   readonly signal: AbortSignal
   /** Counts the nodes that have responded. */
-  readonly progress: Pick<WorkProgress, 'add'>
+  readonly progress: { add(count: number): void }
 }
 
 /** Reads the usage of the volumes on these nodes. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ApiError } from '../../../api/status-error.ts'
-import { parseMetrics } from '../../../volumes/volume-usage.ts'
+import { ApiError } from '../api/status-error.ts'
+import { parseMetrics } from '../volumes/volume-usage.ts'
 import { readUsage, type UsageDeps } from './read-usage.ts'
 
 type Answers = Readonly<Record<string, { readonly status: number; readonly text: string } | Error>>
