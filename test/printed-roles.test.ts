@@ -139,7 +139,8 @@ describe('the components with the roles that stowage rbac print prints', () => {
     const env = { NAMESPACE: STORAGE_NAMESPACE, POD_NAME: 'provisioner-0' }
     await post(`/api/v1/namespaces/${STORAGE_NAMESPACE}/pods`, {
       metadata: { name: env.POD_NAME },
-      spec: { nodeName: 'elsewhere', containers: [{ name: 'main', image: 'none' }] },
+      // On a node that does not exist, the pod and with it the capacity objects would be deleted after 40 s.
+      spec: { schedulerName: 'none', containers: [{ name: 'main', image: 'none' }] },
     })
     const capacity = ['--enable-capacity=central', '--capacity-ownerref-level=0', '--capacity-poll-interval=1s']
     const args: Readonly<Record<DaemonComponent, readonly string[]>> = {

@@ -3,9 +3,9 @@
 // result, not an error.
 import { operationKind } from '../api/kinds/operation/operation.ts'
 import { ApiError } from '../api/status-error.ts'
-import { mapConcurrently } from '../base/map-concurrently.ts'
 import type { HttpResponse, Transport } from '../client/http/transport.ts'
 import type { Client, ObjectKey } from '../client/index.ts'
+import { mapConcurrently } from '../client/map-concurrently.ts'
 import { parseMetrics, parseSummary, type UsageByClaim, type VolumeUsage } from './volume-usage.ts'
 
 export interface UsageReport {

@@ -1,7 +1,7 @@
 // Bulk operations on claims: selection, dry run, concurrency, progress, results and exit code. The operation on a single
 // claim is in commands/grow and commands/migrate.
 
-export { mapConcurrently } from '../../base/map-concurrently.ts'
+export { mapConcurrently } from '../../client/map-concurrently.ts'
 export { type Claim, changeRecord, findRejection, patchClaim, refOf, startClaim } from './claim-writes.ts'
 export { type BulkDeps, CONCURRENT_REQUESTS_MAX } from './deps.ts'
 export type { BulkRequest } from './flags.ts'

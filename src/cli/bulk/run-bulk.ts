@@ -2,9 +2,9 @@
 // run-claims.ts runs the tasks; the command provides the plan, the tasks and the report.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
-import { mapConcurrently } from '../../base/map-concurrently.ts'
 import { loadClientConfig } from '../../client/connection/client-config.ts'
 import { type Client, httpClient, type ObjectKey } from '../../client/index.ts'
+import { mapConcurrently } from '../../client/map-concurrently.ts'
 import { type Cache, createCache } from '../../runtime/index.ts'
 import { ExitError } from '../exit-error.ts'
 import { type BulkDeps, CONCURRENT_REQUESTS_MAX } from './deps.ts'

@@ -2,7 +2,7 @@
 // capability with ValidateVolumeCapabilities if the driver lists no volumes at all.
 
 import { create } from '@bufbuild/protobuf'
-import { mapConcurrently } from '../../../base/map-concurrently.ts'
+import { mapConcurrently } from '../../../client/map-concurrently.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
 import { CsiError } from '../../../csi/index.ts'
 import { bytesOf } from '../../space/bytes.ts'

@@ -15,7 +15,14 @@ import type { AvailableVolumes } from './available-volumes.ts'
 import type { CapacityReport } from './capacity/capacity-report.ts'
 import { type CapacityDeps, type Fit, VolumeFitter, type VolumeRequest } from './capacity/fit-volumes.ts'
 import type { BoundClaim, DelayedClaim } from './pod-volumes.ts'
-import { BIND_CONFLICT, LABELS_MISSING, NODE_CONFLICT, NODE_LOST, NOT_ENOUGH_SPACE, VOLUME_NOT_FOUND } from './reasons.ts'
+import {
+  BIND_CONFLICT,
+  LABELS_MISSING,
+  NODE_CONFLICT,
+  NODE_LOST,
+  NOT_ENOUGH_SPACE,
+  VOLUME_NOT_FOUND,
+} from './reasons.ts'
 import {
   detailBoundClaim,
   detailMissingLabels,
