@@ -145,8 +145,9 @@ describe('driver registration', () => {
     })
     await restartDriver(segments)
     await fixture.waitUntil(async () => (await mismatch())?.status === 'False', 'the condition to end')
+    await fixture.waitUntil(() => fixture.notifiedErrors.length === 3, 'the third notification')
     abort.abort()
-    await run
+    await server.advanceUntilSettled(run)
     await caches.stop()
   })
 
