@@ -48,7 +48,7 @@ async function getWith(agent: Agent, path: string): Promise<IncomingMessage> {
   return response
 }
 
-async function statusOf(agent: Agent): Promise<number> {
+async function requestStatus(agent: Agent): Promise<number> {
   const response = await getWith(agent, NAMESPACES)
   response.resume()
   await once(response, 'end')
@@ -99,13 +99,13 @@ describe('a running server', () => {
     const agent = new Agent({ ca: server.ca, cert, key, keepAlive: true, maxSockets: 1 })
     const watchAgent = new Agent({ ca: server.ca, cert, key })
     try {
-      expect(await statusOf(agent)).toBe(200)
+      expect(await requestStatus(agent)).toBe(200)
       const watchEnd = waitUntilEnded(await getWith(watchAgent, `${NAMESPACES}?watch=1`))
       await replaceFile('revoked-certificates', `serial ${new X509Certificate(cert).serialNumber} # lost\n`)
       await watchEnd
-      expect(await statusOf(agent)).toBe(401)
+      expect(await requestStatus(agent)).toBe(401)
       await rm(join(pkiDir, 'revoked-certificates'))
-      await pollUntil(async () => (await statusOf(agent)) === 200)
+      await pollUntil(async () => (await requestStatus(agent)) === 200)
     } finally {
       agent.destroy()
       watchAgent.destroy()
@@ -118,7 +118,7 @@ describe('a running server', () => {
     const { cert, key } = otherPki.admin
     const status = async () => {
       const agent = new Agent({ ca: [server.ca, otherPki.caCert], cert, key })
-      return statusOf(agent).finally(() => agent.destroy())
+      return requestStatus(agent).finally(() => agent.destroy())
     }
     expect(await status()).toBe(401)
     await replaceFile('ca.crt', `${server.ca}${otherPki.caCert}`)

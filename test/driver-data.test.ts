@@ -49,7 +49,7 @@ describe.skipIf(skipMessage)(`data${skipMessage ? ` (${skipMessage})` : ''}`, ()
       await writer.waitForRounds(3)
     }
     expect(await writer.stop()).toBeGreaterThan(9)
-    expect(await sizeOf(path)).toBeGreaterThan(SIZES_MIB.at(-1)! * MIB * 0.85)
+    expect(await measureSize(path)).toBeGreaterThan(SIZES_MIB.at(-1)! * MIB * 0.85)
 
     // Create a snapshot and a clone during writes, then change the original.
     const copyWriter = startVerifiedWriter(join(path, 'during-copy'))
@@ -84,7 +84,7 @@ describe.skipIf(skipMessage)(`data${skipMessage ? ` (${skipMessage})` : ''}`, ()
       expect((await controller.controllerGetVolume({ volumeId: volume })).volume?.capacityBytes).toBe(
         BigInt(mebibytes * MIB),
       )
-      expect(await sizeOf(pathOf(volume))).toBeGreaterThan(mebibytes * MIB * 0.85)
+      expect(await measureSize(pathOf(volume))).toBeGreaterThan(mebibytes * MIB * 0.85)
     }
 
     const [loop] = await driver.host.loops.findByFile(imagePathOf(driver.pool, id as VolumeId))
@@ -137,7 +137,7 @@ describe.skipIf(skipMessage)(`data${skipMessage ? ` (${skipMessage})` : ''}`, ()
     return path
   }
 
-  const sizeOf = async (path: string) => (await driver.host.usage.measureFilesystem(path)).totalBytes
+  const measureSize = async (path: string) => (await driver.host.usage.measureFilesystem(path)).totalBytes
 
   /** Removes mounts and devices but keeps the files, as a reboot does. */
   async function simulateReboot(): Promise<void> {

@@ -109,7 +109,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
   })
 
   it('SYS-6 reattaches a detached device, and never uses the device of another volume', async () => {
-    const backingOf = async (path: string) => {
+    const findBackingFile = async (path: string) => {
       const device = await fixture.machine.host.mounts.sourceOf(path)
       return readFile(`/sys/block/${basename(device!)}/loop/backing_file`, 'utf8')
     }
@@ -119,8 +119,8 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
     execFileSync('losetup', ['--detach', device])
     const newVolume = await fixture.use('new', RAW)
     const path = await fixture.publish(detachedVolume, RAW)
-    expect(await backingOf(path)).toContain(detachedVolume)
-    expect(await backingOf(newVolume.path)).toContain(newVolume.id)
+    expect(await findBackingFile(path)).toContain(detachedVolume)
+    expect(await findBackingFile(newVolume.path)).toContain(newVolume.id)
 
     // A published device node may belong to another volume after a detach.
     const publishedDevice = await fixture.machine.host.mounts.sourceOf(path)
@@ -128,7 +128,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
     const secondVolume = await fixture.create('second', RAW)
     await fixture.stage(secondVolume, RAW)
     await fixture.publish(detachedVolume, RAW)
-    expect(await backingOf(path)).toContain(detachedVolume)
+    expect(await findBackingFile(path)).toContain(detachedVolume)
     for (const id of [detachedVolume, newVolume.id, secondVolume]) {
       await fixture.unpublish(id)
       await fixture.unstage(id)

@@ -52,7 +52,7 @@ describe.skipIf(skipMessage)(`limits${skipMessage ? ` (${skipMessage})` : ''}`, 
       mutableParameters: { [key]: String(initialLimit) },
     })
     await fixture.runningDriver.setWorkloadCgroups(id as VolumeId, [cgroup.path])
-    expect(await conditionOf(id)).toMatch(/ are enforced/)
+    expect(await readCondition(id)).toMatch(/ are enforced/)
 
     const writer = startWriters(cgroup.directory, join(path, 'file'), load)
     try {
@@ -65,7 +65,7 @@ describe.skipIf(skipMessage)(`limits${skipMessage ? ` (${skipMessage})` : ''}`, 
     } finally {
       await killProcessGroup(writer, cgroup.directory)
     }
-    const device = await deviceOf(id)
+    const device = await findDevice(id)
     await fixture.unpublish(id)
     await fixture.unstage(id)
     expect(await fixture.machine.host.limits.appliedLimits(device)).toEqual([])
@@ -77,7 +77,7 @@ describe.skipIf(skipMessage)(`limits${skipMessage ? ` (${skipMessage})` : ''}`, 
       mutableParameters: { iops: '100', throughput: '10' },
     })
     await fixture.runningDriver.setWorkloadCgroups(id as VolumeId, [cgroup.path])
-    const device = await deviceOf(id)
+    const device = await findDevice(id)
     const readLimits = async () => (await fixture.machine.host.limits.appliedLimits(device)).map(({ limit }) => limit)
     const bothLimits = { readIops: 100, writeIops: 100, readBps: 10 * MIB, writeBps: 10 * MIB }
     for (const line of await readLimits()) expect(line).toEqual(bothLimits)
@@ -92,16 +92,16 @@ describe.skipIf(skipMessage)(`limits${skipMessage ? ` (${skipMessage})` : ''}`, 
     await fixture.remove(id)
   })
 
-  const conditionOf = async (volumeId: string) =>
+  const readCondition = async (volumeId: string) =>
     (await fixture.csi.controller.controllerGetVolume({ volumeId })).status!.volumeCondition!.message
 
-  async function deviceOf(id: string): Promise<string> {
+  async function findDevice(id: string): Promise<string> {
     const [device] = await fixture.machine.host.loops.findByFile(imagePathOf(fixture.pool, id as VolumeId))
     return device!.device
   }
 
   async function expectRate(id: string, key: 'iops' | 'throughput', limit: number): Promise<void> {
-    const device = await deviceOf(id)
+    const device = await findDevice(id)
     await pause(SETTLE_MS)
     const readCounter = async () => {
       const { totals } = (await fixture.machine.host.counters.read(device))!

@@ -29,7 +29,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
   const expandNode = (volumeId: string, volumePath: string) =>
     fixture.csi.node.nodeExpandVolume({ volumeId, volumePath })
   /** Returns the files of a volume in the pool, and the devices on them. */
-  const leftoversOf = async (id: string) => [
+  const findLeftovers = async (id: string) => [
     ...(await readdir(join(fixture.pool, 'volumes'))).filter((file) => file.startsWith(id)),
     ...(await readdir(join(fixture.pool, '.stowage', 'volumes'))).filter((file) => file.startsWith(id)),
     ...(await listLoops()).filter(({ file }) => file === imageOf(id)).map(({ device }) => device),
@@ -38,7 +38,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
     await fixture.unpublish(id, targetName)
     await fixture.unstage(id)
     await fixture.remove(id)
-    expect(await leftoversOf(id)).toEqual([])
+    expect(await findLeftovers(id)).toEqual([])
   }
 
   describe('space', () => {
@@ -249,12 +249,12 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
   })
 
   describe('start after a kill', () => {
-    const recordOf = async (id: string): Promise<VolumeRecord> =>
+    const readRecord = async (id: string): Promise<VolumeRecord> =>
       JSON.parse(await readFile(join(fixture.pool, '.stowage', 'volumes', `${id}.json`), 'utf8'))
     const rewriteRecord = async (id: string, change: Partial<VolumeRecord>) =>
       writeFile(
         join(fixture.pool, '.stowage', 'volumes', `${id}.json`),
-        JSON.stringify({ ...(await recordOf(id)), ...change }),
+        JSON.stringify({ ...(await readRecord(id)), ...change }),
       )
 
     it('PROV-5 completes an interrupted create, and returns the volume for the same name', async () => {
@@ -266,7 +266,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       expect((await fixture.machine.host.files.sizes(imageOf(id)))?.bytes).toBe(320 * MIB)
       expect(await fixture.create('creating')).toBe(id)
       await fixture.remove(id)
-      expect(await leftoversOf(id)).toEqual([])
+      expect(await findLeftovers(id)).toEqual([])
     })
 
     it.each([
@@ -278,7 +278,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await fixture.stop()
       await rewriteRecord(id, change)
       await fixture.start()
-      expect(await leftoversOf(id)).toEqual([])
+      expect(await findLeftovers(id)).toEqual([])
     })
 
     it('REX-1 completes an interrupted expansion', async () => {
@@ -302,7 +302,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await file.close()
       await fixture.stage(id)
       await writeFile(join(await fixture.publish(id), 'file'), 'data')
-      expect((await recordOf(id)).isUnused).toBeUndefined()
+      expect((await readRecord(id)).isUnused).toBeUndefined()
       await removeVolume(id)
     })
 

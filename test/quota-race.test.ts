@@ -183,7 +183,7 @@ async function raceClients(clients: readonly Client[], store: Store, count: numb
       }),
     )
     const client = clients[round % clients.length] as Client
-    const outcome = await outcomeOf(createClaim(client, `free-${round}`, { storage: '1Gi' }))
+    const outcome = await describeOutcome(createClaim(client, `free-${round}`, { storage: '1Gi' }))
     expect(outcome, `round ${round}: ${JSON.stringify(usageBefore)}`).toBe(isFree ? 'succeeded' : 'over quota')
     await check(round)
     if (isFree) await deleteClaim(client, `free-${round}`)
@@ -226,18 +226,18 @@ async function runRandomAction(
   switch (roll(8)) {
     case 0:
     case 1:
-      return `delete ${await outcomeOf(deleteClaim(client, existingName))}`
+      return `delete ${await describeOutcome(deleteClaim(client, existingName))}`
     case 2:
-      return `grow ${await outcomeOf(patch({ resources: { requests: { storage: `${2 + roll(4)}Gi` } } }))}`
+      return `grow ${await describeOutcome(patch({ resources: { requests: { storage: `${2 + roll(4)}Gi` } } }))}`
     case 3:
-      return `class ${await outcomeOf(patch({ volumeAttributesClassName: ['gold', 'silver'][roll(2)] }))}`
+      return `class ${await describeOutcome(patch({ volumeAttributesClassName: ['gold', 'silver'][roll(2)] }))}`
     case 4:
-      return `complete ${await outcomeOf(completeClassChange(client, existingName))}`
+      return `complete ${await describeOutcome(completeClassChange(client, existingName))}`
     default: {
       const iops = roll(2) ? { iops: String(100 * (1 + roll(6))) } : {}
       const requests = { storage: `${1 + roll(3)}Gi`, ...iops }
       const spec = { volumeAttributesClassName: className, ...(roll(2) ? { storageClassName: 'slow' } : {}) }
-      return `create ${await outcomeOf(createClaim(client, name, requests, spec))}`
+      return `create ${await describeOutcome(createClaim(client, name, requests, spec))}`
     }
   }
 }
@@ -250,7 +250,7 @@ async function completeClassChange(client: Client, name: string): Promise<void> 
   await client.patch(persistentVolumeClaimKind, refOf(name), { type: 'merge', body }, { subresource: 'status' })
 }
 
-async function outcomeOf(work: Promise<unknown>): Promise<string> {
+async function describeOutcome(work: Promise<unknown>): Promise<string> {
   try {
     await work
     return 'succeeded'

@@ -7,16 +7,16 @@ const KIB = 1_024
 
 /** Returns a description of the space on the file system of the existing file or directory `path`. */
 export async function describeDiskSpace(path: string): Promise<string> {
-  const availableBytes = await availableBytesOf(path)
-  return `the file system mounted at ${await mountPointOf(path)} has ${toKib(availableBytes)} KiB available`
+  const availableBytes = await readAvailableBytes(path)
+  return `the file system mounted at ${await findMountPoint(path)} has ${toKib(availableBytes)} KiB available`
 }
 
 /** Throws unless the file system of the existing directory `path` has at least `neededBytes` available. */
 export async function requireDiskSpace(path: string, neededBytes: number): Promise<void> {
-  const availableBytes = await availableBytesOf(path)
+  const availableBytes = await readAvailableBytes(path)
   if (availableBytes >= neededBytes) return
   throw new Error(
-    `The disk is full: the file system mounted at ${await mountPointOf(path)}, which holds ${path}, has ` +
+    `The disk is full: the file system mounted at ${await findMountPoint(path)}, which holds ${path}, has ` +
       `${toKib(availableBytes)} KiB available. At least ${toKib(neededBytes)} KiB are needed: free another ` +
       `${toKib(neededBytes - availableBytes)} KiB, or choose a directory on another disk.`,
   )
@@ -45,14 +45,14 @@ export async function requireWritableSpace(dir: string, neededBytes: number): Pr
   }
 }
 
-async function availableBytesOf(path: string): Promise<number> {
+async function readAvailableBytes(path: string): Promise<number> {
   const { bavail, bfree, bsize } = await statfs(path)
   return (process.getuid?.() === 0 ? bfree : bavail) * bsize
 }
 
 const toKib = (bytes: number): number => Math.ceil(bytes / KIB)
 
-async function mountPointOf(path: string): Promise<string> {
+async function findMountPoint(path: string): Promise<string> {
   const { dev } = await stat(path)
   let mountPoint = resolve(path)
   while (dirname(mountPoint) !== mountPoint && (await stat(dirname(mountPoint))).dev === dev)

@@ -16,10 +16,10 @@ const POLL_MS = 400
 export async function watchFiles({ paths, clock, onChange }: WatchFilesOptions): Promise<() => void> {
   let isStopped = false
   let cancelTimer = () => {}
-  let lastState = await stateOf(paths)
+  let lastState = await readState(paths)
 
   async function poll(): Promise<void> {
-    const state = await stateOf(paths)
+    const state = await readState(paths)
     if (state !== lastState && !isStopped) {
       lastState = state // before the files are read, so that a later change is detected
       await onChange()
@@ -38,7 +38,7 @@ export async function watchFiles({ paths, clock, onChange }: WatchFilesOptions):
   }
 }
 
-const stateOf = async (paths: readonly string[]): Promise<string> =>
+const readState = async (paths: readonly string[]): Promise<string> =>
   (await Promise.all(paths.map(fileState))).join('\n')
 
 async function fileState(path: string): Promise<string> {

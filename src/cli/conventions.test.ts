@@ -23,7 +23,7 @@ const COMMANDS = listCommandsBelow(createProgram(deps)).filter(
 
 const hasFlag = (command: Command, flag: string): boolean => command.options.some(({ long }) => long === flag)
 
-async function helpOf(command: Command): Promise<string> {
+async function readHelp(command: Command): Promise<string> {
   let help = ''
   const write = (text: string) => {
     help += text
@@ -72,7 +72,7 @@ const PAGE = readFileSync(new URL('../../docs/reference/exit-codes.md', import.m
 
 describe.each(COMMANDS.map((command) => [nameOf(command), command] as const))('stowage %s', (name, command) => {
   it('SYS-12 has an example and its exit codes in the help', async () => {
-    const help = await helpOf(command)
+    const help = await readHelp(command)
     expect(help).toMatch(new RegExp(`\nExamples?:\n(  .*\n)*?  .*stowage ${name}\\b`))
     expect(help.match(/exit codes?/gi)).toHaveLength(1)
     for (const [code, meaning] of Object.entries(exitCodesOf(name)))

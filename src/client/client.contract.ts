@@ -37,7 +37,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
   })
   afterEach(() => stop())
 
-  const errorOf = async (work: Promise<unknown>): Promise<ApiError> => {
+  const captureError = async (work: Promise<unknown>): Promise<ApiError> => {
     const error = await work.then(
       () => undefined,
       (reason) => reason,
@@ -53,7 +53,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       ['an invalid object', 422, 'Invalid', () => client.create(configMapKind, aConfigMap('Not A Name'))],
       ['an unknown field selector', 400, 'BadRequest', () => client.list(configMapKind, { fieldSelector: 'data=1' })],
     ])('throws an ApiError with the code and reason of the server for %s', async (_case, code, reason, run) => {
-      expect(await errorOf(run())).toMatchObject({ code, reason })
+      expect(await captureError(run())).toMatchObject({ code, reason })
     })
 
     it('binds a pod to a node, once, through the binding subresource', async () => {
@@ -62,7 +62,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
       await client.create(podKind, binding as Json, { subresource: 'binding' })
       expect((await client.get(podKind, inDefault('p'))).spec?.nodeName).toBe('n1')
-      expect(await errorOf(client.create(podKind, binding as Json, { subresource: 'binding' }))).toMatchObject({
+      expect(await captureError(client.create(podKind, binding as Json, { subresource: 'binding' }))).toMatchObject({
         code: 409,
       })
     })
@@ -103,7 +103,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       const createdMap = await client.create(configMapKind, aConfigMap('a', { k: '1' }))
       const updatedMap = await client.update(configMapKind, { ...createdMap, data: { k: '2' } })
       expect(updatedMap.data).toEqual({ k: '2' })
-      expect(await errorOf(client.update(configMapKind, { ...createdMap, data: { k: '3' } }))).toMatchObject({
+      expect(await captureError(client.update(configMapKind, { ...createdMap, data: { k: '3' } }))).toMatchObject({
         code: 409,
         reason: 'Conflict',
       })
@@ -150,15 +150,15 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(await client.delete(configMapKind, inDefault('plain'))).toBeUndefined()
       const markedMap = await client.delete(configMapKind, inDefault('finalized'))
       expect(markedMap?.metadata.deletionTimestamp).toBeDefined()
-      expect(await errorOf(client.delete(configMapKind, inDefault('plain')))).toMatchObject({ code: 404 })
+      expect(await captureError(client.delete(configMapKind, inDefault('plain')))).toMatchObject({ code: 404 })
     })
 
     it('are not deleted if a precondition fails', async () => {
       const { metadata } = await client.create(configMapKind, aConfigMap('a'))
-      expect(await errorOf(client.delete(configMapKind, inDefault('a'), { uid: 'another' }))).toMatchObject({
+      expect(await captureError(client.delete(configMapKind, inDefault('a'), { uid: 'another' }))).toMatchObject({
         code: 409,
       })
-      expect(await errorOf(client.delete(configMapKind, inDefault('a'), { resourceVersion: '1' }))).toMatchObject({
+      expect(await captureError(client.delete(configMapKind, inDefault('a'), { resourceVersion: '1' }))).toMatchObject({
         code: 409,
       })
       expect(await client.delete(configMapKind, inDefault('a'), { uid: metadata.uid })).toBeUndefined()
@@ -290,7 +290,9 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       for (let i = 0; i < 60; i++) {
         await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { i: String(i) } } })
       }
-      expect(await errorOf(followWatch({ resourceVersion: startVersion }, () => false))).toMatchObject({ code: 410 })
+      expect(await captureError(followWatch({ resourceVersion: startVersion }, () => false))).toMatchObject({
+        code: 410,
+      })
     })
 
     it('ends after timeoutSeconds', async () => {
@@ -324,7 +326,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       () => client.create(configMapKind, aConfigMap('n'), { fences }),
       () => client.delete(configMapKind, inDefault('m'), { fences }),
     ]
-    for (const write of writes(fenceOf(1))) expect(isLeaseLost(await errorOf(write()))).toBe(true)
+    for (const write of writes(fenceOf(1))) expect(isLeaseLost(await captureError(write()))).toBe(true)
     expect((await client.get(configMapKind, inDefault('m'))).data).toEqual({ k: '1' })
     for (const write of writes(fenceOf(2))) await write()
   })
@@ -360,7 +362,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       const createdMap = await client.create(configMapKind, aConfigMap('a', { k: '1' }))
       await client.patch(configMapKind, inDefault('a'), update)
       const revisionBefore = api.store.revision
-      const error = await errorOf(
+      const error = await captureError(
         client.commit([
           { do: 'create', kind: secretKind, object: aConfigMap('b') },
           { do: 'update', kind: configMapKind, object: createdMap },
@@ -370,7 +372,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
       expect(failedWriteIndex(error)).toBe(1)
       expect(api.store.revision).toBe(revisionBefore)
-      expect(await errorOf(client.get(secretKind, inDefault('b')))).toMatchObject({ code: 404 })
+      expect(await captureError(client.get(secretKind, inDefault('b')))).toMatchObject({ code: 404 })
     })
 
     it('SYS-3 assigns each object its own version, so that a watch can resume between two of them', async () => {
@@ -393,7 +395,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('returns the index of a write that cannot be decoded', async () => {
-      const error = await errorOf(
+      const error = await captureError(
         client.commit([
           { do: 'create', kind: configMapKind, object: aConfigMap('b') },
           { do: 'create', kind: configMapKind, object: { metadata: { namespace: 'default', name: 7 } } as Json },
@@ -405,7 +407,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
 
     it('fails if it deletes an object and creates it again', async () => {
       await client.create(configMapKind, aConfigMap('a'))
-      const error = await errorOf(
+      const error = await captureError(
         client.commit([
           { do: 'delete', kind: configMapKind, ref: inDefault('a') },
           { do: 'create', kind: configMapKind, object: aConfigMap('a') },
@@ -422,7 +424,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         kind: configMapKind,
         object: { ...createdMap, data: { k: 'v' } } as object as typeof createdMap,
       } as const
-      const error = await errorOf(
+      const error = await captureError(
         client.commit([
           write,
           { ...write, object: { ...createdMap, data: { k: 'w' } } as object as typeof createdMap },
@@ -460,7 +462,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       const spec = { holderIdentity: 'me', leaseDurationSeconds: 15 }
       const ownLease = await client.create(leaseKind, { metadata: { namespace: 'default', name: 'l' }, spec })
       await client.update(leaseKind, { ...ownLease, spec: { ...ownLease.spec, holderIdentity: 'you' } })
-      const error = await errorOf(
+      const error = await captureError(
         client.commit([
           { do: 'update', kind: leaseKind, object: ownLease },
           { do: 'create', kind: configMapKind, object: aConfigMap('a') },

@@ -16,7 +16,7 @@ export async function deviceNumberOf(device: string): Promise<string> {
 }
 
 /** Returns the node of a block device: `/dev/loop3` for `7:3`, or undefined if the device does not exist. */
-export async function devicePathOf(number: string, sysDevBlock = '/sys/dev/block'): Promise<string | undefined> {
+export async function readDevicePath(number: string, sysDevBlock = '/sys/dev/block'): Promise<string | undefined> {
   try {
     return `/dev/${basename(await readlink(`${sysDevBlock}/${number}`))}`
   } catch (error) {

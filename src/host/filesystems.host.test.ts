@@ -58,11 +58,11 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
       for (const existingType of FILESYSTEM_TYPES) {
         const { file, device } = await fixture.device(`has-${existingType}`, minimumBytes('xfs'))
         await filesystems.format(device, existingType, { keepReservation: false })
-        const digestBefore = await digestOf(file)
+        const digestBefore = await computeDigest(file)
         const formatRun = filesystems.format(device, type, { keepReservation: false })
         await expect(formatRun).rejects.toThrow(NotBlankError)
         await expect(formatRun).rejects.toThrow(`Cannot format ${device} with ${type}: it contains ${existingType}`)
-        expect(await digestOf(file)).toBe(digestBefore)
+        expect(await computeDigest(file)).toBe(digestBefore)
       }
     })
 
@@ -232,7 +232,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
 })
 
 /** Returns a digest of the start of the file. */
-async function digestOf(file: string): Promise<string> {
+async function computeDigest(file: string): Promise<string> {
   return createHash('sha256')
     .update(await readStart(file, 8 * MIB))
     .digest('hex')

@@ -45,12 +45,12 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
   }
 
   async function findByFile(file: string): Promise<LoopDevice[]> {
-    const id = await fileIdOf(file)
+    const id = await readFileId(file)
     return id === undefined ? [] : (await list()).filter((device) => device.fileId === id)
   }
 
   async function attach(file: string, { readOnly = false } = {}): Promise<string> {
-    const id = await fileIdOf(file)
+    const id = await readFileId(file)
     if (id === undefined) throw new Error(`Cannot attach ${file}: the file does not exist.`)
     return withLock(id, () => (readOnly ? attachReadOnly(file) : attachWritable(file)))
   }
@@ -111,7 +111,7 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
   }
 
   async function detach(device: string, { file }: { readonly file?: string } = {}): Promise<Detachment> {
-    const id = file === undefined ? undefined : await fileIdOf(file)
+    const id = file === undefined ? undefined : await readFileId(file)
     return withLock(id ?? device, () => detachLocked(device, file))
   }
 
@@ -152,7 +152,7 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
     const backingFile = await readSysFile(device, 'loop/backing_file')
     if (backingFile === undefined) return false
     if (backingFile === file) return true
-    if (backingFile === `${file} (deleted)`) return (await fileIdOf(file)) === undefined
+    if (backingFile === `${file} (deleted)`) return (await readFileId(file)) === undefined
     return (await findByFile(file)).some((loop) => loop.device === device)
   }
 
@@ -181,7 +181,7 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
 
 const DETACHED: Detachment = { is: 'detached' }
 
-async function fileIdOf(file: string): Promise<string | undefined> {
+async function readFileId(file: string): Promise<string | undefined> {
   try {
     const { dev, ino } = await stat(file, { bigint: true })
     return formatFileId(formatDeviceNumber(dev), ino)

@@ -3,7 +3,7 @@
 import { strict as assert } from 'node:assert'
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import { deviceNumberOf, devicePathOf, formatDeviceNumber } from './device-number.ts'
+import { deviceNumberOf, formatDeviceNumber, readDevicePath } from './device-number.ts'
 import { OccupiedError, stderrMatches } from './errors.ts'
 import type { FilesystemType, MountEntry, Mounts } from './host.ts'
 import { parseMountInfo } from './mountinfo.ts'
@@ -85,7 +85,7 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
       if (!entry) return undefined
       // stat fails if the file system has shut down after an error, but the mount table still has its device.
       const node = await stat(target, { bigint: true }).catch(() => undefined)
-      return devicePathOf(node?.isBlockDevice() ? formatDeviceNumber(node.rdev) : entry.deviceNumber)
+      return readDevicePath(node?.isBlockDevice() ? formatDeviceNumber(node.rdev) : entry.deviceNumber)
     },
     async mountsOf(device) {
       const node = await stat(device, { bigint: true })

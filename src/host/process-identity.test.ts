@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
-import { identifyProcess, isRunning, signalProcess, startTicksOf } from './process-identity.ts'
+import { identifyProcess, isRunning, readStartTicks, signalProcess } from './process-identity.ts'
 
 it('SYS-25 isRunning recognises a process, but not one with the same PID and another start time or boot', async () => {
   const identity = await identifyProcess(process.pid)
@@ -11,8 +11,8 @@ it('SYS-25 isRunning recognises a process, but not one with the same PID and ano
   expect(isRunning({ ...identity, startTicks: '' })).toBe(false)
 })
 
-it('startTicksOf returns an empty string for a PID that no process has', async () => {
-  expect(await startTicksOf(2 ** 30)).toBe('')
+it('readStartTicks returns an empty string for a PID that no process has', async () => {
+  expect(await readStartTicks(2 ** 30)).toBe('')
 })
 
 it('SYS-25 signalProcess sends a signal to the process, but not to one that has reused the PID', async () => {

@@ -11,12 +11,12 @@ export interface ProcessIdentity {
 }
 
 /** Returns the start time of the process in clock ticks since boot, or '' if it does not exist or is a zombie. */
-export async function startTicksOf(pid: number): Promise<string> {
+export async function readStartTicks(pid: number): Promise<string> {
   return parseStartTicks(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''))
 }
 
 export async function identifyProcess(pid: number): Promise<ProcessIdentity> {
-  return { pid, startTicks: await startTicksOf(pid), bootId: readBootId() }
+  return { pid, startTicks: await readStartTicks(pid), bootId: readBootId() }
 }
 
 /** Returns whether exactly this process runs. Reads synchronously, so that a caller can send a signal immediately. */

@@ -11,7 +11,7 @@ const findStagingPath = (fixture: AgentFixture) =>
   Object.keys(fixture.disk.snapshot()).find((path) => path.endsWith('/globalmount')) ?? 'nothing is staged'
 
 /** Returns the waiting state of the pod's container. */
-const waitingStateOf = async (fixture: AgentFixture) =>
+const readWaitingState = async (fixture: AgentFixture) =>
   (await fixture.pod('shop')).status.containerStatuses[0].state.waiting
 
 describe('an agent with an unavailable server', () => {
@@ -46,7 +46,7 @@ describe('an agent with a failing driver', () => {
       /^FailedMount: MountVolume.MountDevice failed for volume "pv-orders" : rpc error: code = Unavailable/,
     )
     expect(await fixture.phase('shop')).toBe('Pending')
-    expect(await waitingStateOf(fixture)).toMatchObject({
+    expect(await readWaitingState(fixture)).toMatchObject({
       reason: 'ContainerCreating',
       message: expect.stringContaining('code = Unavailable'),
     })
@@ -106,7 +106,7 @@ describe('an agent with a failing driver', () => {
     expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: MountVolume.SetUp failed for volume "pv-orders"/)
     expect((await fixture.events('shop'))[0]).toMatch(message)
     expect(await fixture.phase('shop')).toBe('Pending')
-    expect(await waitingStateOf(fixture)).toMatchObject({ message: expect.stringMatching(message) })
+    expect(await readWaitingState(fixture)).toMatchObject({ message: expect.stringMatching(message) })
     expect(fixture.calls()).toEqual([])
     const patch = { metadata: { labels: { 'example.com/zone': null } } }
     await fixture.server.patch(`/api/v1/nodes/${NODE}`, patch, 'merge')
@@ -199,7 +199,9 @@ describe('an agent on a failing node', () => {
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: .*no space left on device/)
     expect(await fixture.phase('shop')).toBe('Pending')
-    expect(await waitingStateOf(fixture)).toMatchObject({ message: expect.stringContaining('no space left on device') })
+    expect(await readWaitingState(fixture)).toMatchObject({
+      message: expect.stringContaining('no space left on device'),
+    })
     expect(fixture.calls()).toEqual([])
     delete fixture.disk.beforeWrite
     await fixture.waitUntilRunning('shop')

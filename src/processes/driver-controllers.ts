@@ -96,7 +96,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
   const csi = { driver, facts }
   const recorders: EventRecorder[] = []
 
-  function recorderFor(client: Client, component: string): EventRecorder {
+  function addRecorder(client: Client, component: string): EventRecorder {
     const recorder = createEventRecorder({ client, clock, random, log, component, instance: parts.instance })
     recorders.push(recorder)
     return recorder
@@ -104,7 +104,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
 
   function createChangeControllers(options: DriverChangeOptions): Controllers {
     const common = commonDepsFor('resizer')
-    const events = recorderFor(common.client, `external-resizer ${facts.name}`) // the component name that upstream uses
+    const events = addRecorder(common.client, `external-resizer ${facts.name}`) // the component name that upstream uses
     return createVolumeChanges({
       ...common,
       ...csi,
@@ -123,7 +123,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
   }: NonNullable<DriverParts['provisioning']>): Controllers {
     const { instance } = parts
     const common = commonDepsFor('provisioner')
-    const events = instance ? recorderFor(common.client, `${facts.name}_${instance}_${randomUuid(random)}`) : undefined
+    const events = instance ? addRecorder(common.client, `${facts.name}_${instance}_${randomUuid(random)}`) : undefined
     const { leaseNamespace: namespace } = deps
     const isJournaled = election !== undefined && namespace !== undefined && node === undefined
     const deployment = node && nodeRace ? { node: { ...node, ...nodeRace } } : {}
@@ -154,14 +154,14 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
       ...(client ? { client } : {}),
       mode: node ? { is: 'local', node: node.name, segments: node.segments } : { is: 'central' },
       capacityMetrics: driverMetrics.capacity,
-      events: recorderFor(common.client, facts.name),
+      events: addRecorder(common.client, facts.name),
       options,
     })
   }
 
   function createHealth(options: VolumeHealthOptions): Controllers {
     const { client } = deps
-    const events = recorderFor(client, `csi-pv-monitor-controller-${facts.name}`) // the component name that upstream uses
+    const events = addRecorder(client, `csi-pv-monitor-controller-${facts.name}`) // the component name that upstream uses
     return createVolumeHealth({
       ...commonDepsFor('provisioner'),
       client,

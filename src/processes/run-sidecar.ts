@@ -111,7 +111,7 @@ async function runWithDriver(
   if (!discoveredDriver) return
   if (sidecar.runOnce) return sidecar.runOnce(discoveredDriver, unlimitedClient)
   const parts = sidecar.partsFor(discoveredDriver, { unlimitedClient })
-  const leaseNamespace = await leaseNamespaceOf(run)
+  const leaseNamespace = await resolveLeaseNamespace(run)
   const serializedDriver = serializeCalls(driver)
   const { name, version } = discoveredDriver.facts
   const outcome = await runOnHost(
@@ -149,7 +149,7 @@ async function runWithDriver(
   failIfAbandoned(outcome)
 }
 
-export const leaseNamespaceOf = async ({ settings, env }: Pick<SidecarRun, 'settings' | 'env'>): Promise<string> =>
+export const resolveLeaseNamespace = async ({ settings, env }: Pick<SidecarRun, 'settings' | 'env'>): Promise<string> =>
   settings.leaderElectionNamespace || (await readPodNamespace(env))
 
 export const leaseTimesOf = (settings: SidecarSettings): LeaseTimes => ({

@@ -327,7 +327,7 @@ class LmdbMedium implements Medium {
   }
 
   async #explain(error: unknown): Promise<Error> {
-    const cause = await commitErrorOf(error)
+    const cause = await explainCommitError(error)
     const reason = REJECTION_REASONS.get(cause.code as unknown as number)
     if (!reason || !this.#isUsable()) return new Error(`Cannot write ${this.#path}: ${cause.message}`, { cause })
     const space = await describeDiskSpace(this.#path).catch(() => undefined)
@@ -355,7 +355,7 @@ function putLast(db: Db, name: RecordName, value: Uint8Array): Promise<boolean> 
 }
 
 /** Returns the cause of a commit error, which lmdb provides as the `commitError` promise of a generic error. */
-async function commitErrorOf(error: unknown): Promise<NodeJS.ErrnoException> {
+async function explainCommitError(error: unknown): Promise<NodeJS.ErrnoException> {
   const { commitError } = error as { commitError?: Promise<never> }
   if (!commitError) return error as Error
   return commitError.then(

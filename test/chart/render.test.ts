@@ -112,13 +112,13 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
   })
 
   it('SYS-17 has no alert about missing servers in the mode sidecar, which runs none', async () => {
-    const alertsOf = async (set: string) => {
+    const renderAlerts = async (set: string) => {
       const { stdout } = await runHelm('template', set, ['--set', 'prometheusRule.enabled=true'])
       const [rule] = parseManifests(stdout).filter(({ kind }) => kind === 'PrometheusRule')
       return rule!.spec.groups.flatMap(({ rules }: { rules: { alert: string }[] }) => rules.map(({ alert }) => alert))
     }
-    expect(await alertsOf('single')).toContain('StowageDown')
-    const sidecarAlerts = await alertsOf('sidecar')
+    expect(await renderAlerts('single')).toContain('StowageDown')
+    const sidecarAlerts = await renderAlerts('sidecar')
     expect(sidecarAlerts).not.toContain('StowageDown')
     expect(sidecarAlerts).toContain('StowageDriverFails')
   })

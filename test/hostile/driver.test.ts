@@ -46,7 +46,7 @@ for (const backend of ['directory', 'loop'] as const) {
         const outcomes = new Map<string, number>()
         const unexpectedOutcomes: string[] = []
         for (let count = 0; count < REQUESTS[backend]; count += CONCURRENT_REQUESTS) {
-          const requests = Array.from({ length: CONCURRENT_REQUESTS }, () => hostileRequest(driver, ids, pick))
+          const requests = Array.from({ length: CONCURRENT_REQUESTS }, () => createHostileRequest(driver, ids, pick))
           await Promise.all(
             requests.map(async ({ text, call }) => {
               const outcome = await outcomeOf(call()).catch((error: Error) => `client: ${error.message}`)
@@ -139,7 +139,11 @@ function hostilePath(driver: DriverFixture, pick: Pick): string {
   )
 }
 
-function hostileRequest(driver: DriverFixture, ids: string[], pick: Pick): { text: string; call(): Promise<unknown> } {
+function createHostileRequest(
+  driver: DriverFixture,
+  ids: string[],
+  pick: Pick,
+): { text: string; call(): Promise<unknown> } {
   const { controller, node } = driver.csi
   const id = pick(pick(...ids, ''), pick(...ids, ''), hostileText(pick), `${pick(...ids, 'v-')}/../x`)
   const path = hostilePath(driver, pick)

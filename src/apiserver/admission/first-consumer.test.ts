@@ -15,7 +15,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.store.close())
 
-async function conditionsOf(spec: object): Promise<unknown> {
+async function createClaimAndReadConditions(spec: object): Promise<unknown> {
   const fields = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
   const { json } = await server.post(CLAIMS, { metadata: { generateName: 'c-' }, spec: { ...fields, ...spec } })
   return json.status.conditions
@@ -24,7 +24,7 @@ async function conditionsOf(spec: object): Promise<unknown> {
 describe('FirstConsumer', () => {
   it('PLUS-18 sets ReadyForFirstConsumer in the write that creates a claim of a WaitForFirstConsumer class', async () => {
     const revision = server.store.revision
-    expect(await conditionsOf({ storageClassName: 'slow' })).toEqual([
+    expect(await createClaimAndReadConditions({ storageClassName: 'slow' })).toEqual([
       {
         type: 'ReadyForFirstConsumer',
         status: 'True',
@@ -37,8 +37,8 @@ describe('FirstConsumer', () => {
   })
 
   it('PLUS-18 sets no condition on other claims', async () => {
-    expect(await conditionsOf({ storageClassName: 'fast' })).toBeUndefined()
-    expect(await conditionsOf({ storageClassName: 'missing' })).toBeUndefined()
-    expect(await conditionsOf({ storageClassName: 'slow', volumeName: 'pv' })).toBeUndefined()
+    expect(await createClaimAndReadConditions({ storageClassName: 'fast' })).toBeUndefined()
+    expect(await createClaimAndReadConditions({ storageClassName: 'missing' })).toBeUndefined()
+    expect(await createClaimAndReadConditions({ storageClassName: 'slow', volumeName: 'pv' })).toBeUndefined()
   })
 })

@@ -19,7 +19,7 @@ const createRange = async (name: string, ...limits: object[]) => {
 const claimLimit = (item: object) => ({ type: 'PersistentVolumeClaim', ...item })
 const createClaim = (name: string, requests: object, spec: object = {}) =>
   api.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], resources: { requests }, ...spec } })
-const resourcesOf = async (response: ReturnType<typeof createClaim>) => {
+const readResources = async (response: ReturnType<typeof createClaim>) => {
   const { status, text, json } = await response
   expect(status, text).toBe(201)
   return json.spec.resources
@@ -67,26 +67,28 @@ describe('limit ranges of claims', () => {
 
   it('PIO-7 accepts a claim without iops despite a bound, and sets the default if there is one', async () => {
     await createRange('bounds', claimLimit({ min: { iops: '10' }, max: { iops: '1500' } }))
-    expect(await resourcesOf(createClaim('a', { storage: '1Gi' }))).toEqual({ requests: { storage: '1Gi' } })
+    expect(await readResources(createClaim('a', { storage: '1Gi' }))).toEqual({ requests: { storage: '1Gi' } })
     await createRange(
       'defaults',
       claimLimit({ default: { iops: '500', throughput: '5' }, defaultRequest: { iops: '100' }, max: { iops: '1500' } }),
     )
-    expect(await resourcesOf(createClaim('b', { storage: '1Gi' }))).toEqual({
+    expect(await readResources(createClaim('b', { storage: '1Gi' }))).toEqual({
       requests: { storage: '1Gi', iops: '100', throughput: '5Mi' },
       limits: { iops: '500', throughput: '5Mi' },
     })
-    expect(await resourcesOf(createClaim('c', { storage: '1Gi', iops: '50' }))).toMatchObject({
+    expect(await readResources(createClaim('c', { storage: '1Gi', iops: '50' }))).toMatchObject({
       requests: { iops: '50' },
       limits: { iops: '500' },
     })
-    expect((await resourcesOf(createClaim('d', { storage: '1Gi', iops: '1k' }))).limits).toEqual({ throughput: '5Mi' })
+    expect((await readResources(createClaim('d', { storage: '1Gi', iops: '1k' }))).limits).toEqual({
+      throughput: '5Mi',
+    })
   })
 
   it('PIO-7 sets no limit for a request above the default limit, in MiB/s or bytes/s', async () => {
     await createRange('defaults', claimLimit({ default: { throughput: '50Mi' }, max: { throughput: '200' } }))
     for (const throughput of ['100', '100Mi']) {
-      const resources = await resourcesOf(
+      const resources = await readResources(
         createClaim(`asks-${throughput.toLowerCase()}`, { storage: '1Gi', throughput }),
       )
       expect(resources).toEqual({ requests: { storage: '1Gi', throughput: '100Mi' } })
@@ -101,7 +103,7 @@ describe('limit ranges of claims', () => {
     })
     await createRange('defaults', claimLimit({ default: { iops: '500', throughput: '5' }, max: { iops: '1500' } }))
     const spec = { volumeAttributesClassName: 'gold' }
-    expect((await resourcesOf(createClaim('a', { storage: '1Gi' }, spec))).requests).toEqual({
+    expect((await readResources(createClaim('a', { storage: '1Gi' }, spec))).requests).toEqual({
       storage: '1Gi',
       throughput: '5Mi',
     })
@@ -115,7 +117,7 @@ describe('limit ranges of claims', () => {
       default: { iops: '100', throughput: '20' },
       defaultRequest: { iops: '100', throughput: '5' },
     })
-    expect((await resourcesOf(createClaim('a', { storage: '1Gi' }))).requests).toEqual({
+    expect((await readResources(createClaim('a', { storage: '1Gi' }))).requests).toEqual({
       storage: '1Gi',
       iops: '100',
       throughput: '5Mi',
@@ -140,7 +142,7 @@ describe('limit ranges of claims', () => {
 
   it('PIO-7 sets the default size if the claim has none', async () => {
     await createRange('sizes', claimLimit({ defaultRequest: { storage: '5Gi' }, max: { storage: '10Gi' } }))
-    expect(await resourcesOf(createClaim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
+    expect(await readResources(createClaim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
   })
 
   it('REX-2 accepts a change towards a bound that the claim already violates, and rejects a change away from it', async () => {

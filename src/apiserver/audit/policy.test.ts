@@ -7,7 +7,7 @@ import { parseAuditPolicy } from './policy.ts'
 const HEAD = 'apiVersion: audit.k8s.io/v1\nkind: Policy\n'
 
 /** Returns the level of a request such as `GET /api/v1/pods` under the rules, or None. */
-async function levelOf(
+async function readLevel(
   policy: string | Awaited<ReturnType<typeof defaultAuditPolicy>>,
   request: string,
   user = { name: 'ann', groups: ['dev', 'system:authenticated'] },
@@ -73,9 +73,9 @@ describe('an audit policy', () => {
 
   it('SYS-21 applies the first matching rule, and None without one', async () => {
     const rules = 'rules: [{level: None, verbs: [get]}, {level: Request, verbs: [get, create]}]'
-    expect(await levelOf(rules, `GET ${PODS}/a`)).toBe('None')
-    expect(await levelOf(rules, `POST ${PODS}`)).toBe('Request')
-    expect(await levelOf(rules, `DELETE ${PODS}/a`)).toBe('None')
+    expect(await readLevel(rules, `GET ${PODS}/a`)).toBe('None')
+    expect(await readLevel(rules, `POST ${PODS}`)).toBe('Request')
+    expect(await readLevel(rules, `DELETE ${PODS}/a`)).toBe('None')
   })
 
   it.each([
@@ -89,17 +89,17 @@ describe('an audit policy', () => {
     ['*', 'PATCH', `${PODS}/a/status`, true],
   ])('SYS-21 resource %s matches %s %s: %s', async (resource, method, path, expected) => {
     const rules = `rules: [{level: Metadata, resources: [{group: "", resources: ["${resource}"]}]}]`
-    expect(await levelOf(rules, `${method} ${path}`)).toBe(expected ? 'Metadata' : 'None')
+    expect(await readLevel(rules, `${method} ${path}`)).toBe(expected ? 'Metadata' : 'None')
   })
 
   it('SYS-21 matches users, groups, namespaces and paths', async () => {
-    expect(await levelOf('rules: [{level: Metadata, users: [bob]}]', `GET ${PODS}`)).toBe('None')
-    expect(await levelOf('rules: [{level: Metadata, userGroups: [dev]}]', `GET ${PODS}`)).toBe('Metadata')
-    expect(await levelOf('rules: [{level: Metadata, namespaces: [shop]}]', `GET ${PODS}`)).toBe('Metadata')
-    expect(await levelOf('rules: [{level: Metadata, namespaces: [""]}]', 'GET /api/v1/nodes')).toBe('Metadata')
-    expect(await levelOf('rules: [{level: Metadata, namespaces: [shop]}]', 'GET /healthz')).toBe('None')
-    expect(await levelOf('rules: [{level: Metadata, nonResourceURLs: [/health*]}]', 'GET /healthz')).toBe('Metadata')
-    expect(await levelOf('rules: [{level: Metadata, nonResourceURLs: [/health*]}]', `GET ${PODS}`)).toBe('None')
+    expect(await readLevel('rules: [{level: Metadata, users: [bob]}]', `GET ${PODS}`)).toBe('None')
+    expect(await readLevel('rules: [{level: Metadata, userGroups: [dev]}]', `GET ${PODS}`)).toBe('Metadata')
+    expect(await readLevel('rules: [{level: Metadata, namespaces: [shop]}]', `GET ${PODS}`)).toBe('Metadata')
+    expect(await readLevel('rules: [{level: Metadata, namespaces: [""]}]', 'GET /api/v1/nodes')).toBe('Metadata')
+    expect(await readLevel('rules: [{level: Metadata, namespaces: [shop]}]', 'GET /healthz')).toBe('None')
+    expect(await readLevel('rules: [{level: Metadata, nonResourceURLs: [/health*]}]', 'GET /healthz')).toBe('Metadata')
+    expect(await readLevel('rules: [{level: Metadata, nonResourceURLs: [/health*]}]', `GET ${PODS}`)).toBe('None')
   })
 
   it('SYS-21 adds the omitStages of a rule to its own, and lets a rule override omitManagedFields', async () => {
@@ -127,13 +127,13 @@ describe('the default audit policy', () => {
     ['POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews', 'None'],
     ['GET /readyz', 'None'],
   ])('SYS-21 records %s at level %s', async (request, level) => {
-    expect(await levelOf(await defaultAuditPolicy(), request)).toBe(level)
+    expect(await readLevel(await defaultAuditPolicy(), request)).toBe(level)
   })
 
   it('SYS-21 omits the status that nodes write, but not that of other users', async () => {
     const policy = await defaultAuditPolicy()
     const node = { name: 'system:node:a', groups: ['system:nodes'] }
-    expect(await levelOf(policy, 'PATCH /api/v1/nodes/a/status', node)).toBe('None')
-    expect(await levelOf(policy, 'PATCH /api/v1/nodes/a/status')).toBe('Metadata')
+    expect(await readLevel(policy, 'PATCH /api/v1/nodes/a/status', node)).toBe('None')
+    expect(await readLevel(policy, 'PATCH /api/v1/nodes/a/status')).toBe('Metadata')
   })
 })

@@ -45,7 +45,7 @@ export async function encodeList(
   const { entries } = list
   const sliceBytes = acceptedForm.media === 'yaml' ? YAML_SLICE_BYTES : SLICE_BYTES
   if (acceptedForm.media === 'protobuf') return encodeProtobufList(deps, list, acceptedForm)
-  const encoder = await encoderOf(deps, list, acceptedForm, include)
+  const encoder = await createEncoder(deps, list, acceptedForm, include)
   const isShort = endOfSlice(entries, 0, sliceBytes) === entries.length
   if (isShort) return Buffer.concat([encoder.head, encoder.encode(entries, true), encoder.tail])
   return longBodyOf(entries, sliceBytes, encoder)
@@ -59,7 +59,7 @@ interface ListEncoder {
   lengthOf?(entries: readonly Entry[]): number
 }
 
-async function encoderOf(
+async function createEncoder(
   deps: ListBodyDeps,
   { resource, entries, meta }: ListedEntries,
   acceptedForm: AcceptedForm,

@@ -368,18 +368,28 @@ describe('NodeRestriction', () => {
         ...meta,
       },
     })
-    const messageOf = async (pod: object) => (await send('POST', PODS, pod)).message
-    expect(await messageOf(mirror({}, { annotations: {} }))).toContain('node "n1" can only create mirror pods')
-    expect(await messageOf(mirror({ nodeName: 'n2' }))).toContain(
+    const createPodAndReadMessage = async (pod: object) => (await send('POST', PODS, pod)).message
+    expect(await createPodAndReadMessage(mirror({}, { annotations: {} }))).toContain(
+      'node "n1" can only create mirror pods',
+    )
+    expect(await createPodAndReadMessage(mirror({ nodeName: 'n2' }))).toContain(
       'can only create pods with spec.nodeName set to itself',
     )
-    expect(await messageOf(mirror({}, { ownerReferences: [] }))).toContain('an owner reference set to itself')
-    expect(await messageOf(mirror({}, { ownerReferences: [{ ...owner, uid: 'x' }] }))).toContain('UID mismatch')
-    expect(await messageOf(mirror({ serviceAccountName: 'default' }))).toContain('reference serviceaccounts')
-    expect(await messageOf(mirror({ volumes: [{ name: 'v', secret: { secretName: 's' } }] }))).toContain(
+    expect(await createPodAndReadMessage(mirror({}, { ownerReferences: [] }))).toContain(
+      'an owner reference set to itself',
+    )
+    expect(await createPodAndReadMessage(mirror({}, { ownerReferences: [{ ...owner, uid: 'x' }] }))).toContain(
+      'UID mismatch',
+    )
+    expect(await createPodAndReadMessage(mirror({ serviceAccountName: 'default' }))).toContain(
+      'reference serviceaccounts',
+    )
+    expect(await createPodAndReadMessage(mirror({ volumes: [{ name: 'v', secret: { secretName: 's' } }] }))).toContain(
       'reference secrets',
     )
-    expect(await messageOf(mirror({ volumes: [claimVolume('a')] }))).toContain('reference persistentvolumeclaims')
+    expect(await createPodAndReadMessage(mirror({ volumes: [claimVolume('a')] }))).toContain(
+      'reference persistentvolumeclaims',
+    )
     expect((await send('POST', PODS, mirror())).status).toBe(201)
   })
 

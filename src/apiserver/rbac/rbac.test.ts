@@ -202,14 +202,14 @@ describe('RBAC', () => {
 
   describe('aggregation', () => {
     it('SYS-9 fills the built-in roles from their labels: admin contains edit, which contains view', async () => {
-      const rulesOf = async (name: string): Promise<Json[]> => (await api.get(`${CLUSTER_ROLES}/${name}`)).json.rules
+      const readRules = async (name: string): Promise<Json[]> => (await api.get(`${CLUSTER_ROLES}/${name}`)).json.rules
       const allows = (rules: Json[], verb: string, resource: string) =>
         rules.some(({ verbs, resources }) => verbs.includes(verb) && resources.includes(resource))
-      await api.waitUntil(async () => allows(await rulesOf('admin'), 'get', 'persistentvolumeclaims'), 'the rules')
-      expect(allows(await rulesOf('view'), 'get', 'secrets')).toBe(false)
-      expect(allows(await rulesOf('edit'), 'get', 'secrets')).toBe(true)
-      expect(allows(await rulesOf('edit'), 'create', 'rolebindings')).toBe(false)
-      expect(allows(await rulesOf('admin'), 'create', 'rolebindings')).toBe(true)
+      await api.waitUntil(async () => allows(await readRules('admin'), 'get', 'persistentvolumeclaims'), 'the rules')
+      expect(allows(await readRules('view'), 'get', 'secrets')).toBe(false)
+      expect(allows(await readRules('edit'), 'get', 'secrets')).toBe(true)
+      expect(allows(await readRules('edit'), 'create', 'rolebindings')).toBe(false)
+      expect(allows(await readRules('admin'), 'create', 'rolebindings')).toBe(true)
     })
 
     it('SYS-9 follows a role with the label and overwrites edited rules', async () => {

@@ -48,7 +48,7 @@ async function putChunks(names: readonly string[], atMs = clock.nowMs()): Promis
   }))
   await store.transact(() => puts)
 }
-const countOf = async (prefix: string) => (await store.list({ prefix })).entries.length
+const countEntries = async (prefix: string) => (await store.list({ prefix })).entries.length
 const journal = (isShared = false) => createJournal({ clock, random: () => 0, isShared })
 const namesOf = (count: number, prefix = 'c') => Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
 const requestOf = (name: string) => ({ kind: 'PersistentVolumeClaim' as const, namespace: 'shop', name })
@@ -57,8 +57,8 @@ describe('mergeChunks', () => {
   it('PLUS-6 replaces chunks with a segment that has the same records', async () => {
     await putChunks(namesOf(10))
     expect(await mergeChunks(store, LIMITS)).toEqual({ droppedRecords: 0 })
-    expect(await countOf(CHUNKS_PREFIX)).toBe(0)
-    expect(await countOf(SEGMENTS_PREFIX)).toBe(1)
+    expect(await countEntries(CHUNKS_PREFIX)).toBe(0)
+    expect(await countEntries(SEGMENTS_PREFIX)).toBe(1)
     const { uid, entries } = await readTimeline({ store, journal: journal() }, requestOf('c-7'))
     expect(uid).toBe('uid-c-7')
     expect(entries).toHaveLength(1)
@@ -67,16 +67,16 @@ describe('mergeChunks', () => {
   it('PLUS-6 does not merge fewer chunks than the limit', async () => {
     await putChunks(namesOf(9))
     expect(await mergeChunks(store, LIMITS)).toBeUndefined()
-    expect(await countOf(CHUNKS_PREFIX)).toBe(9)
+    expect(await countEntries(CHUNKS_PREFIX)).toBe(9)
   })
 
   it('PLUS-6 gives a segment the age of its newest record, after which the store deletes it', async () => {
     await putChunks(namesOf(10), clock.nowMs() - RECORD_AGE_MS_MAX + 5 * MINUTE_MS)
     await mergeChunks(store, LIMITS)
     await clock.advance(4 * MINUTE_MS)
-    expect(await countOf(SEGMENTS_PREFIX)).toBe(1)
+    expect(await countEntries(SEGMENTS_PREFIX)).toBe(1)
     await clock.advance(2 * MINUTE_MS)
-    expect(await countOf(SEGMENTS_PREFIX)).toBe(0)
+    expect(await countEntries(SEGMENTS_PREFIX)).toBe(0)
   })
 
   it('PLUS-6 limits the records of each volume, and returns how many it dropped', async () => {
@@ -96,7 +96,7 @@ describe('mergeChunks', () => {
     await putChunks(namesOf(10))
     const results = await Promise.all([mergeChunks(store, LIMITS), mergeChunks(store, LIMITS)])
     expect(results.filter(Boolean)).toHaveLength(1)
-    expect(await countOf(SEGMENTS_PREFIX)).toBe(1)
+    expect(await countEntries(SEGMENTS_PREFIX)).toBe(1)
   })
 })
 
@@ -125,8 +125,8 @@ describe('mergeUnmerged', () => {
     expect(await mergeUnmerged(observed, chunks, LIMITS)).toBe(0)
     expect(reads).toEqual([])
     expect(chunks.size).toBe(5)
-    expect(await countOf(CHUNKS_PREFIX)).toBe(5)
-    expect(await countOf(SEGMENTS_PREFIX)).toBe(2)
+    expect(await countEntries(CHUNKS_PREFIX)).toBe(5)
+    expect(await countEntries(SEGMENTS_PREFIX)).toBe(2)
     for (const name of ['c-0', 'c-19', 'c-24'])
       expect((await readTimeline({ store, journal: journal() }, requestOf(name))).entries).toHaveLength(1)
   })
@@ -145,7 +145,7 @@ describe('mergeUnmerged', () => {
     expect(await mergeUnmerged(store, chunks, LIMITS)).toBe(0)
     expect(chunks.size).toBe(0)
     expect(chunks.takeDropped()).toBe(true)
-    expect(await countOf(CHUNKS_PREFIX)).toBe(9)
+    expect(await countEntries(CHUNKS_PREFIX)).toBe(9)
   })
 
   it('SYS-20 keeps a bounded number of bytes', () => {
@@ -197,8 +197,8 @@ describe('maintainJournal', () => {
     const options = { store, journal: journal(), clock, log: silentLog, registry, signal: abort.signal }
     await maintainJournal({ ...options, limits: LIMITS })
     await clock.advance(5_000)
-    await untilAsync(async () => (await countOf(SEGMENTS_PREFIX)) === 1)
-    expect(await countOf(CHUNKS_PREFIX)).toBe(0)
+    await untilAsync(async () => (await countEntries(SEGMENTS_PREFIX)) === 1)
+    expect(await countEntries(CHUNKS_PREFIX)).toBe(0)
   })
 
   it('PLUS-6 deletes the oldest segments beyond the limit', async () => {
@@ -207,13 +207,13 @@ describe('maintainJournal', () => {
     await maintainJournal({ ...options, limits: { ...LIMITS, segments: 2 } })
     for (const prefix of ['a', 'b', 'c']) {
       await putChunks(namesOf(10, prefix))
-      const before = await countOf(CHUNKS_PREFIX)
+      const before = await countEntries(CHUNKS_PREFIX)
       expect(before).toBe(10)
       await clock.advance(MINUTE_MS)
-      await untilAsync(async () => (await countOf(CHUNKS_PREFIX)) === 0)
+      await untilAsync(async () => (await countEntries(CHUNKS_PREFIX)) === 0)
     }
     await clock.advance(MINUTE_MS)
-    await untilAsync(async () => (await countOf(SEGMENTS_PREFIX)) === 2)
+    await untilAsync(async () => (await countEntries(SEGMENTS_PREFIX)) === 2)
     expect(await readTimeline({ store, journal: journal() }, requestOf('a-0'))).toEqual({ otherUids: [] })
     expect(await registry.metrics()).toMatch(/stowage_journal_dropped_total\{limit="total"\} 1/)
   })

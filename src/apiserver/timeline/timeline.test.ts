@@ -58,7 +58,7 @@ const aCall = (method: string, volume: string, result: string) => ({
   volume,
 })
 
-async function timelineOf(spec: object): Promise<Json> {
+async function requestTimeline(spec: object): Promise<Json> {
   const { status, json } = await api.post(REVIEWS, { spec })
   expect(status).toBe(201)
   return json.status
@@ -71,7 +71,7 @@ describe('the timeline', () => {
   it('PLUS-6 contains exactly the changes and calls of a claim and its volume, attachment and pod', async () => {
     await useClaim('carts')
     const { uid } = await useClaim('orders')
-    const timeline = await timelineOf(claimRequest('orders'))
+    const timeline = await requestTimeline(claimRequest('orders'))
     expect(timeline).toMatchObject({ uid, otherUids: [] })
     expect(actionsOf(timeline)).toEqual([
       'create PersistentVolumeClaim',
@@ -90,7 +90,7 @@ describe('the timeline', () => {
   it('PLUS-6 has the steps with their times', async () => {
     const startMs = api.clock.nowMs()
     await useClaim('orders')
-    const { steps } = await timelineOf(claimRequest('orders'))
+    const { steps } = await requestTimeline(claimRequest('orders'))
     expect(steps.map(({ name, time }: Json) => [name, Date.parse(time) - startMs])).toEqual([
       ['Created', 0],
       ['Provisioned', 100],
@@ -103,7 +103,7 @@ describe('the timeline', () => {
 
   it('PLUS-6 for a volume includes the changes to its claim', async () => {
     const { volume } = await useClaim('orders')
-    const timeline = await timelineOf({ kind: 'PersistentVolume', name: volume })
+    const timeline = await requestTimeline({ kind: 'PersistentVolume', name: volume })
     expect(actionsOf(timeline)).toContain('create PersistentVolumeClaim')
     expect(actionsOf(timeline)).toContain('NodePublishVolume OK')
   })
@@ -114,16 +114,20 @@ describe('the timeline', () => {
     await api.delete(`${CLAIMS}/orders`)
     await api.patch(`${CLAIMS}/orders`, { metadata: { finalizers: null } }, 'merge')
     expect((await api.get(`${CLAIMS}/orders`)).status).toBe(404)
-    expect(actionsOf(await timelineOf(claimRequest('orders'))).at(-1)).toBe('delete PersistentVolumeClaim')
+    expect(actionsOf(await requestTimeline(claimRequest('orders'))).at(-1)).toBe('delete PersistentVolumeClaim')
     await api.clock.advance(1_000)
     const { volume: _, method: __, driver: ___, ...attempt } = aCall('', '', 'Done')
     const object = { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'orders' }
     api.journal!.addActivities('binder@a', [{ ...attempt, component: 'binding', operation: 'Bind', object }])
-    expect(actionsOf(await timelineOf(claimRequest('orders'))).at(-1)).toBe('Bind PersistentVolumeClaim Done')
+    expect(actionsOf(await requestTimeline(claimRequest('orders'))).at(-1)).toBe('Bind PersistentVolumeClaim Done')
     const newUid = await createClaim('orders')
-    expect(await timelineOf(claimRequest('orders'))).toMatchObject({ uid: newUid, otherUids: [uid], entries: [{}] })
-    expect(await timelineOf(claimRequest('orders', uid))).toMatchObject({ uid, otherUids: [newUid] })
-    expect(await timelineOf(claimRequest('orders', 'unknown'))).toEqual({ otherUids: [newUid, uid] })
+    expect(await requestTimeline(claimRequest('orders'))).toMatchObject({
+      uid: newUid,
+      otherUids: [uid],
+      entries: [{}],
+    })
+    expect(await requestTimeline(claimRequest('orders', uid))).toMatchObject({ uid, otherUids: [newUid] })
+    expect(await requestTimeline(claimRequest('orders', 'unknown'))).toEqual({ otherUids: [newUid, uid] })
   })
 
   it('PLUS-6 requires the right to get the claim', async () => {
@@ -134,14 +138,14 @@ describe('the timeline', () => {
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'ann' }],
     })
     const as = (name: string) => ({ 'impersonate-user': name, 'impersonate-group': 'system:authenticated' })
-    const statusFor = async (name: string, spec: object) => (await api.post(REVIEWS, { spec }, as(name))).status
+    const requestStatusAs = async (name: string, spec: object) => (await api.post(REVIEWS, { spec }, as(name))).status
     await api.waitUntil(
-      async () => (await statusFor('ann', claimRequest('orders'))) === 201,
+      async () => (await requestStatusAs('ann', claimRequest('orders'))) === 201,
       'the role binding to be watched',
     )
-    expect(await statusFor('bob', claimRequest('orders'))).toBe(403)
-    expect(await statusFor('ann', { ...claimRequest('orders'), namespace: 'bank' })).toBe(403)
-    expect(await statusFor('ann', { kind: 'PersistentVolume', name: 'v' })).toBe(403)
+    expect(await requestStatusAs('bob', claimRequest('orders'))).toBe(403)
+    expect(await requestStatusAs('ann', { ...claimRequest('orders'), namespace: 'bank' })).toBe(403)
+    expect(await requestStatusAs('ann', { kind: 'PersistentVolume', name: 'v' })).toBe(403)
   })
 
   it.each<[string, object]>([
@@ -162,7 +166,7 @@ describe('the timeline', () => {
     const activity = { ...attempt, object, component: 'expander', operation: 'ExpandController', message: 'full' }
     const spec = { process: 'sidecar@b', isComplete: true, activities: [activity] }
     await api.post('/apis/stowage.dev/v1/operationreports', { spec })
-    const { entries } = await timelineOf(claimRequest('orders'))
+    const { entries } = await requestTimeline(claimRequest('orders'))
     expect(entries.at(-1)).toMatchObject({
       ...{ type: 'Attempt', action: 'ExpandController', component: 'expander', process: 'sidecar@b' },
       ...{ result: 'Retry', message: 'full' },

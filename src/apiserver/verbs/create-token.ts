@@ -64,7 +64,7 @@ export async function createToken(
   const subject: TokenSubject = {
     namespace: target.namespace,
     serviceaccount: { name: target.name, uid },
-    ...(await boundObjectOf(deps, target, request)),
+    ...(await findBoundObject(deps, target, request)),
   }
   const { user, namespace, name: accountName } = target
   const problem = await nodeTokenProblem(
@@ -117,7 +117,7 @@ function checkTokenRequest({ name, namespace }: WriteTarget, { metadata, spec }:
 const BOUND_KINDS: readonly Kind[] = [podKind, secretKind, nodeKind]
 
 /** Returns the claims of the bound object, and of a bound pod's node. Throws if the object does not exist. */
-async function boundObjectOf(
+async function findBoundObject(
   deps: ObjectDeps,
   { namespace, name: accountName }: WriteTarget,
   { spec }: TokenRequest,
@@ -146,10 +146,10 @@ async function boundObjectOf(
   const claim = { name, uid }
   if (kind === secretKind) return { secret: claim }
   if (kind === nodeKind) return { node: claim }
-  return { pod: claim, ...(await nodeOf(deps, object)) }
+  return { pod: claim, ...(await findNode(deps, object)) }
 }
 
-async function nodeOf(deps: ObjectDeps, { spec }: Pod): Promise<Pick<TokenSubject, 'node'>> {
+async function findNode(deps: ObjectDeps, { spec }: Pod): Promise<Pick<TokenSubject, 'node'>> {
   const name = spec?.nodeName
   if (!name) return {}
   const node = await readObject(deps, objectKey(nodeKind, '', name))

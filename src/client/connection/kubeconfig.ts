@@ -52,7 +52,7 @@ export async function kubeconfigConnection({ path, context, clock }: KubeconfigO
     ca,
     insecure: cluster['insecure-skip-tls-verify'] === true,
     serverName: serverName || undefined,
-    ...(await credentialsOf(user, { path, clock, readPem })),
+    ...(await loadCredentials(user, { path, clock, readPem })),
   }
 }
 
@@ -71,7 +71,7 @@ interface UserContext {
 }
 
 /** Returns the user's credentials. The order of precedence is token, tokenFile, exec. */
-async function credentialsOf(
+async function loadCredentials(
   user: Record<string, unknown>,
   { path, clock, readPem }: UserContext,
 ): Promise<Pick<Connection, 'credentials' | 'invalidateCredentials'>> {

@@ -99,7 +99,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     }
   }
 
-  const pathOf = async (kind: Kind, ref: Partial<ObjectRef>, subresource = ''): Promise<string> => {
+  const resolvePath = async (kind: Kind, ref: Partial<ObjectRef>, subresource = ''): Promise<string> => {
     const version = await versions.versionOf(kind)
     const root = kind.group ? `/apis/${kind.group}/${version}` : `/api/${version}`
     const scope = kind.namespaced && ref.namespace ? `/namespaces/${encodeURIComponent(ref.namespace)}` : ''
@@ -125,7 +125,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     const startedMs = clock.monotonicMs()
     let code = 0
     try {
-      const path = (await pathOf(kind, { namespace: request.namespace })) + query
+      const path = (await resolvePath(kind, { namespace: request.namespace })) + query
       const incoming = await transport.open({ method: 'GET', path, signal })
       code = incoming.statusCode ?? 0
       if (code !== 200) throw errorOfResponse(await readError(incoming))
@@ -151,7 +151,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   ): Promise<WireObject> {
     const { namespace, name } = object.metadata
     const ref = writeOptions.subresource ? { namespace, name } : { namespace }
-    const path = (await pathOf(kind, ref, writeOptions.subresource)) + writeQuery(writeOptions)
+    const path = (await resolvePath(kind, ref, writeOptions.subresource)) + writeQuery(writeOptions)
     const body = writeOptions.subresource
       ? JSON.stringify({ ...SUBRESOURCE_BODIES[writeOptions.subresource], ...object })
       : await encodeObject(kind, object)
@@ -166,7 +166,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     writeOptions: WriteOptions = {},
   ): Promise<WireObject> {
     const { namespace, name } = object.metadata
-    const path = (await pathOf(kind, { namespace, name }, writeOptions.subresource)) + writeQuery(writeOptions)
+    const path = (await resolvePath(kind, { namespace, name }, writeOptions.subresource)) + writeQuery(writeOptions)
     const body = await encodeObject(kind, object)
     return objectOf(kind, await send('PUT', kind, { method: 'PUT', path, body, ...sendOptions(writeOptions) }))
   }
@@ -183,7 +183,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
         ? (writeOptions.fieldManager ?? options.userAgent ?? 'stowage')
         : writeOptions.fieldManager
     const query = writeQuery({ ...writeOptions, fieldManager: manager }, { force })
-    const path = (await pathOf(kind, ref, writeOptions.subresource)) + query
+    const path = (await resolvePath(kind, ref, writeOptions.subresource)) + query
     const body =
       change.type === 'apply' ? await encodeObject(kind, change.body as KubeObject) : JSON.stringify(change.body)
     return objectOf(
@@ -198,7 +198,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   }
 
   async function remove(kind: Kind, ref: ObjectRef, request: DeleteRequest = {}): Promise<WireObject> {
-    const path = await pathOf(kind, ref)
+    const path = await resolvePath(kind, ref)
     const body = JSON.stringify(deleteOptionsOf(request))
     const response = await send('DELETE', kind, { method: 'DELETE', path, body, ...sendOptions(request) })
     // The response is a Status, the last state of a removed object, or an object that is marked for deletion.
@@ -252,7 +252,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
 
   const client: HttpClient = {
     async get(kind, ref, { resourceVersion, signal } = {}) {
-      const path = (await pathOf(kind, ref)) + queryOf({ resourceVersion })
+      const path = (await resolvePath(kind, ref)) + queryOf({ resourceVersion })
       return objectOf(kind, await send('GET', kind, { method: 'GET', path, signal }))
     },
     async list(kind, request = {}) {
@@ -263,7 +263,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
         continue: request.continueToken,
         resourceVersion: request.resourceVersion,
       })
-      const path = (await pathOf(kind, { namespace: request.namespace })) + query
+      const path = (await resolvePath(kind, { namespace: request.namespace })) + query
       const { items, metadata } = await send('LIST', kind, { method: 'GET', path, signal: request.signal })
       return {
         items: (items ?? []).map((item: WireObject) => objectOf(kind, item)),

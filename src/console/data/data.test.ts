@@ -273,10 +273,10 @@ describe('the data of the console', () => {
     const request = { kind: 'grow', namespace: 'default', names: ['a'], to: '2Gi' }
     const { body: run } = await post('start', request)
     const readRun = async () => (await console.request('/data/bulk')).body.runs.find(({ id }: any) => id === run.id)
-    const sizeOf = async () =>
+    const readSize = async () =>
       (await client.get(persistentVolumeClaimKind, { namespace: 'default', name: 'a' })).spec?.resources?.requests
         ?.storage
-    await vi.waitFor(async () => expect(await sizeOf()).toBe('2Gi'), WAIT) // no controller runs, so that the run waits
+    await vi.waitFor(async () => expect(await readSize()).toBe('2Gi'), WAIT) // no controller runs, so that the run waits
     expect((await post('undo', { id: run.id })).body.message).toBe('Pause the run first.')
     await post('pause', { id: run.id })
     await vi.waitFor(async () => expect((await readRun()).state).toBe('paused'), WAIT)
@@ -286,7 +286,7 @@ describe('the data of the console', () => {
     await vi.waitFor(async () => expect((await readRun()).state).toBe('paused'), WAIT)
     const { body: undo } = await post('undo', { id: run.id })
     expect(undo).toMatchObject({ isUndo: true, command: 'stowage grow a --undo --namespace default' })
-    await vi.waitFor(async () => expect(await sizeOf()).toBe('1Gi'), WAIT)
+    await vi.waitFor(async () => expect(await readSize()).toBe('1Gi'), WAIT)
   })
 
   it('returns 404 for an unknown route and 405 for an unsupported method', async () => {

@@ -42,8 +42,8 @@ for (const isAtomic of [true, false]) {
     fixture = await createBindingFixture({ isAtomic, ...options })
     return fixture
   }
-  const volumeOf = async (claimName: string) => (await fixture.getClaim(claimName)).spec?.volumeName
-  const phaseOf = async (name: string) => (await fixture.getVolume(name)).status?.phase
+  const readVolumeName = async (claimName: string) => (await fixture.getClaim(claimName)).spec?.volumeName
+  const readPhase = async (name: string) => (await fixture.getVolume(name)).status?.phase
   const patchClaim = (name: string, body: object, subresource?: string) =>
     fixture.client.patch(
       persistentVolumeClaimKind,
@@ -85,7 +85,7 @@ for (const isAtomic of [true, false]) {
       expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
       await fixture.createVolume('pv')
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('pv')
+      expect(await readVolumeName('c')).toBe('pv')
     })
 
     it('PROV-4 keeps a claim pending, with an event, if every volume is too small', async () => {
@@ -106,8 +106,8 @@ for (const isAtomic of [true, false]) {
       await fixture.createVolume('small', AVAILABLE_STATUS)
       await fixture.createClaim('c')
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('small')
-      expect(await phaseOf('large')).toBe('Available')
+      expect(await readVolumeName('c')).toBe('small')
+      expect(await readPhase('large')).toBe('Available')
     })
 
     it('PROV-4 prefers a volume reserved by name, and sets no bound-by-controller annotation on it', async () => {
@@ -133,7 +133,7 @@ for (const isAtomic of [true, false]) {
       await fixture.createClaim('c')
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Pending')
-      expect(await phaseOf('reserved')).toBe('Released')
+      expect(await readPhase('reserved')).toBe('Released')
     })
 
     it('PROV-4 binds only a volume whose labels match the selector', async () => {
@@ -144,7 +144,7 @@ for (const isAtomic of [true, false]) {
       expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
       await fixture.createVolume('pv', { metadata: { labels: { tier: 'fast' } } })
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('pv')
+      expect(await readVolumeName('c')).toBe('pv')
     })
 
     it('PROV-4 binds a waiting claim to a volume after a matching label is added', async () => {
@@ -156,7 +156,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       await patchVolume('pv', { metadata: { labels: { tier: 'fast' } } })
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('pv')
+      expect(await readVolumeName('c')).toBe('pv')
     })
 
     it('PROV-4 binds a claim to the volume it names, even though a smaller one is free', async () => {
@@ -235,7 +235,7 @@ for (const isAtomic of [true, false]) {
       )
       await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'first' })
       await fixture.settle()
-      expect(await phaseOf('pv')).toBe('Released')
+      expect(await readPhase('pv')).toBe('Released')
       await patchVolume('pv', { spec: { claimRef: null } })
       await fixture.settle()
       expect((await fixture.getClaim('second')).status?.phase).toBe('Bound')
@@ -248,13 +248,13 @@ for (const isAtomic of [true, false]) {
       await fixture.createClaim('any')
       await fixture.createClaim('named', { spec: { volumeName: 'pv' } })
       await fixture.settle()
-      expect(await phaseOf('pv')).toBe('Released')
+      expect(await readPhase('pv')).toBe('Released')
       expect(fixture.eventsOf('pv')[0]).toMatch(/^Warning VolumeHeldBack: .*no claim is bound to it/)
       const mismatch = 'Warning VolumeMismatch: Cannot bind to requested volume "pv": its storage is being deleted'
       expect(new Set(fixture.eventsOf('named'))).toEqual(new Set([mismatch]))
       await patchVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'named' } } })
       await fixture.settle()
-      expect(await volumeOf('any')).toBeUndefined()
+      expect(await readVolumeName('any')).toBeUndefined()
       expect((await fixture.getClaim('named')).status?.phase).toBe('Pending')
       await patchVolume('pv', { metadata: { annotations: { [DELETION_REQUESTED_ANNOTATION]: null } } })
       await fixture.settle()
@@ -284,7 +284,7 @@ for (const isAtomic of [true, false]) {
       expect((await fixture.getClaim('more')).status?.phase).toBe('Pending')
       await fixture.createClaim('exact', { size })
       await fixture.settle()
-      expect(await volumeOf('exact')).toBe('pv')
+      expect(await readVolumeName('exact')).toBe('pv')
     })
 
     it('PROV-4 binds a waiting claim to a volume that is expanded to a sufficient size', async () => {
@@ -294,7 +294,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       await patchVolume('pv', { spec: { capacity: { storage: '2Gi' } } })
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('pv')
+      expect(await readVolumeName('c')).toBe('pv')
     })
 
     it('PROV-4 binds each claim of a burst to a different volume', async () => {
@@ -303,7 +303,7 @@ for (const isAtomic of [true, false]) {
       for (const name of names) await fixture.createVolume(name)
       for (const name of names) await fixture.createClaim(name)
       await fixture.settle()
-      const boundNames = await Promise.all(names.map(volumeOf))
+      const boundNames = await Promise.all(names.map(readVolumeName))
       expect(new Set(boundNames)).toEqual(new Set(names))
       for (const [index, name] of boundNames.entries()) {
         expect((await fixture.getVolume(name ?? '')).spec?.claimRef?.name).toBe(names[index])
@@ -318,7 +318,7 @@ for (const isAtomic of [true, false]) {
       const reconcilesBefore = fixture.reconciles.claims
       for (let n = 0; n < COUNT; n++) await fixture.createVolume(`v${n}`)
       await fixture.settle()
-      for (let n = 0; n < COUNT; n++) expect(await volumeOf(`c${n}`)).toBeDefined()
+      for (let n = 0; n < COUNT; n++) expect(await readVolumeName(`c${n}`)).toBeDefined()
 
       const perClaim = isAtomic ? 2 : 5
       const perVolume = isAtomic ? 3 : 6
@@ -335,8 +335,8 @@ for (const isAtomic of [true, false]) {
       await fixture.createClaim('gold-claim', { spec: { storageClassName: 'gold' } })
       await fixture.createClaim('silver-claim', { annotations: alpha })
       await fixture.settle()
-      expect(await volumeOf('gold-claim')).toBe('beta')
-      expect(await volumeOf('silver-claim')).toBe('alpha')
+      expect(await readVolumeName('gold-claim')).toBe('beta')
+      expect(await readVolumeName('silver-claim')).toBe('alpha')
     })
 
     it('VAC-4 treats an absent and an empty attributes class as equal', async () => {
@@ -347,7 +347,7 @@ for (const isAtomic of [true, false]) {
       await fixture.createClaim('gold-claim', { spec: { volumeAttributesClassName: 'gold' } })
       await fixture.createClaim('empty-claim', { spec: { volumeAttributesClassName: '' } })
       await fixture.settle()
-      expect([await volumeOf('gold-claim'), await volumeOf('empty-claim')]).toEqual(['gold', 'plain'])
+      expect([await readVolumeName('gold-claim'), await readVolumeName('empty-claim')]).toEqual(['gold', 'plain'])
     })
 
     it("VAC-13 copies the attributes class of a bound volume to the claim's status", async () => {
@@ -446,7 +446,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       await fixture.createVolume('pv', { spec: { storageClassName: 'late' }, claim: { name: 'c' } })
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('pv')
+      expect(await readVolumeName('c')).toBe('pv')
     })
 
     it('PROV-7 requests provisioning after a node was selected, even though a volume is free', async () => {
@@ -456,7 +456,7 @@ for (const isAtomic of [true, false]) {
       await fixture.createClaim('c', { spec: { storageClassName: 'late' }, annotations: { [SELECTED_NODE]: 'n' } })
       await fixture.settle()
       expect((await fixture.getClaim('c')).metadata.annotations).toMatchObject({ [PROVISIONER]: 'disk.example.com' })
-      expect(await phaseOf('pv')).toBe('Available')
+      expect(await readPhase('pv')).toBe('Available')
     })
   })
 
@@ -496,7 +496,7 @@ for (const isAtomic of [true, false]) {
       await fixture.createVolume('pv', { spec: { storageClassName: 'gold' }, ...AVAILABLE_STATUS })
       await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('pv')
+      expect(await readVolumeName('c')).toBe('pv')
       expect((await fixture.getClaim('c')).metadata.annotations).not.toHaveProperty([PROVISIONER])
     })
 
@@ -536,7 +536,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       await fixture.createVolume('pv', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('pv')
+      expect(await readVolumeName('c')).toBe('pv')
     })
 
     it('PROV-6 binds a free volume, even though provisioning was requested', async () => {
@@ -546,7 +546,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       await fixture.createVolume('pv', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('pv')
+      expect(await readVolumeName('c')).toBe('pv')
     })
 
     it('PROV-6 reports an unknown in-tree provisioner, and binds a volume of its class', async () => {
@@ -559,7 +559,7 @@ for (const isAtomic of [true, false]) {
       ])
       await fixture.createVolume('pv', { spec: { storageClassName: 'manual' } })
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('pv')
+      expect(await readVolumeName('c')).toBe('pv')
     })
 
     it('PROV-6 binds a claim with class "" only to a volume without a class, and never provisions for it', async () => {
@@ -572,7 +572,7 @@ for (const isAtomic of [true, false]) {
       expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
       await fixture.createVolume('plain', { size: '10Gi' })
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('plain')
+      expect(await readVolumeName('c')).toBe('plain')
     })
 
     it('PROV-3 assigns a class to waiting claims without a class after it was marked as the default', async () => {
@@ -605,7 +605,7 @@ for (const isAtomic of [true, false]) {
       await fixture.createClaim('c')
       await fixture.createClass('standard', { metadata: { annotations: DEFAULT_CLASS_ANNOTATION } })
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('pv')
+      expect(await readVolumeName('c')).toBe('pv')
       expect((await fixture.getClaim('c')).spec?.storageClassName).toBeUndefined()
     })
 
@@ -617,7 +617,7 @@ for (const isAtomic of [true, false]) {
       await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
       await fixture.settle()
       expect((await fixture.getClaim('c')).metadata.annotations ?? {}).toEqual({})
-      expect(await phaseOf('pv')).toBe('Available')
+      expect(await readPhase('pv')).toBe('Available')
       expect(fixture.queueStates()['default/c']).toBe('stuck: the claim is being deleted')
     })
   })
@@ -670,7 +670,7 @@ for (const isAtomic of [true, false]) {
       await patchVolume('pv', { spec: { claimRef: null } })
       await fixture.settle()
       expect((await fixture.getVolume('pv')).spec?.claimRef?.uid).toBe(metadata.uid)
-      expect(await phaseOf('pv')).toBe('Bound')
+      expect(await readPhase('pv')).toBe('Bound')
     })
 
     it('PROV-5 binds a lost claim again when its volume is recreated', async () => {
@@ -695,7 +695,7 @@ for (const isAtomic of [true, false]) {
         await fixture.createVolume(name, { annotations, claim: { name: 'c', uid: metadata.uid }, ...AVAILABLE_STATUS })
       }
       await fixture.settle()
-      expect(await volumeOf('c')).toBe('a')
+      expect(await readVolumeName('c')).toBe('a')
       const freedVolume = await fixture.getVolume('b')
       expect([freedVolume.spec?.claimRef, freedVolume.metadata.annotations ?? {}, freedVolume.status?.phase]).toEqual([
         undefined,
@@ -721,7 +721,7 @@ for (const isAtomic of [true, false]) {
         spec: { persistentVolumeReclaimPolicy: 'Delete' },
       })
       await fixture.settle()
-      expect(await phaseOf('late')).toBe('Released')
+      expect(await readPhase('late')).toBe('Released')
       expect(fixture.queueStates().late).toBe(
         'stuck: it is released: waiting for the provisioner "disk.example.com" to delete it',
       )
@@ -738,7 +738,7 @@ for (const isAtomic of [true, false]) {
       expect(fixture.eventsOf('c')).toContain(
         'Warning VolumeMismatch: Cannot bind PersistentVolume "pv" to requested PersistentVolumeClaim due to incompatible volumeMode.',
       )
-      expect(await volumeOf('c')).toBeUndefined()
+      expect(await readVolumeName('c')).toBeUndefined()
     })
   })
 
@@ -751,15 +751,15 @@ for (const isAtomic of [true, false]) {
       await fixture.createVolume('pv', { claim: DELETED_CLAIM, ...BOUND_STATUS })
       await fixture.createClaim('waits')
       await fixture.settle()
-      expect(await phaseOf('pv')).toBe('Released')
+      expect(await readPhase('pv')).toBe('Released')
       expect((await fixture.getVolume('pv')).spec?.claimRef?.uid).toBe('gone')
       expect(fixture.queueStates().pv).toBe(
         'stuck: it is released and its reclaim policy is Retain: it keeps its data until its claimRef is removed',
       )
-      expect(await volumeOf('waits')).toBeUndefined()
+      expect(await readVolumeName('waits')).toBeUndefined()
       await patchVolume('pv', { spec: { claimRef: null } })
       await fixture.settle()
-      expect(await volumeOf('waits')).toBe('pv')
+      expect(await readVolumeName('waits')).toBe('pv')
     })
 
     it('PROV-14 releases the volume of a deleted claim, and then marks it failed if no provisioner can delete it', async () => {
@@ -811,7 +811,7 @@ for (const isAtomic of [true, false]) {
         const spec = { persistentVolumeReclaimPolicy: 'Delete', ...fields.spec }
         await fixture.createVolume('pv', { claim: DELETED_CLAIM, ...BOUND_STATUS, ...fields, spec })
         await fixture.settle()
-        expect(await phaseOf('pv')).toBe('Released')
+        expect(await readPhase('pv')).toBe('Released')
         expect(fixture.eventsOf('pv')).toEqual([])
         expect(fixture.queueStates().pv).toMatch(
           /^stuck: it is released: waiting for the provisioner ".*" to delete it$/,
@@ -828,7 +828,7 @@ for (const isAtomic of [true, false]) {
         ...BOUND_STATUS,
       })
       await fixture.settle()
-      expect(await phaseOf('pv')).toBe('Failed')
+      expect(await readPhase('pv')).toBe('Failed')
       expect(fixture.eventsOf('pv')[0]).toContain('no volume plugin matched name: kubernetes.io/aws-ebs')
     })
 
@@ -841,7 +841,7 @@ for (const isAtomic of [true, false]) {
       })
       await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
       await fixture.settle()
-      expect(await phaseOf('pv')).toBe('Failed')
+      expect(await readPhase('pv')).toBe('Failed')
     })
 
     it('PROV-14 waits for pods that use a volume with the policy Recycle, then reports that there is no recycler', async () => {
@@ -855,7 +855,7 @@ for (const isAtomic of [true, false]) {
       await fixture.createPod('b', 'gone')
       await fixture.createPod('ended', 'gone', { nodeName: 'n', phase: 'Succeeded' })
       await fixture.settle()
-      expect(await phaseOf('pv')).toBe('Released')
+      expect(await readPhase('pv')).toBe('Released')
       expect(fixture.eventsOf('pv')).toEqual([
         'Normal VolumeFailedRecycle: Volume is used by pods: default/a,default/b',
       ])
@@ -867,7 +867,7 @@ for (const isAtomic of [true, false]) {
         )
       }
       await fixture.settle()
-      expect(await phaseOf('pv')).toBe('Failed')
+      expect(await readPhase('pv')).toBe('Failed')
       expect(fixture.eventsOf('pv').at(-1)).toMatch(
         /^Warning VolumeFailedRecycle: No recycler plugin found for the volume!/,
       )
@@ -880,7 +880,7 @@ for (const isAtomic of [true, false]) {
       const { metadata } = await fixture.createClaim('c', { spec: { volumeName: 'pv' } })
       await fixture.createVolume('pv', { claim: { name: 'c', uid: metadata.uid } })
       await fixture.settle()
-      expect(await phaseOf('pv')).toBe('Bound')
+      expect(await readPhase('pv')).toBe('Bound')
     })
 
     it("PROV-5 keeps a claim's volume while the cache contains a deleted claim with the same name", async () => {
@@ -894,7 +894,7 @@ for (const isAtomic of [true, false]) {
       const { metadata } = await fixture.createClaim('c', { spec: { volumeName: 'pv' } })
       await fixture.createVolume('pv', { claim: { name: 'c', uid: metadata.uid } })
       await fixture.settle()
-      expect(await phaseOf('pv')).toBe('Bound')
+      expect(await readPhase('pv')).toBe('Bound')
     })
 
     it('PROV-5 does not mark a claim lost whose volume is not in the cache yet', async () => {

@@ -22,7 +22,7 @@ const createClaim = ({ server }: CapacityFixture, name: string, storageClassName
     spec: { accessModes: ['ReadWriteOnce'], storageClassName, resources: { requests: { storage: '1Gi' } } },
   })
 
-const failureOf = async ({ server }: CapacityFixture, name: string): Promise<string | undefined> =>
+const readFailure = async ({ server }: CapacityFixture, name: string): Promise<string | undefined> =>
   (await server.get(`${CLAIMS}/${name}`)).json.metadata.annotations?.[LAST_FAILURE]
 
 describe('a class for which GetCapacity fails', () => {
@@ -35,8 +35,8 @@ describe('a class for which GetCapacity fails', () => {
     await createClaim(fixture, 'later')
     await fixture.settle()
     await fixture.advance(60_000)
-    for (const name of ['earlier', 'later']) expect(await failureOf(fixture, name)).toBe(FAILURE_MESSAGE)
-    expect(await failureOf(fixture, 'other')).toBeUndefined()
+    for (const name of ['earlier', 'later']) expect(await readFailure(fixture, name)).toBe(FAILURE_MESSAGE)
+    expect(await readFailure(fixture, 'other')).toBeUndefined()
     expect(fixture.events).toEqual(['earlier', 'later'].map((name) => [name, 'ProvisioningFailed', FAILURE_MESSAGE]))
   })
 
@@ -45,16 +45,16 @@ describe('a class for which GetCapacity fails', () => {
     await createClaim(fixture, 'data')
     fixture.fake.script.setRules(failGetCapacity(INVALID_PARAMETER))
     await fixture.start()
-    expect(await failureOf(fixture, 'data')).toBe(FAILURE_MESSAGE)
+    expect(await readFailure(fixture, 'data')).toBe(FAILURE_MESSAGE)
     await fixture.deleteClass('bad')
     await fixture.settle()
-    expect(await failureOf(fixture, 'data')).toBeUndefined()
+    expect(await readFailure(fixture, 'data')).toBeUndefined()
     await fixture.createClass('bad', { fsTyp: 'xfs' })
     await fixture.settle()
-    expect(await failureOf(fixture, 'data')).toBe(FAILURE_MESSAGE)
+    expect(await readFailure(fixture, 'data')).toBe(FAILURE_MESSAGE)
     fixture.fake.script.setRules([])
     await fixture.advance(300_000)
-    expect(await failureOf(fixture, 'data')).toBeUndefined()
+    expect(await readFailure(fixture, 'data')).toBeUndefined()
   })
 
   it('CAP-6 is not reported if the driver accepts it in one segment, or is unavailable', async () => {
@@ -62,13 +62,13 @@ describe('a class for which GetCapacity fails', () => {
     await createClaim(fixture, 'data')
     fixture.fake.script.setRules(failGetCapacity({ code: 'UNAVAILABLE' }))
     await fixture.start()
-    expect(await failureOf(fixture, 'data')).toBeUndefined()
+    expect(await readFailure(fixture, 'data')).toBeUndefined()
     fixture.fake.script.setRules([])
     await fixture.advance(300_000)
     fixture.fake.script.setRules([
       { method: 'GetCapacity', nth: 1, effect: { do: 'fail', ...INVALID_PARAMETER } },
     ] as never)
     await fixture.advance(60_000)
-    expect(await failureOf(fixture, 'data')).toBeUndefined()
+    expect(await readFailure(fixture, 'data')).toBeUndefined()
   })
 })

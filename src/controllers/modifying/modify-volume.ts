@@ -28,7 +28,7 @@ import {
   knownAttributes,
   type ModifyCall,
 } from './plan-modification.ts'
-import { cancelledTargetOf, isUncertain, type Situation, situationOf } from './situation.ts'
+import { cancelledTargetOf, isUncertain, readSituation, type Situation } from './situation.ts'
 import {
   beginPatch,
   type ChangedParts,
@@ -100,7 +100,7 @@ export async function modifyVolume(
   const attempt: Attempt = {
     call,
     changedParts,
-    situation: await situationOf(startedSubject, context),
+    situation: await readSituation(startedSubject, context),
     subject: startedSubject,
     undoBefore: patch ? changedAttributesOf(situation) : undo,
   }

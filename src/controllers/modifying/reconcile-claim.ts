@@ -7,7 +7,7 @@ import type { ModifyingContext } from './context.ts'
 import { modifyFailed } from './events.ts'
 import { dropModification, modifyVolume } from './modify-volume.ts'
 import { type Plan, planModification } from './plan-modification.ts'
-import { type Situation, situationOf } from './situation.ts'
+import { readSituation, type Situation } from './situation.ts'
 import { holdPatch, rejectPatch, type StatusPatch } from './status-patches.ts'
 import { outcomeOfWrite, RETRY_DELAY_MS, recordEvent, type Step } from './step.ts'
 import { writeStatus } from './writes.ts'
@@ -22,7 +22,7 @@ export async function reconcileClaim(
 ): Promise<Outcome> {
   let subject = initialSubject
   for (let step = 0; step < STEPS_MAX; step++) {
-    const situation = await situationOf(subject, context)
+    const situation = await readSituation(subject, context)
     const outcome = await apply(planModification(situation), { situation, subject, context, signal })
     if (outcome.is !== 'changed') return outcome
     subject = outcome.subject

@@ -62,9 +62,9 @@ interface SituationDeps {
   lookUpClass(name: string): ClassLookup
 }
 
-export async function situationOf(subject: Subject, context: ModifyingContext): Promise<Situation> {
+export async function readSituation(subject: Subject, context: ModifyingContext): Promise<Situation> {
   const { client, facts, gates, responses, pods, lookUpClass } = context
-  return readSituation(subject, {
+  return buildSituation(subject, {
     gates,
     responses,
     isInUse: pods !== undefined && isInUse(keyOfObject(subject.claim), pods),
@@ -89,7 +89,7 @@ export const isWithoutAttributes = (subject: Subject): boolean => {
 }
 
 /** Builds the situation from the objects. Pure. */
-function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situation {
+function buildSituation({ claim, volume }: Subject, deps: SituationDeps): Situation {
   const { gates, driverName, canModify, responses, lookUpClass } = deps
   const areClassesEnabled = gates.enabled('VolumeAttributesClass')
   const isIoEnabled = deps.isIoSupported && gates.enabled('VolumeProvisionedIO')

@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => fixture.close())
 
 const isBeingDeleted = async (name: string) => (await fixture.pod(name))?.metadata.deletionTimestamp !== undefined
-const disruptionOf = async (name: string) =>
+const readDisruption = async (name: string) =>
   (await fixture.pod(name))?.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
 const evictionMessages = () =>
   fixture.events.filter(({ reason }) => reason === 'TaintManagerEviction').map(({ message }) => message)
@@ -49,7 +49,7 @@ describe('eviction', () => {
     expect(await isBeingDeleted('short-toleration')).toBe(false)
     await fixture.advance(2_000)
     expect(await isBeingDeleted('short-toleration')).toBe(true)
-    expect(await disruptionOf('short-toleration')).toMatchObject({ status: 'True', reason: 'DeletionByTaintManager' })
+    expect(await readDisruption('short-toleration')).toMatchObject({ status: 'True', reason: 'DeletionByTaintManager' })
     await fixture.advance(268_000)
     expect(await isBeingDeleted('default-toleration')).toBe(false)
     await fixture.advance(2_000)

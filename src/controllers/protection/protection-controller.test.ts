@@ -185,7 +185,7 @@ describe('createProtectionControllers', () => {
 
   const createClass = (name: string) =>
     server.post(CLASSES, { metadata: { name }, driverName: 'd.example.com', parameters: { iops: '1' } })
-  const finalizersOf = async (path: string) => (await server.get(path)).json.metadata.finalizers
+  const readFinalizers = async (path: string) => (await server.get(path)).json.metadata.finalizers
 
   it('VAC-9 retries adding the finalizer to an existing class and removing it', async () => {
     await stop()
@@ -200,7 +200,7 @@ describe('createProtectionControllers', () => {
     }))
     await createClass('gold')
     await server.patch(`${CLASSES}/gold`, { metadata: { finalizers: null } }, 'merge')
-    const isProtected = async () => (await finalizersOf(`${CLASSES}/gold`))?.[0] === 'kubernetes.io/vac-protection'
+    const isProtected = async () => (await readFinalizers(`${CLASSES}/gold`))?.[0] === 'kubernetes.io/vac-protection'
     await waitUntil(isProtected, 'the class to be protected')
     expect(failures).toBe(-1)
     failures = 2
@@ -215,7 +215,7 @@ describe('createProtectionControllers', () => {
     await createClass('gold')
     await server.patch(`${CLASSES}/gold`, { metadata: { finalizers: null } }, 'merge')
     await waitUntilIdle()
-    expect(await finalizersOf(`${CLASSES}/gold`)).toBeUndefined()
+    expect(await readFinalizers(`${CLASSES}/gold`)).toBeUndefined()
   })
 
   it('VAC-9 (63, 64) keeps a class while a claim requests it, has it or is being modified to it', async () => {
@@ -263,7 +263,7 @@ describe('createProtectionControllers', () => {
 
   it('VAC-9 keeps the class of a retained volume after the claim was deleted', async () => {
     await createClass('gold')
-    expect(await finalizersOf(`${CLASSES}/gold`)).toEqual(['kubernetes.io/vac-protection'])
+    expect(await readFinalizers(`${CLASSES}/gold`)).toEqual(['kubernetes.io/vac-protection'])
     const csi = { driver: 'd.example.com', volumeHandle: 'h' }
     const spec = {
       capacity: { storage: '1Gi' },

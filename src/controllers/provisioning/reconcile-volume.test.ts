@@ -45,7 +45,7 @@ const setPhase = (name: string, phase: string) =>
     { subresource: 'status' },
   )
 const isDeleted = (name: string) => async () => (await fixture.volume(name)) === undefined
-const finalizersOf = async (name: string) => (await fixture.volume(name))?.metadata.finalizers ?? []
+const readFinalizers = async (name: string) => (await fixture.volume(name))?.metadata.finalizers ?? []
 const patchVolume = (name: string, body: object) =>
   fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
 
@@ -244,7 +244,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
     expect(fixture.events).toMatchObject([
       { reason: 'VolumeFailedDelete', message: 'foreign source; nothing was changed' },
     ])
-    expect(await finalizersOf('pv')).toContain(FINALIZER)
+    expect(await readFinalizers('pv')).toContain(FINALIZER)
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
     await fixture.waitUntil(isDeleted('pv'), 'the deletion of the object', fixture.runOtherControllers)
     expect(fixture.storage.assets.has('pv')).toBe(true)
@@ -292,18 +292,21 @@ describe('the provisioner finalizer of volumes', () => {
     await createVolume('static', { provisionedBy: null, finalizers: [] })
     await setPhase('static', 'Bound')
     fixture.start()
-    await fixture.waitUntil(async () => (await finalizersOf('static')).includes(FINALIZER), 'the finalizer to be added')
+    await fixture.waitUntil(
+      async () => (await readFinalizers('static')).includes(FINALIZER),
+      'the finalizer to be added',
+    )
     await patchVolume('static', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     await fixture.waitUntil(
-      async () => !(await finalizersOf('static')).includes(FINALIZER),
+      async () => !(await readFinalizers('static')).includes(FINALIZER),
       'the finalizer to be removed',
     )
     await patchVolume('static', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
     await fixture.waitUntil(
-      async () => (await finalizersOf('static')).includes(FINALIZER),
+      async () => (await readFinalizers('static')).includes(FINALIZER),
       'the finalizer to be set again',
     )
-    expect(await finalizersOf('static')).toContain('kubernetes.io/pv-protection')
+    expect(await readFinalizers('static')).toContain('kubernetes.io/pv-protection')
   })
 
   it('PROV-15 is removed if the policy is changed to Retain, so that the PV can be deleted without its storage', async () => {
@@ -367,7 +370,10 @@ describe('reconcileVolume of a released volume that may be in use', () => {
       await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     }
     fixture.start({ intercept })
-    await fixture.waitUntil(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'the finalizer to be removed')
+    await fixture.waitUntil(
+      async () => !(await readFinalizers('pv')).includes(FINALIZER),
+      'the finalizer to be removed',
+    )
     expect(isChanged).toBe(true)
     expect(fixture.storage.deletes).toEqual([])
   })

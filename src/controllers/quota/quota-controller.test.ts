@@ -56,7 +56,7 @@ const createClaim = async (name: string, storage: string) => {
   const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } } }
   expect((await server.post(CLAIMS, { metadata: { name }, spec })).status).toBe(201)
 }
-const statusOf = async (name: string) => (await server.get(`${QUOTAS}/${name}`)).json.status
+const readStatus = async (name: string) => (await server.get(`${QUOTAS}/${name}`)).json.status
 const differencesTotal = async () =>
   (await registry.getSingleMetric('stowage_quota_differences_total')?.get())?.values[0]?.value
 const verificationsTotal = async () =>
@@ -69,8 +69,8 @@ describe('createQuotaController', () => {
     start()
     const hard = { 'requests.storage': '2Gi', persistentvolumeclaims: '10', 'count/configmaps': '5', pods: '1' }
     await createQuota('team', hard)
-    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
-    expect(await statusOf('team')).toEqual({
+    await waitUntil(async () => (await readStatus('team')) !== undefined, 'the usage to be counted')
+    expect(await readStatus('team')).toEqual({
       hard,
       used: { 'requests.storage': '4Gi', persistentvolumeclaims: '2', 'count/configmaps': '0', pods: '0' },
     })
@@ -80,14 +80,14 @@ describe('createQuotaController', () => {
     start()
     await createClaim('a', '1Gi')
     await createQuota('team', { persistentvolumeclaims: '10' })
-    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
+    await waitUntil(async () => (await readStatus('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '5Gi' } } }, 'merge')
     await waitUntil(
-      async () => (await statusOf('team')).used['requests.storage'] === '1Gi',
+      async () => (await readStatus('team')).used['requests.storage'] === '1Gi',
       'the usage of the new key to be counted',
     )
     await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '6Gi' } } }, 'merge')
-    expect(await statusOf('team')).toEqual({
+    expect(await readStatus('team')).toEqual({
       hard: { persistentvolumeclaims: '10', 'requests.storage': '6Gi' },
       used: { persistentvolumeclaims: '1', 'requests.storage': '1Gi' },
     })
@@ -105,10 +105,10 @@ describe('createQuotaController', () => {
       },
     }))
     await createQuota('team', { persistentvolumeclaims: '10' })
-    await waitUntil(async () => reads > 0 && (await statusOf('team')) !== undefined, 'the usage to be counted')
-    expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
+    await waitUntil(async () => reads > 0 && (await readStatus('team')) !== undefined, 'the usage to be counted')
+    expect((await readStatus('team')).used).toEqual({ persistentvolumeclaims: '1' })
     await waitUntil(() => queueStates().length === 0, 'the queue to be empty')
-    expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
+    expect((await readStatus('team')).used).toEqual({ persistentvolumeclaims: '1' })
   })
 
   it('SYS-4 verifies periodically and finds no difference', async () => {
@@ -124,10 +124,10 @@ describe('createQuotaController', () => {
     start()
     await createClaim('a', '1Gi')
     await createQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
-    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
+    await waitUntil(async () => (await readStatus('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team/status`, { status: { used: { persistentvolumeclaims: '7' } } }, 'merge')
     await waitUntil(
-      async () => (await statusOf('team')).used.persistentvolumeclaims === '1',
+      async () => (await readStatus('team')).used.persistentvolumeclaims === '1',
       'the usage to be repaired',
     )
     expect(await differencesTotal()).toBe(1)
@@ -142,15 +142,15 @@ describe('createQuotaController', () => {
     await createClaim('a', '1Gi')
     const hard = { persistentvolumeclaims: '10' }
     await createQuota('team', hard)
-    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
+    await waitUntil(async () => (await readStatus('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team/status`, { status: { hard: { persistentvolumeclaims: '99' } } }, 'merge')
     await waitUntil(
-      async () => (await statusOf('team')).hard.persistentvolumeclaims === '10',
+      async () => (await readStatus('team')).hard.persistentvolumeclaims === '10',
       'status.hard to be restored',
     )
     await server.patch(`${QUOTAS}/team/status`, { status: { hard: { pods: '1' }, used: { pods: '1' } } }, 'merge')
-    await waitUntil(async () => (await statusOf('team')).used.pods === undefined, 'status.used to be restored')
-    expect(await statusOf('team')).toEqual({ hard, used: { persistentvolumeclaims: '1' } })
+    await waitUntil(async () => (await readStatus('team')).used.pods === undefined, 'status.used to be restored')
+    expect(await readStatus('team')).toEqual({ hard, used: { persistentvolumeclaims: '1' } })
     expect(await differencesTotal()).toBe(0)
   })
 
@@ -168,7 +168,7 @@ describe('createQuotaController', () => {
     await createQuota('team', { persistentvolumeclaims: '1000' })
     await waitUntil(() => reads >= 5, 'several rounds of verification')
     expect(await differencesTotal()).toBe(0)
-    expect((await statusOf('team')).used.persistentvolumeclaims).toBe(String(reads + 1))
+    expect((await readStatus('team')).used.persistentvolumeclaims).toBe(String(reads + 1))
   })
 
   it('SYS-4 does not change quotas on a server that maintains them itself', async () => {
@@ -178,6 +178,6 @@ describe('createQuotaController', () => {
       () => queueStates().some(({ message }) => message?.includes('maintains quotas itself') ?? false),
       'the message to be reported',
     )
-    expect(await statusOf('team')).toBeUndefined()
+    expect(await readStatus('team')).toBeUndefined()
   })
 })

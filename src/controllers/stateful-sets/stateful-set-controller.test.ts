@@ -10,7 +10,7 @@ afterEach(() => fixture.close())
 
 const getSet = async () => (await fixture.server.get(`${SETS}/web`)).json
 const getPod = async (name: string) => (await fixture.server.get(`${PODS}/${name}`)).json
-const imagesOf = async () => (await fixture.list(PODS)).map(({ spec }) => spec.containers[0].image)
+const readImages = async () => (await fixture.list(PODS)).map(({ spec }) => spec.containers[0].image)
 const ownersOf = ({ metadata }: Json) =>
   (metadata.ownerReferences ?? []).map(({ kind, name }: Json) => `${kind}/${name}`)
 const isReady = async () => {
@@ -72,7 +72,7 @@ describe('the stateful set controller', () => {
     await startReadySet({ revisionHistoryLimit: 1 })
     for (const name of ['v2', 'v3', 'v1']) {
       await fixture.patchSet(image(name))
-      await fixture.settle(async () => (await isReady()) && (await imagesOf()).every((other) => other === name), name)
+      await fixture.settle(async () => (await isReady()) && (await readImages()).every((other) => other === name), name)
     }
     const numbers = async () => (await fixture.list(REVISIONS)).map(({ revision }) => revision).sort()
     await fixture.settle(async () => (await numbers()).length === 2, 'the history to be truncated')
@@ -87,17 +87,17 @@ describe('the stateful set controller', () => {
   it('SYS-27 replaces an unready pod of a reverted rollout only after the user deletes it', async () => {
     await startReadySet()
     await fixture.patchSet(image('broken'))
-    await fixture.settle(async () => (await imagesOf()).includes('broken'), 'the broken pod')
+    await fixture.settle(async () => (await readImages()).includes('broken'), 'the broken pod')
     await fixture.patchSet(image('v1'))
     const isObserved = async () => {
       const { status, metadata } = await getSet()
       return status.observedGeneration === metadata.generation
     }
     await fixture.settle(isObserved, 'the revert to be observed')
-    expect(await imagesOf()).toEqual(['v1', 'v1', 'broken'])
+    expect(await readImages()).toEqual(['v1', 'v1', 'broken'])
     await fixture.server.delete(`${PODS}/web-2`)
     await fixture.settle(isReady, 'the pod to be replaced')
-    expect(await imagesOf()).toEqual(['v1', 'v1', 'v1'])
+    expect(await readImages()).toEqual(['v1', 'v1', 'v1'])
   })
 
   it('SYS-27 makes the set or its pods the owners of claims according to the retention policy', async () => {

@@ -39,7 +39,7 @@ export async function watchCgroups(root: string, onCreate: () => void): Promise<
         return false // it was removed, or no watch is left
       }
     }
-    for (const child of await childrenOf(path)) if (await add(child)) isNew = true
+    for (const child of await listChildren(path)) if (await add(child)) isNew = true
     return isNew
   }
 
@@ -61,7 +61,7 @@ export async function watchCgroups(root: string, onCreate: () => void): Promise<
   }
 }
 
-const childrenOf = async (path: string): Promise<string[]> =>
+const listChildren = async (path: string): Promise<string[]> =>
   (await readdir(path, { withFileTypes: true }).catch(() => []))
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => join(path, name))

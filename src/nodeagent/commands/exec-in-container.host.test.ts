@@ -76,7 +76,7 @@ describe.skipIf(skipMessage)(`commands in a running container${skipMessage ? ` (
 
   const exec = (script: string, options: { stdin?: boolean; tty?: boolean } = {}) =>
     containers.exec(pod, 'main', { command: ['sh', '-c', script], ...options })
-  const outcomeOf = async (process: ContainerProcess) => {
+  const waitForOutcome = async (process: ContainerProcess) => {
     const [out, err, code] = await Promise.all([
       text(process.stdout),
       process.stderr ? text(process.stderr) : '',
@@ -87,13 +87,13 @@ describe.skipIf(skipMessage)(`commands in a running container${skipMessage ? ` (
 
   it('SYS-26 runs with the volumes, the working directory and the environment of the container', async () => {
     const process = await exec('pwd; cat greeting; echo "$COLOR" >&2; exit 7')
-    expect(await outcomeOf(process)).toEqual({ out: '/data\nhello\n', err: "it's blue\n", code: 7 })
+    expect(await waitForOutcome(process)).toEqual({ out: '/data\nhello\n', err: "it's blue\n", code: 7 })
   })
 
   it('SYS-26 passes stdin to the command until it ends', async () => {
     const process = await exec('cat; echo end', { stdin: true })
     process.stdin!.end('input\n')
-    expect(await outcomeOf(process)).toEqual({ out: 'input\nend\n', err: '', code: 0 })
+    expect(await waitForOutcome(process)).toEqual({ out: 'input\nend\n', err: '', code: 0 })
   })
 
   it('SYS-26 gives the command a terminal with echo, and changes its size', async () => {
@@ -132,14 +132,14 @@ describe.skipIf(skipMessage)(`commands in a running container${skipMessage ? ` (
   }
 
   it('SYS-26 reports a signal as 128 plus its number', async () => {
-    expect(await outcomeOf(await exec('kill -TERM $$'))).toMatchObject({ code: 143 })
+    expect(await waitForOutcome(await exec('kill -TERM $$'))).toMatchObject({ code: 143 })
   })
 
   it("SYS-26 uses the machine's tools, not those in the container's PATH", async () => {
-    expect(await outcomeOf(await exec('id -G'))).toMatchObject({ code: 0 })
+    expect(await waitForOutcome(await exec('id -G'))).toMatchObject({ code: 0 })
     const process = await exec('echo "$PATH"', { tty: true })
     await process.resize({ columns: 91, rows: 31 })
-    expect((await outcomeOf(process)).out).toContain('/bin:/data/tools:')
+    expect((await waitForOutcome(process)).out).toContain('/bin:/data/tools:')
     expect(existsSync(replacedFile)).toBe(false)
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { startTicksOf } from '../../host/process-identity.ts'
+import { readStartTicks } from '../../host/process-identity.ts'
 import { createMemoryDisk } from '../disk/memory-disk.ts'
 import { formatPid, readRun, runFiles } from './run-records.ts'
 
@@ -18,7 +18,7 @@ describe('readRun', () => {
   const LOST_RUN = { is: 'ended', code: 137, isLost: true, isKilled: false, ...TIMES }
 
   it('SYS-7 returns running until the process has written its exit code', async () => {
-    const pid = formatPid(process.pid, await startTicksOf(process.pid))
+    const pid = formatPid(process.pid, await readStartTicks(process.pid))
     const ended = { is: 'ended', code: 3, isLost: false, isKilled: false, ...TIMES }
     expect(await readRecords({ pid, exit: '' })).toEqual({ is: 'running', pid: process.pid, ...TIMES })
     expect(await readRecords({ pid, exit: '3\n' })).toEqual(ended)
@@ -26,7 +26,7 @@ describe('readRun', () => {
   })
 
   it('SYS-26 returns starting until the command runs, and the reason if it cannot', async () => {
-    const pid = formatPid(process.pid, await startTicksOf(process.pid))
+    const pid = formatPid(process.pid, await readStartTicks(process.pid))
     expect(await readRecords({ pid, exit: '', start: '' })).toMatchObject({ is: 'starting' })
     expect(await readRecords({ pid, exit: '', start: 'ok\n' })).toMatchObject({ is: 'running' })
     expect(await readRecords({ pid, exit: '127 5\n', start: 'not found\n' })).toMatchObject({
@@ -46,11 +46,11 @@ describe('readRun', () => {
   })
 
   it('SYS-7 returns a lost run for PID 1, whose process group is every process', async () => {
-    expect(await readRecords({ pid: formatPid(1, await startTicksOf(1)) })).toEqual(LOST_RUN)
+    expect(await readRecords({ pid: formatPid(1, await readStartTicks(1)) })).toEqual(LOST_RUN)
   })
 
   it('SYS-7 returns a lost run if the start time of the process was not recorded', async () => {
-    expect(await startTicksOf(2 ** 30)).toBe('')
+    expect(await readStartTicks(2 ** 30)).toBe('')
     expect(await readRecords({ pid: formatPid(2 ** 30, '') })).toEqual(LOST_RUN)
   })
 })

@@ -9,7 +9,7 @@
 //   containers/<name>/<run>/stdout, stderr   named pipes for the output, while it is captured; stdin: for the input
 //   containers/<name>/<run>/log              the output, in the log format of CRI
 import { join } from 'node:path'
-import { startTicksOf } from '../../host/process-identity.ts'
+import { readStartTicks } from '../../host/process-identity.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 
 export interface RunFiles {
@@ -79,7 +79,7 @@ export async function readRun(files: RunFiles, disk: NodeDisk): Promise<RunState
   // An agent of an earlier version did not create the file. Its commands run.
   const start = ((await disk.readText(files.start)) ?? STARTED).trim()
   // If the start time is empty, the process ended before the agent could read it.
-  const isAlive = startTicks !== '' && (await startTicksOf(pid)) === startTicks
+  const isAlive = startTicks !== '' && (await readStartTicks(pid)) === startTicks
   // Read after the check, because the process writes its exit code before it ends. The file is empty while it runs.
   const [code, endedMs] = parseNumbers((await disk.readText(files.exit)) ?? '')
   if (isAlive && code === undefined) return { is: start === STARTED ? 'running' : 'starting', pid, ...times }

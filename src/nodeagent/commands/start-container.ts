@@ -6,7 +6,7 @@ import type { Stored } from '../../api/kind.ts'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Clock } from '../../base/clock.ts'
-import { startTicksOf } from '../../host/process-identity.ts'
+import { readStartTicks } from '../../host/process-identity.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
 import type { NodeResources } from '../pods/downward-fields.ts'
@@ -147,7 +147,7 @@ export async function createContainerStarter(deps: ContainerStarterDeps) {
         deps.onExit(uid)
       })
       if (tty) await waitForPid(files, launchedProcess)
-      else await disk.writeText(files.pid, formatPid(launchedProcess.pid, await startTicksOf(launchedProcess.pid)))
+      else await disk.writeText(files.pid, formatPid(launchedProcess.pid, await readStartTicks(launchedProcess.pid)))
       return waitUntilStarted(files)
     },
   }

@@ -16,21 +16,21 @@ describe.skipIf(skipMessage)(`applyFsGroup${skipMessage ? ` (${skipMessage})` : 
     await symlink(outsideDirectory, join(root, 'l'))
     const { gid: outsideGid } = await lstat(outsideDirectory)
     await applyFsGroup(root, { group: 4321, readOnly: false, onlyOnRootMismatch: true })
-    const groupAndModeOf = async (path: string) => {
+    const readGroupAndMode = async (path: string) => {
       const { gid, mode } = await lstat(path)
       return [gid, (mode & 0o7777).toString(8)]
     }
-    expect(await groupAndModeOf(root)).toEqual([4321, '2770'])
-    expect(await groupAndModeOf(join(root, 'd'))).toEqual([4321, '2770'])
-    expect(await groupAndModeOf(join(root, 'd', 'f'))).toEqual([4321, '660'])
+    expect(await readGroupAndMode(root)).toEqual([4321, '2770'])
+    expect(await readGroupAndMode(join(root, 'd'))).toEqual([4321, '2770'])
+    expect(await readGroupAndMode(join(root, 'd', 'f'))).toEqual([4321, '660'])
     expect((await lstat(join(root, 'l'))).gid).toBe(4321)
     expect((await lstat(outsideDirectory)).gid).toBe(outsideGid)
 
     await writeFile(join(root, 'd', 'new'), 'x', { mode: 0o600 })
     await applyFsGroup(root, { group: 4321, readOnly: false, onlyOnRootMismatch: true })
-    expect((await groupAndModeOf(join(root, 'd', 'new')))[1]).toBe('600')
+    expect((await readGroupAndMode(join(root, 'd', 'new')))[1]).toBe('600')
     await applyFsGroup(root, { group: 4321, readOnly: false, onlyOnRootMismatch: false })
-    expect((await groupAndModeOf(join(root, 'd', 'new')))[1]).toBe('660')
+    expect((await readGroupAndMode(join(root, 'd', 'new')))[1]).toBe('660')
     expect(await readFile(join(root, 'd', 'f'), 'utf8')).toBe('x')
     await rm(root, { recursive: true })
     await rm(outsideDirectory, { recursive: true })

@@ -36,9 +36,9 @@ describe('makeSubPath', () => {
     await chmod(join(volume, 'existing'), 0o700)
     await makeSubPath(volume, 'new/inner')
     await makeSubPath(volume, 'existing')
-    const modeOf = async (...segments: string[]) => (await stat(join(volume, ...segments))).mode & 0o7777
-    expect([await modeOf('new'), await modeOf('new', 'inner')]).toEqual([0o2775, 0o2775])
-    expect(await modeOf('existing')).toBe(0o700)
+    const readMode = async (...segments: string[]) => (await stat(join(volume, ...segments))).mode & 0o7777
+    expect([await readMode('new'), await readMode('new', 'inner')]).toEqual([0o2775, 0o2775])
+    expect(await readMode('existing')).toBe(0o700)
     await rm(volume, { recursive: true })
   })
 })

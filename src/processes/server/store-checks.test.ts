@@ -6,7 +6,7 @@ import { addStoreChecks } from './store-checks.ts'
 const damageOf = (name: string, revision: number) =>
   new DamagedRecordError({ key: `core/configmaps/default/${name}`, revision, reason: 'x' })
 
-async function readyzOf(
+async function readReadyz(
   damaged: readonly DamagedRecordError[],
   { isAuthenticated = true, isShared = false }: { isAuthenticated?: boolean; isShared?: boolean } = {},
 ): Promise<{ status: number; text: string }> {
@@ -21,8 +21,8 @@ async function readyzOf(
 }
 
 it('SYS-20 fails readiness if records are damaged, and names the first three', async () => {
-  expect(await readyzOf([])).toMatchObject({ status: 200, text: expect.stringContaining('[+]store-records ok') })
-  const { status, text } = await readyzOf(['a', 'b', 'c', 'd'].map((name, index) => damageOf(name, index + 7)))
+  expect(await readReadyz([])).toMatchObject({ status: 200, text: expect.stringContaining('[+]store-records ok') })
+  const { status, text } = await readReadyz(['a', 'b', 'c', 'd'].map((name, index) => damageOf(name, index + 7)))
   expect(status).toBe(503)
   expect(text).toContain('[+]store ok')
   expect(text).toContain(
@@ -33,13 +33,13 @@ it('SYS-20 fails readiness if records are damaged, and names the first three', a
 })
 
 it('SYS-20 reports only the number of damaged records to unauthenticated clients', async () => {
-  const { status, text } = await readyzOf([damageOf('a', 7)], { isAuthenticated: false })
+  const { status, text } = await readReadyz([damageOf('a', 7)], { isAuthenticated: false })
   expect(status).toBe(503)
   expect(text).toContain('[-]store-records failed: 1 record is damaged; authenticate to see which\n')
 })
 
 it('SYS-20 suggests an etcd snapshot instead of `stowage store check` if the store is etcd', async () => {
-  const { text } = await readyzOf([damageOf('a', 7)], { isShared: true })
+  const { text } = await readReadyz([damageOf('a', 7)], { isShared: true })
   expect(text).toContain('[+]etcd ok')
   expect(text).toContain('"a" in namespace "default" at revision 7; restore etcd from a snapshot\n')
 })

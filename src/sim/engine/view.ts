@@ -174,7 +174,7 @@ export function createViewWithoutStore({
       return !(previousWrite?.revision === revision && previousWrite.isDeleted === (value === undefined))
     })
     if (newWrites.length === 0) return
-    const changes = newWrites.flatMap(changesOf)
+    const changes = newWrites.flatMap(applyWrite)
     for (const check of writeChecks) check(newWrites)
     if (newWrites.some(({ key }) => !key.startsWith(LEASES) && !EVENTS.some((prefix) => key.startsWith(prefix)))) {
       changedMs = nowMs()
@@ -183,7 +183,7 @@ export function createViewWithoutStore({
     if (mergedChanges.length > 0) for (const check of checks) check(mergedChanges)
   }
 
-  function changesOf({ key, value, revision }: StoreWrite): Change[] {
+  function applyWrite({ key, value, revision }: StoreWrite): Change[] {
     const existed = revisions.get(key)?.isDeleted === false
     revisions.set(key, { revision, isDeleted: value === undefined })
     if (existed !== (value !== undefined)) addCount(key, value === undefined ? -1 : 1)

@@ -43,7 +43,7 @@ const restore = (storeName: string, ...archives: string[]) =>
   restoreStore({ dir: pathOf(storeName), archives: archives.map(sourceOf) })
 
 /** Returns the current entries with their revisions. */
-async function contentOf(store: Store): Promise<string[]> {
+async function readContent(store: Store): Promise<string[]> {
   const { entries } = await store.list({ prefix: '' })
   return entries.map(({ key, value, modRevision, createRevision }) => {
     return `${key} ${Buffer.from(value).toString()} ${modRevision} ${createRevision}`
@@ -52,7 +52,7 @@ async function contentOf(store: Store): Promise<string[]> {
 
 async function contentOfDir(name: string): Promise<{ revision: number; content: string[] }> {
   const store = await openLmdbStore({ dir: pathOf(name), clock: manualClock() })
-  const result = { revision: store.revision, content: await contentOf(store) }
+  const result = { revision: store.revision, content: await readContent(store) }
   await store.close()
   return result
 }
@@ -94,7 +94,7 @@ describe('a backup archive', () => {
     await remove(store, 'c')
     await put(store, 'a', 'again')
     const thirdManifest = await dump('store', 'third', secondManifest)
-    const expectedContent = { revision: store.revision, content: await contentOf(store) }
+    const expectedContent = { revision: store.revision, content: await readContent(store) }
     await store.close()
     expect(thirdManifest).toMatchObject({
       since: secondManifest.revision,

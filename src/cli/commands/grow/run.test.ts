@@ -70,7 +70,7 @@ const createClaim = async (name: string, { size = '10Gi', labels = { app: 'db' }
 }
 const getClaim = async (name: string) => (await fixture.get(`${CLAIMS}/${name}`)).json
 const requestOf = async (name: string) => (await getClaim(name)).spec.resources.requests.storage
-const recordOf = async (name: string) =>
+const readRecord = async (name: string) =>
   JSON.parse((await getClaim(name)).metadata.annotations?.[GROW_RECORD] ?? 'null')
 
 let randomCalls = 0
@@ -240,7 +240,7 @@ describe('stowage grow', () => {
     expect(output).toContain('default/b  lowered    its request went from 20Gi to 10Gi, the size of its volume')
     expect(output).toContain('default/a  unchanged  it has 20Gi')
     expect([await requestOf('a'), await requestOf('b')]).toEqual(['20Gi', '10Gi'])
-    expect(await recordOf('b')).toBeNull()
+    expect(await readRecord('b')).toBeNull()
     expect(() => readUndoRequest([], { ...flags, to: '1Gi' })).toThrow('Set --undo without --to and --by.')
   })
 
@@ -496,7 +496,7 @@ describe('stowage grow --by', () => {
       }
       for (const name of names) {
         expect(await requestOf(`${name}-${crashPoint}`), `after write ${crashPoint}`).toBe('15Gi')
-        expect(await recordOf(`${name}-${crashPoint}`)).toMatchObject({ closed: true })
+        expect(await readRecord(`${name}-${crashPoint}`)).toMatchObject({ closed: true })
       }
       expect((await grow({ selector, by: '5Gi' })).code, 'a new run grows again').toBe(0)
       for (const name of names) expect(await requestOf(`${name}-${crashPoint}`)).toBe('20Gi')
@@ -533,7 +533,7 @@ describe('stowage grow --by', () => {
     await setStatus('a', { capacity: { storage: '15Gi' } })
     controller = (_name, storage) => ({ capacity: { storage } })
     expect((await grow({ names: ['a'], to: '18Gi' })).code).toBe(0)
-    expect(await recordOf('a')).toBeNull()
+    expect(await readRecord('a')).toBeNull()
   })
 
   it('PLUS-13 accepts another amount after --to confirms the size of an interrupted run', async () => {

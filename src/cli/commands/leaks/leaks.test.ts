@@ -23,8 +23,8 @@ const without = (...names: readonly string[]): LeaksFixtureOptions => ({
 })
 
 const find = ({ deps }: Fixture, options: FindOptions = OPTIONS) => findLeaks(deps, options)
-const leaksOf = async (fixture: Fixture): Promise<readonly Leak[]> => (await find(fixture)).report.leaks
-const reasons = async (fixture: Fixture): Promise<string[]> => (await leaksOf(fixture)).map(({ reason }) => reason)
+const listLeaks = async (fixture: Fixture): Promise<readonly Leak[]> => (await find(fixture)).report.leaks
+const reasons = async (fixture: Fixture): Promise<string[]> => (await listLeaks(fixture)).map(({ reason }) => reason)
 
 /** Adopts or deletes as the command does after confirmation, and advances the clock past the grace period. */
 async function change(fixture: Fixture, request: Partial<ChangeRequest> & Pick<ChangeRequest, 'action'>) {
@@ -73,7 +73,7 @@ describe('findLeaks', () => {
         return listVolumes({ ...request, maxEntries: 2 } as never)
       },
     })
-    const leaks = await leaksOf(fixture)
+    const leaks = await listLeaks(fixture)
     expect(leaks.map(({ handle }) => handle)).toEqual(handles.slice(1))
     expect(leaks[0]).toMatchObject({ reason: 'VolumeWithoutPV', sizeBytes: GIB, message: 'no PV has this volume' })
     expect(pages.length).toBe(6) // three pages per check
@@ -112,7 +112,7 @@ describe('findLeaks', () => {
     const body = { status: { phase: 'Released' } }
     const patch = { type: 'merge' as const, body }
     await fixture.admin.patch(persistentVolumeKind, { name: 'released' }, patch, { subresource: 'status' })
-    expect(await leaksOf(fixture)).toMatchObject([
+    expect(await listLeaks(fixture)).toMatchObject([
       { reason: 'PVWithoutVolume', object: 'lost', handle: 'vol-gone', sizeBytes: GIB },
       { reason: 'HandleOfTwoPVs', handle, message: expect.stringContaining('the PVs one, two have the same volume') },
     ])
@@ -134,7 +134,7 @@ describe('findLeaks', () => {
         return page
       },
     })
-    expect(await leaksOf(fixture)).toMatchObject([
+    expect(await listLeaks(fixture)).toMatchObject([
       { reason: 'WrongSize', object: 'small', message: 'the PV has 2Gi, the driver says 1Gi' },
       { reason: 'WrongAttributes', object: 'other', message: expect.stringContaining('differ') },
     ])
@@ -164,7 +164,7 @@ describe('findLeaks', () => {
         { type: 'merge', body: { status: { attached: true } } },
         { subresource: 'status' },
       )
-    expect(await leaksOf(fixture)).toMatchObject([
+    expect(await listLeaks(fixture)).toMatchObject([
       { reason: 'PublishedWithoutAttachment', handle: published, node: 'node-1' },
       { reason: 'AttachmentNotPublished', object: 'va-attached', node: 'worker' },
     ])
@@ -178,12 +178,12 @@ describe('findLeaks', () => {
     const { snapshot } = await fixture.driver.controller.createSnapshot({ name: 's', sourceVolumeId: volume } as never)
     const handle = snapshot!.snapshotId
     contents.push({ metadata: { name: 'lost' }, spec: { driver: DRIVER }, status: { snapshotHandle: 'snap-gone' } })
-    expect(await leaksOf(fixture)).toMatchObject([
+    expect(await listLeaks(fixture)).toMatchObject([
       { reason: 'SnapshotWithoutContent', handle, createdAt: expect.any(String) },
       { reason: 'ContentWithoutSnapshot', object: 'lost' },
     ])
     contents.push({ metadata: { name: 'creating' }, spec: { driver: DRIVER } })
-    expect((await leaksOf(fixture))[0]!.leftBecause).toContain('VolumeSnapshotContent creating')
+    expect((await listLeaks(fixture))[0]!.leftBecause).toContain('VolumeSnapshotContent creating')
     contents[1] = { metadata: { name: 'static' }, spec: { driver: DRIVER, source: { snapshotHandle: handle } } }
     expect(await reasons(fixture)).toEqual(['ContentWithoutSnapshot'])
     const unserved = await createLeaksFixture()
@@ -213,7 +213,7 @@ describe('findLeaks', () => {
         return page
       },
     })
-    expect(await leaksOf(fixture)).toEqual([])
+    expect(await listLeaks(fixture)).toEqual([])
     await fixture.admin.delete(podKind, { namespace: 'default', name: 'web' }, { gracePeriodSeconds: 0 })
     expect(await reasons(fixture)).toEqual(['VolumeWithoutPV'])
   })
@@ -357,7 +357,7 @@ describe('stowage leaks on storage that may have an owner', () => {
     const patch = { type: 'merge' as const, body: { spec: { volumeName: 'gone' } } }
     await fixture.admin.patch(persistentVolumeClaimKind, claim, patch)
     const why = 'the claim default/orders refers to the PV gone, which does not exist'
-    expect((await leaksOf(fixture))[0]).toMatchObject({
+    expect((await listLeaks(fixture))[0]).toMatchObject({
       notDeletedBecause: `it may be the volume of a lost PV: ${why}`,
     })
     expect(await change(fixture, { action: 'delete' })).toEqual([])
@@ -375,7 +375,9 @@ describe('stowage leaks on storage that may have an owner', () => {
       metadata: { name: 'csi-1' },
       spec: { attacher: DRIVER, nodeName: 'node-1', source: { persistentVolumeName: 'gone' } },
     })
-    expect((await leaksOf(fixture))[0]?.notDeletedBecause).toContain('the VolumeAttachment csi-1 refers to the PV gone')
+    expect((await listLeaks(fixture))[0]?.notDeletedBecause).toContain(
+      'the VolumeAttachment csi-1 refers to the PV gone',
+    )
     expect(await change(fixture, { action: 'delete' })).toEqual([])
     expect(await change(fixture, { action: 'adopt' })).toMatchObject([{ handle: 'vol-gone', result: 'adopted' }])
   })
@@ -458,7 +460,7 @@ describe('changeLeaks', () => {
       [snapshot!.snapshotId, 'deleted', undefined],
     ])
     expect(Object.keys(fixture.fake.state.volumes)).toEqual([keptHandle, late])
-    expect(await leaksOf(fixture)).toEqual([])
+    expect(await listLeaks(fixture)).toEqual([])
   })
 
   it('PLUS-8 checks again before a deletion if the earlier one took long', async () => {
@@ -512,7 +514,7 @@ describe('changeLeaks', () => {
         required: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] }] },
       },
     })
-    expect(await leaksOf(fixture)).toEqual([])
+    expect(await listLeaks(fixture)).toEqual([])
     expect(await change(fixture, { action: 'adopt' })).toEqual([])
   })
 

@@ -98,11 +98,11 @@ const createClaims = async (count: number) => {
   for (let index = 0; index < count; index++) await createClaim(`db-${index}`)
 }
 const getClaim = async (name: string) => (await fixture.get(`${CLAIMS}/${name}`)).json
-const classOf = async (name: string) => (await getClaim(name)).spec.volumeAttributesClassName
-const recordOf = async (name: string) =>
+const readClass = async (name: string) => (await getClaim(name)).spec.volumeAttributesClassName
+const readRecord = async (name: string) =>
   JSON.parse((await getClaim(name)).metadata.annotations?.[MIGRATE_RECORD] ?? 'null')
 const listClasses = async (count: number) =>
-  Promise.all(Array.from({ length: count }, (_, index) => classOf(`db-${index}`)))
+  Promise.all(Array.from({ length: count }, (_, index) => readClass(`db-${index}`)))
 
 interface Run {
   code: number
@@ -154,7 +154,7 @@ describe('stowage migrate', () => {
     await createClaim('other', { className: 'bronze' })
     const { code, out: output } = await migrate(FORWARD)
     expect(code, output).toBe(0)
-    expect([await listClasses(3), await classOf('other')]).toEqual([['gold', 'gold', 'gold'], 'bronze'])
+    expect([await listClasses(3), await readClass('other')]).toEqual([['gold', 'gold', 'gold'], 'bronze'])
     expect(output).toMatch(/^Operation m-[0-9a-f]{8}: moving 3 claims from silver to gold, 1000\/s\.\n/)
     expect(output).toContain('default/db-0: gold is in effect\n')
     expect(output).toMatch(
@@ -185,9 +185,9 @@ describe('stowage migrate', () => {
     await createClaims(1)
     await createClaim('web', { labels: { app: 'web' } })
     expect((await migrate({ ...FORWARD, selector: 'app=db' })).code).toBe(0)
-    expect([await classOf('db-0'), await classOf('web')]).toEqual(['gold', 'silver'])
+    expect([await readClass('db-0'), await readClass('web')]).toEqual(['gold', 'silver'])
     expect((await migrate({ ...FORWARD, allNamespaces: true })).code).toBe(0)
-    expect(await classOf('web')).toBe('gold')
+    expect(await readClass('web')).toBe('gold')
   })
 
   it('PLUS-4 starts claims at the rate of --rate', async () => {
@@ -222,7 +222,7 @@ describe('stowage migrate', () => {
     expect(secondRun.code, secondRun.out).toBe(0)
     expect(secondRun.out).toContain('moving 7 claims from silver to gold, 1000/s. Resuming an interrupted run.')
     expect(secondRun.out).toContain('10 of 10 claims moved')
-    const ids = new Set(await Promise.all(Array.from({ length: 10 }, async (_, i) => (await recordOf(`db-${i}`)).id)))
+    const ids = new Set(await Promise.all(Array.from({ length: 10 }, async (_, i) => (await readRecord(`db-${i}`)).id)))
     expect(ids.size).toBe(1)
   })
 
@@ -251,9 +251,9 @@ describe('stowage migrate', () => {
     expect(undoRun.code, undoRun.out).toBe(0)
     expect(undoRun.out).toContain('4 of 4 claims moved from gold to silver.')
     expect(await listClasses(4)).toEqual(Array(4).fill('silver'))
-    expect(await classOf('already-gold')).toBe('gold')
+    expect(await readClass('already-gold')).toBe('gold')
     for (let index = 0; index < 4; index++) {
-      expect(await recordOf(`db-${index}`)).toBeNull()
+      expect(await readRecord(`db-${index}`)).toBeNull()
       expect((await getClaim(`db-${index}`)).status.currentVolumeAttributesClassName).toBe('silver')
     }
     await expect(migrate({ undo: true })).rejects.toThrow('there is nothing to undo')
@@ -262,13 +262,13 @@ describe('stowage migrate', () => {
   it('PLUS-4 undoes a completed operation and skips claims that were changed since', async () => {
     await createClaims(3)
     await migrate(FORWARD)
-    expect((await recordOf('db-0')).closed).toBe(true)
+    expect((await readRecord('db-0')).closed).toBe(true)
     await fixture.patch(`${CLAIMS}/db-1`, { spec: { volumeAttributesClassName: 'bronze' } }, 'merge')
     const undoRun = await migrate({ undo: true, from: 'silver' })
     expect(undoRun.code, undoRun.out).toBe(0)
     expect(await listClasses(3)).toEqual(['silver', 'bronze', 'silver'])
     expect(undoRun.out).toContain('default/db-1: its class is now bronze; left unchanged')
-    expect(await recordOf('db-1')).toBeNull()
+    expect(await readRecord('db-1')).toBeNull()
   })
 
   it('PLUS-4 resumes an interrupted migrate and an interrupted --undo', async () => {
@@ -294,7 +294,7 @@ describe('stowage migrate', () => {
       expect(resumedRun.code, resumedRun.out).toBe(0)
       expect(await listClasses(6)).toEqual(Array(6).fill(finalClass))
     }
-    for (let index = 0; index < 6; index++) expect(await recordOf(`db-${index}`)).toBeNull()
+    for (let index = 0; index < 6; index++) expect(await readRecord(`db-${index}`)).toBeNull()
   })
 
   it('PLUS-4 reports a claim as failed after --timeout, with its latest status and warning', async () => {
@@ -352,7 +352,7 @@ describe('stowage migrate', () => {
       'Cannot update the record on all claims (the connection broke): run the same command again.',
     )
     expect((await migrate(FORWARD)).code).toBe(0)
-    for (const name of ['db-0', 'db-1']) expect((await recordOf(name)).closed).toBe(true)
+    for (const name of ['db-0', 'db-1']) expect((await readRecord(name)).closed).toBe(true)
   })
 
   it('PLUS-4 changes nothing if more claims than --max-failures cannot be moved', async () => {
@@ -366,7 +366,11 @@ describe('stowage migrate', () => {
     expect(output).toContain('default/db-0     not begun  nothing was changed, because other claims cannot be moved')
     expect(await listClasses(2)).toEqual(['silver', 'silver'])
     const tolerantRun = await migrate({ ...FORWARD, maxFailures: '1' })
-    expect([tolerantRun.code, await listClasses(2), await classOf('foreign')]).toEqual([1, ['gold', 'gold'], 'silver'])
+    expect([tolerantRun.code, await listClasses(2), await readClass('foreign')]).toEqual([
+      1,
+      ['gold', 'gold'],
+      'silver',
+    ])
   })
 
   it('PLUS-4 validates on the server and changes nothing with --dry-run', async () => {
@@ -374,7 +378,7 @@ describe('stowage migrate', () => {
     const hard = { persistentvolumeclaims: '0' }
     const matchExpressions = [{ scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }]
     const { code, out: output } = await migrate({ ...FORWARD, dryRun: true })
-    expect([code, await listClasses(2), await recordOf('db-0')]).toEqual([0, ['silver', 'silver'], null])
+    expect([code, await listClasses(2), await readRecord('db-0')]).toEqual([0, ['silver', 'silver'], null])
     expect(output).toContain('Would move 2 claims; 0 would be refused. Nothing was changed.')
     await fixture.post('/api/v1/namespaces/default/resourcequotas', {
       metadata: { name: 'no-gold' },

@@ -9,7 +9,7 @@ import type { DriverFacts } from '../../../csi/index.ts'
 import type { DiscoveredDriver } from '../../../processes/discover-driver.ts'
 import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
 import { intentLease, provisionerLease } from '../../../processes/lease-names.ts'
-import { leaseNamespaceOf, runSidecar, type SidecarRun } from '../../../processes/run-sidecar.ts'
+import { resolveLeaseNamespace, runSidecar, type SidecarRun } from '../../../processes/run-sidecar.ts'
 import { readSecretDir } from '../../../processes/secret-dir.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
 import type { ProvisionerSettings } from './command.ts'
@@ -46,7 +46,7 @@ export async function releaseIntents(
 ): Promise<void> {
   const { released, unreleased } = await releaseClaims(client, {
     provisionerName: driver,
-    intentLease: { namespace: await leaseNamespaceOf(run), name: intentLease(driver) },
+    intentLease: { namespace: await resolveLeaseNamespace(run), name: intentLease(driver) },
     signal: run.signal,
   })
   run.write(`Removed the intents of Stowage for ${released.length} claims of ${driver}.\n`)

@@ -115,7 +115,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         }
       }
       const hasSelectedNode = request.selectedNode !== undefined
-      return failureResult(
+      return recordFailure(
         uid,
         classifyCreateFailure(error, { hasSelectedNode, hasTopology: supportsTopology }),
         message,
@@ -181,7 +181,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     return { is: 'failed', failure: unfinishedUids.has(uid) ? 'noChange' : failure, message, isNotCalled: true }
   }
 
-  function failureResult(uid: string, failure: Failure, message: string, details?: OperationDetails): ProvisionResult {
+  function recordFailure(uid: string, failure: Failure, message: string, details?: OperationDetails): ProvisionResult {
     if (failure === 'unfinished') unfinishedUids.add(uid)
     else discardState(uid)
     return { is: 'failed', failure, message, ...(details ? { details } : {}) }
@@ -209,12 +209,12 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       try {
         const request = { volumeId: volume.volumeId, secrets: { ...credentials } }
         await driver.controller.deleteVolume(request, { timeoutMs: remainingMs, signal })
-        return failureResult(uid, 'final', `${problem}. The volume was deleted`)
+        return recordFailure(uid, 'final', `${problem}. The volume was deleted`)
       } catch (error) {
         lastError = messageOf(error)
       }
     }
-    return failureResult(
+    return recordFailure(
       uid,
       'unfinished',
       `${problem}. Cleanup of volume ${preparedRequest.request.name} failed: ${lastError}`,

@@ -51,7 +51,7 @@ async function createSource(apiServer: ServerFixture, options: SourceOptions = {
 }
 
 const messageOf = (result: ProvisionResult) => ('message' in result ? result.message : '')
-const finalizersOf = async (apiServer: ServerFixture) =>
+const readFinalizers = async (apiServer: ServerFixture) =>
   (await apiServer.get(`${CLAIMS}/source`)).json.metadata.finalizers
 
 describe('clone of a claim', () => {
@@ -63,7 +63,7 @@ describe('clone of a claim', () => {
       case: 'volume',
       value: { volumeId: 'handle-of-source' },
     })
-    expect(await finalizersOf(apiServer)).toContain('provisioner.storage.kubernetes.io/cloning-protection')
+    expect(await readFinalizers(apiServer)).toContain('provisioner.storage.kubernetes.io/cloning-protection')
   })
 
   it('PROV-9 allows a larger volume than the source, and rejects a reply that is smaller than requested', async () => {
@@ -123,7 +123,7 @@ describe('clone of a claim', () => {
     expect(result).toMatchObject({ is: 'failed', failure: 'noChange' })
     expect(messageOf(result)).toContain(message)
     expect(driver.createRequests).toEqual([])
-    expect(await finalizersOf(apiServer)).not.toContain('provisioner.storage.kubernetes.io/cloning-protection')
+    expect(await readFinalizers(apiServer)).not.toContain('provisioner.storage.kubernetes.io/cloning-protection')
   })
 
   it('PROV-10 rejects a missing or deleted source, but continues a clone in progress', async () => {

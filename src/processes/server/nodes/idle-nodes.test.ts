@@ -28,7 +28,7 @@ describe('markIdleNodes', () => {
     await client.patch(nodeKind, { name }, { type: 'merge', body }, { subresource: 'status' })
   }
   const mark = (count: number) => markIdleNodes({ dir, count, nameOf: localNodeNames, client, clock: fixture.clock })
-  const statusOf = async (name: string) => {
+  const readStatus = async (name: string) => {
     const { spec, status } = await client.get(nodeKind, { name })
     const readyCondition = status?.conditions?.find(({ type }) => type === 'Ready')
     return {
@@ -40,12 +40,12 @@ describe('markIdleNodes', () => {
 
   it('SYS-1 marks nodes beyond the count as not ready, with a message, and taints them', async () => {
     expect(await mark(1)).toEqual(['node-2', 'node-10'])
-    expect(await statusOf('node-10')).toEqual({
+    expect(await readStatus('node-10')).toEqual({
       ready: 'Unknown',
       message: 'stowage up was started without this node. --nodes 10 starts it again.',
       taints: ['NoSchedule', 'NoExecute'],
     })
-    for (const name of ['node-1', 'other']) expect(await statusOf(name)).toMatchObject({ ready: 'True', taints: [] })
+    for (const name of ['node-1', 'other']) expect(await readStatus(name)).toMatchObject({ ready: 'True', taints: [] })
   })
 
   it('SYS-1 does not change nodes that are already marked', async () => {

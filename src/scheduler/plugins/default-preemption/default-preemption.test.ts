@@ -11,7 +11,7 @@ let writes: string[]
 let failsFrom: number
 let fixture: SchedulerFixture
 
-const recording = (client: Client): Client => ({
+const recordWrites = (client: Client): Client => ({
   ...client,
   patch: (kind, ref, patch, options) => {
     const { status } = patch.body as { status?: { conditions?: { type: string }[]; nominatedNodeName?: string | null } }
@@ -33,7 +33,7 @@ function record(write: string): void {
 beforeEach(async () => {
   writes = []
   failsFrom = Number.POSITIVE_INFINITY
-  fixture = await startSchedulerFixture({ wrapClient: recording })
+  fixture = await startSchedulerFixture({ wrapClient: recordWrites })
   await fixture.createPriority('low', 1)
   await fixture.createPriority('middle', 5)
   await fixture.createPriority('high', 10)

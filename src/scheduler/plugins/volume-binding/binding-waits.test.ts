@@ -222,10 +222,10 @@ describe('preBind of VolumeBinding', () => {
     await fixture.createClass('local')
     for (const name of ['first', 'second']) await fixture.createClaim(name)
     await fixture.createPod('db', { claims: ['first', 'second'] })
-    const selectedNodeOf = async (name: string) => (await fixture.claim(name)).metadata.annotations?.[SELECTED_NODE]
+    const readSelectedNode = async (name: string) => (await fixture.claim(name)).metadata.annotations?.[SELECTED_NODE]
     await fixture.waitUntil(() => fixture.scheduler.queuedPods()[0]?.state === 'backoff', 'the binding to fail')
-    expect([await selectedNodeOf('first'), await selectedNodeOf('second')]).toEqual(['n1', undefined])
+    expect([await readSelectedNode('first'), await readSelectedNode('second')]).toEqual(['n1', undefined])
     isFailing = false
-    await fixture.waitUntil(() => selectedNodeOf('second'), 'the second write')
+    await fixture.waitUntil(() => readSelectedNode('second'), 'the second write')
   })
 })
