@@ -56,6 +56,7 @@ export type Rule =
   | 'order'
   | 'retention'
   | 'set status'
+  | 'growth'
 
 /** Observes the requests that each incarnation of a process sends to the server. */
 export interface ClientObserver {

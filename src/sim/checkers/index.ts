@@ -12,6 +12,7 @@ import type { CheckContext, Problem, Rule } from './context.ts'
 import { createDeletionRequests } from './deletion-requests.ts'
 import { checkDeletions } from './deletions.ts'
 import { createExemptions } from './exemptions.ts'
+import { checkGrowth, findGrowthProblems } from './growth.ts'
 import { checkIntents } from './intents.ts'
 import { checkLeases } from './leases.ts'
 import { checkWrites } from './lost-writes.ts'
@@ -78,6 +79,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
   checkSizes(context)
   checkAttributes(context, classes)
   checkQuotas(context)
+  if (system.setup.autoGrow) checkGrowth(context)
   checkOverlaps(context)
   checkLeases(context)
   checkMounts(context)
@@ -98,6 +100,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
         ...findProblems({ system, view, exemptions, classes, expectedAttributes, events }),
         ...findCacheProblems(),
         ...(hasOperations ? findOperationProblems(system, view) : []),
+        ...(system.setup.autoGrow ? findGrowthProblems(view) : []),
       ]
     },
     watchRetries: () => retries.start(),

@@ -8,6 +8,7 @@ import { assetOf, type ObjectOf, type View } from '../engine/view.ts'
 import { DRIVERS } from '../plan/catalog.ts'
 import { claimsOf, hasEnded, isDeleting, type Problem, parseAsset } from './context.ts'
 import { hasResizer } from './feasibility.ts'
+import { maximumOf } from './growth.ts'
 
 type Operations = Pick<System, 'operationRegistries'>
 
@@ -79,6 +80,7 @@ function hasComponent({ kind, key }: UnreadyObject, system: System, view: View):
 function isExpected({ operation, object }: Operation, unreadyObjects: readonly UnreadyObject[], view: View): boolean {
   if (unreadyObjects.some(({ kind, uid }) => kind === object?.kind && uid === object.uid)) return true
   if (operation === 'Publish') return waitsForDeletedClaim(object?.uid, view)
+  if (operation === 'AutoGrow') return mayGrow(object?.uid, view)
   return (
     operation === 'Attach' &&
     object?.kind === 'PersistentVolume' &&
@@ -87,6 +89,12 @@ function isExpected({ operation, object }: Operation, unreadyObjects: readonly U
         podState(pod) !== undefined && claimsOf(pod, view).some(({ claim }) => claim?.spec?.volumeName === object.name),
     )
   )
+}
+
+/** A claim that should grow and cannot is listed, although it is bound. */
+const mayGrow = (claimUid: string | undefined, view: View): boolean => {
+  const claim = view.claimOfUid(claimUid ?? '')
+  return claim !== undefined && !isDeleting(claim) && maximumOf(claim) !== undefined
 }
 
 /** After a restart of its node, a Running pod stays Running, but its volume is not mounted again if its claim is being deleted. */

@@ -35,6 +35,7 @@ import { SECOND_PROVISIONER } from '../plan/process-names.ts'
 import type { Machine } from './machine.ts'
 import { createMemoryPlugin } from './memory-plugin.ts'
 import { commonDeps, createProcessHost, type HostDeps, type ProcessContext, type ProcessHost } from './process-host.ts'
+import { createSimUsage } from './volume-usage.ts'
 
 const ROOT = '/node'
 const KUBE_SYSTEM = 'kube-system'
@@ -66,6 +67,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   const { machines, setup } = deps
   const host = createProcessHost(deps)
   const { add } = host
+  const usage = setup.autoGrow ? createSimUsage(deps) : undefined
   // Without identities, no controller creates ServiceAccounts, so that saved regressions do not change.
   const isEnabled = (name: ControllerName) =>
     (setup.identities || (name !== 'service-accounts' && name !== 'root-ca')) &&
@@ -103,6 +105,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       gates: deps.gates(),
       rootCa: 'CA',
       capacityReservation: setup.capacityReservation,
+      readUsage: usage && (({ caches }) => env.pass(Promise.resolve(usage.read(caches)))),
       names,
       inProcessProvisioners: setup.memoryPlugin && hasProvisioners ? [createPluginProvisioner(env)] : [],
       drivers:

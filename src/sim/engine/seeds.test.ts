@@ -23,6 +23,7 @@ const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   placement: [1, 2, 3, 4],
   'stateful-sets': [1, 2, 3],
   priority: [1, 2],
+  'auto-grow': [1, 2, 3],
 }
 /** Seeds that run on a server with a stock API server's responses. */
 const STOCK_SEEDS: readonly (readonly [WorkloadName, number])[] = [

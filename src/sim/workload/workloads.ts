@@ -17,6 +17,7 @@ import {
   writeInvalidClaim,
 } from './claim-actions.ts'
 import type { Draft } from './draft.ts'
+import { changeGrowthPolicy, createGrowingClaim } from './growth-actions.ts'
 import { createPlacedPod, createPod, createPriorityPod, deletePod, touchPod } from './pod-actions.ts'
 import { changeLimitRange, createQuota, deleteQuota, editQuota } from './quota-actions.ts'
 import {
@@ -43,6 +44,7 @@ export const WORKLOAD_NAMES = [
   'placement',
   'stateful-sets',
   'priority',
+  'auto-grow',
 ] as const
 export type WorkloadName = (typeof WORKLOAD_NAMES)[number]
 
@@ -289,6 +291,22 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
       [16, createPriorityPod],
       [5, deletePod],
       [2, changeNode],
+    ],
+  },
+  'auto-grow': {
+    ...FOCUSED_WORKLOAD,
+    setup: () => ({ nodes: 2, autoGrow: true }),
+    actions: [
+      [10, createGrowingClaim],
+      [2, deleteClaim],
+      [5, changeGrowthPolicy],
+      [3, growClaim],
+      [1, lowerClaim],
+      [14, createPod],
+      [3, deletePod],
+      [3, createQuota],
+      [2, editQuota],
+      [1, deleteQuota],
     ],
   },
 }
