@@ -54,16 +54,17 @@ function describeChangedKeys({ name, topologyKeys = [] }: Driver, facts: Topolog
   const droppedKeys = facts
     .volumeKeysOf(name)
     .filter((key) => !topologyKeys.includes(key) && (hasLabel(key) || !facts.isRegistered(name, key)))
-  const [kept, lost] = [droppedKeys.filter(hasLabel), droppedKeys.filter((key) => !hasLabel(key))]
+  const presentLabels = droppedKeys.filter(hasLabel)
+  const missingLabels = droppedKeys.filter((key) => !hasLabel(key))
   const current = topologyKeys.length === 0 ? 'no topology keys' : `the topology keys ${topologyKeys.join(', ')}`
   const driver = `the CSI driver ${name} has registered ${current}`
   return [
-    ...(lost.length === 0
+    ...(missingLabels.length === 0
       ? []
-      : [`${driver}, but some of its volumes require the label ${lost.join(', ')}, which the node lacks`]),
-    ...(kept.length === 0
+      : [`${driver}, but some of its volumes require the label ${missingLabels.join(', ')}, which the node lacks`]),
+    ...(presentLabels.length === 0
       ? []
-      : [`${driver}, but some of its volumes require the label ${kept.join(', ')}: keep it on the node`]),
+      : [`${driver}, but some of its volumes require the label ${presentLabels.join(', ')}: keep it on the node`]),
   ]
 }
 
