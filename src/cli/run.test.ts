@@ -49,6 +49,8 @@ describe('runCommandLine', () => {
     [['up', '--store', 'etcd://127.0.0.1:99999'], 2, 'port 99999 is out of range'],
     [['up', '--pool-size', '1'], 2, 'expected a size of 1Mi or more'],
     [['up', '--capacity-gone-for', 'soon'], 2, '--capacity-gone-for "soon": expected a duration'],
+    [['up', '--node-monitor-grace-period', '1s'], 2, '--node-monitor-grace-period "1s": expected 2s or more'],
+    [['node', '--node-lease-duration', '1s'], 2, '--node-lease-duration "1s": expected 2s or more'],
     [['grow', 'a', '--to', '1Gi', '--kubeconfig', 'package.json'], 2, 'it is not a kubeconfig: it has no clusters'],
     [['grow', 'a', '--to', '1Gi', '--kubeconfig', 'src/main.ts'], 2, 'it is not a kubeconfig: its content is not YAML'],
     [['up', '--listen', 'nonsense'], 2, 'expected HOST:PORT'],

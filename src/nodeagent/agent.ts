@@ -81,7 +81,9 @@ export interface NodeAgentDeps {
   readonly readsByName?: boolean
   /** The maximum number of pods. Default 110. */
   readonly podsMax?: number
-  /** The interval at which the node's lease is renewed. Default 10 s. */
+  /** How long the node's lease is valid without a renewal. Default 40 s. */
+  readonly leaseMs?: number
+  /** The interval at which the node's lease is renewed. Default: a quarter of `leaseMs`. */
   readonly renewIntervalMs?: number
   readonly version: string
 }
@@ -116,6 +118,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     podsMax: deps.podsMax ?? PODS_MAX,
     version: deps.version,
     cachedNode: () => nodes.get({ name: nodeName }),
+    leaseMs: deps.leaseMs,
     renewIntervalMs: deps.renewIntervalMs,
     clock,
     log,

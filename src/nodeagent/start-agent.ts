@@ -39,6 +39,8 @@ export interface NodeAgentOptions extends PodOptions {
   readonly serverUrl?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly podsMax?: number
+  /** How long the node's lease is valid without a renewal; it is renewed four times as often. Default 40 s. */
+  readonly leaseMs?: number
   /** Whether to read claims, volumes and attachments one by one, for a user who may not list and watch them. Default false. */
   readonly readsByName?: boolean
   /** Overrides fields of the detected machine info, for several nodes on one machine. */
@@ -113,6 +115,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
       allowedHostPaths: options.allowedHostPaths,
       labels: options.labels,
       podsMax: options.podsMax,
+      leaseMs: options.leaseMs,
       readsByName: options.readsByName,
       version: options.version,
     })

@@ -81,6 +81,8 @@ export interface ControllersOptions {
   readonly defaultPlacement?: Placement
   /** The policy for lost volumes of classes that set none. Default: wait. */
   readonly lostVolumePolicy?: LostVolumePolicy
+  /** How long a node may be silent before it counts as unreachable. Default: 40 s. */
+  readonly nodeMonitorGraceMs?: number
   /** How long a driver must be missing on a node before its capacity objects are deleted. Default: 10 min. */
   readonly capacityMissingForMs?: number
   /** Rate limit for changes to the volumes of each driver. Default: no limit. */
@@ -191,6 +193,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
     capacityReservation = true,
     defaultPlacement,
     lostVolumePolicy,
+    nodeMonitorGraceMs,
     throttle,
     rootCa,
     readUsage,
@@ -230,7 +233,12 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
       garbage: (deps) => createGarbageController({ ...deps, kinds: ALL_KINDS }),
       'lost-volumes': (deps) => createLostVolumesController({ ...deps, defaultPolicy: lostVolumePolicy }),
       namespaces: (deps) => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
-      'node-lifecycle': (deps) => createNodeLifecycleControllers({ ...deps, nodeLifecycleMetrics }),
+      'node-lifecycle': (deps) =>
+        createNodeLifecycleControllers({
+          ...deps,
+          nodeLifecycleMetrics,
+          options: nodeMonitorGraceMs === undefined ? {} : { monitorGraceMs: nodeMonitorGraceMs },
+        }),
       'node-topology': (deps) => createNodeTopologyController(deps),
       protection: (deps) => createProtectionControllers({ ...deps, gates }),
       quota: (deps) => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),

@@ -135,6 +135,26 @@ export function parseDurationFlag(flag: string, text: string): number {
   throw new UsageError(`${flag} ${JSON.stringify(text)}: expected a duration such as 90s, 10m or 1h`)
 }
 
+/** The lease of a node agent must be renewed at least once in this time, even on a busy machine. */
+const NODE_GRACE_MS_MIN = 2_000
+
+export const nodeMonitorGraceOption = () =>
+  new Option(
+    '--node-monitor-grace-period <duration>',
+    'how long a node may be silent before it counts as unreachable; agents must renew their leases several times within it (stowage node --node-lease-duration)',
+  ).default('40s')
+
+export function parseNodeMonitorGrace(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : parseNodeTime('--node-monitor-grace-period', text)
+}
+
+/** Parses a time that a silent node is tolerated for. */
+export function parseNodeTime(flag: string, text: string): number {
+  const ms = parseDurationFlag(flag, text)
+  if (ms >= NODE_GRACE_MS_MIN) return ms
+  throw new UsageError(`${flag} ${JSON.stringify(text)}: expected 2s or more`)
+}
+
 /** Both `up` and `controllers` delete the capacity objects of nodes that no longer run the driver. */
 export const capacityGoneForOption = () =>
   new Option(

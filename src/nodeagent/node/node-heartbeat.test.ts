@@ -16,6 +16,16 @@ describe('the node heartbeat', () => {
     await fixture.waitUntil(async () => (await readLeaseSpec()).renewTime > renewTime, 'the lease to be renewed')
   })
 
+  it('PLUS-11 renews a shorter lease more often', async () => {
+    const fixture = await createAgentFixture({ agent: { leaseMs: 8_000 } })
+    const readLeaseSpec = async () => (await fixture.server.get(LEASE_URL)).json.spec
+    const { renewTime, leaseDurationSeconds } = await readLeaseSpec()
+    expect(leaseDurationSeconds).toBe(8)
+    await fixture.waitUntil(async () => (await readLeaseSpec()).renewTime > renewTime, 'the lease to be renewed')
+    const renewedMs = Date.parse((await readLeaseSpec()).renewTime) - Date.parse(renewTime)
+    expect(renewedMs).toBeLessThanOrEqual(2_500)
+  })
+
   it('SYS-29 annotates the node, so that kube-controller-manager attaches volumes, and restores the annotation after a restart', async () => {
     const annotation = 'volumes.kubernetes.io/controller-managed-attach-detach'
     const fixture = await createAgentFixture()

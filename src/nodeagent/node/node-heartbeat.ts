@@ -42,7 +42,9 @@ export interface NodeHeartbeatDeps {
   readonly version: string
   /** Returns the cached Node, which saves a read if it has the expected status. */
   cachedNode?(): Readonly<Node> | undefined
-  /** The interval at which the lease is renewed. Default 10 s. */
+  /** How long the lease is valid without a renewal. Default 40 s. */
+  readonly leaseMs?: number | undefined
+  /** The interval at which the lease is renewed. Default: a quarter of `leaseMs`. */
   readonly renewIntervalMs?: number | undefined
   readonly clock: Clock
   readonly log: Logger
@@ -55,13 +57,14 @@ export class NodeNameTakenError extends Error {
 const NODE_LEASES = 'kube-node-lease'
 /** kube-controller-manager attaches volumes only to nodes with this annotation. */
 const ANNOTATIONS = { 'volumes.kubernetes.io/controller-managed-attach-detach': 'true' }
-const LEASE_SECONDS = 40
-const RENEW_INTERVAL_MS = 10_000
+const LEASE_MS = 40_000
+const RENEWALS_PER_LEASE = 4
 const STATUS_INTERVAL_MS = 300_000
 const STATUS_WRITES_MAX = 5
 
 export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
-  const { client, nodeName, identity, machine, clock, log } = deps
+  const { client, nodeName, identity, machine, clock, log, leaseMs = LEASE_MS } = deps
+  const renewIntervalMs = deps.renewIntervalMs ?? leaseMs / RENEWALS_PER_LEASE
   const ref = { name: nodeName }
   const leaseRef = { namespace: NODE_LEASES, name: nodeName }
   let isReady = false
@@ -110,7 +113,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
 
   const renewedSpec = () => ({
     holderIdentity: identity,
-    leaseDurationSeconds: LEASE_SECONDS,
+    leaseDurationSeconds: Math.ceil(leaseMs / 1_000),
     renewTime: microTimestamp(clock.nowMs()),
   })
 
@@ -251,7 +254,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
     },
     async run(signal) {
       while (!signal.aborted) {
-        await clock.sleep(deps.renewIntervalMs ?? RENEW_INTERVAL_MS, signal).catch(() => {})
+        await clock.sleep(renewIntervalMs, signal).catch(() => {})
         if (signal.aborted) return
         try {
           await renew()
@@ -275,17 +278,19 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
 
 const RETRY_MS = 1_000
 
+const leaseSecondsOf = (spec: Lease['spec']): number => spec?.leaseDurationSeconds ?? LEASE_MS / 1_000
+
 /** Returns the time until which another agent holds the lease, or -Infinity if none does. */
 function otherHolderUntilMs({ spec }: Readonly<Lease>, identity: string): number {
   if (!spec?.holderIdentity || spec.holderIdentity === identity || !spec.renewTime) return Number.NEGATIVE_INFINITY
-  return Date.parse(spec.renewTime) + (spec.leaseDurationSeconds ?? LEASE_SECONDS) * 1_000
+  return Date.parse(spec.renewTime) + leaseSecondsOf(spec) * 1_000
 }
 
 function createNameTakenError(nodeName: string, { spec }: Readonly<Lease>, nowMs: number): NodeNameTakenError {
   const secondsSinceRenewal = Math.max(0, Math.round((nowMs - Date.parse(spec?.renewTime ?? '')) / 1_000))
   return new NodeNameTakenError(
     `The node name "${nodeName}" is used by another agent (${spec?.holderIdentity}), which renewed its lease ${secondsSinceRenewal} s ago. ` +
-      `Choose another --node-name, or stop that agent and wait ${spec?.leaseDurationSeconds ?? LEASE_SECONDS} s.`,
+      `Choose another --node-name, or stop that agent and wait ${leaseSecondsOf(spec)} s.`,
   )
 }
 

@@ -50,6 +50,7 @@ export interface ComponentsOptions {
   readonly capacityReservation: boolean
   readonly defaultPlacement: Placement | undefined
   readonly lostVolumePolicy: LostVolumePolicy | undefined
+  readonly nodeMonitorGraceMs: number | undefined
   readonly throttle: ThrottleOptions | undefined
   /** The CSI drivers given with --driver. */
   readonly drivers: readonly DriverSource[]
@@ -92,7 +93,14 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
     const clientOf = (node: string) => access.nodeIdentity.clientOf(server, node)
     const { pki } = access.credentials
     const streamsOf = (nodeName: string) => localStreams({ nodeName, pki, isShared, clock })
-    const runningNodes = startNodes({ ...common, ...nodes, clientOf, streamsOf, serverUrl })
+    const runningNodes = startNodes({
+      ...common,
+      ...nodes,
+      leaseMs: options.nodeMonitorGraceMs,
+      clientOf,
+      streamsOf,
+      serverUrl,
+    })
     void runningNodes.readyNodes.then((ready) => options.onNodes({ ...ready, idle: nodes.idle }))
     stopNodes = runningNodes.stop
     ends.push(runningNodes.failure)
@@ -134,6 +142,7 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
         capacityReservation: options.capacityReservation,
         defaultPlacement: options.defaultPlacement,
         lostVolumePolicy: options.lostVolumePolicy,
+        nodeMonitorGraceMs: options.nodeMonitorGraceMs,
         drivers,
         inProcessProvisioners: options.inProcessProvisioners,
         onHealth: (health) => {

@@ -111,6 +111,8 @@ export interface ServeOptions {
   /** The placement policy for classes without one. */
   readonly defaultPlacement: Placement | undefined
   readonly lostVolumePolicy: LostVolumePolicy | undefined
+  /** How long a node may be silent before it counts as unreachable. Default: 40 s. */
+  readonly nodeMonitorGraceMs: number | undefined
   /** Rate limit for changes to the volumes of each driver. */
   readonly throttle: ThrottleOptions | undefined
   readonly clock: Clock

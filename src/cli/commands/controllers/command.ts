@@ -7,6 +7,7 @@ import {
   driverSocketOption,
   kubeconfigOption,
   lostVolumePolicyOption,
+  nodeMonitorGraceOption,
 } from '../../flags/common.ts'
 
 export const addControllers: AddCommand = (program, deps) => {
@@ -27,6 +28,7 @@ export const addControllers: AddCommand = (program, deps) => {
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())
     .addOption(capacityGoneForOption())
+    .addOption(nodeMonitorGraceOption())
     .addOption(lostVolumePolicyOption())
     .option(
       '--leader-election-name <name>',

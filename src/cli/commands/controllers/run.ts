@@ -14,7 +14,7 @@ import { createRemoteUsageReader } from '../../../processes/remote-usage.ts'
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
 import { type ChangeThrottleFlags, parseChangeThrottle } from '../../flags/change-throttle.ts'
-import { parseDurationFlag, parseLostVolumePolicyFlag } from '../../flags/common.ts'
+import { parseDurationFlag, parseLostVolumePolicyFlag, parseNodeMonitorGrace } from '../../flags/common.ts'
 import { type LeaseFlags, parseLeaseTimes } from '../../flags/lease-times.ts'
 
 export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, ChangeThrottleFlags {
@@ -26,6 +26,7 @@ export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, ChangeT
   readonly featureGates?: string
   readonly capacityGoneFor?: string
   readonly lostVolumePolicy?: string
+  readonly nodeMonitorGracePeriod?: string
 }
 
 export async function runRemoteControllers(flags: RemoteControllersFlags, deps: ProcessDeps): Promise<void> {
@@ -46,6 +47,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
     inProcessProvisioners: [],
     drivers,
     lostVolumePolicy: parseLostVolumePolicyFlag(flags.lostVolumePolicy),
+    nodeMonitorGraceMs: parseNodeMonitorGrace(flags.nodeMonitorGracePeriod),
     capacityMissingForMs:
       flags.capacityGoneFor === undefined ? undefined : parseDurationFlag('--capacity-gone-for', flags.capacityGoneFor),
   }

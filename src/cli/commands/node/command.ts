@@ -30,6 +30,10 @@ export const addNode: AddCommand = (program, deps) => {
     .option('--driver-socket <path>', 'socket of a CSI driver without a registrar; may be repeated', collectValues)
     .option('--label <key=value>', 'label of the node; may be repeated', collectValues)
     .option('--max-pods <number>', 'maximum number of pods', '110')
+    .option(
+      '--node-lease-duration <duration>',
+      'how long the lease of the node is valid; it is renewed four times in this time (default: 40s)',
+    )
     .option('--http-endpoint <host:port>', 'address on which to serve /metrics, /healthz and /operations')
     .option(
       '--stream-endpoint <host:port>',

@@ -25,6 +25,7 @@ import {
 import { startRemoteHost } from '../../../processes/run-remote.ts'
 import { whenAborted } from '../../../runtime/stop-signal.ts'
 import { stopWithin } from '../../../runtime/stop-within.ts'
+import { parseNodeTime } from '../../flags/common.ts'
 import { type PodFlags, parsePodFlags } from '../../flags/pod-options.ts'
 
 export interface NodeFlags extends PodFlags {
@@ -38,6 +39,8 @@ export interface NodeFlags extends PodFlags {
   /** Labels as `key=value`. */
   readonly label?: readonly string[]
   readonly maxPods: string
+  /** How long the node's lease is valid without a renewal. Default: 40 s. */
+  readonly nodeLeaseDuration?: string
   /** URL of the server to join. */
   readonly join?: string
   readonly token?: string
@@ -66,6 +69,8 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   if (!Number.isInteger(podsMax) || podsMax < 1) {
     throw new UsageError(`--max-pods ${JSON.stringify(flags.maxPods)}: expected a whole number above 0`)
   }
+  const leaseMs =
+    flags.nodeLeaseDuration === undefined ? undefined : parseNodeTime('--node-lease-duration', flags.nodeLeaseDuration)
   const streamAddress = flags.streamEndpoint ? parseListen(flags.streamEndpoint, '--stream-endpoint') : {}
   const config = credentials
     ? { connection: credentials.connection, namespace: 'default' }
@@ -97,6 +102,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         streams: ca === undefined ? undefined : { ...streamAddress, ca, issueCertificate },
         labels,
         podsMax,
+        leaseMs,
         readsByName,
         version: `v${stowageVersion}`,
         clock,

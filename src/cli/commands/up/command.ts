@@ -9,6 +9,7 @@ import {
   collectValues,
   lostVolumePolicyOption,
   maxVolumesOption,
+  nodeMonitorGraceOption,
   placementOption,
 } from '../../flags/common.ts'
 import { addPodFlags } from '../../flags/pod-options.ts'
@@ -50,6 +51,7 @@ export const addUp: AddCommand = (program, deps) => {
     .addOption(placementOption())
     .addOption(lostVolumePolicyOption())
     .addOption(capacityGoneForOption())
+    .addOption(nodeMonitorGraceOption())
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())
   addPodFlags(command)

@@ -23,6 +23,7 @@ import {
   parseDurationFlag,
   parseLostVolumePolicyFlag,
   parseMaxVolumes,
+  parseNodeMonitorGrace,
   parsePlacementFlag,
   parsePoolSize,
   pkiDirOption,
@@ -156,6 +157,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         capacityReservation: flags.capacityReservation !== 'off',
         defaultPlacement: parsePlacementFlag(flags.placement),
         lostVolumePolicy: parseLostVolumePolicyFlag(flags.lostVolumePolicy),
+        nodeMonitorGraceMs: parseNodeMonitorGrace(flags.nodeMonitorGracePeriod),
         capacityMissingForMs:
           flags.capacityGoneFor === undefined
             ? undefined

@@ -37,6 +37,8 @@ export interface NodesOptions {
   /** Directories in which a provisioner in this process creates volumes. Pods may mount them. */
   readonly volumesDirs: readonly string[]
   /** URL of the API server, for the environment of containers. */
+  /** How long the leases of the nodes are valid without a renewal. Default 40 s. */
+  readonly leaseMs: number | undefined
   readonly serverUrl: string
   /** Returns the configuration with which a node's agent serves logs and commands. */
   streamsOf(node: string): StreamOptions
@@ -120,6 +122,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
       readsByName: true, // a node is not permitted to list or watch all objects
       root: join(nodeDir, 'agent'),
       driverSockets: [address],
+      leaseMs: options.leaseMs,
       ...options.podOptions,
       allowedHostPaths: [...(options.podOptions.allowedHostPaths ?? []), ...options.volumesDirs],
       serverUrl: options.serverUrl,
