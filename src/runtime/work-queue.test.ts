@@ -283,6 +283,55 @@ describe('a work queue', () => {
     expect(observations).toEqual(['added', 'started after 2', 'finished in 3', 'retried'])
   })
 
+  const DEAD_KEYS = Array.from({ length: 1_000 }, (_, index) => `dead-${index}`)
+  const never = new Promise<Outcome>(() => {})
+
+  it('PLUS-11 leaves half of the workers to other lanes, even if 1,000 keys of a lost node never end', async () => {
+    const laneOf = (key: string) => (key.startsWith('dead') ? 'node-1' : undefined)
+    const { queue, processedKeys, run } = createHarness({ workers: 10, laneOf })
+    void run((key) => (key.startsWith('dead') ? never : Promise.resolve(done)))
+    for (const key of DEAD_KEYS) queue.add(key)
+    await nextTurn()
+    expect(queue.stats()).toMatchObject({ running: 5, depth: 995 })
+    for (let index = 0; index < 20; index++) queue.add(`live-${index}`)
+    await nextTurn()
+    expect(processedKeys.filter((key) => key.startsWith('live'))).toHaveLength(20)
+    expect(queue.stats()).toMatchObject({ running: 5, depth: 995 })
+  })
+
+  it('PLUS-11 leaves half of the workers to keys that do not fail, even if 1,000 retries never end', async () => {
+    const { clock, queue, processedKeys, run } = createHarness({ workers: 10, retriesPerSecond: 1_000 })
+    const failedKeys = new Set<string>()
+    void run(async (key) => {
+      if (!key.startsWith('dead')) return done
+      if (failedKeys.has(key)) return never
+      failedKeys.add(key)
+      return backOff('the driver does not answer')
+    })
+    for (const key of DEAD_KEYS) queue.add(key)
+    await nextTurn()
+    await clock.advance(600_000)
+    await nextTurn()
+    expect(queue.stats()).toMatchObject({ running: 5, depth: 995, waiting: 0 })
+    queue.add('live')
+    await nextTurn()
+    expect(processedKeys.at(-1)).toBe('live')
+  })
+
+  it('PLUS-11 processes the waiting keys of a lane when its keys end', async () => {
+    const { queue, processedKeys, run } = createHarness({ workers: 4, laneOf: () => 'node-1' })
+    const finishes: (() => void)[] = []
+    void run(() => new Promise((resolve) => finishes.push(() => resolve(done))))
+    for (const key of DEAD_KEYS.slice(0, 10)) queue.add(key)
+    for (let turn = 0; turn < 20; turn++) {
+      await nextTurn()
+      expect(queue.stats().running).toBeLessThanOrEqual(2)
+      finishes.shift()?.()
+    }
+    expect(processedKeys).toEqual(DEAD_KEYS.slice(0, 10))
+    expect(queue.stats()).toMatchObject({ running: 0, depth: 0 })
+  })
+
   it('processes every added key, and no key twice at the same time, for any sequence of calls and outcomes', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), key: fc.constantFrom('a', 'b', 'c') }),
@@ -298,7 +347,8 @@ describe('a work queue', () => {
     )
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 30 }), fc.array(outcome), async (actions, outcomes) => {
-        const { queue, clock, run, abort } = createHarness({ workers: 2 })
+        const laneOf = (key: string) => (key === 'c' ? undefined : 'node-1')
+        const { queue, clock, run, abort } = createHarness({ workers: 2, laneOf })
         const expectedKeys = new Set<string>()
         const busyKeys = new Set<string>()
         const queueRun = run(async (key) => {

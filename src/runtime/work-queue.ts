@@ -5,6 +5,9 @@
 //           ↑        │ retry, throw → waiting (timer) → ready
 //           └────────┘ added meanwhile                          stuck: until the next add
 //
+// Keys that fail may be slow to fail: the calls for the volumes of a lost node end with their timeout. Therefore the keys whose last
+// reconcile failed have at most half of the workers together, and so do the keys of each lane, such as those of a node.
+//
 // A key whose reconcile lacks a right is retried every half minute, even if it is added again, because a change to its object
 // does not grant the right.
 
@@ -26,6 +29,11 @@ export interface WorkQueueOptions {
   readonly log?: Logger
   /** The maximum number of keys that are processed concurrently. Default 10. */
   readonly workers?: number
+  /**
+   * Returns the lane of a key, such as a node whose loss makes all its keys slow. Each lane has at most half of the workers.
+   * Default: no lane.
+   */
+  laneOf?(key: ObjectKey): string | undefined
   /** The workers that this queue shares with others. Default: the queue starts `workers` that it does not share. */
   readonly workerBudget?: WorkerBudget
   /** A key's backoff after failures and retries without a time. Default: 50 ms, doubled up to 5 minutes. */
@@ -123,6 +131,8 @@ const MISSING_RIGHT_RETRY_MS = 30_000
 /** After more consecutive failures than this, a key that was added during its reconcile waits for its backoff. */
 const IMMEDIATE_RETRIES_MAX = 3
 const REASON_LENGTH_MAX = 2_000
+/** The share of the workers that a lane has. Further keys of the lane wait. */
+const LANE_SHARE = 0.5
 
 interface Item {
   readonly key: ObjectKey
@@ -143,11 +153,25 @@ interface Item {
   readonly addedAtMs: number
   /** Monotonic time at which the last reconcile started. */
   startedMs: number
+  /** The lanes that count the key as running. */
+  lanes: readonly Lane[]
   /** Monotonic time since which the key has been ready or running. */
   sinceMs: number
   dueMs: number
   cancelTimer: (() => void) | undefined
 }
+
+/** Keys that share a limit of workers. */
+interface Lane {
+  readonly name: string
+  /** Includes the item that starts next. */
+  running: number
+  /** Ready keys that wait until the lane has a worker. */
+  readonly parked: Fifo<Item>
+}
+
+/** The lane of the keys whose last reconcile failed. No lane of `laneOf` has this name. */
+const FAILING = 'failing'
 
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { name, clock, random, log = silentLog, workers = WORKERS, backoff = BACKOFF, observer, onChange } = options
@@ -155,6 +179,12 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const nextRetryDelayMs = createRetryLimiter(options)
   const items = new Map<ObjectKey, Item>()
   const readyItems = new Fifo<Item>()
+  /** The item that starts next, when a worker is free. */
+  let nextItem: Item | undefined
+  /** The lanes with running or parked keys. */
+  const lanes = new Map<string, Lane>()
+  const laneWorkers = Math.max(1, Math.floor(workers * LANE_SHARE))
+  let parkedCount = 0
   const runningItems = new Set<Item>()
   let waitingCount = 0
   let stuckCount = 0
@@ -177,6 +207,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         attempts: 0,
         addedAtMs: clock.nowMs(),
         startedMs: 0,
+        lanes: [],
         sinceMs: 0,
         dueMs: 0,
         cancelTimer: undefined,
@@ -231,6 +262,49 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     }
   }
 
+  function getOrCreateLane(name: string): Lane {
+    let lane = lanes.get(name)
+    if (!lane) {
+      lane = { name, running: 0, parked: new Fifo() }
+      lanes.set(name, lane)
+    }
+    return lane
+  }
+
+  function lanesOf({ key, failures }: Item): Lane[] {
+    const name = options.laneOf?.(key)
+    return [...(failures > 0 ? [FAILING] : []), ...(name === undefined ? [] : [`lane ${name}`])].map(getOrCreateLane)
+  }
+
+  const isFull = ({ running }: Lane): boolean => running >= laneWorkers
+
+  function unparkOne(lane: Lane): void {
+    const item = lane.parked.take()
+    if (item) {
+      parkedCount--
+      readyItems.add(item)
+    }
+    if (lane.running === 0 && lane.parked.size === 0) lanes.delete(lane.name)
+  }
+
+  /** Takes the next item whose lanes have a worker. Parks those before it. */
+  function takeReadyItem(): Item | undefined {
+    for (let item = readyItems.take(); item; item = readyItems.take()) {
+      const itemLanes = lanesOf(item)
+      const fullLane = itemLanes.find(isFull)
+      if (!fullLane) {
+        for (const lane of itemLanes) lane.running++
+        item.lanes = itemLanes
+        return item
+      }
+      fullLane.parked.add(item)
+      parkedCount++
+      // The item may have left another lane, whose worker is still free.
+      for (const lane of itemLanes) if (!isFull(lane)) unparkOne(lane)
+    }
+    return undefined
+  }
+
   function add(key: ObjectKey): void {
     if (isStopped) return
     const item = getOrCreateItem(key)
@@ -275,6 +349,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     item.startedMs = startedMs
     item.attempts++
     runningItems.add(item)
+    const { lanes: runningLanes } = item
     onChange?.(item.key)
     let outcome: Outcome
     item.lacksRight = false
@@ -287,6 +362,10 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         log.warn({ err: error, queue: name, key: item.key }, 'reconcile failed; retrying with backoff')
       const details = operationDetailsOf(error) ?? (error instanceof ApiError ? { reason: error.reason } : undefined)
       outcome = { is: 'retry', message, details, ...(item.lacksRight ? { afterMs: MISSING_RIGHT_RETRY_MS } : {}) }
+    }
+    for (const lane of runningLanes) {
+      lane.running--
+      unparkOne(lane)
     }
     const durationMs = clock.monotonicMs() - startedMs
     observer?.finished(durationMs / 1_000)
@@ -346,9 +425,11 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     const tryTakeWorker = () => runningReconciles.size < workers && (share?.tryTake() ?? true)
     try {
       while (!signal.aborted) {
-        const nextItem = readyItems.size > 0 && tryTakeWorker() ? readyItems.take() : undefined
-        if (nextItem) {
-          const itemRun: Promise<void> = processItem(nextItem, reconcile, signal).finally(() => {
+        nextItem ??= takeReadyItem()
+        if (nextItem && tryTakeWorker()) {
+          const item = nextItem
+          nextItem = undefined
+          const itemRun: Promise<void> = processItem(item, reconcile, signal).finally(() => {
             runningReconciles.delete(itemRun)
             share?.release()
             wake?.()
@@ -369,6 +450,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       for (const item of items.values()) item.cancelTimer?.()
       items.clear()
       readyItems.clear()
+      nextItem = undefined
+      lanes.clear()
+      parkedCount = 0
       waitingCount = 0
       stuckCount = 0
     }
@@ -409,7 +493,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       const nowMs = clock.monotonicMs()
       const seconds = [...runningItems].map(({ sinceMs }) => (nowMs - sinceMs) / 1_000)
       return {
-        depth: readyItems.size,
+        depth: readyItems.size + parkedCount + (nextItem ? 1 : 0),
         running: runningItems.size,
         waiting: waitingCount,
         unfinishedSeconds: seconds.reduce((sum, value) => sum + value, 0),

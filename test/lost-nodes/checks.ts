@@ -9,6 +9,8 @@ import type { RunningServer } from '../helpers/server.ts'
 import { LOCAL_DRIVER, type LostNodesCluster, NODES } from './cluster.ts'
 import { SHARED_DRIVER } from './shared-driver.ts'
 
+const host = await openHost({ clock: systemClock() })
+
 const LISTS = {
   nodes: '/api/v1/nodes',
   pods: '/api/v1/pods',
@@ -28,9 +30,8 @@ export async function listObjects(server: RunningServer, name: keyof typeof LIST
 
 /** Returns the volumes of the shared driver that are mounted for writing on each node, by volume. */
 async function readMountedNodes({ shared, dirOf }: LostNodesCluster): Promise<Map<string, Set<string>>> {
-  const { mounts } = await openHost({ clock: systemClock() })
   const nodesByVolume = new Map<string, Set<string>>()
-  for (const { root, target, options } of await mounts.list()) {
+  for (const { root, target, options } of await host.mounts.list()) {
     const node = NODES.find((name) => target.startsWith(`${dirOf(name)}/`))
     const volume = basename(root)
     if (!node || options.includes('ro') || !root.endsWith(`/${basename(shared.volumesDir)}/${volume}`)) continue
@@ -76,7 +77,6 @@ export async function findLeftovers(cluster: LostNodesCluster): Promise<string[]
     await list('volumes'),
     await list('attachments'),
   ]
-  const host = await openHost({ clock: systemClock() })
   const volumeOf = ({ metadata, spec }: any) => {
     const [{ persistentVolumeClaim }] = spec.volumes
     const claim = claims.find(

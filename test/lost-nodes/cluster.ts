@@ -173,7 +173,7 @@ export async function startLostNodesCluster(dir: string): Promise<LostNodesClust
     },
   }
   try {
-    for (const node of NODES) parts.set(node, await createParts(node))
+    await Promise.all(NODES.map(async (node) => parts.set(node, await createParts(node))))
     await Promise.all(NODES.map(startNode))
   } catch (error) {
     await cluster.stop()

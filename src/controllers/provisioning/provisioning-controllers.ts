@@ -26,6 +26,7 @@ import {
 import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
+import { namedNodesOf } from '../../volumes/node-affinity.ts'
 import { INTENT_PREFIX, intentOf } from '../../volumes/provisioning-intent.ts'
 import { Attempts } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
@@ -106,6 +107,12 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   const needsWork = (volume: Volume): boolean =>
     planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'nothing'
 
+  /** The node or zone of the volume, if it has one. */
+  const laneOfVolume = (key: ObjectKey): string | undefined => {
+    const volume = volumes.get(key)
+    return volume && namedNodesOf(volume)[0]
+  }
+
   // A provisioner that runs alone has the queue names of external-provisioner.
   const instance = provisioner.instance === undefined ? '' : `-${provisioner.instance}`
   const queueName = (name: string) => (settings.prefixesQueueNames ? `${provisioner.name}${instance}-${name}` : name)
@@ -150,6 +157,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   const volumeController = createController({
     ...common,
     name: queueName('volumes'),
+    ...(provisioner.instance === undefined ? { laneOf: laneOfVolume } : {}),
     operation: { component: 'provisioner', name: 'Delete' },
     sources: [
       source({

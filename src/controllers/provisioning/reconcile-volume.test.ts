@@ -85,6 +85,34 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
     ])
   })
 
+  it('PLUS-11 deletes other volumes and provisions while no deletion of the volumes of a lost node ends', async () => {
+    const requirement = { key: 'disks.example.com/node', operator: 'In', values: ['lost'] }
+    const nodeAffinity = { required: { nodeSelectorTerms: [{ matchExpressions: [requirement] }] } }
+    for (let index = 0; index < 30; index++) {
+      await createVolume(`dead-${index}`, { spec: { nodeAffinity } })
+      await fixture.release(`dead-${index}`)
+    }
+    await createVolume('pv')
+    const storage = fixture.storage.provisioner()
+    let hangingCount = 0
+    const provisioner = {
+      ...storage,
+      delete: (...args: Parameters<typeof storage.delete>) => {
+        if (!args[0].metadata.name?.startsWith('dead')) return storage.delete(...args)
+        hangingCount++
+        return new Promise<never>((_, reject) => args[1].addEventListener('abort', () => reject(new Error('stopped'))))
+      },
+    }
+    fixture.start({ isAtomic, provisioner, options: { workers: 10 } })
+    await fixture.waitUntil(() => hangingCount === 5, 'half of the workers to call the storage')
+    await fixture.release('pv')
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
+    await fixture.createClass('fast')
+    await fixture.createClaim('data')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the claim to be provisioned')
+    expect(hangingCount).toBe(5)
+  })
+
   it('PROV-14 repeats the deletion of the storage if the PV could not be deleted', async () => {
     await createVolume('pv')
     await fixture.release('pv')

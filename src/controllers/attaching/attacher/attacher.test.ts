@@ -85,6 +85,32 @@ describe('publishing', () => {
     expect(JSON.stringify(await fixture.attachments())).not.toContain('hunter')
   })
 
+  it('PLUS-11 attaches on other nodes while no detach from a lost node ends', async () => {
+    fixture = await createAttachingFixture()
+    const deadVolumes = Array.from({ length: 30 }, (_, index) => `dead-${index}`)
+    const deadAttachment = (volume: string) => attachmentNameOn('left', `vol-${volume}`)
+    for (const name of deadVolumes) {
+      await fixture.createVolume(name)
+      await fixture.client.create(volumeAttachmentKind, {
+        metadata: { name: deadAttachment(name) },
+        spec: { attacher: DRIVER, nodeName: 'left', source: { persistentVolumeName: name } },
+      } as never)
+    }
+    await fixture.createVolume('data')
+    await fixture.start({ ...ATTACHER_ONLY, attacher: { workers: 10 } })
+    const attachedCount = async () => (await fixture.attachments()).filter(({ status }) => status?.attached).length
+    await fixture.waitUntil(async () => (await attachedCount()) === deadVolumes.length, 'all volumes to be attached')
+    fixture.fake.script.setRules([{ method: 'ControllerUnpublishVolume', effect: { do: 'hang' } }])
+    for (const name of deadVolumes) await fixture.client.delete(volumeAttachmentKind, { name: deadAttachment(name) })
+    await fixture.waitUntil(() => fixture.fake.script.hangingCount === 5, 'half of the workers to call the driver')
+    await createAttachment('right')
+    await fixture.waitUntil(() => isAttached('right'), 'the volume to be attached')
+    expect(fixture.fake.script.hangingCount).toBe(5)
+    fixture.fake.script.setRules([])
+    fixture.fake.script.release()
+    await fixture.waitUntil(async () => (await fixture.attachments()).length === 1, 'all other volumes to be detached')
+  })
+
   it('SYS-18 waits until the CSINode has the driver', async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()

@@ -79,6 +79,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   const attachmentController = createController({
     ...sharedOptions,
     name: queueName('csi-attacher-va', 'attachments'),
+    laneOf: (key) => attachments.get(key)?.spec.nodeName,
     operation: { component: 'attacher', name: nameByDeletion('Detach', 'Attach') },
     sources: [
       source({
