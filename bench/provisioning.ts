@@ -4,11 +4,15 @@
 //   inProcess   a driver that responds immediately, the provisioner in the server process
 //   alone       the same with `stowage provisioner` as a separate process
 //   journal     processor time of the server with the journal of volumes and without, in turns
+//   lostNode    with 1,000 volumes of a lost node whose deletion fails, and 1,000 whose detach fails, and without, in turns
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
+import { createFakeControl } from '../src/csi/fake/control-client.ts'
+import { attacherFinalizerOf, NODE_ID_ANNOTATION } from '../src/volumes/attachment-names.ts'
+import { PROVISIONED_BY } from '../src/volumes/names.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
 import { buildClaim } from './lib/claims.ts'
 import type { ClientJob } from './lib/client-role.ts'
@@ -17,7 +21,7 @@ import { toTotalGrowthFigure } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { NUMBER, type RequestText } from './lib/load-role.ts'
 import { compareRounds, percentText, ratioText } from './lib/paired-ratio.ts'
-import { post } from './lib/post.ts'
+import { deleteAll, post } from './lib/post.ts'
 import { type Role, startRole } from './lib/role.ts'
 import { type Program, startFakeDriver, startProvisioner, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
@@ -42,12 +46,14 @@ const JOURNAL = {
   mergeMs: 6_000,
   ratioMin: 0.98,
 }
+const LOST_NODE = { volumes: 1_000, claims: 400, warmUpClaims: 1_500, rounds: { short: 12, long: 40 }, ratioMin: 0.95 }
 const PAIR_KB_MAX = 4
 const CACHED_PAIRS = 20_000
 
 const DRIVER = 'fake.csi.stowage.dev'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
 const VOLUMES = '/api/v1/persistentvolumes'
+const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 
 type Targets = typeof BINDING
 
@@ -69,6 +75,7 @@ export const provisioningSuite: Suite = {
     inProcess: measureInProcess,
     alone: measureAlone,
     journal: measureJournal,
+    lostNode: measureLostNode,
     memory: measureMemory,
   },
 }
@@ -216,6 +223,110 @@ async function measureJournalRounds(options: PartOptions, rounds: number): Promi
   }
 }
 
+/**
+ * Two servers receive the same bursts in turns. One has the volumes of a lost node, which its driver can neither delete nor detach. The
+ * measurement starts with their first attempts, because later ones are rarer.
+ */
+async function measureLostNode(options: PartOptions): Promise<Figure[]> {
+  const rounds = options.isLong ? LOST_NODE.rounds.long : LOST_NODE.rounds.short
+  const servers: {
+    readonly bench: Bench
+    readonly driver: Program
+    readonly seconds: number[]
+    readonly cpuMs: number[]
+  }[] = []
+  try {
+    for (const name of ['with', 'without']) {
+      const dir = join(options.dir, name)
+      await mkdir(dir)
+      const [socket, control] = [join(dir, 'csi.sock'), join(dir, 'control.sock')]
+      const driver = await startFakeDriver({ socket, control, name: DRIVER, profileDir: options.profileDir })
+      const bench = await openBench({ ...options, dir }, ['--driver-socket', socket])
+      servers.push({ bench, driver, seconds: [], cpuMs: [] })
+      if (name === 'with') {
+        const effect = { do: 'fail', code: 'UNAVAILABLE', message: 'the node does not answer' } as const
+        const methods = ['DeleteVolume', 'ControllerUnpublishVolume']
+        await createFakeControl(control).setRules(methods.map((method) => ({ method, effect })))
+      }
+    }
+    const run = async ({ bench }: (typeof servers)[number], claims: number) => {
+      const burst = await bench.nextBurst(claims)
+      await bench.post(CLASSES, classOf(burst.className))
+      return bench.run(burst)
+    }
+    options.progress('warming up')
+    for (const server of servers) await run(server, LOST_NODE.warmUpClaims)
+    options.progress(`losing a node with ${formatCount(2 * LOST_NODE.volumes)} volumes`)
+    await loseNode(servers[0]!.bench)
+    options.progress(`${rounds} rounds of ${LOST_NODE.claims} claims on each server`)
+    for (let round = 0; round < rounds; round++) {
+      for (const server of round % 2 === 0 ? servers : [...servers].reverse()) {
+        server.cpuMs.push(server.bench.cpuMs())
+        server.seconds.push((await run(server, LOST_NODE.claims)).seconds)
+      }
+    }
+    for (const { bench, cpuMs } of servers) cpuMs.push(bench.cpuMs())
+  } finally {
+    for (const { bench, driver } of servers) {
+      await bench.close()
+      await driver.stop()
+    }
+  }
+  const [lost, reference] = servers
+  const compare = (measure: (server: (typeof servers)[number], round: number) => number) =>
+    compareRounds(
+      lost!.seconds.map((_, round) => ({ value: measure(lost!, round), reference: measure(reference!, round) })),
+    )
+  const rate = compare(({ seconds }, round) => LOST_NODE.claims / seconds[round]!)
+  const cpu = compare(({ cpuMs }, round) => cpuMs[round + 1]! - cpuMs[round]!)
+  options.note(
+    `Claims per second with ${formatCount(2 * LOST_NODE.volumes)} volumes of a lost node: ${ratioText(rate)}.`,
+  )
+  options.note(`Server CPU time for the same, with the failing attempts between the rounds: ${ratioText(cpu)}.`)
+  const without = LOST_NODE.claims / medianOf(reference!.seconds)
+  return [
+    {
+      name: `claims provisioned with ${formatCount(2 * LOST_NODE.volumes)} volumes of a lost node`,
+      unit: '/s',
+      value: without * rate.median,
+      limit: { value: without, of: 'the same without them, in turns' },
+      target: { ratioMin: LOST_NODE.ratioMin },
+    },
+  ]
+}
+
+/** Creates released volumes of a lost node, and volumes whose attachments to it are being deleted. */
+async function loseNode(bench: Bench): Promise<void> {
+  const fill = (burst: Burst, path: string, until: string, body: object) =>
+    bench.fill({ ...burst, create: { method: 'POST', path, body: JSON.stringify(body) }, watch: path, until })
+  const volume = (name: string, policy: string) => ({
+    metadata: { name, annotations: { [PROVISIONED_BY]: DRIVER } },
+    spec: {
+      capacity: { storage: '10Gi' },
+      accessModes: ['ReadWriteOnce'],
+      persistentVolumeReclaimPolicy: policy,
+      claimRef: { namespace: 'default', name, uid: name },
+      csi: { driver: DRIVER, volumeHandle: name },
+      nodeAffinity: {
+        required: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'node', operator: 'In', values: ['lost'] }] }] },
+      },
+    },
+  })
+  const attached = await bench.nextBurst(LOST_NODE.volumes)
+  await fill(attached, VOLUMES, '"phase":"Released"', volume(`attached-${NUMBER}`, 'Retain'))
+  await fill(attached, ATTACHMENTS, '"attacher"', {
+    metadata: {
+      name: `attachment-${NUMBER}`,
+      finalizers: [attacherFinalizerOf(DRIVER)],
+      annotations: { [NODE_ID_ANNOTATION]: 'lost' },
+    },
+    spec: { attacher: DRIVER, nodeName: 'lost', source: { persistentVolumeName: `attached-${NUMBER}` } },
+  })
+  const released = await bench.nextBurst(LOST_NODE.volumes)
+  await fill(released, VOLUMES, '"phase":"Released"', volume(`released-${NUMBER}`, 'Delete'))
+  await bench.deleteAll(ATTACHMENTS)
+}
+
 interface Scenario {
   readonly name: string
   readonly targets: Targets
@@ -325,6 +436,8 @@ interface Bench {
   note(text: string): void
   cpuMs(): number
   post(path: string, body: object): Promise<void>
+  /** Deletes all objects of a collection. */
+  deleteAll(path: string): Promise<void>
   /** Each burst has its own namespace and class. */
   nextBurst(count: number): Promise<Burst>
   /** Sends the claims; resolves when an event of each contains `until`. */
@@ -350,6 +463,7 @@ async function openBench(options: PartOptions, flags: readonly string[]): Promis
     note,
     cpuMs: server.cpuMs,
     post: (path, body) => post(endpoint, path, body),
+    deleteAll: (path) => deleteAll(endpoint, path),
     async nextBurst(claims) {
       const namespace = `burst-${++nameCount}`
       await post(endpoint, '/api/v1/namespaces', { metadata: { name: namespace } })

@@ -65,11 +65,16 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
 export const startFakeDriver = (options: {
   socket: string
   name: string
+  /** Path of its control socket. Default: none. */
+  control?: string
   profileDir?: string | undefined
 }): Promise<Program> =>
   startProgram({
     file: 'fake-driver.js',
-    args: ['--endpoint', `unix://${options.socket}`, '--name', options.name, '--capacity', '4000Ti'],
+    args: [
+      ...['--endpoint', `unix://${options.socket}`, '--name', options.name, '--capacity', '4000Ti'],
+      ...(options.control ? ['--control', options.control] : []),
+    ],
     profileDir: options.profileDir,
   })
 
