@@ -5,10 +5,11 @@ import type { ObjectKey } from '../client/object-key.ts'
 /** Returns the values under which the index lists an object. */
 export type IndexFunction<T> = (object: Readonly<T>) => Iterable<string>
 
-type Bucket<T> = Map<ObjectKey, Readonly<T>>
+/** The keys of the objects that an index lists under a value. Most values have one object, and a set of one takes 250 bytes. */
+type Bucket = ObjectKey | Set<ObjectKey>
 
 export class ObjectSet<T> {
-  readonly #objects: Bucket<T> = new Map()
+  readonly #objects = new Map<ObjectKey, Readonly<T>>()
   readonly #indexes = new Map<string, Index<T>>()
 
   get size(): number {
@@ -29,7 +30,7 @@ export class ObjectSet<T> {
 
   addIndex(name: string, valuesOf: IndexFunction<T>): void {
     if (this.#indexes.has(name)) throw new Error(`There is already an index named "${name}".`)
-    const index = { valuesOf, buckets: new Map<string, Bucket<T>>() }
+    const index = { valuesOf, buckets: new Map<string, Bucket>() }
     this.#indexes.set(name, index)
     for (const [key, object] of this.#objects) addToIndex(index, key, object)
   }
@@ -38,7 +39,9 @@ export class ObjectSet<T> {
     const index = this.#indexes.get(name)
     if (!index) throw new Error(`There is no index named "${name}".`)
     const bucket = index.buckets.get(value)
-    return bucket ? [...bucket.values()] : []
+    if (bucket === undefined) return []
+    if (typeof bucket === 'string') return [this.#objects.get(bucket) as Readonly<T>]
+    return Array.from(bucket, (key) => this.#objects.get(key) as Readonly<T>)
   }
 
   put(key: ObjectKey, object: Readonly<T>): void {
@@ -60,21 +63,27 @@ export class ObjectSet<T> {
 
 interface Index<T> {
   readonly valuesOf: IndexFunction<T>
-  readonly buckets: Map<string, Bucket<T>>
+  readonly buckets: Map<string, Bucket>
 }
 
 function addToIndex<T>({ valuesOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
   for (const value of valuesOf(object)) {
     const bucket = buckets.get(value)
-    if (bucket) bucket.set(key, object)
-    else buckets.set(value, new Map([[key, object]]))
+    if (bucket === undefined) buckets.set(value, key)
+    else if (typeof bucket !== 'string') bucket.add(key)
+    else if (bucket !== key) buckets.set(value, new Set([bucket, key]))
   }
 }
 
 function removeFromIndex<T>({ valuesOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
   for (const value of valuesOf(object)) {
     const bucket = buckets.get(value)
-    bucket?.delete(key)
-    if (bucket?.size === 0) buckets.delete(value)
+    if (bucket === key) buckets.delete(value)
+    else if (typeof bucket === 'object' && bucket.delete(key) && bucket.size === 1) buckets.set(value, only(bucket))
   }
+}
+
+const only = (bucket: ReadonlySet<ObjectKey>): ObjectKey => {
+  const [key] = bucket
+  return key as ObjectKey
 }

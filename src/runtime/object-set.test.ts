@@ -1,0 +1,43 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { ObjectSet } from './object-set.ts'
+
+interface Tagged {
+  readonly name: string
+  readonly tags: readonly string[]
+}
+
+const key = fc.constantFrom('a', 'b', 'c', 'd')
+const tags = fc.array(fc.constantFrom('x', 'y', 'z'), { maxLength: 4 })
+
+it('SYS-20 ObjectSet lists by index exactly the objects with a value, the last written last, whatever was put and deleted', () => {
+  fc.assert(
+    fc.property(fc.array(fc.record({ key, tags: fc.option(tags) }), { maxLength: 40 }), (changes) => {
+      const set = new ObjectSet<Tagged>()
+      set.addIndex('tag', ({ tags }) => tags)
+      const model = new Map<string, Tagged>()
+      for (const { key, tags } of changes) {
+        model.delete(key)
+        if (tags === null) set.delete(key)
+        else {
+          model.set(key, { name: key, tags })
+          set.put(key, model.get(key)!)
+        }
+        for (const tag of ['x', 'y', 'z']) {
+          expect(set.byIndex('tag', tag)).toEqual([...model.values()].filter(({ tags }) => tags.includes(tag)))
+        }
+        expect(set.size).toBe(model.size)
+      }
+    }),
+  )
+})
+
+it('SYS-20 ObjectSet adds an index to objects that it already has', () => {
+  const set = new ObjectSet<Tagged>()
+  for (const name of ['a', 'b', 'c']) set.put(name, { name, tags: name === 'c' ? [] : ['x', 'x'] })
+  set.addIndex('tag', ({ tags }) => tags)
+  expect(set.byIndex('tag', 'x').map(({ name }) => name)).toEqual(['a', 'b'])
+  set.delete('a')
+  set.delete('b')
+  expect(set.byIndex('tag', 'x')).toEqual([])
+})
