@@ -36,7 +36,7 @@ const MEMORY_PODS = 500
 /** Compared with the rate of the driver alone. */
 const RATIO_MIN = 0.8
 /** Memory of the agent with MEMORY_PODS volumes. */
-const AGENT_MB_MAX = 128
+const AGENT_MB_MAX = 90
 const CLIENTS = 64
 const LOOP_VOLUME_BYTES = 314_572_800
 /** Small, because directories reserve space without using it. */

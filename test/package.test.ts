@@ -155,11 +155,13 @@ describe('published packages', () => {
       (await run(join(folder, 'bin', 'stowage'), [command], { env: { ...process.env, NODE_OPTIONS } })).stdout.trim()
     expect(await countFlags('up')).toBe('1')
     expect(await countFlags('server', '--stack-trace-limit=5')).toBe('1')
+    expect(await countFlags('node')).toBe('1')
+    expect(await countFlags('node', '--max-semi-space-size=16')).toBe('0')
     expect(await countFlags('server', '--max-semi-space-size=16')).toBe('0')
     expect(await countFlags('sidecar')).toBe('0')
   })
 
-  it('SYS-20 stowage lets glibc return memory for `up` and `server`, unless the environment sets other values', async () => {
+  it('SYS-20 stowage lets glibc return memory for `up`, `server` and `node`, unless the environment sets other values', async () => {
     const folder = join(dir, 'allocator')
     await mkdir(join(folder, 'dist'), { recursive: true })
     await cp(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true })
@@ -170,6 +172,7 @@ describe('published packages', () => {
       (await run(join(folder, 'bin', 'stowage'), [command], { env: { PATH: process.env.PATH, ...env } })).stdout.trim()
     expect(await variables('up')).toBe('1 65536 65536')
     expect(await variables('server', { MALLOC_ARENA_MAX: '4' })).toBe('4 65536 65536')
+    expect(await variables('node')).toBe('1 65536 65536')
     expect(await variables('sidecar')).toBe('undefined undefined undefined')
   })
 

@@ -25,8 +25,9 @@ export interface ServerOptions {
   readonly flags?: readonly string[]
 }
 
-/** The flags and the environment that bin/stowage sets. */
+/** The flags and the environment that bin/stowage sets for servers and for agents. */
 export const NPM_START_FLAGS: readonly string[] = ['--max-semi-space-size=16']
+const NODE_START_FLAGS: readonly string[] = ['--max-semi-space-size=4']
 const NPM_START_ENV = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
@@ -109,6 +110,8 @@ export const startNode = (options: {
       ...['node', '--kubeconfig', options.kubeconfig, '--node-name', 'bench', '--root-dir', options.rootDir],
       ...['--driver-socket', options.socket, '--max-pods', String(options.maxPods), '--log-level', 'error'],
     ],
+    nodeFlags: NODE_START_FLAGS,
+    env: NPM_START_ENV,
     profileDir: options.profileDir,
   })
 
