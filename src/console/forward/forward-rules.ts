@@ -74,7 +74,8 @@ function decodeSegment(text: string, index: number, all: readonly string[]): str
   return segment
 }
 
-const isTrue = (value: string | null): boolean => value !== null && !['', '0', 'false', 'F', 'f'].includes(value)
+/** Interprets a parameter as API servers do: any value but `0` and `false` is true, including an empty one. */
+const isTrue = (value: string | null): boolean => value !== null && value !== '0' && value.toLowerCase() !== 'false'
 
 function splitOnce(text: string, separator: string): readonly [string, string] {
   const index = text.indexOf(separator)

@@ -76,6 +76,8 @@ describe('forwarding', () => {
     '/api/v1/nodes/node-1/proxy/metrics',
     '/api/v1/proxy/namespaces/shop/pods/web',
     '/api/v1/pods?watch=1',
+    '/api/v1/pods?watch=',
+    '/api/v1/pods?watch=f',
     '/metrics',
     '/debug/pprof',
   ])('SYS-13 does not forward %s', (path) => {
