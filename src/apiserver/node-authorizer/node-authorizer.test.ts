@@ -418,7 +418,9 @@ describe('a fenced node', () => {
   for (const taint of ['node.kubernetes.io/out-of-service', 'stowage.dev/quarantine'])
     it(`PLUS-11 can write only the objects that its return requires, from the next request after the taint ${taint}`, async () => {
       const { send, create, api } = await openServer()
-      await create('/api/v1/nodes', { metadata: { name: 'n1' } })
+      const nodeUid = (await create('/api/v1/nodes', { metadata: { name: 'n1' } })).metadata.uid
+      await create(LEASES, { metadata: { name: 'n1' } })
+      await create(`${STORAGE}/csinodes`, { metadata: { name: 'n1' }, spec: { drivers: [] } })
       await create(PODS, aPod('running', 'n1', { volumes: [claimVolume('data')] }))
       await create(PODS, aPod('leaving', 'n1'))
       await create(CLAIMS, aClaim('data'))
@@ -437,6 +439,37 @@ describe('a fenced node', () => {
           send('POST', `${NAMESPACE}/serviceaccounts/default/token`, {
             spec: { audiences: [], boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name: 'running', uid: 'x' } },
           }),
+        'event of events.k8s.io': () =>
+          send('POST', '/apis/events.k8s.io/v1/namespaces/default/events', {
+            metadata: { generateName: 'e-', namespace: 'default' },
+            eventTime: '2026-01-01T00:00:00.000000Z',
+            reason: 'Test',
+            action: 'Test',
+            type: 'Normal',
+            reportingController: 'agent',
+            reportingInstance: 'n1',
+          }),
+        'certificate signing request': () =>
+          send('POST', '/apis/certificates.k8s.io/v1/certificatesigningrequests', {
+            metadata: { generateName: 'csr-' },
+            spec: {
+              signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
+              request: 'eA==',
+              usages: ['client auth'],
+            },
+          }),
+        'mirror pod': () =>
+          send('POST', PODS, {
+            ...aPod('mirror', 'n1'),
+            metadata: {
+              name: 'mirror',
+              namespace: 'default',
+              annotations: { 'kubernetes.io/config.mirror': 'x' },
+              ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: nodeUid, controller: true }],
+            },
+          }),
+        'deletion of its lease': () => send('DELETE', `${LEASES}/n1`),
+        'deletion of its CSINode': () => send('DELETE', `${STORAGE}/csinodes/n1`),
         eviction: () =>
           send('POST', `${PODS}/running/eviction`, { metadata: { namespace: 'default', name: 'running' } }),
       }
@@ -450,10 +483,20 @@ describe('a fenced node', () => {
         expect(message).toContain('node "n1" is fenced')
       }
       expect((await token()).status).toBe(403)
+      // No node may do these, fenced or not.
+      const attachment = `${STORAGE}/volumeattachments/a/status`
+      expect((await send('PATCH', attachment, { status: { attached: true } }, MERGE)).status).toBe(403)
+      expect((await send('DELETE', '/api/v1/nodes/n1')).status).toBe(403)
+      expect((await send('PATCH', '/api/v1/nodes/n1', { spec: { taints: null } }, MERGE)).status).toBe(403)
       // Its return requires heartbeats, the drivers, and the removal of deleted pods.
-      const lease = { metadata: { name: 'n1' }, spec: { holderIdentity: 'n1' } }
-      expect((await send('POST', LEASES, lease)).status).toBe(201)
+      const renewal = { spec: { holderIdentity: 'n1' } }
+      expect((await send('PATCH', `${LEASES}/n1`, renewal, MERGE)).status).toBe(200)
+      await api.delete(`${LEASES}/n1`)
+      expect((await send('POST', LEASES, { metadata: { name: 'n1' }, ...renewal })).status).toBe(201)
+      const released = { metadata: { annotations: { 'stowage.dev/released-fence': 'fence-1' } } }
+      expect((await send('PATCH', '/api/v1/nodes/n1', released, MERGE)).status).toBe(200)
       expect((await send('PATCH', '/api/v1/nodes/n1/status', { status: { volumesInUse: [] } }, MERGE)).status).toBe(200)
+      await api.delete(`${STORAGE}/csinodes/n1`)
       expect(
         (await send('POST', `${STORAGE}/csinodes`, { metadata: { name: 'n1' }, spec: { drivers: [] } })).status,
       ).toBe(201)

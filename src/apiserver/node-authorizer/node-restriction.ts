@@ -44,12 +44,15 @@ function restrict(request: AdmissionRequest): void {
 }
 
 /**
- * Returns why a fenced node must not make this write, or undefined if it may. It may write its own Node, CSINode and Lease to
- * report its return, and update or remove its pods that are being deleted.
+ * Returns why a fenced node must not make this write, or undefined if it may. It may create and update its own Node, CSINode and Lease
+ * to report its return, and update or remove its pods that are being deleted. It cannot delete its Node, which has the fence.
  */
-function fenceProblem(nodeName: string, { resource, oldObject, find }: AdmissionRequest): string | undefined {
+function fenceProblem(
+  nodeName: string,
+  { resource, operation, oldObject, find }: AdmissionRequest,
+): string | undefined {
   const resourceName = `${resource.group}/${resource.plural}`
-  if (RETURN_RESOURCES.has(resourceName)) return undefined
+  if (RETURN_RESOURCES.has(resourceName) && operation !== 'DELETE') return undefined
   if (resourceName === '/pods' && oldObject?.metadata.deletionTimestamp !== undefined) return undefined
   return isFenced(find(nodeKind, '', nodeName)) ? fencedMessage(nodeName) : undefined
 }

@@ -19,7 +19,16 @@ export function createFixture() {
   const listeners: Parameters<System['onCall']>[0][] = []
   const mounts = new Map<string, { path: string; volume: string }[]>(NODES.map((name) => [name, []]))
   const nodes = new Map(
-    NODES.map((name) => [name, { name, isOn: true, mounts: () => mounts.get(name)! } as unknown as SystemNode]),
+    NODES.map((name) => [
+      name,
+      {
+        name,
+        isOn: true,
+        isRunning: true,
+        isReachable: true,
+        mounts: () => mounts.get(name)!,
+      } as unknown as SystemNode,
+    ]),
   )
   const processes = new Map<string, { alive: boolean; starts: number; isFrozen: boolean }>()
   const calls: DriverCall[] = []

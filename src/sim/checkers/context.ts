@@ -57,6 +57,8 @@ export type Rule =
   | 'retention'
   | 'set status'
   | 'growth'
+  | 'two writers'
+  | 'lost volume'
 
 /** Observes the requests that each incarnation of a process sends to the server. */
 export interface ClientObserver {

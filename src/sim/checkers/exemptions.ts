@@ -28,11 +28,15 @@ export interface Exemptions {
   update(): void
 }
 
-/** `isRequestedByProcess`: whether a process, and not a user, requested a volume's deletion. */
+/**
+ * `isRequestedByProcess`: whether a process, and not a user, requested a volume's deletion. `isDropped`: whether the volume's object was
+ * deleted without its driver, because its node is lost.
+ */
 export function createExemptions(
   system: System,
   view: View,
   isRequestedByProcess: (volume: ObjectOf<'volume'>) => boolean,
+  isDropped: (asset: string) => boolean = () => false,
 ): Exemptions {
   const states = new Map<DriverName, FakeState>()
   const lostAssets = new Set<string>()
@@ -112,7 +116,9 @@ export function createExemptions(
       claimUidByExpandingAsset.has(asset) && claimUidByExpandingAsset.get(asset) !== claimUid,
     isLost: (asset) => lostAssets.has(asset),
     isAbandoned: (asset) =>
-      abandonedAssets.has(asset) || (asset.includes(`^${IMPORT_PREFIX}`) && !knownAssets.has(asset)),
+      abandonedAssets.has(asset) ||
+      isDropped(asset) ||
+      (asset.includes(`^${IMPORT_PREFIX}`) && !knownAssets.has(asset)),
   }
 }
 

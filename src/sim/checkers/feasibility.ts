@@ -5,6 +5,7 @@ import type { FakePool, FakeSettings, FakeState } from '../../csi/fake/index.ts'
 import type { System } from '../engine/system.ts'
 import type { ObjectOf, View } from '../engine/view.ts'
 import { DRIVERS, type DriverName, TOPOLOGY_KEY } from '../plan/catalog.ts'
+import { findDriverVolume } from './context.ts'
 
 const AMOUNTS = ['iops', 'throughput']
 
@@ -19,9 +20,19 @@ export function freeBytes(system: System, driver: DriverName, pool: FakePool): n
   return bytes
 }
 
-/** Returns the pools reachable from a node; without a node, all pools. */
+/** Returns the pools reachable from a node; without a node, all pools. Pools of nodes that are off are not reachable. */
 export const listReachablePools = (system: System, driver: DriverName, node?: string): readonly FakePool[] =>
-  settingsIn(system, driver).pools.filter(({ segments }) => !node || !segments || segments[TOPOLOGY_KEY] === node)
+  settingsIn(system, driver).pools.filter(
+    ({ segments }) =>
+      (!node || !segments || segments[TOPOLOGY_KEY] === node) && !isOnLostNode(system, segments?.[TOPOLOGY_KEY]),
+  )
+
+const isOnLostNode = (system: System, node: string | undefined): boolean =>
+  system.setup.nodeStorage === true && node !== undefined && system.nodes.get(node)?.isReachable === false
+
+/** Whether the driver cannot reach the volume, because the only node that has it is off. */
+export const isUnreachable = (system: System, asset: string): boolean =>
+  isOnLostNode(system, findDriverVolume(system, asset)?.segments?.[TOPOLOGY_KEY])
 
 export const settingsIn = (system: System, driver: DriverName): FakeSettings => system.drivers.get(driver)!.settings
 const stateOf = (system: System, driver: DriverName): FakeState => system.drivers.get(driver)!.state()

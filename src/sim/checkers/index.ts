@@ -15,6 +15,7 @@ import { createExemptions } from './exemptions.ts'
 import { checkGrowth, findGrowthProblems } from './growth.ts'
 import { checkIntents } from './intents.ts'
 import { checkLeases } from './leases.ts'
+import { followLostVolumes } from './lost-volumes.ts'
 import { checkWrites } from './lost-writes.ts'
 import { findGaugeProblems, findMetricProblems, findReservationProblems } from './metrics.ts'
 import { checkMounts } from './mounts.ts'
@@ -28,6 +29,7 @@ import { followRetries } from './retries.ts'
 import { checkSizes } from './sizes.ts'
 import { checkStatefulSets } from './stateful-sets.ts'
 import { addObserver } from './watch-observer.ts'
+import { checkWriters, followStaleMounts } from './writers.ts'
 
 export interface CheckersOptions {
   readonly system: System
@@ -58,16 +60,18 @@ export function createCheckers(options: CheckersOptions): Checkers {
   const { system, view, users, hasObserver = true, hasOperations = true } = options
   const reportedCounts = new Map<Rule, number>()
   const deletionRequests = createDeletionRequests()
-  const exemptions = createExemptions(system, view, deletionRequests.includes)
+  const reportLimited = (rule: Rule, text: string): void => {
+    const count = (reportedCounts.get(rule) ?? 0) + 1
+    reportedCounts.set(rule, count)
+    if (count <= REPORTED_MAX) options.report(rule, text)
+  }
+  const lostVolumes = followLostVolumes({ system, view, report: reportLimited })
+  const exemptions = createExemptions(system, view, deletionRequests.includes, lostVolumes.isDropped)
   const context: CheckContext = {
     system,
     view,
     exemptions,
-    report(rule, text) {
-      const count = (reportedCounts.get(rule) ?? 0) + 1
-      reportedCounts.set(rule, count)
-      if (count <= REPORTED_MAX) options.report(rule, text)
-    },
+    report: reportLimited,
   }
   const deletions = checkDeletions(context)
   const classes = followClasses(view)
@@ -82,7 +86,9 @@ export function createCheckers(options: CheckersOptions): Checkers {
   if (system.setup.autoGrow) checkGrowth(context)
   checkOverlaps(context)
   checkLeases(context)
-  checkMounts(context)
+  const isStale = followStaleMounts(system)
+  checkMounts(context, isStale)
+  const writers = checkWriters(context, isStale)
   checkPlacements(context)
   checkStatefulSets(context)
   checkPreemptions(context)
@@ -93,12 +99,16 @@ export function createCheckers(options: CheckersOptions): Checkers {
 
   return {
     wrapClient: (process, client) =>
-      retries.wrapClient(process, deletions.wrapClient(process, deletionRequests.wrapClient(process, client))),
+      [retries, deletions, deletionRequests, lostVolumes].reduceRight(
+        (wrapped, observer) => observer.wrapClient(process, wrapped),
+        client,
+      ),
     problems() {
       exemptions.update()
       return [
         ...findProblems({ system, view, exemptions, classes, expectedAttributes, events }),
         ...findCacheProblems(),
+        ...lostVolumes.problems(),
         ...(hasOperations ? findOperationProblems(system, view) : []),
         ...(system.setup.autoGrow ? findGrowthProblems(view) : []),
       ]
@@ -106,6 +116,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
     watchRetries: () => retries.start(),
     async checkEnd() {
       writes.check()
+      writers.check()
       const problems: readonly Problem[] = [
         ...retries.problems(),
         ...(await findMetricProblems(system)),

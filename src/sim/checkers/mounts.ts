@@ -8,6 +8,7 @@ import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
 import { type DriverName, nodeIdOf, nodeOfId } from '../plan/catalog.ts'
 import { type CheckContext, findDriverVolume } from './context.ts'
 import { nodeOfCall } from './overlaps.ts'
+import type { StaleMounts } from './writers.ts'
 
 const MULTI_NODE_MODES: ReadonlySet<Mode> = new Set([
   Mode.MULTI_NODE_READER_ONLY,
@@ -18,7 +19,7 @@ const MOUNT_METHODS = ['NodeStageVolume', 'NodePublishVolume']
 /** After this time without a Node object, detaching without unmounting is allowed. */
 const NODE_LOST_MS = 6 * 60_000
 
-export function checkMounts({ system, view, exemptions, report }: CheckContext): void {
+export function checkMounts({ system, view, exemptions, report }: CheckContext, isStale: StaleMounts): void {
   const { simulation } = system.cluster
   /** `asset node` pairs whose attachment was deleted while the node was lost, when its mounts were unknown. */
   const forceDetachedKeys = new Set<string>()
@@ -92,14 +93,20 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     }
   }
 
-  /** Reports a volume that is mounted on a second running machine, without exemptions: both machines could write to it. */
+  /** Reports a volume that is mounted on a second running machine, unless that mount is stale: both machines could write to it. */
   function checkSingleWriter(call: DriverCall): void {
     const asset = assetName(call.driver, call.volume)
     const modes = view.volumesOf(call.driver, call.volume)[0]?.spec?.accessModes ?? []
     if (modes.length === 0 || modes.some((mode) => mode === 'ReadWriteMany' || mode === 'ReadOnlyMany')) return
     const name = nodeOfCall(call)
     for (const other of system.nodes.values()) {
-      if (other.name === name || !other.isOn || !other.mounts().some(({ volume }) => volume === asset)) continue
+      if (
+        other.name === name ||
+        !other.isRunning ||
+        isStale(asset, other.name) ||
+        !other.mounts().some(({ volume }) => volume === asset)
+      )
+        continue
       report('wrong mount', `${call.process} mounts ${asset} on ${name}, but it is still mounted on ${other.name}`)
     }
   }

@@ -1,5 +1,6 @@
 // Rules `no operation` and `stale operation`: at rest, every object that is not ready has an operation with a reason and a message
 // in the registry of a process, and every listed operation belongs to an object that exists and is not ready.
+import { isFenced, lostSince } from '../../api/kinds/node/fencing.ts'
 import type { Operation } from '../../api/kinds/operation/operation-schema.ts'
 import { compareQuantities } from '../../api/quantity.ts'
 import { resizeCondition } from '../../volumes/resize-status.ts'
@@ -81,6 +82,8 @@ function isExpected({ operation, object }: Operation, unreadyObjects: readonly U
   if (unreadyObjects.some(({ kind, uid }) => kind === object?.kind && uid === object.uid)) return true
   if (operation === 'Publish') return waitsForDeletedClaim(object?.uid, view)
   if (operation === 'AutoGrow') return mayGrow(object?.uid, view)
+  if (object?.kind === 'Node') return isFenced(view.nodes.get(object.name ?? ''))
+  if (operation === 'RecoverVolume') return [...view.nodes.values()].some((node) => lostSince(node) !== undefined)
   return (
     operation === 'Attach' &&
     object?.kind === 'PersistentVolume' &&

@@ -87,6 +87,10 @@ export function createAtRestSteps({
       }
       await simulation.runFor(2 * MINUTE_MS)
     },
+    async 'return lost nodes'() {
+      for (const node of system.nodes.values()) node.boot()
+      await simulation.runFor(2 * MINUTE_MS)
+    },
     async 'unrelated changes'() {
       const previousAttempts = await countAttempts()
       await runUntilSettled(simulation, makeUnrelatedChanges(), 'unrelated changes')

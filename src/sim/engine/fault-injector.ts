@@ -15,7 +15,7 @@ export interface FaultInjector {
   inject(fault: Fault): void
   /** Injects no further faults. Scheduled ends of faults are dropped too, because healing follows. */
   stop(): void
-  /** Removes the out-of-service taints, after everything is healed. */
+  /** Removes the out-of-service taints, after everything is healed. Fences the nodes that are lost for good. */
   removeTaints(): void
 }
 
@@ -30,6 +30,7 @@ interface DriverRule {
 const CAPACITY_METHODS = ['CreateVolume', 'ControllerExpandVolume']
 const RESTART_MS = 1_000
 const TAINT_MS = 40_000
+const FENCE_RETRY_MS = 5_000
 const RESTART_MS_MAX = 20_000
 /** The share of messages that a frozen server loses. */
 const ALL_MESSAGES = 1
@@ -38,6 +39,8 @@ export function createFaultInjector(system: System): FaultInjector {
   const { cluster, drivers, processes, nodes } = system
   const { simulation, network, disk } = cluster
   const rules = new Map<DriverName, DriverRule[]>(DRIVERS.map((name) => [name, []]))
+  /** Nodes that an administrator has fenced. They leave the quarantine without further action. */
+  const fencedNodes = new Set<string>()
   /** Nodes that an administrator has tainted as out of service. */
   const taintedNodes = new Set<string>()
   /** Processes that a fault keeps down; their start is scheduled. */
@@ -98,6 +101,22 @@ export function createFaultInjector(system: System): FaultInjector {
         scheduleUnlessStopped(Math.min(TAINT_MS, downMs / 2), () => node?.isOn || setTaint(name, true))
       // The node boots with the taint and leaves the quarantine without further action.
       scheduleUnlessStopped(downMs, () => node?.boot())
+    },
+    'lose node'({ node: name, how, fenceMs, backMs }) {
+      const node = nodes.get(name)
+      if (!node?.isReachable) return // another fault has the node
+      if (backMs === undefined) node.loseForGood()
+      else if (how === 'power') node.cutPower()
+      else if (how === 'split') node.split()
+      else node.suspend(backMs)
+      const isLost = () => !node.isReachable
+      if (fenceMs !== undefined) scheduleUnlessStopped(fenceMs, () => isLost() && fence(name, isLost))
+      if (backMs !== undefined)
+        scheduleUnlessStopped(backMs, () => {
+          node.rejoin()
+          node.resume()
+          node.boot()
+        })
     },
     'break watches'() {
       simulation.tally('all watches broken')
@@ -185,6 +204,33 @@ export function createFaultInjector(system: System): FaultInjector {
       .catch(() => {}) // the server is down, or the node was deleted
   }
 
+  /**
+   * Acts as an administrator who fences a lost node: switches off a machine that still runs, and adds the taint. Retries while the server
+   * is down and the node is lost.
+   */
+  function fence(name: string, isLost: () => boolean): void {
+    const node = nodes.get(name)
+    if (node?.isRunning) node.cutPower()
+    fencedNodes.add(name)
+    simulation.note(`user: admin fences ${name}`)
+    addTaint(name, isLost).catch(() => {}) // the next attempt is scheduled
+  }
+
+  async function addTaint(name: string, isLost: () => boolean): Promise<void> {
+    if (!isLost()) return
+    try {
+      const client = cluster.directClient()
+      if (!client) throw new Error('the server is down')
+      const { metadata, spec } = await client.get(nodeKind, { name })
+      if (spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT)) return
+      const taints = [...(spec?.taints ?? []), { key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }]
+      const body = { metadata: { resourceVersion: metadata.resourceVersion }, spec: { taints } }
+      await client.patch(nodeKind, { name }, { type: 'merge', body })
+    } catch {
+      simulation.schedule(FENCE_RETRY_MS, () => void addTaint(name, isLost))
+    }
+  }
+
   /** Freezes a process. If it is the server or a driver, its callers receive no response. */
   function freeze(name: string, ms: number): void {
     const driver = DRIVERS.find((driverName) => name === `driver ${driverName}`)
@@ -225,7 +271,9 @@ export function createFaultInjector(system: System): FaultInjector {
       isStopped = true
     },
     removeTaints() {
-      for (const name of taintedNodes) setTaint(name, false)
+      for (const name of taintedNodes) if (!fencedNodes.has(name)) setTaint(name, false)
+      for (const node of nodes.values())
+        if (node.isLostForGood) fence(node.name, () => node.isLostForGood && !node.isOn)
     },
   }
 }

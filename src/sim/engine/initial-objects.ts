@@ -12,12 +12,13 @@ import {
   CSI_DRIVERS,
   EXTRA_CLASSES,
   INITIAL_ATTRIBUTES_CLASSES,
+  LOST_VOLUME_CLASSES,
   NAMESPACES,
   PRIORITY_CLASSES,
 } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
 
-export async function createInitialObjects(client: Client, { memoryPlugin }: Setup): Promise<void> {
+export async function createInitialObjects(client: Client, { memoryPlugin, nodeStorage }: Setup): Promise<void> {
   const create = (
     kind: unknown,
     name: string,
@@ -28,6 +29,8 @@ export async function createInitialObjects(client: Client, { memoryPlugin }: Set
   for (const [name, fields] of Object.entries(CLASSES)) await create(storageClassKind, name, { ...fields })
   if (memoryPlugin)
     for (const [name, fields] of Object.entries(EXTRA_CLASSES)) await create(storageClassKind, name, { ...fields })
+  for (const [name, fields] of Object.entries(nodeStorage ? LOST_VOLUME_CLASSES : {}))
+    await create(storageClassKind, name, { ...fields })
   for (const [name, fields] of Object.entries(PRIORITY_CLASSES)) await create(priorityClassKind, name, { ...fields })
   for (const name of INITIAL_ATTRIBUTES_CLASSES)
     await create(volumeAttributesClassKind, name, { ...ATTRIBUTES_CLASSES[name]! })

@@ -2,9 +2,11 @@
 // and published volumes do not.
 import { applyNodeCall, createMemoryDisk, type MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
 import { clearNode, type SimDriver } from '../environment/driver.ts'
+import type { Network } from '../environment/network.ts'
 import type { SimProcess } from '../environment/process.ts'
 import type { Simulation } from '../environment/simulation.ts'
 import { type DriverName, nodeIdOf } from '../plan/catalog.ts'
+import { agentOf } from '../plan/process-names.ts'
 import type { SystemNode } from './system.ts'
 
 export interface Machine extends SystemNode {
@@ -13,6 +15,8 @@ export interface Machine extends SystemNode {
   readonly boots: number
   /** The agent's process, once it is created. */
   agent: SimProcess | undefined
+  /** Ends the loss of the node when the plan ends, unless it is lost for good. */
+  heal(): void
   /** Applies the effect of a completed driver call on this node. */
   applyCall(driver: DriverName, method: string, request: object): void
 }
@@ -21,10 +25,14 @@ export function createMachine(
   simulation: Simulation,
   name: string,
   drivers: ReadonlyMap<DriverName, SimDriver>,
+  network: Pick<Network, 'cutOffProcesses'>,
 ): Machine {
   const disk = createMemoryDisk()
   let boots = 1
   let isOn = true
+  let isSplit = false
+  let isSuspended = false
+  let isLostForGood = false
   const machine: Machine = {
     name,
     disk,
@@ -34,6 +42,15 @@ export function createMachine(
     },
     get isOn() {
       return isOn
+    },
+    get isRunning() {
+      return isOn && !isSuspended
+    },
+    get isReachable() {
+      return isOn && !isSuspended && !isSplit
+    },
+    get isLostForGood() {
+      return isLostForGood
     },
     applyCall: (_driver, method, request) => applyNodeCall(disk, method, request as never),
     mounts() {
@@ -48,6 +65,9 @@ export function createMachine(
     },
     cutPower() {
       if (!isOn) return
+      network.cutOffProcesses.delete(agentOf(name))
+      isSplit = false
+      isSuspended = false
       isOn = false
       boots++
       simulation.tally('power cut')
@@ -59,8 +79,46 @@ export function createMachine(
     boot() {
       if (isOn) return
       isOn = true
+      isLostForGood = false
       simulation.note(`${name} boots`)
       machine.agent?.start()
+    },
+    split() {
+      if (!isOn || isSplit || isSuspended) return
+      isSplit = true
+      simulation.tally('node split')
+      simulation.note(`${name} is cut off from the server`)
+      network.cutOffProcesses.add(agentOf(name))
+    },
+    rejoin() {
+      if (!isSplit) return
+      isSplit = false
+      simulation.note(`${name} reaches the server again`)
+      network.cutOffProcesses.delete(agentOf(name))
+    },
+    suspend(ms) {
+      if (!isOn || isSplit || isSuspended) return
+      isSuspended = true
+      simulation.tally('node suspended')
+      simulation.note(`${name} is suspended`)
+      machine.agent?.freeze(ms)
+    },
+    resume() {
+      if (!isSuspended) return
+      isSuspended = false
+      simulation.note(`${name} is resumed`)
+      machine.agent?.thaw()
+      machine.agent?.start()
+    },
+    loseForGood() {
+      machine.cutPower()
+      isLostForGood = true
+    },
+    heal() {
+      if (isLostForGood) return
+      machine.rejoin()
+      machine.resume()
+      machine.boot()
     },
   }
   return machine

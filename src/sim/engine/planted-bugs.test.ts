@@ -1,10 +1,14 @@
 // Plants a bug at an interface of the system and shows that a workload reaches it and a checker reports it.
 // docs/explanation/simulation.md lists bugs that were planted in the code.
+import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import type { KubeObject } from '../../api/kind.ts'
+import { OUT_OF_SERVICE_TAINT } from '../../api/kinds/node/fencing.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import { NodeUnstageVolumeResponseSchema } from '../../csi/gen/csi_pb.js'
 import { CsiError } from '../../csi/index.ts'
+import { LOST_VOLUME_POLICY } from '../../volumes/names.ts'
 import { generatePlan } from '../workload/generate.ts'
 import type { WorkloadName } from '../workload/workloads.ts'
 import { type PlantedBug, runPlan } from './run.ts'
@@ -118,6 +122,66 @@ const noVolumesInUse: PlantedBug = {
   },
 }
 
+/** Watches, lists and reads show a silent node as out of service: its volumes are detached although it may still write. */
+const silentIsOutOfService: PlantedBug = {
+  wrapServer: (client) => {
+    const taint = <T extends KubeObject>(object: T): T => {
+      const { spec, status } = object as T & Node
+      const isSilent = status?.conditions?.some(
+        (condition) => condition.type === 'Ready' && condition.status === 'Unknown',
+      )
+      const taints = [...(spec?.taints ?? []), { key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }]
+      return isSilent ? { ...object, spec: { ...spec, taints } } : object
+    }
+    return {
+      ...client,
+      async get(kind, ...args) {
+        const object = await client.get(kind, ...args)
+        return kind.kind === 'Node' ? taint(object) : object
+      },
+      async list(kind, request) {
+        const list = await client.list(kind, request)
+        return kind.kind === 'Node' ? { ...list, items: list.items.map(taint) } : list
+      },
+      async *watch(kind, request) {
+        for await (const event of client.watch(kind, request))
+          yield event.type !== 'bookmark' && kind.kind === 'Node' ? { ...event, object: taint(event.object) } : event
+      },
+    }
+  },
+}
+
+/** Lists and watches show classes whose lost volumes are deleted after a second, whatever their policy is. */
+const everyLostVolumeIsDeleted: PlantedBug = {
+  wrapServer: (client) => {
+    const hasty = <T extends KubeObject>(object: T): T => ({
+      ...object,
+      metadata: { ...object.metadata, annotations: { [LOST_VOLUME_POLICY]: 'delete-after=1s' } },
+    })
+    return {
+      ...client,
+      async list(kind, request) {
+        const list = await client.list(kind, request)
+        return kind.kind === 'StorageClass' ? { ...list, items: list.items.map(hasty) } : list
+      },
+      async *watch(kind, request) {
+        for await (const event of client.watch(kind, request))
+          yield event.type !== 'bookmark' && kind.kind === 'StorageClass'
+            ? { ...event, object: hasty(event.object) }
+            : event
+      },
+    }
+  },
+}
+
+/** The driver answers that a volume is unstaged, but leaves it mounted. */
+const unstageDoesNothing: PlantedBug = {
+  wrapDriver: (_env, driver) => ({
+    ...driver,
+    node: { ...driver.node, nodeUnstageVolume: async () => create(NodeUnstageVolumeResponseSchema) },
+  }),
+}
+
 const FIRST_SEED = 1_000
 /** Few seeds reach the late watch, and every change in the number of watches changes what each seed does. */
 const SEEDS_MAX = 60
@@ -138,6 +202,18 @@ describe('a planted bug', { timeout: TIMEOUT_MS }, () => {
 
   it('PLUS-11 is found by "wrong mount" if the volumes that a node uses are not known', async () => {
     expect(await findViolations('attaching', noVolumesInUse)).toContain('wrong mount')
+  })
+
+  it('PLUS-11 is found by "two writers" if a silent node counts as off', async () => {
+    expect(await findViolations('lost-nodes', silentIsOutOfService)).toContain('two writers')
+  })
+
+  it('PLUS-11 is found by "lost volume" if every lost volume is deleted', async () => {
+    expect(await findViolations('lost-nodes', everyLostVolumeIsDeleted)).toContain('lost volume')
+  })
+
+  it('PLUS-11 is found by "attachments" if a returned node keeps the mounts of removed pods', async () => {
+    expect(await findViolations('lost-nodes', unstageDoesNothing)).toContain('attachments')
   })
 
   it('PLUS-15 is found by "stale operation" if a key that is done still has a state', async () => {

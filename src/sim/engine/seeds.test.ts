@@ -22,6 +22,7 @@ const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   contention: [1, 2, 3, 4, 910008],
   placement: [1, 2, 3, 4],
   'stateful-sets': [1, 2, 3],
+  'lost-nodes': [1, 2],
   priority: [1, 2],
   'auto-grow': [1, 2, 3],
 }

@@ -12,7 +12,7 @@ import { createSimDriver, type SimDriver } from '../environment/driver.ts'
 import type { Env, SimProcess } from '../environment/process.ts'
 import type { Simulation } from '../environment/simulation.ts'
 import { createStockAnswers, type StockAnswers } from '../environment/stock-answers.ts'
-import { DRIVERS, type DriverName, NODES, nodeOfId, settingsOf } from '../plan/catalog.ts'
+import { DRIVERS, type DriverName, NODES, nodeOfId, nodeOfPool, settingsOf } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
 import { createMachine, type Machine } from './machine.ts'
 import type { HostDeps, ProcessHost } from './process-host.ts'
@@ -74,10 +74,23 @@ export interface SystemOptions {
 export interface SystemNode {
   readonly name: string
   readonly isOn: boolean
+  /** Whether the machine is on and not suspended: its pods can write to their volumes. */
+  readonly isRunning: boolean
+  /** Whether the machine runs and reaches the server. */
+  readonly isReachable: boolean
+  /** Whether the machine stays off when all other faults end. */
+  readonly isLostForGood: boolean
   /** Mounted paths, with the volume (`driver^handle`) if known. */
   mounts(): readonly { readonly path: string; readonly volume: string | undefined }[]
   cutPower(): void
   boot(): void
+  /** Cuts the agent off from the server. Its processes and mounts stay. */
+  split(): void
+  rejoin(): void
+  /** Stops all processes of the machine for `ms`, or until `resume`. Its mounts stay. */
+  suspend(ms: number): void
+  resume(): void
+  loseForGood(): void
 }
 
 export interface DriverCall {
@@ -116,16 +129,18 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
   const names = NODES.slice(0, setup.nodes)
   const machines = new Map<string, Machine>()
   const drivers = new Map<DriverName, SimDriver>()
+  const isOffline = (pool: string) => machines.get(nodeOfPool(pool))?.isReachable === false
   for (const name of DRIVERS) {
     const hooks = {
       onNode: (id: string, method: string, request: object) =>
         machines.get(nodeOfId(id))?.applyCall(name, method, request),
       bootOf: (id: string) => machines.get(nodeOfId(id))?.boots ?? 0,
+      ...(setup.nodeStorage && name === 'local.sim' ? { isOffline } : {}),
     }
     const settings = options.driverSettings?.[name] ?? settingsOf(name, names, setup)
     drivers.set(name, createSimDriver(simulation, `driver ${name}`, settings, hooks))
   }
-  for (const name of names) machines.set(name, createMachine(simulation, name, drivers))
+  for (const name of names) machines.set(name, createMachine(simulation, name, drivers, cluster.network))
 
   const processes = new Map<string, SimProcess>()
   const registries: { process: string; incarnation: number; registry: Registry }[] = []
@@ -204,7 +219,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
       for (const [name, instance] of host.processes) processes.set(name, instance)
     },
     async heal() {
-      for (const machine of machines.values()) machine.boot()
+      for (const machine of machines.values()) machine.heal()
       for (const driver of drivers.values()) {
         delete driver.findRule
         driver.unfreezeCapacity()

@@ -12,8 +12,10 @@ import {
   type FakeSettings,
   type FakeState,
   fakeSettings,
+  isAccessibleFrom,
   type Script,
 } from '../../csi/fake/index.ts'
+import { TopologyRequirementSchema } from '../../csi/gen/csi_pb.js'
 import {
   type CallOptions,
   CSI_CODES,
@@ -80,6 +82,8 @@ export interface SimDriverHooks {
   onNode?(nodeId: string, method: string, request: Message): void
   /** Returns a number that each power cut of the node increments. A call during which it changes has no effect. */
   bootOf?(nodeId: string): number
+  /** Whether the driver cannot reach a pool now. */
+  isOffline?(pool: string): boolean
 }
 
 /** Default timeout of a call, as in connectDriver. */
@@ -168,6 +172,32 @@ export function createSimDriver(
     )
   }
 
+  /** Returns the request without the topologies of pools that the driver cannot reach. Throws if it concerns such a pool only. */
+  function onlineRequest(method: DescMethod, request: Message): Message {
+    const isOffline = ({ name: pool }: { readonly name: string }) => hooks.isOffline?.(pool) ?? false
+    const { pools } = settings
+    if (!pools.some(isOffline)) return request
+    const { volumeId, name: volumeName, ...fields } = request as unknown as ControllerRequest
+    const volume = Object.values(state.volumes).find(
+      ({ id, name: ownName }) => id === volumeId || ownName === volumeName,
+    )
+    const unreachable = () => new CsiError('UNAVAILABLE', 'the node of the storage does not respond')
+    if (volume && isOffline({ name: volume.pool })) throw unreachable()
+    const isOnline = (topology: Topology | undefined) =>
+      pools.some((pool) => !isOffline(pool) && isAccessibleFrom(pool.segments, topology))
+    if (method.name === 'GetCapacity' && !isOnline(fields.accessibleTopology)) throw unreachable()
+    if (method.name !== 'CreateVolume') return request
+    const { requisite = [], preferred = [] } = fields.accessibilityRequirements ?? {}
+    const topologies = [...requisite, ...preferred]
+    if (topologies.length > 0 && !topologies.some(isOnline)) throw unreachable()
+    const onlinePools = pools.filter((pool) => !isOffline(pool)).map(({ segments = {} }) => ({ segments }))
+    const accessibilityRequirements = create(TopologyRequirementSchema, {
+      requisite: topologies.length > 0 ? requisite.filter(isOnline) : onlinePools,
+      preferred: preferred.filter(isOnline),
+    } as never)
+    return { ...request, accessibilityRequirements } as Message
+  }
+
   function sendCall(
     incarnation: Incarnation,
     nodeId: string,
@@ -212,7 +242,8 @@ export function createSimDriver(
         if (method.name === 'ControllerModifyVolume') requestedAttributes.set(volumeId, mutableParameters)
         const boot = hooks.bootOf?.(nodeId)
         const action = async () => {
-          const response = await serviceOf(run.fake, nodeId, method)(request, { signal: endController.signal })
+          const reachable = method.parent.name === 'Controller' ? onlineRequest(method, request) : request
+          const response = await serviceOf(run.fake, nodeId, method)(reachable, { signal: endController.signal })
           if (!method.name.startsWith('Node')) return response
           if (boot !== hooks.bootOf?.(nodeId)) clearNode(state, nodeId)
           else hooks.onNode?.(nodeId, method.name, request)
@@ -263,6 +294,20 @@ export function createSimDriver(
     },
   }
   return driver
+}
+
+interface Topology {
+  readonly segments: Record<string, string>
+}
+
+interface ControllerRequest {
+  readonly volumeId?: string
+  readonly name?: string
+  readonly accessibleTopology?: Topology
+  readonly accessibilityRequirements?: {
+    readonly requisite: readonly Topology[]
+    readonly preferred: readonly Topology[]
+  }
 }
 
 interface ModifyRequest {

@@ -59,6 +59,8 @@ export interface Network {
   breakWatches(): void
   /** Additional losses by process name. */
   readonly lossesByProcess: Map<string, Losses>
+  /** The names of processes that no message reaches or leaves. */
+  readonly cutOffProcesses: Set<string>
   /**
    * For `ms`, the watches of one process or all, of one kind or all, deliver nothing. Then they break, and resuming them
    * fails with 410, so clients must list everything again.
@@ -90,6 +92,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
   const faults: NetworkFaults = { ...NO_FAULTS }
   const streams = new Set<OpenStream>()
   const lossesByProcess = new Map<string, Losses>()
+  const cutOffProcesses = new Set<string>()
   /** Active cuts. */
   let cuts: (StreamSelector & { readonly untilMs: number })[] = []
   /** How many resumed watches still fail with 410, by process and kind. */
@@ -107,6 +110,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     return occurs
   }
   const lossRateOf = ({ name = '' }: Sender): number => {
+    if (cutOffProcesses.has(name)) return 1
     const losses = lossesByProcess.get(name)
     return losses && !losses.onlyReplies ? losses.share : 0
   }
@@ -129,7 +133,11 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     if (isDuplicated) void call(client).catch(() => {})
     if (!result || server() !== client) return noReply()
     const losses = lossesByProcess.get(incarnation.name ?? '')
-    const lossRate = losses && (isWrite || !losses.onlyReplies) ? losses.share : 0
+    const lossRate = cutOffProcesses.has(incarnation.name ?? '')
+      ? 1
+      : losses && (isWrite || !losses.onlyReplies)
+        ? losses.share
+        : 0
     if (happens(faults.loseReply + lossRate, 'reply lost')) return noReply()
     await delay()
     if (result.ok) return result.value
@@ -153,8 +161,9 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
   ): AsyncIterable<WatchEvent<T>> {
     await incarnation.pass(delay())
     const client = server()
-    if (!client || happens(faults.refuse, 'refused 429 or 503')) throw unavailable('connection refused')
     const { name = '' } = incarnation
+    if (cutOffProcesses.has(name)) return noReply()
+    if (!client || happens(faults.refuse, 'refused 429 or 503')) throw unavailable('connection refused')
     const expiredResumes = expiredByStream.get(`${name} ${plural}`) ?? 0
     if (isResumed && expiredResumes > 0) {
       expiredByStream.set(`${name} ${plural}`, expiredResumes - 1)
@@ -227,6 +236,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
   return {
     faults,
     lossesByProcess,
+    cutOffProcesses,
     cutHistory(ms, selector = {}) {
       const cut = { ...selector, untilMs: simulation.nowMs + ms }
       cuts.push(cut)

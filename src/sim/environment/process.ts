@@ -31,6 +31,8 @@ export interface SimProcess {
   crash(): void
   /** Stops the process at its next await for `ms`; its clock keeps running. */
   freeze(ms: number): void
+  /** Ends a freeze early. */
+  thaw(): void
   /** Shifts the clock of this and all later incarnations. */
   jumpClock(byMs: number): void
   /**
@@ -121,11 +123,15 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
       simulation.tally('freeze')
       simulation.note(`${name} freezes`)
       simulation.schedule(ms, () => {
-        if (pausedContinuations !== continuations) return // the process crashed while it was frozen
-        pausedContinuations = undefined
-        simulation.note(`${name} continues`)
-        for (const run of continuations) run()
+        if (pausedContinuations === continuations) instance.thaw() // otherwise it crashed or was thawed meanwhile
       })
+    },
+    thaw() {
+      const continuations = pausedContinuations
+      if (!continuations) return
+      pausedContinuations = undefined
+      simulation.note(`${name} continues`)
+      for (const run of continuations) run()
     },
     dispose() {
       incarnation.alive = false

@@ -17,6 +17,9 @@ export const NET_MAXIMUM_GI = 16
 
 export const nodeIdOf = (node: string): string => `id-${node}`
 export const nodeOfId = (id: string): string => id.slice('id-'.length)
+const poolOf = (node: string): string => `pool-${node}`
+/** Returns the node of a pool of local.sim. */
+export const nodeOfPool = (pool: string): string => pool.slice('pool-'.length)
 
 /**
  * Returns the settings of a driver. local.sim has a pool per node and does not attach, net.sim has one pool and all
@@ -34,7 +37,7 @@ export function settingsOf(
         name,
         controller: FAKE_CONTROLLER_CAPABILITIES.filter((capability) => !capability.includes('PUBLISH')),
         pools: nodes.map((node) => ({
-          name: `pool-${node}`,
+          name: poolOf(node),
           capacityBytes: LOCAL_POOL_GI * GI,
           segments: { [TOPOLOGY_KEY]: node },
         })),
@@ -109,6 +112,18 @@ export const EXTRA_CLASSES: Readonly<Record<string, object>> = {
     metadata: { annotations: { 'stowage.dev/placement': 'pack' } },
     parameters: { copies: '2' },
   },
+}
+
+/** Additional classes in setups with storage on the nodes: their volumes are lost with their node, and each has another policy. */
+export const LOST_VOLUME_CLASSES: Readonly<Record<string, object>> = {
+  'local-mark': lostVolumeClass('Delete', 'mark-lost'),
+  'local-drop': lostVolumeClass('Delete', 'delete-after=5m'),
+  'local-kept': lostVolumeClass('Retain', 'delete-after=5m'),
+}
+
+function lostVolumeClass(reclaimPolicy: ClassFacts['reclaimPolicy'], policy: string): object {
+  const metadata = { annotations: { 'stowage.dev/lost-volume-policy': policy } }
+  return { ...classOf('local.sim', 'WaitForFirstConsumer', reclaimPolicy, true), metadata }
 }
 
 export interface AttributesFacts {

@@ -192,6 +192,11 @@ function describeFault(action: Fault): string {
       return `the watches${action.plural ? ` of ${action.plural}` : ''}${action.process ? ` of ${action.process}` : ''} are silent for ${formatDuration(action.ms)}, then their history is cut`
     case 'refuse writes':
       return `the disk refuses writes for ${formatDuration(action.ms)}`
+    case 'lose node': {
+      const loss = { power: 'loses power', split: 'is cut off from the server', suspend: 'is suspended' }[action.how]
+      const fence = action.fenceMs === undefined ? '' : `, is fenced after ${formatDuration(action.fenceMs)}`
+      return `${action.node} ${loss}${fence}, ${action.backMs === undefined ? 'for good' : `and returns after ${formatDuration(action.backMs)}`}`
+    }
     case 'bad network': {
       const ofProcess = action.process ? ` of ${action.process}` : ''
       const ofReplies = action.only === 'replies' ? ' of the replies to writes' : ''

@@ -50,6 +50,11 @@ export interface Setup {
   readonly statefulSets?: boolean
   /** Runs the controllers of automatic growth and of node topology. Off by default, for the same reason. */
   readonly autoGrow?: boolean
+  /**
+   * Whether the volumes of local.sim are on the disks of the nodes: the driver cannot reach them while the machine is off, suspended or
+   * cut off. Adds LOST_VOLUME_CLASSES.
+   */
+  readonly nodeStorage?: boolean
   /** Adds a binder that works on the same claims without leader election. */
   readonly secondBinder?: boolean
   /** Adds a provisioner of net.sim that works on the same claims without leader election. Requires sidecars. */
@@ -69,9 +74,9 @@ export interface FaultRates {
 /**
  * `restart`: controllers and agents restart. `unrelated changes`: objects change in ways that make no pod schedulable, and
  * the scheduler must not attempt any. `use free quota`: claims are created, and the server must reject those that exceed a
- * quota.
+ * quota. `return lost nodes`: the machines that were lost for good boot after all.
  */
-export type AtRestStep = 'restart' | 'unrelated changes' | 'use free quota'
+export type AtRestStep = 'restart' | 'unrelated changes' | 'use free quota' | 'return lost nodes'
 
 export interface Step {
   readonly atMs: number
@@ -141,6 +146,18 @@ export type Fault =
   | { readonly do: 'jump clock'; readonly process: string; readonly byMs: number }
   /** `isOutOfService`: an administrator taints the node while it is off. */
   | { readonly do: 'cut power'; readonly node: string; readonly downMs: number; readonly isOutOfService: boolean }
+  /**
+   * The server loses a node: its machine is off, is cut off from the server while its agent and its pods continue (`split`), or is suspended and
+   * keeps its mounts. After `fenceMs` an administrator taints it as out of service, and switches off a machine that is cut off
+   * before. The node returns after `backMs`; without it, the node is lost for good.
+   */
+  | {
+      readonly do: 'lose node'
+      readonly node: string
+      readonly how: 'power' | 'split' | 'suspend'
+      readonly fenceMs?: number
+      readonly backMs?: number
+    }
   | { readonly do: 'break watches' }
   /** Watches of one process or all, of one kind or all, deliver nothing for `ms`; then they break, and a resume fails with 410. */
   | { readonly do: 'cut history'; readonly process?: string; readonly plural?: string; readonly ms: number }
@@ -177,6 +194,7 @@ const FAULTS: Readonly<Record<Fault['do'], true>> = {
   freeze: true,
   'jump clock': true,
   'cut power': true,
+  'lose node': true,
   'break watches': true,
   'cut history': true,
   'refuse writes': true,

@@ -44,6 +44,9 @@ export const createContendedClaim = (draft: Draft): UserAction => createClaimOf(
 /** Creates a claim of a class with delayed binding, whose node a pod determines. */
 export const createDelayedClaim = (draft: Draft): UserAction => createClaimOf(draft, DELAYED_CLASSES)
 
+/** Creates a claim whose volume other nodes may need when its node is lost, or whose volume is lost with it. */
+export const createLosableClaim = (draft: Draft): UserAction => createClaimOf(draft, LOSABLE_CLASSES)
+
 function createClaimOf(draft: Draft, classes: Weights<string>): UserAction {
   const { rng, claims } = draft
   const ref = pickName(rng, claims, () => someClaim(rng))
@@ -141,6 +144,15 @@ const CONTENDED_CLASSES: Weights<string> = [
 const DELAYED_CLASSES: Weights<string> = [
   [3, 'net-wait'],
   [3, 'local-wait'],
+]
+const LOSABLE_CLASSES: Weights<string> = [
+  [4, 'net-wait'],
+  [3, 'net-now'],
+  [3, 'local-wait'],
+  [1, 'local-now'],
+  [3, 'local-mark'],
+  [3, 'local-drop'],
+  [1, 'local-kept'],
 ]
 const ACCESS_MODES: Weights<readonly string[]> = [
   [14, ['ReadWriteOnce']],

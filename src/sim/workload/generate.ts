@@ -9,6 +9,7 @@ import { deleteNamespace, restoreObjects, setGate } from './admin-actions.ts'
 import type { Draft } from './draft.ts'
 import { generateFaultRates } from './fault-rates.ts'
 import { generateFault, loseState, restartAgent } from './faults.ts'
+import { generateNodeLosses } from './node-losses.ts'
 import { createRng, type Rng } from './rng.ts'
 import { generateStockFaults } from './stock-faults.ts'
 import { generateLostNodes, generateTargetedFaults } from './targeted-faults.ts'
@@ -57,6 +58,7 @@ const STREAMS = {
   targetedFaults: 'ambushes',
   lostNodes: 'lost nodes',
   nodes: 'nodes',
+  nodeLosses: 'node losses',
   faultRates: 'weather',
   stockFaults: 'stock faults',
   identities: 'identities',
@@ -105,10 +107,26 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
   const lostNodeSteps = workload.lostNodes
     ? generateLostNodes(rngFor('lostNodes'), setup, workload.lostNodes, times)
     : []
+  const lossSteps = workload.nodeLosses
+    ? generateNodeLosses(
+        rngFor('nodeLosses'),
+        setup,
+        rngFor('nodeLosses').between(...workload.nodeLosses),
+        period.calmStartMs,
+      )
+    : []
   const denialSteps = isStock ? generateStockFaults(rngFor('stockFaults'), period.calmStartMs) : []
-  const steps = [...userSteps, ...faultSteps, ...nodeSteps, ...targetedSteps, ...lostNodeSteps, ...denialSteps].sort(
-    (a, b) => a.atMs - b.atMs,
-  )
+  const steps = [
+    ...userSteps,
+    ...faultSteps,
+    ...nodeSteps,
+    ...targetedSteps,
+    ...lostNodeSteps,
+    ...lossSteps,
+    ...denialSteps,
+  ]
+    .filter(({ action }) => !workload.nodeLosses || (action.do !== 'jump clock' && action.do !== 'cut power'))
+    .sort((a, b) => a.atMs - b.atMs)
   const rates = generateFaultRates(rngFor('faultRates'), setup, workload.severity)
   const faultRates = period.steadyStartMs > 0 ? removeControllerCrashes(rates, setup) : rates
   const plan = removeProvisionerCrashes({ seed, minutes, setup, faultRates, steps })

@@ -7,6 +7,7 @@ import {
   createClaimsTogether,
   createContendedClaim,
   createDelayedClaim,
+  createLosableClaim,
   deleteClaim,
   dryRunClaim,
   growClaim,
@@ -45,6 +46,7 @@ export const WORKLOAD_NAMES = [
   'stateful-sets',
   'priority',
   'auto-grow',
+  'lost-nodes',
 ] as const
 export type WorkloadName = (typeof WORKLOAD_NAMES)[number]
 
@@ -68,6 +70,8 @@ export interface Workload {
   readonly nodeDeletions?: Range
   /** The number of claims whose node is deleted while the result of CreateVolume is unknown. */
   readonly lostNodes?: number
+  /** How many nodes are lost. Clocks do not jump and no other power is cut, because the time after a loss matters. */
+  readonly nodeLosses?: Range
   /** The part of the setup that the workload needs; the seed decides the rest. */
   readonly setup?: (seed: number) => Partial<Setup>
   readonly atRest?: readonly AtRestStep[]
@@ -281,6 +285,23 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
       [3, deleteSet],
       [1, changeNode],
     ],
+  },
+  'lost-nodes': {
+    ...FOCUSED_WORKLOAD,
+    minutes: 20,
+    faults: [2, 6],
+    targetedFaults: [0, 1],
+    severity: 1,
+    setup: () => ({ nodes: 3, nodeStorage: true }),
+    nodeLosses: [1, 4],
+    actions: [
+      [10, createLosableClaim],
+      [3, deleteClaim],
+      [14, createPod],
+      [5, deletePod],
+      [1, changeNode],
+    ],
+    atRest: ['restart', 'return lost nodes'],
   },
   priority: {
     ...FOCUSED_WORKLOAD,

@@ -1,5 +1,6 @@
 // Checks capacity at rest: the local driver's capacity objects report the free capacity of its nodes, and no pool exceeds
 // its capacity.
+import { isFenced } from '../../../api/kinds/node/fencing.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { FakeVolume } from '../../../csi/fake/index.ts'
 import { TOPOLOGY_KEY } from '../../plan/catalog.ts'
@@ -39,6 +40,7 @@ export function findCapacityProblems({ system, view, exemptions }: AtRestContext
     if (provisioner !== DRIVER || volumeBindingMode !== 'WaitForFirstConsumer') continue
     for (const [node, { spec }] of view.csiNodes) {
       if (!spec.drivers.some(({ name }) => name === DRIVER) || !view.nodes.has(node)) continue
+      if (isFenced(view.nodes.get(node))) continue // it must have no capacity object
       const place = `${className} on ${node}`
       const availableBytes = listReachablePools(system, DRIVER, node).reduce(
         (sum, pool) => sum + freeBytes(system, DRIVER, pool),

@@ -1,5 +1,6 @@
 // Checks claims at rest: each one is bound and has the requested size and attributes, or reports a reason why not, and its
 // status matches the driver's volume.
+import { isConfirmedOff } from '../../../api/kinds/node/fencing.ts'
 import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'
 import { compareQuantities, quantityToBytes } from '../../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../../api/selectors.ts'
@@ -16,10 +17,20 @@ import {
   isContradictory,
   isDeleting,
   isOwnedBy,
+  listAssets,
   type Problem,
   parseAsset,
 } from '../context.ts'
-import { canCreate, canHaveAttributes, driverOf, freeBytes, hasResizer, requestOf, settingsIn } from '../feasibility.ts'
+import {
+  canCreate,
+  canHaveAttributes,
+  driverOf,
+  freeBytes,
+  hasResizer,
+  isUnreachable,
+  requestOf,
+  settingsIn,
+} from '../feasibility.ts'
 import { chargeOf } from '../sizes.ts'
 import type { AtRestContext } from './index.ts'
 
@@ -121,6 +132,13 @@ function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: 
     report('needless wait', `has no class, although there is a default class: ${explanation}`)
   }
   const node = claim.metadata.annotations?.[SELECTED_NODE]
+  if (node && isConfirmedOff(view.nodes.get(node)))
+    report('needless wait', `waits for a volume on ${node}, which is lost: ${explanation}`)
+  // The driver has the volume of an unanswered call on a node that is off, and can neither use nor delete it.
+  const isCreatedOnLostNode = [...listAssets(system)].some(
+    ({ asset, driverVolume }) => driverVolume.name === `pvc-${claim.metadata.uid}` && isUnreachable(system, asset),
+  )
+  if (isCreatedOnLostNode) return
   const isWaiting = storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && !node
   if (isWaiting) {
     // A pod that bypasses the scheduler has a node; any other pod states what it waits for.
@@ -180,6 +198,7 @@ function checkBound(claim: ObjectOf<'claim'>, context: AtRestContext, report: Re
   const { driver } = parseAsset(asset ?? '')
   // A volume that its driver lost cannot be changed; volumes of other drivers cannot be inspected.
   if (!asset || !DRIVERS.includes(driver) || context.exemptions.isLost(asset)) return
+  if (isUnreachable(context.system, asset)) return
   checkSize(claim, volume, asset, context, report)
   checkAttributes(claim, volume, asset, context, report)
 }

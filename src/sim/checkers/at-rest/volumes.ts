@@ -6,6 +6,7 @@ import type { System } from '../../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../../engine/view.ts'
 import { DRIVERS, type DriverName, MEMORY_PLUGIN_ASSETS } from '../../plan/catalog.ts'
 import { findDriverVolume, isBound, isDeleting, listAssets, type Problem } from '../context.ts'
+import { isUnreachable } from '../feasibility.ts'
 import { isIntended, listJournaledUids, VOLUME_PREFIX } from '../intents.ts'
 import type { AtRestContext } from './index.ts'
 
@@ -52,6 +53,8 @@ export function findVolumeProblems(volume: ObjectOf<'volume'>, context: AtRestCo
   const driver = asset?.split('^')[0] ?? ''
   const hasSimDriver = DRIVERS.includes(driver as DriverName) || driver === MEMORY_PLUGIN_ASSETS
   const owner = view.claimOfUid(claimRef?.uid ?? '')
+  // Its driver deletes it once the node returns.
+  const isLostWithNode = asset !== undefined && isUnreachable(system, asset)
   const isBoundToOwner = owner !== undefined && owner.spec?.volumeName === name
   if (
     asset &&
@@ -71,7 +74,7 @@ export function findVolumeProblems(volume: ObjectOf<'volume'>, context: AtRestCo
       break
     case 'Released':
       if (isBoundToOwner) report('needless wait', `volume ${name} is Released, but its claim exists`)
-      if (policy === 'Delete' && hasSimDriver && (claimRef || isDeletionRequested(volume))) {
+      if (policy === 'Delete' && hasSimDriver && !isLostWithNode && (claimRef || isDeletionRequested(volume))) {
         report('not deleted', `volume ${name} is Released with the policy Delete: ${events.about(uid).join('; ')}`)
       }
       break
@@ -82,7 +85,7 @@ export function findVolumeProblems(volume: ObjectOf<'volume'>, context: AtRestCo
       report('needless wait', `volume ${name} has the phase "${phase}"`)
   }
   // A volume stays until the claim bound to it is deleted.
-  if (isDeleting(volume) && !(phase === 'Bound' && isBoundToOwner)) {
+  if (isDeleting(volume) && !isLostWithNode && !(phase === 'Bound' && isBoundToOwner)) {
     report('not deleted', `volume ${name} is stuck in deletion, held by ${finalizers.join(', ') || 'no finalizer'}`)
   }
   if (policy === 'Retain' && finalizers.includes(EXTERNAL_PROVISIONER_FINALIZER)) {

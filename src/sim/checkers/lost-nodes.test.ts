@@ -1,0 +1,177 @@
+// Tests the checkers of lost nodes: each plants a state or a request that a bug would cause, and expects the violation.
+import { describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { Client } from '../../client/index.ts'
+import { aClaim, aClass, aNode, aVolume, createFixture } from './checkers.fixture.ts'
+import { followLostVolumes } from './lost-volumes.ts'
+import { checkWriters, followStaleMounts } from './writers.ts'
+
+const OUT_OF_SERVICE = { key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }
+const MINUTE_MS = 60_000
+
+describe('checker of writers', () => {
+  function createWriters(accessMode = 'ReadWriteOnce') {
+    const fixture = createFixture()
+    checkWriters(fixture.context, followStaleMounts(fixture.system))
+    const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
+    fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim: 'c', spec: { accessModes: [accessMode] } })])
+    const machines = fixture.system.nodes as unknown as Map<string, { isRunning: boolean }>
+    const setRunning = (node: string, isRunning: boolean) =>
+      machines.set(node, Object.assign(machines.get(node)!, { isRunning }))
+    return {
+      violations: fixture.violations,
+      setRunning,
+      mount(node: string) {
+        driverVolume.attachments[`id-${node}`] = {} as never
+        driverVolume.onNodes[`id-${node}`] = { staged: {}, published: {} } as never
+        fixture.mounts.get(node)!.push({ path: `/${node}`, volume: 'net.sim^pv' })
+        fixture.call(`agent-${node}`, 'net.sim', 'NodePublishVolume', 'pv')()
+      },
+      detach(node: string) {
+        delete driverVolume.attachments[`id-${node}`]
+        fixture.call('control-1', 'net.sim', 'ControllerUnpublishVolume', 'pv', { nodeId: `id-${node}` })()
+      },
+      changeAnything: () => fixture.put(['claim', aClaim('other')]),
+    }
+  }
+
+  it('PLUS-11 two writers: reports a volume that was detached from a node that is cut off and still runs', () => {
+    const { mount, detach, violations } = createWriters()
+    mount('n1')
+    detach('n1')
+    expect(violations).toEqual([])
+    mount('n2')
+    expect(violations).toEqual(['two writers: net.sim^pv is mounted on n1 and n2, which all run'])
+  })
+
+  it('PLUS-11 two writers: accepts the stale mount of a node that was suspended when its volume was detached', () => {
+    const { mount, detach, setRunning, changeAnything, violations } = createWriters()
+    mount('n1')
+    setRunning('n1', false)
+    detach('n1')
+    mount('n2')
+    setRunning('n1', true)
+    changeAnything()
+    expect(violations).toEqual([])
+    mount('n1') // attached again, although n2 has the volume
+    expect(violations).toHaveLength(1)
+  })
+
+  it('PLUS-11 two writers: reports a suspended node that resumes before its volume was detached', () => {
+    const { mount, setRunning, changeAnything, violations } = createWriters()
+    mount('n1')
+    setRunning('n1', false)
+    mount('n2')
+    expect(violations).toEqual([])
+    setRunning('n1', true)
+    changeAnything()
+    expect(violations).toHaveLength(1)
+  })
+
+  it('PLUS-11 two writers: accepts a volume for several nodes', () => {
+    const { mount, violations } = createWriters('ReadWriteMany')
+    mount('n1')
+    mount('n2')
+    expect(violations).toEqual([])
+  })
+})
+
+describe('checker of lost volumes', () => {
+  const lostNode = () => ({
+    ...aNode('n1', { taints: [OUT_OF_SERVICE] }),
+    status: {
+      conditions: [
+        { type: 'Ready', status: 'Unknown' },
+        { type: 'Lost', status: 'True' },
+      ],
+    },
+  })
+  const onNode = (name: string) => ({
+    storageClassName: 'local',
+    nodeAffinity: {
+      required: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: 'topology.sim/node', operator: 'In', values: [name] }] }],
+      },
+    },
+  })
+  const marked = { conditions: [{ type: 'VolumeLost', status: 'True' }] }
+
+  async function createLoss(policy: string, { reclaimPolicy = 'Delete', lostMs = 0 } = {}) {
+    const fixture = createFixture()
+    const checker = followLostVolumes(fixture.context)
+    fixture.addDriverVolume('local.sim', 'pv')
+    const storageClass = aClass('local', 'local.sim')
+    const annotations = { 'stowage.dev/lost-volume-policy': policy }
+    const volume = {
+      phase: 'Bound',
+      claim: 'c',
+      policy: reclaimPolicy,
+      driver: 'local.sim' as const,
+      spec: onNode('n1'),
+    }
+    const bound = { phase: 'Bound', volumeName: 'pv', className: 'local' }
+    fixture.put(
+      ['class', { ...storageClass, metadata: { ...storageClass.metadata, annotations } }],
+      ['volume', aVolume('pv', volume)],
+      ['claim', aClaim('c', bound)],
+      ['node', lostNode()],
+    )
+    await fixture.simulation.runFor(lostMs)
+    const client = checker.wrapClient('control-1', { delete: async () => undefined } as unknown as Client)
+    return {
+      fixture,
+      checker,
+      violations: fixture.violations,
+      texts: () => checker.problems().map(({ text }) => text),
+      mark: (status: object) => fixture.put(['claim', aClaim('c', { ...bound, status })]),
+      deleteClaim: () => client.delete(persistentVolumeClaimKind, { namespace: 'team-a', name: 'c' }),
+      deleteVolume: () => client.delete(persistentVolumeKind, { name: 'pv' }),
+    }
+  }
+
+  it('PLUS-11 lost volume: reports every deletion with the policy wait', async () => {
+    const { deleteClaim, deleteVolume, violations } = await createLoss('wait', { lostMs: 1_000 * MINUTE_MS })
+    await deleteClaim()
+    await deleteVolume()
+    expect(violations).toHaveLength(2)
+    expect(violations[0]).toContain('lost volume: control-1 deletes claim team-a/c of the lost node n1')
+  })
+
+  it('PLUS-11 lost volume: reports a deletion before the time of delete-after, and one that does not happen', async () => {
+    const early = await createLoss('delete-after=5m', { lostMs: 4 * MINUTE_MS })
+    await early.deleteClaim()
+    expect(early.violations).toHaveLength(1)
+    const late = await createLoss('delete-after=5m', { lostMs: 7 * MINUTE_MS })
+    late.mark(marked)
+    expect(late.texts()).toEqual(['claim team-a/c should have been deleted 300000 ms after the loss of its node'])
+    await late.deleteClaim()
+    await late.deleteVolume()
+    expect(late.violations).toEqual([])
+    late.fixture.remove('volume', 'pv')
+    expect(late.checker.isDropped('local.sim^pv')).toBe(true)
+  })
+
+  it('PLUS-11 lost volume: reports the deletion of a retained volume', async () => {
+    const { deleteClaim, mark, texts, violations } = await createLoss('delete-after=5m', {
+      reclaimPolicy: 'Retain',
+      lostMs: 7 * MINUTE_MS,
+    })
+    mark(marked)
+    expect(texts()).toEqual([])
+    await deleteClaim()
+    expect(violations).toHaveLength(1)
+  })
+
+  it('PLUS-11 lost volume: reports a condition that is missing, that stays after the return, or that the policy wait has', async () => {
+    const { fixture, mark, texts } = await createLoss('mark-lost')
+    expect(texts()).toEqual(['claim team-a/c should have the condition VolumeLost'])
+    mark(marked)
+    expect(texts()).toEqual([])
+    fixture.put(['node', aNode('n1')])
+    expect(texts()).toEqual(['claim team-a/c has the condition VolumeLost, but should not'])
+    const waiting = await createLoss('wait')
+    waiting.mark(marked)
+    expect(waiting.texts()).toEqual(['claim team-a/c has the condition VolumeLost, but should not'])
+  })
+})
