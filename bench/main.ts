@@ -1,8 +1,8 @@
 // `npm run bench [-- SUITE…]`: runs the suites and prints one table of all figures.
 // Saves the figures as JSON and, on request, writes them to the docs or records CPU profiles.
-import { mkdir, writeFile } from 'node:fs/promises'
-import { cpus, release, type } from 'node:os'
-import { dirname, join } from 'node:path'
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { cpus, release, tmpdir, type } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { accessSuite } from './access.ts'
 import { apiSuite } from './api.ts'
@@ -11,7 +11,7 @@ import { consoleSuite } from './console.ts'
 import { driverSuite } from './driver.ts'
 import { expansionSuite } from './expansion.ts'
 import { runAttack } from './lib/attack-role.ts'
-import { UnknownCommitError } from './lib/build-commit.ts'
+import { buildCommit, UnknownCommitError } from './lib/build-commit.ts'
 import { runBurst } from './lib/burst-role.ts'
 import { runChurn } from './lib/churn-role.ts'
 import { runClient } from './lib/client-role.ts'
@@ -25,12 +25,13 @@ import { type Report, reportJson, secondsOf, targetsOf } from './lib/report.ts'
 import { ROLE_ARGUMENT, type RunJob, serveRole } from './lib/role.ts'
 import { runAgainst } from './lib/run-against.ts'
 import { runSuites } from './lib/run-suites.ts'
-import type { Suite } from './lib/suite.ts'
+import type { OtherBuild, Suite } from './lib/suite.ts'
 import { formatTables } from './lib/table.ts'
 import { minutesText } from './lib/text.ts'
 import { modifySuite } from './modify.ts'
 import { overloadSuite } from './overload.ts'
 import { podsSuite } from './pods.ts'
+import { processorSuite } from './processor.ts'
 import { provisioningSuite } from './provisioning.ts'
 import { quotaSuite } from './quota.ts'
 import { schedulerSuite } from './scheduler.ts'
@@ -52,6 +53,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   sidecar: sidecarSuite,
   soak: soakSuite,
   console: consoleSuite,
+  processor: processorSuite,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
   load: runLoad,
@@ -75,7 +77,7 @@ const partsText = Object.entries(SUITES).map(
 )
 const USAGE = `Usage: npm run bench -- [SUITE…] [flags]
 
-Suites (default: all but overload, sidecar, soak and console, in less than ten minutes) and their parts:
+Suites (default: all but overload, sidecar, soak, console and processor, in less than ten minutes) and their parts:
 
 ${partsText.join('\n')}
 
@@ -86,7 +88,9 @@ ${partsText.join('\n')}
   --profile DIR   write CPU profiles of the measured processes and flame graphs to DIR (see DIR/index.html);
                   profiling slows everything down, so do not use the figures
   --against COMMIT
-                  build COMMIT beside this build, run the suites with both in turns, and print the ratio of each figure
+                  build COMMIT beside this build, run the suites with both in turns, and print the ratio of each figure;
+                  the suite processor runs once, with servers of both builds
+  --beside DIR    for the suite processor: compare with the programs of another build, in its directory dist
   --rounds N      rounds of each build with --against (default 3)
   --dir DIR       create scratch directories in DIR, to measure its disk
   --help          show this help
@@ -101,6 +105,7 @@ async function main(): Promise<number> {
       dir: { type: 'string' },
       profile: { type: 'string' },
       against: { type: 'string' },
+      beside: { type: 'string' },
       rounds: { type: 'string', default: '3' },
       long: { type: 'boolean', default: false },
       'write-docs': { type: 'boolean', default: false },
@@ -121,7 +126,8 @@ async function main(): Promise<number> {
   }
 
   const log = (line: string) => void process.stderr.write(`${line}\n`)
-  if (values.against !== undefined) {
+  const isInTurns = names.every((name) => SUITES[name]!.comparesInTurns)
+  if (values.against !== undefined && !isInTurns) {
     const { only: parts, dir, long: isLong } = values
     const flags = [...(parts ? ['--only', parts] : []), ...(dir ? ['--dir', dir] : []), ...(isLong ? ['--long'] : [])]
     return compareWithCommit(values.against, {
@@ -132,16 +138,22 @@ async function main(): Promise<number> {
     })
   }
   const startMs = performance.now()
-  const { suites, hasFailed } = await runSuites({
-    suites: Object.fromEntries(names.map((name) => [name, SUITES[name]!])),
-    only,
-    dir: values.dir,
-    profileDir: values.profile,
-    isLong: values.long,
-    budgetSeconds: values.long ? undefined : BUDGET_SECONDS,
-    nowMs: () => performance.now(),
-    log,
-  })
+  const run = (beside?: OtherBuild) =>
+    runSuites({
+      suites: Object.fromEntries(names.map((name) => [name, SUITES[name]!])),
+      only,
+      dir: values.dir,
+      profileDir: values.profile,
+      isLong: values.long,
+      beside,
+      budgetSeconds: values.long ? undefined : BUDGET_SECONDS,
+      nowMs: () => performance.now(),
+      log,
+    })
+  const { suites, hasFailed } =
+    values.against !== undefined
+      ? await withBuiltCommit(values.against, run, log)
+      : await run(values.beside === undefined ? undefined : { name: values.beside, programs: resolve(values.beside) })
   const report: Report = { machine: thisMachine(), seconds: (performance.now() - startMs) / 1000, suites }
   process.stdout.write(`\n${formatReport(report)}`)
   await mkdir(dirname(values.json), { recursive: true })
@@ -151,6 +163,21 @@ async function main(): Promise<number> {
   if (values['write-docs']) for (const path of await writeDocs(DOCS, report, Object.keys(SUITES))) log(`Wrote ${path}.`)
   const { met, all } = targetsOf(suites)
   return hasFailed || met < all ? 1 : 0
+}
+
+async function withBuiltCommit<T>(
+  commit: string,
+  run: (beside: OtherBuild) => Promise<T>,
+  log: (line: string) => void,
+): Promise<T> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-bench-beside-')))
+  try {
+    log(`Building ${commit}`)
+    const { hash, program } = await buildCommit(commit, { root: join(PROGRAM_DIR, '..'), dir })
+    return await run({ name: hash.slice(0, 12), programs: dirname(program) })
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
 }
 
 async function compareWithCommit(

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Figure, MissingFigure } from './figure.ts'
 import type { PartTime, SuiteReport } from './report.ts'
-import type { MeasurePart, PartOptions, Suite } from './suite.ts'
+import type { MeasurePart, OtherBuild, PartOptions, Suite } from './suite.ts'
 import { minutesText } from './text.ts'
 
 export interface RunOptions {
@@ -16,6 +16,7 @@ export interface RunOptions {
   readonly dir?: string | undefined
   readonly profileDir?: string | undefined
   readonly isLong: boolean
+  readonly beside?: OtherBuild | undefined
   /** A part that would probably not finish in time is skipped. */
   readonly budgetSeconds?: number | undefined
   nowMs(): number
@@ -77,14 +78,20 @@ export async function runSuites(options: RunOptions): Promise<RunResult> {
 type NamedPart = { readonly suite: string; readonly part: string; readonly measure: MeasurePart }
 
 async function measureInScratchDir(
-  { dir: parent = tmpdir(), profileDir, isLong }: RunOptions,
+  { dir: parent = tmpdir(), profileDir, isLong, beside }: RunOptions,
   { suite, part, measure, ...callbacks }: NamedPart & Pick<PartOptions, 'progress' | 'note' | 'reportMissing'>,
 ): Promise<Figure[]> {
   const dir = await realpath(await mkdtemp(join(parent, 'stowage-bench-')))
   const partProfileDir = profileDir && join(profileDir, suite, part)
   try {
     if (partProfileDir) await mkdir(partProfileDir, { recursive: true })
-    return await measure({ dir, isLong, ...callbacks, ...(partProfileDir ? { profileDir: partProfileDir } : {}) })
+    return await measure({
+      dir,
+      isLong,
+      ...callbacks,
+      ...(beside ? { beside } : {}),
+      ...(partProfileDir ? { profileDir: partProfileDir } : {}),
+    })
   } finally {
     await rm(dir, { recursive: true, force: true })
   }

@@ -23,6 +23,8 @@ export interface ServerOptions {
   /** `up` also runs the controllers. Default: `server`. */
   readonly command?: 'server' | 'up'
   readonly flags?: readonly string[]
+  /** The directory of the programs. Default: this build. */
+  readonly programs?: string | undefined
 }
 
 /** The flags and the environment that bin/stowage sets for servers and for agents. */
@@ -31,7 +33,7 @@ const NODE_START_FLAGS: readonly string[] = ['--max-semi-space-size=4']
 const NPM_START_ENV = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
-  const { dataDir, store, profileDir, command = 'server', flags: extraFlags = [] } = options
+  const { dataDir, store, profileDir, command = 'server', flags: extraFlags = [], programs } = options
   const flags = [
     '--data-dir',
     dataDir,
@@ -49,6 +51,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   const program = await startProgram({
     file: 'stowage.js',
     args: [command, ...flags],
+    programs,
     profileDir,
     nodeFlags: NPM_START_FLAGS,
     env: NPM_START_ENV,
@@ -69,9 +72,11 @@ export const startFakeDriver = (options: {
   /** Path of its control socket. Default: none. */
   control?: string
   profileDir?: string | undefined
+  programs?: string | undefined
 }): Promise<Program> =>
   startProgram({
     file: 'fake-driver.js',
+    programs: options.programs,
     args: [
       ...['--endpoint', `unix://${options.socket}`, '--name', options.name, '--capacity', '4000Ti'],
       ...(options.control ? ['--control', options.control] : []),
@@ -121,9 +126,11 @@ export const startProvisioner = (options: {
   profileDir?: string | undefined
   flags?: readonly string[]
   env?: Readonly<Record<string, string>>
+  programs?: string | undefined
 }): Promise<Program> =>
   startProgram({
     file: 'stowage.js',
+    programs: options.programs,
     args: [
       ...['provisioner', '--kubeconfig', options.kubeconfig, '--csi-address', options.socket, '--kube-api-qps', '-1'],
       ...(options.flags ?? []),
@@ -164,6 +171,8 @@ export interface Program {
 interface ProgramOptions {
   readonly file: string
   readonly args: readonly string[]
+  /** The directory of the program. Default: this build. */
+  readonly programs?: string | undefined
   readonly profileDir?: string | undefined
   readonly nodeFlags?: readonly string[]
   /** In addition to this process's environment. */
@@ -172,11 +181,12 @@ interface ProgramOptions {
   readonly isReady?: (output: { readonly stdout: string; readonly stderr: string }) => boolean
 }
 
-/** Starts a program of the same build. */
+/** Starts a program of this build, or of another one. */
 async function startProgram(options: ProgramOptions): Promise<Program> {
   const { file, args, profileDir, nodeFlags = [], isReady = ({ stdout }) => stdout.includes('\n') } = options
+  const { programs = dirname(process.argv[1]!) } = options
   const profile = profileFlags(profileDir, file === 'stowage.js' ? args[0]! : file.replace('.js', ''))
-  const child = spawn(process.execPath, [...nodeFlags, ...profile, join(dirname(process.argv[1]!), file), ...args], {
+  const child = spawn(process.execPath, [...nodeFlags, ...profile, join(programs, file), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...options.env },
   })

@@ -6,6 +6,16 @@ export interface Suite {
   readonly parts: Readonly<Record<string, MeasurePart>>
   /** Set if the suite runs only when it is named. */
   readonly isOptional?: true
+  /** Set if --against runs the suite once, with the programs of both builds in turns, instead of once per build and round. */
+  readonly comparesInTurns?: true
+}
+
+/** Another build, whose programs are measured beside those of this build. */
+export interface OtherBuild {
+  /** The commit. */
+  readonly name: string
+  /** The directory of its programs. */
+  readonly programs: string
 }
 
 export type MeasurePart = (options: PartOptions) => Promise<Figure[]>
@@ -15,6 +25,8 @@ export interface PartOptions {
   readonly dir: string
   /** Where the measured processes write CPU profiles, which slows them down. */
   readonly profileDir?: string
+  /** Set with --against, for suites that compare in turns. */
+  readonly beside?: OtherBuild
   /** Whether to run more, longer and larger rounds than fit into ten minutes. */
   readonly isLong: boolean
   progress(text: string): void

@@ -8,6 +8,9 @@ export type IndexFunction<T> = (object: Readonly<T>) => Iterable<string>
 /** The keys of the objects that an index lists under a value. Most values have one object, and a set of one takes 250 bytes. */
 type Bucket = ObjectKey | Set<ObjectKey>
 
+/** Shared by all lookups without a result, which most are. */
+const NONE: readonly never[] = Object.freeze([])
+
 export class ObjectSet<T> {
   readonly #objects = new Map<ObjectKey, Readonly<T>>()
   readonly #indexes = new Map<string, Index<T>>()
@@ -39,7 +42,7 @@ export class ObjectSet<T> {
     const index = this.#indexes.get(name)
     if (!index) throw new Error(`There is no index named "${name}".`)
     const bucket = index.buckets.get(value)
-    if (bucket === undefined) return []
+    if (bucket === undefined) return NONE
     if (typeof bucket === 'string') return [this.#objects.get(bucket) as Readonly<T>]
     return Array.from(bucket, (key) => this.#objects.get(key) as Readonly<T>)
   }

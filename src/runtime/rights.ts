@@ -174,7 +174,7 @@ export function createRights({ clock, log, observe, events, featureOf }: RightsO
   ) {
     try {
       const objects = await client.commit(writes, options)
-      for (const write of writes) recordGrant({ ...accessOf(write), user })
+      if (missingRights.size > 0) for (const write of writes) recordGrant({ ...accessOf(write), user })
       return objects
     } catch (error) {
       const write = writes[failedWriteIndex(error) ?? (writes.length === 1 ? 0 : -1)]

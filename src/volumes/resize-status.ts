@@ -21,7 +21,12 @@ import { NODE_EXPANSION_NOT_REQUIRED } from './names.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
-const RESIZE_CONDITIONS = ['Resizing', 'FileSystemResizePending', 'ControllerResizeError', 'NodeResizeError'] as const
+export const RESIZE_CONDITIONS = [
+  'Resizing',
+  'FileSystemResizePending',
+  'ControllerResizeError',
+  'NodeResizeError',
+] as const
 export type ResizeCondition = (typeof RESIZE_CONDITIONS)[number]
 
 /** Reason of a ControllerResizeError if the driver was not called because its free capacity is too small. */

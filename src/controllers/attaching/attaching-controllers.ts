@@ -95,15 +95,37 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
   indexVolumes(volumes)
   indexAttachments(attachments)
 
+  /**
+   * Whether the volume is or was attached, or a pod on a node uses its claim. A new volume does not need a reconcile: pods and
+   * attachments that appear later enqueue it.
+   */
+  const mayNeedReconcile = ({ metadata: { name }, spec }: Volume): boolean =>
+    volumeController.queue.has(name) ||
+    states.has(name) ||
+    attachmentsOfVolume(attachments, name).length > 0 ||
+    pods.byIndex(PODS_BY_CLAIM, `${spec?.claimRef?.namespace}/${spec?.claimRef?.name}`).length > 0
+
   const sharedOptions = { clock, random, log, metrics, workers: WORKERS }
   const volumeController = createController({
     ...sharedOptions,
     name: 'volume-attaching',
     operation: { component: 'attaching', name: 'Attach' },
     sources: [
-      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isVolumeChanged }),
+      source({
+        cache: volumes,
+        keysOf: (volume) => (mayNeedReconcile(volume) ? [keyOfObject(volume)] : []),
+        matters: isVolumeChanged,
+      }),
       source({ cache: attachments, keysOf: (attachment) => affectedVolumes(attachment, context) }),
-      source({ cache: claims, keysOf: volumeNamesOfClaim, matters: isBindingChanged }),
+      source({
+        cache: claims,
+        keysOf: (claim) =>
+          volumeNamesOfClaim(claim).filter((name) => {
+            const volume = volumes.get(name)
+            return volume === undefined || mayNeedReconcile(volume)
+          }),
+        matters: isBindingChanged,
+      }),
       source({ cache: pods, keysOf: (pod) => volumesOfPod(pod, context), matters: isUseChanged }),
       source({ cache: nodes, keysOf: (node) => volumesAffectedByNode(node, context), matters: isNodeStateChanged }),
       source({ cache: csiNodes, keysOf: ({ metadata: { name } }) => states.volumesWaitingFor(capacityOfNode(name)) }),

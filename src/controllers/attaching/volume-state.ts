@@ -46,6 +46,10 @@ export class VolumeStates {
     return newState
   }
 
+  has(volumeName: string): boolean {
+    return this.#volumes.has(volumeName)
+  }
+
   setWaits(volumeName: string, waits: readonly WaitTarget[]): void {
     const state = this.stateOf(volumeName)
     for (const old of state.waits) removeFromSet(this.#volumesByTarget, waitKeyOf(old), volumeName)

@@ -7,17 +7,18 @@ import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
-import { claimClassName } from '../../api/kinds/shared/class-names.ts'
+import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createSaver, type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
-import { INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
-import { claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
+import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
+import { INSUFFICIENT_STORAGE, RESIZE_CONDITIONS, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
+import { allocatedStorage, claimCapacity, isLess, requestedStorage, volumeCapacity } from '../../volumes/sizes.ts'
 import { buildPublishRequest } from '../attaching/attacher/publish-request.ts'
-import { type ChangeThrottle, indexPodsByClaim, type VolumeChange } from '../volume-changes/index.ts'
+import { type ChangeThrottle, indexPodsByClaim, type Subject, type VolumeChange } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import type { ExpansionDriver } from './expansion-driver.ts'
 import { ExpansionRecords } from './expansion-records.ts'
@@ -113,6 +114,10 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     name: 'expanding',
     matters: isRelevantChange,
     sources,
+    hasNothingToDo: (subject) => {
+      const key = keyOfObject(subject.claim)
+      return wasNeverExpanded(subject) && !records.hasAny(key) && !loweredRequests.has(key)
+    },
     reconcile: (subject, signal) => reconcileClaim(subject, context, signal),
     forget(key) {
       records.delete(key)
@@ -122,6 +127,15 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     follow: (subjectOf) => loweredRequests.follow(subjectOf),
   }
 }
+
+/** Whether the claim has the size of its volume, requests no more, and no expansion has left anything on either. */
+const wasNeverExpanded = ({ claim, volume }: Subject): boolean =>
+  claimCapacity(claim) === volumeCapacity(volume) &&
+  !isLess(claimCapacity(claim), requestedStorage(claim)) &&
+  allocatedStorage(claim) === undefined &&
+  resizeStateOf(claim) === undefined &&
+  !RESIZE_CONDITIONS.some((type) => resizeCondition(claim, type)) &&
+  annotationOf(volume, PRE_RESIZE_CAPACITY) === undefined
 
 /** Index key of all claims without capacity. Not a valid class name. */
 const ANY_CLASS = '*'

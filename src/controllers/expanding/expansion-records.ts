@@ -38,6 +38,11 @@ export class ExpansionRecords {
     return this.#get(claim) !== undefined
   }
 
+  /** Whether this process has recorded a call or an attempt for a claim of this name. */
+  hasAny(key: ObjectKey): boolean {
+    return this.#byKey.has(key) || this.#attempts.has(key)
+  }
+
   /** Must be called before the driver is called: until the driver responds, the volume may have this size. */
   recordCall(claim: Claim, size: string, previousPossibleSize: string | undefined): void {
     const possibleSize = previousPossibleSize === undefined ? size : maxQuantity(previousPossibleSize, size)

@@ -56,6 +56,10 @@ export class LoweredRequests {
     else this.#report(subject, previousSize)
   }
 
+  has(key: ObjectKey): boolean {
+    return this.#reportedEdits.has(key)
+  }
+
   delete(key: ObjectKey): void {
     this.#reportedEdits.delete(key)
   }

@@ -55,10 +55,13 @@ export function createOwnerGraph(kinds: readonly Kind[], cacheSet: Pick<CacheSet
       const object = kindCache?.cache.get({ namespace, name })
       return kindCache && object && { kind: kindCache.kind, object }
     },
-    dependentsOf: (uid) =>
-      [...caches.values()].flatMap(({ kind, cache }) =>
-        cache.byIndex(BY_OWNER, uid).map((object) => ({ kind, object })),
-      ),
+    dependentsOf(uid) {
+      const dependents: GraphNode[] = []
+      for (const { kind, cache } of caches.values()) {
+        for (const object of cache.byIndex(BY_OWNER, uid)) dependents.push({ kind, object })
+      }
+      return dependents
+    },
     kindOf: ({ apiVersion, kind }) => kindsByName.get(`${apiVersion} ${kind}`),
   }
 }

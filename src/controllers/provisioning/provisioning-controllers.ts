@@ -236,15 +236,12 @@ const volumesOf = ({ spec }: Readonly<VolumeAttachment>): ObjectKey[] =>
 
 /** Ignores changes of finalizers, labels and status, which must not end a backoff early. */
 const isRelevantClaimChange = (current: Claim, previous: Claim): boolean =>
-  relevantClaimFields(current) !== relevantClaimFields(previous)
+  RELEVANT_ANNOTATIONS.some((name) => current.metadata.annotations?.[name] !== previous.metadata.annotations?.[name]) ||
+  (current.metadata.deletionTimestamp === undefined) !== (previous.metadata.deletionTimestamp === undefined) ||
+  claimClassName(current) !== claimClassName(previous) ||
+  (current.spec?.volumeName ?? '') !== (previous.spec?.volumeName ?? '')
 
-const relevantClaimFields = ({ metadata, spec }: Claim): string =>
-  JSON.stringify([
-    ...[PROVISIONER, PROVISIONER_BETA, SELECTED_NODE].map((name) => metadata.annotations?.[name] ?? null),
-    metadata.deletionTimestamp !== undefined,
-    claimClassName({ metadata, spec }) ?? null,
-    spec?.volumeName ?? '',
-  ])
+const RELEVANT_ANNOTATIONS = [PROVISIONER, PROVISIONER_BETA, SELECTED_NODE]
 
 const hasNewOwner = (current: Volume, previous: Volume): boolean =>
   current.spec?.claimRef?.uid !== previous.spec?.claimRef?.uid

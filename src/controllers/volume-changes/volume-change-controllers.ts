@@ -58,15 +58,27 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   const findSubjectOf = (claim: Subject['claim']) => findSubject(claim, subjectDeps)
   const locks = new VolumeLocks()
 
+  /** Leaves out claims that have nothing to reconcile, which most new claims have. A key in the queue is enqueued again. */
+  function keysWithWork(claimKeys: readonly ObjectKey[], change: VolumeChange): string[] {
+    const keys: string[] = []
+    for (const claimKey of claimKeys) {
+      const key = changeKey(claimKey, change.name)
+      const claim = change.hasNothingToDo && claims.get(claimKey)
+      const subject = claim && findSubjectOf(claim)
+      if (!subject || !change.hasNothingToDo?.(subject) || controller.queue.has(key)) keys.push(key)
+    }
+    return keys
+  }
+
   const sourcesOf = (change: VolumeChange): Source[] => [
     source({
       cache: claims,
-      keysOf: (claim) => (isBound(claim) ? [changeKey(keyOfObject(claim), change.name)] : []),
+      keysOf: (claim) => (isBound(claim) ? keysWithWork([keyOfObject(claim)], change) : []),
       matters: (next, old) => isBound(next) !== isBound(old) || change.matters(next, old),
     }),
     source({
       cache: volumes,
-      keysOf: (volume) => (isOwnVolume(volume) ? claimKeysOf(volume).map((key) => changeKey(key, change.name)) : []),
+      keysOf: (volume) => (isOwnVolume(volume) ? keysWithWork(claimKeysOf(volume), change) : []),
       matters: isVolumeChanged,
     }),
     ...(change.sources ?? []).map(({ keysOf, ...options }) => ({

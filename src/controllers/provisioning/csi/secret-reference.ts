@@ -45,8 +45,23 @@ const DEPRECATED_KEYS: Partial<Record<SecretPurpose, string>> = {
   'node-publish-secret': 'csiNodePublishSecret',
 }
 
+const secretKeys = new Map<SecretPurpose, readonly string[]>()
+
+/** Returns all keys that may name a Secret for this purpose. */
+function secretKeysOf(purpose: SecretPurpose): readonly string[] {
+  let keys = secretKeys.get(purpose)
+  if (!keys) {
+    const deprecatedKey = DEPRECATED_KEYS[purpose]
+    keys = [`${RESERVED_PREFIX}${purpose}-name`, `${RESERVED_PREFIX}${purpose}-namespace`]
+    if (deprecatedKey) keys = [...keys, `${deprecatedKey}Name`, `${deprecatedKey}Namespace`]
+    secretKeys.set(purpose, keys)
+  }
+  return keys
+}
+
 /** Returns the templates of name and namespace. Current and deprecated keys can be combined, but each may occur once. */
 function findTemplates(purpose: SecretPurpose, parameters: Parameters = {}): SecretRef | undefined {
+  if (!secretKeysOf(purpose).some((key) => Object.hasOwn(parameters, key))) return undefined // most classes name none
   const deprecatedKey = DEPRECATED_KEYS[purpose]
   const presentKeys = (newKey: string, oldKey: string | undefined) =>
     [newKey, ...(oldKey ? [oldKey] : [])].filter((key) => Object.hasOwn(parameters, key))
