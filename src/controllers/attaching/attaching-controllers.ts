@@ -96,14 +96,17 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
   indexAttachments(attachments)
 
   /**
-   * Whether the volume is or was attached, or a pod on a node uses its claim. A new volume does not need a reconcile: pods and
-   * attachments that appear later enqueue it.
+   * Whether the volume is or was attached, or a pod on a node uses its claim. A new volume needs no reconcile: a pod or an
+   * attachment that appears later enqueues it.
    */
-  const mayNeedReconcile = ({ metadata: { name }, spec }: Volume): boolean =>
-    volumeController.queue.has(name) ||
-    states.has(name) ||
-    attachmentsOfVolume(attachments, name).length > 0 ||
-    pods.byIndex(PODS_BY_CLAIM, `${spec?.claimRef?.namespace}/${spec?.claimRef?.name}`).length > 0
+  const mayNeedReconcile = (name: string): boolean => {
+    if (volumeController.queue.has(name) || states.has(name)) return true
+    const { claimRef } = volumes.get(name)?.spec ?? {}
+    return (
+      attachmentsOfVolume(attachments, name).length > 0 ||
+      (claimRef !== undefined && pods.byIndex(PODS_BY_CLAIM, `${claimRef.namespace}/${claimRef.name}`).length > 0)
+    )
+  }
 
   const sharedOptions = { clock, random, log, metrics, workers: WORKERS }
   const volumeController = createController({
@@ -113,17 +116,13 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
     sources: [
       source({
         cache: volumes,
-        keysOf: (volume) => (mayNeedReconcile(volume) ? [keyOfObject(volume)] : []),
+        keysOf: (volume) => [keyOfObject(volume)].filter(mayNeedReconcile),
         matters: isVolumeChanged,
       }),
       source({ cache: attachments, keysOf: (attachment) => affectedVolumes(attachment, context) }),
       source({
         cache: claims,
-        keysOf: (claim) =>
-          volumeNamesOfClaim(claim).filter((name) => {
-            const volume = volumes.get(name)
-            return volume === undefined || mayNeedReconcile(volume)
-          }),
+        keysOf: (claim) => volumeNamesOfClaim(claim).filter(mayNeedReconcile),
         matters: isBindingChanged,
       }),
       source({ cache: pods, keysOf: (pod) => volumesOfPod(pod, context), matters: isUseChanged }),

@@ -22,6 +22,7 @@ import { VolumeCapability_AccessMode_Mode as AccessMode } from '../../csi/gen/cs
 import { type CsiDriver, createCsiDriver, readDriverFacts } from '../../csi/index.ts'
 import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
+import { queueMetrics } from '../../runtime/queue-metrics.fixture.ts'
 import { attachedVolumeNameOf, attacherFinalizerOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 import { createCrashInjector, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
 import { type AttacherOptions, createAttacher, createAttachingControllers } from './index.ts'
@@ -41,6 +42,8 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly attacher?: AttacherOptions
   readonly forceDetachAfterMs?: number
   readonly metrics?: AttachingMetrics
+  /** Called with every key that a queue of the controllers receives or finishes. */
+  readonly onQueueChange?: (key: string) => void
   /** Called before every watch event of an attachment, which is delivered after the returned promise resolves. */
   readonly beforeEvent?: () => Promise<void>
 }
@@ -117,6 +120,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
               events,
               options: { forceDetachAfterMs: options.forceDetachAfterMs },
               attachingMetrics: options.metrics,
+              metrics: options.onQueueChange && queueMetrics(options.onQueueChange),
             }),
           ]),
       ...(options.component === 'controllers'

@@ -34,6 +34,27 @@ async function waitUntilMounted(nodeName: string): Promise<void> {
   )
 }
 
+describe('a volume that no pod uses', () => {
+  it('SYS-18 is not enqueued until a pod on a node uses its claim', async () => {
+    fixture = await createAttachingFixture()
+    await fixture.createVolume()
+    await fixture.client.create(persistentVolumeKind, {
+      metadata: { name: 'idle' },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteOnce'],
+        csi: { driver: DRIVER, volumeHandle: 'vol-idle' },
+      },
+    } as never)
+    const keys = new Set<string>()
+    await fixture.start({ component: 'controllers', onQueueChange: (key) => keys.add(key) })
+    await fixture.createPod('web', 'left')
+    await fixture.waitUntil(async () => (await fixture.attachment('left')) !== undefined, 'the attachment')
+    expect(keys).toContain('data')
+    expect(keys).not.toContain('idle')
+  })
+})
+
 describe('a pod on a node', () => {
   it("SYS-18 has its volume attached, published, and listed in the node's status", async () => {
     fixture = await createAttachingFixture()

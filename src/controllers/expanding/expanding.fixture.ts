@@ -26,6 +26,7 @@ import {
 import { type CsiDriver, createCsiDriver, readDriverFacts } from '../../csi/index.ts'
 import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
+import { queueMetrics } from '../../runtime/queue-metrics.fixture.ts'
 import { NODE_EXPANSION_NOT_REQUIRED, PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
   completedOnNodePatch,
@@ -64,6 +65,8 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly node?: ServedNode
   /** Changes that the process performs in addition to expansion. */
   readonly changes?: readonly VolumeChange[]
+  /** Called with every key that the queue receives or finishes. */
+  readonly onQueueChange?: (key: string) => void
 }
 
 export interface ClaimOptions {
@@ -165,7 +168,8 @@ export async function createExpandingFixture({
         : createExpansionUnsupported({ facts, events }),
       ...(options.changes ?? []),
     ]
-    const controllers = createVolumeChangeControllers({ ...deps, facts, changes, node })
+    const metrics = options.onQueueChange && queueMetrics(options.onQueueChange)
+    const controllers = createVolumeChangeControllers({ ...deps, metrics, facts, changes, node })
     const run = controllers.run(abort.signal)
     injector.onCrash(() => void caches.stop())
     const stop = async () => {

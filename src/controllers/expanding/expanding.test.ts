@@ -34,6 +34,16 @@ const PARTLY_EXPANDED_VOLUME = {
 }
 
 describe('expanding a claim', () => {
+  it('REX-1 does not enqueue a claim that has the requested size', async () => {
+    await fixture.createClaim('idle')
+    await fixture.createClaim('data')
+    const keys = new Set<string>()
+    fixture.start({ onQueueChange: (key) => keys.add(key) })
+    await fixture.request('20Gi')
+    await fixture.waitForState('NodeResizePending')
+    expect([...keys]).toEqual(['default/data#expanding'])
+  })
+
   it('REX-1 calls the driver, then waits for the node', async () => {
     await fixture.createClaim('data', { size: '1G' })
     fixture.start()

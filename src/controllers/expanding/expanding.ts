@@ -9,7 +9,7 @@ import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import { keyOfObject } from '../../client/index.ts'
+import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createSaver, type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
@@ -82,6 +82,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     loweredRequests,
   }
 
+  const hasState = (key: ObjectKey) => records.hasAny(key) || loweredRequests.has(key)
   const sources: Source[] = []
   if (pods) {
     const waitsForPods = (key: string) => {
@@ -114,16 +115,14 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     name: 'expanding',
     matters: isRelevantChange,
     sources,
-    hasNothingToDo: (subject) => {
-      const key = keyOfObject(subject.claim)
-      return wasNeverExpanded(subject) && !records.hasAny(key) && !loweredRequests.has(key)
-    },
+    hasNothingToDo: (subject) => wasNeverExpanded(subject) && !hasState(keyOfObject(subject.claim)),
     reconcile: (subject, signal) => reconcileClaim(subject, context, signal),
     forget(key) {
       records.delete(key)
       records.deleteAttempt(key)
       loweredRequests.delete(key)
     },
+    hasState,
     follow: (subjectOf) => loweredRequests.follow(subjectOf),
   }
 }

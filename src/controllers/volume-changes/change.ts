@@ -29,6 +29,8 @@ export interface VolumeChange {
   reconcile(subject: Subject, signal: AbortSignal): Promise<Outcome>
   /** Discards the state of a claim that was deleted or no longer uses this driver. */
   forget?(claim: ObjectKey): void
+  /** Whether there is state to discard. Default: there may be. */
+  hasState?(claim: ObjectKey): boolean
   /** Ends the wait after a rejected call, because a user requests a retry. Default: there is no such wait. */
   retryNow?(claim: Subject['claim']): void
   /** Subscribes to caches when the controller starts. The returned function unsubscribes. */

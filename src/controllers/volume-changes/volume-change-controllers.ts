@@ -63,11 +63,16 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
     const keys: string[] = []
     for (const claimKey of claimKeys) {
       const key = changeKey(claimKey, change.name)
-      const claim = change.hasNothingToDo && claims.get(claimKey)
-      const subject = claim && findSubjectOf(claim)
-      if (!subject || !change.hasNothingToDo?.(subject) || controller.queue.has(key)) keys.push(key)
+      if (controller.queue.has(key) || mayNeedReconcile(claimKey, change)) keys.push(key)
     }
     return keys
+  }
+
+  function mayNeedReconcile(claimKey: ObjectKey, change: VolumeChange): boolean {
+    const claim = claims.get(claimKey)
+    const subject = claim && findSubjectOf(claim)
+    if (subject) return !change.hasNothingToDo?.(subject)
+    return change.forget !== undefined && (change.hasState?.(claimKey) ?? true)
   }
 
   const sourcesOf = (change: VolumeChange): Source[] => [
