@@ -24,8 +24,8 @@ import { type Program, startFakeDriver, startProvisioner, startServer } from './
 import type { PartOptions, Suite } from './lib/suite.ts'
 
 const CLIENTS = 64
-const OPERATIONS = 300
-const WARM_UP_ROUNDS = 6
+const OPERATIONS = 200
+const WARM_UP_ROUNDS = 8
 const ROUNDS = { short: 12, long: 40 }
 /** After the last event of a burst: events of the recorder and records of the journal are written later. */
 const SETTLE_MS = 400

@@ -30,6 +30,15 @@ export interface ServerOptions {
 /** The flags and the environment that bin/stowage sets for servers and for agents. */
 export const NPM_START_FLAGS: readonly string[] = ['--max-semi-space-size=16']
 const NODE_START_FLAGS: readonly string[] = ['--max-semi-space-size=4']
+
+/** Returns the flags that bin/stowage of a build sets, which may differ from those of this build. */
+function startFlagsOf(programs: string): readonly string[] {
+  const script = readFileSync(join(programs, '..', 'bin', 'stowage'), 'utf8')
+  const flags = /exec node ((?:--\S+ )+)"\$program"/.exec(script)?.[1]
+  if (flags === undefined) throw new Error(`${programs}/../bin/stowage sets no flags of Node.js`)
+  return flags.trim().split(' ')
+}
+
 const NPM_START_ENV = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
@@ -53,7 +62,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     args: [command, ...flags],
     programs,
     profileDir,
-    nodeFlags: NPM_START_FLAGS,
+    nodeFlags: programs === undefined ? NPM_START_FLAGS : startFlagsOf(programs),
     env: NPM_START_ENV,
   })
   return {
