@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
-import { claimNamed } from './lib/claims.ts'
+import { buildClaim } from './lib/claims.ts'
 import { type Figure, medianOf } from './lib/figure.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { NUMBER, type RequestText } from './lib/load-role.ts'
@@ -167,7 +167,7 @@ const attributesClass = (name: string, iops: number) => ({
 })
 
 function createClaims(fields: object): Operations {
-  const claim = claimNamed(`claim-${NUMBER}`)
+  const claim = buildClaim(`claim-${NUMBER}`)
   const body = { ...claim, spec: { ...claim.spec, ...fields } }
   return { request: { method: 'POST', path: CLAIMS, body: JSON.stringify(body) }, watch: CLAIMS, until: IS_BOUND }
 }
