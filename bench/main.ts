@@ -18,6 +18,7 @@ import { runClient } from './lib/client-role.ts'
 import { writeDocs } from './lib/docs.ts'
 import { runEcho } from './lib/echo-role.ts'
 import { runEtcd } from './lib/etcd-role.ts'
+import { runJournal } from './lib/journal-role.ts'
 import { runLoad } from './lib/load-role.ts'
 import { servePools } from './lib/pools-role.ts'
 import { writeFlameGraphs } from './lib/profiles.ts'
@@ -61,6 +62,7 @@ const ROLES: Readonly<Record<string, RunJob>> = {
   client: runClient,
   etcd: runEtcd,
   burst: runBurst,
+  journal: runJournal,
   pools: servePools,
   attack: runAttack,
   churn: runChurn,

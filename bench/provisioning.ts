@@ -3,11 +3,10 @@
 //   binding     to existing volumes
 //   inProcess   a driver that responds immediately, the provisioner in the server process
 //   alone       the same with `stowage provisioner` as a separate process
-//   journal     processor time of the server with the journal of volumes and without, in turns
+//   journal     what the journal of volumes adds to the processor time of the server
 //   lostNode    with 1,000 volumes of a lost node whose deletion fails, and 1,000 whose detach fails, and without, in turns
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { createFakeControl } from '../src/csi/fake/control-client.ts'
@@ -19,8 +18,12 @@ import type { ClientJob } from './lib/client-role.ts'
 import { type Comparison, type Figure, type GrowthPoint, medianOf, type Target } from './lib/figure.ts'
 import { toTotalGrowthFigure } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
+import { startJournalServer } from './lib/journal-cost.ts'
+import type { ReplayTimes } from './lib/journal-replay.ts'
+import type { RoundUsage } from './lib/journal-role.ts'
+import { type ProfileShares, partsOf } from './lib/journal-share.ts'
 import { NUMBER, type RequestText } from './lib/load-role.ts'
-import { compareRounds, percentText, ratioText } from './lib/paired-ratio.ts'
+import { compareRounds, type PairedRound, ratioText } from './lib/paired-ratio.ts'
 import { deleteAll, post } from './lib/post.ts'
 import { type Role, startRole } from './lib/role.ts'
 import { type Program, startFakeDriver, startProvisioner, startServer } from './lib/server-process.ts'
@@ -38,12 +41,12 @@ const TARGET_BURST = 1_000
 const BINDING = { perSecondMin: 1_000, p99MsMax: 1_200 }
 const PROVISIONING = { perSecondMin: 500, p99MsMax: 2_500 }
 const JOURNAL = {
-  claims: 200,
-  warmUpClaims: 2_000,
-  short: { pairs: 1, rounds: 16 },
-  long: { pairs: 6, rounds: 40 },
-  /** Longer than the interval at which a server merges its journal. */
-  mergeMs: 6_000,
+  /** A new connection costs as much as a claim, so more clients would hide the cost of the journal. */
+  clients: 32,
+  claims: 400,
+  warmUpRounds: 6,
+  short: { rounds: 8, replays: 40, profiledClaims: 3_000 },
+  long: { rounds: 120, replays: 200, profiledClaims: 20_000 },
   ratioMin: 0.98,
 }
 const LOST_NODE = { volumes: 1_000, claims: 400, warmUpClaims: 1_500, rounds: { short: 12, long: 40 }, ratioMin: 0.95 }
@@ -137,91 +140,125 @@ async function measureAlone(options: PartOptions): Promise<Figure[]> {
 }
 
 /**
- * Servers with and without the journal receive the same bursts in turns. The CPU time of a round is measured until the next
- * round, and includes later work such as merging the journal. Two processes of the same program can differ by some percent for
- * as long as they run, because V8 optimizes them differently. Therefore several pairs are measured, and each pair has a second
- * server without the journal: its ratio to the first shows how exact the measurement is.
+ * Measures the journal in three ways: replays of transactions with and without it (journal-replay.ts), its share in profiles
+ * (journal-share.ts), and rounds of a server whose journal is switched on and off. A third of these rounds repeats those without the
+ * journal: the ratio of the two shows how exact the rounds are.
  */
 async function measureJournal(options: PartOptions): Promise<Figure[]> {
-  const { pairs, rounds } = options.isLong ? JOURNAL.long : JOURNAL.short
-  const results: JournalRounds[] = []
-  for (let pair = 1; pair <= pairs; pair++) {
-    const dir = join(options.dir, `pair-${pair}`)
-    await mkdir(dir)
-    const progress = (text: string) => options.progress(`servers ${pair} of ${pairs}: ${text}`)
-    results.push(await measureJournalRounds({ ...options, dir, progress }, rounds))
+  const { rounds, replays, profiledClaims } = options.isLong ? JOURNAL.long : JOURNAL.short
+  const socket = join(options.dir, 'csi.sock')
+  const driver = await startFakeDriver({ socket, name: DRIVER })
+  const server = await startJournalServer({ dir: options.dir, driverSocket: socket })
+  const bursts: Role<BurstJob, BurstResult> = startRole('burst')
+  const endpoint = await adminEndpointOf(server)
+  let count = 0
+  const prepareBurst = async (claims: number): Promise<() => Promise<void>> => {
+    const after = count
+    count += claims
+    const namespace = `burst-${count}`
+    await post(endpoint, '/api/v1/namespaces', { metadata: { name: namespace } })
+    const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
+    const watch: RequestText = { method: 'GET', path: `${path}?watch=1` }
+    const create: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf('fast')) }
+    const job = { endpoint, clients: JOURNAL.clients, count: claims, after, create, watch, until: '"phase":"Bound"' }
+    return async () => void (await bursts.run(job))
   }
-  const reference = results.flatMap(({ off }) => off)
-  const compare = (name: keyof JournalRounds) =>
-    compareRounds(
-      results.flatMap((result) => result[name].map((value, round) => ({ value, reference: result.off[round]! }))),
-    )
-  const ratio = compare('on')
-  const pairTexts = results.map(({ on, off }) =>
-    percentText(compareRounds(on.map((value, round) => ({ value, reference: off[round]! }))).median),
+  const usages: Record<JournalRound, RoundUsage[]> = { on: [], off: [], alsoOff: [] }
+  try {
+    await post(endpoint, CLASSES, classOf('fast'))
+    options.progress('warming up')
+    for (let round = 0; round < JOURNAL.warmUpRounds; round++)
+      await server.round(round % 2 === 0, await prepareBurst(JOURNAL.claims))
+    options.progress(`${rounds} times three rounds of ${JOURNAL.claims} claims`)
+    for (let round = 0; round < rounds; round++) {
+      for (const name of JOURNAL_ORDERS[round % JOURNAL_ORDERS.length]!)
+        usages[name].push(await server.round(name === 'on', await prepareBurst(JOURNAL.claims)))
+    }
+    options.progress(`profiles of ${formatCount(profiledClaims)} claims`)
+    const [timed, allocated] = [await prepareBurst(profiledClaims), await prepareBurst(profiledClaims)]
+    let shares: ProfileShares | undefined
+    await server.round(true, async () => {
+      shares = await server.profile(timed, allocated)
+    })
+    options.progress(`${replays} replays of ${JOURNAL.claims} claims`)
+    const times = await server.replay(await prepareBurst(JOURNAL.claims), replays)
+    return journalFigures({ usages, shares: shares!, times }, options.note)
+  } finally {
+    bursts.stop()
+    await server.stop()
+    await driver.stop()
+  }
+}
+
+type JournalRound = 'on' | 'off' | 'alsoOff'
+
+/** Each kind of round is as often the first as it is the last. */
+const JOURNAL_ORDERS: readonly (readonly JournalRound[])[] = [
+  ['on', 'off', 'alsoOff'],
+  ['alsoOff', 'off', 'on'],
+  ['off', 'on', 'alsoOff'],
+  ['alsoOff', 'on', 'off'],
+]
+
+interface JournalMeasurement {
+  readonly usages: Readonly<Record<JournalRound, readonly RoundUsage[]>>
+  readonly shares: ProfileShares
+  readonly times: ReplayTimes
+}
+
+function journalFigures({ usages, shares, times }: JournalMeasurement, note: (text: string) => void): Figure[] {
+  const { on, off, alsoOff } = usages
+  const perClaim = (rounds: readonly RoundUsage[], key: keyof RoundUsage) =>
+    rounds.reduce((sum, usage) => sum + usage[key], 0) / rounds.length / JOURNAL.claims
+  const withoutMs = medianOf([...off, ...alsoOff].map(({ cpuMs }) => cpuMs)) / JOURNAL.claims
+  const replayedMs = medianOf(times.withJournal.map((ms, round) => ms - times.without[round]!)) / JOURNAL.claims
+  const byteShare = perClaim(on, 'recordBytes') / perClaim(on, 'writtenBytes')
+  const parts = partsOf(shares, byteShare)
+  const share = parts.functions + parts.collection + parts.commits
+  const percent = (part: number) => `${(part * 100).toFixed(2)} %`
+  const kilobytes = (rounds: readonly RoundUsage[]) => `${(perClaim(rounds, 'writtenBytes') / 1_000).toFixed(1)} kB`
+  note(
+    `Journal by replay: ${(replayedMs * 1_000).toFixed(0)} µs per claim of ${(withoutMs * 1_000).toFixed(0)} µs without it ` +
+      `(${percent(replayedMs / withoutMs)}); replays with it: ${ratioText(compareRounds(pairsOf(times.withJournal, times.without)))}.`,
   )
-  options.note(
-    `Server CPU time per provisioned claim with the journal: ${ratioText(ratio)}; by pair ${pairTexts.join(', ')} %.`,
+  note(
+    `Journal by profile: ${percent(share)} of the main thread: its functions ${percent(parts.functions)}, its share of garbage ` +
+      `collection ${percent(parts.collection)} (${percent(shares.allocations)} of allocations), its share of writing commits ` +
+      `${percent(parts.commits)} (${percent(byteShare)} of bytes).`,
   )
-  options.note(`The same of a second server without the journal: ${ratioText(compare('alsoOff'))}.`)
-  const withoutMs = medianOf(reference)
+  note(
+    `Journal by rounds in one process: ${ratioText(compareRounds(pairsOf(on.map(cpuOf), off.map(cpuOf))))}; two rounds without it: ` +
+      `${ratioText(compareRounds(pairsOf(alsoOff.map(cpuOf), off.map(cpuOf))))}.`,
+  )
+  note(
+    `The journal writes ${perClaim(on, 'records').toFixed(1)} records of ${perClaim(on, 'recordBytes').toFixed(0)} bytes per claim, ` +
+      `in ${perClaim(on, 'chunks').toFixed(2)} chunks; the server ${kilobytes(on)} per claim with it and ${kilobytes(off)} without.`,
+  )
+  const name = 'server CPU time per provisioned claim, with the journal'
+  const withMs = withoutMs + replayedMs
+  const target = { ratioMin: JOURNAL.ratioMin }
   return [
     {
-      name: 'server CPU time per provisioned claim, with the journal',
+      name: `${name} by replay`,
       unit: 'ms',
-      value: withoutMs * ratio.median,
-      limit: { value: withoutMs, of: 'the same with --journal off, in turns' },
-      target: { ratioMin: JOURNAL.ratioMin },
+      value: withMs,
+      limit: { value: withoutMs, of: 'the same without it' },
+      target,
+    },
+    {
+      name: `${name} by profile`,
+      unit: 'ms',
+      value: withoutMs / (1 - share),
+      limit: { value: withoutMs, of: 'the same without it' },
+      target,
     },
   ]
 }
 
-/** CPU time per claim in each round. */
-type JournalRounds = Readonly<Record<'on' | 'off' | 'alsoOff', readonly number[]>>
+const cpuOf = ({ cpuMs }: RoundUsage): number => cpuMs
 
-async function measureJournalRounds(options: PartOptions, rounds: number): Promise<JournalRounds> {
-  const servers: {
-    readonly name: string
-    readonly bench: Bench
-    readonly driver: Program
-    readonly cpuMs: number[]
-  }[] = []
-  try {
-    for (const name of ['on', 'off', 'alsoOff']) {
-      const dir = join(options.dir, name)
-      await mkdir(dir)
-      const socket = join(dir, 'csi.sock')
-      const driver = await startFakeDriver({ socket, name: DRIVER, profileDir: options.profileDir })
-      const flags = ['--driver-socket', socket, '--journal', name === 'on' ? 'on' : 'off']
-      servers.push({ name, bench: await openBench({ ...options, dir }, flags), driver, cpuMs: [] })
-    }
-    const run = async ({ bench }: (typeof servers)[number], claims: number) => {
-      const burst = await bench.nextBurst(claims)
-      await bench.post(CLASSES, classOf(burst.className))
-      await bench.run(burst)
-    }
-    options.progress('warming up')
-    for (const server of servers) await run(server, JOURNAL.warmUpClaims)
-    options.progress(`${rounds} rounds of ${JOURNAL.claims} claims on each server`)
-    for (let round = 0; round < rounds; round++) {
-      for (const server of round % 2 === 0 ? servers : [...servers].reverse()) {
-        server.cpuMs.push(server.bench.cpuMs())
-        await run(server, JOURNAL.claims)
-      }
-    }
-    await sleep(JOURNAL.mergeMs)
-    const entries = servers.map(({ name, bench, cpuMs }) => {
-      const ends = [...cpuMs.slice(1), bench.cpuMs()]
-      return [name, cpuMs.map((startMs, round) => (ends[round]! - startMs) / JOURNAL.claims)]
-    })
-    return Object.fromEntries(entries)
-  } finally {
-    for (const { bench, driver } of servers) {
-      await bench.close()
-      await driver.stop()
-    }
-  }
-}
+const pairsOf = (values: readonly number[], references: readonly number[]): PairedRound[] =>
+  values.map((value, round) => ({ value, reference: references[round]! }))
 
 /**
  * Two servers receive the same bursts in turns. One has the volumes of a lost node, which its driver can neither delete nor detach. The
@@ -450,8 +487,7 @@ async function openBench(options: PartOptions, flags: readonly string[]): Promis
   const { dir, profileDir, isLong, progress, note } = options
   const dataDir = join(dir, 'data')
   const server = await startServer({ dataDir, profileDir, command: 'up', flags })
-  const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
-  const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
+  const endpoint = await adminEndpointOf({ port: server.port, dataDir })
   const bursts: Role<BurstJob, BurstResult> = startRole('burst')
   let usedCount = 0
   let nameCount = 0
@@ -491,6 +527,17 @@ async function openBench(options: PartOptions, flags: readonly string[]): Promis
       await server.stop()
     },
   }
+}
+
+async function adminEndpointOf({
+  port,
+  dataDir,
+}: {
+  readonly port: number
+  readonly dataDir: string
+}): Promise<Endpoint> {
+  const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
+  return { port, ca: pki.caCert, ...pki.admin }
 }
 
 const claimOf = (className: string) => {

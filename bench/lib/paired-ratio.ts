@@ -51,7 +51,7 @@ export function ratioText({ median, low, high, total }: PairedRatio): string {
   return `${percentText(median)} % (95 %: ${percentText(low)} to ${percentText(high)} %; of the sums: ${percentText(total)} %)`
 }
 
-export const percentText = (ratio: number): string => {
+const percentText = (ratio: number): string => {
   const percent = (ratio - 1) * 100
   return `${percent < 0 ? '−' : '+'}${Math.abs(percent).toFixed(1)}`
 }

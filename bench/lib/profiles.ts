@@ -54,7 +54,7 @@ interface FrameNames {
 }
 
 /** Names a frame by its function and its source file, from the source map of the bundle. */
-function createFrameNames(): FrameNames {
+export function createFrameNames(): FrameNames {
   const maps = new Map<string, SourceMap | undefined>()
   const cachedNames = new Map<string, string>()
   const nameOf = (frame: CallFrame): string => {

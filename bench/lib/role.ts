@@ -16,10 +16,19 @@ export const ROLE_ARGUMENT = '--role'
 export interface RoleOptions {
   /** Flags of Node.js. */
   readonly nodeFlags?: readonly string[]
+  /** In addition to this process's environment. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
-export function startRole<Job, Result>(name: string, { nodeFlags = [] }: RoleOptions = {}): Role<Job, Result> {
-  const child = fork(process.argv[1]!, [ROLE_ARGUMENT, name], { serialization: 'advanced', execArgv: [...nodeFlags] })
+export function startRole<Job, Result>(
+  name: string,
+  { nodeFlags = [], env = {} }: RoleOptions = {},
+): Role<Job, Result> {
+  const child = fork(process.argv[1]!, [ROLE_ARGUMENT, name], {
+    serialization: 'advanced',
+    execArgv: [...nodeFlags],
+    env: { ...process.env, ...env },
+  })
   return {
     run: (job) =>
       new Promise<Result>((resolve, reject) => {

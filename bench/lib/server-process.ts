@@ -39,7 +39,7 @@ function startFlagsOf(programs: string): readonly string[] {
   return flags.trim().split(' ')
 }
 
-const NPM_START_ENV = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
+export const NPM_START_ENV = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const { dataDir, store, profileDir, command = 'server', flags: extraFlags = [], programs } = options

@@ -69,7 +69,7 @@ export {
   serviceAccountAdmission,
 } from './service-accounts/index.ts'
 export type { FollowedClaim, ReachedStep } from './timeline/follow-steps.ts'
-export { createJournal, type Journal } from './timeline/journal.ts'
-export { maintainJournal } from './timeline/merge-chunks.ts'
+export { createJournal, type Journal, type JournalTransaction } from './timeline/journal.ts'
+export { JOURNAL_LIMITS, maintainJournal, mergeUnmerged } from './timeline/merge-chunks.ts'
 export { COMMIT_WRITES_MAX } from './verbs/commit.ts'
 export { versionInfo } from './version.ts'

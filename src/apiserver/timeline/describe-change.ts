@@ -1,7 +1,8 @@
-// Describes a change to a claim, a volume, an attachment, or a pod that uses claims, as a line of the journal. It
-// runs for every write of these kinds, so it compares only the fields that show the lifecycle of a volume, and builds the line
-// as text without an intermediate object. It records only the names of changed annotations and labels, because their values can
-// be long or confidential.
+// Describes a change to a claim, a volume, an attachment, or a pod that uses claims, as a line of the journal:
+//   ["UID",TEMPLATE,TIME,"NAMESPACE","NAME",{DETAILS}]
+// It runs for every write of these kinds, so it compares only the fields that show the lifecycle of a volume, and builds the text of
+// their changes only for a new template. It records only the names of changed annotations and labels, because their values can be
+// long or confidential.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -12,6 +13,7 @@ import type { AnyObject } from '../objects/object-deps.ts'
 import type { WriteTarget } from '../objects/write-verb.ts'
 import type { StepChange } from './follow-steps.ts'
 import { type ChangeRecord, escapeText, quoteText } from './journal-record.ts'
+import type { Template, TemplateParts, Templates } from './templates.ts'
 
 /** The object before and after a write. `before` is undefined for a create, `after` for a removal. */
 export interface ObjectChange {
@@ -20,8 +22,10 @@ export interface ObjectChange {
 }
 
 export interface DescribedChange {
-  /** The ChangeRecord as JSON. */
-  readonly line: string
+  readonly template: Template
+  /** The line without the number of the template, which is between these two parts. */
+  readonly head: string
+  readonly tail: string
   /** The object's uid. */
   readonly owner: string
   /** Undefined if the change has no effect on the steps of a claim. */
@@ -44,11 +48,22 @@ interface KindDescription {
   isJournaled?(object: AnyObject): boolean
   /** Whether an update that changes none of these fields is omitted from the journal. */
   readonly omitsOtherFields?: true
-  /** The fields that are compared, by their names in the texts. */
-  readonly spec: readonly (readonly [name: string, read: ReadField])[]
-  readonly status: readonly (readonly [name: string, read: ReadField])[]
+  /** The fields that are compared. */
+  readonly spec: readonly ComparedField[]
+  readonly status: readonly ComparedField[]
   detailsOf(object: AnyObject, before: AnyObject | undefined): Details
 }
+
+interface ComparedField {
+  /** The name in the texts. */
+  readonly name: string
+  readonly read: ReadField
+  /** Whether the values differ between most objects. They are then no part of templates. */
+  readonly isOwn: boolean
+}
+
+const field = (name: string, read: ReadField): ComparedField => ({ name, read, isOwn: false })
+const ownField = (name: string, read: ReadField): ComparedField => ({ name, read, isOwn: true })
 
 type Details = Pick<ChangeRecord, 'volume' | 'claimUid' | 'handle' | 'claims' | 'step'>
 
@@ -63,36 +78,33 @@ const conditionsOf = (conditions: AnyObject): string | undefined =>
 
 const CLAIM: KindDescription = {
   spec: [
-    ['request', (spec) => storageOf(spec.resources?.requests)],
-    ['class', (spec) => spec.storageClassName],
-    ['attributes class', (spec) => spec.volumeAttributesClassName],
-    ['volume', (spec) => spec.volumeName],
+    field('request', (spec) => storageOf(spec.resources?.requests)),
+    field('class', (spec) => spec.storageClassName),
+    field('attributes class', (spec) => spec.volumeAttributesClassName),
+    ownField('volume', (spec) => spec.volumeName),
   ],
   status: [
-    ['phase', (status) => status.phase],
-    ['capacity', (status) => storageOf(status.capacity)],
-    ['allocated size', (status) => storageOf(status.allocatedResources)],
-    ['resize', (status) => storageOf(status.allocatedResourceStatuses)],
-    ['current attributes class', (status) => status.currentVolumeAttributesClassName],
-    ['modification', (status) => status.modifyVolumeStatus?.status],
-    ['conditions', (status) => conditionsOf(status.conditions)],
+    field('phase', (status) => status.phase),
+    field('capacity', (status) => storageOf(status.capacity)),
+    field('allocated size', (status) => storageOf(status.allocatedResources)),
+    field('resize', (status) => storageOf(status.allocatedResourceStatuses)),
+    field('current attributes class', (status) => status.currentVolumeAttributesClassName),
+    field('modification', (status) => status.modifyVolumeStatus?.status),
+    field('conditions', (status) => conditionsOf(status.conditions)),
   ],
   detailsOf: (claim, before) => ({ volume: claim.spec?.volumeName || undefined, step: claimStepOf(claim, before) }),
 }
 
 const VOLUME: KindDescription = {
   spec: [
-    ['capacity', (spec) => storageOf(spec.capacity)],
-    ['class', (spec) => spec.storageClassName],
-    ['attributes class', (spec) => spec.volumeAttributesClassName],
-    ['driver', (spec) => spec.csi?.driver],
-    ['claim', ({ claimRef }) => (claimRef ? `${claimRef.namespace}/${claimRef.name}` : undefined)],
-    ['reclaim policy', (spec) => spec.persistentVolumeReclaimPolicy],
+    field('capacity', (spec) => storageOf(spec.capacity)),
+    field('class', (spec) => spec.storageClassName),
+    field('attributes class', (spec) => spec.volumeAttributesClassName),
+    field('driver', (spec) => spec.csi?.driver),
+    ownField('claim', ({ claimRef }) => (claimRef ? `${claimRef.namespace}/${claimRef.name}` : undefined)),
+    field('reclaim policy', (spec) => spec.persistentVolumeReclaimPolicy),
   ],
-  status: [
-    ['phase', (status) => status.phase],
-    ['message', (status) => status.message],
-  ],
+  status: [field('phase', (status) => status.phase), field('message', (status) => status.message)],
   detailsOf: ({ spec }, before) => ({
     claimUid: spec?.claimRef?.uid || undefined,
     handle: spec?.csi?.volumeHandle || undefined,
@@ -101,14 +113,11 @@ const VOLUME: KindDescription = {
 }
 
 const ATTACHMENT: KindDescription = {
-  spec: [
-    ['volume', (spec) => spec.source?.persistentVolumeName],
-    ['node', (spec) => spec.nodeName],
-  ],
+  spec: [ownField('volume', (spec) => spec.source?.persistentVolumeName), field('node', (spec) => spec.nodeName)],
   status: [
-    ['attached', ({ attached }) => (attached === undefined ? undefined : String(attached))],
-    ['attach error', (status) => status.attachError?.message],
-    ['detach error', (status) => status.detachError?.message],
+    field('attached', ({ attached }) => (attached === undefined ? undefined : String(attached))),
+    field('attach error', (status) => status.attachError?.message),
+    field('detach error', (status) => status.detachError?.message),
   ],
   detailsOf: ({ spec, status }, before) => ({
     volume: spec?.source?.persistentVolumeName || undefined,
@@ -120,8 +129,8 @@ const ATTACHMENT: KindDescription = {
 const POD: KindDescription = {
   isJournaled: (pod) => claimsOf(pod).length > 0,
   omitsOtherFields: true,
-  spec: [['node', (spec) => spec.nodeName || undefined]],
-  status: [['phase', (status) => status.phase]],
+  spec: [field('node', (spec) => spec.nodeName || undefined)],
+  status: [field('phase', (status) => status.phase)],
   detailsOf: (pod, before) => ({
     claims: claimsOf(pod),
     step: pod.spec?.nodeName && !before?.spec?.nodeName ? 'Scheduled' : undefined,
@@ -155,102 +164,169 @@ function claimsOf({ spec, metadata }: AnyObject): string[] {
 export const isJournaledKind = (kind: Kind): boolean => DESCRIPTIONS.has(kind)
 
 /** Returns undefined for objects of other kinds, pods without claims, and updates of pods that change neither node nor phase. */
-export function describeChange(target: WriteTarget, change: ObjectChange, atMs: number): DescribedChange | undefined {
+export function describeChange(
+  target: WriteTarget,
+  change: ObjectChange,
+  atMs: number,
+  templates: Templates,
+): DescribedChange | undefined {
   const { kind } = target.resource
   const description = DESCRIPTIONS.get(kind)
   const { before, after } = change
   const object: AnyObject = after ?? before
   if (!description || !object || (description.isJournaled && !description.isJournaled(object))) return undefined
-  const changes = after ? changesOf(description, before, after) : NO_CHANGES
-  if (before && after && changes.length === 0) {
-    if (description.omitsOtherFields) return undefined
-    changes.push('"other fields"')
-  }
-  const { name = '', namespace, uid = '' } = object.metadata
   const verb = before ? (after ? 'update' : 'delete') : 'create'
   const details = description.detailsOf(object, after ? before : object)
   const { volume, claimUid, handle, claims, step } = details
-  let line = `{"atMs":${atMs},"kind":"${kind.kind}"`
-  if (namespace) line += `,"namespace":${quoteText(namespace)}`
-  line += `,"name":${quoteText(name)},"uid":${quoteText(uid)},"verb":"${verb}","user":${quoteText(target.user.name)}`
-  if (target.fieldManager) line += `,"manager":${quoteText(target.fieldManager)}`
-  line += `,"changes":[${changes.length > CHANGES_MAX ? changes.slice(0, CHANGES_MAX).join() : changes.join()}]`
-  if (volume) line += `,"volume":${quoteText(volume)}`
-  if (claimUid) line += `,"claimUid":${quoteText(claimUid)}`
-  if (handle) line += `,"handle":${quoteText(handle)}`
-  if (claims) line += `,"claims":${JSON.stringify(claims)}`
-  if (step) line += `,"step":"${step}"`
-  line += '}'
+  found.parts.length = 0
+  found.values = ''
+  found.parts.push(kind.kind, verb, target.user.name, target.fieldManager, step)
+  if (after) findChanges(description, before, after)
+  if (before && after && found.parts.length === CHANGES_START) {
+    if (description.omitsOtherFields) return undefined
+    addText('other fields')
+  }
+  const { name = '', namespace = '', uid = '' } = object.metadata
+  // Names of these kinds are validated, and contain no characters that JSON escapes.
+  let tail = `,${timeText(atMs)},"${namespace}","${name}"`
+  if (volume || claimUid || handle || claims || found.values !== '') tail += detailsText(details)
+  tail += ']'
   const hasEffectOnSteps = step || !after || (claimUid && hasNewClaim(before, details))
   const stepChange: StepChange | undefined = hasEffectOnSteps
     ? { atMs, kind: kind.kind, namespace, name, uid, verb, volume, claimUid, handle, claims, step }
     : undefined
-  return { line, owner: uid, stepChange }
+  return {
+    template: templates.find(found.parts, jsonOfChange),
+    head: `[${quoteText(uid)},`,
+    tail,
+    owner: uid,
+    stepChange,
+  }
 }
 
-const NO_CHANGES: string[] = []
+/** What the current call has found. It is kept between calls, so that a change with a known template allocates nothing for it. */
+const found = {
+  /** Those of the object, and then three for each change: a noun, and its values before and after. */
+  parts: [] as (string | undefined)[],
+  /** The values of OWN fields as JSON strings, separated by commas. */
+  values: '',
+}
+const CHANGES_START = 5
+/** In place of the value before: the text of the change is `NOUN BEFORE AFTER`. */
+const ADDED = '\u0000added'
+const CHANGED = '\u0000changed'
+const REMOVED = '\u0000removed'
+/** The text of the change is the noun. */
+const ALONE = '\u0000'
+/** The value is one of `values`. */
+const OWN_VALUE = '\u0000own'
+
+let lastTime = { atMs: 0, text: '0' }
+
+/** Returns the number as text. Most records of a group commit have the same time. */
+function timeText(atMs: number): string {
+  if (lastTime.atMs !== atMs) lastTime = { atMs, text: String(atMs) }
+  return lastTime.text
+}
+
+function detailsText({ volume, claimUid, handle, claims }: Details): string {
+  let text = ''
+  if (volume) text += `,"volume":${quoteText(volume)}`
+  if (claimUid) text += `,"claimUid":${quoteText(claimUid)}`
+  if (handle) text += `,"handle":${quoteText(handle)}`
+  if (claims) text += `,"claims":${JSON.stringify(claims)}`
+  if (found.values !== '') text += `,"values":[${found.values.slice(1)}]`
+  return `,{${text.slice(1)}}`
+}
+
+function jsonOfChange(parts: TemplateParts): string {
+  const [kind, verb, user, manager, step] = parts
+  const changes: string[] = []
+  for (let index = CHANGES_START; index < parts.length && changes.length < CHANGES_MAX; index += 3)
+    changes.push(changeText(parts[index]!, parts[index + 1], parts[index + 2]))
+  return (
+    `{"kind":"${kind}","verb":"${verb}","user":${quoteText(user ?? '')}${manager ? `,"manager":${quoteText(manager)}` : ''}` +
+    `,"changes":[${changes.join()}]${step ? `,"step":"${step}"` : ''}}`
+  )
+}
+
+/** Returns the text as a JSON string, or as an array with the name of a field whose value belongs to the record. */
+function changeText(noun: string, before: string | undefined, after: string | undefined): string {
+  if (before === OWN_VALUE) return `["${noun}"]`
+  if (before === ALONE) return `"${noun}"`
+  if (before === ADDED || before === CHANGED || before === REMOVED)
+    return `"${noun} ${escapeText(after ?? '')} ${before.slice(1)}"`
+  if (after === undefined) return `"${noun} removed"`
+  if (before === undefined) return `"${noun} ${cut(after)}"`
+  return `"${noun} ${cut(before)} ${ARROW} ${cut(after)}"`
+}
 
 function hasNewClaim(before: AnyObject, { claimUid, handle }: Details): boolean {
   return before?.spec?.claimRef?.uid !== claimUid || before?.spec?.csi?.volumeHandle !== handle
 }
 
-/** Returns the texts of the changes as JSON strings. */
-function changesOf(description: KindDescription, before: AnyObject | undefined, after: AnyObject): string[] {
-  const changes: string[] = []
-  addFields(changes, description.spec, before?.spec, after.spec)
-  addFields(changes, description.status, before?.status, after.status)
+/** Adds the changes to `found`. */
+function findChanges(description: KindDescription, before: AnyObject | undefined, after: AnyObject): void {
+  addFields(description.spec, before?.spec, after.spec)
+  addFields(description.status, before?.status, after.status)
   const previousMeta: AnyObject = before?.metadata ?? NO_METADATA
   const { deletionTimestamp, finalizers, annotations, labels }: AnyObject = after.metadata
   const hasNewAnnotations = annotations !== previousMeta.annotations
-  if (hasNewAnnotations)
-    addChange(changes, 'node', previousMeta.annotations?.[SELECTED_NODE], annotations?.[SELECTED_NODE])
-  if (deletionTimestamp && !previousMeta.deletionTimestamp) changes.push('"marked for deletion"')
-  if (finalizers !== previousMeta.finalizers)
-    addNames(changes, 'finalizer', namesOf(previousMeta.finalizers), namesOf(finalizers))
-  if (!before) return changes
-  if (hasNewAnnotations) addKeys(changes, 'annotation', previousMeta.annotations, annotations)
-  if (labels !== previousMeta.labels) addKeys(changes, 'label', previousMeta.labels, labels)
-  return changes
+  if (hasNewAnnotations) addChange('node', previousMeta.annotations?.[SELECTED_NODE], annotations?.[SELECTED_NODE])
+  if (deletionTimestamp && !previousMeta.deletionTimestamp) addText('marked for deletion')
+  if (finalizers !== previousMeta.finalizers) addNames('finalizer', previousMeta.finalizers, finalizers)
+  if (!before) return
+  if (hasNewAnnotations) addKeys('annotation', previousMeta.annotations, annotations)
+  if (labels !== previousMeta.labels) addKeys('label', previousMeta.labels, labels)
 }
 
 const NO_METADATA = {}
 
 /** Skips a part that is the same object before and after the update. */
 function addFields(
-  changes: string[],
-  fields: KindDescription['spec'],
+  fields: readonly ComparedField[],
   before: AnyObject | undefined,
   after: AnyObject | undefined,
 ): void {
   if (before === after) return
-  for (const [name, read] of fields) addChange(changes, name, before && read(before), after && read(after))
+  for (const { name, read, isOwn } of fields) {
+    const previous = before && read(before)
+    const current = after && read(after)
+    if (previous === current) continue
+    if (isOwn && previous === undefined && current !== undefined) addOwn(name, current)
+    else found.parts.push(name, previous, current)
+  }
 }
 
-function addChange(changes: string[], field: string, before: string | undefined, after: string | undefined): void {
-  if (before === after) return
-  if (after === undefined) changes.push(`"${field} removed"`)
-  else if (before === undefined) changes.push(`"${field} ${cut(after)}"`)
-  else changes.push(`"${field} ${cut(before)} ${ARROW} ${cut(after)}"`)
+function addChange(name: string, before: string | undefined, after: string | undefined): void {
+  if (before !== after) found.parts.push(name, before, after)
 }
+
+function addOwn(name: string, value: string): void {
+  found.parts.push(name, OWN_VALUE, undefined)
+  found.values += `,${quoteText(value)}`
+}
+
+const addText = (text: string): void => void found.parts.push(text, ALONE, undefined)
 
 const cut = (text: string): string =>
   escapeText(text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)}…` : text)
 
-const namesOf = (finalizers: readonly string[] | undefined): readonly string[] => finalizers ?? []
-
-function addNames(changes: string[], noun: string, before: readonly string[], after: readonly string[]): void {
-  for (const name of after) if (!before.includes(name)) changes.push(`"${noun} ${escapeText(name)} added"`)
-  for (const name of before) if (!after.includes(name)) changes.push(`"${noun} ${escapeText(name)} removed"`)
+function addNames(noun: string, before: readonly string[] = NO_NAMES, after: readonly string[] = NO_NAMES): void {
+  for (const name of after) if (!before.includes(name)) found.parts.push(noun, ADDED, name)
+  for (const name of before) if (!after.includes(name)) found.parts.push(noun, REMOVED, name)
 }
 
-type Keys = Readonly<Record<string, string>> | undefined
+const NO_NAMES: readonly string[] = []
+
+type Keys = Readonly<Record<string, string>>
+const NO_KEYS: Keys = {}
 
 /** Skips the annotation of the selected node, which is one of the compared fields. */
-function addKeys(changes: string[], noun: string, before: Keys = {}, after: Keys = {}): void {
+function addKeys(noun: string, before: Keys = NO_KEYS, after: Keys = NO_KEYS): void {
   for (const key in after) {
     if (key === SELECTED_NODE || before[key] === after[key]) continue
-    changes.push(`"${noun} ${escapeText(key)} ${key in before ? 'changed' : 'added'}"`)
+    found.parts.push(noun, key in before ? CHANGED : ADDED, key)
   }
-  for (const key in before)
-    if (key !== SELECTED_NODE && !(key in after)) changes.push(`"${noun} ${escapeText(key)} removed"`)
+  for (const key in before) if (key !== SELECTED_NODE && !(key in after)) found.parts.push(noun, REMOVED, key)
 }

@@ -53,26 +53,37 @@ export interface StepFollower {
 /** Beyond this number of claims, the steps of the least recently changed one are no longer followed. */
 const CLAIMS_MAX = 20_000
 
+const NO_STEPS: readonly StepName[] = []
+
 interface Progress extends FollowedClaim {
-  readonly reached: Set<StepName>
+  reached: readonly StepName[]
   lastMs: number
   hasVolume: boolean
   isDeleted: boolean
 }
 
+/** Provisioned volumes are named after the uid of their claim. */
+const VOLUME_PREFIX = 'pvc-'
+
+const isNamedAfter = (volume: string, claimUid: string): boolean =>
+  volume.length === VOLUME_PREFIX.length + claimUid.length &&
+  volume.startsWith(VOLUME_PREFIX) &&
+  volume.endsWith(claimUid)
+
 export function createStepFollower(): StepFollower {
   const claims = new LruCache<string, Progress>(CLAIMS_MAX)
   const uidsByName = new LruCache<string, string>(CLAIMS_MAX)
-  /** By the name of the volume and by its handle. */
+  /** By the name of the volume and by its handle, unless these contain the claim's uid. */
   const uidsByVolume = new LruCache<string, string>(2 * CLAIMS_MAX)
   const listeners: StepListener[] = []
 
-  const claimOfVolume = (volume: string): Progress | undefined => claims.get(uidsByVolume.get(volume) ?? '')
+  const claimOfVolume = (volume: string): Progress | undefined =>
+    claims.get(uidsByVolume.get(volume) ?? (volume.startsWith(VOLUME_PREFIX) ? volume.slice(VOLUME_PREFIX.length) : ''))
 
   function reach(claim: Progress | undefined, step: StepName, atMs: number): void {
-    if (!claim || claim.reached.has(step)) return
+    if (!claim || claim.reached.includes(step)) return
     const reachedStep = { claim, step, sinceMs: claim.lastMs, atMs: Math.max(atMs, claim.lastMs) }
-    claim.reached.add(step)
+    claim.reached = [...claim.reached, step]
     claim.lastMs = reachedStep.atMs
     for (const { onStep } of listeners) onStep?.(reachedStep)
   }
@@ -99,15 +110,15 @@ export function createStepFollower(): StepFollower {
       const claim = claims.get(claimUid)
       if (!claim) return
       claim.hasVolume = true
-      uidsByVolume.set(name, claimUid)
-      if (handle) uidsByVolume.set(handle, claimUid)
+      if (!isNamedAfter(name, claimUid)) uidsByVolume.set(name, claimUid)
+      if (handle && !isNamedAfter(handle, claimUid)) uidsByVolume.set(handle, claimUid)
     }
     if (!step) return
     switch (kind) {
       case 'PersistentVolumeClaim':
         if (step === 'Created') {
-          const progress = { reached: new Set<StepName>(), lastMs: atMs, hasVolume: false, isDeleted: false }
-          claims.set(uid, { uid, namespace, name, createdMs: atMs, ...progress })
+          const fresh = { reached: NO_STEPS, lastMs: atMs, hasVolume: false, isDeleted: false }
+          claims.set(uid, { uid, namespace, name, createdMs: atMs, ...fresh })
           uidsByName.set(`${namespace}/${name}`, uid)
         } else reach(claims.get(uid), step, atMs)
         return
@@ -146,7 +157,7 @@ export function createStepFollower(): StepFollower {
     addActivity(activity) {
       const { method, volume, result, start, durationMs } = activity
       if (!method || !volume) return
-      const claim = claimOfVolume(volume) ?? (volume.startsWith('pvc-') ? claims.get(volume.slice(4)) : undefined)
+      const claim = claimOfVolume(volume)
       if (!claim) return
       for (const { onCall } of listeners) onCall?.(claim, activity)
       if (method === 'NodePublishVolume' && result === 'OK') reach(claim, 'Published', Date.parse(start) + durationMs)

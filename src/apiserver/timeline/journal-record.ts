@@ -1,4 +1,4 @@
-// The records of the journal and their stored form: JSON, one record per line, in the order of their commits.
+// The records of the journal. encode-records.ts and decode-records.ts define their stored form.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
 
@@ -56,23 +56,6 @@ export function ownerOf(record: JournalRecord): string {
   return object?.uid ?? object?.name ?? volume ?? ''
 }
 
-/**
- * Returns the owner of a change or an activity from its encoded line, without decoding it. Quotes in the strings of a record
- * are escaped, so these texts are found only where the record has the field.
- */
-export function ownerInLine(line: string): string {
-  return textAfter(line, '"uid":"') ?? textAfter(line, '"volume":"') ?? textAfter(line, '"name":"') ?? ''
-}
-
-function textAfter(line: string, start: string): string | undefined {
-  const position = line.indexOf(start)
-  return position < 0 ? undefined : line.slice(position + start.length, line.indexOf('"', position + start.length))
-}
-
-/** Returns the record of an attempt or a call as a line. */
-export const lineOfActivity = ({ process, activity }: ActivityRecord): string =>
-  `{"process":${quoteText(process)},"activity":${JSON.stringify(activity)}}`
-
 /** Returns the text as a JSON string. */
 export const quoteText = (text: string): string => (PLAIN_TEXT.test(text) ? `"${text}"` : JSON.stringify(text))
 
@@ -81,11 +64,3 @@ export const escapeText = (text: string): string => (PLAIN_TEXT.test(text) ? tex
 
 /** Printable ASCII without quotes and backslashes, which JSON does not escape. */
 const PLAIN_TEXT = /^[ !#-[\]-~]*$/
-
-export function decodeLine(line: string): JournalRecord | undefined {
-  try {
-    return JSON.parse(line) as JournalRecord
-  } catch {
-    return undefined
-  }
-}

@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppendRejectedError, type Medium, memoryMedium } from '../../store/index.ts'
 import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
+import { decodeRecords } from './decode-records.ts'
 import { PENDING_ACTIVITIES_MAX } from './journal.ts'
 import { CHUNKS_PREFIX } from './journal-keys.ts'
-import { type ChangeRecord, decodeLine, isActivity, isChange, type JournalRecord } from './journal-record.ts'
+import { type ChangeRecord, isActivity, isChange, type JournalRecord } from './journal-record.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const VOLUMES = '/api/v1/persistentvolumes'
@@ -26,8 +27,7 @@ const anActivity = (volume: string) => ({
 
 async function records(): Promise<JournalRecord[]> {
   const { entries } = await server.store.list({ prefix: CHUNKS_PREFIX })
-  const lines = entries.flatMap(({ value }) => Buffer.from(value).toString('utf8').trimEnd().split('\n'))
-  return lines.map((line) => decodeLine(line)!)
+  return entries.flatMap(({ value }) => decodeRecords(Buffer.from(value).toString('utf8')))
 }
 const changes = async (): Promise<ChangeRecord[]> => (await records()).filter(isChange)
 
@@ -139,7 +139,7 @@ describe('the journal', () => {
     ])
     const { entries } = await server.store.list({ prefix: CHUNKS_PREFIX })
     const chunkOf = (name: string) =>
-      entries.findIndex(({ value }) => Buffer.from(value).includes(`"name":"${name}","uid"`))
+      entries.findIndex(({ value }) => Buffer.from(value).includes(`,"default","${name}"`))
     expect(new Set(names.map(chunkOf)).size).toBe(1)
     expect([chunkOf('a'), chunkOf('b')]).not.toContain(chunkOf('m-0'))
     expect(await changes()).toHaveLength(22)

@@ -12,9 +12,11 @@ import { bytesOfText } from '../../base/unpooled-bytes.ts'
 import type { Put, TransactionView, Write } from '../../store/index.ts'
 import type { WritePlan, WriteTarget } from '../objects/write-verb.ts'
 import { type DescribedChange, describeChange, isJournaledKind, type ObjectChange } from './describe-change.ts'
+import { encodeActivity } from './encode-activity.ts'
 import { createStepFollower, type StepChange, type StepFollower } from './follow-steps.ts'
 import { CHUNKS_PREFIX, RECORD_AGE_MS_MAX } from './journal-keys.ts'
-import { type ActivityRecord, lineOfActivity, ownerOf } from './journal-record.ts'
+import { type ActivityRecord, ownerOf } from './journal-record.ts'
+import { type Template, Templates } from './templates.ts'
 import { UnmergedChunks } from './unmerged-chunks.ts'
 
 export interface JournalOptions {
@@ -41,6 +43,8 @@ export interface Journal {
   begin(): JournalTransaction
   /** Adds attempts and calls of a process to the next transaction. */
   addActivities(process: string, activities: readonly Activity[]): void
+  /** Adds the activities of components in this process. Returns a function that ends it. */
+  recordActivitiesOf(source: ActivitySource): () => void
   /** The attempts and calls that are not written yet. */
   readonly pending: readonly ActivityRecord[]
   readonly stats: JournalStats
@@ -50,11 +54,20 @@ export interface Journal {
   readonly unmergedChunks: UnmergedChunks | undefined
 }
 
+/** The components of a process, which report their attempts and calls. */
+interface ActivitySource {
+  readonly process: string
+  subscribeActivities(listener: (activity: Activity) => void): () => void
+}
+
 export interface JournalStats {
   readonly changes: number
   readonly activities: number
   /** Attempts and calls that were dropped, because too many waited for a transaction. */
   readonly droppedActivities: number
+  readonly chunks: number
+  /** Bytes of the committed chunks. */
+  readonly bytes: number
 }
 
 /** Beyond this number of attempts and calls that wait for a transaction, the oldest are dropped. */
@@ -72,8 +85,9 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
     .toString(36)
     .padStart(4, '0')}`
   const steps = createStepFollower()
+  const templates = new Templates()
   const unmergedChunks = isShared ? undefined : new UnmergedChunks()
-  const stats = { changes: 0, activities: 0, droppedActivities: 0 }
+  const stats = { changes: 0, activities: 0, droppedActivities: 0, chunks: 0, bytes: 0 }
   let pending: ActivityRecord[] = []
   let chunkCount = 0
   /** The chunk of the current group commit, until it is full. */
@@ -81,14 +95,18 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
 
   function createChunk(atMs: number): Chunk {
     const key = `${CHUNKS_PREFIX}${start}${(chunkCount++).toString(36).padStart(8, '0')}`
-    return new Chunk(key, atMs + RECORD_AGE_MS_MAX)
+    return new Chunk(key, atMs + RECORD_AGE_MS_MAX, templates)
   }
 
   /** Returns the chunk that a transaction of the same group commit has put, if another transaction may add records to it. */
   function findSharedChunk(view: TransactionView, writes: readonly Write[]): Chunk | undefined {
     if (!sharedChunk || sharedChunk.encoded || sharedChunk.count >= CHUNK_RECORDS_MAX) return undefined
     if (writes.length > SHARED_CHUNK_WRITES_MAX) return undefined
-    return view.get(sharedChunk.put)?.coalescablePut === sharedChunk ? sharedChunk : undefined
+    // All transactions of a group commit have the same view. Its first lookup shows that the store has accepted the put.
+    if (sharedChunk.view === view) return sharedChunk
+    if (view.get(sharedChunk.put)?.coalescablePut !== sharedChunk) return undefined
+    sharedChunk.view = view
+    return sharedChunk
   }
 
   function dropOldest(): void {
@@ -106,7 +124,7 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
       this.#forgetChunk()
       if (writes.length === 0) return writes
       const atMs = clock.nowMs()
-      const changes = describeChanges(planned, atMs)
+      const changes = describeChanges(planned, atMs, templates)
       if (changes.length === 0 && pending.length === 0) return writes
       const chunk = findSharedChunk(view, writes) ?? this.#beginChunk(writes, atMs)
       if (pending.length > 0) {
@@ -127,12 +145,15 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
     settle(isCommitted: boolean): void {
       const chunk = this.#chunk
       if (!chunk) return
+      if (sharedChunk === chunk) sharedChunk = undefined
       if (!isCommitted) {
         this.#forgetChunk()
         return
       }
       stats.changes += chunk.count - chunk.activities.length
       stats.activities += chunk.activities.length
+      stats.chunks++
+      stats.bytes += chunk.encoded?.length ?? 0
       steps.addChanges(chunk.stepChanges)
       if (chunk.encoded) unmergedChunks?.add(chunk.put, chunk.encoded, chunk.owners)
     }
@@ -146,15 +167,19 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
     }
   }
 
+  function addActivity(process: string, activity: Activity): void {
+    pending.push({ process, activity })
+    steps.addActivity(activity)
+    if (pending.length > PENDING_ACTIVITIES_MAX) dropOldest()
+  }
+
   return {
     begin: () => new Transaction(),
     addActivities(process, activities) {
-      for (const activity of activities) {
-        pending.push({ process, activity })
-        steps.addActivity(activity)
-      }
-      dropOldest()
+      for (const activity of activities) addActivity(process, activity)
     },
+    recordActivitiesOf: ({ process, subscribeActivities }) =>
+      subscribeActivities((activity) => addActivity(process, activity)),
     get pending() {
       return pending
     },
@@ -165,30 +190,42 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
 }
 
 /** Describes several writes of one object in a transaction as one change, except for its removal. */
-function describeChanges(planned: readonly PlannedChange[], atMs: number): readonly DescribedChange[] {
+function describeChanges(
+  planned: readonly PlannedChange[],
+  atMs: number,
+  templates: Templates,
+): readonly DescribedChange[] {
   if (planned.length === 1) {
     const { target, plan } = planned[0]!
-    const described = isChanged(planned[0]!) && describeChange(target, plan.change!, atMs)
+    const described = isChanged(planned[0]!) && describeChange(target, plan.change!, atMs, templates)
     return described ? [described] : NO_CHANGES
   }
-  const changes = planned.filter((write) => isChanged(write) && isJournaledKind(write.target.resource.kind))
-  const latest = new Map<string, { target: WriteTarget; change: ObjectChange }>()
-  const merged: { target: WriteTarget; change: ObjectChange }[] = []
-  for (const { target, plan } of changes) {
+  const merged: { readonly target: WriteTarget; readonly uid: string; change: ObjectChange }[] = []
+  const latest = planned.length > SEARCHED_CHANGES_MAX ? new Map<string, (typeof merged)[number]>() : undefined
+  for (const write of planned) {
+    const { target, plan } = write
+    if (!isChanged(write) || !isJournaledKind(target.resource.kind)) continue
     const change = plan.change!
     const uid = (change.after ?? change.before)?.metadata.uid ?? ''
-    const earlier = latest.get(uid)
+    const earlier = latest ? latest.get(uid) : merged.findLast((entry) => entry.uid === uid)
     if (earlier && change.after && earlier.target.fieldManager === target.fieldManager) {
       earlier.change = { before: earlier.change.before, after: change.after }
       continue
     }
-    const entry = { target, change }
-    latest.set(uid, entry)
+    const entry = { target, uid, change }
+    latest?.set(uid, entry)
     merged.push(entry)
   }
-  return merged.flatMap(({ target, change }) => describeChange(target, change, atMs) ?? [])
+  const described: DescribedChange[] = []
+  for (const { target, change } of merged) {
+    const description = describeChange(target, change, atMs, templates)
+    if (description) described.push(description)
+  }
+  return described
 }
 
+/** In a commit with more writes, the earlier write of an object is found with a Map. */
+const SEARCHED_CHANGES_MAX = 16
 const NO_CHANGES: readonly DescribedChange[] = []
 
 const isChanged = ({ plan }: PlannedChange): boolean => plan.change !== undefined && plan.writes.length > 0
@@ -206,11 +243,16 @@ class Chunk implements Put {
   readonly owners: string[] = []
   /** The value, if the store has read it. */
   encoded: Uint8Array | undefined
+  /** The view of the group commit that contains this chunk, once it is known. */
+  view: TransactionView | undefined
+  readonly #templates: Templates
+  #templateCount = 0
   #lines = ''
 
-  constructor(put: string, expiresAtMs: number) {
+  constructor(put: string, expiresAtMs: number, templates: Templates) {
     this.put = put
     this.expiresAtMs = expiresAtMs
+    this.#templates = templates
   }
 
   get count(): number {
@@ -221,16 +263,31 @@ class Chunk implements Put {
     for (const record of records) {
       this.activities.push(record)
       this.owners.push(ownerOf(record))
-      this.#lines += `${lineOfActivity(record)}\n`
+      const { template, head, tail } = encodeActivity(record, this.#templates)
+      this.#addLine(template, head, tail)
     }
   }
 
   addChanges(changes: readonly DescribedChange[]): void {
-    for (const { line, owner, stepChange } of changes) {
+    for (const { template, head, tail, owner, stepChange } of changes) {
       if (stepChange) this.stepChanges.push(stepChange)
       this.owners.push(owner)
-      this.#lines += `${line}\n`
+      this.#addLine(template, head, tail)
     }
+  }
+
+  /** Adds the line of a record, after that of its template if this chunk does not contain it yet. */
+  #addLine(template: Template | undefined, head: string, tail: string): void {
+    if (!template) {
+      this.#lines += `${head}\n`
+      return
+    }
+    if (template.chunk !== this.put) {
+      template.chunk = this.put
+      template.number = this.#templateCount++
+      this.#lines += `[${template.number},${template.json}]\n`
+    }
+    this.#lines += `${head}${template.number}${tail}\n`
   }
 
   get value(): Uint8Array {

@@ -8,9 +8,10 @@ import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { type Entry, type Revision, type Store, StoreClosedError } from '../../store/index.ts'
 import { followStore } from '../follow-store.ts'
+import { decodeRecords, ownerInLine, timeInLine } from './decode-records.ts'
 import type { Journal } from './journal.ts'
 import { CHUNKS_PREFIX, RECORD_AGE_MS_MAX, SEGMENTS_PREFIX } from './journal-keys.ts'
-import { decodeLine, isChange, type JournalRecord, ownerInLine, ownerOf, timeOf } from './journal-record.ts'
+import { isChange, type JournalRecord, ownerOf, timeOf } from './journal-record.ts'
 import type { UnmergedChunk, UnmergedChunks } from './unmerged-chunks.ts'
 
 export interface JournalLimits {
@@ -181,8 +182,7 @@ const textOf = (value: Uint8Array): string =>
 /** Returns the time of the last record. */
 function timeOfChunk(value: Uint8Array): number {
   const lastLineStart = value.lastIndexOf(LINE_FEED, value.length - 2) + 1
-  const record = decodeLine(textOf(value.subarray(lastLineStart)))
-  return record ? timeOf(record) : 0
+  return timeInLine(textOf(value.subarray(lastLineStart)))
 }
 
 const LINE_FEED = 0x0a
@@ -196,15 +196,13 @@ function limitLines(
   let isExceeded = false
   for (const line of lines) {
     const owner = ownerInLine(line)
+    if (owner === undefined) continue
     const count = (counts.get(owner) ?? 0) + 1
     counts.set(owner, count)
     if (count > volumeRecordsMax) isExceeded = true
   }
   if (!isExceeded) return { lines, droppedRecords: 0 }
-  const limited = limitRecords(
-    lines.flatMap((line) => decodeLine(line) ?? []),
-    volumeRecordsMax,
-  )
+  const limited = limitRecords(decodeRecords(lines.join('\n')), volumeRecordsMax)
   return { lines: limited.records.map((record) => JSON.stringify(record)), droppedRecords: limited.droppedRecords }
 }
 

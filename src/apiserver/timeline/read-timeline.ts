@@ -6,9 +6,10 @@ import { inflateRaw } from 'node:zlib'
 import type { Timeline, TimelineRequest } from '../../api/kinds/timeline/timeline-schema.ts'
 import type { ListResult, Store } from '../../store/index.ts'
 import { assembleTimeline, findLifetimes, type ObjectLifetime, searchedTextsOf } from './assemble-timeline.ts'
+import { decodeRecords } from './decode-records.ts'
 import type { Journal } from './journal.ts'
 import { CHUNKS_PREFIX, SEGMENTS_PREFIX } from './journal-keys.ts'
-import { decodeLine, type JournalRecord } from './journal-record.ts'
+import type { JournalRecord } from './journal-record.ts'
 
 /** Entries per page, so that reading a long journal neither fills memory nor blocks the event loop. */
 const PAGE_ENTRIES = 50
@@ -52,18 +53,19 @@ const decompress = promisify(inflateRaw)
  * the store keeps history does not fail.
  */
 async function scanJournal(store: Store, texts: readonly string[]): Promise<JournalRecord[]> {
-  const chunkLines = new Set<string>()
-  for await (const value of valuesOf(store, CHUNKS_PREFIX)) collectLines(chunkLines, Buffer.from(value), texts)
-  const lines = new Set<string>()
-  for await (const value of valuesOf(store, SEGMENTS_PREFIX)) collectLines(lines, await decompress(value), texts)
-  for (const line of chunkLines) lines.add(line) // newer than the segments
-  return [...lines].flatMap((line) => decodeLine(line) ?? [])
+  const chunkRecords: JournalRecord[] = []
+  for await (const value of valuesOf(store, CHUNKS_PREFIX)) chunkRecords.push(...findRecords(Buffer.from(value), texts))
+  const records = new Map<string, JournalRecord>()
+  const add = (record: JournalRecord) => void records.set(JSON.stringify(record), record)
+  for await (const value of valuesOf(store, SEGMENTS_PREFIX)) findRecords(await decompress(value), texts).forEach(add)
+  chunkRecords.forEach(add) // newer than the segments
+  return [...records.values()]
 }
 
-function collectLines(lines: Set<string>, bytes: Buffer, texts: readonly string[]): void {
+function findRecords(bytes: Buffer, texts: readonly string[]): JournalRecord[] {
   const text = bytes.toString('utf8')
-  if (!texts.some((searched) => text.includes(searched))) return
-  for (const line of text.split('\n')) if (texts.some((searched) => line.includes(searched))) lines.add(line)
+  const contains = (searchedText: string) => texts.some((searched) => searchedText.includes(searched))
+  return contains(text) ? decodeRecords(text, contains) : []
 }
 
 async function* valuesOf(store: Store, prefix: string): AsyncGenerator<Uint8Array> {

@@ -9,10 +9,16 @@ export interface UnmergedChunk {
 /** Beyond this size all chunks are dropped from memory, and a merge reads them from the store. */
 const BYTES_MAX = 8 * 1024 * 1024
 
+/** A power of 2. */
+const COUNTS = 65_536
+
 export class UnmergedChunks {
   readonly #values = new Map<string, Uint8Array>()
-  /** The number of records by owner, in the chunks that were added since the last call of takeRecordsMax. */
-  readonly #recordCounts = new Map<string, number>()
+  /**
+   * The number of records by a hash of their owner, in the chunks that were added since the last call of takeRecordsMax. Owners with
+   * the same hash are counted together, so that a count can be too large.
+   */
+  readonly #recordCounts = new Uint32Array(COUNTS)
   #recordsMax = 0
   #bytes = 0
   #hasForgotten = false
@@ -26,17 +32,18 @@ export class UnmergedChunks {
     this.#bytes += value.length
     this.#values.set(key, value)
     for (const owner of owners) {
-      const count = (this.#recordCounts.get(owner) ?? 0) + 1
-      this.#recordCounts.set(owner, count)
+      const index = hashOf(owner)
+      const count = this.#recordCounts[index]! + 1
+      this.#recordCounts[index] = count
       if (count > this.#recordsMax) this.#recordsMax = count
     }
     if (this.#bytes > BYTES_MAX) this.forgetAll()
   }
 
-  /** Returns the largest number of records of one owner in the chunks that were added since the last call. */
+  /** Returns the largest number of records of one owner in the chunks that were added since the last call, or more. */
   takeRecordsMax(): number {
     const recordsMax = this.#recordsMax
-    this.#recordCounts.clear()
+    this.#recordCounts.fill(0)
     this.#recordsMax = 0
     return recordsMax
   }
@@ -70,4 +77,15 @@ export class UnmergedChunks {
     this.#hasForgotten = false
     return hasForgotten
   }
+}
+
+/** The last characters of uids are random, and those of most names are a number. */
+const HASHED_CHARACTERS = 6
+
+function hashOf(owner: string): number {
+  const { length } = owner
+  const hashed = Math.min(length, HASHED_CHARACTERS)
+  let hash = 0
+  for (let index = 1; index <= hashed; index++) hash = Math.imul(hash, 31) + owner.charCodeAt(length - index)
+  return (hash ^ (hash >>> 16)) & (COUNTS - 1)
 }

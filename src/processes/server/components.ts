@@ -80,8 +80,7 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
   const { registry } = server.metrics
   const operations = createOperationRegistry({ process: processName('stowage'), clock })
   operations.subscribe(options.operations.applyLocal)
-  const { journal } = options
-  if (journal) operations.subscribeActivities((activity) => journal.addActivities(operations.process, [activity]))
+  options.journal?.recordActivitiesOf(operations)
   const common = { registry, clock, random, log, signal, operations }
   const ends: Promise<unknown>[] = []
   const controllers: Record<string, Promise<unknown>> = {}

@@ -13,6 +13,7 @@ import {
   createJournal,
   createNodeConnections,
   inProcessClient,
+  type Journal,
   limitEvents,
   listenHttps,
   openOperationBoard,
@@ -86,6 +87,8 @@ export interface ServeOptions {
   readonly audit: AuditSettings
   /** Whether to record changes to volumes in the journal, for timelines, metrics and traces. */
   readonly hasJournal: boolean
+  /** Returns the journal that the server uses in place of its own. Benchmarks switch it on and off. Default: its own. */
+  wrapJournal?(journal: Journal, store: Store): Journal
   /** The OTLP URL for traces of claims. Default: none are sent. */
   readonly tracesUrl: string | undefined
   /** The configuration file for encryption at rest. Default: encryption.yaml in pkiDir. */
@@ -167,7 +170,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       serverUrl: () => url,
     })
     const { pki } = access.credentials
-    const journal = options.hasJournal ? createJournal({ clock, random, isShared }) : undefined
+    const journal = options.hasJournal ? openJournal(options, { store, isShared }) : undefined
     const operations = await openOperationBoard({ clock, onActivities: journal?.addActivities })
     const server = createApiServer({
       ...access.serverOptions,
@@ -274,6 +277,11 @@ export async function serve(options: ServeOptions): Promise<void> {
 function countNodes({ nodes, hasControllers }: ServeOptions, isShared: boolean): number {
   if (!hasControllers) return 0
   return nodes ?? (isShared ? DEFAULT_NODES_SHARED : DEFAULT_NODES)
+}
+
+function openJournal(options: ServeOptions, { store, isShared }: { store: Store; isShared: boolean }): Journal {
+  const journal = createJournal({ clock: options.clock, random: options.random, isShared })
+  return options.wrapJournal?.(journal, store) ?? journal
 }
 
 /** Returns a host for each node of this process. Without nodes, returns one host, because drivers also run without nodes. */

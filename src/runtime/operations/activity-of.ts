@@ -22,31 +22,29 @@ export function activityOfAttempt(
   if (!KINDS.has(object.kind)) return undefined
   const { message, details } = outcome.is === 'done' ? {} : outcome
   const reason = details?.reason
-  return {
+  const activity: Activity = {
     start: microTimestamp(nowMs - durationMs),
     durationMs: rounded(durationMs),
     result: RESULTS[outcome.is],
-    ...(reason ? { reason } : {}),
-    ...(message ? { message: message.slice(0, MESSAGE_LENGTH_MAX) } : {}),
-    object: { ...object },
+    object,
     component,
     operation: details?.operation ?? operation,
     attempt,
   }
+  if (reason) activity.reason = reason
+  if (message) activity.message = message.slice(0, MESSAGE_LENGTH_MAX)
+  return activity
 }
 
 export const activityOfCall = (
   { driver, method, code, volume, durationMs, message }: VolumeCall,
   nowMs: number,
-): Activity => ({
-  start: microTimestamp(nowMs - durationMs),
-  durationMs: rounded(durationMs),
-  result: code,
-  ...(message ? { message: message.slice(0, MESSAGE_LENGTH_MAX) } : {}),
-  driver,
-  method,
-  volume,
-})
+): Activity => {
+  const start = microTimestamp(nowMs - durationMs)
+  const activity: Activity = { start, durationMs: rounded(durationMs), result: code, driver, method, volume }
+  if (message) activity.message = message.slice(0, MESSAGE_LENGTH_MAX)
+  return activity
+}
 
 /** Returns the time with a resolution of one microsecond, so that JSON has few digits. */
 const rounded = (ms: number): number => Math.round(ms * 1_000) / 1_000

@@ -49,8 +49,8 @@ export interface OperationRegistry {
   subscribe(listener: (changes: OperationChanges) => void): () => void
   /** Passes a call to a CSI driver to the listeners for activities. */
   recordCall(call: VolumeCall): void
-  /** Calls the listener with each activity that is recorded. */
-  subscribeActivities(listener: (activity: Activity) => void): void
+  /** Calls the listener with each activity that is recorded. Returns a function that unsubscribes. */
+  subscribeActivities(listener: (activity: Activity) => void): () => void
 }
 
 export interface OperationRegistryOptions {
@@ -76,7 +76,7 @@ interface FollowedQueue {
 export function createOperationRegistry({ process, clock }: OperationRegistryOptions): OperationRegistry {
   const queues = new Set<FollowedQueue>()
   const listeners = new Set<(changes: OperationChanges) => void>()
-  const activityListeners: ((activity: Activity) => void)[] = []
+  const activityListeners = new Set<(activity: Activity) => void>()
   let listedCount = 0
   let followedCount = 0
   let cancelFlush: (() => void) | undefined
@@ -138,7 +138,7 @@ export function createOperationRegistry({ process, clock }: OperationRegistryOpt
           else scheduleFlush()
         },
         recordAttempt(attempt) {
-          if (activityListeners.length === 0) return
+          if (activityListeners.size === 0) return
           const subject = source.subjectOf(attempt.key)
           const activity = subject && activityOfAttempt(attempt, subject, source.component, clock.nowMs())
           if (activity) for (const listener of activityListeners) listener(activity)
@@ -151,11 +151,14 @@ export function createOperationRegistry({ process, clock }: OperationRegistryOpt
       }
     },
     recordCall(call) {
-      if (activityListeners.length === 0) return
+      if (activityListeners.size === 0) return
       const activity = activityOfCall(call, clock.nowMs())
       for (const listener of activityListeners) listener(activity)
     },
-    subscribeActivities: (listener) => void activityListeners.push(listener),
+    subscribeActivities(listener) {
+      activityListeners.add(listener)
+      return () => void activityListeners.delete(listener)
+    },
     list() {
       flush()
       return [...queues].flatMap(({ listedOperations }) => [...listedOperations.values()]).sort(byNamespaceAndName)

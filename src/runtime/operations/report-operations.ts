@@ -61,7 +61,8 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
 
   operations.subscribeActivities((activity) => {
     if (isStopped) return
-    addActivities([...activities, activity])
+    activities.push(activity)
+    if (activities.length > PENDING_ACTIVITIES_MAX) addActivities(activities)
     cancelActivityTimer ??= clock.after(ACTIVITY_DELAY_MS, () => {
       cancelActivityTimer = undefined
       if (!isBackingOff && activities.length > 0) send()

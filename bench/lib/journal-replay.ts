@@ -1,0 +1,124 @@
+// Replays the transactions of provisioned claims on a store of its own, with the journal of volumes and without it in turns. The rest of
+// the server does not run, so the journal is a large part of the measured time, and its cost can be measured on a busy machine.
+
+import { Registry } from 'prom-client'
+import type { Activity } from '../../src/api/kinds/operation/activity-schema.ts'
+import {
+  createJournal,
+  JOURNAL_LIMITS,
+  type Journal,
+  type JournalTransaction,
+  mergeUnmerged,
+} from '../../src/apiserver/index.ts'
+import { registerStepMetrics } from '../../src/apiserver/timeline/step-metrics.ts'
+import { systemClock, systemRandom } from '../../src/base/clock.ts'
+import { activityOfAttempt, activityOfCall } from '../../src/runtime/operations/activity-of.ts'
+import type { Outcome } from '../../src/runtime/outcome.ts'
+import { openLmdbStore, type Store, type TransactionView, type Write } from '../../src/store/index.ts'
+
+type PlannedChanges = Parameters<JournalTransaction['withRecords']>[2]
+
+/** The transactions of one group commit, with the activities that were recorded before each of them. */
+type RecordedGroup = {
+  readonly writes: readonly Write[]
+  readonly changes: PlannedChanges
+  readonly activities: Activity[]
+}[]
+
+/** Records the transactions of a server that keeps no journal meanwhile. */
+export class TransactionRecorder {
+  readonly groups: RecordedGroup[] = []
+  #view: TransactionView | undefined
+  #activities: Activity[] = []
+
+  readonly transaction: JournalTransaction = {
+    withRecords: (view, writes, changes) => {
+      if (view !== this.#view) this.groups.push([])
+      this.#view = view
+      // The value of a write can change until its group commit is written.
+      const fixedWrites = writes.map((write) => ('put' in write ? { put: write.put, value: write.value } : write))
+      this.groups.at(-1)!.push({ writes: fixedWrites, changes, activities: this.#activities })
+      this.#activities = []
+      return writes
+    },
+    settle: () => {},
+  }
+
+  addActivity(activity: Activity): void {
+    this.#activities.push(activity)
+  }
+}
+
+export interface ReplayTimes {
+  /** CPU milliseconds of each replay. */
+  readonly withJournal: readonly number[]
+  readonly without: readonly number[]
+}
+
+export async function replayInTurns(
+  dir: string,
+  groups: readonly RecordedGroup[],
+  rounds: number,
+): Promise<ReplayTimes> {
+  const clock = systemClock()
+  const store = await openLmdbStore({ dir, clock })
+  const journal = createJournal({ clock, random: systemRandom(), isShared: false })
+  registerStepMetrics(new Registry(), journal.steps)
+  const times = { withJournal: [] as number[], without: [] as number[] }
+  const measure = async (current: Journal | undefined) => {
+    global.gc?.({ type: 'minor' })
+    const startMs = cpuMs()
+    for (const group of groups) await replayGroup(store, current, group)
+    if (current) await mergeUnmerged(store, current.unmergedChunks!, JOURNAL_LIMITS)
+    global.gc?.({ type: 'minor' })
+    return cpuMs() - startMs
+  }
+  try {
+    for (let round = -2; round < rounds; round++) {
+      const withJournalFirst = round % 2 === 0
+      const first = await measure(withJournalFirst ? journal : undefined)
+      const second = await measure(withJournalFirst ? undefined : journal)
+      if (round < 0) continue // compiles the code
+      times.withJournal.push(withJournalFirst ? first : second)
+      times.without.push(withJournalFirst ? second : first)
+    }
+    return times
+  } finally {
+    await store.close()
+  }
+}
+
+const replayGroup = (store: Store, journal: Journal | undefined, group: RecordedGroup): Promise<unknown> =>
+  Promise.all(group.map((recorded) => replay(store, journal, recorded)))
+
+async function replay(
+  store: Store,
+  journal: Journal | undefined,
+  { writes, changes, activities }: RecordedGroup[number],
+): Promise<void> {
+  if (!journal) {
+    await store.transact(() => writes)
+    return
+  }
+  const transaction = journal.begin()
+  await store.transact((view) => {
+    for (const activity of activities) journal.addActivities('stowage@bench:1', [rebuild(activity)])
+    return transaction.withRecords(view, writes, changes)
+  })
+  transaction.settle(true)
+}
+
+/** Builds the activity again, because the registry of operations builds it only for the journal. */
+function rebuild(activity: Activity): Activity {
+  const { durationMs, result, message, object, component = '', operation = '', attempt = 1 } = activity
+  const { driver = '', method, volume = '' } = activity
+  if (method) return activityOfCall({ driver, method, code: result, volume, durationMs }, Date.now())
+  const outcome = (message === undefined ? { is: 'done' } : { is: 'stuck', message }) as Outcome
+  const subject = { object: object as Parameters<typeof activityOfAttempt>[1]['object'], operation }
+  return activityOfAttempt({ key: '' as never, durationMs, attempt, outcome }, subject, component, Date.now())!
+}
+
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1_000
+}
