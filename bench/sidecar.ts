@@ -8,6 +8,7 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AuditedRequest, countRequests, isPerVolume, readAuditLog } from './lib/audit-log.ts'
+import { type ChildProgram, startChildProgram } from './lib/child-program.ts'
 import { type Figure, medianOf } from './lib/figure.ts'
 import { type LoadResult, NUMBER, type RequestsJob, type RequestText } from './lib/load-role.ts'
 import { profileFlags } from './lib/profiles.ts'
@@ -25,7 +26,6 @@ import {
   podRequests,
   sendAll,
 } from './lib/stock-objects.ts'
-import { type StockProgram, startStockProgram } from './lib/stock-program.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { formatCount } from './lib/text.ts'
 
@@ -46,7 +46,7 @@ const POLL_MS = 100
 export const sidecarSuite: Suite = { isOptional: true, parts: { provisioning: measureSidecars } }
 
 /** The programs of one side, by name. */
-type Sidecars = Readonly<Record<string, StockProgram>>
+type Sidecars = Readonly<Record<string, ChildProgram>>
 
 interface Side {
   readonly user: string
@@ -84,10 +84,10 @@ const SIDES: readonly Side[] = [
       const command = {
         command: process.execPath,
         args: [...NPM_START_FLAGS, ...profileFlags(profileDir, 'sidecar'), program, 'sidecar', ...flags],
-        log: join(dir, 'stowage.log'),
+        logPath: join(dir, 'stowage.log'),
       }
       return {
-        'stowage sidecar': await startStockProgram({
+        'stowage sidecar': await startChildProgram({
           ...command,
           args: [...command.args, `--worker-threads=${WORKERS}`],
         }),
@@ -97,11 +97,11 @@ const SIDES: readonly Side[] = [
   {
     user: 'upstream',
     async start({ cluster, dir, binDir, socket }) {
-      const programs: Record<string, StockProgram> = {}
+      const programs: Record<string, ChildProgram> = {}
       const present = await readdir(binDir)
       for (const [name, flags] of Object.entries(UPSTREAM_FLAGS)) {
         if (!present.includes(name)) continue
-        programs[name] = await startStockProgram({
+        programs[name] = await startChildProgram({
           command: join(binDir, name),
           args: [
             `--kubeconfig=${cluster.kubeconfigOf('upstream')}`,
@@ -111,7 +111,7 @@ const SIDES: readonly Side[] = [
             '--kube-api-burst=100000',
             ...flags,
           ],
-          log: join(dir, `${name}.log`),
+          logPath: join(dir, `${name}.log`),
         })
       }
       return programs
@@ -196,10 +196,10 @@ async function measureRound(
   const dir = join(context.dir, round)
   await mkdir(join(dir, 'driver'), { recursive: true })
   const socket = join(dir, 'csi.sock')
-  const driver = await startStockProgram({
+  const driver = await startChildProgram({
     command: join(binDir, 'hostpathplugin'),
     args: [`--endpoint=unix://${socket}`, `--nodeid=${DRIVER_NODE}`, `--statedir=${join(dir, 'driver')}`],
-    log: join(dir, 'driver.log'),
+    logPath: join(dir, 'driver.log'),
   })
   const sidecars = await start({ cluster, dir, binDir, socket, profileDir })
   const volumes = () => countObjects(admin, '/api/v1/persistentvolumes')

@@ -1,5 +1,6 @@
-// Tests logs, exec, attach and cp with every kubectl, and exec with the official JavaScript client, on one server whose node runs
-// commands. FULL_SIZE=1 transfers up to 1 GiB; CI transfers less.
+// Tests logs, exec, attach and cp on a server whose node runs commands: exit codes with every kubectl, exec, attach and cp with the
+// oldest and the newest, logs with the newest, and exec with the official JavaScript client. FULL_SIZE=1 transfers up to 1 GiB; CI
+// transfers less.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
@@ -269,7 +270,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
     expect((await logs('p')).split('\n').sort()).toEqual(['', 'err', 'out'])
   })
 
-  it('SYS-26 follows a log until the container ends, and keeps the previous one', async () => {
+  it('SYS-26 follows a log until the container exits, and serves the log of the previous container', async () => {
     const bell = aPod('bell', [aContainer('main', 'for i in 1 2 3; do echo $i; sleep 0.5; done')], {
       restartPolicy: 'Never',
     })

@@ -279,7 +279,7 @@ describe('example provisioner', () => {
       const warning = await waitFor('the event', async () =>
         (await listEvents('odd')).find(({ reason }) => reason === 'ProvisioningFailed'),
       )
-      expect(warning.message).toContain('does not support: "colour". It supports "tier", "reserve"')
+      expect(warning.message).toContain('does not support: "colour". The provisioner supports "tier", "reserve"')
     })
 
     it('PROV-17 expands a volume to the size that its claim requests', async () => {

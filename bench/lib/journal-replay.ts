@@ -62,7 +62,7 @@ export async function replayInTurns(
 ): Promise<ReplayTimes> {
   const clock = systemClock()
   const store = await openLmdbStore({ dir, clock })
-  const journal = createJournal({ clock, random: systemRandom(), isShared: false })
+  const journal = createJournal({ clock, random: systemRandom(), isStoreShared: false })
   registerStepMetrics(new Registry(), journal.steps)
   const times = { withJournal: [] as number[], without: [] as number[] }
   const measure = async (current: Journal | undefined) => {

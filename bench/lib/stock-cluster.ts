@@ -6,15 +6,15 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../../src/apiserver/security/index.ts'
 import { systemClock } from '../../src/base/clock.ts'
+import { type ChildProgram, startChildProgram } from './child-program.ts'
 import { type Endpoint, openConnection } from './http-connection.ts'
 import { numberedRequest } from './load-role.ts'
-import { type StockProgram, startStockProgram } from './stock-program.ts'
 
 export interface StockCluster {
   /** The endpoint of the API server, with an administrator's certificate. */
   readonly admin: Endpoint
   readonly auditLog: string
-  readonly programs: { readonly etcd: StockProgram; readonly apiserver: StockProgram }
+  readonly programs: { readonly etcd: ChildProgram; readonly apiserver: ChildProgram }
   /** Returns the path of a kubeconfig for one of the users. */
   kubeconfigOf(user: string): string
   stop(): Promise<void>
@@ -41,7 +41,7 @@ export async function startStockCluster({ dir, binDir, users }: StockClusterOpti
     return path
   }
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  const etcd = await startStockProgram({
+  const etcd = await startChildProgram({
     command: 'etcd',
     args: [
       `--data-dir=${join(dir, 'etcd')}`,
@@ -50,10 +50,10 @@ export async function startStockCluster({ dir, binDir, users }: StockClusterOpti
       `--listen-peer-urls=http://127.0.0.1:${peerPort}`,
       '--log-level=error',
     ],
-    log: join(dir, 'etcd.log'),
+    logPath: join(dir, 'etcd.log'),
   })
   await mkdir(join(dir, 'certs'))
-  const apiserver = await startStockProgram({
+  const apiserver = await startChildProgram({
     command: join(binDir, 'kube-apiserver'),
     args: [
       `--etcd-servers=http://127.0.0.1:${clientPort}`,
@@ -74,7 +74,7 @@ export async function startStockCluster({ dir, binDir, users }: StockClusterOpti
       `--audit-policy-file=${await writeConfig('audit.json', auditPolicy(users))}`,
       `--audit-log-path=${auditLog}`,
     ],
-    log: join(dir, 'kube-apiserver.log'),
+    logPath: join(dir, 'kube-apiserver.log'),
   })
   const admin: Endpoint = { port: apiPort, ca: pki.caCert, cert: pki.admin.cert, key: pki.admin.key }
   await waitUntilReady(admin)

@@ -13,8 +13,8 @@ beforeEach(async () => {
 })
 afterEach(() => server.store.close())
 
-const publish = (endpoint: ServerEndpoint, isShared = false) =>
-  publishKubernetesService({ ...server, random: Math.random, log: silentLog, endpoint, isShared })
+const publish = (endpoint: ServerEndpoint, isStoreShared = false) =>
+  publishKubernetesService({ ...server, random: Math.random, log: silentLog, endpoint, isStoreShared })
 const read = async (url: string): Promise<Json> => (await server.get(url)).json
 const sliceAddresses = async (): Promise<string[]> =>
   (await read(SLICE)).endpoints.flatMap(({ addresses }: Json) => addresses)

@@ -25,7 +25,7 @@ export interface KubernetesServiceOptions {
   readonly log: Logger
   readonly endpoint: ServerEndpoint
   /** Whether other servers use the same store. */
-  readonly isShared: boolean
+  readonly isStoreShared: boolean
 }
 
 export interface PublishedService {
@@ -42,16 +42,16 @@ const RECORD_TTL_MS = 60_000
 
 /** Resolves when the objects are written. On a shared store, renews this server's record until it is stopped. */
 export async function publishKubernetesService(options: KubernetesServiceOptions): Promise<PublishedService> {
-  const { store, clock, log, endpoint, isShared } = options
+  const { store, clock, log, endpoint, isStoreShared } = options
   const ownKey = `${SERVERS_PREFIX}${endpoint.address}:${endpoint.port}`
   let isStopped = false
   let cancelRenewal = () => {}
 
   const write = (isRegistered: boolean) =>
     store.transact((view) => {
-      const otherRecords = isShared ? view.list(SERVERS_PREFIX).filter(({ key }) => key !== ownKey) : []
+      const otherRecords = isStoreShared ? view.list(SERVERS_PREFIX).filter(({ key }) => key !== ownKey) : []
       const endpoints = [...otherRecords.map(({ key }) => endpointOfKey(key)), ...(isRegistered ? [endpoint] : [])]
-      const record: Write[] = !isShared
+      const record: Write[] = !isStoreShared
         ? []
         : isRegistered
           ? [{ put: ownKey, value: encodeStored({ metadata: {} }), expiresAtMs: clock.nowMs() + RECORD_TTL_MS }]
@@ -71,12 +71,12 @@ export async function publishKubernetesService(options: KubernetesServiceOptions
   }
 
   await write(true)
-  if (isShared) renewLater()
+  if (isStoreShared) renewLater()
   return {
     async stop() {
       isStopped = true
       cancelRenewal()
-      if (isShared) await write(false)
+      if (isStoreShared) await write(false)
     },
   }
 }

@@ -148,7 +148,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   const authorizer = options.recordsRuleUse ? recordRuleUse(requestAuthorizer) : requestAuthorizer
   const accountTokens = options.hasAccountTokens ? createTestAccountTokens({ store, clock }) : undefined
   const random = options.random ?? countingRandom()
-  const journal = options.journal && createJournal({ clock, random, isShared: options.journal === 'shared' })
+  const journal = options.journal && createJournal({ clock, random, isStoreShared: options.journal === 'shared' })
   const operations = await openOperationBoard({ clock, onActivities: journal?.addActivities })
   const server = createApiServer({
     store,

@@ -76,7 +76,7 @@ export interface ControllersOptions {
   readonly names?: readonly ControllerName[]
   readonly gates: FeatureGates
   /** Whether the scheduler reserves capacity for assigned pods until the driver reports it as used. Default: true. */
-  readonly capacityReservation?: boolean
+  readonly reservesCapacity?: boolean
   /** The placement policy for classes without one. */
   readonly defaultPlacement?: Placement
   /** The policy for lost volumes of classes that set none. Default: wait. */
@@ -130,25 +130,25 @@ export interface RunControllersOptions extends ControllersOptions {
   readonly log: Logger
   readonly signal: AbortSignal
   /** Whether other processes may run controllers on the same store. If so, only the leader's controllers run. */
-  readonly isShared: boolean
+  readonly isStoreShared: boolean
   readonly leaseTimes?: LeaseTimes
   /** Called once with the manager's health checks. */
   onHealth?(health: HealthChecks): void
 }
 
 export async function runControllers(options: RunControllersOptions): Promise<void> {
-  const { client, registry, metrics, clock, random, log, signal, isShared, leaseTimes, drivers } = options
+  const { client, registry, metrics, clock, random, log, signal, isStoreShared, leaseTimes, drivers } = options
   const { createClusterControllers, createDriverRunners } = prepareParts(options, registry)
   const common = { client, clock, random, log, metrics }
   // A node's driver is reachable only from its machine, so its controllers run there regardless of which process leads.
-  const nodeDrivers = isShared ? drivers.filter(({ node, role }) => node !== undefined || role) : []
+  const nodeDrivers = isStoreShared ? drivers.filter(({ node, role }) => node !== undefined || role) : []
   const otherDrivers = drivers.filter((driver) => driver.role || !nodeDrivers.includes(driver))
   const manager = createManager({
     ...common,
-    lease: isShared ? { namespace: 'kube-system', name: CONTROLLERS_LEASE, ...leaseTimes } : undefined,
+    lease: isStoreShared ? { namespace: 'kube-system', name: CONTROLLERS_LEASE, ...leaseTimes } : undefined,
     createControllers: (deps) => [
       ...createClusterControllers(deps),
-      ...createDriverRunners(deps, otherDrivers, isShared ? ['cluster'] : ['cluster', 'node']),
+      ...createDriverRunners(deps, otherDrivers, isStoreShared ? ['cluster'] : ['cluster', 'node']),
     ],
   })
   options.onHealth?.(manager.health)
@@ -190,7 +190,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
   const {
     names: requestedNames = CONTROLLERS,
     gates,
-    capacityReservation = true,
+    reservesCapacity = true,
     defaultPlacement,
     lostVolumePolicy,
     nodeMonitorGraceMs,
@@ -243,7 +243,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
       protection: (deps) => createProtectionControllers({ ...deps, gates }),
       quota: (deps) => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
       'root-ca': (deps) => createRootCaController({ ...deps, rootCa: rootCa! }),
-      scheduler: (deps) => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation, defaultPlacement }),
+      scheduler: (deps) => createScheduler({ ...deps, gates, schedulerMetrics, reservesCapacity, defaultPlacement }),
       'service-accounts': (deps) => createDefaultAccountController(deps),
       'stateful-sets': (deps) => createStatefulSetController(deps),
     }

@@ -195,7 +195,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     options.onChange?.(true)
     log.info({ lease: `${namespace}/${name}`, identity }, 'leading')
     const leadRun = lead(term.signal).catch((error) => {
-      log.error({ err: error }, 'the work of the leader failed')
+      log.error({ err: error }, "the leader's controllers failed")
       result = 'failed'
       term.abort()
     })

@@ -101,9 +101,13 @@ describe('the manager', () => {
       createControllers: create,
     })
     await advance(clock, 500)
-    expect(health['/healthz']!()).toBe('the work of the leader failed (consecutive failures: 1): the driver is broken')
+    expect(health['/healthz']!()).toBe(
+      "the leader's controllers failed (consecutive failures: 1): the driver is broken",
+    )
     await advance(clock, 1_000)
-    expect(health['/healthz']!()).toBe('the work of the leader failed (consecutive failures: 2): the driver is broken')
+    expect(health['/healthz']!()).toBe(
+      "the leader's controllers failed (consecutive failures: 2): the driver is broken",
+    )
     expect(health['/healthz/leader-election']!()).toBe(health['/healthz']!())
     expect(await readMetric('stowage_leader_work_failures_total')).toBe(2)
     await advance(clock, 9_000)
@@ -172,6 +176,7 @@ describe('the manager', () => {
       lease: LEASE,
       createControllers: standbyWork.create,
     })
+    expect(standby.health['/readyz']!()).toBe('the holder of the lease is not known yet')
     await advance(clock, 60_000)
     expect(standbyWork.state.starts).toEqual([])
     expect(standby.health['/healthz']!()).toBeUndefined()
@@ -208,7 +213,9 @@ describe('the manager', () => {
     expect(health['/healthz/leader-election']!()).toBeUndefined()
     isDisconnected = true
     await advance(clock, 15_000)
-    expect(health['/healthz/leader-election']!()).toBe('the lease is lost, but work of the leader is still running')
+    expect(health['/healthz/leader-election']!()).toBe(
+      "the lease is lost, but the leader's controllers are still running",
+    )
     release()
     await waitTurns()
     expect(health['/healthz/leader-election']!()).toBeUndefined()

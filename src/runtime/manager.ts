@@ -146,7 +146,7 @@ export function createManager(options: ManagerOptions): Manager {
         return await runWork(term)
       } catch (error) {
         cancelRecovery()
-        if (term.aborted) return log.warn({ err: error }, 'the work of the leader did not stop cleanly')
+        if (term.aborted) return log.warn({ err: error }, "the leader's controllers did not stop cleanly")
         await backOff(error, term)
       }
     }
@@ -157,7 +157,7 @@ export function createManager(options: ManagerOptions): Manager {
     failure = { message: error instanceof Error ? error.message : String(error), count }
     metrics.countLeaderWorkFailure(lease!.metricName ?? lease!.name)
     const afterMs = Math.round(backoffMs(RESTART_BACKOFF, count - 1, random))
-    log.error({ err: error, failures: count, afterMs }, 'the work of the leader failed; restarting it')
+    log.error({ err: error, failures: count, afterMs }, "the leader's controllers failed; restarting them")
     await clock.sleep(afterMs, term).catch(() => {})
   }
 
@@ -181,10 +181,10 @@ export function createManager(options: ManagerOptions): Manager {
   }
 
   const checkWork = () =>
-    failure && `the work of the leader failed (consecutive failures: ${failure.count}): ${failure.message}`
+    failure && `the leader's controllers failed (consecutive failures: ${failure.count}): ${failure.message}`
   const checkElection = () =>
     isWorking && election && !election.isLeader
-      ? 'the lease is lost, but work of the leader is still running'
+      ? "the lease is lost, but the leader's controllers are still running"
       : checkWork()
 
   return {
@@ -193,8 +193,9 @@ export function createManager(options: ManagerOptions): Manager {
       '/healthz/leader-election': checkElection,
       // A process that does not lead is ready when it knows the holder of the lease, because it can then take over.
       '/readyz': () => {
-        const isStandby = election !== undefined && election.holder !== '' && !isWorking && !election.isLeader
-        return isSynced || isStandby ? undefined : 'the caches are not synced yet'
+        if (isSynced) return undefined
+        if (election === undefined || isWorking || election.isLeader) return 'the caches are not synced yet'
+        return election.holder === '' ? 'the holder of the lease is not known yet' : undefined
       },
     },
     async run(signal) {

@@ -113,7 +113,7 @@ export function createClientMetrics(registry: Registry, operations?: OperationRe
   })
   const leaderFailures = new Counter({
     name: 'stowage_leader_work_failures_total',
-    help: 'Failures of the work of the leader. The work is restarted with backoff after each failure.',
+    help: "Failures of the leader's controllers, which are restarted with backoff after each failure.",
     ...nameLabelOptions,
   })
 

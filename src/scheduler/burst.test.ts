@@ -13,8 +13,8 @@ const CLASSES = ['plain', 'tuned']
 const REPORT_LAG = 3
 
 /** Creates as many pods as fit. Each node has one pool, which two classes share; capacity reports always lag behind. */
-async function fillAllNodes(capacityReservation: boolean) {
-  fixture = await startSchedulerFixture({ capacityReservation })
+async function fillAllNodes(reservesCapacity: boolean) {
+  fixture = await startSchedulerFixture({ reservesCapacity })
   await fixture.createDriver()
   for (const name of CLASSES) await fixture.createClass(name)
   const nodes = Array.from({ length: NODES }, (_, index) => `n${index}`)

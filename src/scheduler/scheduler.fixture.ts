@@ -31,14 +31,14 @@ export const DRIVER = 'pools.example.com'
 export const HOST = 'kubernetes.io/hostname'
 
 export interface SchedulerFixtureOptions
-  extends Partial<Pick<SchedulerOptions, 'capacityReservation' | 'bindTimeoutMs' | 'schedulerMetrics'>> {
+  extends Partial<Pick<SchedulerOptions, 'reservesCapacity' | 'bindTimeoutMs' | 'schedulerMetrics'>> {
   readonly gates?: string
   /** The value of --runtime-config. */
   readonly runtimeConfig?: string
   /** Wraps the scheduler's client. */
   readonly wrapClient?: (client: Client) => Client
   /** Whether to run the controllers that bind and provision claims. Default true. */
-  readonly hasControllers?: boolean
+  readonly runsControllers?: boolean
   /** Default: a generator with a fixed seed. */
   readonly random?: Random
 }
@@ -114,7 +114,7 @@ export const gi = (count: number): bigint => BigInt(count) * GI
 const IDLE_TURNS = 30
 
 export async function startSchedulerFixture(options: SchedulerFixtureOptions = {}): Promise<SchedulerFixture> {
-  const { hasControllers = true, wrapClient = (client) => client, gates, runtimeConfig, ...otherOptions } = options
+  const { runsControllers = true, wrapClient = (client) => client, gates, runtimeConfig, ...otherOptions } = options
   const { random = seededRandom(), ...schedulerOptions } = otherOptions
   const server = await createServerFixture(runtimeConfig ? { runtimeConfig } : {})
   const { clock } = server
@@ -159,7 +159,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
       wrapClient(server.clientOf('scheduler')),
     )
   let stopScheduler = startScheduler()
-  const stopControllers = hasControllers
+  const stopControllers = runsControllers
     ? run(
         (deps) => [
           createBindingControllers({ ...deps, inProcessProvisioners: [] }),

@@ -25,7 +25,7 @@ import { checkNode, checkVolumesOnNode, type ScheduleDeps, scheduleOne } from '.
 export interface SchedulerOptions extends ControllerDeps {
   readonly gates?: FeatureGates
   /** Whether to reserve capacity for volumes that are not yet included in a capacity report. Default true. */
-  readonly capacityReservation?: boolean
+  readonly reservesCapacity?: boolean
   /** The placement policy of classes that set none. Default: free storage is one of several scores. */
   readonly defaultPlacement?: Placement
   /** The values of spec.schedulerName that select this scheduler. */
@@ -58,7 +58,7 @@ const DECISIONS_PER_TURN = 8
 
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { client, clock, random, log, schedulerMetrics: metrics, gates = allGatesOn } = options
-  const { bindTimeoutMs = BIND_TIMEOUT_MS, schedulerNames = SCHEDULER_NAMES, capacityReservation = true } = options
+  const { bindTimeoutMs = BIND_TIMEOUT_MS, schedulerNames = SCHEDULER_NAMES, reservesCapacity = true } = options
   const caches = schedulerCaches(options.caches, gates)
   const events = options.events ?? createEventRecorder({ client, clock, random, log, component: SCHEDULER_NAMES[0] })
   const queue = new SchedulingQueue({ clock, random })
@@ -83,7 +83,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     write,
     emit,
     bindTimeoutMs,
-    capacityReservation,
+    reservesCapacity,
     defaultPlacement: options.defaultPlacement,
   }
   const plugins = REGISTRY.map((create) => create(handle))

@@ -66,8 +66,8 @@ const isQuota = ({ group, plural }: AdmissionRequest['resource']): boolean =>
   group === resourceQuotaKind.group && plural === resourceQuotaKind.plural
 
 /**
- * Returns the status with the new limits and without the usage that the update invalidates: that of new keys, or all of
- * it after a change of scope.
+ * Returns the status with the new limits. Keeps the usage of keys that are still limited, or none after a change of the scope
+ * selector. The next write or the quota controller counts the missing keys.
  */
 function statusAfterSpecUpdate(newQuota: ResourceQuota, old: Readonly<ResourceQuota>): ResourceQuota['status'] {
   const hard = newQuota.spec?.hard ?? {}

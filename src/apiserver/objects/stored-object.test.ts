@@ -28,7 +28,7 @@ describe('the stored form', () => {
     expect(encodeStored(anObject()).toString()).toBe('{"metadata":{"name":"a","uid":"u"},"spec":{"volumeName":"v"}}')
   })
 
-  it('becomes a response by a prefix with kind, apiVersion and resourceVersion', () => {
+  it('becomes a response when kind, apiVersion and resourceVersion are prepended', () => {
     expect(JSON.parse(objectBytes(claims, encodeStored(anObject()), 7).toString())).toEqual({
       kind: 'PersistentVolumeClaim',
       apiVersion: 'v1',
@@ -37,7 +37,7 @@ describe('the stored form', () => {
     })
   })
 
-  it('becomes an item of a list by a prefix with resourceVersion', () => {
+  it('becomes an item of a list when resourceVersion is prepended', () => {
     const newestRevision = Number.MAX_SAFE_INTEGER
     const entries = [anEntry(encodeStored(anObject('ä'))), anEntry(encodeStored(anObject('b')), newestRevision)]
     const items = [

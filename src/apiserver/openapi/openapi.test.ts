@@ -85,13 +85,13 @@ describe('the document of a group version', () => {
     expect(request('/openapi/v3/apis/storage.k8s.io/v1')!.headers['cache-control']).toBe('public')
   })
 
-  it('is redirected to from an old hash', () => {
+  it('redirects a request with an outdated hash to the current URL', () => {
     const response = request('/openapi/v3/apis/storage.k8s.io/v1?hash=OLD')!
     expect(response.status).toBe(301)
     expect(response.headers.location).toBe(documentUrl())
   })
 
-  it('is not sent to a client that has it', () => {
+  it('returns 304 if the ETag matches', () => {
     const { etag } = request(documentUrl())!.headers
     expect(request(documentUrl(), { 'if-none-match': etag! })).toMatchObject({ status: 304, body: Buffer.alloc(0) })
   })

@@ -23,7 +23,7 @@ export interface JournalOptions {
   readonly clock: Clock
   readonly random: Random
   /** Whether several servers write to the store. */
-  readonly isShared: boolean
+  readonly isStoreShared: boolean
 }
 
 /** The records of one transaction, whose decision may run more than once. */
@@ -80,13 +80,13 @@ const CHUNK_RECORDS_MAX = 1_000
  */
 const SHARED_CHUNK_WRITES_MAX = 16
 
-export function createJournal({ clock, random, isShared }: JournalOptions): Journal {
+export function createJournal({ clock, random, isStoreShared }: JournalOptions): Journal {
   const start = `${clock.nowMs().toString(36)}${Math.floor(random() * 36 ** 4)
     .toString(36)
     .padStart(4, '0')}`
   const steps = createStepFollower()
   const templates = new Templates()
-  const unmergedChunks = isShared ? undefined : new UnmergedChunks()
+  const unmergedChunks = isStoreShared ? undefined : new UnmergedChunks()
   const stats = { changes: 0, activities: 0, droppedActivities: 0, chunks: 0, bytes: 0 }
   let pending: ActivityRecord[] = []
   let chunkCount = 0
@@ -137,7 +137,7 @@ export function createJournal({ clock, random, isShared }: JournalOptions): Jour
 
     #beginChunk(writes: readonly Write[], atMs: number): Chunk {
       this.#chunk = createChunk(atMs)
-      if (!isShared && writes.length <= SHARED_CHUNK_WRITES_MAX) sharedChunk = this.#chunk
+      if (!isStoreShared && writes.length <= SHARED_CHUNK_WRITES_MAX) sharedChunk = this.#chunk
       return this.#chunk
     }
 

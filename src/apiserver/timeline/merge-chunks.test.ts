@@ -49,7 +49,7 @@ async function putChunks(names: readonly string[], atMs = clock.nowMs()): Promis
   await store.transact(() => puts)
 }
 const countEntries = async (prefix: string) => (await store.list({ prefix })).entries.length
-const journal = (isShared = false) => createJournal({ clock, random: () => 0, isShared })
+const journal = (isStoreShared = false) => createJournal({ clock, random: () => 0, isStoreShared })
 const namesOf = (count: number, prefix = 'c') => Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
 const requestOf = (name: string) => ({ kind: 'PersistentVolumeClaim' as const, namespace: 'shop', name })
 

@@ -37,7 +37,7 @@ export function parseApiPath(target: string): ApiPath {
     throw notForwarded(`requests for ${resource}/${subresource}`)
   }
   const parameters = new URLSearchParams(query)
-  if (isTrue(parameters.get('watch'))) throw notForwarded('watches, which the page opens at /watch')
+  if (isTrue(parameters.get('watch'))) throw notForwarded('watches')
   if (isTrue(parameters.get('follow'))) throw notForwarded('logs that are followed')
   return { path: `/${segments.map(encodeURIComponent).join('/')}${query ? `?${query}` : ''}`, ...resourcePath }
 }

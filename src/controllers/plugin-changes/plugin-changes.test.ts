@@ -246,7 +246,7 @@ describe('createPluginChanges', () => {
     await createAttributesClass('odd', { colour: 'red' })
     await request({ volumeAttributesClassName: 'odd' })
     await waitUntil('the event', () => messages().includes('does not support the attribute "colour"'))
-    expect(messages()).toContain('It supports "tier", "replicas".')
+    expect(messages()).toContain('The provisioner supports "tier", "replicas".')
     await createAttributesClass('warp', { tier: 'warp' })
     await request({ volumeAttributesClassName: 'warp' })
     await waitUntil('the event', () => messages().includes('has the value "warp"; expected fast or slow'))

@@ -96,7 +96,7 @@ function readAttributes(
       const supportedNames = Object.keys(declarations)
       throw new PluginError(
         'INVALID_ARGUMENT',
-        `${name} does not support the attribute ${quoteNames([key])}. It supports ${quoteNames(supportedNames)}.`,
+        `${name} does not support the attribute ${quoteNames([key])}. The provisioner supports ${quoteNames(supportedNames)}.`,
       )
     }
     const value = declaration.parse(text)

@@ -153,9 +153,14 @@ describe('provisionerOf', () => {
       'undeclared parameters',
       { parameters: { teir: 'fast', colour: 'red' } },
       { parameters: { tier: parameter.text({ doc: 'd' }) } },
-      /Class "fast" has parameters that example.com\/tiers does not support: "teir", "colour". It supports "tier"/,
+      /Class "fast" has parameters that example.com\/tiers does not support: "teir", "colour". The provisioner supports "tier"/,
     ],
-    ['parameters if none is declared', { parameters: { a: 'b' } }, {}, /does not support: "a". It supports none/],
+    [
+      'parameters if none is declared',
+      { parameters: { a: 'b' } },
+      {},
+      /does not support: "a". The provisioner supports none/,
+    ],
     [
       'an invalid parameter',
       { parameters: { tier: 'warp' } },
@@ -172,7 +177,7 @@ describe('provisionerOf', () => {
       'selectors if no labels are declared',
       { spec: { selector: { matchLabels: { tier: 'fast' } } } },
       {},
-      /does not support: "tier". It supports no selector: remove the selector, or create a volume that has those labels\.$/,
+      /does not support: "tier". The provisioner supports no selector: remove the selector, or create a volume with those labels\.$/,
     ],
     [
       'a selector that no declared value satisfies',
@@ -194,7 +199,7 @@ describe('provisionerOf', () => {
         storageClass: { allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['a'] }] }] },
       },
       {},
-      /labels that .* does not support: "zone". It supports none. Remove them from the class/,
+      /labels that .* does not support: "zone". The provisioner supports none. Remove them from the class/,
     ],
     [
       'data sources',

@@ -20,18 +20,18 @@ import { describeLimitViolations, describeQuotaExcess, listObjectsOf } from '../
 import type { Claim, StoredPod } from '../cluster.ts'
 import type { Diagnosis } from '../diagnosis.ts'
 import { SNAPSHOT_KINDS, type Snapshot } from '../snapshot.ts'
-import type { RemainingQuota } from './result.ts'
+import type { QuotaUsage } from './result.ts'
 
-type Admitted<T> =
+type AdmissionResult<T> =
   | { readonly is: 'admitted'; readonly object: T }
   /** `causes` are the limit ranges or the quota that reject the object. */
   | { readonly is: 'rejected'; readonly causes: readonly Diagnosis[] }
 
 export interface Admission {
-  admitClaim(claim: Claim): Admitted<Claim>
-  admitPod(pod: StoredPod): Admitted<StoredPod>
+  admitClaim(claim: Claim): AdmissionResult<Claim>
+  admitPod(pod: StoredPod): AdmissionResult<StoredPod>
   /** Returns the quotas that admission has checked so far, with their usage. */
-  remainingQuotas(): readonly RemainingQuota[]
+  quotaUsage(): readonly QuotaUsage[]
 }
 
 export function createAdmission(snapshot: Snapshot): Admission {
@@ -72,19 +72,20 @@ export function createAdmission(snapshot: Snapshot): Admission {
     kind: Kind<T>,
     object: Stored<T>,
     findViolations: (range: Readonly<LimitRange>) => readonly string[],
-  ): Admitted<Stored<T>> {
+  ): AdmissionResult<Stored<T>> {
     const ranges = snapshot.limitRanges.filter(isInNamespace(object.metadata.namespace ?? ''))
     const violations = ranges.flatMap((range) => describeLimitViolations(range, findViolations(range)))
     if (violations.length > 0) return { is: 'rejected', causes: violations }
-    const excess = charge(kind, object)
-    return excess ? { is: 'rejected', causes: [excess] } : { is: 'admitted', object }
+    const rejection = charge(kind, object)
+    return rejection ? { is: 'rejected', causes: [rejection] } : { is: 'admitted', object }
   }
 
   /** Sets the priority of the pod from its class. Returns the cause if the class does not exist. */
   function resolvePriority({ spec }: Stored<Pod>): Diagnosis | undefined {
     const { priorityClasses, missingRights, notServed } = snapshot
-    const isUnknown = notServed.has('priorityClasses') || missingRights.some(({ list }) => list === 'priorityClasses')
-    if (!spec || spec.priority !== undefined || isUnknown) return undefined
+    const arePriorityClassesUnknown =
+      notServed.has('priorityClasses') || missingRights.some(({ list }) => list === 'priorityClasses')
+    if (!spec || spec.priority !== undefined || arePriorityClassesUnknown) return undefined
     const { priorityClassName: name } = spec
     const priorityClass = name
       ? priorityClasses.find(({ metadata }) => metadata.name === name)
@@ -121,7 +122,7 @@ export function createAdmission(snapshot: Snapshot): Admission {
         applyPodDefaults(draft, range)
       return admit(SNAPSHOT_KINDS.pods, draft, (range) => findPodViolations(draft, range))
     },
-    remainingQuotas: () =>
+    quotaUsage: () =>
       [...accountsByNamespace.values()].flat().map(({ quota, used }) => ({
         namespace: quota.metadata.namespace ?? '',
         name: quota.metadata.name ?? '',

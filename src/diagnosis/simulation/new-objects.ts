@@ -6,7 +6,7 @@ import { claimFromTemplate } from '../../controllers/ephemeral/index.ts'
 import { type Claim, claimSubject, podSubject, type StoredPod } from '../cluster.ts'
 import type { Diagnosis, Subject } from '../diagnosis.ts'
 import { createAdmission } from './admission.ts'
-import type { RejectedObject, RemainingQuota } from './result.ts'
+import type { QuotaUsage, RejectedObject } from './result.ts'
 import type { Scenario } from './scenario.ts'
 
 export interface NewObjects {
@@ -16,7 +16,7 @@ export interface NewObjects {
   readonly rejected: readonly RejectedObject[]
   /** The diagnoses of the rejected claims. */
   readonly rejectedClaims: ReadonlyMap<ObjectKey, Diagnosis>
-  readonly remainingQuotas: readonly RemainingQuota[]
+  readonly quotaUsage: readonly QuotaUsage[]
   readonly notes: readonly string[]
 }
 
@@ -54,7 +54,7 @@ export function admitObjects({ snapshot, claims: newClaims, pods: newPods, unpla
   // A pod of the cluster may be so new that its ephemeral claims do not exist yet.
   for (const pod of unplacedPods)
     for (const claim of ephemeralClaims(pod)) if (!existing.has(uniqueKey(claim))) admitClaim(claim)
-  return { claims, pods, rejected, rejectedClaims, remainingQuotas: admission.remainingQuotas(), notes }
+  return { claims, pods, rejected, rejectedClaims, quotaUsage: admission.quotaUsage(), notes }
 }
 
 /** Claims and pods of one namespace may have the same name. */

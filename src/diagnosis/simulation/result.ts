@@ -9,7 +9,7 @@ export interface SimulationResult {
   readonly nodes: readonly RemainingNode[]
   readonly classes: readonly RemainingClass[]
   /** The quotas in the namespaces of the new objects. */
-  readonly quotas: readonly RemainingQuota[]
+  readonly quotas: readonly QuotaUsage[]
   /** Set if nodes of a group were added. */
   readonly nodeGroup?: NodeGroupResult
   /** What the simulation assumed or could not check. */
@@ -68,7 +68,7 @@ export interface RemainingSegment {
   readonly free: string
 }
 
-export interface RemainingQuota {
+export interface QuotaUsage {
   readonly namespace: string
   readonly name: string
   readonly hard: Readonly<Record<string, string>>

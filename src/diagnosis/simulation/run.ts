@@ -98,7 +98,7 @@ export async function runSimulation(scenario: Scenario, rules: RoundRules, optio
     rejected: rejections.list,
     nodes: remainingNodes(placer, adder?.names ?? new Set()),
     classes: remainingClasses(placer, caches),
-    quotas: created.remainingQuotas,
+    quotas: created.quotaUsage,
     notes: [...notes],
   }
   return { result, addedNodes: adder?.names.size ?? 0 }

@@ -5,7 +5,7 @@ import { deviceNumberOf, undefinedIfMissing } from '../device-number.ts'
 import type { AppliedLimit, Enforcement, IoLimit, IoLimits } from '../host.ts'
 import { listCgroups, normalizeCgroupPath, readCgroupFile, writeCgroupFile } from './hierarchy.ts'
 import { isUnlimited, LIMIT_KEYS, type LimitKey, limitValue } from './limit-values.ts'
-import { type WrittenLines, writeLines } from './write-lines.ts'
+import { type WriteResult, writeLines } from './write-lines.ts'
 
 export interface LimitsDeps {
   /** The mount point of the hierarchy. */
@@ -84,7 +84,7 @@ export function createV1Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
   }
 }
 
-function enforcementOf({ cgroups, errors }: WrittenLines, workloads: readonly string[]): Enforcement {
+function enforcementOf({ cgroups, errors }: WriteResult, workloads: readonly string[]): Enforcement {
   const limitedWorkloads = workloads.filter((cgroup) => cgroups.includes(cgroup))
   if (limitedWorkloads.length > 0) {
     const separateLimits =

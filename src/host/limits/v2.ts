@@ -6,7 +6,7 @@ import type { AppliedLimit, Enforcement, IoLimit, IoLimits } from '../host.ts'
 import { listCgroups, normalizeCgroupPath, readCgroupFile, writeCgroupFile } from './hierarchy.ts'
 import { isUnlimited, LIMIT_KEYS, type LimitKey, limitValue } from './limit-values.ts'
 import type { LimitsDeps } from './v1.ts'
-import { type WrittenLines, writeLines } from './write-lines.ts'
+import { type WriteResult, writeLines } from './write-lines.ts'
 
 const IO_MAX_KEYS: Readonly<Record<LimitKey, string>> = {
   readIops: 'riops',
@@ -94,7 +94,7 @@ export function createV2Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
   }
 }
 
-function enforcementOf({ cgroups, errors }: WrittenLines, requestedCgroups: readonly string[]): Enforcement {
+function enforcementOf({ cgroups, errors }: WriteResult, requestedCgroups: readonly string[]): Enforcement {
   if (cgroups.length > 0) {
     const separateLimits = cgroups.length === 1 ? [] : [`each of the ${cgroups.length} cgroups has the full limit`]
     return { is: 'enforced', cgroups, caveats: [...separateLimits, ...errors] }

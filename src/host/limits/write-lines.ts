@@ -1,7 +1,7 @@
 // Writes the limit lines of a device to several cgroups. Missing cgroups are skipped. If the kernel rejects a line, the error
 // is returned and the other cgroups are still written, because a volume is mounted even if it cannot be limited.
 
-export interface WrittenLines {
+export interface WriteResult {
   /** The cgroups to which the line was written. */
   readonly cgroups: readonly string[]
   /** A message for each cgroup whose line the kernel rejected. */
@@ -12,7 +12,7 @@ export interface WrittenLines {
 export async function writeLines(
   cgroups: Iterable<string>,
   write: (cgroup: string) => Promise<boolean>,
-): Promise<WrittenLines> {
+): Promise<WriteResult> {
   const writtenCgroups: string[] = []
   const errors: string[] = []
   for (const cgroup of cgroups) {
@@ -27,5 +27,9 @@ export async function writeLines(
   return { cgroups: writtenCgroups, errors }
 }
 
-/** Errors for missing permissions, a read-only hierarchy, or (v2) a cgroup with processes that cannot delegate. */
+/**
+ * EACCES and EPERM: the process lacks the permission. EROFS: the hierarchy is mounted read-only. EBUSY: the cgroup has processes
+ * and therefore cannot enable a controller for its children (v2). EINVAL and EOPNOTSUPP: the kernel does not support the limit
+ * for this device or cgroup.
+ */
 const KERNEL_ERRORS = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'EINVAL', 'EOPNOTSUPP']

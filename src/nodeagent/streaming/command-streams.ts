@@ -3,7 +3,7 @@
 import type { Readable, Writable } from 'node:stream'
 import type { TerminalSize } from '../commands/terminal.ts'
 
-/** The requested streams. At least one is true. */
+/** The requested streams. At least one of stdin, stdout and stderr is true. */
 export interface StreamRequest {
   readonly stdin: boolean
   readonly stdout: boolean
@@ -22,11 +22,11 @@ export interface CommandStreams {
   readonly closed: Promise<void>
   /** Closes the connection immediately. */
   destroy(): void
-  /** Returns when the client last sent or received bytes, in monotonic time. */
+  /** Returns the monotonic time at which the client last sent or received bytes. */
   lastActivityMs(): number
 }
 
-/** The document on the error stream. */
+/** The result of a command. `document` is the Status sent on the error stream. */
 export interface CommandResult {
   readonly status: 'Success' | 'Failure'
   readonly message?: string

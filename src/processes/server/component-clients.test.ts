@@ -16,8 +16,8 @@ const PODS = `${NAMESPACES}/shop/pods`
 const VOLUMES = '/api/v1/persistentvolumes'
 const RBAC = '/apis/rbac.authorization.k8s.io/v1'
 
-/** Starts the controllers. With `isShared` they elect a leader, like the controllers of servers that share a store. */
-async function startControllers({ isShared = false } = {}) {
+/** Starts the controllers. With `isStoreShared` they elect a leader, like the controllers of servers that share a store. */
+async function startControllers({ isStoreShared = false } = {}) {
   const api = await createServerFixture({ usesRbac: true, recordsRuleUse: true, answers: 'stowage' })
   const { clock } = api
   const { plugin } = createMemoryPlugin()
@@ -35,7 +35,7 @@ async function startControllers({ isShared = false } = {}) {
     registry,
     client: clientOf('manager'),
     clientOf,
-    isShared,
+    isStoreShared,
     gates: parseFeatureGates(''),
     rootCa: 'PEM',
     inProcessProvisioners: [provisionerOf(plugin, { clock })],
@@ -83,8 +83,8 @@ async function createNode(post: (path: string, body: object) => Promise<Json>, r
 }
 
 describe('the controllers in the server process', () => {
-  it.each([{ isShared: false }, { isShared: true }])(
-    'SYS-9 work with their own roles (leader election: $isShared)',
+  it.each([{ isStoreShared: false }, { isStoreShared: true }])(
+    'SYS-9 work with their own roles (leader election: $isStoreShared)',
     async (options) => {
       const {
         post,

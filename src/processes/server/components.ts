@@ -1,4 +1,5 @@
-// Runs the components in the API server process: the nodes of this machine and the controllers, each as its own user.
+// Runs the components in the API server process: the nodes of this machine, the CSI drivers of --driver and the controllers.
+// Each component connects as its own user.
 import { join } from 'node:path'
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { ApiServer, Journal, OperationBoard } from '../../apiserver/index.ts'
@@ -25,14 +26,14 @@ import { createUsageReader } from './usage-reader.ts'
 export interface ComponentsOptions {
   readonly server: ApiServer
   /** Collects the operations of the components. */
-  readonly operations: OperationBoard
+  readonly operationBoard: OperationBoard
   /** Records the attempts and driver calls of the components. Undefined if there is no journal. */
   readonly journal: Journal | undefined
   readonly serverUrl: string
   readonly access: Pick<AccessControl, 'credentials' | 'nodeIdentity' | 'roleAuthorizer' | 'accountTokens'>
   readonly gates: FeatureGates
   /** Whether other servers may run controllers on the same store. */
-  readonly isShared: boolean
+  readonly isStoreShared: boolean
   readonly nodes: {
     readonly count: number
     readonly nameOf: NodeNames
@@ -44,10 +45,10 @@ export interface ComponentsOptions {
     /** Names of nodes from an earlier start that are not running now. */
     readonly idle: readonly string[]
   }
-  readonly hasControllers: boolean
-  readonly hasScheduler: boolean
+  readonly runsControllers: boolean
+  readonly runsScheduler: boolean
   readonly capacityMissingForMs: number | undefined
-  readonly capacityReservation: boolean
+  readonly reservesCapacity: boolean
   readonly defaultPlacement: Placement | undefined
   readonly lostVolumePolicy: LostVolumePolicy | undefined
   readonly nodeMonitorGraceMs: number | undefined
@@ -66,8 +67,8 @@ export interface ComponentsOptions {
 }
 
 export interface RunningComponents {
-  /** Settles when the first component ends, which stops the server. Never settles if there are no components. */
-  readonly firstEnd: Promise<unknown>
+  /** Settles when the first component exits, which stops the server. Never settles if there are no components. */
+  readonly firstExit: Promise<unknown>
   /**
    * Must be called after the signal is aborted. Returns the promises that the server waits for before it exits, by component
    * name.
@@ -76,13 +77,13 @@ export interface RunningComponents {
 }
 
 export function startComponents(options: ComponentsOptions): RunningComponents {
-  const { server, serverUrl, access, gates, isShared, nodes, clock, random, log, signal } = options
+  const { server, serverUrl, access, gates, isStoreShared, nodes, clock, random, log, signal } = options
   const { registry } = server.metrics
-  const operations = createOperationRegistry({ process: processName('stowage'), clock })
-  operations.subscribe(options.operations.applyLocal)
-  options.journal?.recordActivitiesOf(operations)
-  const common = { registry, clock, random, log, signal, operations }
-  const ends: Promise<unknown>[] = []
+  const operationRegistry = createOperationRegistry({ process: processName('stowage'), clock })
+  operationRegistry.subscribe(options.operationBoard.applyLocal)
+  options.journal?.recordActivitiesOf(operationRegistry)
+  const common = { registry, clock, random, log, signal, operations: operationRegistry }
+  const exits: Promise<unknown>[] = []
   const controllers: Record<string, Promise<unknown>> = {}
   const drivers: DriverEndpoint[] = []
   let hosts: readonly DriverHost[] = []
@@ -91,7 +92,7 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
   if (nodes.count > 0) {
     const clientOf = (node: string) => access.nodeIdentity.clientOf(server, node)
     const { pki } = access.credentials
-    const streamsOf = (nodeName: string) => localStreams({ nodeName, pki, isShared, clock })
+    const streamsOf = (nodeName: string) => localStreams({ nodeName, pki, isStoreShared, clock })
     const runningNodes = startNodes({
       ...common,
       ...nodes,
@@ -102,23 +103,23 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
     })
     void runningNodes.readyNodes.then((ready) => options.onNodes({ ...ready, idle: nodes.idle }))
     stopNodes = runningNodes.stop
-    ends.push(runningNodes.failure)
+    exits.push(runningNodes.failure)
     drivers.push(...runningNodes.drivers)
     hosts = runningNodes.hosts
   }
   // On a shared store, `stowage server` also runs the controllers that need its keys, because `stowage controllers` cannot.
-  if (options.hasControllers || isShared) {
+  if (options.runsControllers || isStoreShared) {
     const { pki } = access.credentials
-    const metrics = createClientMetrics(registry, operations)
+    const metrics = createClientMetrics(registry, operationRegistry)
     const clientOf = createComponentClients({ ...common, server, authorizer: access.roleAuthorizer, metrics })
     if (options.drivers.length > 0) {
-      const withoutNodes = { name: nodes.nameOf(1), dir: join(nodes.dir, directoryOf(1)) }
-      const [firstHost = withoutNodes, ...otherHosts] = hosts
+      const fallbackHost = { name: nodes.nameOf(1), dir: join(nodes.dir, directoryOf(1)) }
+      const [firstHost = fallbackHost, ...otherHosts] = hosts
       const runningDrivers = startDrivers({
         ...common,
         sources: options.drivers,
         hosts: [firstHost, ...otherHosts],
-        isShared,
+        isStoreShared,
         client: clientOf('driver-setup'),
         onReport: options.onDriver,
       })
@@ -131,14 +132,14 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
         client: clientOf('manager'),
         clientOf,
         metrics,
-        names: CONTROLLERS.filter((name) => options.hasScheduler || name !== 'scheduler'),
+        names: CONTROLLERS.filter((name) => options.runsScheduler || name !== 'scheduler'),
         capacityMissingForMs: options.capacityMissingForMs,
         throttle: options.throttle,
         rootCa: pki.caCert,
         readUsage: createUsageReader(registry, clock),
-        isShared,
+        isStoreShared,
         gates,
-        capacityReservation: options.capacityReservation,
+        reservesCapacity: options.reservesCapacity,
         defaultPlacement: options.defaultPlacement,
         lostVolumePolicy: options.lostVolumePolicy,
         nodeMonitorGraceMs: options.nodeMonitorGraceMs,
@@ -147,10 +148,10 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
         onHealth: (health) => {
           // Not part of readiness: the API server serves requests without its controllers.
           const problem = async () => health['/healthz/leader-election']?.()
-          if (isShared) server.health.addCheck('leader-election', problem, { isReadiness: false })
+          if (isStoreShared) server.health.addCheck('leader-election', problem, { isReadiness: false })
         },
       })
-    if (options.hasControllers) controllers.controllers = runClusterControllers()
+    if (options.runsControllers) controllers.controllers = runClusterControllers()
     controllers.serverControllers = runServerControllers({
       ...common,
       clientOf,
@@ -158,10 +159,10 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
       pki,
       accountTokens: access.accountTokens,
     })
-    ends.push(...Object.values(controllers))
+    exits.push(...Object.values(controllers))
   }
   return {
-    firstEnd: ends.length > 0 ? Promise.race(ends) : new Promise(() => {}),
+    firstExit: exits.length > 0 ? Promise.race(exits) : new Promise(() => {}),
     stop() {
       const parts = { ...controllers, nodes: stopNodes() }
       return { ...parts, drivers: Promise.allSettled(Object.values(parts)).then(stopDrivers) }

@@ -34,7 +34,14 @@ beforeEach(async () => {
   connected = []
   // Both servers register in a shared store. The test uses the store of the first server.
   const register = (endpoint: typeof ownEndpoint) =>
-    publishKubernetesService({ store: own.store, clock: own.clock, random, log: silentLog, endpoint, isShared: true })
+    publishKubernetesService({
+      store: own.store,
+      clock: own.clock,
+      random,
+      log: silentLog,
+      endpoint,
+      isStoreShared: true,
+    })
   await register(ownEndpoint)
   otherService = await register(otherEndpoint)
   following = followPeerOperations({

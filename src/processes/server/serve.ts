@@ -94,7 +94,7 @@ export interface ServeOptions {
   /** The configuration file for encryption at rest. Default: encryption.yaml in pkiDir. */
   readonly encryptionProviderConfig: string | undefined
   /** Whether controllers run in this process. */
-  readonly hasControllers: boolean
+  readonly runsControllers: boolean
   /** Directory for the volumes of the class "directory". Default: in dataDir. */
   readonly volumesDir: string | undefined
   /** The CSI drivers given with --driver. */
@@ -106,11 +106,11 @@ export interface ServeOptions {
   /** Options of the pods on this machine's nodes. */
   readonly podOptions: PodOptions
   /** Whether the scheduler runs with the controllers. */
-  readonly hasScheduler: boolean
+  readonly runsScheduler: boolean
   /** How long a driver must be missing on a node before its capacity objects are deleted. Default: 10 min. */
   readonly capacityMissingForMs: number | undefined
   /** Whether the scheduler reserves capacity for assigned pods until the driver reports it as used. */
-  readonly capacityReservation: boolean
+  readonly reservesCapacity: boolean
   /** The placement policy for classes without one. */
   readonly defaultPlacement: Placement | undefined
   readonly lostVolumePolicy: LostVolumePolicy | undefined
@@ -146,10 +146,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   const gates = asUsageError(() => parseFeatureGates(options.featureGates))
   const runtimeConfig = asUsageError(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
   const location = parseStore(options.store)
-  const isShared = location.is === 'etcd'
-  const nodeCount = countNodes(options, isShared)
+  const isStoreShared = location.is === 'etcd'
+  const nodeCount = countNodes(options, isStoreShared)
   const hasDrivers = options.drivers.length > 0
-  const nameOf = isShared ? sharedNodeNames({ hostname: hostname(), dataDir }) : localNodeNames
+  const nameOf = isStoreShared ? sharedNodeNames({ hostname: hostname(), dataDir }) : localNodeNames
   const nodesDir = join(dataDir, 'nodes')
   checkDriverSources(options.drivers, listHosts({ dir: nodesDir, count: nodeCount, nameOf }))
   const pkiDir = options.pkiDir ?? join(dataDir, 'pki')
@@ -157,9 +157,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { store, encryption } = await openDataDirectory({ ...options, pkiDir, location })
   let record: WrittenServerRecord | undefined
   try {
-    record = await writeServerRecord({ ...options, pkiDir, isShared })
+    record = await writeServerRecord({ ...options, pkiDir, isStoreShared })
     // Directory volumes work on one machine only. The root is opened first, so that a missing disk fails the start.
-    const volumesRoot = options.hasControllers && !isShared ? await openVolumesRoot(options) : undefined
+    const volumesRoot = options.runsControllers && !isStoreShared ? await openVolumesRoot(options) : undefined
     const { address } = await findServerEndpoint(options.listen)
     let url = ''
     const access = await openAccessControl({
@@ -170,7 +170,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       serverUrl: () => url,
     })
     const { pki } = access.credentials
-    const journal = options.hasJournal ? openJournal(options, { store, isShared }) : undefined
+    const journal = options.hasJournal ? openJournal(options, { store, isStoreShared }) : undefined
     const operations = await openOperationBoard({ clock, onActivities: journal?.addActivities })
     const server = createApiServer({
       ...access.serverOptions,
@@ -188,13 +188,13 @@ export async function serve(options: ServeOptions): Promise<void> {
       nodeConnections: createNodeConnections({
         pki,
         clock,
-        localAddressOf: (name) => (isShared ? undefined : findLocalAddress(name, nodeCount, nameOf)),
+        localAddressOf: (name) => (isStoreShared ? undefined : findLocalAddress(name, nodeCount, nameOf)),
       }),
     })
     const updateCertificateMetrics = registerCertificateMetrics(server.metrics.registry, pki)
     access.auditing.registerMetrics(server.metrics.registry)
     const bootstrap = server.health.addReadiness('bootstrap')
-    addStoreChecks(server.health, store, { isShared })
+    addStoreChecks(server.health, store, { isStoreShared })
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
     url = urlOf(listener)
     // The first part to end stops the others.
@@ -209,11 +209,11 @@ export async function serve(options: ServeOptions): Promise<void> {
       const endpoint = { address, port: listener.port }
       await limitEvents({ store, clock, log, registry: server.metrics.registry, signal: stop.signal })
       if (journal) await startJournal(journal, { ...options, store, server, signal: stop.signal })
-      service = await publishKubernetesService({ store, clock, random, log, endpoint, isShared })
+      service = await publishKubernetesService({ store, clock, random, log, endpoint, isStoreShared })
       await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
       await publishClusterInfo(client, { server: url, caCert: pki.caCert })
-      if (nodeCount > 0 || isShared) await createLocalDriverObjects(client, { mayBeDefault: !hasDrivers })
-      const idleNodes = options.hasControllers
+      if (nodeCount > 0 || isStoreShared) await createLocalDriverObjects(client, { mayBeDefault: !hasDrivers })
+      const idleNodes = options.runsControllers
         ? await markIdleNodes({ dir: nodesDir, count: nodeCount, nameOf, client, clock })
         : []
       if (idleNodes.length > 0)
@@ -235,17 +235,17 @@ export async function serve(options: ServeOptions): Promise<void> {
       options.onReady({ url, kubeconfig, dataDir, nodes: nodeCount })
       void followEncryption({ ...encryption, store, clock, log, signal: stop.signal })
       const connect = connectAsViewer({ pkiDir, caCert: pki.caCert, clock })
-      if (isShared)
+      if (isStoreShared)
         void followPeerOperations({ ...options, client, operations, endpoint, connect, signal: stop.signal })
       components = startComponents({
         ...options,
         server,
-        operations,
+        operationBoard: operations,
         journal,
         serverUrl: url,
         access,
         gates,
-        isShared,
+        isStoreShared,
         nodes: {
           count: nodeCount,
           nameOf,
@@ -259,7 +259,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         inProcessProvisioners,
         signal: stop.signal,
       })
-      await Promise.race([waitUntilStopped(signal, store), components.firstEnd])
+      await Promise.race([waitUntilStopped(signal, store), components.firstExit])
       log.info({}, 'stopping; waiting for requests in flight')
     } finally {
       bootstrap.fail('the server is shutting down')
@@ -274,13 +274,16 @@ export async function serve(options: ServeOptions): Promise<void> {
 }
 
 /** Nodes run only if the controllers do. By default, servers that share a store run one node each. */
-function countNodes({ nodes, hasControllers }: ServeOptions, isShared: boolean): number {
-  if (!hasControllers) return 0
-  return nodes ?? (isShared ? DEFAULT_NODES_SHARED : DEFAULT_NODES)
+function countNodes({ nodes, runsControllers }: ServeOptions, isStoreShared: boolean): number {
+  if (!runsControllers) return 0
+  return nodes ?? (isStoreShared ? DEFAULT_NODES_SHARED : DEFAULT_NODES)
 }
 
-function openJournal(options: ServeOptions, { store, isShared }: { store: Store; isShared: boolean }): Journal {
-  const journal = createJournal({ clock: options.clock, random: options.random, isShared })
+function openJournal(
+  options: ServeOptions,
+  { store, isStoreShared }: { store: Store; isStoreShared: boolean },
+): Journal {
+  const journal = createJournal({ clock: options.clock, random: options.random, isStoreShared })
   return options.wrapJournal?.(journal, store) ?? journal
 }
 

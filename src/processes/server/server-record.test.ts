@@ -11,8 +11,8 @@ describe('server record', () => {
     writeServerRecord({
       dataDir,
       pkiDir: join(dataDir, 'pki'),
-      hasControllers: true,
-      isShared: false,
+      runsControllers: true,
+      isStoreShared: false,
       clock: systemClock(),
     })
   const file = () => join(dataDir, SERVER_RECORD_FILE)

@@ -24,8 +24,8 @@ export const SERVER_RECORD_FILE = 'server.json'
 export interface WriteServerRecordOptions {
   readonly dataDir: string
   readonly pkiDir: string
-  readonly hasControllers: boolean
-  readonly isShared: boolean
+  readonly runsControllers: boolean
+  readonly isStoreShared: boolean
   readonly clock: Clock
 }
 
@@ -37,14 +37,14 @@ export interface WrittenServerRecord {
 
 /** With an embedded store, call this only while holding the store's lock. */
 export async function writeServerRecord(options: WriteServerRecordOptions): Promise<WrittenServerRecord> {
-  const { dataDir, pkiDir, hasControllers, isShared, clock } = options
+  const { dataDir, pkiDir, runsControllers, isStoreShared, clock } = options
   const path = join(dataDir, SERVER_RECORD_FILE)
   const record: ServerRecord = {
     ...(await identifyProcess(process.pid)),
     version: stowageVersion,
-    command: hasControllers ? 'up' : 'server',
+    command: runsControllers ? 'up' : 'server',
     startTime: timestamp(clock.nowMs()),
-    store: isShared ? 'etcd' : 'embedded',
+    store: isStoreShared ? 'etcd' : 'embedded',
     pkiDir,
   }
   const write = (content: ServerRecord) => writePrivateFile(path, `${JSON.stringify(content)}\n`)

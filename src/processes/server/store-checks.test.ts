@@ -8,14 +8,14 @@ const damageOf = (name: string, revision: number) =>
 
 async function readReadyz(
   damaged: readonly DamagedRecordError[],
-  { isAuthenticated = true, isShared = false }: { isAuthenticated?: boolean; isShared?: boolean } = {},
+  { isAuthenticated = true, isStoreShared = false }: { isAuthenticated?: boolean; isStoreShared?: boolean } = {},
 ): Promise<{ status: number; text: string }> {
   const health = createHealth()
   const store: Pick<Store, 'problem' | 'damagedRecords'> = {
     problem: async () => undefined,
     damagedRecords: () => damaged,
   }
-  addStoreChecks(health, store as Store, { isShared })
+  addStoreChecks(health, store as Store, { isStoreShared })
   const response = await health.handle('/readyz', new URLSearchParams('verbose'), { isAuthenticated })
   return { status: response!.status, text: String(response!.body) }
 }
@@ -39,7 +39,7 @@ it('SYS-20 reports only the number of damaged records to unauthenticated clients
 })
 
 it('SYS-20 suggests an etcd snapshot instead of `stowage store check` if the store is etcd', async () => {
-  const { text } = await readReadyz([damageOf('a', 7)], { isShared: true })
+  const { text } = await readReadyz([damageOf('a', 7)], { isStoreShared: true })
   expect(text).toContain('[+]etcd ok')
   expect(text).toContain('"a" in namespace "default" at revision 7; restore etcd from a snapshot\n')
 })

@@ -7,10 +7,14 @@ import type { DamagedRecordError, Store } from '../../store/index.ts'
 const NAMED_RECORDS_MAX = 3
 
 /** Registers the checks that the store supports: `store` (or `etcd`) and `store-records`. */
-export function addStoreChecks(health: Health, store: Store, { isShared }: { readonly isShared: boolean }): void {
-  if (store.problem) health.addCheck(isShared ? 'etcd' : 'store', () => store.problem!())
+export function addStoreChecks(
+  health: Health,
+  store: Store,
+  { isStoreShared }: { readonly isStoreShared: boolean },
+): void {
+  if (store.problem) health.addCheck(isStoreShared ? 'etcd' : 'store', () => store.problem!())
   if (!store.damagedRecords) return
-  const remedy = isShared ? 'restore etcd from a snapshot' : 'run "stowage store check"'
+  const remedy = isStoreShared ? 'restore etcd from a snapshot' : 'run "stowage store check"'
   health.addCheck('store-records', async (reader) => describeDamage(store.damagedRecords!(), reader, remedy))
 }
 

@@ -144,7 +144,7 @@ export interface PluginHandle {
   readonly emit: (event: ClusterEvent) => void
   /** How long preBind may take. */
   readonly bindTimeoutMs: number
-  readonly capacityReservation: boolean
+  readonly reservesCapacity: boolean
   /** The placement policy of classes that set none. */
   readonly defaultPlacement: Placement | undefined
 }

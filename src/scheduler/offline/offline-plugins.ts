@@ -17,7 +17,7 @@ export interface OfflineOptions {
   readonly clock: Clock
   readonly random: Random
   /** Whether to count capacity that is reserved for volumes being created. Default true. */
-  readonly capacityReservation?: boolean
+  readonly reservesCapacity?: boolean
   /** The placement policy of classes that set none. */
   readonly defaultPlacement?: Placement
   /** Called for every change to an object, after the plugins have observed it. */
@@ -30,7 +30,7 @@ interface OfflinePlugins {
 }
 
 export function createOfflinePlugins(options: OfflineOptions): OfflinePlugins {
-  const { caches, clock, random, capacityReservation = true, onEvent } = options
+  const { caches, clock, random, reservesCapacity = true, onEvent } = options
   const cluster = new ClusterState()
   const handle: PluginHandle = {
     client: clientWithoutServer,
@@ -44,7 +44,7 @@ export function createOfflinePlugins(options: OfflineOptions): OfflinePlugins {
     write: (run) => run(),
     emit: () => {},
     bindTimeoutMs: 0,
-    capacityReservation,
+    reservesCapacity,
     defaultPlacement: options.defaultPlacement,
   }
   const plugins = REGISTRY.map((create) => create(handle))

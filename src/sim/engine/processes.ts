@@ -92,19 +92,19 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   function runControl(
     { env, client, registry, operations, connect }: ProcessContext,
     names: readonly ControllerName[] = CONTROLLERS.filter(isEnabled),
-    isShared = names.length > 1,
+    isStoreShared = names.length > 1,
   ): Promise<void> {
-    const hasProvisioners = isShared && names.length > 1
+    const hasProvisioners = isStoreShared && names.length > 1
     return runControllers({
       ...commonDeps(env),
       client,
       registry,
       metrics: createClientMetrics(registry, operations),
-      isShared,
+      isStoreShared,
       leaseTimes: parseLeaseTimes(LEASE_FLAGS),
       gates: deps.gates(),
       rootCa: 'CA',
-      capacityReservation: setup.capacityReservation,
+      reservesCapacity: setup.capacityReservation,
       readUsage: usage && (({ caches }) => env.pass(Promise.resolve(usage.read(caches)))),
       names,
       inProcessProvisioners: setup.memoryPlugin && hasProvisioners ? [createPluginProvisioner(env)] : [],

@@ -22,17 +22,15 @@ afterAll(() => console.log(formatTable(runs)))
 /** Returns the table in docs/explanation/scheduling.md. */
 function formatTable(results: readonly ScaleRun[]): string {
   const formatCount = (value: number) => value.toLocaleString('en')
-  const rows = results.map(
-    ({ nodes, capacityReservation, boundPods, pods, virtualSeconds, attempts, failedCreates }) => [
-      `${nodes} × ${VOLUMES_PER_NODE}`,
-      capacityReservation ? 'on' : 'off',
-      `${formatCount(boundPods)} of ${formatCount(pods)}`,
-      formatCount(failedCreates),
-      formatCount(PUBLISHED[nodes] ?? 0),
-      `${virtualSeconds.toFixed(1)} s`,
-      formatCount(attempts),
-    ],
-  )
+  const rows = results.map(({ nodes, reservesCapacity, boundPods, pods, virtualSeconds, attempts, failedCreates }) => [
+    `${nodes} × ${VOLUMES_PER_NODE}`,
+    reservesCapacity ? 'on' : 'off',
+    `${formatCount(boundPods)} of ${formatCount(pods)}`,
+    formatCount(failedCreates),
+    formatCount(PUBLISHED[nodes] ?? 0),
+    `${virtualSeconds.toFixed(1)} s`,
+    formatCount(attempts),
+  ])
   const header = [
     '',
     'reservation',
@@ -51,7 +49,7 @@ describe('filling every pool with pods, late capacity reports and two classes pe
     it(
       `CAP-16 PLUS-3 ${size}: binds all pods without a failed CreateVolume`,
       async () => {
-        const options = { nodes, volumesPerNode: VOLUMES_PER_NODE, capacityReservation: true }
+        const options = { nodes, volumesPerNode: VOLUMES_PER_NODE, reservesCapacity: true }
         const { boundPods, pods, failedCreates } = await run(options)
         expect({ boundPods, failedCreates }).toEqual({ boundPods: pods, failedCreates: 0 })
       },
@@ -61,7 +59,7 @@ describe('filling every pool with pods, late capacity reports and two classes pe
     it(
       `CAP-16 ${size} without reservation: binds all pods, with failed CreateVolume calls`,
       async () => {
-        const options = { nodes, volumesPerNode: VOLUMES_PER_NODE, capacityReservation: false }
+        const options = { nodes, volumesPerNode: VOLUMES_PER_NODE, reservesCapacity: false }
         const { boundPods, pods, failedCreates } = await run(options)
         expect(boundPods).toBe(pods)
         expect(failedCreates).toBeGreaterThan(0)

@@ -16,7 +16,7 @@ import { runClaimControllers, runScheduler, runStorage } from './processes.ts'
 export interface ScaleOptions {
   readonly nodes: number
   readonly volumesPerNode: number
-  readonly capacityReservation: boolean
+  readonly reservesCapacity: boolean
   /** Default 1. */
   readonly seed?: number
 }
@@ -37,7 +37,7 @@ const CONCURRENT_CREATES = 64
 const WITHIN_MS = 3_600_000
 
 export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
-  const { nodes: nodeCount, volumesPerNode, capacityReservation, seed = 1 } = options
+  const { nodes: nodeCount, volumesPerNode, reservesCapacity, seed = 1 } = options
   const simulation = createSimulation(seed)
   const cluster = await createCluster(simulation)
   const nodes = Array.from({ length: nodeCount }, (_, index) => `node-${index}`)
@@ -59,7 +59,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
     (env, processClient) => void runStorage(env, processClient, countFailures(driver.driverFor(env))),
   )
   cluster.add('scheduler', (env, processClient) => {
-    scheduler = runScheduler(env, processClient, { capacityReservation })
+    scheduler = runScheduler(env, processClient, { reservesCapacity })
   })
   const reportCount = nodeCount * CLASSES.length
   await simulation.runUntil(() => view.capacities.size === reportCount, {

@@ -19,7 +19,7 @@ import type { Env } from '../environment/process.ts'
 const CAPACITY_NAMESPACE = 'kube-system'
 const CAPACITY_WORKERS = 10
 
-export function runScheduler(env: Env, client: Client, options: { readonly capacityReservation: boolean }): Scheduler {
+export function runScheduler(env: Env, client: Client, options: { readonly reservesCapacity: boolean }): Scheduler {
   const scheduler = createScheduler({ ...depsOf(env, client), ...options })
   void scheduler.run(env.signal)
   return scheduler

@@ -78,7 +78,7 @@ export async function startBench(deps: BenchDeps, { fault }: BenchOptions = {}):
       ...common,
       registry,
       metrics: createClientMetrics(registry),
-      isShared: false,
+      isStoreShared: false,
       gates: allGatesOn,
       names: CONTROLLERS,
       inProcessProvisioners: [],

@@ -1,4 +1,4 @@
-// Declares ControllerRevision: the history of a stateful set, which `kubectl rollout history` and `undo` read.
+// Declares ControllerRevision: one revision of a stateful set. `kubectl rollout history` and `undo` read the revisions.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { isRecord } from '../../decode.ts'
 import { defineKind } from '../../kind.ts'
@@ -29,7 +29,7 @@ export const controllerRevisionKind = defineKind<ControllerRevision>({
 
   columns: [
     nameColumn,
-    { name: 'Controller', type: 'string', doc: 'Object whose state this is.', cell: formatController },
+    { name: 'Controller', type: 'string', doc: 'Controller that owns the revision.', cell: formatController },
     { name: 'Revision', type: 'string', doc: 'Number of the revision.', cell: ({ revision }) => revision },
     ageColumn,
   ],

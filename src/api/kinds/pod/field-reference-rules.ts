@@ -1,10 +1,11 @@
-// Validates references to fields of a pod and resources of its containers, in environment variables and files.
+// Validates references to fields of a pod and resources of its containers, in environment variables and
+// downward API volumes.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
 import type { Infer } from '../../schema.ts'
 import type { objectFieldSelector, resourceFieldSelector } from './pod-volumes-schema.ts'
 
-/** Pod fields that files can refer to, in addition to single labels and annotations. */
+/** Pod fields that a downward API volume can refer to, in addition to single labels and annotations. */
 export const VOLUME_FIELDS = [
   'metadata.annotations',
   'metadata.labels',
@@ -67,7 +68,7 @@ const SUPPORTED_RESOURCES = [
 
 interface ResourceReferenceOptions {
   readonly field: string
-  /** Whether containerName is required, as in files, which belong to no container. */
+  /** Whether containerName is required, as in a downward API volume, which belongs to no container. */
   readonly requiresContainer: boolean
 }
 

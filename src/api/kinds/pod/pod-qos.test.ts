@@ -8,42 +8,42 @@ const ONE_CPU_AND_GIB = { cpu: '1', memory: '1Gi' }
 
 describe('qosClassOf', () => {
   it.each([
-    ['a pod without requests and limits', specOf({}), 'BestEffort'],
+    ['BestEffort', 'a pod without requests or limits', specOf({})],
     [
-      'a pod without requests for cpu and memory',
-      specOf({ requests: { 'ephemeral-storage': '1Gi', cpu: '0' } }),
       'BestEffort',
+      'a pod without requests for cpu or memory',
+      specOf({ requests: { 'ephemeral-storage': '1Gi', cpu: '0' } }),
     ],
     [
+      'Guaranteed',
       'containers with equal requests and limits',
       specOf(
         { requests: ONE_CPU_AND_GIB, limits: ONE_CPU_AND_GIB },
         { requests: ONE_CPU_AND_GIB, limits: ONE_CPU_AND_GIB },
       ),
-      'Guaranteed',
     ],
     [
-      'equal amounts in other notations',
+      'Guaranteed',
+      'equal amounts in different notations',
       specOf({ requests: { cpu: '1000m', memory: '1024Mi' }, limits: ONE_CPU_AND_GIB }),
-      'Guaranteed',
     ],
     [
+      'Burstable',
       'a pod with one container without limits',
       specOf({ requests: ONE_CPU_AND_GIB, limits: ONE_CPU_AND_GIB }, {}),
-      'Burstable',
     ],
     [
+      'Burstable',
       'a request below the limit',
       specOf({ requests: { cpu: '500m', memory: '1Gi' }, limits: ONE_CPU_AND_GIB }),
-      'Burstable',
     ],
-    ['requests and limits only for cpu', specOf({ requests: { cpu: '1' }, limits: { cpu: '1' } }), 'Burstable'],
+    ['Burstable', 'requests and limits only for cpu', specOf({ requests: { cpu: '1' }, limits: { cpu: '1' } })],
     [
+      'Guaranteed',
       'equal pod-level requests and limits',
       { ...specOf({}), resources: { requests: ONE_CPU_AND_GIB, limits: ONE_CPU_AND_GIB } },
-      'Guaranteed',
     ],
-  ])('returns the class for %s', (_case, podSpec, qosClass) => {
+  ])('returns %s for %s', (qosClass, _case, podSpec) => {
     expect(qosClassOf(podSpec)).toBe(qosClass)
   })
 })

@@ -6,7 +6,7 @@ import { mapConcurrently } from '../../../client/map-concurrently.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
 import { CsiError } from '../../../csi/index.ts'
 import { bytesOf } from '../../space/bytes.ts'
-import { createdAtOf, type Leak, type UnlistedVolume } from './compare.ts'
+import { createdAtOf, type Leak, type PvOfDriver } from './compare.ts'
 import type { DriverProcess, Inventory, ReadDriverOptions } from './inventory.ts'
 
 export interface CheckedVolumes {
@@ -25,7 +25,7 @@ type Answer =
   | { readonly is: 'failed'; readonly message: string }
 
 export async function checkUnlisted(
-  unlisted: readonly UnlistedVolume[],
+  unlisted: readonly PvOfDriver[],
   inventory: Inventory,
   options: ReadDriverOptions,
 ): Promise<CheckedVolumes> {
@@ -60,7 +60,7 @@ export async function checkUnlisted(
 
 /** The volume is missing only if no process of the driver has it. */
 async function queryProcesses(
-  entry: UnlistedVolume,
+  entry: PvOfDriver,
   processes: readonly DriverProcess[],
   hasList: boolean,
   options: ReadDriverOptions,
@@ -75,7 +75,7 @@ async function queryProcesses(
 }
 
 async function queryProcess(
-  { volume, handle }: UnlistedVolume,
+  { volume, handle }: PvOfDriver,
   { driver, facts }: DriverProcess,
   hasList: boolean,
   { timeoutMs, signal }: ReadDriverOptions,

@@ -66,7 +66,7 @@ describe('stowage leaks', () => {
     await createPv(program, 'kept', 'fake.stowage.example', keptHandle!)
     const table =
       'fake.stowage.example: 2 volumes; 1 PV\n\n' +
-      `LEAK             WHAT                    SIZE  AGE  WHY\nVolumeWithoutPV  ${orphan}   1Gi  -    no PV has this volume\n\n` +
+      `LEAK             WHAT                    SIZE  AGE  WHY\nVolumeWithoutPV  ${orphan}   1Gi  -    no PV refers to this volume\n\n` +
       '1 orphan, 1Gi. stowage leaks --adopt writes PVs for volumes, stowage leaks --delete deletes.\n'
     expect(await run(program, ...flags)).toEqual({ code: 1, out: table, err: '' })
     const question = `\nDelete:\n  volume ${orphan} of fake.stowage.example, 1Gi\nTheir data is lost.`
@@ -153,7 +153,7 @@ describe('stowage leaks', () => {
       ['MountWithoutPod', lost],
     ])
     expect(leaks[0]).toMatchObject({
-      message: 'no PV has this volume, which was created as pvc-1',
+      message: 'no PV refers to this volume, which was created as pvc-1',
       createdAt: expect.any(String),
       leftBecause: 'it is younger than the grace period of 2 min',
     })

@@ -1,6 +1,6 @@
-// Compares a driver's inventory with the objects in the API server, and returns the differences as findings. Pure: the
-// inventory was read before the cluster, so an object that was created in between is never reported as an orphan.
-// check-volumes.ts checks with the driver whether volumes that it did not list exist.
+// Compares a driver's inventory, and the files, loop devices and mounts of this machine, with the objects in the API server,
+// and returns the differences as findings. The caller reads the inventory before the cluster, so that a volume created in
+// between is never reported as an orphan. check-volumes.ts checks with the driver whether volumes that it did not list exist.
 import { createHash } from 'node:crypto'
 import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
@@ -61,7 +61,7 @@ export interface Leak {
 
 export interface CompareOptions {
   readonly nowMs: number
-  /** Younger volumes are skipped. */
+  /** `--adopt` and `--delete` leave younger volumes and snapshots. */
   readonly gracePeriodMs: number
   readonly namedHandles: ReadonlySet<string>
 }
@@ -69,14 +69,15 @@ export interface CompareOptions {
 export interface Comparison {
   readonly leaks: readonly Leak[]
   /** PVs that the driver has not listed, which must be confirmed with the driver. */
-  readonly unlisted: readonly UnlistedVolume[]
+  readonly unlisted: readonly PvOfDriver[]
   /** The number of PVs on nodes whose driver process was not read. */
   readonly unreachable: number
   /** The number of the driver's other PVs. */
   readonly checked: number
 }
 
-export interface UnlistedVolume {
+/** A PV of the driver, listed by it or not. */
+export interface PvOfDriver {
   readonly volume: Readonly<Stored<PersistentVolume>>
   readonly handle: string
 }
@@ -88,23 +89,23 @@ export function compareDriver(
   options: CompareOptions,
 ): Comparison {
   const { driver, volumes } = inventory
-  const own = cluster.volumes.flatMap((volume) => {
+  const driverPvs = cluster.volumes.flatMap((volume) => {
     const { csi } = volume.spec ?? {}
     return csi?.driver === driver ? [{ volume, handle: csi.volumeHandle }] : []
   })
-  const inScope = own.filter(({ volume }) => isInScope(volume, inventory))
+  const inScope = driverPvs.filter(({ volume }) => isInScope(volume, inventory))
   const owners = findProvisioningClaims(driver, cluster)
   return {
     leaks: [
       ...(volumes ? findOrphans({ inventory, cluster, machine, owners, options }) : []),
-      ...findSharedHandles(driver, own),
+      ...findSharedHandles(driver, driverPvs),
       ...inScope.flatMap((entry) => findWrongFields(driver, entry, volumes?.get(entry.handle), cluster)),
-      ...findAttachmentDifferences(inventory, cluster, own),
+      ...findAttachmentDifferences(inventory, cluster, driverPvs),
       ...findSnapshotDifferences(inventory, cluster, options),
       ...findMachineLeaks(inventory, cluster, machine),
     ],
     unlisted: inScope.filter(({ volume, handle }) => !volumes?.has(handle) && !isBeingDeleted(volume)),
-    unreachable: own.length - inScope.length,
+    unreachable: driverPvs.length - inScope.length,
     checked: inScope.length,
   }
 }
@@ -152,15 +153,17 @@ function findOrphans({ inventory, cluster, machine, owners, options }: OrphanInp
       const notDeletedBecause = findLostOwner(identity, lostVolumes, options)
       const leftBecause =
         findVolumeOwner(identity, owners, options) ??
-        findUse(volume, machine) ??
-        findYouth(details?.createdAtMs, options)
+        explainInUse(volume, machine) ??
+        explainGracePeriod(details?.createdAtMs, options)
       return {
         reason: 'VolumeWithoutPV',
         driver,
         handle,
         ...(sizeBytes === undefined ? {} : { sizeBytes }),
         ...(details?.createdAtMs === undefined ? {} : { createdAt: timestamp(details.createdAtMs) }),
-        message: details ? `no PV has this volume, which was created as ${details.name}` : 'no PV has this volume',
+        message: details
+          ? `no PV refers to this volume, which was created as ${details.name}`
+          : 'no PV refers to this volume',
         ...(leftBecause === undefined ? {} : { leftBecause }),
         ...(notDeletedBecause === undefined ? {} : { notDeletedBecause }),
       } satisfies Leak
@@ -175,20 +178,23 @@ const listInlineHandles = (driver: string, { pods }: Cluster): string[] =>
     ),
   )
 
-function findUse({ handle, publishedNodeIds = [] }: DriverVolume, { nodeVolumes }: Machine): string | undefined {
-  if (publishedNodeIds.length > 0) return `it is published on ${publishedNodeIds.join(', ')}`
+function explainInUse({ handle, publishedNodeIds = [] }: DriverVolume, { nodeVolumes }: Machine): string | undefined {
+  if (publishedNodeIds.length > 0) return `it is published to ${publishedNodeIds.join(', ')}`
   const mount = nodeVolumes.find((volume) => volume.handle === handle)
   return mount && `it is mounted at ${mount.path}`
 }
 
-const findYouth = (createdAtMs: number | undefined, { nowMs, gracePeriodMs }: CompareOptions): string | undefined =>
+const explainGracePeriod = (
+  createdAtMs: number | undefined,
+  { nowMs, gracePeriodMs }: CompareOptions,
+): string | undefined =>
   createdAtMs !== undefined && nowMs - createdAtMs < gracePeriodMs
     ? `it is younger than the grace period of ${formatDuration(gracePeriodMs)}`
     : undefined
 
-function findSharedHandles(driver: string, own: readonly UnlistedVolume[]): Leak[] {
+function findSharedHandles(driver: string, driverPvs: readonly PvOfDriver[]): Leak[] {
   const namesByHandle = new Map<string, string[]>()
-  for (const { handle, volume } of own)
+  for (const { handle, volume } of driverPvs)
     namesByHandle.set(handle, [...(namesByHandle.get(handle) ?? []), volume.metadata.name])
   return [...namesByHandle]
     .filter(([, names]) => names.length > 1)
@@ -197,13 +203,13 @@ function findSharedHandles(driver: string, own: readonly UnlistedVolume[]): Leak
       driver,
       handle,
       object: names[0]!,
-      message: `the PVs ${names.join(', ')} have the same volume: the deletion of one deletes the data of all`,
+      message: `the PVs ${names.join(', ')} refer to the same volume; deleting one of them deletes the data of all`,
     }))
 }
 
 function findWrongFields(
   driver: string,
-  { volume, handle }: UnlistedVolume,
+  { volume, handle }: PvOfDriver,
   listed: DriverVolume | undefined,
   cluster: Cluster,
 ): Leak[] {
@@ -217,7 +223,7 @@ function findWrongFields(
         ...common,
         reason: 'WrongSize',
         sizeBytes: listed.sizeBytes,
-        message: `the PV has ${formatSize(sizeBytes)}, the driver says ${formatSize(listed.sizeBytes)}`,
+        message: `the PV has ${formatSize(sizeBytes)}, the driver reports ${formatSize(listed.sizeBytes)}`,
       })
   }
   const attributes = volume.spec?.csi?.volumeAttributes ?? {}
@@ -247,16 +253,16 @@ function isExpanding({ spec, metadata }: Readonly<Stored<PersistentVolume>>, { c
 function findAttachmentDifferences(
   { driver, volumes }: Inventory,
   { attachments, csiNodes, missingOwnerRules }: Cluster,
-  own: readonly UnlistedVolume[],
+  driverPvs: readonly PvOfDriver[],
 ): Leak[] {
   if (missingOwnerRules.some((rule) => rule.includes('volumeattachments'))) return []
-  const handlesByName = new Map(own.map(({ volume, handle }) => [volume.metadata.name, handle]))
+  const handlesByName = new Map(driverPvs.map(({ volume, handle }) => [volume.metadata.name, handle]))
   const nodeIds = new Map(
     csiNodes.flatMap(({ metadata, spec }) =>
       (spec?.drivers ?? []).flatMap(({ name, nodeID }) => (name === driver ? [[metadata.name, nodeID] as const] : [])),
     ),
   )
-  const ownAttachments = attachments
+  const driverAttachments = attachments
     .filter(({ spec }) => spec.attacher === driver)
     .map(({ metadata, spec, status }) => ({
       name: metadata.name,
@@ -266,7 +272,7 @@ function findAttachmentDifferences(
       handle:
         handlesByName.get(spec.source.persistentVolumeName ?? '') ?? spec.source.inlineVolumeSpec?.csi?.volumeHandle,
     }))
-  const attachedPairs = new Set(ownAttachments.map(({ handle, nodeId }) => `${handle} ${nodeId}`))
+  const attachedPairs = new Set(driverAttachments.map(({ handle, nodeId }) => `${handle} ${nodeId}`))
   const published = [...(volumes?.values() ?? [])].flatMap(({ handle, publishedNodeIds = [] }) =>
     publishedNodeIds.map((nodeId) => ({ handle, nodeId })),
   )
@@ -279,13 +285,13 @@ function findAttachmentDifferences(
           driver,
           handle,
           node: nodeId,
-          message: `the driver has published it on ${nodeId}, and no VolumeAttachment says so`,
+          message: `the driver reports the volume as published to ${nodeId}, but no VolumeAttachment exists for it`,
         }),
       ),
-    ...ownAttachments.flatMap(({ name, isAttached, node, nodeId, handle }): Leak[] => {
+    ...driverAttachments.flatMap(({ name, isAttached, node, nodeId, handle }): Leak[] => {
       const publishedNodeIds = handle === undefined ? undefined : volumes?.get(handle)?.publishedNodeIds
       if (!isAttached || nodeId === undefined || !publishedNodeIds || publishedNodeIds.includes(nodeId)) return []
-      const message = `the VolumeAttachment is attached, and the driver has not published the volume on ${nodeId}`
+      const message = `status.attached is true, but the driver has not published the volume to ${nodeId}`
       return [{ reason: 'AttachmentNotPublished', driver, handle: handle!, object: name, node, message }]
     }),
   ]
@@ -298,11 +304,11 @@ function findSnapshotDifferences(
 ): Leak[] {
   const { contents } = cluster
   if (!snapshots || !contents) return []
-  const own = contents.filter(({ spec }) => spec?.driver === driver)
-  const knownHandles = new Set(own.map(handleOfContent))
+  const driverContents = contents.filter(({ spec }) => spec?.driver === driver)
+  const knownHandles = new Set(driverContents.map(handleOfContent))
   const owner = findSnapshotOwner(driver, cluster)
   const orphans = [...snapshots.values()].filter(({ handle }) => !knownHandles.has(handle))
-  const missing = own.filter((content) => {
+  const missing = driverContents.filter((content) => {
     const handle = handleOfContent(content)
     return handle !== undefined && !snapshots.has(handle) && content.metadata.deletionTimestamp === undefined
   })
@@ -311,14 +317,14 @@ function findSnapshotDifferences(
       const leftBecause =
         owner ??
         (groupId ? `it belongs to the group snapshot ${groupId}, which is deleted as a whole` : undefined) ??
-        findYouth(createdAt === undefined ? undefined : Date.parse(createdAt), options)
+        explainGracePeriod(createdAt === undefined ? undefined : Date.parse(createdAt), options)
       return {
         reason: 'SnapshotWithoutContent',
         driver,
         handle,
         ...(sizeBytes === undefined ? {} : { sizeBytes }),
         ...(createdAt === undefined ? {} : { createdAt }),
-        message: `no VolumeSnapshotContent has this snapshot of the volume ${sourceHandle}`,
+        message: `no VolumeSnapshotContent refers to this snapshot of the volume ${sourceHandle}`,
         ...(leftBecause === undefined ? {} : { leftBecause }),
       }
     }),
@@ -343,7 +349,7 @@ function findMachineLeaks(
 ): Leak[] {
   const pools = processes.flatMap(({ pool }) => pool ?? [])
   const podUids = new Set(pods.map(({ metadata }) => metadata.uid))
-  const hasPods = !missingOwnerRules.some((rule) => rule.includes('pods'))
+  const canListPods = !missingOwnerRules.some((rule) => rule.includes('pods'))
   const mounts = machine.nodeVolumes.filter((volume) => volume.driver === driver)
   const lacksVolume = (handle: string) => volumes !== undefined && !volumes.has(handle) && !INLINE_HANDLE.test(handle)
   return [
@@ -356,7 +362,7 @@ function findMachineLeaks(
           path,
           ...(sizeBytes === undefined ? {} : { sizeBytes }),
           ...(createdAtMs === undefined ? {} : { createdAt: timestamp(createdAtMs) }),
-          message: 'no volume or snapshot of the driver has this content of its pool',
+          message: "this file in the driver's pool belongs to no volume or snapshot",
         }),
       ),
     ...machine.loops
@@ -367,7 +373,7 @@ function findMachineLeaks(
           driver,
           handle,
           path: device,
-          message: `the loop device has the file ${file}, and the driver has no such volume`,
+          message: `the loop device is backed by ${file}, but the driver has no such volume`,
         }),
       ),
     ...mounts
@@ -378,11 +384,13 @@ function findMachineLeaks(
           driver,
           handle,
           path,
-          message: 'it is mounted on this node, and the driver has no such volume',
+          message: 'it is mounted on this node, but the driver has no such volume',
         }),
       ),
     ...mounts
-      .filter(({ handle, podUid }) => hasPods && podUid !== undefined && !podUids.has(podUid) && !lacksVolume(handle))
+      .filter(
+        ({ handle, podUid }) => canListPods && podUid !== undefined && !podUids.has(podUid) && !lacksVolume(handle),
+      )
       .map(
         ({ handle, path, podUid }): Leak => ({
           reason: 'MountWithoutPod',

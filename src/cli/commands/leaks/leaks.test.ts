@@ -75,7 +75,11 @@ describe('findLeaks', () => {
     })
     const leaks = await listLeaks(fixture)
     expect(leaks.map(({ handle }) => handle)).toEqual(handles.slice(1))
-    expect(leaks[0]).toMatchObject({ reason: 'VolumeWithoutPV', sizeBytes: GIB, message: 'no PV has this volume' })
+    expect(leaks[0]).toMatchObject({
+      reason: 'VolumeWithoutPV',
+      sizeBytes: GIB,
+      message: 'no PV refers to this volume',
+    })
     expect(pages.length).toBe(6) // three pages per check
   })
 
@@ -114,7 +118,11 @@ describe('findLeaks', () => {
     await fixture.admin.patch(persistentVolumeKind, { name: 'released' }, patch, { subresource: 'status' })
     expect(await listLeaks(fixture)).toMatchObject([
       { reason: 'PVWithoutVolume', object: 'lost', handle: 'vol-gone', sizeBytes: GIB },
-      { reason: 'HandleOfTwoPVs', handle, message: expect.stringContaining('the PVs one, two have the same volume') },
+      {
+        reason: 'HandleOfTwoPVs',
+        handle,
+        message: expect.stringContaining('the PVs one, two refer to the same volume'),
+      },
     ])
   })
 
@@ -135,7 +143,7 @@ describe('findLeaks', () => {
       },
     })
     expect(await listLeaks(fixture)).toMatchObject([
-      { reason: 'WrongSize', object: 'small', message: 'the PV has 2Gi, the driver says 1Gi' },
+      { reason: 'WrongSize', object: 'small', message: 'the PV has 2Gi, the driver reports 1Gi' },
       { reason: 'WrongAttributes', object: 'other', message: expect.stringContaining('differ') },
     ])
   })
@@ -429,7 +437,7 @@ describe('stowage leaks on storage that may have an owner', () => {
     const volumeId = await fixture.createVolume('orphan')
     const volumeCapability = { accessMode: { mode: 1 }, accessType: { case: 'mount', value: {} } }
     await fixture.driver.controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability } as never)
-    expect(await leftBecause(fixture)).toBe('it is published on node-1')
+    expect(await leftBecause(fixture)).toBe('it is published to node-1')
   })
 })
 

@@ -67,6 +67,6 @@ it.each([
 })
 
 it('PLUS-3 parseSchedulerFlags enables capacity reservation by default', () => {
-  expect(parseSchedulerFlags({}).capacityReservation).toBe(true)
-  expect(parseSchedulerFlags({ capacityReservation: 'off' }).capacityReservation).toBe(false)
+  expect(parseSchedulerFlags({}).reservesCapacity).toBe(true)
+  expect(parseSchedulerFlags({ capacityReservation: 'off' }).reservesCapacity).toBe(false)
 })

@@ -57,7 +57,7 @@ export function parseSchedulerFlags(flags: Partial<SchedulerFlags>) {
   try {
     return {
       schedulerNames: names,
-      capacityReservation: capacityReservation === 'on',
+      reservesCapacity: capacityReservation === 'on',
       defaultPlacement: parsePlacementFlag(flags.placement),
       bindTimeoutMs: seconds * 1_000,
       gates: parseFeatureGates(featureGates),

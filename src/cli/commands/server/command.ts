@@ -8,5 +8,5 @@ export const addServer: AddCommand = (program, deps) =>
     name: 'server',
     summary: 'start only the API server',
     description: 'Starts the API server without the controllers, the scheduler and nodes of `stowage up`.',
-    hasControllers: false,
+    runsControllers: false,
   })

@@ -22,7 +22,7 @@ export const addUp: AddCommand = (program, deps) => {
     description:
       'Starts the API server with an embedded store, the controllers, the scheduler and three nodes with storage in one ' +
       'process. A restart with the same directory keeps the data, the certificate authority and the credentials.',
-    hasControllers: true,
+    runsControllers: true,
   })
     .option(
       '--nodes <count>',

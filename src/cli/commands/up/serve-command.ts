@@ -39,11 +39,11 @@ interface ServeCommand {
   readonly name: string
   readonly summary: string
   readonly description: string
-  readonly hasControllers: boolean
+  readonly runsControllers: boolean
 }
 
 export function addServeCommand(program: Command, deps: ProgramDeps, options: ServeCommand): Command {
-  const { name, summary, description, hasControllers } = options
+  const { name, summary, description, runsControllers } = options
   const command = program
     .command(name)
     .summary(summary)
@@ -153,8 +153,8 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         poolBytes: parsePoolSize(flags.poolSize),
         maxVolumesPerNode: parseMaxVolumes(flags.maxVolumesPerNode),
         podOptions: parsePodFlags(flags),
-        hasScheduler: flags.scheduler !== false,
-        capacityReservation: flags.capacityReservation !== 'off',
+        runsScheduler: flags.scheduler !== false,
+        reservesCapacity: flags.capacityReservation !== 'off',
         defaultPlacement: parsePlacementFlag(flags.placement),
         lostVolumePolicy: parseLostVolumePolicyFlag(flags.lostVolumePolicy),
         nodeMonitorGraceMs: parseNodeMonitorGrace(flags.nodeMonitorGracePeriod),
@@ -163,7 +163,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
             ? undefined
             : parseDurationFlag('--capacity-gone-for', flags.capacityGoneFor),
         throttle: parseChangeThrottle(flags),
-        hasControllers,
+        runsControllers,
         clock,
         random,
         log,

@@ -1,7 +1,5 @@
 import { expect, it } from 'vitest'
-import { projectClaim } from '../rows/claim.ts'
-import { aClaim, aClaimObject, aClaimView } from './claim.fixture.ts'
-import { statusOfClaim } from './claim-status.ts'
+import { aClaimView } from './claim.fixture.ts'
 import { compareClaims, matchClaims } from './claim-view.ts'
 
 const why = {
@@ -12,48 +10,6 @@ const why = {
   reason: 'ProvisioningFailed',
   message: 'full',
 } as const
-
-it('SYS-13 shows a claim that waits for a pod as neutral, and a failed one as a problem', () => {
-  const pending = aClaim('data', { phase: 'Pending' })
-  expect(statusOfClaim(pending, { state: 'waiting', reason: 'WaitForFirstConsumer' })).toEqual({
-    word: 'Pending',
-    tone: 'wait',
-  })
-  expect(statusOfClaim(pending, why)).toEqual({ word: 'Pending', tone: 'bad' })
-  expect(statusOfClaim(pending, undefined).tone).toBe('wait')
-})
-
-it.each([
-  [{}, 'Bound', 'ok'],
-  [{ deletedMs: 1 }, 'Terminating', 'busy'],
-  [{ phase: 'Lost' }, 'Lost', 'bad'],
-  [{ requestBytes: 20 * 1024 ** 3 }, 'Expanding', 'busy'],
-  [{ resizeStatus: 'NodeResizePending' }, 'Expanding', 'busy'],
-  [{ resizeStatus: 'ControllerResizeInfeasible' }, 'Expansion failed', 'bad'],
-  [{ modifyStatus: 'InProgress' }, 'Changing', 'busy'],
-  [{ modifyStatus: 'Infeasible' }, 'Change failed', 'bad'],
-  [{ health: 'Degraded' }, 'Degraded', 'warn'],
-  [{ health: 'DataLoss' }, 'DataLoss', 'bad'],
-])('the status of a claim with %o is %s', (fields, word, tone) => {
-  expect(statusOfClaim(aClaim('data', fields), undefined)).toEqual({ word, tone })
-})
-
-it('projects sizes to bytes, and the requested attributes class only if it differs', () => {
-  const row = projectClaim(
-    aClaimObject('data', {
-      spec: { volumeAttributesClassName: 'gold' },
-      status: { currentVolumeAttributesClassName: 'silver' },
-    }),
-  )
-  expect(row).toMatchObject({ capacityBytes: 10 * 1024 ** 3, attributesClass: 'silver', targetAttributesClass: 'gold' })
-  const settled = projectClaim(
-    aClaimObject('data', {
-      spec: { volumeAttributesClassName: 'gold' },
-      status: { currentVolumeAttributesClassName: 'gold' },
-    }),
-  )
-  expect(settled.targetAttributesClass).toBeUndefined()
-})
 
 it('filters by text, column, exclusion, status and problems', () => {
   const rows = [

@@ -30,9 +30,9 @@ const aNode = ({ ready, taints = [], released }: NodeOptions): Node =>
 const facts = (node: Node, fields: Partial<LostNodeFacts> = {}): LostNodeFacts => ({
   node,
   isSilent: true,
-  leavingPods: 0,
-  attachments: 0,
-  ownObjects: 0,
+  leavingPodCount: 0,
+  attachmentCount: 0,
+  ownObjectCount: 0,
   staleVolumes: [],
   ...fields,
 })
@@ -67,10 +67,12 @@ describe('planLostNode', () => {
       return plan.phase
     }
     expect(step({})).toBe('Unreachable')
-    expect(step({ taints: [OUT_OF_SERVICE] }, { leavingPods: 1, attachments: 2, ownObjects: 1 })).toBe('Fenced')
+    expect(step({ taints: [OUT_OF_SERVICE] }, { leavingPodCount: 1, attachmentCount: 2, ownObjectCount: 1 })).toBe(
+      'Fenced',
+    )
     expect(quarantineOf(node)).toBe('fence-7')
-    expect(step({}, { attachments: 1, ownObjects: 1 })).toBe('Fenced')
-    expect(step({}, { ownObjects: 1 })).toBe('Lost')
+    expect(step({}, { attachmentCount: 1, ownObjectCount: 1 })).toBe('Fenced')
+    expect(step({}, { ownObjectCount: 1 })).toBe('Lost')
     expect(step({})).toBe('Cleaned')
     expect(step({ ready: 'True' }, { staleVolumes: ['x'] })).toBe('Quarantined')
     expect(step({ released: 'fence-6' })).toBe('Quarantined') // an earlier fence
@@ -96,9 +98,9 @@ describe('planLostNode', () => {
       fence: fc.constantFrom(undefined, 'fence-1', 'fence-2'),
       released: fc.constantFrom(undefined, 'fence-1', 'fence-2', ''),
       isSilent: fc.boolean(),
-      leavingPods: fc.nat(2),
-      attachments: fc.nat(2),
-      ownObjects: fc.nat(2),
+      leavingPodCount: fc.nat(2),
+      attachmentCount: fc.nat(2),
+      ownObjectCount: fc.nat(2),
       staleVolumes: fc.subarray(['x', 'y']),
     })
     .map(({ ready, isOutOfService, fence, released, ...fields }) =>
@@ -124,7 +126,8 @@ describe('planLostNode', () => {
           expect(readyStatusOf(given)).toBe('Unknown')
           expect(given.isSilent).toBe(true)
         }
-        if (plan.phase === 'Lost' || plan.phase === 'Cleaned') expect(given.attachments + given.leavingPods).toBe(0)
+        if (plan.phase === 'Lost' || plan.phase === 'Cleaned')
+          expect(given.attachmentCount + given.leavingPodCount).toBe(0)
       }),
     )
   })

@@ -2,9 +2,10 @@
 // reconcile-lost-node.ts applies the plan.
 //
 //   phase        entered when                                                      conditions that are True
-//   InService    the node reports, and is not fenced                               none
+//   InService    the node reports, and has no quarantine taint                     none
 //   Unreachable  its heartbeats are missing                                        Unreachable
-//   Fenced       an administrator has confirmed that the machine is off            Unreachable, Fenced
+//   Fenced       an administrator has confirmed that the machine is off, even if   Unreachable, Fenced
+//                the out-of-service taint was removed before the node returned
 //   Lost         no pod and no attachment of the fenced node is left               Unreachable, Fenced, Lost
 //   Cleaned      its lease and its capacity objects are deleted, and no claim      Unreachable, Fenced, Lost, Cleaned
 //                waits for a volume on it
@@ -43,10 +44,10 @@ export interface LostNodeFacts {
   /** Whether neither the lease nor the status was written for the grace period, by the clock of this process. */
   readonly isSilent: boolean
   /** Pods of the node that do not tolerate its taints, or are being deleted. */
-  readonly leavingPods: number
-  readonly attachments: number
+  readonly leavingPodCount: number
+  readonly attachmentCount: number
   /** The lease of the node, capacity objects that select no other node, and claims that wait for a volume on it. */
-  readonly ownObjects: number
+  readonly ownObjectCount: number
   /** Volumes that the node reports to be in use and that none of its pods use. */
   readonly staleVolumes: readonly string[]
 }
@@ -76,53 +77,55 @@ export function planLostNode(facts: LostNodeFacts, { now, fenceId }: { now: stri
 }
 
 function choosePhase(facts: LostNodeFacts): Pick<LostNodePlan, 'phase' | 'message'> {
-  const { node, leavingPods, attachments, ownObjects } = facts
+  const { node, leavingPodCount, attachmentCount, ownObjectCount } = facts
   const ready = readyConditionOf(node)?.status
   const fence = quarantineOf(node)
   if (ready === 'True') {
     // A taint on a node that has never stopped reporting only evicts its pods, as in Kubernetes.
     if (fence === undefined) return { phase: 'InService', message: 'the node reports' }
-    const wait = releaseWait(facts, fence)
-    return wait === undefined
+    const quarantineReason = explainQuarantine(facts, fence)
+    return quarantineReason === undefined
       ? { phase: 'InService', message: 'the node has returned and has unmounted the volumes of removed pods' }
-      : { phase: 'Quarantined', message: wait }
+      : { phase: 'Quarantined', message: quarantineReason }
   }
   if (!isOutOfService(node)) {
     const silence = 'the node has stopped reporting; its pods may still run and write to their volumes'
     if (fence !== undefined)
       return {
         phase: 'Fenced',
-        message: `${silence}. The taint ${OUT_OF_SERVICE_TAINT} was removed before it returned`,
+        message: `${silence}. The taint ${OUT_OF_SERVICE_TAINT} was removed before the node returned`,
       }
     if (ready !== 'Unknown') return { phase: 'InService', message: 'the node reports, or has no agent' }
     const command = `stowage node fence ${node.metadata.name} --confirm-off`
-    return { phase: 'Unreachable', message: `${silence}. Once the machine is off: ${command}` }
+    return { phase: 'Unreachable', message: `${silence}. After the machine is powered off, run: ${command}` }
   }
-  const remaining = [count(leavingPods, 'pod'), count(attachments, 'attachment')].filter(Boolean)
+  const remaining = [count(leavingPodCount, 'pod'), count(attachmentCount, 'attachment')].filter(Boolean)
   if (remaining.length > 0)
     return {
       phase: 'Fenced',
-      message: `the machine is off; waiting until ${remaining.join(' and ')} of the node are removed`,
+      message: `the machine is confirmed to be off; waiting for the removal of ${remaining.join(' and ')} of the node`,
     }
   if (!isConfirmedOff(node))
-    return { phase: 'Fenced', message: 'the machine is off; waiting until its heartbeats are missing' }
-  return ownObjects > 0
+    return {
+      phase: 'Fenced',
+      message: "the machine is confirmed to be off; waiting for the node's Ready condition to become Unknown",
+    }
+  return ownObjectCount > 0
     ? {
         phase: 'Lost',
-        message: `the machine is off; waiting until ${count(ownObjects, 'object')} of the node are deleted or released`,
+        message: `the machine is confirmed to be off; waiting for the deletion or release of ${count(ownObjectCount, 'object')} of the node`,
       }
-    : { phase: 'Cleaned', message: 'the machine is off, and all objects of the node are deleted' }
+    : { phase: 'Cleaned', message: 'the machine is confirmed to be off, and all objects of the node are deleted' }
 }
 
 const count = (amount: number, noun: string): string =>
   amount === 0 ? '' : `${amount} ${noun}${amount === 1 ? '' : 's'}`
 
 /** Returns why a node that reports again must stay in quarantine, or undefined if it may leave. */
-function releaseWait({ node, leavingPods, staleVolumes }: LostNodeFacts, fence: string): string | undefined {
+function explainQuarantine({ node, leavingPodCount, staleVolumes }: LostNodeFacts, fence: string): string | undefined {
   if (staleVolumes.length > 0)
     return `the node has returned and still uses volumes of pods that were removed: ${staleVolumes.slice(0, NAMES_MAX).join(', ')}`
-  if (leavingPods > 0)
-    return `the node has returned and is shutting down ${count(leavingPods, 'pod')} that were deleted meanwhile`
+  if (leavingPodCount > 0) return `the node has returned and is shutting down ${count(leavingPodCount, 'deleted pod')}`
   if (node.metadata.annotations?.[RELEASED_FENCE] !== fence)
     return 'the node has returned; waiting until its agent has unmounted the volumes of removed pods'
   return undefined

@@ -1,5 +1,5 @@
-// Reads the input of plan-lost-node.ts from the caches. The cost depends on the objects of this node and on all
-// capacity objects, of which a cluster has few.
+// Reads the input of plan-lost-node.ts from the caches. For a fenced node, the cost grows with the
+// objects of this node, the nodes, and the capacity objects, of which there is one for each topology segment and class.
 import type { Stored } from '../../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { isFenced } from '../../../api/kinds/node/fencing.ts'
@@ -24,24 +24,25 @@ export const indexAttachments = (attachments: Cache<VolumeAttachment>): void =>
 
 export function readFacts(node: Readonly<Stored<Node>>, context: LostNodesContext): LostNodeFacts {
   const { name } = node.metadata
-  const isSilent = silentInMs(name, context) <= 0
-  if (!isFenced(node)) return { node, isSilent, leavingPods: 0, attachments: 0, ownObjects: 0, staleVolumes: [] }
+  const isSilent = msUntilSilent(name, context) <= 0
+  if (!isFenced(node))
+    return { node, isSilent, leavingPodCount: 0, attachmentCount: 0, ownObjectCount: 0, staleVolumes: [] }
   const pods = podsOnNode(context.pods, name)
   // Keep the lease of an agent that still renews it: the agent is about to report.
   const hasLease = isSilent && context.leases.get({ namespace: NODE_LEASE_NAMESPACE, name }) !== undefined
   return {
     node,
     isSilent,
-    leavingPods: pods.filter((pod) => isLeaving(pod, node)).length,
-    attachments: context.attachments.byIndex(ATTACHMENTS_BY_NODE, name).length,
-    ownObjects:
+    leavingPodCount: pods.filter((pod) => isLeaving(pod, node)).length,
+    attachmentCount: context.attachments.byIndex(ATTACHMENTS_BY_NODE, name).length,
+    ownObjectCount:
       (hasLease ? 1 : 0) + findOwnCapacities(node, context).length + findPendingClaims(name, context.claims).length,
     staleVolumes: findStaleVolumes(node, pods, context),
   }
 }
 
 /** Returns the time until the node counts as silent if it does not report. */
-export const silentInMs = (name: string, { heartbeats, limits }: LostNodesContext): number =>
+export const msUntilSilent = (name: string, { heartbeats, limits }: LostNodesContext): number =>
   limits.monitorGraceMs - heartbeats.silenceMs(name)
 
 const isLeaving = ({ metadata, spec }: Readonly<Pod>, node: Readonly<Node>): boolean =>
@@ -75,11 +76,11 @@ function findStaleVolumes(
 ): string[] {
   const volumesInUse = status?.volumesInUse ?? []
   if (volumesInUse.length === 0) return []
-  const ownNames = new Set(
+  const namesUsedByPods = new Set(
     pods.flatMap(claimsOfPod).flatMap((key) => {
       const csi = volumes.get(claims.get(key)?.spec?.volumeName ?? '')?.spec?.csi
       return csi ? [attachedVolumeNameOf({ driver: csi.driver, handle: csi.volumeHandle })] : []
     }),
   )
-  return volumesInUse.filter((volume) => !ownNames.has(volume))
+  return volumesInUse.filter((volume) => !namesUsedByPods.has(volume))
 }

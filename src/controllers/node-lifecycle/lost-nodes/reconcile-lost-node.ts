@@ -17,7 +17,7 @@ import type { LostNodesContext } from './context.ts'
 import { phaseEvent } from './events.ts'
 import { findPendingClaims, releaseClaim } from './pending-claims.ts'
 import { type LostNodePlan, phaseOf, planLostNode } from './plan-lost-node.ts'
-import { findOwnCapacities, readFacts, silentInMs } from './read-facts.ts'
+import { findOwnCapacities, msUntilSilent, readFacts } from './read-facts.ts'
 
 export async function reconcileLostNode(name: string, context: LostNodesContext): Promise<Outcome> {
   const cachedNode = context.nodes.get(name)
@@ -61,8 +61,8 @@ async function advance(cachedNode: Readonly<Stored<Node>>, context: LostNodesCon
   const isAnnounced = [oldPhase, plan.phase].every((phase) => phase === 'InService' || phase === 'Unreachable')
   if (oldPhase !== plan.phase && !isAnnounced) nodeEvents.record(nodeKind, node, phaseEvent(name, oldPhase, plan))
   if (plan.removesOwnObjects) await removeOwnObjects(node, context)
-  if (isFenced(node) && readyConditionOf(node)?.status === 'Unknown' && silentInMs(name, context) > 0)
-    return retryAfter(silentInMs(name, context), 'waiting until the heartbeats of the fenced node are missing')
+  if (isFenced(node) && readyConditionOf(node)?.status === 'Unknown' && msUntilSilent(name, context) > 0)
+    return retryAfter(msUntilSilent(name, context), 'waiting until the heartbeats of the fenced node are missing')
   return outcomeOf(plan)
 }
 

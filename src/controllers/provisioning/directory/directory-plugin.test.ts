@@ -68,7 +68,7 @@ describe('openDirectoryPlugin', () => {
     [
       'unknown parameters',
       { parameters: { path: '/etc' } },
-      /does not support: "path". It supports "mode", "onDelete"/,
+      /does not support: "path". The provisioner supports "mode", "onDelete"/,
     ],
     ['modes without all permissions for the owner', { parameters: { mode: '0077' } }, /expected three octal digits/],
     ['setuid', { parameters: { mode: '4777' } }, /expected three octal digits/],

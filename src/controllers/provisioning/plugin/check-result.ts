@@ -8,8 +8,8 @@ import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../../api
 import type { LabelSelectorObject } from '../../../api/selectors.ts'
 import type { NewVolume } from '../provisioner.ts'
 import type { ExistingVolume, ProvisionedVolume, ProvisionRequest, VolumeSources } from './contract.ts'
+import { satisfiesSelector } from './match-selector.ts'
 import { quoteNames, truncate } from './message-text.ts'
-import { satisfiesSelector } from './read-selector.ts'
 
 export interface ResultExpectations {
   readonly request: Pick<ProvisionRequest, 'sizeLimitBytes' | 'allowedTopologies' | 'mountOptions'>

@@ -55,5 +55,5 @@ function tryParse(declaration: Parameter, text: string): unknown {
 
 const describeSupport = (declarations: ParameterDeclarations): string => {
   const names = Object.keys(declarations)
-  return names.length > 0 ? `It supports ${quoteNames(names)}.` : 'It supports none.'
+  return names.length > 0 ? `The provisioner supports ${quoteNames(names)}.` : 'The provisioner supports none.'
 }

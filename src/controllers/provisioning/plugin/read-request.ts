@@ -6,9 +6,9 @@ import type { StorageClass } from '../../../api/kinds/storage-class/storage-clas
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { ProvisionRequest as ClaimRequest } from '../provisioner.ts'
 import type { AccessMode, ProvisionerPlugin, ProvisionRequest, VolumeMode } from './contract.ts'
+import { matchSelector } from './match-selector.ts'
 import { quoteNames } from './message-text.ts'
 import { readParameters } from './read-parameters.ts'
-import { readSelector } from './read-selector.ts'
 
 export type RequestResult =
   | { readonly is: 'accepted'; readonly request: ProvisionRequest; readonly secrets: readonly string[] }
@@ -30,7 +30,7 @@ export function readRequest(plugin: ProvisionerPlugin, claimRequest: ClaimReques
   if (problem) return { is: 'rejected', message: problem }
   const parameters = readParameters(plugin.parameters ?? {}, storageClass.parameters ?? {}, { className, provisioner })
   if (parameters.is === 'rejected') return parameters
-  const selector = readSelector(plugin.labels ?? {}, claim.spec?.selector, provisioner)
+  const selector = matchSelector(plugin.labels ?? {}, claim.spec?.selector, provisioner)
   if (selector.is === 'rejected') return selector
 
   const { requests = {}, limits = {} } = claim.spec?.resources ?? {}
@@ -90,7 +90,7 @@ function findUnsupported(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim
   const unsupportedKeys = [...new Set(keys)].filter((key) => !topologyKeys.includes(key))
   if (unsupportedKeys.length > 0) {
     const supportedKeys = topologyKeys.length > 0 ? `${quoteNames(topologyKeys)} only` : 'none'
-    return `Class "${storageClass.metadata.name}" restricts the topology of volumes by labels that ${name} does not support: ${quoteNames(unsupportedKeys)}. It supports ${supportedKeys}. Remove them from the class's allowedTopologies, or use another class.`
+    return `Class "${storageClass.metadata.name}" restricts the topology of volumes by labels that ${name} does not support: ${quoteNames(unsupportedKeys)}. The provisioner supports ${supportedKeys}. Remove them from the class's allowedTopologies, or use another class.`
   }
   return undefined
 }

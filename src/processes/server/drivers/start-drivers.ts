@@ -40,7 +40,7 @@ export interface StartDriversOptions {
   /** The nodes in this process, or one host without an agent. */
   readonly hosts: readonly [DriverHost, ...DriverHost[]]
   /** Whether other servers run nodes of the same cluster. */
-  readonly isShared: boolean
+  readonly isStoreShared: boolean
   /** Client for the CSIDriver and StorageClass objects. */
   readonly client: Client
   readonly clock: Clock
@@ -151,7 +151,7 @@ export function startDrivers(options: StartDriversOptions): RunningDrivers {
         writeObjects: (facts) =>
           writesOneAtATime('objects', () => writeDriverObjects({ facts, becomesDefault: index === 0, client })),
         onReady(readyInstance) {
-          const instanceRole = chooseRole({ plan, readyInstance, hosts, isShared: options.isShared })
+          const instanceRole = chooseRole({ plan, readyInstance, hosts, isStoreShared: options.isStoreShared })
           setRole(instanceRole)
           if (isReady) for (const notify of replacedListeners) notify()
           isReady = true
@@ -234,14 +234,14 @@ export function chooseRole({
   plan: { source, host, isFirst },
   readyInstance: { node },
   hosts,
-  isShared,
+  isStoreShared,
 }: {
   readonly plan: Pick<InstancePlan, 'source' | 'host' | 'isFirst'>
   readonly readyInstance: Pick<ReadyInstance, 'node'>
   readonly hosts: readonly unknown[]
-  readonly isShared: boolean
+  readonly isStoreShared: boolean
 }): DriverRole {
-  const isOneOfSeveral = isPerNode(source) && (hosts.length > 1 || isShared)
+  const isOneOfSeveral = isPerNode(source) && (hosts.length > 1 || isStoreShared)
   const isLocal =
     node !== undefined && Object.values(node.segments).some((value) => value === node.id || value === host.name)
   if (isOneOfSeveral && isLocal) return 'node'

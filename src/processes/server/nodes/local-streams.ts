@@ -16,12 +16,12 @@ const BACKDATE_MS = 5 * 60 * 1_000
 export interface LocalStreamOptions {
   readonly nodeName: string
   readonly pki: Pick<Pki, 'caCert' | 'signCertificate'>
-  readonly isShared: boolean
+  readonly isStoreShared: boolean
   readonly clock: Clock
 }
 
-export const localStreams = ({ nodeName, pki, isShared, clock }: LocalStreamOptions): StreamOptions => ({
-  ...(isShared ? {} : { host: LOOPBACK }),
+export const localStreams = ({ nodeName, pki, isStoreShared, clock }: LocalStreamOptions): StreamOptions => ({
+  ...(isStoreShared ? {} : { host: LOOPBACK }),
   ca: pki.caCert,
   async issueCertificate() {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

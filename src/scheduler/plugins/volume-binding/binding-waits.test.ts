@@ -8,7 +8,7 @@ import { HOST, type SchedulerFixture, startSchedulerFixture } from '../../schedu
 // No other controllers run: the tests bind and provision claims themselves.
 let fixture: SchedulerFixture
 beforeEach(async () => {
-  fixture = await startSchedulerFixture({ hasControllers: false, bindTimeoutMs: 100_000 })
+  fixture = await startSchedulerFixture({ runsControllers: false, bindTimeoutMs: 100_000 })
   await fixture.createNode('n1')
 })
 afterEach(() => fixture.stop())
@@ -208,7 +208,7 @@ describe('preBind of VolumeBinding', () => {
     let isFailing = true
     await fixture.stop()
     fixture = await startSchedulerFixture({
-      hasControllers: false,
+      runsControllers: false,
       wrapClient: (client) => ({
         ...client,
         patch: async (kind, ref, ...options) => {

@@ -377,7 +377,7 @@ describe('VolumeBinding', () => {
   })
 
   it('CAP-11 rejects a pod until its volume exists', async () => {
-    await restartWith({ hasControllers: false })
+    await restartWith({ runsControllers: false })
     await fixture.createNode('n1')
     await fixture.createClass('local')
     const annotations = { [BIND_COMPLETED]: 'yes' }
@@ -839,7 +839,7 @@ describe('VolumeBinding', () => {
   })
 
   it('CAP-16 does not delete claims whose volumes do not fit together, even without reservations', async () => {
-    await restartWith({ capacityReservation: false })
+    await restartWith({ reservesCapacity: false })
     await createLocalStorage([12, 12])
     await fixture.createPod('db', {
       ephemeral: {
@@ -877,7 +877,7 @@ describe('VolumeBinding', () => {
   )
 
   it('CAP-14 CAP-12 records a Warning if the claim of an ephemeral volume is not created', async () => {
-    await restartWith({ hasControllers: false })
+    await restartWith({ runsControllers: false })
     await fixture.createNode('n1')
     await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })
     await waitUntilUnschedulable('db')

@@ -66,7 +66,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   let usedStorage: UsedStorage | undefined
   const index = new CapacityIndex()
   const reservations =
-    capacities && handle.capacityReservation
+    capacities && handle.reservesCapacity
       ? new Reservations({
           index,
           clock,

@@ -1,27 +1,27 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readSelector, satisfiesSelector } from './read-selector.ts'
+import { matchSelector, satisfiesSelector } from './match-selector.ts'
 
 const LABELS = { region: ['east', 'west', 'north'], tier: ['fast', 'slow'] }
-const read = (selector?: Parameters<typeof readSelector>[1]) => readSelector(LABELS, selector, 'example.com/p')
+const match = (selector?: Parameters<typeof matchSelector>[1]) => matchSelector(LABELS, selector, 'example.com/p')
 
-describe('readSelector', () => {
+describe('matchSelector', () => {
   it('PROV-10 accepts every declared value without a selector', () => {
-    expect(read()).toEqual({ is: 'read', labels: LABELS })
+    expect(match()).toEqual({ is: 'matched', labels: LABELS })
   })
 
   it('PROV-11 accepts the declared values that NotIn does not exclude', () => {
     const matchExpressions = [{ key: 'region', operator: 'NotIn', values: ['east', 'west'] }]
-    expect(read({ matchExpressions })).toEqual({ is: 'read', labels: { ...LABELS, region: ['north'] } })
+    expect(match({ matchExpressions })).toEqual({ is: 'matched', labels: { ...LABELS, region: ['north'] } })
   })
 
   it('PROV-10 rejects DoesNotExist for a declared label', () => {
-    const result = read({ matchExpressions: [{ key: 'tier', operator: 'DoesNotExist' }] })
+    const result = match({ matchExpressions: [{ key: 'tier', operator: 'DoesNotExist' }] })
     expect(result).toMatchObject({ is: 'rejected', message: expect.stringContaining('no value of the label "tier"') })
   })
 
   it('PROV-10 rejects an unknown operator', () => {
-    const result = read({ matchExpressions: [{ key: 'tier', operator: 'Near', values: ['fast'] }] })
+    const result = match({ matchExpressions: [{ key: 'tier', operator: 'Near', values: ['fast'] }] })
     expect(result).toMatchObject({ is: 'rejected', message: expect.stringContaining('"Near"') })
   })
 
@@ -43,11 +43,11 @@ describe('readSelector', () => {
   it('PROV-11 accepts exactly the values that satisfy the selector', () => {
     fc.assert(
       fc.property(selector, (claimSelector) => {
-        const result = read(claimSelector)
+        const result = match(claimSelector)
         const combinations = LABELS.region.flatMap((region) => LABELS.tier.map((tier) => ({ region, tier })))
         for (const labels of combinations) {
           const isAllowed =
-            result.is === 'read' &&
+            result.is === 'matched' &&
             result.labels.region!.includes(labels.region) &&
             result.labels.tier!.includes(labels.tier)
           const isSupported = ![

@@ -1,5 +1,5 @@
-// Matches the selector of a claim with the labels that a plugin supports. Returns the accepted values for each label or why no volume can
-// satisfy the selector. Pure.
+// Matches the selector of a claim with the labels that a plugin supports. Returns the accepted values of each label, or the reason
+// why no volume can satisfy the selector. Pure.
 import {
   type LabelRequirement,
   type LabelSelectorObject,
@@ -10,10 +10,10 @@ import type { LabelDeclarations } from './contract.ts'
 import { quoteNames } from './message-text.ts'
 
 export type SelectorResult =
-  | { readonly is: 'read'; readonly labels: Readonly<Record<string, readonly string[]>> }
+  | { readonly is: 'matched'; readonly labels: Readonly<Record<string, readonly string[]>> }
   | { readonly is: 'rejected'; readonly message: string }
 
-export function readSelector(
+export function matchSelector(
   declarations: LabelDeclarations,
   selector: LabelSelectorObject | undefined,
   provisioner: string,
@@ -26,8 +26,8 @@ export function readSelector(
   if (undeclaredKeys.length > 0) {
     const hint =
       declaredKeys.length > 0
-        ? `It supports ${quoteNames(declaredKeys)}: require only those, or create a volume that has the others.`
-        : 'It supports no selector: remove the selector, or create a volume that has those labels.'
+        ? `The provisioner supports ${quoteNames(declaredKeys)}: require only those, or create a volume with the other labels.`
+        : 'The provisioner supports no selector: remove the selector, or create a volume with those labels.'
     return reject(
       `requires labels that ${provisioner} does not support: ${quoteNames([...new Set(undeclaredKeys)])}. ${hint}`,
     )
@@ -43,7 +43,7 @@ export function readSelector(
     }
     labels.push([key, Object.freeze(acceptedValues)])
   }
-  return { is: 'read', labels: Object.freeze(Object.fromEntries(labels)) }
+  return { is: 'matched', labels: Object.freeze(Object.fromEntries(labels)) }
 }
 
 /** Whether the labels satisfy the selector, if there is one. */

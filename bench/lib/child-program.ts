@@ -1,9 +1,9 @@
-// Starts a program that is not part of Stowage, with its output in a file.
+// Starts a program under benchmark as a child process, with its output in a file.
 import { spawn } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { cpuMs, residentMb } from './server-process.ts'
 
-export interface StockProgram {
+export interface ChildProgram {
   readonly pid: number
   /** CPU time used so far. */
   cpuMs(): number
@@ -13,20 +13,20 @@ export interface StockProgram {
   stop(): Promise<void>
 }
 
-interface StockProgramOptions {
+interface ChildProgramOptions {
   /** A path, or a name on PATH. */
   readonly command: string
   readonly args: readonly string[]
   /** The file for its output. */
-  readonly log: string
+  readonly logPath: string
   /** In addition to this process's environment. */
   readonly env?: Readonly<Record<string, string>>
 }
 
 const KILL_AFTER_MS = 10_000
 
-export async function startStockProgram({ command, args, log, env }: StockProgramOptions): Promise<StockProgram> {
-  const output = openSync(log, 'a')
+export async function startChildProgram({ command, args, logPath, env }: ChildProgramOptions): Promise<ChildProgram> {
+  const output = openSync(logPath, 'a')
   const child = spawn(command, args, { stdio: ['ignore', output, output], env: { ...process.env, ...env } })
   const exit = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   await new Promise<void>((resolve, reject) => child.once('spawn', resolve).once('error', reject))
