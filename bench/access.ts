@@ -1,6 +1,6 @@
 // Measures the cost of access control: durable creates by a user with a role among many bindings, compared with those of
 // an administrator; and creates with RBAC, audit log and encryption at rest, compared with those of an administrator on a
-// server without audit log and encryption. The requests alternate, under the same load of the machine.
+// server without audit log or encryption. The requests alternate, under the same load of the machine.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadOrCreatePki, type Pki } from '../src/apiserver/security/index.ts'
@@ -140,14 +140,14 @@ function figuresOf([admin, viewer, bare, secret, bareSecret]: number[]): Figure[
       name: `${name('claims')}, with RBAC, audit log and encryption`,
       unit: '/s',
       value: viewer!,
-      limit: { value: bare!, of: 'an administrator without audit log and encryption' },
+      limit: { value: bare!, of: 'an administrator without audit log or encryption' },
       target: { ratioMin: ALL_RATIO_MIN },
     },
     {
       name: `${name('Secrets')}, with RBAC, audit log and encryption`,
       unit: '/s',
       value: secret!,
-      limit: { value: bareSecret!, of: 'an administrator without audit log and encryption' },
+      limit: { value: bareSecret!, of: 'an administrator without audit log or encryption' },
       target: { ratioMin: ALL_RATIO_MIN },
     },
   ]

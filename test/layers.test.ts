@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** Number of files that a folder may directly contain, without tests and fixtures. */
+/** Number of files that a folder may directly contain, without tests or fixtures. */
 const FOLDER_FILES_MAX = 27
 
 /**

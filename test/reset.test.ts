@@ -209,7 +209,7 @@ describe.skipIf(skipMessage)(`stowage reset${skipMessage ? ` (${skipMessage})` :
     await run('mount', ['-t', 'tmpfs', 'tmpfs', join(dataDir, 'volumes')])
     expect(await reset()).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining(`tmpfs is mounted at ${dataDir}/volumes, and Stowage has not mounted it.`),
+      stderr: expect.stringContaining(`tmpfs is mounted at ${dataDir}/volumes, but Stowage has not mounted it.`),
     })
     expect((await server.call('GET', '/readyz')).status).toBe(200)
     await run('umount', [join(dataDir, 'volumes')])

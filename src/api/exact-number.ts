@@ -11,7 +11,7 @@ export function isExactNumber(text: string): boolean {
 /** A number with fewer characters has at most 15 digits, and every number of 15 digits is exact. */
 export const EXACT_LENGTH = 16
 
-/** Returns digits without leading and trailing zeros, and the exponent: '-12.50' and '-125e-1' are both '-125e-1'. */
+/** Returns digits without leading or trailing zeros, and the exponent: '-12.50' and '-125e-1' are both '-125e-1'. */
 function significantDigits(text: string): string {
   const [, sign = '', whole = '', decimals = '', exponent = '0'] =
     /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/.exec(text) ?? []

@@ -20,7 +20,7 @@ export interface SidecarCommand<Settings extends SidecarSettings> {
    * Flags of the upstream sidecar that have no effect here and take a value, in addition to those of ignored-flags.ts.
    */
   readonly ignoredFlags?: readonly string[]
-  /** The flags of an example, without program and command. */
+  /** The flags of an example, without program or command. */
   readonly example: string
   readonly moreExamples?: readonly string[]
   readSettings(flags: Readonly<Record<string, unknown>>): Settings

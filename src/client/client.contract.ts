@@ -74,7 +74,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
   })
 
   describe('objects', () => {
-    it('are returned frozen, without kind and apiVersion, with resourceVersion and uid', async () => {
+    it('are returned frozen, without kind or apiVersion, with resourceVersion and uid', async () => {
       const createdMap = await client.create(configMapKind, aConfigMap('a', { k: 'v' }))
       const readMap = await client.get(configMapKind, inDefault('a'))
       expect(readMap).toEqual(createdMap)

@@ -35,7 +35,7 @@ export type WatchCommand =
     }
   | { readonly op: 'unwatch'; readonly id: number }
 
-/** An object as the API server sends it, without managedFields and the last-applied annotation. */
+/** An object as the API server sends it, without managedFields or the last-applied annotation. */
 export interface ConsoleObject {
   readonly apiVersion?: string
   readonly kind?: string

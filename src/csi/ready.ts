@@ -16,7 +16,7 @@ export interface ReadyOptions {
 /** Resolves when the driver is ready, or rejects with the reason of the signal. */
 export async function waitUntilReady(driver: CsiDriver, { clock, log, signal }: ReadyOptions): Promise<void> {
   for (let probes = 0; ; probes++) {
-    const reason = await findNotReadyReason(driver, signal)
+    const reason = await explainNotReady(driver, signal)
     if (reason === undefined) return
     // All but the first line are errors, so that a mistyped socket is noticed.
     const level = probes === 0 ? 'info' : 'error'
@@ -25,7 +25,7 @@ export async function waitUntilReady(driver: CsiDriver, { clock, log, signal }: 
   }
 }
 
-async function findNotReadyReason(driver: CsiDriver, signal: AbortSignal): Promise<string | undefined> {
+async function explainNotReady(driver: CsiDriver, signal: AbortSignal): Promise<string | undefined> {
   try {
     const { ready } = await driver.identity.probe({}, { signal })
     return ready === false ? 'the driver reports that it is not ready' : undefined // an unset `ready` means ready

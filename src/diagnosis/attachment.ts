@@ -15,14 +15,17 @@ export function diagnoseAttachments(pod: StoredPod, nodeName: string, cluster: C
     const attachments = cluster.snapshot.attachments.filter(
       ({ spec }) => spec.source.persistentVolumeName === volume.metadata.name,
     )
-    const own = attachments.find(({ spec }) => spec.nodeName === nodeName)
-    if (own?.status?.attached) return []
+    const nodeAttachment = attachments.find(({ spec }) => spec.nodeName === nodeName)
+    if (nodeAttachment?.status?.attached) return []
     const subject: Subject = { kind: 'PersistentVolume', name: volume.metadata.name }
-    const other = attachments.find(({ spec }) => spec.nodeName !== nodeName)
-    if (other && !volume.spec?.accessModes?.some((mode) => mode.endsWith('Many')))
-      return [diagnoseOtherNode(subject, key, other.spec.nodeName, nodeName, cluster)]
-    const attachment: Subject | undefined = own && { kind: 'VolumeAttachment', name: own.metadata.name }
-    const error = own?.status?.attachError?.message
+    const otherAttachment = attachments.find(({ spec }) => spec.nodeName !== nodeName)
+    if (otherAttachment && !volume.spec?.accessModes?.some((mode) => mode.endsWith('Many')))
+      return [diagnoseOtherNode(subject, key, otherAttachment.spec.nodeName, nodeName, cluster)]
+    const attachment: Subject | undefined = nodeAttachment && {
+      kind: 'VolumeAttachment',
+      name: nodeAttachment.metadata.name,
+    }
+    const error = nodeAttachment?.status?.attachError?.message
     const condition = error && attachment ? diagnoseFailure(error, 'attach', { subject: attachment }) : undefined
     const failure = attachment && lastFailure(cluster, attachment, 'attach', { reasons: [], condition })
     if (failure) {

@@ -37,7 +37,7 @@ export interface Abilities {
 }
 
 /** Returns why a check with these requirements does not apply, or undefined if it does. */
-export function findUnmetNeed(needs: Needs, { profile, settings, canRestart }: Abilities): string | undefined {
+export function explainUnmetNeed(needs: Needs, { profile, settings, canRestart }: Abilities): string | undefined {
   if (needs.controller && !profile.hasController) return 'the socket serves no controller service'
   if (needs.node && !profile.hasNode) return 'the socket serves no node service'
   const missingController = needs.controller?.find((name) => !profile.controller.has(name))

@@ -13,7 +13,7 @@ import { type CallLog, createCallLog } from './calls/call-log.ts'
 import { createDriverLink, type DriverLink, type OpenDriver } from './calls/driver-link.ts'
 import { createInventory, type Inventory, removeLeftovers } from './calls/inventory.ts'
 import { type Check, type CheckContext, type DriverControl, NotApplicable, Violation } from './check.ts'
-import { type DriverProfile, findUnmetNeed, readProfile } from './profile.ts'
+import { type DriverProfile, explainUnmetNeed, readProfile } from './profile.ts'
 import { type CheckResult, countStatuses, describeProfile, selectEvidence, type VerifyReport } from './report.ts'
 import type { VerifySettings } from './settings.ts'
 import { createVirtualClock } from './virtual-clock.ts'
@@ -123,7 +123,11 @@ async function readNodeInfo(
 
 async function runCheck(check: Check, index: number, run: Run): Promise<CheckResult> {
   const { profile, settings, clock, log, signal } = run
-  const unmetNeed = findUnmetNeed(check.needs ?? {}, { profile, settings, canRestart: run.driverProcess !== undefined })
+  const unmetNeed = explainUnmetNeed(check.needs ?? {}, {
+    profile,
+    settings,
+    canRestart: run.driverProcess !== undefined,
+  })
   if (unmetNeed) return { ...describeCheck(check), status: 'not applicable', message: unmetNeed, durationMs: 0 }
   const startMs = clock.monotonicMs()
   log.reset(startMs)

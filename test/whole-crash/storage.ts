@@ -122,7 +122,7 @@ export function openStorage(cluster: Cluster): RealStorage {
           if (!listedVolumes.some(({ volumeId }) => volumeId === id)) problems.push(`${node} does not list ${id}`)
         for (const file of files)
           if (!recordedVolumes.has(file.slice(0, -IMAGE.length)))
-            problems.push(`${node} has the file ${file}, which belongs to no volume`)
+            problems.push(`${node} stores the file ${file}, which belongs to no volume`)
         for (const file of setAsideFiles) problems.push(`${node} has set aside ${file}`)
       }
       return problems

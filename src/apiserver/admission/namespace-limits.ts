@@ -1,6 +1,6 @@
 // Maintains an index record per namespace with the names of its quotas and limit ranges. Every write that creates or
 // deletes one of them, or changes its spec, also writes the record. Every write that they may apply to reads the record:
-//  - in a namespace without quotas and limit ranges, one lookup is enough;
+//  - in a namespace without quotas or limit ranges, one lookup is enough;
 //  - the read is a condition of the transaction (`find`): the transaction is repeated if another server changes the quotas
 //    or limit ranges before the commit. `list` has no such guarantee.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'

@@ -108,8 +108,7 @@ function parseProvider(configuration: ProviderConfiguration, path: string): Prov
     is: 'aesgcm',
     keys: keys.map(({ name, secret }, index) => {
       const keyPath = `${path}.aesgcm.keys[${index}]`
-      if (!/^[^:\s]{1,253}$/.test(name))
-        throw new Error(`${keyPath}.name: a name without colons and spaces is required`)
+      if (!/^[^:\s]{1,253}$/.test(name)) throw new Error(`${keyPath}.name: a name without colons or spaces is required`)
       if (names.has(name)) throw new Error(`${keyPath}.name: the name is used by an earlier key`)
       names.add(name)
       return parseKey(name, secret, keyPath)

@@ -48,7 +48,7 @@ export const unusableFileError = ({ file, reason, remedy }: { file: string; reas
 export const invalidHostError = (host: string) =>
   new Error(
     `Cannot issue a serving certificate for ${quote(host)}: it is neither a DNS name nor an IP address. ` +
-      'Set the host that clients use, without scheme and port.',
+      'Set the host that clients use, without scheme or port.',
   )
 
 function describeDenial(attributes: AuthorizationAttributes): string {

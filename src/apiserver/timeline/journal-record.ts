@@ -62,5 +62,5 @@ export const quoteText = (text: string): string => (PLAIN_TEXT.test(text) ? `"${
 /** Returns the text as a part of a JSON string. */
 export const escapeText = (text: string): string => (PLAIN_TEXT.test(text) ? text : JSON.stringify(text).slice(1, -1))
 
-/** Printable ASCII without quotes and backslashes, which JSON does not escape. */
+/** Printable ASCII without quotes or backslashes, which JSON does not escape. */
 const PLAIN_TEXT = /^[ !#-[\]-~]*$/

@@ -110,10 +110,10 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
   }
 
   function dropOldest(): void {
-    const excess = pending.length - PENDING_ACTIVITIES_MAX
-    if (excess <= 0) return
-    pending = pending.slice(excess)
-    stats.droppedActivities += excess
+    const excessCount = pending.length - PENDING_ACTIVITIES_MAX
+    if (excessCount <= 0) return
+    pending = pending.slice(excessCount)
+    stats.droppedActivities += excessCount
   }
 
   class Transaction implements JournalTransaction {

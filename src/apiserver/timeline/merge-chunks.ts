@@ -216,10 +216,10 @@ export function limitRecords(
   const drops = new Map<string, { atMs: number; count: number }>()
   const remaining = records.filter((record) => {
     const owner = ownerOf(record)
-    const excess = (counts.get(owner) ?? 0) - volumeRecordsMax
+    const excessCount = (counts.get(owner) ?? 0) - volumeRecordsMax
     const isCreation = isChange(record) && record.verb === 'create'
-    if (excess <= 0 || isCreation) return true
-    counts.set(owner, volumeRecordsMax + excess - 1)
+    if (excessCount <= 0 || isCreation) return true
+    counts.set(owner, volumeRecordsMax + excessCount - 1)
     const drop = drops.get(owner) ?? { atMs: 0, count: 0 }
     drops.set(owner, { atMs: timeOf(record), count: drop.count + ('dropped' in record ? record.count : 1) })
     return false
@@ -238,18 +238,18 @@ async function deleteExcess(
 ): Promise<number> {
   let bytes = [...segments.values()].reduce((sum, size) => sum + size, 0)
   let count = segments.size
-  const excess: string[] = []
+  const excessKeys: string[] = []
   for (const key of [...segments.keys()].sort()) {
     if (bytes <= limits.bytes && count <= limits.segments) break
-    excess.push(key)
+    excessKeys.push(key)
     bytes -= segments.get(key)!
     count--
   }
-  for (let index = 0; index < excess.length; index += MERGED_CHUNKS_MAX) {
-    const keys = excess.slice(index, index + MERGED_CHUNKS_MAX)
+  for (let index = 0; index < excessKeys.length; index += MERGED_CHUNKS_MAX) {
+    const keys = excessKeys.slice(index, index + MERGED_CHUNKS_MAX)
     await store.transact(() => keys.map((key) => ({ delete: key })))
   }
-  return excess.length
+  return excessKeys.length
 }
 
 function registerMetrics({ journal, registry }: MaintainOptions, segments: ReadonlyMap<string, number>) {

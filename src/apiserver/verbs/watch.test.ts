@@ -34,7 +34,7 @@ describe('a watch', () => {
     expect(summaryOf(watch.events).at(-1)).toBe(`ADDED c ${versionOf(c)}`)
   })
 
-  it('SYS-3 resumes at the last received version without gaps and duplicates', async () => {
+  it('SYS-3 resumes at the last received version without gaps or duplicates', async () => {
     api = await createServerFixture()
     const start = api.store.revision
     const observedVersions: string[] = []

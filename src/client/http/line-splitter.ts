@@ -14,7 +14,7 @@ export class LineSplitter {
     this.#bytesMax = bytesMax
   }
 
-  /** Returns the lines that `chunk` completes, without newlines and empty lines. */
+  /** Returns the lines that `chunk` completes, without newlines or empty lines. */
   push(chunk: Buffer): string[] {
     const lines: string[] = []
     let start = 0

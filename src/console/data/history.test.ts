@@ -87,7 +87,7 @@ describe('createHistory', () => {
     expect(paths).toEqual(['/apis/stowage.dev/v1/operations?limit=500'])
   })
 
-  it('returns null for values that a server without a journal and controllers does not measure', async () => {
+  it('returns null for values that a server without a journal or controllers does not measure', async () => {
     const { history, sampleAfter } = createFixture((path) =>
       path.startsWith('/metrics') ? { status: 200, text: '' } : operations,
     )

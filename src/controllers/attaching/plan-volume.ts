@@ -87,7 +87,7 @@ function planDetach({ attachment, node, isMounted, deletedForMs }: AttachmentVie
     case 'lost': // its pods may still be running and writing, no matter how long the node has been silent
       return {
         do: 'wait',
-        message: `node ${nodeName} is not ready and may still have the volume mounted; once its machine is off: stowage node fence ${nodeName} --confirm-off`,
+        message: `node ${nodeName} is not ready and may still have the volume mounted; after its machine is powered off, run: stowage node fence ${nodeName} --confirm-off`,
         target: waitTarget,
       }
     case 'deleted': {

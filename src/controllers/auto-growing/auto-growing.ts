@@ -27,7 +27,7 @@ import {
 import { AUTO_GROW, AUTO_GROWN, type AutoGrowPlan, findPolicy, planAutoGrowth } from '../../volumes/auto-grow.ts'
 import type { Claim } from '../../volumes/matching.ts'
 import type { UsageByClaim } from '../../volumes/volume-usage.ts'
-import { findShortage } from '../expanding/free-capacity.ts'
+import { explainShortage } from '../expanding/free-capacity.ts'
 
 export interface AutoGrowingOptions extends ControllerDeps {
   /** Returns the nodes' measurements of mounted volumes. */
@@ -73,7 +73,7 @@ export function createAutoGrowingController(options: AutoGrowingOptions): AutoGr
     const tracksCapacity = drivers.get({ name: volume?.spec?.csi?.driver ?? '' })?.spec.storageCapacity
     if (!volume || !tracksCapacity) return undefined
     const className = volume.spec?.storageClassName
-    return findShortage(
+    return explainShortage(
       volume,
       target,
       capacities.list().filter(({ storageClassName }) => storageClassName === className),

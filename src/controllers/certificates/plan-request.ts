@@ -145,7 +145,7 @@ function validityOf({ spec }: CertificateSigningRequest, nowMs: number): Validit
   return { notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: lifetimeMs < SHORT_LIFETIME_MS ? endMs : endMs - BACKDATE_MS }
 }
 
-/** Returns when the request is deleted: an hour after the decision, or a day after its creation if it is still pending. */
+/** Returns the time at which the request is deleted: an hour after the decision, or a day after its creation if it is still pending. */
 function deletionTimeOf({ metadata, status }: CertificateSigningRequest): number {
   const createdMs = Date.parse(metadata.creationTimestamp ?? '')
   const isFinished =

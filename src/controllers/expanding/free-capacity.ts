@@ -30,13 +30,13 @@ export function createFreeCapacity({ driverName, csiDrivers, capacities }: FreeC
   return {
     shortageFor(volume, target) {
       if (!csiDrivers.get({ name: driverName })?.spec.storageCapacity) return undefined
-      return findShortage(volume, target, capacities.byIndex(BY_CLASS, volumeClassName(volume)))
+      return explainShortage(volume, target, capacities.byIndex(BY_CLASS, volumeClassName(volume)))
     },
   }
 }
 
 /** Compares the growth with the largest free capacity of the topologies from which the volume is accessible. */
-export function findShortage(volume: Volume, target: string, capacities: readonly Capacity[]): string | undefined {
+export function explainShortage(volume: Volume, target: string, capacities: readonly Capacity[]): string | undefined {
   const growthBytes = quantityToBytes(target) - quantityToBytes(volume.spec?.capacity?.storage ?? '0')
   if (growthBytes <= 0n) return undefined
   const topologies = topologiesOf(volume)

@@ -435,7 +435,7 @@ describe("modifying a class together with the claim's own amounts", () => {
     },
   )
 
-  it('PIO-4 reports the amounts that a new class sets as capacity, without allocated resources and their statuses', async () => {
+  it('PIO-4 reports the amounts that a new class sets as capacity, without allocated resources or their statuses', async () => {
     fixture = await createModifyingFixture()
     await fixture.createClass('fast', { tier: 'hot', iops: '1000', throughput: '80' })
     await fixture.createClass('slow', { tier: 'cold', iops: '100' })

@@ -62,8 +62,9 @@ function recordNameWait(
   { claim, volumeName }: ClaimSituation,
   context: ProvisioningContext,
 ): void {
-  const wait = action.do === 'releaseIntent' ? action.next : action
-  if (wait.do === 'wait' && wait.forVolume !== undefined) context.claimsByTakenName.set(volumeName, keyOfObject(claim))
+  const nextAction = action.do === 'releaseIntent' ? action.next : action
+  if (nextAction.do === 'wait' && nextAction.forVolume !== undefined)
+    context.claimsByTakenName.set(volumeName, keyOfObject(claim))
   else context.claimsByTakenName.delete(volumeName)
 }
 

@@ -24,7 +24,7 @@ export function selectClaim(
   if (storageClass.provisioner !== provisionerName) return { is: 'notAssigned' }
   if (isDelayed(storageClass) && !annotationOf(claim, SELECTED_NODE)) {
     const { name } = storageClass.metadata
-    return { is: 'waiting', message: `class "${name}" waits for a pod, and no node has been selected yet` }
+    return { is: 'waiting', message: `class "${name}" waits for a pod, but no node has been selected yet` }
   }
   return { is: 'selected', storageClass }
 }

@@ -45,7 +45,7 @@ export function isSameStatus(stored: StatefulSetStatus | undefined, status: Stat
   return jsonEquals(withoutZeros(stored ?? {}), withoutZeros(status))
 }
 
-/** Returns when the next ready pod becomes available, or undefined if all ready pods are. */
+/** Returns the time at which the next ready pod becomes available, or undefined if all ready pods are. */
 export function nextAvailabilityMs({
   set,
   pods,

@@ -12,7 +12,7 @@ const findReadyCondition = ({ status }: Readonly<Pod>) =>
 export const isRunningAndReady = (pod: Readonly<Pod>): boolean =>
   pod.status?.phase === 'Running' && findReadyCondition(pod) !== undefined
 
-/** Returns when the pod has been ready for minReadySeconds, or undefined if it is not ready. */
+/** Returns the time at which the pod has been ready for minReadySeconds, or undefined if it is not ready. */
 export function availableAtMs(pod: Readonly<Pod>, minReadySeconds: number): number | undefined {
   const condition = findReadyCondition(pod)
   if (!condition) return undefined

@@ -64,7 +64,7 @@ export function renameGroup(group: NodeGroup, name: string): NodeGroup {
   return { name, node, csiNode, capacities }
 }
 
-/** Returns a group of nodes like an existing node without its pods and volumes. Returns undefined if the node does not exist. */
+/** Returns a group of nodes like an existing node without its pods or volumes. Returns undefined if the node does not exist. */
 export function groupLike(nodeName: string, snapshot: Snapshot): NodeGroup | undefined {
   const node = snapshot.nodes.find(({ metadata }) => metadata.name === nodeName)
   if (!node) return undefined

@@ -27,7 +27,7 @@ interface RoundRules {
 
 export interface Run {
   readonly result: SimulationResult
-  readonly addedNodes: number
+  readonly addedNodeCount: number
 }
 
 const PODS_PER_PAUSE = 32
@@ -66,7 +66,7 @@ export async function runSimulation(scenario: Scenario, rules: RoundRules, optio
   for (const [index, pod] of queue.entries()) {
     if (index % PODS_PER_PAUSE === 0) await pause()
     placePod(pod)
-    onProgress?.({ completedPods: index + 1, totalPods: queue.length, round: rules.round })
+    onProgress?.({ completedPodCount: index + 1, totalPodCount: queue.length, round: rules.round })
   }
 
   function placePod(pod: StoredPod): void {
@@ -101,7 +101,7 @@ export async function runSimulation(scenario: Scenario, rules: RoundRules, optio
     quotas: created.quotaUsage,
     notes: [...notes],
   }
-  return { result, addedNodes: adder?.names.size ?? 0 }
+  return { result, addedNodeCount: adder?.names.size ?? 0 }
 }
 
 /** Pods of a higher priority first, otherwise in the given order, as in the scheduler's queue. */

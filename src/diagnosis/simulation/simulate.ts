@@ -14,8 +14,8 @@ export interface SimulationOptions {
 }
 
 export interface SimulationProgress {
-  readonly completedPods: number
-  readonly totalPods: number
+  readonly completedPodCount: number
+  readonly totalPodCount: number
   /** Above 1 while the simulation verifies the number of nodes that the pods need. */
   readonly round: number
 }
@@ -33,15 +33,15 @@ export async function simulate(scenario: Scenario, options: SimulationOptions): 
   if (!group || nodeCount !== undefined)
     return toResult(await runSimulation(scenario, { nodeCount: nodeCount ?? 0, canGrow: false, round: 1 }, options))
   const grown = await runSimulation(scenario, { nodeCount: 0, canGrow: true, round: 1 }, options)
-  if (grown.addedNodes === 0) return toResult(grown)
+  if (grown.addedNodeCount === 0) return toResult(grown)
   for (let extra = 0; extra <= EXTRA_NODES_MAX; extra++) {
-    const rules = { nodeCount: grown.addedNodes + extra, canGrow: false, round: extra + 2 }
+    const rules = { nodeCount: grown.addedNodeCount + extra, canGrow: false, round: extra + 2 }
     const verified = await runSimulation(scenario, rules, options)
     if (verified.result.rejected.length <= grown.result.rejected.length) return toResult(verified, true)
   }
   return toResult(grown, true)
 
-  function toResult({ result, addedNodes }: Run, isSearched = nodeCount === undefined): SimulationResult {
-    return group ? { ...result, nodeGroup: { name: group.name, nodes: addedNodes, isSearched } } : result
+  function toResult({ result, addedNodeCount }: Run, isSearched = nodeCount === undefined): SimulationResult {
+    return group ? { ...result, nodeGroup: { name: group.name, nodes: addedNodeCount, isSearched } } : result
   }
 }

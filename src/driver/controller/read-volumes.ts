@@ -38,13 +38,13 @@ export async function validateCapabilities(request: ValidateVolumeCapabilitiesRe
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.volumeCapabilities.length === 0) throw missingField('volume_capabilities')
   const volume = getVolumeRecord(driver, request.volumeId)
-  const message = findUnsupportedReason(request, volume, driver)
+  const message = explainUnsupported(request, volume, driver)
   if (message !== undefined) return { message }
   const { volumeContext, volumeCapabilities, parameters, mutableParameters } = request
   return { confirmed: { volumeContext, volumeCapabilities, parameters, mutableParameters } }
 }
 
-function findUnsupportedReason(
+function explainUnsupported(
   { volumeCapabilities, parameters, mutableParameters }: ValidateVolumeCapabilitiesRequest,
   volume: VolumeRecord,
   driver: DriverContext,

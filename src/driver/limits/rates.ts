@@ -33,7 +33,7 @@ export function parseThroughput(text: string): number {
   }
   if (bytes > 0 && bytes < THROUGHPUT_BYTES_MIN) {
     throw invalid(
-      `throughput ${quote(text)} is below ${THROUGHPUT_BYTES_MIN}B/s, the smallest limit, and is not 0 (no limit).`,
+      `throughput ${quote(text)} is below ${THROUGHPUT_BYTES_MIN}B/s, the smallest limit, but is not 0 (no limit).`,
     )
   }
   return bytes

@@ -23,7 +23,7 @@ const ATTACHED_BYTES_MAX = 256 * 1024
 const SLOW_CLIENT_MS_MAX = 10_000
 
 export interface ContainerInputs {
-  /** Opens the input for a new process. Returns undefined for a container without stdin and terminal: its input is empty. */
+  /** Opens the input for a new process. Returns undefined for a container without stdin or a terminal: its input is empty. */
   open(files: RunFiles, container: Readonly<Container>): Promise<FileHandle | undefined>
   attach(container: AttachedContainer, options: AttachOptions): ContainerProcess
   /** Ends the input of runs in this directory whose container has stdinOnce. */

@@ -94,7 +94,7 @@ export function createCsiNodeWriter({ client, nodeName, clock, recordEvent }: Cs
 
   async function writeLabels({ name, nodeId, topology }: DriverNodeInfo): Promise<void> {
     const currentNode = await client.get(nodeKind, ref)
-    const conflict = findLabelConflict(currentNode, name, topology)
+    const conflict = describeLabelConflict(currentNode, name, topology)
     if (conflict) {
       await writeConflict(currentNode, name, conflict).catch((error: unknown) => {
         if (isConflict(error)) throw error // otherwise the next registration writes the condition
@@ -187,7 +187,7 @@ function toCsiNodeDriver({ name, nodeId, topology, maxVolumes }: DriverNodeInfo)
 }
 
 /** Returns a message if the topology of the driver contradicts the node's labels, otherwise undefined. */
-function findLabelConflict(
+function describeLabelConflict(
   { metadata }: Readonly<Node>,
   driverName: string,
   topology: DriverNodeInfo['topology'],

@@ -61,7 +61,7 @@ export function checkAccountTokenSettings(settings: AccountTokenSettings): Accou
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
   if (url?.protocol !== 'https:' || url.search !== '' || url.hash !== '') {
     throw new UsageError(
-      `--service-account-issuer ${JSON.stringify(issuer)}: expected an https URL without query and fragment`,
+      `--service-account-issuer ${JSON.stringify(issuer)}: expected an https URL without query or fragment`,
     )
   }
   if (lifetimeMsMax < LIFETIME_MS_MIN || lifetimeMsMax > LIFETIME_MS_MAX) {

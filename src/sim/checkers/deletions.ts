@@ -49,7 +49,7 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
 
   function updateProtection(name: string): void {
     const volume = view.volumes.get(name)
-    const reason = volume && findProtectionReason(volume, view)
+    const reason = volume && explainProtection(volume, view)
     if (reason === undefined) protections.delete(name)
     else protections.set(name, { reason, sinceMs: protections.get(name)?.sinceMs ?? simulation.nowMs })
   }
@@ -79,7 +79,7 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
   }
 }
 
-function findProtectionReason({ metadata: { name = '' }, spec }: ObjectOf<'volume'>, view: View): string | undefined {
+function explainProtection({ metadata: { name = '' }, spec }: ObjectOf<'volume'>, view: View): string | undefined {
   if (spec?.persistentVolumeReclaimPolicy !== 'Delete') return `has the policy ${spec?.persistentVolumeReclaimPolicy}`
   for (const claim of view.claims.values()) {
     if (isBound(claim) && claim.spec?.volumeName === name) return `is bound to the claim ${keyOfObject(claim)}`

@@ -72,7 +72,10 @@ function generate({ rng, setup, count, times, kinds: allKinds, prefix }: Targete
   return steps
 }
 
-/** Returns when the fault starts. In a plan with a steady period, disruptive faults come before it and most others in it. */
+/**
+ * Returns the time at which the fault starts. In a plan with a steady period, disruptive faults come before it and most others in
+ * it.
+ */
 function chooseStartMs({ isDisruptive }: TargetedFault, rng: Rng, { untilMs, steadyStartMs }: TargetedTimes): number {
   const lastMs = Math.max(0, untilMs - TARGETED_MS)
   const boundaryMs = Math.min(lastMs, Math.max(0, steadyStartMs - (isDisruptive ? TARGETED_MS : 0)))

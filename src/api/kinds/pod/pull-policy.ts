@@ -1,7 +1,7 @@
 // Computes the default image pull policy from an image reference, and validates image pull policies.
 import type { FieldErrors } from '../../field-errors.ts'
 
-/** Returns Always for the tag latest and for a name without tag and digest, and IfNotPresent otherwise. */
+/** Returns Always for the tag latest and for a name without a tag or digest, and IfNotPresent otherwise. */
 export function defaultPullPolicy(image: string): 'Always' | 'IfNotPresent' {
   const [name = '', digest] = image.split('@')
   const repository = name.slice(name.lastIndexOf('/') + 1)

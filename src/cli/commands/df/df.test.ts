@@ -229,7 +229,7 @@ describe('stowage df', () => {
 
   it('PLUS-12 prints what automatic growth would do, and changes nothing', async () => {
     const nothing = await runDf('-A', '--would-grow')
-    expect(nothing.out).toBe('No claim has the annotation stowage.dev/auto-grow, and no class of one.\n')
+    expect(nothing.out).toBe('Neither a claim nor the class of a claim has the annotation stowage.dev/auto-grow.\n')
     const annotate = async (path: string, policy: string) => {
       const metadata = { annotations: { 'stowage.dev/auto-grow': policy } }
       expect((await program.api.patch(path, { metadata }, 'merge')).status).toBe(200)

@@ -2,7 +2,7 @@
 // the controller (volumes/auto-grow.ts) and writes nothing. Quotas are checked by the server when the controller writes.
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import { keyOfObject } from '../../../client/index.ts'
-import { findShortage } from '../../../controllers/expanding/free-capacity.ts'
+import { explainShortage } from '../../../controllers/expanding/free-capacity.ts'
 import { findPolicy, planAutoGrowth } from '../../../volumes/auto-grow.ts'
 import type { UsageReport } from '../../../volumes/read-usage.ts'
 import { claimCapacity } from '../../../volumes/sizes.ts'
@@ -51,7 +51,7 @@ export function planGrowth(lists: SpaceLists, usage: UsageReport, nowMs: number)
       policy: found.policy,
       usage: measured,
       allowsExpansion: storageClass?.allowVolumeExpansion === true,
-      shortageFor: (target) => volume && findShortage(volume, target, capacities),
+      shortageFor: (target) => volume && explainShortage(volume, target, capacities),
       nowMs,
     })
     const to = plan.do === 'grow' || plan.do === 'lower' ? { to: plan.to } : {}
@@ -67,7 +67,8 @@ const COLORS: Readonly<Partial<Record<GrowthEntry['action'], Color>>> = {
 }
 
 export function formatGrowth(entries: readonly GrowthEntry[], hasColors: boolean): string {
-  if (entries.length === 0) return 'No claim has the annotation stowage.dev/auto-grow, and no class of one.\n'
+  if (entries.length === 0)
+    return 'Neither a claim nor the class of a claim has the annotation stowage.dev/auto-grow.\n'
   const rows = entries.map(({ namespace, claim, capacity, used, action, to, message }) => [
     namespace,
     claim,

@@ -54,7 +54,7 @@ export interface GrowFlags extends BulkFlags {
 const PARALLEL_MAX = 100
 
 export function readUndoRequest(names: readonly string[], flags: GrowFlags): UndoRequest {
-  if (flags.to !== undefined || flags.by !== undefined) throw new UsageError('Set --undo without --to and --by.')
+  if (flags.to !== undefined || flags.by !== undefined) throw new UsageError('Set --undo without --to or --by.')
   return { ...readBulkFlags(flags, { parallelMax: PARALLEL_MAX }), names, intervalMs: 0 }
 }
 

@@ -18,7 +18,7 @@ import {
   type StartResult,
   startClaim,
 } from '../../bulk/index.ts'
-import { checkGrowth, findRejectedAttempt, type GrowPlan, type GrowTarget, planGrowth } from './plan.ts'
+import { checkGrowth, type GrowPlan, type GrowTarget, identifyRejectedAttempt, planGrowth } from './plan.ts'
 import { encodeRecord, GROW_RECORD, recordOf } from './record.ts'
 
 export const FIELD_MANAGER = 'stowage-grow'
@@ -53,7 +53,7 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
           case 'nothing':
             return createGrownStatus(currentPlan)
           case 'follow':
-            earlierAttempt = findRejectedAttempt(currentClaim)
+            earlierAttempt = identifyRejectedAttempt(currentClaim)
             return 'follow'
           case 'grow':
             return () => writeSize(client, currentClaim, currentPlan, { signal })
@@ -64,7 +64,7 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
       if (
         status.is === 'failed' &&
         currentClaim &&
-        findRejectedAttempt(currentClaim) === earlierAttempt &&
+        identifyRejectedAttempt(currentClaim) === earlierAttempt &&
         earlierAttempt !== undefined
       ) {
         return { is: 'working', message: `waiting for the next attempt: ${status.message}` }

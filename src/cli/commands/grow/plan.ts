@@ -122,7 +122,7 @@ const sizeOf = (claim: Claim): string => (capacityOf(claim) === '0' ? requestOf(
 const maxQuantity = (a: string, b: string): string => (compareQuantities(a, b) >= 0 ? a : b)
 
 /** Returns a text that identifies the last attempt if the driver has rejected it, otherwise undefined. */
-export function findRejectedAttempt(claim: Claim): string | undefined {
+export function identifyRejectedAttempt(claim: Claim): string | undefined {
   if (!isInfeasible(claim)) return undefined
   const { allocatedResources, allocatedResourceStatuses, conditions } = claim.status ?? {}
   return JSON.stringify([allocatedResources, allocatedResourceStatuses, conditions])

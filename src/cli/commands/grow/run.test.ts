@@ -241,7 +241,7 @@ describe('stowage grow', () => {
     expect(output).toContain('default/a  unchanged  it has 20Gi')
     expect([await requestOf('a'), await requestOf('b')]).toEqual(['20Gi', '10Gi'])
     expect(await readRecord('b')).toBeNull()
-    expect(() => readUndoRequest([], { ...flags, to: '1Gi' })).toThrow('Set --undo without --to and --by.')
+    expect(() => readUndoRequest([], { ...flags, to: '1Gi' })).toThrow('Set --undo without --to or --by.')
   })
 
   it('PLUS-13 continues after failures up to --max-failures', async () => {

@@ -14,11 +14,11 @@ import type { Cluster } from './cluster.ts'
 import type { DriverProcess, DriverVolume, Inventory } from './inventory.ts'
 import type { Machine } from './machine.ts'
 import {
-  findLostOwner,
+  explainLostOwner,
+  explainSnapshotOwner,
+  explainVolumeOwner,
   findLostVolumes,
   findProvisioningClaims,
-  findSnapshotOwner,
-  findVolumeOwner,
   handleOfContent,
   type Owners,
 } from './owners.ts'
@@ -150,9 +150,9 @@ function findOrphans({ inventory, cluster, machine, owners, options }: OrphanInp
       const { handle, sizeBytes } = volume
       const details = machine.details.get(handle)
       const identity = { driver, handle, ...(details ? { name: details.name } : {}) }
-      const notDeletedBecause = findLostOwner(identity, lostVolumes, options)
+      const notDeletedBecause = explainLostOwner(identity, lostVolumes, options)
       const leftBecause =
-        findVolumeOwner(identity, owners, options) ??
+        explainVolumeOwner(identity, owners, options) ??
         explainInUse(volume, machine) ??
         explainGracePeriod(details?.createdAtMs, options)
       return {
@@ -306,7 +306,7 @@ function findSnapshotDifferences(
   if (!snapshots || !contents) return []
   const driverContents = contents.filter(({ spec }) => spec?.driver === driver)
   const knownHandles = new Set(driverContents.map(handleOfContent))
-  const owner = findSnapshotOwner(driver, cluster)
+  const ownerReason = explainSnapshotOwner(driver, cluster)
   const orphans = [...snapshots.values()].filter(({ handle }) => !knownHandles.has(handle))
   const missing = driverContents.filter((content) => {
     const handle = handleOfContent(content)
@@ -315,7 +315,7 @@ function findSnapshotDifferences(
   return [
     ...orphans.map(({ handle, sourceHandle, sizeBytes, createdAt, groupId }): Leak => {
       const leftBecause =
-        owner ??
+        ownerReason ??
         (groupId ? `it belongs to the group snapshot ${groupId}, which is deleted as a whole` : undefined) ??
         explainGracePeriod(createdAt === undefined ? undefined : Date.parse(createdAt), options)
       return {

@@ -82,14 +82,17 @@ export async function readInventories(
   const names = [...new Set(processes.map(({ facts }) => facts.name))].sort()
   return Promise.all(
     names.map(async (driver) => {
-      const own = processes.filter(({ facts }) => facts.name === driver)
-      const canAll = (capability: ControllerCapability) => own.every(({ facts }) => facts.controller.has(capability))
+      const driverProcesses = processes.filter(({ facts }) => facts.name === driver)
+      const canAll = (capability: ControllerCapability) =>
+        driverProcesses.every(({ facts }) => facts.controller.has(capability))
       return {
         driver,
-        processes: own,
-        volumes: canAll('LIST_VOLUMES') ? await readEach(own, (process) => listVolumes(process, options)) : undefined,
+        processes: driverProcesses,
+        volumes: canAll('LIST_VOLUMES')
+          ? await readEach(driverProcesses, (process) => listVolumes(process, options))
+          : undefined,
         snapshots: canAll('LIST_SNAPSHOTS')
-          ? await readEach(own, (process) => listSnapshots(process, options))
+          ? await readEach(driverProcesses, (process) => listSnapshots(process, options))
           : undefined,
       }
     }),

@@ -96,7 +96,7 @@ export interface OwnerOptions {
 }
 
 /** Returns why the volume may belong to an operation in progress, or undefined. */
-export function findVolumeOwner(
+export function explainVolumeOwner(
   volume: OwnedVolume,
   owners: Owners,
   { namedHandles }: OwnerOptions,
@@ -153,7 +153,7 @@ export function findLostVolumes(driver: string, { claims, attachments, classes, 
 }
 
 /** Returns why the volume may be that of a lost PV, or undefined. An unknown relation does not count for a named handle. */
-export function findLostOwner(
+export function explainLostOwner(
   volume: OwnedVolume,
   lostVolumes: readonly LostVolume[],
   { namedHandles }: OwnerOptions,
@@ -172,7 +172,10 @@ export function findLostOwner(
 }
 
 /** Returns why the snapshot may belong to a content whose snapshot is being created, or undefined. */
-export function findSnapshotOwner(driver: string, { contents = [], missingOwnerRules }: Cluster): string | undefined {
+export function explainSnapshotOwner(
+  driver: string,
+  { contents = [], missingOwnerRules }: Cluster,
+): string | undefined {
   const content = contents.find(({ spec, status }) => spec?.driver === driver && !handleOfContent({ spec, status }))
   if (content)
     return `it may belong to the VolumeSnapshotContent ${content.metadata.name}, whose snapshot is not created yet`

@@ -18,7 +18,7 @@ import {
   checkMove,
   classLabel,
   finalClassOf,
-  findRejectedAttempt,
+  identifyRejectedAttempt,
   type MovePlan,
   type Operation,
   planMove,
@@ -54,7 +54,7 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
       startClaim(client, claim, signal, (currentClaim) => {
         const plan = planMove(currentClaim, operation)
         if (plan.do === 'follow') {
-          earlierAttempt = findRejectedAttempt(currentClaim)
+          earlierAttempt = identifyRejectedAttempt(currentClaim)
           return 'follow'
         }
         return plan.do === 'move' ? () => writeClass(client, currentClaim, plan, { signal }) : createUnmovedStatus(plan)
@@ -64,7 +64,7 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
       if (
         status.is === 'failed' &&
         currentClaim &&
-        findRejectedAttempt(currentClaim) === earlierAttempt &&
+        identifyRejectedAttempt(currentClaim) === earlierAttempt &&
         attributesClassNameOf(currentClaim) === finalClass
       ) {
         return { is: 'working', message: `waiting for the next attempt: ${status.message}` }

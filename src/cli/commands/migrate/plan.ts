@@ -84,7 +84,7 @@ export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
 }
 
 /** Returns a text that identifies the last attempt if the driver has rejected it, otherwise undefined. */
-export function findRejectedAttempt({ status }: Claim): string | undefined {
+export function identifyRejectedAttempt({ status }: Claim): string | undefined {
   if (status?.modifyVolumeStatus?.status !== 'Infeasible') return undefined
   const condition = status.conditions?.find(({ type }) => type === 'ModifyVolumeError')
   return JSON.stringify([status.modifyVolumeStatus, condition])

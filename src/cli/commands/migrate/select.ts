@@ -84,7 +84,7 @@ function describeOperations(
 function checkCount(claims: readonly Claim[]): readonly Claim[] {
   if (claims.length <= CLAIMS_MAX) return claims
   throw new Error(
-    `${claims.length} claims are selected, and one operation moves at most ${CLAIMS_MAX}; select fewer with --selector or --namespace.`,
+    `${claims.length} claims are selected, but one operation moves at most ${CLAIMS_MAX}; select fewer with --selector or --namespace.`,
   )
 }
 

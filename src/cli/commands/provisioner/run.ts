@@ -49,7 +49,7 @@ export async function releaseIntents(
     intentLease: { namespace: await resolveLeaseNamespace(run), name: intentLease(driver) },
     signal: run.signal,
   })
-  run.write(`Removed the intents of Stowage for ${released.length} claims of ${driver}.\n`)
+  run.write(`Removed the intents of Stowage for ${countClaims(released.length)} of ${driver}.\n`)
   if (unreleased.length === 0) return
   const nameOptions = {
     volumeNamePrefix: run.settings.volumeNamePrefix,
@@ -59,8 +59,8 @@ export async function releaseIntents(
     ({ key, uid, intent }) => `  ${key}: volume ${volumeNameOf(uid, nameOptions)}, ${intent}`,
   )
   throw new Error(
-    `${unreleased.length} claims are deleted, and their volumes may exist in the storage. Start the provisioner of Stowage again ` +
-      'until it has deleted them, or look for each volume in the storage, delete it, and remove the record that is listed with it:\n' +
+    `${countClaims(unreleased.length)} ${unreleased.length === 1 ? 'is' : 'are'} deleted, but volumes may still exist in the storage. Start the ` +
+      'provisioner of Stowage again until it has deleted the volumes, or look for each volume in the storage, delete it, and remove the record that is listed with it:\n' +
       lines.join('\n'),
   )
 }
@@ -146,3 +146,5 @@ function capacityOwner({ capacityOwnerrefLevel: level }: ProvisionerSettings, en
 
 const writeLimit = ({ kubeApiCapacityQps: perSecond, kubeApiCapacityBurst: burst }: ProvisionerSettings) =>
   perSecond === -1 ? undefined : { perSecond, burst }
+
+const countClaims = (count: number): string => `${count} claim${count === 1 ? '' : 's'}`

@@ -51,7 +51,7 @@ export function requireNoForeignMounts({ foreignMounts }: Pick<MachineState, 'fo
   const [mount] = foreignMounts
   if (!mount) return
   throw new Error(
-    `${mount.source} is mounted at ${mount.target}, and Stowage has not mounted it. Unmount it first; nothing was deleted.`,
+    `${mount.source} is mounted at ${mount.target}, but Stowage has not mounted it. Unmount it first; nothing was deleted.`,
   )
 }
 

@@ -139,14 +139,14 @@ function createProgress({ clock, progressOutput: output }: Pick<SimulateDeps, 'c
   let round = 0
   let progress: WorkProgress | undefined
   return {
-    show({ completedPods, totalPods, round: currentRound }: SimulationProgress): void {
+    show({ completedPodCount, totalPodCount, round: currentRound }: SimulationProgress): void {
       if (currentRound !== round) {
         progress?.finish()
         round = currentRound
         const title = round === 1 ? 'Placing pods' : `Placing pods, round ${round}`
-        progress = createWorkProgress({ title, unit: 'pods', total: totalPods, clock, output })
+        progress = createWorkProgress({ title, unit: 'pods', total: totalPodCount, clock, output })
       }
-      progress?.set(completedPods)
+      progress?.set(completedPodCount)
     },
     finish: () => progress?.finish(),
   }

@@ -213,7 +213,7 @@ function stepsOf({ claim, volume, attachments, pods }: RelatedObjects): Timeline
   }).sort((a, b) => Date.parse(a.time) - Date.parse(b.time))
 }
 
-/** Returns when a manager last wrote a field of the status. */
+/** Returns the time at which a manager last wrote a field of the status. */
 function timeOfField({ metadata }: Readonly<Stored>, field: string): string | undefined {
   return metadata.managedFields?.find(({ fieldsV1 }) => {
     const status = (fieldsV1 as { readonly 'f:status'?: object } | undefined)?.['f:status']

@@ -153,7 +153,7 @@ function describeVolume(volume: Volume): UnusedObject {
       ...common,
       ...removal,
       reason: 'DeletionPending',
-      message: `its claim ${claim} was deleted, and the driver has not deleted the volume yet`,
+      message: `its claim ${claim} was deleted, but the driver has not deleted the volume yet`,
     }
   return { ...common, ...removal, reason: 'ClaimLost', message: `its claim ${claim} does not exist` }
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { ClassRow } from '../rows/storage.ts'
 import { aClaim } from './claim.fixture.ts'
-import { attributesWrite, CLAIM_ACTIONS, deleteWrite, findRefusal, sizeWrite } from './claim-actions.ts'
+import { attributesWrite, CLAIM_ACTIONS, deleteWrite, explainRefusal, sizeWrite } from './claim-actions.ts'
 
 const storageClass: ClassRow = {
   uid: 'c',
@@ -26,38 +26,40 @@ const context = {
 
 it('SYS-13 allows a viewer no action, and names the missing permission', () => {
   for (const action of CLAIM_ACTIONS) {
-    const reason = findRefusal(action, { ...context, mayPatch: false, mayDelete: false })
+    const reason = explainRefusal(action, { ...context, mayPatch: false, mayDelete: false })
     expect(reason).toMatch(/permission to (patch|delete) persistentvolumeclaims in namespace shop/)
   }
 })
 
 it('allows no action before the permissions are known', () => {
   for (const action of CLAIM_ACTIONS)
-    expect(findRefusal(action, { ...context, mayPatch: undefined, mayDelete: undefined })).toBeDefined()
+    expect(explainRefusal(action, { ...context, mayPatch: undefined, mayDelete: undefined })).toBeDefined()
 })
 
 it('expands only a bound claim of a class that allows it', () => {
-  expect(findRefusal('expand', context)).toBeUndefined()
-  expect(findRefusal('expand', { ...context, claim: aClaim('data', { phase: 'Pending' }) })).toContain('Pending')
-  expect(findRefusal('expand', { ...context, storageClass: { ...storageClass, allowsExpansion: false } })).toContain(
+  expect(explainRefusal('expand', context)).toBeUndefined()
+  expect(explainRefusal('expand', { ...context, claim: aClaim('data', { phase: 'Pending' }) })).toContain('Pending')
+  expect(explainRefusal('expand', { ...context, storageClass: { ...storageClass, allowsExpansion: false } })).toContain(
     'does not allow',
   )
-  expect(findRefusal('expand', { ...context, storageClass: undefined })).toContain('could not be read')
-  expect(findRefusal('expand', { ...context, claim: aClaim('data', { deletedMs: 1 }) })).toContain('being deleted')
+  expect(explainRefusal('expand', { ...context, storageClass: undefined })).toContain('could not be read')
+  expect(explainRefusal('expand', { ...context, claim: aClaim('data', { deletedMs: 1 }) })).toContain('being deleted')
 })
 
 it('changes attributes only if the driver has another attributes class', () => {
-  expect(findRefusal('attributes', context)).toBeUndefined()
-  expect(findRefusal('attributes', { ...context, claim: aClaim('data', { attributesClass: 'gold' }) })).toContain(
+  expect(explainRefusal('attributes', context)).toBeUndefined()
+  expect(explainRefusal('attributes', { ...context, claim: aClaim('data', { attributesClass: 'gold' }) })).toContain(
     'no other',
   )
 })
 
 it('cancels only an unfinished expansion, and retries only a claim that is not ready', () => {
-  expect(findRefusal('cancel', context)).toContain('has the size')
-  expect(findRefusal('cancel', { ...context, claim: aClaim('data', { requestBytes: 20 * 1024 ** 3 }) })).toBeUndefined()
-  expect(findRefusal('retry', context)).toContain('nothing to retry')
-  expect(findRefusal('retry', { ...context, isReady: false })).toBeUndefined()
+  expect(explainRefusal('cancel', context)).toContain('has the size')
+  expect(
+    explainRefusal('cancel', { ...context, claim: aClaim('data', { requestBytes: 20 * 1024 ** 3 }) }),
+  ).toBeUndefined()
+  expect(explainRefusal('retry', context)).toContain('nothing to retry')
+  expect(explainRefusal('retry', { ...context, isReady: false })).toBeUndefined()
 })
 
 it('SYS-13 returns the equivalent kubectl command of each write', () => {

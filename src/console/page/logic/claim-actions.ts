@@ -29,7 +29,7 @@ interface ActionContext {
 }
 
 /** Returns why the action is not possible now, or undefined if it is. */
-export function findRefusal(action: ClaimActionName, context: ActionContext): string | undefined {
+export function explainRefusal(action: ClaimActionName, context: ActionContext): string | undefined {
   const { claim, mayPatch, mayDelete } = context
   const isAllowed = action === 'delete' ? mayDelete : mayPatch
   if (isAllowed === undefined) return 'Your permissions are being checked.'

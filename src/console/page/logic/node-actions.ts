@@ -41,7 +41,7 @@ export function backInServiceWrite(node: TaintedNode) {
 export const isOutOfService = ({ taints }: TaintedNode): boolean => taints.some(({ key }) => key === OUT_OF_SERVICE)
 
 /** Returns why the node cannot be marked as out of service, or undefined if it can. */
-export function findOutOfServiceRefusal(node: NodeRow, mayPatch: boolean | undefined): string | undefined {
+export function explainOutOfServiceRefusal(node: NodeRow, mayPatch: boolean | undefined): string | undefined {
   if (mayPatch === undefined) return 'Your permissions are being checked.'
   if (!mayPatch) return 'You need permission to patch nodes.'
   if (node.ready === 'True')

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { projectCsiNode, projectNode } from '../rows/cluster.ts'
 import { projectCapacity } from '../rows/storage.ts'
 import { aClaimView } from './claim.fixture.ts'
-import { backInServiceWrite, findOutOfServiceRefusal, outOfServiceWrite } from './node-actions.ts'
+import { backInServiceWrite, explainOutOfServiceRefusal, outOfServiceWrite } from './node-actions.ts'
 import { buildNodeViews, statusOfNode } from './node-view.ts'
 
 const GIB = 1024 ** 3
@@ -78,9 +78,9 @@ it.each([
 })
 
 it('SYS-13 allows marking a node as out of service only if it is not ready', () => {
-  expect(findOutOfServiceRefusal(aNode('n'), true)).toContain('damage')
-  expect(findOutOfServiceRefusal(aNode('n', 'Unknown'), false)).toContain('permission to patch nodes')
-  expect(findOutOfServiceRefusal(aNode('n', 'Unknown'), true)).toBeUndefined()
+  expect(explainOutOfServiceRefusal(aNode('n'), true)).toContain('damage')
+  expect(explainOutOfServiceRefusal(aNode('n', 'Unknown'), false)).toContain('permission to patch nodes')
+  expect(explainOutOfServiceRefusal(aNode('n', 'Unknown'), true)).toBeUndefined()
 })
 
 it('marks and unmarks a node without changing other taints', () => {

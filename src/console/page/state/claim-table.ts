@@ -142,7 +142,7 @@ const REFRESH_WHY_MS = 400
 /** Watches claims and pods, and reads usage and causes, while the component is mounted. */
 export function useClaimTable(): void {
   useEffect(() => {
-    const ends = [claims.use(), pods.use(), usageByClaim.use(), whyLines.use()]
+    const releases = [claims.use(), pods.use(), usageByClaim.use(), whyLines.use()]
     let timer: ReturnType<typeof setTimeout> | undefined
     const endRefresh = claims.onChange(({ before, after }) => {
       const isNotReady = (claim: ClaimRow | undefined) => claim !== undefined && claim.phase !== 'Bound'
@@ -153,7 +153,7 @@ export function useClaimTable(): void {
       }, REFRESH_WHY_MS)
     })
     return () => {
-      for (const end of ends) end()
+      for (const release of releases) release()
       endRefresh()
       clearTimeout(timer)
     }

@@ -124,9 +124,9 @@ type AnyCollection = Pick<WatchedCollection<never>, 'use' | 'version' | 'state'>
 /** Watches the collections while the component is mounted, and renders it again when they change. */
 export function useCollections(...collections: readonly AnyCollection[]): void {
   useEffect(() => {
-    const ends = collections.map((collection) => collection.use())
+    const releases = collections.map((collection) => collection.use())
     return () => {
-      for (const end of ends) end()
+      for (const release of releases) release()
     }
   }, collections as unknown[])
   for (const collection of collections) {

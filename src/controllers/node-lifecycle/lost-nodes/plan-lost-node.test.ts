@@ -116,7 +116,7 @@ describe('planLostNode', () => {
   const readyStatusOf = ({ node }: LostNodeFacts) =>
     node.status?.conditions?.find(({ type }) => type === 'Ready')?.status
 
-  it('PLUS-11 removes nothing unless the machine is confirmed to be off and silent, and plans Lost only without pods and attachments', () => {
+  it('PLUS-11 removes nothing unless the machine is confirmed to be off and silent, and plans Lost only without pods or attachments', () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const plan = planLostNode(given, OPTIONS)

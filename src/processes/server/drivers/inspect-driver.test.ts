@@ -44,7 +44,7 @@ describe('inspectDriver', () => {
     ])
   })
 
-  it('SYS-6 accepts an older driver without Probe and GetPluginCapabilities', async () => {
+  it('SYS-6 accepts an older driver without Probe or GetPluginCapabilities', async () => {
     const unimplemented = fail('UNIMPLEMENTED', 'unknown method')
     await fixture.serve({
       identity: { probe: unimplemented, getPluginCapabilities: unimplemented },

@@ -46,7 +46,7 @@ export function createDefaultPreemption(handle: PluginHandle): Plugin<never> {
     })
 
   /** Returns why the pod has to wait instead of preempting more pods, or undefined if it may preempt. */
-  function findWait(attempt: RejectedAttempt): string | undefined {
+  function explainWait(attempt: RejectedAttempt): string | undefined {
     const { pod, statuses } = attempt
     if (preemptors.has(pod.uid)) return TERMINATING_VICTIM
     const nodeName = cluster.nominatedPods.nodeOf(pod.key)
@@ -160,8 +160,8 @@ export function createDefaultPreemption(handle: PluginHandle): Plugin<never> {
       const nodes = resolvableNodes(statuses)
       if (nodes.length === 0) return undefined
       if (pod.pod.spec?.preemptionPolicy === 'Never') return { is: 'rejected', message: POLICY_NEVER }
-      const wait = findWait(attempt)
-      if (wait !== undefined) return { is: 'waiting', message: wait }
+      const waitReason = explainWait(attempt)
+      if (waitReason !== undefined) return { is: 'waiting', message: waitReason }
       const { candidates, statuses: results } = cluster.hasPodsBelow(pod.priority)
         ? findCandidates(attempt, nodes)
         : { candidates: [], statuses: new Map<NodeInfo, Status>() }

@@ -53,7 +53,7 @@ function changedMs({
   return Math.max(0, ...times)
 }
 
-/** Returns when the oldest of the reports was changed, or undefined if it is not known. */
+/** Returns the time at which the oldest of the reports was changed, or undefined if it is not known. */
 export function oldestChange(reports: readonly string[], ages: ReportAges): number | undefined {
   const times = reports.flatMap((report) => ages.get(report) ?? [])
   return times.length === 0 ? undefined : Math.min(...times)

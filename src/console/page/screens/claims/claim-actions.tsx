@@ -6,7 +6,7 @@ import { CancelDialog } from '../../actions/cancel-dialog.tsx'
 import { DeleteDialog } from '../../actions/delete-dialog.tsx'
 import { ExpandDialog } from '../../actions/expand-dialog.tsx'
 import { retryNow } from '../../actions/retry.ts'
-import { ACTION_LABELS, CLAIM_ACTIONS, type ClaimActionName, findRefusal } from '../../logic/claim-actions.ts'
+import { ACTION_LABELS, CLAIM_ACTIONS, type ClaimActionName, explainRefusal } from '../../logic/claim-actions.ts'
 import type { ClaimView } from '../../logic/claim-view.ts'
 import { attributesClasses, classes, useCollections } from '../../state/collections.ts'
 import { isAllowed } from '../../state/data.ts'
@@ -30,7 +30,7 @@ export function ClaimActions({ view }: { readonly view: ClaimView }) {
     isReady: view.status.tone === 'ok' && view.why === undefined,
   }
   const start = (action: ClaimActionName) => {
-    const reason = findRefusal(action, context)
+    const reason = explainRefusal(action, context)
     if (reason !== undefined) showToast(reason, 'warn')
     else if (action === 'retry') void retryNow({ kind: 'pvc', namespace, name })
     else open.value = action
@@ -46,7 +46,7 @@ export function ClaimActions({ view }: { readonly view: ClaimView }) {
     <>
       <fieldset class="drawer-actions" aria-label="Actions">
         {CLAIM_ACTIONS.map((action) => {
-          const reason = findRefusal(action, context)
+          const reason = explainRefusal(action, context)
           return (
             <button
               key={action}

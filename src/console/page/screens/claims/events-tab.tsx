@@ -22,9 +22,9 @@ export function EventsTab({ view }: { readonly view: ClaimView }) {
   const key = sources.map(({ uid }) => uid).join(' ')
   const collections = useMemo(() => sources.map(({ namespace, uid }) => eventsOf(namespace, uid)), [key])
   useEffect(() => {
-    const ends = collections.map((collection) => collection.use())
+    const releases = collections.map((collection) => collection.use())
     return () => {
-      for (const end of ends) end()
+      for (const release of releases) release()
     }
   }, [collections])
   for (const { version } of collections) void version.value

@@ -5,7 +5,7 @@ import { StatusIcon } from '../../components/status.tsx'
 import { pluralize } from '../../logic/format.ts'
 import {
   backInServiceWrite,
-  findOutOfServiceRefusal,
+  explainOutOfServiceRefusal,
   isOutOfService,
   outOfServiceWrite,
 } from '../../logic/node-actions.ts'
@@ -22,7 +22,7 @@ export function NodeActions({ view }: { readonly view: NodeView }) {
     ? mayPatch
       ? undefined
       : 'You need permission to patch nodes.'
-    : findOutOfServiceRefusal(node, mayPatch)
+    : explainOutOfServiceRefusal(node, mayPatch)
   const close = () => {
     isOpen.value = false
   }

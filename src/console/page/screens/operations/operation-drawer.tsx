@@ -6,7 +6,7 @@ import { retryNow } from '../../actions/retry.ts'
 import { Age, Until } from '../../components/age.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Status } from '../../components/status.tsx'
-import { findRefusal } from '../../logic/claim-actions.ts'
+import { explainRefusal } from '../../logic/claim-actions.ts'
 import { retryKindOf, statusOfOperation } from '../../logic/operations.ts'
 import { linkTo } from '../../logic/url.ts'
 import type { OperationRow } from '../../rows/cluster.ts'
@@ -85,7 +85,7 @@ function Actions({ operation }: { readonly operation: OperationRow }) {
   const view = objectKind === 'PersistentVolumeClaim' ? viewOfClaim(`${namespace}/${objectName}`) : undefined
   const noCancel = !view
     ? 'Only the growth of a claim can be cancelled.'
-    : findRefusal('cancel', {
+    : explainRefusal('cancel', {
         claim: view.claim,
         storageClass: undefined,
         attributesClasses: [],
