@@ -142,7 +142,16 @@ describe.skipIf(skipMessage)(`lost nodes${skipMessage ? ` (${skipMessage})` : ''
         inUse: status.volumesInUse,
       }),
     )
-    return [...pods, ...nodes, cluster.logs()].join('\n')
+    const claims = (await listObjects(cluster.server, 'claims')).map(({ metadata, spec, status }) =>
+      JSON.stringify({
+        name: metadata.name,
+        annotations: metadata.annotations,
+        finalizers: metadata.finalizers,
+        volume: spec.volumeName,
+        status,
+      }),
+    )
+    return [...claims, ...pods, ...nodes, cluster.logs()].join('\n')
   }
 
   const getNode = async (name: string) => (await cluster.server.call('GET', `/api/v1/nodes/${name}`)).json
@@ -240,7 +249,11 @@ describe.skipIf(skipMessage)(`lost nodes${skipMessage ? ` (${skipMessage})` : ''
         ratios.push(await loseAndReturn(node, loss))
         counts.set(loss, (counts.get(loss) ?? 0) + 1)
         await waitUntil(bothRunning, `all pods run after ${node} was ${loss}`)
-        await Promise.all(NODES.map((name) => load.pause(name)))
+        let isPaused = false
+        void Promise.all(NODES.map((name) => load.pause(name))).then(() => {
+          isPaused = true
+        })
+        await waitUntil(async () => isPaused, `no claim is being provisioned after ${node} was ${loss}`)
         let leftovers: string[] = []
         await waitUntil(async () => {
           leftovers = await findLeftovers(cluster)

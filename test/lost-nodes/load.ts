@@ -1,5 +1,6 @@
 // Creates and deletes claims on nodes in service, one after the other on each node, and counts those that were provisioned.
 import { setTimeout as pause } from 'node:timers/promises'
+import { SELECTED_NODE } from '../../src/volumes/names.ts'
 import type { RunningServer } from '../helpers/server.ts'
 import { NODES } from './cluster.ts'
 
@@ -26,10 +27,16 @@ export function startLoad(server: RunningServer, className: string): Provisionin
   const active = new Map<string, { isStopped: boolean; done: Promise<void> }>()
   let sequence = 0
 
+  const read = (path: string) => server.call('GET', path)
+  async function deleteClaim(name: string): Promise<void> {
+    await server.call('DELETE', `${CLAIMS}/${name}`)
+    while ((await read(`${CLAIMS}/${name}`)).status !== 404) await pause(POLL_MS)
+  }
+
   async function provisionOne(node: string): Promise<void> {
     const name = `load-${sequence++}`
     const { status, text } = await server.call('POST', CLAIMS, {
-      metadata: { name, annotations: { 'volume.kubernetes.io/selected-node': node } },
+      metadata: { name, annotations: { [SELECTED_NODE]: node } },
       spec: {
         accessModes: ['ReadWriteOnce'],
         storageClassName: className,
@@ -37,11 +44,14 @@ export function startLoad(server: RunningServer, className: string): Provisionin
       },
     })
     if (status !== 201) throw new Error(`POST ${name}: ${text}`)
-    const read = async (path: string) => server.call('GET', path)
     let claim = await read(`${CLAIMS}/${name}`)
-    for (; claim.json.status?.phase !== 'Bound'; claim = await read(`${CLAIMS}/${name}`)) await pause(POLL_MS)
+    for (; claim.json.status?.phase !== 'Bound'; claim = await read(`${CLAIMS}/${name}`)) {
+      // A claim whose volume was being provisioned on a lost node loses its node, and would wait for a pod.
+      if (!claim.json.metadata.annotations?.[SELECTED_NODE]) return deleteClaim(name)
+      await pause(POLL_MS)
+    }
     counts.set(node, counts.get(node)! + 1)
-    await server.call('DELETE', `${CLAIMS}/${name}`)
+    await deleteClaim(name)
     const volume = `/api/v1/persistentvolumes/${claim.json.spec.volumeName}`
     while ((await read(volume)).status !== 404) await pause(POLL_MS)
   }
