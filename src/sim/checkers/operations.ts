@@ -7,11 +7,12 @@ import { resizeCondition } from '../../volumes/resize-status.ts'
 import type { System } from '../engine/system.ts'
 import { assetOf, type ObjectOf, type View } from '../engine/view.ts'
 import { DRIVERS } from '../plan/catalog.ts'
+import { agentOf } from '../plan/process-names.ts'
 import { claimsOf, hasEnded, isDeleting, type Problem, parseAsset } from './context.ts'
 import { hasResizer } from './feasibility.ts'
 import { maximumOf } from './growth.ts'
 
-type Operations = Pick<System, 'operationRegistries'>
+type Operations = Pick<System, 'operationRegistries' | 'nodes'>
 
 /** Registries serve their listeners at most once per second; the checker reads them as often. */
 const READ_INTERVAL_MS = 1_000
@@ -38,8 +39,18 @@ export function findOperationProblems(system: System, view: View): Problem[] {
   ]
 }
 
-const listOperations = ({ operationRegistries }: Operations): Operation[] =>
-  [...operationRegistries.values()].flatMap((registry) => registry.list())
+/**
+ * Returns the operations that the server lists at rest. It removes those of a process that has not reported for SILENCE_MS_MAX
+ * (apiserver/operations/operation-board.ts), and a machine that is lost for good has been off for longer when the system is at rest. Its agent's
+ * registry still has the operations of the moment of the loss, which no user can see. All other processes run at rest, so their
+ * registries count even between a crash and the restart.
+ */
+const listOperations = ({ operationRegistries, nodes }: Operations): Operation[] => {
+  const lostAgents = new Set(
+    [...nodes.values()].filter(({ isLostForGood }) => isLostForGood).map(({ name }) => agentOf(name)),
+  )
+  return [...operationRegistries].flatMap(([process, registry]) => (lostAgents.has(process) ? [] : registry.list()))
+}
 
 interface UnreadyObject {
   readonly kind: string
@@ -106,8 +117,8 @@ const waitsForDeletedClaim = (podUid: string | undefined, view: View): boolean =
     (pod) => pod.metadata.uid === podUid && claimsOf(pod, view).some(({ claim }) => claim && isDeleting(claim)),
   )
 
-const describe = ({ component, operation, phase, reason, message, object }: Operation): string =>
-  `${component} ${operation} ${object?.kind} ${object?.name} (${object?.uid}): ${phase}, ${reason}, "${message}"`
+const describe = ({ component, process, operation, phase, reason, message, object }: Operation): string =>
+  `${component} ${operation} ${object?.kind} ${object?.name} (${object?.uid}) of ${process}: ${phase}, ${reason}, "${message}"`
 
 function findUnreadyObjects(view: View): UnreadyObject[] {
   const find = <T extends { readonly metadata: { readonly uid?: string } }>(
