@@ -17,6 +17,7 @@ export function createFixture() {
   const simulation = createSimulation(1)
   const drivers = new Map(DRIVERS.map((name) => [name, createSimDriver(simulation, name, settingsOf(name, NODES))]))
   const listeners: Parameters<System['onCall']>[0][] = []
+  const machineListeners: (() => void)[] = []
   const mounts = new Map<string, { path: string; volume: string }[]>(NODES.map((name) => [name, []]))
   const nodes = new Map(
     NODES.map((name) => [
@@ -26,6 +27,7 @@ export function createFixture() {
         isOn: true,
         isRunning: true,
         isReachable: true,
+        isLostForGood: false,
         mounts: () => mounts.get(name)!,
       } as unknown as SystemNode,
     ]),
@@ -52,6 +54,7 @@ export function createFixture() {
     onPluginDelete: () => {},
     gates: { enabled: () => true },
     onCall: (listener: Parameters<System['onCall']>[0]) => void listeners.push(listener),
+    beforeMachineChange: (listener: () => void) => void machineListeners.push(listener),
   } as unknown as System
   const view = createViewWithoutStore({ nowMs: () => simulation.nowMs })
   const violations: string[] = []
@@ -129,6 +132,11 @@ export function createFixture() {
         Object.assign(openCall, { endMs: simulation.nowMs, outcome })
         for (const listener of listeners) listener(openCall, 'ends')
       }
+    },
+    /** Suspends or resumes a machine. */
+    setRunning(node: (typeof NODES)[number], isRunning: boolean) {
+      for (const listener of machineListeners) listener()
+      Object.assign(nodes.get(node)!, { isRunning })
     },
     startServer: (store: unknown) => follower?.(store),
     problems: (): string[] =>

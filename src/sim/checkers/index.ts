@@ -86,7 +86,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
   if (system.setup.autoGrow) checkGrowth(context)
   checkOverlaps(context)
   checkLeases(context)
-  const isStale = followStaleMounts(system)
+  const isStale = followStaleMounts(system, view)
   checkMounts(context, isStale)
   const writers = checkWriters(context, isStale)
   checkPlacements(context)

@@ -3,77 +3,142 @@ import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { Client } from '../../client/index.ts'
-import { aClaim, aClass, aNode, aVolume, createFixture } from './checkers.fixture.ts'
+import { aClaim, aClass, aNode, aPod, aVolume, createFixture } from './checkers.fixture.ts'
 import { followLostVolumes } from './lost-volumes.ts'
+import { checkMounts } from './mounts.ts'
+import { findOperationProblems } from './operations.ts'
 import { checkWriters, followStaleMounts } from './writers.ts'
 
 const OUT_OF_SERVICE = { key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }
 const MINUTE_MS = 60_000
 
-describe('checker of writers', () => {
+describe('checkers of writers', () => {
   function createWriters(accessMode = 'ReadWriteOnce') {
     const fixture = createFixture()
-    checkWriters(fixture.context, followStaleMounts(fixture.system))
+    const isStale = followStaleMounts(fixture.system, fixture.view)
+    checkMounts(fixture.context, isStale)
+    checkWriters(fixture.context, isStale)
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
-    fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim: 'c', spec: { accessModes: [accessMode] } })])
-    const machines = fixture.system.nodes as unknown as Map<string, { isRunning: boolean }>
-    const setRunning = (node: string, isRunning: boolean) =>
-      machines.set(node, Object.assign(machines.get(node)!, { isRunning }))
+    fixture.put(
+      ['volume', aVolume('pv', { phase: 'Bound', claim: 'c', spec: { accessModes: [accessMode] } })],
+      ['node', aNode('n1')],
+    )
     return {
-      violations: fixture.violations,
-      setRunning,
+      setRunning: fixture.setRunning,
+      /** Returns the violations since the last call. */
+      takeViolations: () => fixture.violations.splice(0),
+      fence: () =>
+        fixture.put([
+          'node',
+          {
+            ...aNode('n1', { taints: [OUT_OF_SERVICE] }),
+            status: { conditions: [{ type: 'Ready', status: 'Unknown' }] },
+          },
+        ]),
+      quarantine: () =>
+        fixture.put(['node', aNode('n1', { taints: [{ key: 'stowage.dev/quarantine', effect: 'NoSchedule' }] })]),
+      endFence: () => fixture.put(['node', aNode('n1')]),
       mount(node: string) {
         driverVolume.attachments[`id-${node}`] = {} as never
+        const end = fixture.call(`agent-${node}`, 'net.sim', 'NodePublishVolume', 'pv', { nodeId: `id-${node}` })
         driverVolume.onNodes[`id-${node}`] = { staged: {}, published: {} } as never
         fixture.mounts.get(node)!.push({ path: `/${node}`, volume: 'net.sim^pv' })
-        fixture.call(`agent-${node}`, 'net.sim', 'NodePublishVolume', 'pv')()
+        end()
       },
       detach(node: string) {
+        const end = fixture.call('control-1', 'net.sim', 'ControllerUnpublishVolume', 'pv', { nodeId: `id-${node}` })
         delete driverVolume.attachments[`id-${node}`]
-        fixture.call('control-1', 'net.sim', 'ControllerUnpublishVolume', 'pv', { nodeId: `id-${node}` })()
+        end()
       },
+      /** Detaches the volume without a reply that a checker could see. */
+      detachSilently: (node: string) => void delete driverVolume.attachments[`id-${node}`],
       changeAnything: () => fixture.put(['claim', aClaim('other')]),
     }
   }
 
+  const TWO_WRITERS = 'two writers: net.sim^pv is mounted on n1 and n2, which all run'
+  const STILL_MOUNTED = 'wrong mount: agent-n2 mounts net.sim^pv on n2, but it is still mounted on n1'
+  const WRONG_DETACH = 'wrong mount: control-1 detaches net.sim^pv from n1, where /n1 is mounted'
+
   it('PLUS-11 two writers: reports a volume that was detached from a node that is cut off and still runs', () => {
-    const { mount, detach, violations } = createWriters()
+    const { mount, detach, takeViolations } = createWriters()
     mount('n1')
     detach('n1')
-    expect(violations).toEqual([])
+    expect(takeViolations()).toEqual([WRONG_DETACH])
     mount('n2')
-    expect(violations).toEqual(['two writers: net.sim^pv is mounted on n1 and n2, which all run'])
+    expect(takeViolations()).toEqual([STILL_MOUNTED, TWO_WRITERS])
   })
 
-  it('PLUS-11 two writers: accepts the stale mount of a node that was suspended when its volume was detached', () => {
-    const { mount, detach, setRunning, changeAnything, violations } = createWriters()
+  it('PLUS-11 two writers: accepts the stale mount of a fenced node that was suspended when its volume was detached', () => {
+    const { mount, detach, setRunning, fence, quarantine, takeViolations } = createWriters()
     mount('n1')
     setRunning('n1', false)
+    fence()
     detach('n1')
     mount('n2')
     setRunning('n1', true)
-    changeAnything()
-    expect(violations).toEqual([])
+    quarantine()
+    expect(takeViolations()).toEqual([])
     mount('n1') // attached again, although n2 has the volume
-    expect(violations).toHaveLength(1)
+    expect(takeViolations()).toContain(TWO_WRITERS)
+  })
+
+  it('PLUS-11 two writers: reports a stale mount that is left when the quarantine of its node ends', () => {
+    const { mount, detach, setRunning, fence, endFence, takeViolations } = createWriters()
+    mount('n1')
+    setRunning('n1', false)
+    fence()
+    detach('n1')
+    mount('n2')
+    setRunning('n1', true)
+    expect(takeViolations()).toEqual([])
+    endFence()
+    expect(takeViolations()).toEqual([TWO_WRITERS])
+  })
+
+  it('PLUS-11 two writers: reports a suspended node whose volume was detached without the confirmation of an administrator', () => {
+    const { mount, detach, setRunning, fence, changeAnything, takeViolations } = createWriters()
+    mount('n1')
+    setRunning('n1', false)
+    detach('n1')
+    expect(takeViolations()).toEqual([WRONG_DETACH])
+    fence() // too late
+    mount('n2')
+    expect(takeViolations()).toEqual([STILL_MOUNTED])
+    setRunning('n1', true)
+    changeAnything()
+    expect(takeViolations()).toEqual([TWO_WRITERS])
+  })
+
+  it('PLUS-11 two writers: reports a node that is suspended only after its volume was detached', () => {
+    const { mount, detachSilently, setRunning, fence, changeAnything, takeViolations } = createWriters()
+    mount('n1')
+    fence()
+    detachSilently('n1')
+    setRunning('n1', false)
+    mount('n2')
+    expect(takeViolations()).toEqual([STILL_MOUNTED])
+    setRunning('n1', true)
+    changeAnything()
+    expect(takeViolations()).toEqual([TWO_WRITERS])
   })
 
   it('PLUS-11 two writers: reports a suspended node that resumes before its volume was detached', () => {
-    const { mount, setRunning, changeAnything, violations } = createWriters()
+    const { mount, setRunning, changeAnything, takeViolations } = createWriters()
     mount('n1')
     setRunning('n1', false)
     mount('n2')
-    expect(violations).toEqual([])
+    expect(takeViolations()).toEqual([STILL_MOUNTED])
     setRunning('n1', true)
     changeAnything()
-    expect(violations).toHaveLength(1)
+    expect(takeViolations()).toEqual([TWO_WRITERS])
   })
 
   it('PLUS-11 two writers: accepts a volume for several nodes', () => {
-    const { mount, violations } = createWriters('ReadWriteMany')
+    const { mount, takeViolations } = createWriters('ReadWriteMany')
     mount('n1')
     mount('n2')
-    expect(violations).toEqual([])
+    expect(takeViolations()).toEqual([])
   })
 })
 
@@ -173,5 +238,29 @@ describe('checker of lost volumes', () => {
     const waiting = await createLoss('wait')
     waiting.mark(marked)
     expect(waiting.texts()).toEqual(['claim team-a/c has the condition VolumeLost, but should not'])
+  })
+})
+
+describe('checker of operations', () => {
+  it('PLUS-15 counts the operations of an agent until its machine is lost for good', () => {
+    const { system, view, put } = createFixture()
+    const operation = (uid: string) => ({
+      metadata: { namespace: 'team-a', name: `${uid}.0` },
+      object: { kind: 'Pod', namespace: 'team-a', name: uid, uid },
+      ...{ component: 'node', process: 'agent-n1', operation: 'Publish', phase: 'Waiting' },
+      ...{ reason: 'WaitingForVolume', message: 'the claim does not exist' },
+    })
+    const list = () => [operation('uid-waiting'), operation('uid-deleted')]
+    Object.assign(system, { operationRegistries: new Map([['agent-n1', { list }]]) })
+    put(
+      ['node', aNode('n1')],
+      ['pod', aPod('waiting', ['c'], { spec: { nodeName: 'n1' }, status: { phase: 'Pending' } })],
+    )
+    const rules = () => findOperationProblems(system, view).map(({ rule }) => rule)
+
+    Object.assign(system.nodes.get('n1')!, { isOn: false, isRunning: false, isReachable: false })
+    expect(rules()).toEqual(['stale operation'])
+    Object.assign(system.nodes.get('n1')!, { isLostForGood: true })
+    expect(rules()).toEqual(['no operation'])
   })
 })

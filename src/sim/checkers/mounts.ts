@@ -93,7 +93,10 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext, 
     }
   }
 
-  /** Reports a volume that is mounted on a second running machine, unless that mount is stale: both machines could write to it. */
+  /**
+   * Reports a volume that is mounted on a second machine that is on: both could write to it, a suspended machine after it resumes. The only
+   * exemption is a stale mount (followStaleMounts).
+   */
   function checkSingleWriter(call: DriverCall): void {
     const asset = assetName(call.driver, call.volume)
     const modes = view.volumesOf(call.driver, call.volume)[0]?.spec?.accessModes ?? []
@@ -102,7 +105,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext, 
     for (const other of system.nodes.values()) {
       if (
         other.name === name ||
-        !other.isRunning ||
+        !other.isOn ||
         isStale(asset, other.name) ||
         !other.mounts().some(({ volume }) => volume === asset)
       )

@@ -1,9 +1,10 @@
 // Rule `two writers`: no volume is mounted writable on two running machines at once. It compares the actual mounts with each other, and
 // so does not depend on what the server knows about a node that is cut off.
 //
-// A machine writes while it runs, even if it is cut off from the server. A volume that is detached while the machine is off or
-// suspended, which an administrator has confirmed, is no longer writable through the mount that is left: the storage rejects it.
+// A machine writes while it runs, even if it is cut off from the server. A stale mount (followStaleMounts) is not writable.
+import { isFenced } from '../../api/kinds/node/fencing.ts'
 import type { System } from '../engine/system.ts'
+import type { View } from '../engine/view.ts'
 import { nodeOfId } from '../plan/catalog.ts'
 import { type CheckContext, listAssets, parseAsset } from './context.ts'
 import { supportsAttachments } from './mounts.ts'
@@ -43,23 +44,60 @@ export function checkWriters({ system, view, report }: CheckContext, isStale: St
   return { check }
 }
 
-/** Whether a mount was left behind by a volume that was detached while its machine was off or suspended. */
+/** Whether a mount is stale: excluded from the rules `two writers` and `wrong mount`. */
 export type StaleMounts = (asset: string, node: string) => boolean
 
-/** Create it before the checkers that use it, so that it sees each call first. */
-export function followStaleMounts(system: System): StaleMounts {
-  const mountKeys = new Set<string>()
-  system.onCall(() => {
-    for (const { asset, driverVolume } of listAssets(system))
-      for (const nodeId of Object.keys(driverVolume.onNodes)) {
-        const mountKey = `${asset} ${nodeOfId(nodeId)}`
-        if (driverVolume.attachments[nodeId]) mountKeys.delete(mountKey)
-        else if (
-          system.nodes.get(nodeOfId(nodeId))?.isRunning === false &&
+/**
+ * Follows the mounts that are left on a suspended machine when an administrator has confirmed that it is off, and the volume is then detached. The
+ * machine resumes with such a mount, but cannot write through it: the storage accepts writes only where the volume is attached.
+ *
+ * A mount is stale only while all of this holds, and otherwise counts as writable:
+ *
+ *   - The driver supports attachments. Without them nothing rejects the writes.
+ *   - The detachment took effect while the machine did not run. A machine that runs, even if it is cut off, may have writes in
+ *     its cache that the detachment loses, and one that is suspended later has written meanwhile.
+ *   - The node was fenced at that moment: without the confirmation of an administrator, a silent machine may run.
+ *   - The node has been fenced since. The end of the quarantine states that the agent has unmounted the volumes of removed pods.
+ *   - The volume has not been attached to the node again, which makes the old mount writable.
+ *
+ * Create it before the checkers that use it, so that it sees each call and commit first.
+ */
+export function followStaleMounts(system: System, view: View): StaleMounts {
+  /** `asset node` pairs that were attached when last observed. */
+  let attachedKeys = new Set<string>()
+  let staleKeys = new Set<string>()
+  /** The nodes that were fenced before the commit in progress. */
+  let fencedNodes = new Set<string>()
+
+  /** Runs before each change of a machine or a fence, so that a detachment since the last run happened in the current state. */
+  function observe(): void {
+    const [wereAttached, wereStale] = [attachedKeys, staleKeys]
+    attachedKeys = new Set()
+    staleKeys = new Set()
+    for (const { asset, driverVolume } of listAssets(system)) {
+      for (const nodeId of Object.keys(driverVolume.attachments)) attachedKeys.add(`${asset} ${nodeOfId(nodeId)}`)
+      for (const node of Object.keys(driverVolume.onNodes).map(nodeOfId)) {
+        const mountKey = `${asset} ${node}`
+        if (attachedKeys.has(mountKey) || !fencedNodes.has(node)) continue
+        const becomesStale =
+          wereAttached.has(mountKey) &&
+          system.nodes.get(node)?.isRunning === false &&
           supportsAttachments(system, parseAsset(asset).driver)
-        )
-          mountKeys.add(mountKey)
+        if (becomesStale || wereStale.has(mountKey)) staleKeys.add(mountKey)
       }
+    }
+  }
+
+  system.beforeMachineChange(observe)
+  system.onCall(observe)
+  view.onCommit((changes) => {
+    if (!changes.some(({ of }) => of === 'node')) return
+    observe()
+    fencedNodes = new Set([...view.nodes].flatMap(([name, node]) => (isFenced(node) ? name : [])))
+    observe()
   })
-  return (asset, node) => mountKeys.has(`${asset} ${node}`)
+  return (asset, node) => {
+    observe()
+    return staleKeys.has(`${asset} ${node}`)
+  }
 }

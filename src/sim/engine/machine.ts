@@ -26,6 +26,7 @@ export function createMachine(
   name: string,
   drivers: ReadonlyMap<DriverName, SimDriver>,
   network: Pick<Network, 'cutOffProcesses'>,
+  beforeChange: () => void,
 ): Machine {
   const disk = createMemoryDisk()
   let boots = 1
@@ -65,6 +66,7 @@ export function createMachine(
     },
     cutPower() {
       if (!isOn) return
+      beforeChange()
       network.cutOffProcesses.delete(agentOf(name))
       isSplit = false
       isSuspended = false
@@ -78,6 +80,7 @@ export function createMachine(
     },
     boot() {
       if (isOn) return
+      beforeChange()
       isOn = true
       isLostForGood = false
       simulation.note(`${name} boots`)
@@ -98,6 +101,7 @@ export function createMachine(
     },
     suspend(ms) {
       if (!isOn || isSplit || isSuspended) return
+      beforeChange()
       isSuspended = true
       simulation.tally('node suspended')
       simulation.note(`${name} is suspended`)
@@ -105,6 +109,7 @@ export function createMachine(
     },
     resume() {
       if (!isSuspended) return
+      beforeChange()
       isSuspended = false
       simulation.note(`${name} is resumed`)
       machine.agent?.thaw()

@@ -39,6 +39,8 @@ export interface System {
   readonly calls: readonly DriverCall[]
   /** Calls `listener` when a driver call starts, and when its caller receives the result. */
   onCall(listener: (call: DriverCall, phase: 'begins' | 'ends') => void): void
+  /** Calls `listener` before a machine is switched on or off, suspended or resumed. */
+  beforeMachineChange(listener: () => void): void
   /** The sizes of the volumes in the storage of the in-process plugin, by name. */
   readonly pluginVolumes: ReadonlyMap<string, bigint>
   /** Calls `listener` when the plugin of a process deletes a volume. */
@@ -140,7 +142,11 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     const settings = options.driverSettings?.[name] ?? settingsOf(name, names, setup)
     drivers.set(name, createSimDriver(simulation, `driver ${name}`, settings, hooks))
   }
-  for (const name of names) machines.set(name, createMachine(simulation, name, drivers, cluster.network))
+  const machineListeners: (() => void)[] = []
+  const beforeChange = () => {
+    for (const listener of machineListeners) listener()
+  }
+  for (const name of names) machines.set(name, createMachine(simulation, name, drivers, cluster.network, beforeChange))
 
   const processes = new Map<string, SimProcess>()
   const registries: { process: string; incarnation: number; registry: Registry }[] = []
@@ -168,6 +174,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     calls,
     gates,
     onCall: (listener) => void callListeners.push(listener),
+    beforeMachineChange: (listener) => void machineListeners.push(listener),
     onEnd: (listener) => void endListeners.push(listener),
     pluginVolumes,
     onPluginDelete: (listener) => void deleteListeners.push(listener),
