@@ -1,4 +1,5 @@
-// Checks that --dry-run changes nothing, for the commands on files and tokens. grow, migrate, retry and reset have separate tests.
+// Checks that --dry-run changes nothing, for `token`, `encryption rotate`, `restore`, `kubeconfig --merge` and `stop`. The other
+// commands have separate tests.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// Runs each command that replaces a program of Kubernetes with the rights that upstream grants to that program (test/roles).
+// Runs each command that replaces a program of Kubernetes with the permissions that upstream grants to that program (test/roles).
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { formatFieldSelector } from '../api/selectors.ts'
@@ -45,7 +45,7 @@ const CONTROLLER_ROLES: Readonly<Partial<Record<ControllerName, readonly string[
 }
 const CONTROLLER_NAMES = Object.keys(CONTROLLER_ROLES)
 
-/** The rights of each user. The namespace of the sidecars is default, that of the others is kube-system. */
+/** The permissions of each user. The namespace of the sidecars is default, that of the others is kube-system. */
 const ROLES: Readonly<Record<string, Role>> = {
   provisioner: loadRoles(['external-provisioner'], 'default'),
   resizer: loadRoles(['external-resizer'], 'default'),
@@ -101,10 +101,10 @@ const REPLACED_PATCHES = [
   'patch volumeattributesclasses.storage.k8s.io',
 ]
 
-/** Sent only if an operation takes longer than a second. Without the right, operations are not reported. */
+/** Sent only if an operation takes longer than a second. Without permission, operations are not reported. */
 const REPORT_REQUEST = 'create operationreports.stowage.dev'
 
-/** Rights beyond the role that a feature uses, and what happens without them. */
+/** Permissions beyond the role that a feature uses, and what happens without them. */
 const EXTRA_RIGHTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   resizer: {
     'get storageclasses.storage.k8s.io':
@@ -268,7 +268,7 @@ const POOLS = {
   nodes: [{ id: 'node-1', segments: zoneA }],
 }
 
-describe('the commands with the rights of the upstream roles', () => {
+describe('the commands with the permissions of the upstream roles', () => {
   it.each([
     { server: 'a server with transactions', hasCommits: true },
     { server: 'a server without transactions' },

@@ -55,7 +55,7 @@ const INTERRUPTED_EXIT_CODE = 130
 const isAbort = (error: unknown): boolean =>
   error instanceof ApiError ? error.code === 499 : error instanceof Error && error.name === 'AbortError'
 
-/** Accepts `-csi-address=x` and `-v=5` like the upstream sidecars: adds a dash to the flags of the command that have one. */
+/** Accepts `-csi-address=x` and `-v=5` like the upstream sidecars: adds a dash to long flags that have only one. */
 function withTwoDashes(argv: readonly string[], program: Command): string[] {
   const command = program.commands.find((candidate) => candidate.name() === argv[2])
   const isLongFlag = (name: string) => command?.options.some(({ long }) => long === `--${name}`)

@@ -1,5 +1,5 @@
 // Limits a client's requests in flight, and adapts the limit to the API server: a 429 response or a slow response halves
-// the limit, at most once a second, and other responses raise it again. Requests beyond the limit wait in call
+// the limit, at most once a second, and other responses without a server error raise it again. Requests beyond the limit wait in call
 // order. Watches are not limited. Background writes, such as events, have a lower priority: one of them is in flight at
 // a time while many other requests are.
 import { requestAborted } from '../api/status-error.ts'

@@ -1,6 +1,6 @@
 // The client interface with which components read and write objects. http/http-client.ts implements it for any Kubernetes API
 // server, ../apiserver/in-process/client.ts for components in the API server process.
-// Objects have no apiVersion and kind, because each call has a Kind parameter. Stored objects are returned frozen.
+// Objects have no apiVersion or kind, because each call has a Kind parameter. Stored objects are returned frozen.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { LeaseFence } from '../api/kinds/lease/lease-fence.ts'
 import { ApiError } from '../api/status-error.ts'
@@ -13,7 +13,7 @@ export interface ObjectRef {
 
 export interface GetOptions {
   readonly resourceVersion?: string
-  /** A log message that describes what the caller does without the right to read the object. Set only if it can continue. */
+  /** A log message that describes what the caller does without permission to read the object. Set only if it can continue. */
   readonly denialMessage?: string
   readonly signal?: AbortSignal
 }
@@ -105,7 +105,7 @@ export interface Client {
   list<T extends KubeObject>(kind: Kind<T>, request?: ListRequest): Promise<ObjectList<T>>
   /**
    * With a subresource ('binding', 'eviction'), the object is the body of the request and is returned unchanged:
-   * despite its type, it has no uid and resourceVersion. With 'token', the result is the TokenRequest with its status.
+   * despite its type, it has no uid or resourceVersion. With 'token', the result is the TokenRequest with its status.
    */
   create<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<Stored<T>>>
   /** Conditional if the object has a resourceVersion. */

@@ -148,7 +148,7 @@ export function parseNodeMonitorGrace(text: string | undefined): number | undefi
   return text === undefined ? undefined : parseNodeTime('--node-monitor-grace-period', text)
 }
 
-/** Parses a time that a silent node is tolerated for. */
+/** Parses the time for which a silent node is tolerated. */
 export function parseNodeTime(flag: string, text: string): number {
   const ms = parseDurationFlag(flag, text)
   if (ms >= NODE_GRACE_MS_MIN) return ms

@@ -1,7 +1,7 @@
-// Flags of the commands about a component's rights: `rbac print` and `doctor`.
+// Flags of the commands about a component's permissions: `rbac print` and `doctor`.
 import { Option } from 'commander'
 
-/** The components, as in commands/rbac/select-rules.ts, which is imported when a command runs. */
+/** The components, as in commands/rbac/select-rules.ts, which is imported only when a command runs. */
 const COMPONENTS = [
   'sidecar',
   'provisioner',

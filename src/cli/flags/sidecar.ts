@@ -1,4 +1,4 @@
-// Flags that all CSI sidecars share. They have the names of the upstream sidecars.
+// Flags that all CSI sidecars share. They have the same names as in the upstream sidecars.
 import { UsageError } from '../../base/usage-error.ts'
 import type { SidecarSettings } from '../../processes/run-sidecar.ts'
 import { checkLeaseTimes } from '../../runtime/lease-times.ts'

@@ -1,5 +1,4 @@
-// Reads a node group from a file: the Node that its nodes will look like, optionally its CSINode, and the CSIStorageCapacity
-// objects of an empty node.
+// Reads a node group from a file: the template Node, optionally its CSINode, and the CSIStorageCapacity objects of an empty node.
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -34,7 +33,7 @@ export async function readNodeGroup(file: string, context: DecodeContext): Promi
   }
 }
 
-/** Capacity objects of a group may omit their name. */
+/** Sets a default name, because capacity objects of a group may omit it. */
 function withName<M extends { readonly value: Readonly<Record<string, unknown>> }>(manifest: M, name: string): M {
   const { metadata } = manifest.value as { metadata?: object }
   return { ...manifest, value: { ...manifest.value, metadata: { name, ...metadata } } }

@@ -2,7 +2,7 @@
 
 const SIZE_UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'] as const
 
-/** Formats bytes with at most three digits before the unit and one after the point: `512`, `1.5Gi`, `120Mi`. */
+/** Formats bytes with a binary unit and at most one digit after the point: `512`, `1.5Gi`, `120Mi`. */
 export function formatSize(bytes: number): string {
   let amount = Math.abs(bytes)
   let unit = 0

@@ -226,7 +226,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       const { results } = await send('POST', undefined, { method: 'POST', path, body, ...sendOptions(writeOptions) })
       return (results as WireObject[]).map((object, index) => object && objectOf(writes[index]!.kind, object))
     } catch (error) {
-      // An error without the index of a write denies the commit endpoint, so the next commit is sent as single writes.
+      // A denial without the index of a write is for the commit endpoint, so the next commit is sent as single writes.
       if (isMissingRight(error) && failedWriteIndex(error) === undefined) hasCommits = false
       if (isNotServed(error)) for (const { kind } of writes) versions.invalidate(kind)
       throw error

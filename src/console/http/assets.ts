@@ -64,14 +64,17 @@ export function createAssets(pageDir: string | undefined): Assets {
 async function readFiles(pageDir: string | undefined): Promise<ReadonlyMap<string, Buffer>> {
   const dir = pageDir ?? findPageDir()
   if (dir === undefined) {
-    throw new ApiError(500, 'InternalError', 'The page of the console is not built. Run `npm run build`.')
+    throw new ApiError(500, 'InternalError', 'The console page has not been built. Run `npm run build`.')
   }
   const names = await readdir(dir)
   const entries = names.map(async (name) => [name, await readFile(join(dir, name))] as const)
   return new Map(await Promise.all(entries))
 }
 
-/** Returns the path of dist/console/ relative to dist/stowage.js, dist/chunks/ or src/console/http/. */
+/**
+ * Returns the directory of the built page, or undefined if there is none. This module runs from dist/stowage.js, dist/chunks/ or
+ * src/console/http/, so each has its candidate.
+ */
 function findPageDir(): string | undefined {
   const candidates = ['./console/', '../console/', '../../../dist/console/']
   return candidates

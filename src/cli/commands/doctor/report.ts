@@ -1,4 +1,4 @@
-// Runs the checks of `stowage doctor` and collects their findings. A check that cannot read its objects is `unknown`.
+// Runs the checks of `stowage doctor` and collects their findings. A check that cannot read its objects has an `unknown` finding.
 import { ApiError } from '../../../api/status-error.ts'
 import { type Check, type DoctorContext, FINDING_STATUSES, type Finding, type FindingStatus } from './check.ts'
 
@@ -32,7 +32,7 @@ async function runCheck(check: Check, context: DoctorContext): Promise<readonly 
   }
 }
 
-/** Returns the finding for a failed request, for example because the user lacks a right. */
+/** Returns the finding for a failed request, for example because the user lacks permission. */
 export const describeUnreadable = ({ code, message }: ApiError): Finding => ({
   status: 'unknown',
   message: `Not checked: ${message}`,

@@ -152,7 +152,7 @@ describe('stowage doctor', () => {
     expect(JSON.parse(result.out)).toMatchObject({ driver: DRIVER, version: expect.stringMatching(/^v1\./) })
   })
 
-  it("PLUS-9 runs with a viewer's rights, and reports the rights of other users as unknown", async () => {
+  it('PLUS-9 runs with the permissions of a viewer, and reports those of other users as unknown', async () => {
     const cluster = await startCluster()
     const kubeconfig = await cluster.writeKubeconfig('viewer')
     const flags = ['--csi-address', cluster.endpoint, '--component', 'sidecar', '--as', ACCOUNT, '-o', 'json']
@@ -168,7 +168,7 @@ describe('stowage doctor', () => {
     expect(result.code).toBe(0)
   })
 
-  it('PLUS-9 reports the missing rights of an account, and the command that grants them', async () => {
+  it('PLUS-9 reports the missing permissions of an account, and the command that grants them', async () => {
     const cluster = await startCluster()
     await cluster.grant(['provisioner', 'resizer', 'attacher', 'leader-election', 'topology', 'transactions'])
     const features = 'leader-election,topology,transactions,attributes'

@@ -1,5 +1,5 @@
 // Runs `stowage grow`: plans and validates every claim, then expands the claims and prints the results. Nothing is written if
-// the server would reject too many claims.
+// more than --max-failures claims cannot grow.
 import { ApiError, isForbidden } from '../../../api/status-error.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
 import { randomUuid } from '../../../base/identifiers.ts'

@@ -35,7 +35,7 @@ export interface MergeOptions {
   readonly isDryRun?: boolean
 }
 
-/** Adds or replaces the context and makes it the current one. Throws if another cluster has the name. */
+/** Adds or replaces the context and makes it the current one. Throws if entries of another server have the name. */
 export async function mergeContext(options: MergeOptions): Promise<AddedContext> {
   const { dataDir, context, credential, env, clock, isDryRun = false } = options
   const file = resolve(await chooseKubeconfig(env))

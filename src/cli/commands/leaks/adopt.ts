@@ -13,13 +13,13 @@ import type { DriverVolume, Inventory } from './inventory.ts'
 import type { Machine, VolumeDetails } from './machine.ts'
 
 export interface AdoptOptions {
-  /** The class of the PVs. Default: the driver's only class. */
+  /** The class of the PVs. Default: the driver's only class, or none if the driver has none. */
   readonly className?: string
   /** The claim for which a single PV is reserved. Default: a claim with the name of the PV in the namespace `default`. */
   readonly claim?: { readonly namespace: string; readonly name: string }
 }
 
-/** Throws UsageError if the class is not known. */
+/** Throws UsageError if the driver has no such class, or if no class is named and the driver has several. */
 export function chooseClass(driver: string, { classes }: Cluster, className: string | undefined): string {
   const names = classes.filter(({ provisioner }) => provisioner === driver).map(({ metadata }) => metadata.name)
   if (className === undefined) {

@@ -1,6 +1,6 @@
-// Adopts or deletes leaks. Selects those that no operation in progress may own, checks again after the grace period, and
-// changes only those that are still leaks. A check that is not recent is repeated before the next change, because deletions
-// take time.
+// Adopts or deletes leaks. Selects those that no operation in progress may own, checks again (after the grace period if the
+// age of one is unknown), and changes only those that are still leaks. A check that is not recent is repeated before the next
+// change, because deletions take time.
 
 import { isAlreadyExists } from '../../../api/status-error.ts'
 import { UsageError } from '../../../base/usage-error.ts'

@@ -1,5 +1,5 @@
 // Checks with the driver whether the volumes of PVs that it did not list exist: with ControllerGetVolume, or without that
-// capability with ValidateVolumeCapabilities if the driver lists no volumes at all.
+// capability with ValidateVolumeCapabilities if the driver cannot list volumes. Otherwise the list decides.
 
 import { create } from '@bufbuild/protobuf'
 import { mapConcurrently } from '../../../client/map-concurrently.ts'

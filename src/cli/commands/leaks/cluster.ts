@@ -1,4 +1,5 @@
-// Reads the API objects that refer to a driver's storage: PVs, claims, intents, attachments, snapshot contents and pods.
+// Reads the API objects that refer to a driver's storage: PVs, claims, intents, attachments, snapshot contents and pods, and
+// also classes and CSINodes.
 // Claims and intents are read before PVs: a provisioner saves the PV before it removes the intent, so a volume whose intent
 // has ended has a PV in the later list.
 import type { Kind, KubeObject, Stored } from '../../../api/kind.ts'
@@ -34,7 +35,7 @@ export interface Cluster {
   readonly leases: Objects<Lease>
   readonly operations: Objects<Operation>
   readonly pods: Objects<Pod>
-  /** Undefined if the server does not serve them. */
+  /** Undefined if the server does not serve them or the user may not list them. */
   readonly contents: Objects<VolumeSnapshotContent> | undefined
   readonly volumes: Objects<PersistentVolume>
   readonly attachments: Objects<VolumeAttachment>

@@ -47,7 +47,7 @@ export interface Look {
   readonly machine: Machine
 }
 
-/** A call that takes longer fails the command. */
+/** A call that takes longer fails. */
 const CALL_TIMEOUT_MS = 60_000
 
 export async function findLeaks(deps: FindDeps, options: FindOptions): Promise<Look> {

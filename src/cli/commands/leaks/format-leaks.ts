@@ -1,4 +1,4 @@
-// Formats the report of `stowage leaks`, the question before a change, and its results as text.
+// Formats the report of `stowage leaks`, the plan of a change and its results as text.
 import { formatAge } from '../../../diagnosis/format-age.ts'
 import { type Color, paint } from '../../output/color.ts'
 import { formatTable } from '../../output/table.ts'

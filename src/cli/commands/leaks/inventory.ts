@@ -160,10 +160,10 @@ function describeSnapshot(snapshot: Snapshot, process: DriverProcess): DriverSna
 
 /** The command fails after this many pages: the driver repeats them. */
 const PAGES_MAX = 100_000
-/** The number of times that a list is restarted after its token became invalid. */
+/** The maximum number of restarts of a list whose token became invalid. */
 const RESTARTS_MAX = 3
 
-/** Reads all pages. The driver chooses their size, because some reject max_entries. */
+/** Reads all pages. The driver chooses their size, because some drivers reject max_entries. */
 async function readPages<T>(
   method: string,
   { address, facts }: DriverProcess,

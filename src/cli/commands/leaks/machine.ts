@@ -44,7 +44,7 @@ export interface NodeVolume {
 export interface Machine {
   /** By handle. */
   readonly details: ReadonlyMap<string, VolumeDetails>
-  /** Content of pools that belongs to no volume. */
+  /** Content of pools that belongs to no volume or snapshot. */
   readonly unrecordedFiles: readonly PoolFile[]
   readonly loops: readonly PoolLoop[]
   readonly nodeVolumes: readonly NodeVolume[]

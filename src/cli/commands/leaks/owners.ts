@@ -1,8 +1,10 @@
-// Decides which operation in progress may own a volume or snapshot that no API object refers to. Pure. Such an object is
-// neither adopted nor deleted.
+// Decides which operation in progress may own a volume or snapshot that no API object refers to, and whether a volume may be
+// that of a lost PV. Pure. A volume or snapshot with such an owner is neither adopted nor deleted; the volume of a lost PV is
+// adopted, but not deleted.
 //
-// CSI does not report which claim a listed volume was created for. It is known if the volume's name, its handle or the ids of
-// the local driver contain the UID of the claim. Otherwise every claim that the driver may be provisioning could be the owner.
+// CSI does not report which claim a listed volume was created for. It is known if the volume's name or handle contains the UID
+// of the claim, or if the handle is the one that the local driver derives from it. If the name is not known, every claim that
+// the driver may be provisioning could be the owner.
 import { isRecord } from '../../../api/decode.ts'
 import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import { parseEntries } from '../../../controllers/provisioning/intent-entries.ts'
@@ -26,7 +28,7 @@ export interface ProvisioningClaim {
 
 export interface Owners {
   readonly claims: readonly ProvisioningClaim[]
-  /** Why the claims are not known completely. All volumes may then be owned. */
+  /** Why the claims are not known completely. Any volume may then have an owner. */
   readonly problem?: string
 }
 
@@ -91,7 +93,7 @@ export interface OwnedVolume {
 }
 
 export interface OwnerOptions {
-  /** The handles that the user has named. A claim without an intent is then no reason to leave the volume. */
+  /** The handles that the user has named. For these, a claim without an intent counts only if it is known to be the owner. */
   readonly namedHandles: ReadonlySet<string>
 }
 

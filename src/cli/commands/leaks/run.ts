@@ -135,7 +135,7 @@ async function applyChanges(
   })
 }
 
-/** Exits with 1 if leaks remain. */
+/** Throws ExitError with code 1 if leaks remain. */
 function exitWith(leaks: number): void {
   if (leaks > 0) throw new ExitError(1)
 }

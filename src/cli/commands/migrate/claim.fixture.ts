@@ -1,10 +1,10 @@
-// Test fixture: builds claims with a class and a record of `stowage migrate`.
+// Test fixture: builds claims with an attributes class and a record of `stowage migrate`.
 import type { Claim } from '../../bulk/index.ts'
 import { encodeRecord, MIGRATE_RECORD, type MigrateRecord } from './record.ts'
 
 interface ClaimOptions {
   name?: string
-  className?: string
+  attributesClassName?: string
   record?: MigrateRecord | string
   phase?: 'Bound' | 'Pending'
   status?: object
@@ -12,7 +12,7 @@ interface ClaimOptions {
 }
 export const aClaim = ({
   name = 'c',
-  className,
+  attributesClassName,
   record,
   phase = 'Bound',
   status = {},
@@ -28,7 +28,7 @@ export const aClaim = ({
       : { annotations: { [MIGRATE_RECORD]: typeof record === 'string' ? record : encodeRecord(record) } }),
     ...metadata,
   },
-  spec: { ...(className === undefined ? {} : { volumeAttributesClassName: className }) },
+  spec: { ...(attributesClassName === undefined ? {} : { volumeAttributesClassName: attributesClassName }) },
   status: { phase, ...status },
 })
 

@@ -7,48 +7,55 @@ const UNDO: Operation = { ...RECORD, isUndo: true }
 
 describe('planMove', () => {
   it('PLUS-4 moves a claim of the class and records its old class', () => {
-    expect(planMove(aClaim({ className: 'silver' }), FORWARD)).toEqual({ do: 'move', to: 'gold', record: RECORD })
+    expect(planMove(aClaim({ attributesClassName: 'silver' }), FORWARD)).toEqual({
+      do: 'move',
+      to: 'gold',
+      record: RECORD,
+    })
   })
 
   it('PLUS-4 follows a claim that the operation moved and leaves a claim that another client changed', () => {
-    expect(planMove(aClaim({ className: 'gold', record: RECORD }), FORWARD)).toEqual({ do: 'follow', to: 'gold' })
-    expect(planMove(aClaim({ className: 'gold' }), FORWARD)).toMatchObject({ do: 'leave' })
-    expect(planMove(aClaim({ className: 'bronze', record: RECORD }), FORWARD)).toEqual({
+    expect(planMove(aClaim({ attributesClassName: 'gold', record: RECORD }), FORWARD)).toEqual({
+      do: 'follow',
+      to: 'gold',
+    })
+    expect(planMove(aClaim({ attributesClassName: 'gold' }), FORWARD)).toMatchObject({ do: 'leave' })
+    expect(planMove(aClaim({ attributesClassName: 'bronze', record: RECORD }), FORWARD)).toEqual({
       do: 'leave',
       message: 'its class is now bronze; left unchanged',
     })
-    expect(planMove(aClaim({ className: '', record: RECORD }), FORWARD)).toEqual({
+    expect(planMove(aClaim({ attributesClassName: '', record: RECORD }), FORWARD)).toEqual({
       do: 'leave',
       message: 'it no longer has a class; left unchanged',
     })
   })
 
   it('PLUS-4 moves back exactly the claims of the operation on undo', () => {
-    expect(planMove(aClaim({ className: 'gold', record: RECORD }), UNDO)).toEqual({
+    expect(planMove(aClaim({ attributesClassName: 'gold', record: RECORD }), UNDO)).toEqual({
       do: 'move',
       to: 'silver',
       record: { ...RECORD, undo: true },
     })
-    expect(planMove(aClaim({ className: 'silver', record: { ...RECORD, undo: true } }), UNDO)).toEqual({
+    expect(planMove(aClaim({ attributesClassName: 'silver', record: { ...RECORD, undo: true } }), UNDO)).toEqual({
       do: 'follow',
       to: 'silver',
     })
     for (const record of [undefined, { ...RECORD, id: 'm-2' }, 'other content']) {
-      expect(planMove(aClaim({ className: 'gold', ...(record ? { record } : {}) }), UNDO)).toMatchObject({
+      expect(planMove(aClaim({ attributesClassName: 'gold', ...(record ? { record } : {}) }), UNDO)).toMatchObject({
         do: 'leave',
         message: 'it no longer has the record of this operation; left unchanged',
       })
     }
-    expect(planMove(aClaim({ className: 'bronze', record: RECORD }), UNDO)).toMatchObject({ do: 'leave' })
+    expect(planMove(aClaim({ attributesClassName: 'bronze', record: RECORD }), UNDO)).toMatchObject({ do: 'leave' })
   })
 
   it('PLUS-4 rejects a claim that is not bound or is being deleted', () => {
-    expect(planMove(aClaim({ className: 'silver', phase: 'Pending' }), FORWARD)).toMatchObject({
+    expect(planMove(aClaim({ attributesClassName: 'silver', phase: 'Pending' }), FORWARD)).toMatchObject({
       do: 'refuse',
       message: expect.stringContaining('it is Pending'),
     })
     const metadata = { deletionTimestamp: '2026-01-01T00:00:00Z' }
-    expect(planMove(aClaim({ className: 'silver', metadata }), FORWARD)).toMatchObject({ do: 'refuse' })
+    expect(planMove(aClaim({ attributesClassName: 'silver', metadata }), FORWARD)).toMatchObject({ do: 'refuse' })
   })
 })
 
@@ -58,7 +65,8 @@ describe('checkMove', () => {
   })
   const error = { conditions: [{ type: 'ModifyVolumeError', status: 'True', message: 'iops too high' }] }
   const current = (name: string) => ({ currentVolumeAttributesClassName: name })
-  const statusOf = (status: object, className = 'gold', to = 'gold') => checkMove(aClaim({ className, status }), to)
+  const statusOf = (status: object, attributesClassName = 'gold', to = 'gold') =>
+    checkMove(aClaim({ attributesClassName, status }), to)
 
   it.each([
     ['waits for the controller', current('silver'), 'working', 'requested'],

@@ -1,6 +1,6 @@
 // Computes the plan and the status of one claim of `stowage migrate`. Pure. select.ts selects claims, migrate-claim.ts writes.
 //   forward   class FROM: write TO     class TO with the operation's record: follow     otherwise: leave
-//   undo      class TO: write FROM     class FROM: follow                                    otherwise: leave
+//   undo      class TO: write FROM     class FROM: follow                               otherwise: leave
 // Undo also leaves claims without the operation's record. Claims that are being deleted, or whose class cannot be written
 // because they are not bound, are refused.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'

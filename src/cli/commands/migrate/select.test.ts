@@ -11,14 +11,20 @@ describe('selectMove and selectUndo', () => {
     selection?.claims.map(({ metadata }) => metadata.name)
 
   it('PLUS-4 select all claims of the class in natural order', () => {
-    const claims = ['db-10', 'db-2'].map((name) => aClaim({ name, className: 'silver' }))
-    const selection = selectMove([...claims, aClaim({ name: 'x', className: 'gold' })], { ...RECORD, newId: 'm-9' })
+    const claims = ['db-10', 'db-2'].map((name) => aClaim({ name, attributesClassName: 'silver' }))
+    const selection = selectMove([...claims, aClaim({ name: 'x', attributesClassName: 'gold' })], {
+      ...RECORD,
+      newId: 'm-9',
+    })
     expect([namesOf(selection), selection.operation.id, selection.isResumed]).toEqual([['db-2', 'db-10'], 'm-9', false])
   })
 
   it('PLUS-4 resume an interrupted operation with its id, but not a completed one', () => {
-    const remainingClaim = aClaim({ name: 'b', className: 'silver' })
-    const startedClaims = (record: MigrateRecord) => [aClaim({ name: 'a', className: 'gold', record }), remainingClaim]
+    const remainingClaim = aClaim({ name: 'b', attributesClassName: 'silver' })
+    const startedClaims = (record: MigrateRecord) => [
+      aClaim({ name: 'a', attributesClassName: 'gold', record }),
+      remainingClaim,
+    ]
     const openSelection = selectMove(startedClaims(RECORD), { ...RECORD, newId: 'm-9' })
     expect([namesOf(openSelection), openSelection.operation.id, openSelection.isResumed]).toEqual([
       ['a', 'b'],
@@ -34,15 +40,19 @@ describe('selectMove and selectUndo', () => {
   })
 
   it('PLUS-4 treat an absent class and an empty class the same', () => {
-    const claims = [aClaim({ name: 'a' }), aClaim({ name: 'b', className: '' }), aClaim({ name: 'c', className: 'x' })]
+    const claims = [
+      aClaim({ name: 'a' }),
+      aClaim({ name: 'b', attributesClassName: '' }),
+      aClaim({ name: 'c', attributesClassName: 'x' }),
+    ]
     expect(namesOf(selectMove(claims, { from: '', to: 'gold', newId: 'm-9' }))).toEqual(['a', 'b'])
   })
 
   it('PLUS-4 select claims with the record for undo, and list the operations if several match', () => {
     const claims = [
-      aClaim({ name: 'a', className: 'gold', record: { ...RECORD, closed: true } }),
-      aClaim({ name: 'b', className: 'gold' }),
-      aClaim({ name: 'c', className: 'gold', record: { ...RECORD, id: 'm-2', from: 'bronze' } }),
+      aClaim({ name: 'a', attributesClassName: 'gold', record: { ...RECORD, closed: true } }),
+      aClaim({ name: 'b', attributesClassName: 'gold' }),
+      aClaim({ name: 'c', attributesClassName: 'gold', record: { ...RECORD, id: 'm-2', from: 'bronze' } }),
     ]
     expect(namesOf(selectUndo(claims, { id: 'm-1' }))).toEqual(['a'])
     expect(namesOf(selectUndo(claims, { from: 'bronze' }))).toEqual(['c'])
@@ -59,14 +69,16 @@ describe('selectMove and selectUndo', () => {
         fc.array(fc.constantFrom(...CLASSES), { minLength: 1, maxLength: 6 }),
         fc.array(fc.nat(6), { maxLength: 5 }),
         (startClasses, interruptions) => {
-          let claims = startClasses.map((className, index) => aClaim({ name: `c-${index}`, className }))
+          let claims = startClasses.map((attributesClassName, index) =>
+            aClaim({ name: `c-${index}`, attributesClassName }),
+          )
           /** Moves the first `count` claims and is then interrupted. */
           const run = (operation: Operation, selectedClaims: readonly Claim[], count: number) => {
             for (const claim of selectedClaims.slice(0, count)) {
               const plan = planMove(claim, operation)
               if (plan.do !== 'move') continue
               const { name } = claim.metadata
-              const movedClaim = aClaim({ name, className: plan.to, record: plan.record })
+              const movedClaim = aClaim({ name, attributesClassName: plan.to, record: plan.record })
               claims = claims.map((existingClaim) =>
                 existingClaim.metadata.name === name ? movedClaim : existingClaim,
               )
@@ -79,7 +91,9 @@ describe('selectMove and selectUndo', () => {
           const ids = new Set(claims.flatMap((claim) => recordOf(claim)?.id ?? []))
           expect(ids.size).toBe(startClasses.includes('silver') ? 1 : 0)
           expect(claims.map(({ spec }) => spec?.volumeAttributesClassName)).toEqual(
-            startClasses.map((className) => (className === 'silver' ? 'gold' : className)),
+            startClasses.map((attributesClassName) =>
+              attributesClassName === 'silver' ? 'gold' : attributesClassName,
+            ),
           )
           for (const count of [...interruptions, 6]) {
             const selection = selectUndo(claims, {})

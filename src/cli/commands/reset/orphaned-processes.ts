@@ -87,7 +87,7 @@ const COMMAND_LENGTH_MAX = 80
 /** The server runs programs with exactly these variables (host/run.ts). */
 const TOOL_VARIABLES = ['LC_ALL', 'PATH']
 
-/** A program that the server was running has its environment, and names a file or device of the data directory. */
+/** A program that the server was running has only these variables, and names a file or device of the data directory. */
 export function isTool({ args, variables }: ProcessView, { nodesDir, devices }: ProcessMarks): boolean {
   if (variables.length !== TOOL_VARIABLES.length || !TOOL_VARIABLES.every((name) => variables.includes(name))) {
     return false

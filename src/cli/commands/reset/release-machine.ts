@@ -18,7 +18,7 @@ export interface ReleaseCounts {
 
 /** A mount or device that cannot be released within this time is an error. */
 const RELEASE_MS_MAX = 60_000
-/** Time for the processes of pods to exit after SIGTERM, and for the programs of a killed server to complete. */
+/** Time for the processes of pods and drivers to exit after SIGTERM, and for the programs of a killed server to complete. */
 const GRACE_MS = { pod: 2_000, tool: 10_000 }
 const KILL_MS_MAX = 5_000
 const POLL_MS = 20

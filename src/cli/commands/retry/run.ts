@@ -62,7 +62,7 @@ export interface RetryResult {
   readonly name: string
   readonly requestedAt: string
   readonly isDryRun: boolean
-  /** Undefined if the server does not serve operations, or the user may not list them. */
+  /** Undefined if they cannot be read, for example because the server does not serve operations. */
   readonly operations: readonly Operation[] | undefined
 }
 
@@ -84,7 +84,7 @@ export async function annotateForRetry(
   return { kind: kind.kind, namespace, name, requestedAt, isDryRun, operations }
 }
 
-/** Returns undefined if the server does not serve operations, or the user may not list them. */
+/** Returns undefined if the request fails, for example because the server does not serve operations. */
 async function readOperations(
   client: Client,
   { kind, name, namespace }: { readonly kind: string; readonly name: string; readonly namespace: string | undefined },

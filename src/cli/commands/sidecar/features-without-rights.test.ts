@@ -17,7 +17,7 @@ const WORKER = {
 }
 const WAIT = { timeout: 20_000, interval: 20 }
 
-it('PLUS-9 features without their rights are out of service and logged once each, and the other features work', async () => {
+it('PLUS-9 features without their permissions are out of service and logged once each, and the other features work', async () => {
   const program = await startProgramFixture({
     usesRbac: true,
     authenticator: {

@@ -11,7 +11,7 @@ import { expandWorkload, WORKLOAD_KINDS } from './workloads.ts'
 export interface SimulationInput {
   readonly pods: Snapshot['pods']
   readonly claims: Snapshot['claims']
-  /** Objects that replace those of the same name. */
+  /** Objects that replace those of the same name, or are added. */
   readonly overrides: readonly Override[]
   /** Objects that a simulation ignores, as KIND/NAME. */
   readonly skipped: readonly string[]

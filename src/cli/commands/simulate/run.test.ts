@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(dir, { recursive: true }))
 
-/** A client that can only list, except the lists in `denied`, and discover which kinds the server serves. */
+/** A client that can only discover which kinds the server serves, and list all except those in `denied`. */
 function readOnlyClient(denied: readonly SnapshotList[] = [], objects: Parameters<typeof aSnapshot>[1] = {}): Client {
   const snapshot = aSnapshot([{ name: 'n1', free: '10Gi' }], objects)
   const list = async ({ plural }: { readonly plural: string }) => {
@@ -129,13 +129,13 @@ describe('a simulation through a client', () => {
     expect(texts[0]).toContain('1 of 3 pods')
   })
 
-  it('PLUS-2 names the missing rights without which the placement would be wrong', async () => {
+  it('PLUS-2 names the missing permissions without which the placement would be wrong', async () => {
     await expect(simulateFile(readOnlyClient(['pods', 'nodes']))).rejects.toThrow(
       'The simulation needs permission to list pods in all namespaces, list nodes.',
     )
   })
 
-  it('PLUS-2 notes the limits that it could not check without a right', async () => {
+  it('PLUS-2 notes the limits that it could not check without permission', async () => {
     const { notes } = await simulateFile(readOnlyClient(['capacities', 'quotas']))
     expect(notes.slice(0, 2)).toEqual([
       'What capacity reports limit is not checked without permission to list csistoragecapacities.storage.k8s.io in all namespaces.',

@@ -53,7 +53,7 @@ const REQUIRED_LISTS = [
   'csiNodes',
   'attachments',
 ] as const satisfies readonly SnapshotList[]
-/** Without these lists, the simulation does not check what they limit. */
+/** Without these lists, the simulation does not check what they limit; without priority classes, new pods have priority 0. */
 const OPTIONAL_LISTS = [
   'capacities',
   'quotas',

@@ -62,7 +62,7 @@ export function parseFailedChecks({ status, text }: { readonly status: number; r
   return failedChecks.length > 0 ? failedChecks : [`/readyz answers ${status}: ${text.trim()}`]
 }
 
-/** Returns the value of a metric, whatever its labels. */
+/** Returns the value of the first sample of a metric, whatever its labels. */
 export function sampleOf(metrics: string, name: string): number | undefined {
   const value = new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(metrics)?.[1]
   return value === undefined ? undefined : Number(value)

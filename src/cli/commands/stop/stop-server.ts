@@ -51,7 +51,7 @@ export async function requireUnusedStore(dataDir: string): Promise<void> {
   )
 }
 
-/** Whether a process holds the lock of the embedded store, in any PID namespace of this machine. */
+/** Returns whether a process holds the lock of the embedded store, in any PID namespace of this machine. */
 export function isStoreInUse(dataDir: string): Promise<boolean> {
   return isDirectoryInUse(storeDirOf(dataDir)).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return false

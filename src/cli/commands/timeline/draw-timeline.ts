@@ -1,6 +1,6 @@
-// Draws a timeline as a Gantt chart in SVG: a bar for the time between steps, and a row per entry with a bar for its duration
-// or a diamond for a change. Long pauses are compressed, so that a deletion after days does not hide a provisioning of
-// milliseconds: the width of a pause grows with its logarithm.
+// Draws a timeline as a Gantt chart in SVG: a bar from each step to the next, and a row per entry with a bar for its duration,
+// or a diamond if it has none. Long pauses are compressed, so that a deletion after days does not hide a provisioning of
+// milliseconds: the width of a pause grows with the logarithm of its length.
 import type { TimelineEntry } from '../../../api/kinds/timeline/timeline-schema.ts'
 import { actorOf, describeEntry, formatDuration, formatDurationOf } from './format-timeline.ts'
 import { type ShownTimeline, shortRefOf } from './shown-timeline.ts'

@@ -1,5 +1,5 @@
 // Runs `stowage timeline`: reads the timeline from the journal of the server, or reconstructs it if the server has none, and
-// prints it. Throws an Error, which exits with code 1, if there is none.
+// prints it. Throws an Error, which exits with code 1, if the object has no timeline.
 import { writeFile } from 'node:fs/promises'
 import type { Kind } from '../../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'

@@ -211,7 +211,7 @@ describe('readShownTimeline', () => {
     )
   })
 
-  it('PLUS-6 reports a missing right instead of a missing object', async () => {
+  it('PLUS-6 reports a missing permission instead of a missing object', async () => {
     const message = 'persistentvolumeclaims "orders" is forbidden: User "guest" cannot get resource'
     const get = () => Promise.reject(new ApiError(403, 'Forbidden', message))
     const guest = { ...clientWith(false), get: get as Client['get'] }

@@ -1,4 +1,4 @@
-// Runs `stowage token create`, `list` and `delete` with an administrator's client.
+// Runs `stowage token create`, `list` and `delete` as the user of the kubeconfig.
 import { randomInt } from 'node:crypto'
 import { secretKind } from '../../../api/kinds/secret/secret.ts'
 import { dns1123SubdomainProblems } from '../../../api/names.ts'

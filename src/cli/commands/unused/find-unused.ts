@@ -1,5 +1,5 @@
 // Finds claims without pods, volumes without claims and classes without either, with the space that each would free and the
-// command that removes it.
+// command that removes or explains it.
 import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'

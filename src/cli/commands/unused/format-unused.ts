@@ -1,4 +1,4 @@
-// Formats the result of `stowage unused`: a table, the commands that remove the objects, and the space that they free.
+// Formats the result of `stowage unused`: a table, the commands that remove or explain the objects, and the space that their removal frees.
 import { paint } from '../../output/color.ts'
 import { formatTable } from '../../output/table.ts'
 import { formatSize } from '../../output/units.ts'
@@ -6,7 +6,7 @@ import type { UnusedObject } from './find-unused.ts'
 
 export interface UnusedReport {
   readonly items: readonly UnusedObject[]
-  /** The known bytes that all commands free together. */
+  /** The known bytes that are freed if all objects are removed. */
   readonly freedBytes: number
   /** The rules that the user lacks. Without them, some objects are not found. */
   readonly missingRules: readonly string[]
@@ -30,7 +30,7 @@ export function formatUnused({ items, freedBytes, missingRules }: UnusedReport, 
   const rules = missingRules.map((rule) => `  ${rule}\n`).join('')
   const rights = rules === '' ? '' : `\nTo find more, you need permission to:\n${rules}`
   if (items.length === 0)
-    return `No object has been unused for this long. --older-than 0s lists every unused object.\n${rights}`
+    return `No objects have been unused for longer than --older-than. Use --older-than 0s to list all unused objects.\n${rights}`
   const rows = items.map((item) => [
     `${SHORT_KINDS[item.kind]}/${item.name}`,
     item.namespace ?? '-',
@@ -45,7 +45,7 @@ export function formatUnused({ items, freedBytes, missingRules }: UnusedReport, 
     const mark = losesData ? `  ${paint('# LOSES DATA', 'red', options.hasColors)}` : ''
     return `  ${command}${mark}\n`
   })
-  return `${table}\nCommands that remove them, and free ${formatSize(freedBytes)}:\n${commands.join('')}${rights}`
+  return `${table}\nCommands that remove or explain them; removing all frees ${formatSize(freedBytes)}:\n${commands.join('')}${rights}`
 }
 
 const MINUTE_MS = 60_000

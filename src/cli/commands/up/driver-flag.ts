@@ -42,7 +42,7 @@ function parseDriver(text: string): DriverSource {
   return { is: 'command', command: resolve(trimmedText) }
 }
 
-/** Returns undefined for a text that is not a file's path. */
+/** Returns undefined for a text that is not the path of an existing file. */
 function findStats(text: string): Stats | undefined {
   try {
     return statSync(text)

@@ -1,4 +1,4 @@
-// Prints the drivers of `stowage up --driver`: what was found and created when a driver is ready, and its problems.
+// Prints the drivers of `stowage up --driver`: what was found and created when a driver is ready, its problems, and its recovery.
 import type { Logger } from '../../../base/log.ts'
 import { describeCapabilities } from '../../../processes/server/drivers/derive-objects.ts'
 import type { DriverReport, InstanceReport } from '../../../processes/server/drivers/start-drivers.ts'

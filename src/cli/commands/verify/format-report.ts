@@ -1,5 +1,5 @@
-// Formats the report of `stowage verify` as text: a line per check that did not pass, with the rule, the calls that prove the
-// violation, and the command that repeats the check.
+// Formats the report of `stowage verify` as text: a line per check, and for each violation or advice the rule, the calls that
+// prove it, and the command that repeats the check.
 import type { CheckResult, CheckStatus, LoggedCall, VerifyReport } from '../../../verify/index.ts'
 import { type Color, paint } from '../../output/color.ts'
 

@@ -1,4 +1,4 @@
-// Runs `stowage why` as users with different rights against an API server on a port.
+// Runs `stowage why` as users with different permissions against an API server on a port.
 
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
@@ -82,7 +82,7 @@ const failedProvision = (nowMs: number) => ({
 })
 
 describe('stowage why', () => {
-  it("PLUS-1 shows a viewer which component retries, the driver's last response, and when the next attempt starts", async () => {
+  it("PLUS-1 shows a viewer which component retries, the driver's last response, and the time of the next attempt", async () => {
     const { why } = await startCluster()
     const { code, out } = await why('viewer', 'pvc/orders', '-n', 'shop', '-o', 'json')
     expect(code).toBe(1)

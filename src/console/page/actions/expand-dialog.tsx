@@ -1,4 +1,4 @@
-// The dialog that expands a claim. It shows the free storage for the volume and the remaining quota.
+// The dialog that expands a claim. It shows the storage that is free for the volume, and the usage of each quota after the expansion.
 import { useSignal } from '@preact/signals'
 import { Unavailable } from '../components/meter.tsx'
 import { StatusIcon } from '../components/status.tsx'

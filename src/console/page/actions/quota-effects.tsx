@@ -1,4 +1,4 @@
-// Shows the remainder of each quota that applies to a request.
+// Shows, for each quota that applies to a request, the usage after the request and the hard limit.
 import { StatusIcon } from '../components/status.tsx'
 import { formatBytes, formatCount } from '../logic/format.ts'
 import type { QuotaEffect, QuotaLimit } from '../logic/quota-check.ts'
@@ -13,10 +13,11 @@ export function QuotaEffects({ effects }: { readonly effects: readonly QuotaEffe
   if (effects.length === 0) return <span class="muted">no quota limits this</span>
   return (
     <ul class="effects">
-      {effects.map(({ limit, after, fits }) => (
+      {effects.map(({ limit, usedAfter, fits }) => (
         <li key={`${limit.quota} ${limit.key}`} class={`status tone-${fits === false ? 'bad' : fits ? 'ok' : 'warn'}`}>
           <StatusIcon tone={fits === false ? 'bad' : fits ? 'ok' : 'warn'} />
-          {limit.quota}: {after === undefined ? 'not counted yet' : formatAmount(after, limit)} of{' '}
+          {limit.quota}:{' '}
+          {usedAfter === undefined ? 'usage not known yet, limit' : `${formatAmount(usedAfter, limit)} of`}{' '}
           {formatAmount(limit.hard, limit)}
           {limit.unit === 'claims' && ' claims'}
           {limit.className !== undefined && ` of class ${limit.className}`}

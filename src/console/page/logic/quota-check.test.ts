@@ -25,7 +25,7 @@ const quota: QuotaRow = {
 
 it('charges a request to the limits of its namespace and class', () => {
   const effects = computeQuotaEffects([quota], { namespace: 'shop', className: 'fast', bytes: 10 * GIB, claims: 1 })
-  expect(effects.map(({ limit, after, fits }) => [limit.key, after, fits])).toEqual([
+  expect(effects.map(({ limit, usedAfter, fits }) => [limit.key, usedAfter, fits])).toEqual([
     ['requests.storage', 70 * GIB, true],
     ['persistentvolumeclaims', 10, true],
     ['fast.storageclass.storage.k8s.io/requests.storage', 25 * GIB, false],
@@ -34,14 +34,14 @@ it('charges a request to the limits of its namespace and class', () => {
   expect(computeQuotaEffects([quota], { namespace: 'shop', className: 'slow', bytes: GIB, claims: 0 })).toHaveLength(1)
 })
 
-it('treats a limit without a count as unknown', () => {
+it('does not decide whether a request fits a limit whose usage is not known yet', () => {
   const [effect] = computeQuotaEffects([{ ...quota, used: {} }], {
     namespace: 'shop',
     className: 'slow',
     bytes: GIB,
     claims: 0,
   })
-  expect(effect).toMatchObject({ after: undefined, fits: undefined })
+  expect(effect).toMatchObject({ usedAfter: undefined, fits: undefined })
 })
 
 it('computes the number of claims that fit from the smallest limit', () => {

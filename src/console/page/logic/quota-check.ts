@@ -1,4 +1,5 @@
-// Computes the remaining quota for new requests: storage and number of claims in a namespace, in total and by class.
+// Computes the usage of quotas after a request, and the number of claims that still fit. Quotas limit the storage and the number of
+// claims in a namespace, in total and by class.
 import type { QuotaRow } from '../rows/cluster.ts'
 import { parseBytes } from './quantity.ts'
 
@@ -43,8 +44,8 @@ interface QuotaRequest {
 
 export interface QuotaEffect {
   readonly limit: QuotaLimit
-  /** Undefined if the used amount is unknown. */
-  readonly after: number | undefined
+  /** Undefined if the usage is not known yet. */
+  readonly usedAfter: number | undefined
   readonly fits: boolean | undefined
 }
 
@@ -56,14 +57,14 @@ export function computeQuotaEffects(quotas: Iterable<QuotaRow>, request: QuotaRe
     for (const limit of storageLimits(quota)) {
       const amount = limit.unit === 'bytes' ? request.bytes : request.claims
       if (amount === 0 || (limit.className !== undefined && limit.className !== request.className)) continue
-      const after = limit.used === undefined ? undefined : limit.used + amount
-      effects.push({ limit, after, fits: after === undefined ? undefined : after <= limit.hard })
+      const usedAfter = limit.used === undefined ? undefined : limit.used + amount
+      effects.push({ limit, usedAfter, fits: usedAfter === undefined ? undefined : usedAfter <= limit.hard })
     }
   }
   return effects
 }
 
-/** Returns how many claims of a size still fit into all limits, or undefined if there is no limit. */
+/** Returns how many claims of a size still fit into all limits, or undefined if no limit with known usage applies. */
 export function countFittingClaims(
   quotas: Iterable<QuotaRow>,
   { namespace, className, bytes }: Omit<QuotaRequest, 'claims'>,

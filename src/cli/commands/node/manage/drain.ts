@@ -20,9 +20,9 @@ export interface DrainDeps {
 
 export interface DrainResult {
   readonly isDrained: boolean
-  /** Pods that were evicted and deleted. */
+  /** Pods that have left the node. */
   readonly movedPods: readonly string[]
-  /** Pods that are still on the node after the timeout, with the server's last response. */
+  /** Pods that are still on the node after the timeout or an interruption, with the server's last response. */
   readonly waitingPods: readonly { readonly pod: string; readonly message: string }[]
   /** Volumes of these pods that are still attached. */
   readonly attachedVolumes: readonly string[]

@@ -6,7 +6,7 @@ import type { DrainResult } from './drain.ts'
 import type { DrainPlan, DrainPod } from './plan-drain.ts'
 import type { ForgetPlan } from './plan-forget.ts'
 
-/** A pod that is evicted with a message is lost, or cannot run on another node. */
+/** A pod that is evicted with a message is lost, loses data, or cannot run on another node. */
 const describeAction = ({ action, message }: DrainPod): string => {
   if (action === 'keep') return 'stays'
   return action === 'evict' && !message ? 'moves' : 'leaves'

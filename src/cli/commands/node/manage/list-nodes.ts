@@ -1,4 +1,5 @@
-// Lists nodes with what an operator needs to know before changing one: state, pods, and attached and local volumes. Pure.
+// Lists nodes with what an operator needs to know before changing one: state, topology conditions, pods, attached and local
+// volumes, and drivers. Pure.
 import type { Snapshot } from '../../../../diagnosis/index.ts'
 import { formatTable } from '../../../output/table.ts'
 import { findLocalVolumes, findPods, type NodeState, readNodeState } from './node-facts.ts'

@@ -14,7 +14,7 @@ export type StoredVolume = Snapshot['volumes'][number]
  *   NotReady       the agent reports that it does not
  *   Unreachable    the agent has stopped reporting
  *   OutOfService   an administrator has confirmed that the machine is off
- *   Lost           the same, and none of its pods and attachments is left
+ *   Lost           the same, and the node has no pods or attachments left
  *   Cleaned        the same, and its lease and capacity objects are gone
  *   Quarantined    the fenced node has returned, but still has volumes mounted that its pods no longer use
  */

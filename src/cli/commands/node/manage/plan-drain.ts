@@ -16,9 +16,9 @@ export interface DrainPod {
   readonly name: string
   readonly uid: string
   readonly action: 'evict' | 'wait' | 'keep'
-  /** Why the pod stays, or what is lost if it is evicted. */
+  /** Why the pod stays or is already leaving, or what is lost if it is evicted. */
   readonly message?: string
-  /** The flag with which the pod would be evicted. */
+  /** The flags with which the pod would be evicted, separated by spaces. */
   readonly flag?: string
 }
 

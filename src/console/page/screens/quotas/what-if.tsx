@@ -1,4 +1,4 @@
-// Shows what quotas would leave after new claims, computed in the page from the displayed quotas.
+// Shows the usage of quotas after new claims, and how many claims would fit, computed in the page from the displayed quotas.
 import { useSignal } from '@preact/signals'
 import { QuotaEffects } from '../../actions/quota-effects.tsx'
 import { Panel } from '../../components/panel.tsx'
